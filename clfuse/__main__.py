@@ -1,0 +1,307 @@
+"""The command line: ``python -m clfuse run | demo | devices | doctor | bench | cache``; users call it.
+
+Each command imports what it needs and no more: ``run`` must not make a small script wait.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import argparse
+    from pathlib import Path
+
+    from clfuse.runtime.device import Device
+
+__all__ = ["main"]
+
+# What a bug report needs the version of; those that are not installed are said to be missing.
+PACKAGES = ("clfuse", "numpy", "pyopencl", "Mako", "rich", "intel-opencl-rt", "pocl-binary-distribution", "pycuda")
+# Variables of the loader and of the runtimes that change which devices there are and what they do.
+FOREIGN_VARIABLES = (
+    "OCL_ICD_VENDORS",
+    "OPENCL_VENDOR_PATH",
+    "LD_LIBRARY_PATH",
+    "POCL_CACHE_DIR",
+    "POCL_DEVICES",
+    "POCL_MAX_PTHREAD_COUNT",
+    "PYOPENCL_CTX",
+    "PYOPENCL_NO_CACHE",
+    "RUSTICL_ENABLE",
+    "CUDA_VISIBLE_DEVICES",
+    "XDG_CACHE_HOME",
+)
+NO_DEVICE = "no usable device"
+
+
+def parser(command: str, description: str) -> argparse.ArgumentParser:
+    """An argument parser that calls itself what the user typed."""
+    import argparse
+
+    return argparse.ArgumentParser(prog=f"python -m clfuse {command}", description=description)
+
+
+# -- run, demo, bench: elsewhere --------------------------------------------------------------------------
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run a NumPy program unchanged."""
+    from clfuse import run as script
+
+    script.main(arguments)
+    return 0
+
+
+def demo(arguments: Sequence[str]) -> int:
+    """Run NumPy programs under NumPy and under clfuse, side by side."""
+    from clfuse.demo import report
+
+    return report.main(arguments)
+
+
+def bench(arguments: Sequence[str]) -> int:
+    """Measure ratios to NumPy, to other compilers and to hand-written OpenCL."""
+    from clfuse.bench import command
+
+    return command.main(arguments)
+
+
+# -- devices ----------------------------------------------------------------------------------------------
+
+
+def devices(arguments: Sequence[str]) -> int:
+    """List the OpenCL devices that work; the current one has a star."""
+    parser("devices", "List the OpenCL devices that work; the one that is used has a star.").parse_args(arguments)
+    from clfuse.errors import ClfuseError
+    from clfuse.runtime import device
+
+    try:
+        current = device.get_device()
+    except ClfuseError as error:
+        print(f"clfuse devices: {error}", file=sys.stderr)
+        return 1
+    for candidate in device.devices():
+        print("*" if candidate is current else " ", describe(candidate))
+    return 0
+
+
+def describe(device: Device) -> str:
+    """One line about a device."""
+    traits = device.traits
+    precision = "single and double" if traits.fp64 else "single precision only"
+    return (
+        f"{device.index:5} {traits.kind:4} {device.name} ({device.platform_name}), {traits.compute_units} units, "
+        f"{traits.global_nbytes / 2**30:.1f} GiB, {precision}"
+    )
+
+
+# -- doctor -----------------------------------------------------------------------------------------------
+
+
+def doctor(arguments: Sequence[str]) -> int:
+    """Print what was found, what was skipped and why; the exit code is 0 when there is a usable device."""
+    parser("doctor", "Say what was found, what was skipped and why: a bug report to paste.").parse_args(arguments)
+    # The devices first: trying whether a driver's library loads could make it load for them too.
+    found = list(probes())
+    for line in (*software(), *variables(), *drivers(), *found):
+        print(line)
+    print("caches:")
+    for name, folder in cache_folders().items():
+        print(f"  {name:10}{summary(folder)}")
+    return 1 if found[-1].startswith(NO_DEVICE) else 0
+
+
+def software() -> Iterator[str]:
+    """Lines about versions."""
+    import platform
+    from importlib import metadata
+
+    yield f"python           {platform.python_version()} ({sys.executable}), {platform.platform()}, {os.cpu_count()} cores"
+    for package in PACKAGES:
+        try:
+            yield f"{package:16} {metadata.version(package)}"
+        except metadata.PackageNotFoundError:
+            if package in ("clfuse", "numpy", "pyopencl", "Mako"):
+                yield f"{package:16} not installed as a package"
+
+
+def variables() -> Iterator[str]:
+    """Lines about the settings that differ from their defaults, and the variables of others."""
+    from clfuse.config import SETTINGS, settings
+    from clfuse.errors import SettingError
+
+    yield "settings:"
+    for row in SETTINGS:
+        try:
+            value = getattr(settings, row.name)
+        except SettingError as error:
+            yield f"  {error}"
+            return
+        if value != row.default:
+            yield f"  {row.env}={os.environ.get(row.env, value)}"
+    for name in FOREIGN_VARIABLES:
+        if name in os.environ:
+            yield f"  {name}={os.environ[name]}"
+
+
+def drivers() -> Iterator[str]:
+    """Lines about the drivers that the OpenCL loader will be shown, and whether each library loads."""
+    import ctypes
+    from pathlib import Path
+
+    from clfuse.runtime.vendors import SYSTEM_FOLDER, loader_environment
+
+    yield "drivers:"
+    with loader_environment():
+        folder = Path(os.environ.get("OCL_ICD_VENDORS") or SYSTEM_FOLDER)
+    files = sorted(folder.glob("*.icd")) if folder.is_dir() else []
+    if not files:
+        yield f"  no .icd file in {folder}"
+    for file in files:
+        library = file.read_text(encoding="utf-8", errors="replace").strip()
+        try:
+            ctypes.CDLL(library)
+        except OSError as error:
+            yield f"  {file}: {library}: does not load: {error}"
+        else:
+            yield f"  {file}: {library}"
+
+
+def probes() -> Iterator[str]:
+    """Lines about each listed device: its traits, or why it is skipped; the last is about the one that is used."""
+    import time
+
+    from clfuse.errors import ClfuseError
+    from clfuse.runtime import device
+
+    start = time.perf_counter()
+    try:
+        found = device.listed()
+    except ClfuseError as error:
+        yield f"{NO_DEVICE}: {error}"
+        return
+    yield f"devices: (listed in {time.perf_counter() - start:.2f} s)"
+    for candidate in found:
+        start = time.perf_counter()
+        usable = candidate.usable
+        elapsed = time.perf_counter() - start
+        traits = candidate.traits
+        yield f"  {describe(candidate)}"
+        yield f"    driver {traits.driver}, {traits.version}, probed in {elapsed:.2f} s"
+        if not usable:
+            yield f"    SKIPPED: {candidate.cause}"
+            continue
+        yield (
+            f"    schedule {traits.schedule}, vectors of {traits.vector_bytes} bytes, {traits.work_items} work-items in "
+            f"groups of {traits.work_group}, largest allocation {traits.max_alloc_nbytes / 2**20:,.0f} MiB, "
+            f"local memory {traits.local_nbytes / 2**10:.0f} KiB"
+        )
+        yield (
+            f"    fp64 {traits.fp64}, fp16 {traits.fp16}, shares the host's memory {traits.unified_memory}, "
+            f"rounds float division correctly {traits.correctly_rounded_divide}, "
+            f"quirks {', '.join(traits.quirks) or 'none'}"
+        )
+    try:
+        yield f"used: {device.get_device()!r}"
+    except ClfuseError as error:
+        yield f"{NO_DEVICE}: {error}"
+
+
+# -- cache ------------------------------------------------------------------------------------------------
+
+
+def cache(arguments: Sequence[str]) -> int:
+    """Show the caches on disk, or clear clfuse's and pyopencl's."""
+    import shutil
+
+    reader = parser("cache", "Show the caches of compiled kernels, or clear clfuse's and pyopencl's.")
+    reader.add_argument("action", nargs="?", choices=("show", "clear"), default="show")
+    reader.add_argument("--drivers", action="store_true", help="clear those of the OpenCL drivers too")
+    options = reader.parse_args(arguments)
+    failures = 0
+    for name, folder in cache_folders().items():
+        if options.action == "clear" and folder.is_dir() and (name in ("clfuse", "pyopencl") or options.drivers):
+            print(f"{name:10}clearing {summary(folder)}")
+            try:
+                shutil.rmtree(folder)
+            except OSError as error:
+                print(f"clfuse cache: {error}", file=sys.stderr)
+                failures += 1
+        else:
+            print(f"{name:10}{summary(folder)}")
+    return 1 if failures else 0
+
+
+def cache_folders() -> dict[str, Path]:
+    """Where compiled kernels and lists of drivers are kept: owner -> folder, which need not exist."""
+    from pathlib import Path
+
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    try:
+        # pyopencl's own dependency for this; on Linux the result is the same without it.
+        import platformdirs
+    except ModuleNotFoundError:
+        pyopencl = home / "pyopencl"
+    else:
+        pyopencl = Path(platformdirs.user_cache_dir("pyopencl", "pyopencl"))
+    folders = {
+        "clfuse": home / "clfuse",
+        "pyopencl": pyopencl,
+        "PoCL": Path(os.environ.get("POCL_CACHE_DIR") or home / "pocl" / "kcache"),
+        "NVIDIA": Path(os.environ.get("CUDA_CACHE_PATH") or Path.home() / ".nv" / "ComputeCache"),
+    }
+    return {name: folder for name, folder in folders.items() if name != "NVIDIA" or folder.is_dir()}
+
+
+def summary(folder: Path) -> str:
+    """A folder's path, and how much is in it."""
+    if not folder.is_dir():
+        return f"{folder}: none yet"
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return f"{folder}: {len(files)} files, {sum(path.stat().st_size for path in files) / 2**20:.1f} MiB"
+
+
+# -- the command line -------------------------------------------------------------------------------------
+
+COMMANDS: dict[str, tuple[Callable[[Sequence[str]], int], str]] = {
+    "run": (run, "run a NumPy program unchanged: run script.py, run -m module, run -c code"),
+    "demo": (demo, "NumPy programs under NumPy and under clfuse, side by side"),
+    "devices": (devices, "the OpenCL devices that work"),
+    "doctor": (doctor, "what was found, what was skipped and why: a bug report to paste"),
+    "bench": (bench, "ratios to NumPy, to other compilers and to hand-written OpenCL"),
+    "cache": (cache, "show or clear the caches of compiled kernels"),
+}
+
+
+def usage() -> str:
+    """What is shown where no command, or an unknown one, was given."""
+    lines = ["usage: python -m clfuse COMMAND ...", ""]
+    lines += [f"  {name:9}{summary}" for name, (_, summary) in COMMANDS.items()]
+    return "\n".join([*lines, "", "python -m clfuse COMMAND --help says more."])
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; the result is the exit code.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        The command line after the program's name; that of this process if left out.
+    """
+    rest = list(sys.argv[1:] if arguments is None else arguments)
+    if rest and rest[0] in COMMANDS:
+        return COMMANDS[rest[0]][0](rest[1:])
+    if rest and rest[0] in ("-h", "--help"):
+        print(usage())
+        return 0
+    if rest:
+        print(f"clfuse: no command {rest[0]!r}", file=sys.stderr)
+    print(usage(), file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""NumPy's interface over the recorded graph: everything that `clfuse` exports is made here."""

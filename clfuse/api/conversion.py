@@ -1,0 +1,228 @@
+"""Between host and device: NumPy arrays and Python objects to handles and back; used by all of `api`.
+
+What comes in is a snapshot: changing the NumPy array afterwards changes nothing here. One element
+takes no memory on the device: it is a constant of the program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from ..evaluate import host_copy as stored_copy
+from ..evaluate import host_view as stored_view
+from ..evaluate import upload
+from ..graph import build
+from ..graph.ir import Node, Storage
+from ..graph.layout import contiguous_strides
+from . import handle as handles
+from .expressions import convert
+from .handle import Handle, fresh, layout, native_dtype, node_of
+from .promotion import BOOL, COMPLEX128, FLOAT64, INT64
+
+_COMPLEX_TO_REAL = "Casting complex values to real discards the imaginary part"
+
+
+class NotNative(Exception):
+    """Internal: what was asked for has no kernel; `fallback.native` then asks NumPy on the host."""
+
+
+# -- nodes ----------------------------------------------------------------------------------------
+
+
+def host_node(array: np.ndarray) -> Node:
+    """The node of a host array whose dtype is native: uploaded, or a constant where that will do."""
+    dtype = native_dtype(array.dtype)
+    if dtype is None:
+        raise NotNative(f"dtype {array.dtype} does not live on devices")
+    if array.size == 1:
+        return build.filled(array.dtype.type(array.reshape(())[()]), array.shape)
+    if array.size == 0:
+        return build.filled(dtype.type(0), array.shape)
+    return upload(array if array.dtype is dtype else array.view(dtype))
+
+
+def held(node: Node) -> Any:
+    """A new array for a node whose bytes exist already: nothing to compute, nothing to record."""
+    handle = object.__new__(handles.ARRAY)
+    handle._storage = Storage(node)
+    handle._shape = node.shape
+    handle._dtype = node.dtype
+    handle._view = None
+    return handle
+
+
+def from_host(array: np.ndarray) -> Any:
+    """A new array with the values that a NumPy array of a native dtype has now."""
+    return held(host_node(array))
+
+
+# -- handles from anything ------------------------------------------------------------------------
+
+
+def as_handle(value: Any) -> Any:
+    """`value` as a handle; itself if it is one. `NotNative` for dtypes that stay on the host."""
+    if isinstance(value, Handle):
+        return value
+    kind = type(value)
+    if kind is float or kind is int or kind is bool or kind is complex:
+        scalar = np.asarray(value)
+        if native_dtype(scalar.dtype) is None:
+            raise NotNative("Python ints beyond 64 bits do not live on devices")
+        return held(build.constant(scalar[()]))
+    if (kind is list or kind is tuple) and contains_handles(value):
+        return stacked(value)
+    if isinstance(value, np.ndarray) and kind is not np.ndarray and kind is not np.memmap:
+        raise NotNative(f"{kind.__name__} is a subclass of numpy.ndarray")
+    return from_host(np.asarray(value))
+
+
+def contains_handles(items: Iterable[Any]) -> bool:
+    """Whether a nested list or tuple has an array of ours in it."""
+    kinds = set(map(type, items))
+    if any(issubclass(kind, Handle) for kind in kinds):
+        return True
+    if list in kinds or tuple in kinds:
+        return any(
+            contains_handles(item) for item in items if type(item) is list or type(item) is tuple
+        )
+    return False
+
+
+def stacked(items: Any, dtype: np.dtype | None = None) -> Any:
+    """What ``numpy.array`` makes of a nested list that holds arrays: they are joined on the device."""
+    parts = [
+        stacked(item) if isinstance(item, list | tuple) and contains_handles(item)
+        else as_handle(item)
+        for item in items
+    ]
+    shapes = {part._shape for part in parts}
+    if len(shapes) != 1:
+        raise ValueError(
+            "setting an array element with a sequence. The requested array has an inhomogeneous "
+            f"shape after 1 dimensions. The detected shape was ({len(parts)},) + inhomogeneous part."
+        )
+    (shape,) = shapes
+    if dtype is None:
+        dtype = native_dtype(np.result_type(*{part._dtype for part in parts}))
+        assert dtype is not None
+    nodes = [build.reshape(convert(node_of(part), dtype), (1, *shape)) for part in parts]
+    return fresh(build.concatenate(nodes, 0))
+
+
+def requested_dtype(dtype: Any) -> np.dtype | None:
+    """A dtype argument as one of the native dtypes; None stays None, others are `NotNative`.
+
+    >>> requested_dtype(float), requested_dtype("i4")
+    (dtype('float64'), dtype('int32'))
+    """
+    if dtype is None:
+        return None
+    if dtype is float:
+        return FLOAT64
+    if dtype is int:
+        return INT64
+    if dtype is bool:
+        return BOOL
+    if dtype is complex:
+        return COMPLEX128
+    wanted = np.dtype(dtype)
+    found = native_dtype(wanted)
+    if found is None:
+        raise NotNative(f"dtype {wanted} does not live on devices")
+    return found
+
+
+def value_node(value: Any, dtype: np.dtype) -> Node:
+    """What an assignment stores: `value` as a node of `dtype`, cast the way NumPy's assignment casts."""
+    if isinstance(value, Handle):
+        return assigned(node_of(value), dtype)
+    kind = type(value)
+    if kind is float or kind is int or kind is bool:
+        if kind is float and dtype.kind in "iu":
+            return build.constant(np.asarray(value).astype(dtype)[()])
+        return build.constant(dtype.type(value))
+    if isinstance(value, np.generic | np.ndarray):
+        if native_dtype(value.dtype) is None:
+            return host_node(np.asarray(value).astype(dtype))
+        return assigned(host_node(np.asarray(value)), dtype)
+    if (kind is list or kind is tuple) and contains_handles(value):
+        return assigned(node_of(stacked(value)), dtype)
+    if hasattr(value, "__array__") or hasattr(value, "__dlpack__"):
+        return value_node(np.asarray(value), dtype)
+    return host_node(np.asarray(value, dtype))
+
+
+def assigned(node: Node, dtype: np.dtype) -> Node:
+    """`node` cast to `dtype`, with NumPy's warning where an imaginary part is dropped."""
+    if node.dtype.kind == "c" and dtype.kind not in "cb":
+        import warnings
+
+        from .fallback import user_stacklevel
+
+        warnings.warn(_COMPLEX_TO_REAL, np.exceptions.ComplexWarning, user_stacklevel())
+    return convert(node, dtype)
+
+
+# -- back to the host -----------------------------------------------------------------------------
+
+
+def host_view(handle: Handle) -> np.ndarray:
+    """What the array holds now, as a read-only NumPy array; without a copy where memory is shared."""
+    view = handle._view
+    if view is None:
+        return stored_view(handle._storage.node)
+    node = handle._storage.node
+    buffer = node.buffer
+    if buffer is not None and node.dtype is handle._dtype and buffer.device.traits.unified_memory:
+        offset, strides = layout(handle)
+        return _strided(stored_view(node), handle._shape, offset, strides)
+    return stored_view(node_of(handle))
+
+
+def _strided(
+    stored: np.ndarray, shape: tuple[int, ...], offset: int, strides: tuple[int, ...]
+) -> np.ndarray:
+    """The elements of a view, seen through NumPy in the C-ordered bytes of its storage."""
+    flat = stored.reshape(-1)
+    if 0 in shape:
+        return np.broadcast_to(flat[:1], shape) if flat.size else np.empty(shape, stored.dtype)
+    return np.lib.stride_tricks.as_strided(
+        flat[offset:], shape, [stride * stored.itemsize for stride in strides], writeable=False
+    )
+
+
+def host_copy(handle: Handle) -> np.ndarray:
+    """What the array holds now, as a NumPy array of its own that may be written to."""
+    if handle._view is None:
+        return stored_copy(handle._storage.node)
+    return np.array(host_view(handle), order="C")
+
+
+def host_scalar(handle: Handle) -> np.generic:
+    """The one element of an array, as a NumPy scalar."""
+    return host_view(handle).reshape(())[()]
+
+
+def asnumpy(value: Any) -> np.ndarray:
+    """A copy on the host, as a `numpy.ndarray` that may be written to.
+
+    Parameters
+    ----------
+    value : array_like
+        An array of clfuse's, or anything that `numpy.array` takes.
+    """
+    return host_copy(value) if isinstance(value, Handle) else np.array(value)
+
+
+def is_contiguous(handle: Handle) -> bool:
+    """Whether the elements lie side by side in C order."""
+    view = handle._view
+    if view is None or 0 in handle._shape:
+        return True
+    strides = tuple(
+        [0 if n == 1 else stride for n, stride in zip(handle._shape, view.strides, strict=True)]
+    )
+    return strides == contiguous_strides(handle._shape)

@@ -1,0 +1,251 @@
+"""What no kernel does is done by NumPy on the host: counted, announced, and written back.
+
+`native` marks the functions of ours that answer for one of NumPy's; whatever such a function cannot do
+(it raises `conversion.NotNative`) and every function of NumPy's that has none goes to `host_call`.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, TypeVar
+
+import numpy as np
+
+from ..config import settings
+from ..counters import counters
+from ..errors import FallbackError, FallbackWarning
+from . import handle as handles
+from .conversion import NotNative, from_host, host_copy, host_view
+from .handle import Handle, native_dtype
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+OWN_FOLDERS: Final = tuple(
+    os.path.dirname(os.path.abspath(str(path))) + os.sep
+    for path in (np.__file__, os.path.dirname(__file__))
+)
+"""Frames in these are never the user's: NumPy's and clfuse's."""
+
+MUTATED: Final[Mapping[str, str]] = {
+    "put": "a", "place": "arr", "putmask": "a", "copyto": "dst", "fill_diagonal": "a",
+    "put_along_axis": "arr", "shuffle": "x", "at": "a",
+}  # fmt: skip
+"""NumPy functions that write into an argument, and its name. `out` is known without."""
+
+NATIVE: Final[dict[Any, Callable[..., Any]]] = {}
+"""NumPy's function -> ours, which records it."""
+
+
+# -- announcing -----------------------------------------------------------------------------------
+
+
+def _user_frame() -> tuple[Any, int]:
+    """The first frame outside clfuse and NumPy, and how many frames above the caller's it is."""
+    frame = sys._getframe(2)
+    level = 1
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(OWN_FOLDERS):
+        frame = frame.f_back
+        level += 1
+    return frame, level
+
+
+def user_stacklevel() -> int:
+    """The `stacklevel` with which a warning issued by the caller names the user's line."""
+    return _user_frame()[1]
+
+
+def _is_announced() -> bool:
+    mode = settings.fallback
+    if mode == "auto":
+        from ..runtime.device import get_device
+
+        return not get_device().traits.unified_memory
+    return mode != "allow"
+
+
+def count_fallback(name: str, reason: str = "") -> None:
+    """Count one operation that runs on the host, and say so as ``CLFUSE_FALLBACK`` wants it.
+
+    Raises
+    ------
+    FallbackError
+        Under ``CLFUSE_FALLBACK=raise``; nothing has been done then.
+    """
+    if settings.fallback != "raise":
+        counters["fallbacks"] += 1
+        if not _is_announced():
+            return
+    frame, level = _user_frame()
+    why = f" ({reason})" if reason else ""
+    place = f"{frame.f_code.co_filename}:{frame.f_lineno}"
+    if settings.fallback == "raise":
+        raise FallbackError(
+            f"{name}: no kernel does this{why}, at {place}; CLFUSE_FALLBACK=allow lets NumPy do it"
+        )
+    warnings.warn(
+        f"{name}: no kernel does this{why}; NumPy did it on the host, at {place}; "
+        "CLFUSE_FALLBACK=allow silences this",
+        FallbackWarning,
+        level,
+    )
+
+
+# -- converting -----------------------------------------------------------------------------------
+
+
+class HostArguments:
+    """The arguments of one call on the host: converts handles, remembers what must be written back."""
+
+    def __init__(self) -> None:
+        self._read: dict[int, np.ndarray] = {}
+        self._written: dict[int, tuple[Handle, np.ndarray]] = {}
+
+    def writable(self, handle: Handle) -> np.ndarray:
+        """A host copy of the array whose contents `write_back` stores in it."""
+        if not handles.is_writeable(handle):
+            raise ValueError("assignment destination is read-only")
+        if id(handle) not in self._written:
+            self._written[id(handle)] = (handle, host_copy(handle))
+        return self._written[id(handle)][1]
+
+    def to_host(self, value: Any) -> Any:
+        """`value` with every handle in it, also inside lists, tuples and dicts, as a NumPy array."""
+        if isinstance(value, Handle):
+            if id(value) in self._written:
+                return self._written[id(value)][1]
+            if id(value) not in self._read:
+                array = host_view(value)
+                is_scalar = type(value) is handles.SCALAR
+                self._read[id(value)] = array.reshape(())[()] if is_scalar else array
+            return self._read[id(value)]
+        kind = type(value)
+        if kind is tuple or kind is list:
+            return kind([self.to_host(item) for item in value])
+        if kind is dict:
+            return {key: self.to_host(item) for key, item in value.items()}
+        if kind is slice:
+            return slice(*map(self.to_host, (value.start, value.stop, value.step)))
+        if isinstance(value, tuple) and hasattr(value, "_fields"):
+            return kind(*[self.to_host(item) for item in value])
+        return value
+
+    def write_back(self) -> None:
+        """Store in the arrays what the call wrote into their copies."""
+        from .conversion import host_node
+
+        for handle, array in self._written.values():
+            handles.write(handle, host_node(array))
+
+    def to_device(self, value: Any) -> Any:
+        """A result: NumPy arrays become ours, also inside tuples, lists and dicts."""
+        if isinstance(value, np.ndarray):
+            for handle, array in self._written.values():
+                if value is array:
+                    return handle
+            if type(value) is not np.ndarray or native_dtype(value.dtype) is None:
+                return value
+            return from_host(value)
+        kind = type(value)
+        if kind is tuple or kind is list:
+            return kind([self.to_device(item) for item in value])
+        if kind is dict:
+            return {key: self.to_device(item) for key, item in value.items()}
+        if isinstance(value, tuple) and hasattr(value, "_fields"):
+            return kind(*[self.to_device(item) for item in value])
+        return value
+
+
+@functools.lru_cache(maxsize=1024)
+def _parameters(function: Any) -> tuple[str, ...]:
+    """Names of the positional parameters; none where the function does not tell."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return ()
+    return tuple(
+        p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+    )
+
+
+def _mutated_names(name: str, arguments: Mapping[str, Any]) -> Iterable[str]:
+    if name in MUTATED:
+        yield MUTATED[name]
+    if arguments.get("out") is not None:
+        yield "out"
+    if name == "nan_to_num" and not arguments.get("copy", True):
+        yield "x"
+    if arguments.get("overwrite_input"):
+        yield "a"
+
+
+def host_call(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    reason: str = "",
+    name: str = "",
+) -> Any:
+    """Call NumPy's `function` on host copies of the arrays, and bring the results to the device.
+
+    Arrays that it writes into (`out=`, `MUTATED`) are written back. NumPy scalars, and arrays of
+    dtypes that stay on the host, come back as they are.
+    """
+    name = name or getattr(function, "__name__", repr(function))
+    arguments = HostArguments()
+    named: dict[str, Any] = dict(kwargs)
+    if len(args) > 0:
+        named.update(zip(_parameters(function), args, strict=False))
+    if name in MUTATED and MUTATED[name] not in named and args:
+        named[MUTATED[name]] = args[0]
+    count_fallback(name, reason)
+    for mutated in _mutated_names(name, named):
+        target = named.get(mutated)
+        for item in target if isinstance(target, tuple) else (target,):
+            if isinstance(item, Handle):
+                arguments.writable(item)
+    result = function(
+        *[arguments.to_host(value) for value in args],
+        **{key: arguments.to_host(value) for key, value in kwargs.items()},
+    )
+    arguments.write_back()
+    return arguments.to_device(result)
+
+
+# -- marking --------------------------------------------------------------------------------------
+
+
+def native(*references: Any) -> Callable[[_Function], _Function]:
+    """Decorator: this function answers for NumPy's `references`, and leaves to it what it cannot do."""
+
+    def mark(function: _Function) -> _Function:
+        reference = references[0]
+
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return function(*args, **kwargs)
+            except NotNative as missing:
+                reason = str(missing)
+            return host_call(reference, args, kwargs, reason)
+
+        for known in references:
+            NATIVE[known] = call
+        return call  # type: ignore[return-value]
+
+    return mark
+
+
+@functools.lru_cache(maxsize=1024)
+def hosted(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """NumPy's `function` as one of ours that always runs on the host."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return host_call(function, args, kwargs, name=name)
+
+    return call

@@ -1,0 +1,213 @@
+"""Reductions: axes folded by a ufunc, arg-reductions; called by `ufunc.reduce` and `reductions`."""
+
+from __future__ import annotations
+
+import math
+from operator import index as as_index
+from typing import Any
+
+import numpy as np
+
+from ..graph import build
+from ..graph.ir import Node, loop
+from ..ops import REDUCTIONS
+from . import handle as handles
+from .conversion import NotNative, as_handle, requested_dtype
+from .expressions import broadcast_shapes, choose, convert, scalar, shape_text
+from .geometry import normalized_axis
+from .handle import Handle, is_writeable, native_dtype, node_of, result, write
+from .promotion import BOOL, INT64, UINT64, is_native
+
+AxisError = np.exceptions.AxisError
+_LOGICAL = ("logical_and", "logical_or", "logical_xor")
+_WIDENED = ("add", "multiply")
+
+
+def reduction_axes(axis: Any, rank: int) -> tuple[int, ...]:
+    """The axes that an `axis` argument names, ascending; errors as in NumPy's reductions."""
+    if axis is None:
+        return tuple(range(rank))
+    if type(axis) is int:
+        if rank == 0 and axis in (0, -1):
+            return ()
+        return (normalized_axis(axis, rank),)
+    if isinstance(axis, tuple | list):
+        if isinstance(axis, list):
+            raise TypeError("'list' object cannot be interpreted as an integer")
+        found = [normalized_axis(item, rank) for item in axis]
+        if len(set(found)) != len(found):
+            raise ValueError("duplicate value in 'axis'")
+        return tuple(sorted(found))
+    return reduction_axes(as_index(axis), rank)
+
+
+def accumulator_dtype(function: np.ufunc, operand: np.dtype, dtype: Any, out: Any) -> np.dtype:
+    """The dtype in which `function` folds elements of dtype `operand`."""
+    name = function.__name__
+    wanted = requested_dtype(dtype)
+    if wanted is None and out is not None and name not in _LOGICAL:
+        wanted = native_dtype(out.dtype)
+    if name in _LOGICAL:
+        if wanted not in (None, BOOL):
+            raise NotNative(f"{name} in {wanted}")
+        return BOOL
+    if wanted is None and name in _WIDENED and operand.kind in "biu" and operand.itemsize < 8:
+        wanted = UINT64 if operand.kind == "u" else INT64
+    options = {} if wanted is None else {"signature": (wanted, wanted, wanted)}
+    casting = {} if wanted is None else {"casting": "unsafe"}
+    dtypes = function.resolve_dtypes((operand, operand, None), **options, **casting)
+    found = native_dtype(dtypes[2])
+    if found is None or dtypes[0] != dtypes[2]:
+        raise NotNative(f"accumulates in {dtypes}")
+    return found
+
+
+def fold(
+    function: np.ufunc,
+    array: Any,
+    axis: Any,
+    dtype: Any,
+    out: Any,
+    keepdims: bool,
+    initial: Any,
+    where: Any,
+) -> Any:
+    """``function.reduce(array, ...)`` as a node; `NotNative` where the op tables have no such fold."""
+    handle = as_handle(array)
+    if isinstance(out, tuple):
+        if len(out) != 1:
+            raise ValueError("The 'out' tuple must have exactly one entry")
+        (out,) = out
+    shape = handle._shape
+    axes = reduction_axes(axis, len(shape))
+    name = function.__name__
+    if name not in REDUCTIONS:
+        raise NotNative("it is no reduction of the op tables")
+    accumulator = accumulator_dtype(function, handle._dtype, dtype, out)
+    row = REDUCTIONS[name]
+    if row.identity_of(accumulator.name) is None or not is_native(name, (accumulator,) * 2):
+        raise NotNative(f"not for {accumulator}")
+    node = folded(function, node_of(handle), axes, accumulator, initial, where)
+    if name in _LOGICAL and handle._dtype.kind not in "biufc":
+        raise NotNative(f"not for {handle._dtype}")
+    return delivered(node, shape, axes, out, keepdims)
+
+
+def folded(
+    function: np.ufunc,
+    node: Node,
+    axes: tuple[int, ...],
+    dtype: np.dtype,
+    initial: Any = np._NoValue,
+    where: Any = True,
+) -> Node:
+    """The fold itself, without the reduced axes, of `dtype`."""
+    name = function.__name__
+    row = REDUCTIONS[name]
+    node = convert(node, dtype)
+    start = None if initial is np._NoValue or initial is None else _initial_node(initial, dtype)
+    has_identity = row.neutral and initial is not None
+    if where is not True:
+        if start is None and not has_identity:
+            raise ValueError(
+                f"reduction operation '{name}' does not have an identity, so to use a where mask "
+                "one has to specify 'initial'"
+            )
+        neutral = scalar(function.identity, dtype) if start is None or row.neutral else start
+        mask = as_handle(where)
+        common = broadcast_shapes(node.shape, mask._shape)
+        if common != node.shape:
+            raise ValueError(
+                "non-broadcastable operand with shape "
+                f"{shape_text(mask._shape)} as mask of shape {shape_text(node.shape)}"
+            )
+        node = choose(node_of(mask), node, neutral, dtype, common)
+    shape = node.shape
+    kept = tuple([extent for place, extent in enumerate(shape) if place not in axes])
+    if math.prod([shape[place] for place in axes]) == 0 and math.prod(kept) != 0:
+        if start is not None:
+            return build.broadcast(start, kept)
+        if not has_identity:
+            raise ValueError(
+                f"zero-size array to reduction operation {name} which has no identity"
+            )
+        return build.filled(dtype.type(function.identity), kept)
+    folded_node = build.reduce(name, node, axes, dtype) if axes else node
+    if start is not None:
+        op = loop(name, (dtype, dtype), dtype)
+        folded_node = build.elementwise(op, (folded_node, start), folded_node.shape)
+    return folded_node
+
+
+def _initial_node(initial: Any, dtype: np.dtype) -> Node:
+    if isinstance(initial, Handle):
+        if initial._shape:
+            raise ValueError("Input object to reduce initial value must be a scalar")
+        return convert(node_of(initial), dtype)
+    if isinstance(initial, np.ndarray | np.generic):
+        return convert(build.constant(np.asarray(initial)[()]), dtype)
+    return scalar(initial, dtype)
+
+
+def delivered(
+    node: Node, shape: tuple[int, ...], axes: tuple[int, ...], out: Any, keepdims: Any
+) -> Any:
+    """A reduction's result: with its axes kept as extents of 1 if wanted, and in `out` if given."""
+    if keepdims and keepdims is not np._NoValue:
+        node = build.reshape(
+            node, tuple([1 if place in axes else extent for place, extent in enumerate(shape)])
+        )
+    if out is None:
+        return result(node)
+    if out is Ellipsis:
+        return handles.fresh(node)
+    if not isinstance(out, Handle | np.ndarray):
+        raise TypeError("return arrays must be of ArrayType")
+    if tuple(out.shape) != node.shape:
+        raise ValueError(
+            f"output parameter for reduction operation has the wrong shape: {shape_text(tuple(out.shape))}"
+            f"; it must have shape {shape_text(node.shape)}"
+        )
+    if not np.can_cast(node.dtype, out.dtype, "same_kind"):
+        raise TypeError(
+            f"Cannot cast array data from {node.dtype!r} to {out.dtype!r} according to the rule "
+            "'same_kind'"
+        )
+    if isinstance(out, np.ndarray):
+        out[...] = np.asarray(handles.fresh(node))
+        return out
+    if not is_writeable(out):
+        raise ValueError("output array is read-only")
+    write(out, convert(node, out._dtype))
+    return out
+
+
+def arg_fold(name: str, array: Any, axis: Any, out: Any, keepdims: Any) -> Any:
+    """`numpy.argmax` and `numpy.argmin`: the first position of the extreme."""
+    handle = as_handle(array)
+    shape = handle._shape
+    node = node_of(handle)
+    if axis is None:
+        axes = tuple(range(len(shape)))
+    elif not shape and as_index(axis) in (0, -1):
+        axes = ()
+    else:
+        axes = (normalized_axis(axis, len(shape)),)
+    if math.prod([shape[place] for place in axes]) == 0:
+        others = [extent for place, extent in enumerate(shape) if place not in axes]
+        if math.prod(others) or axis is None:
+            raise ValueError(f"attempt to get {name} of an empty sequence")
+    if axes:
+        found = build.arg_reduce(name, node, axes)
+    else:
+        found = build.filled(np.int64(0), shape)
+    if isinstance(out, Handle | np.ndarray):
+        if not np.can_cast(out.dtype, INT64, "safe"):
+            raise TypeError(
+                f"Cannot cast array data from {out.dtype!r} to dtype('int64') according to the "
+                "rule 'safe'"
+            )
+        kept = tuple([extent for place, extent in enumerate(shape) if place not in axes])
+        if not keepdims and tuple(out.shape) != kept:
+            raise ValueError(f"output array does not match result of np.{name}.")
+    return delivered(found, shape, axes, out, keepdims)

@@ -1,0 +1,203 @@
+"""The state of an array: a storage cell and how the array lies on it; every module of `api` uses it.
+
+`Handle` has the state and no methods. Function modules take handles and make new ones with `fresh`,
+`result` and `view_of`; `ndarray` derives the two public classes from it and registers them here, so
+that no module below has to import it.
+
+Views count strides and offsets in elements of *their own* dtype over the flat C order of the
+storage, as if its bytes were of that dtype. ``x.real`` of a complex array has twice the strides of
+`x`; `reinterpret` turns such a description into nodes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from ..graph import build
+from ..graph.ir import Node, Storage, rebind, record
+from . import reinterpret
+
+DTYPES: Final[dict[str, np.dtype]] = {
+    name: np.dtype(name)
+    for name in (
+        "bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64",
+        "float16", "float32", "float64", "complex64", "complex128",
+    )
+}  # fmt: skip
+"""The dtypes that live on a device, one object each."""
+
+_native: dict[np.dtype, np.dtype | None] = {}
+
+
+def native_dtype(dtype: np.dtype) -> np.dtype | None:
+    """The one object for a dtype that lives on the device, None for all others.
+
+    >>> native_dtype(np.dtype("longlong")) is np.dtype(np.int64), native_dtype(np.dtype(">f4"))
+    (True, None)
+    """
+    try:
+        return _native[dtype]
+    except KeyError:
+        found = DTYPES.get(dtype.name) if dtype.isnative and dtype.names is None else None
+        # Equal dtypes that carry metadata, or C's `long long`, must not replace the usual object.
+        return _native.setdefault(dtype, found)
+
+
+class View:
+    """How a handle lies on its storage, where that is not simply all of it in C order.
+
+    Attributes
+    ----------
+    offset, strides
+        In elements of the handle's dtype.
+    writeable : bool
+        What ``flags.writeable`` says.
+    base : Handle or None
+        The array that owns the storage; None for the owner itself.
+    """
+
+    __slots__ = ("base", "offset", "strides", "writeable")
+
+    def __init__(
+        self, offset: int, strides: tuple[int, ...], base: Handle | None, writeable: bool = True
+    ) -> None:
+        self.offset = offset
+        self.strides = strides
+        self.base = base
+        self.writeable = writeable
+
+
+class Handle:
+    """Storage cell, shape, dtype, and a `View` or None for the whole storage in C order."""
+
+    __slots__ = ("__weakref__", "_dtype", "_shape", "_storage", "_view")
+    _storage: Storage
+    _shape: tuple[int, ...]
+    _dtype: np.dtype
+    _view: View | None
+
+
+_new: Final = object.__new__
+ARRAY: Any = Handle
+SCALAR: Any = Handle
+
+
+def set_types(array: type[Handle], scalar: type[Handle]) -> None:
+    """Called once by `ndarray`: the classes that new handles get."""
+    global ARRAY, SCALAR
+    ARRAY, SCALAR = array, scalar
+
+
+# -- new handles ----------------------------------------------------------------------------------
+
+
+def fresh(node: Node) -> Any:
+    """A new array that owns its storage, with the value of `node`."""
+    handle = _new(ARRAY)
+    handle._storage = record(node)
+    handle._shape = node.shape
+    handle._dtype = node.dtype
+    handle._view = None
+    return handle
+
+
+def result(node: Node) -> Any:
+    """What an operation returns: an array, or where NumPy returns a scalar, a lazy scalar."""
+    handle = _new(ARRAY if node.shape else SCALAR)
+    handle._storage = record(node)
+    handle._shape = node.shape
+    handle._dtype = node.dtype
+    handle._view = None
+    return handle
+
+
+def view_of(
+    owner: Handle,
+    shape: tuple[int, ...],
+    offset: int,
+    strides: tuple[int, ...],
+    dtype: np.dtype | None = None,
+    *,
+    writeable: bool = True,
+) -> Any:
+    """An array on the storage of `owner`; what is written to one is seen in the other."""
+    handle = _new(ARRAY)
+    handle._storage = owner._storage
+    handle._shape = shape
+    handle._dtype = owner._dtype if dtype is None else dtype
+    old = owner._view
+    if old is None:
+        handle._view = View(offset, strides, owner, writeable)
+    else:
+        handle._view = View(offset, strides, old.base or owner, writeable and old.writeable)
+    return handle
+
+
+# -- layout ---------------------------------------------------------------------------------------
+
+
+def c_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """NumPy's strides of a new C-ordered array, in elements.
+
+    >>> c_strides((2, 1, 4)), c_strides((0, 3))
+    ((4, 4, 1), (3, 1))
+    """
+    strides = []
+    step = 1
+    for extent in reversed(shape):
+        strides.append(step)
+        step *= extent or 1
+    return tuple(reversed(strides))
+
+
+def layout(handle: Handle) -> tuple[int, tuple[int, ...]]:
+    """Offset and strides, in elements of the handle's dtype."""
+    view = handle._view
+    if view is None:
+        return 0, c_strides(handle._shape)
+    return view.offset, view.strides
+
+
+def is_writeable(handle: Handle) -> bool:
+    """What ``flags.writeable`` says."""
+    return handle._view is None or handle._view.writeable
+
+
+def same_place(left: Handle, right: Handle) -> bool:
+    """Whether both are the same elements of the same storage, in the same order."""
+    return (
+        left._storage is right._storage
+        and left._shape == right._shape
+        and left._dtype is right._dtype
+        and layout(left) == layout(right)
+    )
+
+
+# -- reading and writing --------------------------------------------------------------------------
+
+
+def node_of(handle: Handle) -> Node:
+    """The value that the array has now."""
+    view = handle._view
+    if view is None:
+        return handle._storage.node
+    return reinterpret.read(
+        handle._storage.node, handle._shape, handle._dtype, view.offset, view.strides
+    )
+
+
+def write(handle: Handle, value: Node) -> None:
+    """Let the array have `value`, whose shape broadcasts to its own; other dtypes are cast.
+
+    Whoever shares the storage sees it. The caller has checked that the array may be written to.
+    """
+    storage = handle._storage
+    value = build.broadcast(build.cast(value, handle._dtype), handle._shape)
+    view = handle._view
+    if view is not None:
+        value = reinterpret.write(
+            storage.node, value, handle._dtype, view.offset, view.strides
+        )
+    rebind(storage, value)

@@ -1,0 +1,255 @@
+"""``x[index]`` and ``x[index] = value``; called by `ndarray` and by the manipulation functions.
+
+Integers, slices, Ellipsis and newaxis give views: a new layout on the same storage. Integer and
+boolean arrays go through the host, except an assignment through one mask whose value does not
+depend on how many elements are selected: that is a selection by `where`.
+"""
+
+from __future__ import annotations
+
+from operator import index as as_index
+from typing import Any
+
+import numpy as np
+
+from ..graph import build
+from ..graph.ir import Node
+from . import handle as handles
+from .conversion import (
+    NotNative,
+    as_handle,
+    from_host,
+    host_node,
+    host_view,
+    value_node,
+)
+from .expressions import choose, shape_text
+from .fallback import HostArguments, count_fallback
+from .handle import Handle, fresh, is_writeable, layout, node_of, result, same_place, view_of, write
+from .promotion import BOOL
+
+Layout = tuple[tuple[int, ...], int, tuple[int, ...], bool]
+
+_INVALID = (
+    "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean "
+    "arrays are valid indices"
+)
+
+
+def locate(
+    shape: tuple[int, ...], offset: int, strides: tuple[int, ...], index: Any
+) -> Layout | None:
+    """Shape, offset and strides of a basic index, and whether it names a single element.
+
+    None where the index is an advanced one. Raises what NumPy raises.
+
+    >>> locate((4, 6), 0, (6, 1), (slice(1, 3), -1))
+    ((2,), 11, (6,), False)
+    """
+    if type(index) is not tuple:
+        index = (index,)
+    axis = 0
+    rank = len(shape)
+    new_shape: list[int] = []
+    new_strides: list[int] = []
+    ellipsis = False
+    is_element = True
+    for position, item in enumerate(index):
+        kind = type(item)
+        if kind is slice:
+            is_element = False
+            if axis >= rank:
+                raise _too_many(rank, index)
+            extent = shape[axis]
+            stride = strides[axis]
+            if item.start is None and item.stop is None and item.step is None:
+                new_shape.append(extent)
+                new_strides.append(stride)
+            else:
+                start, stop, step = item.indices(extent)
+                count = len(range(start, stop, step))
+                if count:
+                    offset += start * stride
+                new_shape.append(count)
+                new_strides.append(stride * step)
+            axis += 1
+        elif item is None:
+            is_element = False
+            new_shape.append(1)
+            new_strides.append(0)
+        elif item is Ellipsis:
+            if ellipsis:
+                raise IndexError("an index can only have a single ellipsis ('...')")
+            ellipsis = True
+            is_element = False
+            rest = sum(1 for later in index[position + 1 :] if later is not None)
+            end = max(rank - rest, axis)
+            new_shape.extend(shape[axis:end])
+            new_strides.extend(strides[axis:end])
+            axis = end
+        else:
+            if kind is not int:
+                if kind is bool or not _is_integer(item):
+                    return None
+                item = as_index(item)
+            if axis >= rank:
+                raise _too_many(rank, index)
+            extent = shape[axis]
+            if not -extent <= item < extent:
+                raise IndexError(
+                    f"index {item} is out of bounds for axis {axis} with size {extent}"
+                )
+            offset += (item + extent if item < 0 else item) * strides[axis]
+            axis += 1
+    if axis < rank:
+        is_element = False
+        new_shape.extend(shape[axis:])
+        new_strides.extend(strides[axis:])
+    return tuple(new_shape), offset, tuple(new_strides), is_element
+
+
+def _is_integer(item: Any) -> bool:
+    """Whether an index item stands for one integer; arrays, lists and masks do not."""
+    if isinstance(item, Handle):
+        return type(item) is handles.SCALAR and item._dtype.kind in "iu"
+    if isinstance(item, np.ndarray | list | tuple | np.bool_ | str | float):
+        return False
+    return hasattr(type(item), "__index__")
+
+
+def _too_many(rank: int, index: tuple[Any, ...]) -> IndexError:
+    given = sum(1 for item in index if item is not None and item is not Ellipsis)
+    return IndexError(
+        f"too many indices for array: array is {rank}-dimensional, but {given} were indexed"
+    )
+
+
+# -- reading --------------------------------------------------------------------------------------
+
+
+def get(handle: Handle, index: Any) -> Any:
+    """``handle[index]``: a view, a lazy scalar, or through the host a new array."""
+    view = handle._view
+    if view is None:
+        offset, strides = 0, handles.c_strides(handle._shape)
+    else:
+        offset, strides = view.offset, view.strides
+    found = locate(handle._shape, offset, strides, index)
+    if found is None:
+        return _get_advanced(handle, index)
+    shape, offset, strides, is_element = found
+    if is_element:
+        return element(handle, offset)
+    return view_of(handle, shape, offset, strides)
+
+
+def element(handle: Handle, offset: int) -> Any:
+    """The element at a storage position, as a lazy scalar: later writes do not change it."""
+    return result(
+        handles.reinterpret.read(handle._storage.node, (), handle._dtype, offset, ())
+    )
+
+
+def _get_advanced(handle: Handle, index: Any) -> Any:
+    if isinstance(index, Handle) and index._shape == () and index._dtype.kind in "iu":
+        # A 0-d integer array selects like an integer, but what comes out is a copy.
+        chosen = get(handle, int(host_view(index)[()]))
+        return chosen if type(chosen) is handles.SCALAR else fresh(node_of(chosen))
+    host_index = HostArguments().to_host(index)
+    _check(handle, host_index)
+    count_fallback("__getitem__", "an index holds arrays")
+    chosen = host_view(handle)[host_index]
+    if isinstance(chosen, np.generic):
+        return result(build.constant(chosen))
+    return from_host(chosen)
+
+
+def _check(handle: Handle, index: Any) -> None:
+    """Raise what NumPy raises for indices of the wrong kind, before anything is computed."""
+    for item in index if isinstance(index, tuple) else (index,):
+        if isinstance(item, str | float | complex | np.floating | np.complexfloating):
+            raise IndexError(_INVALID)
+
+
+# -- writing --------------------------------------------------------------------------------------
+
+
+def put(handle: Handle, index: Any, value: Any) -> None:
+    """``handle[index] = value``."""
+    if not is_writeable(handle):
+        raise ValueError("assignment destination is read-only")
+    found = locate(handle._shape, *layout(handle), index)
+    if found is None:
+        _put_advanced(handle, index, value)
+        return
+    shape, offset, strides, _ = found
+    target = view_of(handle, shape, offset, strides)
+    if isinstance(value, Handle) and same_place(value, target):
+        return  # what `x[i:j] += y` ends with: the view was written to already
+    write(target, fitted(value_node(value, handle._dtype), shape))
+
+
+def fitted(node: Node, shape: tuple[int, ...]) -> Node:
+    """`node` stretched to `shape` as an assignment does: leading extents of 1 may be dropped."""
+    given = node.shape
+    if given == shape:
+        return node
+    wanted = given
+    while len(wanted) > len(shape) and wanted[0] == 1:
+        wanted = wanted[1:]
+    lead = len(shape) - len(wanted)
+    if lead < 0 or any(
+        extent not in (1, goal) for extent, goal in zip(wanted, shape[lead:], strict=True)
+    ):
+        raise ValueError(
+            f"could not broadcast input array from shape {shape_text(given)} into shape {shape_text(shape)}"
+        )
+    return build.broadcast(node if wanted == given else build.reshape(node, wanted), shape)
+
+
+def _put_advanced(handle: Handle, index: Any, value: Any) -> None:
+    mask = _single_mask(index)
+    if mask is not None and _put_masked(handle, mask, value):
+        return
+    host_index = HostArguments().to_host(index)
+    _check(handle, host_index)
+    arguments = HostArguments()
+    given = arguments.to_host(value)
+    count_fallback("__setitem__", "an index holds arrays")
+    changed = np.array(host_view(handle))
+    changed[host_index] = given
+    write(handle, host_node(changed))
+
+
+def _single_mask(index: Any) -> Any:
+    """The mask, where the index is nothing but one boolean array; else None."""
+    if type(index) is tuple and len(index) == 1:
+        (index,) = index
+    if isinstance(index, Handle | np.ndarray) and index.dtype == BOOL and index.ndim > 0:
+        return index
+    return None
+
+
+def _put_masked(handle: Handle, mask: Any, value: Any) -> bool:
+    """Assign through a mask by selection; False where every selected element has its own value."""
+    rank = len(mask.shape)
+    shape = handle._shape
+    if mask.shape != shape[:rank]:
+        return False  # NumPy's error, from NumPy
+    try:
+        node = value_node(value, handle._dtype)
+        chooser = node_of(as_handle(mask))
+    except NotNative:
+        return False
+    rest = shape[rank:]
+    if len(node.shape) == len(rest) + 1 and node.shape[0] == 1:
+        node = build.reshape(node, node.shape[1:])
+    if len(node.shape) > len(rest) or any(
+        extent not in (1, goal)
+        for extent, goal in zip(node.shape[::-1], rest[::-1], strict=False)
+    ):
+        return False
+    if rest:
+        chooser = build.reshape(chooser, mask.shape + (1,) * len(rest))
+    write(handle, choose(chooser, node, node_of(handle), handle._dtype, shape))
+    return True

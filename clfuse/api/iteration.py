@@ -1,0 +1,114 @@
+"""Iteration over arrays, and ``x.flat``; called by `ndarray`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from . import indexing
+from .conversion import host_view
+from .geometry import reshaped
+from .handle import Handle, fresh, layout, node_of, view_of
+
+
+def rows(handle: Handle) -> Iterator[Any]:
+    """``iter(handle)``: views along the first axis, or of a vector its elements as NumPy scalars.
+
+    Elements come from the host, read at once; again, where the array was written to meanwhile.
+    """
+    shape = handle._shape
+    if not shape:
+        raise TypeError("iteration over a 0-d array")
+    return _elements(handle) if len(shape) == 1 else _views(handle)
+
+
+def _views(handle: Handle) -> Iterator[Any]:
+    offset, strides = layout(handle)
+    for position in range(handle._shape[0]):
+        yield view_of(handle, handle._shape[1:], offset + position * strides[0], strides[1:])
+
+
+def _elements(handle: Handle) -> Iterator[np.generic]:
+    node: Any = None
+    values: Any = ()
+    for position in range(handle._shape[0]):
+        if handle._storage.node is not node:
+            values = host_view(handle)
+            node = handle._storage.node
+        yield values[position]
+
+
+class flatiter:
+    """``x.flat``: the elements in C order, to iterate over, index and assign to."""
+
+    def __init__(self, handle: Handle) -> None:
+        self.base = handle
+        self._position = 0
+        self._iterator: Iterator[Any] | None = None
+
+    def _flat(self) -> Any:
+        """The elements as a vector that shares storage, or None where they do not lie so."""
+        flat = reshaped(self.base, (len(self),))
+        return flat if flat._storage is self.base._storage else None
+
+    def __len__(self) -> int:
+        return math.prod(self.base._shape)
+
+    def __iter__(self) -> flatiter:
+        self._position = 0
+        self._iterator = None
+        return self
+
+    def __next__(self) -> Any:
+        if self._iterator is None:
+            flat = self._flat()
+            if flat is None:
+                flat = reshaped(fresh(node_of(self.base)), (len(self),))
+            self._iterator = _elements(flat)
+        value = next(self._iterator)
+        self._position += 1
+        return value
+
+    @property
+    def index(self) -> int:
+        """Position of the next element."""
+        return self._position
+
+    @property
+    def coords(self) -> tuple[int, ...]:
+        """Index of the next element, one number an axis."""
+        found = np.unravel_index(self._position, self.base._shape)
+        return tuple(int(place) for place in found)
+
+    def copy(self) -> Any:
+        """The elements as a new vector."""
+        return fresh(node_of(reshaped(self.base, (len(self),))))
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return np.asarray(host_view(self.copy()), dtype)
+
+    def __getitem__(self, index: Any) -> Any:
+        chosen = indexing.get(reshaped(self.base, (len(self),)), index)
+        return fresh(node_of(chosen)) if getattr(chosen, "_view", None) is not None else chosen
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        from .manipulation import resize
+
+        flat = reshaped(self.base, (len(self),))
+        count = math.prod(indexing.get(flat, index).shape)
+        if count:
+            # NumPy repeats the values for as long as there are elements to fill.
+            indexing.put(flat, index, resize(value, (count,)))
+        if flat._storage is not self.base._storage:
+            indexing.put(self.base, Ellipsis, reshaped(flat, self.base._shape))
+
+    def __eq__(self, other: object) -> Any:
+        return self.copy() == other
+
+    def __ne__(self, other: object) -> Any:
+        return self.copy() != other
+
+    __hash__ = None  # type: ignore[assignment]

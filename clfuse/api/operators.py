@@ -1,0 +1,312 @@
+"""The operators of arrays, built for recording speed; `ndarray` puts them into its classes.
+
+An operator first tries the one path that matters: another array of the same shape, or a Python
+scalar, with a loop that was resolved before. It makes a node, a storage cell and a handle, and
+nothing else. Everything else goes through the ufunc.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from ..graph.ir import Node, record
+from . import handle as handles
+from .conversion import host_view
+from .fallback import HostArguments, count_fallback
+from .handle import Handle, node_of, write
+from .promotion import constant_of
+from .ufunc import UFUNCS, ufunc
+
+_new: Final = object.__new__
+
+BINARY: Final = {
+    "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide",
+    "floordiv": "floor_divide", "mod": "remainder", "and": "bitwise_and", "or": "bitwise_or",
+    "xor": "bitwise_xor", "lshift": "left_shift", "rshift": "right_shift",
+}  # fmt: skip
+"""Name of the operator, without underscores -> the ufunc; there are reflected and in-place forms."""
+
+COMPARISONS: Final = {
+    "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater",
+    "ge": "greater_equal",
+}  # fmt: skip
+
+UNARY: Final = {"neg": "negative", "pos": "positive", "abs": "absolute", "invert": "invert"}
+
+
+def _defers(other: Any) -> Any:
+    """What an operator does about an operand of a foreign type: None to go on, else its answer.
+
+    By NumPy's rules: `NotImplemented` where the other has turned ufuncs off, or wants to come first.
+    """
+    kind = type(other)
+    if issubclass(kind, np.ndarray | np.generic | list | tuple | str | bytes) or other is None:
+        return None
+    missing = object()
+    protocol = getattr(kind, "__array_ufunc__", missing)
+    if protocol is not missing:
+        return NotImplemented if protocol is None else None
+    if getattr(kind, "__array_priority__", -1.0) > 0:
+        return NotImplemented
+    return None
+
+
+def binary(function: ufunc) -> Callable[[Any, Any], Any]:
+    """``self + other``."""
+    loops = function.loops
+    get_loop = loops.get
+    call = function.__call__
+
+    def method(self: Any, other: Any) -> Any:
+        kind = type(other)
+        shape = self._shape
+        if kind is handles.ARRAY:
+            op = get_loop((self._dtype, other._dtype))
+            if op is not None and shape and (shape is other._shape or shape == other._shape):
+                left = self._storage.node if self._view is None else node_of(self)
+                right = other._storage.node if other._view is None else node_of(other)
+                dtype = op.dtype
+                handle = _new(kind)
+                handle._storage = record(Node(op, (left, right), shape, dtype))
+                handle._shape = shape
+                handle._dtype = dtype
+                handle._view = None
+                return handle
+            return call(self, other)
+        if kind is float or kind is int:
+            op = get_loop((self._dtype, kind))
+            if op is not None and shape:
+                try:
+                    right = constant_of(other, op.input_dtypes[1])
+                except OverflowError:
+                    return call(self, other)
+                left = self._storage.node if self._view is None else node_of(self)
+                dtype = op.dtype
+                handle = _new(handles.ARRAY)
+                handle._storage = record(Node(op, (left, right), shape, dtype))
+                handle._shape = shape
+                handle._dtype = dtype
+                handle._view = None
+                return handle
+            return call(self, other)
+        if kind is complex or kind is bool or isinstance(other, Handle):
+            return call(self, other)
+        answer = _defers(other)
+        return call(self, other) if answer is None else answer
+
+    return method
+
+
+def reflected(function: ufunc) -> Callable[[Any, Any], Any]:
+    """``other + self``, where `other` did not know what to do."""
+    get_loop = function.loops.get
+    call = function.__call__
+
+    def method(self: Any, other: Any) -> Any:
+        kind = type(other)
+        shape = self._shape
+        if kind is float or kind is int:
+            op = get_loop((kind, self._dtype))
+            if op is not None and shape:
+                left = constant_of(other, op.input_dtypes[0])
+                right = self._storage.node if self._view is None else node_of(self)
+                dtype = op.dtype
+                handle = _new(handles.ARRAY)
+                handle._storage = record(Node(op, (left, right), shape, dtype))
+                handle._shape = shape
+                handle._dtype = dtype
+                handle._view = None
+                return handle
+            return call(other, self)
+        answer = _defers(other)
+        return call(other, self) if answer is None else answer
+
+    return method
+
+
+def in_place(function: ufunc) -> Callable[[Any, Any], Any]:
+    """``self += other``: writes into the array, whatever shares its storage sees it."""
+    get_loop = function.loops.get
+    call = function.__call__
+
+    def method(self: Any, other: Any) -> Any:
+        kind = type(other)
+        view = self._view
+        if view is None or view.writeable:
+            shape = self._shape
+            dtype = self._dtype
+            if kind is handles.ARRAY:
+                op = get_loop((dtype, other._dtype))
+                if op is not None and op.dtype is dtype and shape == other._shape:
+                    right = other._storage.node if other._view is None else node_of(other)
+                    write(self, Node(op, (node_of(self), right), shape, dtype))
+                    return self
+            elif kind is float or kind is int:
+                op = get_loop((dtype, kind))
+                if op is not None and op.dtype is dtype:
+                    right = constant_of(other, op.input_dtypes[1])
+                    write(self, Node(op, (node_of(self), right), shape, dtype))
+                    return self
+        return call(self, other, out=(self,))
+
+    return method
+
+
+def comparison(function: ufunc) -> Callable[[Any, Any], Any]:
+    """``self < other``; of values that cannot be compared, NumPy decides what that means."""
+    name = function.__name__
+    compare = binary(function)
+
+    def method(self: Any, other: Any) -> Any:
+        if other is None or isinstance(other, str | bytes):
+            # numpy.equal has no loop for these, yet `==` answers False: only NumPy's operator knows.
+            count_fallback(name, f"not for {type(other).__name__}")
+            arguments = HostArguments()
+            host = arguments.to_host(self)
+            return arguments.to_device(getattr(host, _DUNDER[name])(other))
+        return compare(self, other)
+
+    return method
+
+
+_DUNDER: Final = {name: f"__{short}__" for short, name in COMPARISONS.items()}
+
+
+def unary(function: ufunc) -> Callable[[Any], Any]:
+    """``-self``."""
+    return lambda self: function(self)
+
+
+# -- power ----------------------------------------------------------------------------------------
+
+_POWERS: Final = {-1.0: "reciprocal", 0.5: "sqrt", 1.0: "positive", 2.0: "square"}
+
+
+def _fast_power(base: Any, exponent: Any) -> str | None:
+    """The ufunc of one operand that NumPy takes for ``base ** exponent``; None for `power` itself.
+
+    Only Python scalars select it: an int of 2 for every dtype, the others for inexact dtypes.
+    """
+    kind = type(exponent)
+    if kind is int:
+        if exponent == 2:
+            return "square"
+        if exponent not in (-1, 1):
+            return None
+    elif kind is not float:
+        return None
+    if base._dtype.kind not in "fc":
+        return None
+    return _POWERS.get(exponent)
+
+
+def power(self: Any, other: Any, modulo: Any = None) -> Any:
+    """``self ** other``, by multiplication or a root where NumPy does it so."""
+    if modulo is not None:
+        return NotImplemented
+    name = _fast_power(self, other)
+    return _power(self, other) if name is None else UFUNCS[name](self)
+
+
+def power_in_place(self: Any, other: Any) -> Any:
+    """``self **= other``."""
+    name = _fast_power(self, other)
+    if name is not None and self._dtype.kind != "b":
+        return UFUNCS[name](self, out=(self,))
+    return _power_in_place(self, other)
+
+
+_power = binary(UFUNCS["power"])
+_power_in_place = in_place(UFUNCS["power"])
+
+
+# -- divmod and matmul ----------------------------------------------------------------------------
+
+
+def divided(self: Any, other: Any) -> Any:
+    """``divmod(self, other)``."""
+    answer = _defers(other)
+    return UFUNCS["divmod"](self, other) if answer is None else answer
+
+
+def divided_reflected(self: Any, other: Any) -> Any:
+    """``divmod(other, self)``."""
+    answer = _defers(other)
+    return UFUNCS["divmod"](other, self) if answer is None else answer
+
+
+# -- conversions to Python ------------------------------------------------------------------------
+
+
+def to_bool(self: Any) -> bool:
+    """``bool(self)``: the truth of the one element; ValueError for several."""
+    if self._shape:
+        size = math.prod(self._shape)
+        if size == 0:
+            raise ValueError(
+                "The truth value of an empty array is ambiguous. Use `array.size > 0` to check that "
+                "an array is not empty."
+            )
+        if size > 1:
+            raise ValueError(
+                "The truth value of an array with more than one element is ambiguous. "
+                "Use a.any() or a.all()"
+            )
+    return bool(_host_value(self))
+
+
+def _host_value(self: Any) -> Any:
+    """What Python's conversions are asked about: a NumPy scalar for a lazy scalar, else an array."""
+    value = host_view(self)
+    return value[()] if type(self) is handles.SCALAR else value
+
+
+def python_conversion(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """``float(self)`` and its like; NumPy's TypeError for what is not one number."""
+
+    def method(self: Any) -> Any:
+        if math.prod(self._shape) != 1:
+            raise TypeError("only 0-dimensional arrays can be converted to Python scalars")
+        return convert(_host_value(self))
+
+    return method
+
+
+def to_index(self: Any) -> int:
+    """``operator.index(self)``."""
+    if self._shape or self._dtype.kind not in "iu":
+        raise TypeError("only integer scalar arrays can be converted to a scalar index")
+    return int(_host_value(self))
+
+
+def table() -> dict[str, Callable[..., Any]]:
+    """The operators that arrays and lazy scalars have in common, by dunder name."""
+    found: dict[str, Callable[..., Any]] = {}
+    for short, name in BINARY.items():
+        found[f"__{short}__"] = binary(UFUNCS[name])
+        found[f"__r{short}__"] = reflected(UFUNCS[name])
+    for short, name in COMPARISONS.items():
+        found[f"__{short}__"] = comparison(UFUNCS[name])
+    for short, name in UNARY.items():
+        found[f"__{short}__"] = unary(UFUNCS[name])
+    found["__pow__"] = power
+    found["__rpow__"] = reflected(UFUNCS["power"])
+    found["__divmod__"] = divided
+    found["__rdivmod__"] = divided_reflected
+    found["__bool__"] = to_bool
+    found["__float__"] = python_conversion(float)
+    found["__int__"] = python_conversion(int)
+    found["__complex__"] = python_conversion(complex)
+    found["__index__"] = to_index
+    return found
+
+
+def in_place_table() -> dict[str, Callable[..., Any]]:
+    """The operators that write into an array; lazy scalars, being immutable, have none."""
+    found = {f"__i{short}__": in_place(UFUNCS[name]) for short, name in BINARY.items()}
+    found["__ipow__"] = power_in_place
+    return found

@@ -1,0 +1,140 @@
+"""Which loop a call takes: NumPy's own `ufunc.resolve_dtypes`, remembered; called by `ufunc` and by the operators.
+
+A key is one entry an operand: its dtype, or `int`, `float` or `complex` for a Python scalar, which
+NumPy treats as weak (NEP 50). bool is not weak; NumPy scalars and 0-d arrays are not either.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from ..graph import build
+from ..graph.ir import Node, Op, loop
+from ..ops import UFUNCS
+from .handle import DTYPES, native_dtype
+
+WEAK: Final = frozenset({int, float, complex})
+"""Types of the Python scalars that adapt to the arrays beside them."""
+
+ROWS_OF_OUTPUTS: Final = {
+    "divmod": ("floor_divide", "remainder"),
+    "modf": ("modf_fraction", "modf_integer"),
+    "frexp": ("frexp_mantissa", "frexp_exponent"),
+}
+"""Ufuncs with several outputs: the row of each."""
+
+_LITTLE: Final = 4096  # remembered constants; more than any program has literals
+
+
+class Resolution:
+    """The dtypes of one loop, and its operations, one an output; `ops` is None if it is not native."""
+
+    __slots__ = ("inputs", "ops", "outputs")
+
+    def __init__(self, function: np.ufunc, dtypes: tuple[np.dtype, ...]) -> None:
+        natives = [native_dtype(dtype) for dtype in dtypes]
+        self.inputs = tuple(dtypes[: function.nin])
+        self.outputs = tuple(dtypes[function.nin :])
+        self.ops: tuple[Op, ...] | None = None
+        if None not in natives:
+            self.inputs = tuple(natives[: function.nin])  # type: ignore[arg-type]
+            self.outputs = tuple(natives[function.nin :])  # type: ignore[arg-type]
+            self.ops = _operations(function.__name__, self.inputs, self.outputs)
+
+
+def _operations(
+    name: str, inputs: tuple[np.dtype, ...], outputs: tuple[np.dtype, ...]
+) -> tuple[Op, ...] | None:
+    rows = ROWS_OF_OUTPUTS.get(name, (name,))
+    if len(rows) != len(outputs):
+        return None
+    names = [dtype.name for dtype in inputs]
+    for row in rows:
+        if row not in UFUNCS or UFUNCS[row].key(names) is None:
+            return None
+    return tuple(loop(row, inputs, output) for row, output in zip(rows, outputs, strict=True))
+
+
+def is_native(name: str, inputs: tuple[np.dtype, ...]) -> bool:
+    """Whether the op tables have the ufunc or internal row `name` for these input dtypes."""
+    return name in UFUNCS and UFUNCS[name].key([dtype.name for dtype in inputs]) is not None
+
+
+def resolve(
+    function: np.ufunc,
+    keys: tuple[Any, ...],
+    outputs: tuple[np.dtype | None, ...] = (None,),
+    signature: Any = None,
+    casting: str = "same_kind",
+) -> Resolution:
+    """The loop that NumPy takes for operands with these keys; raises what NumPy raises.
+
+    >>> resolve(np.add, (np.dtype("float32"), float)).outputs
+    (dtype('float32'),)
+    """
+    options = {} if signature is None else {"signature": signature}
+    dtypes = function.resolve_dtypes((*keys, *outputs), casting=casting, **options)
+    return Resolution(function, dtypes)
+
+
+_constants: dict[tuple[np.dtype, Any], Node] = {}
+
+
+def constant_of(value: Any, dtype: np.dtype) -> Node:
+    """A Python scalar as a node of `dtype`; OverflowError as in NumPy when an int does not fit."""
+    if value.__class__ is complex or not value or value != value:
+        # 0.0 and -0.0 are equal keys (also inside a complex), and a NaN is not equal to itself.
+        return build.constant(dtype.type(value))
+    try:
+        return _constants[dtype, value]
+    except KeyError:
+        node = build.constant(dtype.type(value))
+        if len(_constants) >= _LITTLE:
+            _constants.clear()
+        _constants[dtype, value] = node
+        return node
+
+
+_COMPARISONS: Final = {
+    # name -> (answer when the int is above the dtype's range, answer when it is below)
+    "equal": (False, False),
+    "not_equal": (True, True),
+    "less": (True, False),
+    "less_equal": (True, False),
+    "greater": (False, True),
+    "greater_equal": (False, True),
+}
+
+
+def comparison_with_unrepresentable(
+    name: str, dtype: np.dtype, value: Any, *, scalar_first: bool
+) -> Node | None:
+    """The answer that needs no comparison: an int beyond the range of an integer dtype; else None."""
+    answers = _COMPARISONS.get(name)
+    if answers is None or dtype.kind not in "iu" or not isinstance(value, int):
+        return None
+    limits = np.iinfo(dtype)
+    if limits.min <= value <= limits.max:
+        return None
+    above = value > limits.max
+    if scalar_first and name not in ("equal", "not_equal"):
+        above = not above
+    return build.constant(np.bool_(answers[0] if above else answers[1]))
+
+
+def result_dtype(*operands: Any) -> np.dtype:
+    """`numpy.result_type` for handles, dtypes, NumPy and Python scalars."""
+    plain = [getattr(operand, "_dtype", operand) for operand in operands]
+    return np.result_type(*plain)
+
+
+BOOL: Final = DTYPES["bool"]
+INT64: Final = DTYPES["int64"]
+UINT64: Final = DTYPES["uint64"]
+FLOAT16: Final = DTYPES["float16"]
+FLOAT32: Final = DTYPES["float32"]
+FLOAT64: Final = DTYPES["float64"]
+COMPLEX64: Final = DTYPES["complex64"]
+COMPLEX128: Final = DTYPES["complex128"]

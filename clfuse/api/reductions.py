@@ -1,0 +1,186 @@
+"""Reductions with NumPy's signatures: sum, max, all, argmin and their kind; methods call them too."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..graph import build
+from .conversion import NotNative, as_handle
+from .expressions import choose, combine, convert
+from .fallback import native
+from .folding import arg_fold, delivered, fold, folded, reduction_axes
+from .handle import Handle, node_of
+from .promotion import BOOL, INT64
+
+_Missing = np._NoValue
+
+
+def _fold(
+    function: np.ufunc,
+    a: Any,
+    axis: Any,
+    dtype: Any,
+    out: Any,
+    keepdims: Any,
+    initial: Any = _Missing,
+    where: Any = _Missing,
+) -> Any:
+    mask = True if where is _Missing else where
+    return fold(function, a, axis, dtype, out, keepdims is not _Missing and keepdims, initial, mask)
+
+
+@native(np.sum)
+def sum(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = _Missing,
+    initial: Any = _Missing, where: Any = _Missing,
+) -> Any:  # fmt: skip
+    """Sum over axes; small integers are added in 64 bits."""
+    return _fold(np.add, a, axis, dtype, out, keepdims, initial, where)
+
+
+@native(np.prod)
+def prod(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = _Missing,
+    initial: Any = _Missing, where: Any = _Missing,
+) -> Any:  # fmt: skip
+    """Product over axes; small integers are multiplied in 64 bits."""
+    return _fold(np.multiply, a, axis, dtype, out, keepdims, initial, where)
+
+
+@native(np.max, np.amax)
+def max(
+    a: Any, axis: Any = None, out: Any = None, keepdims: Any = _Missing,
+    initial: Any = _Missing, where: Any = _Missing,
+) -> Any:  # fmt: skip
+    """Greatest element over axes; NaN if there is one."""
+    return _fold(np.maximum, a, axis, None, out, keepdims, initial, where)
+
+
+@native(np.min, np.amin)
+def min(
+    a: Any, axis: Any = None, out: Any = None, keepdims: Any = _Missing,
+    initial: Any = _Missing, where: Any = _Missing,
+) -> Any:  # fmt: skip
+    """Least element over axes; NaN if there is one."""
+    return _fold(np.minimum, a, axis, None, out, keepdims, initial, where)
+
+
+amax = max
+amin = min
+
+
+@native(np.any)
+def any(
+    a: Any, axis: Any = None, out: Any = None, keepdims: Any = _Missing, *, where: Any = _Missing
+) -> Any:
+    """Whether an element is true over axes."""
+    return _fold(np.logical_or, a, axis, None, out, keepdims, _Missing, where)
+
+
+@native(np.all)
+def all(
+    a: Any, axis: Any = None, out: Any = None, keepdims: Any = _Missing, *, where: Any = _Missing
+) -> Any:
+    """Whether every element is true over axes."""
+    return _fold(np.logical_and, a, axis, None, out, keepdims, _Missing, where)
+
+
+@native(np.argmax)
+def argmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = _Missing) -> Any:
+    """First position of the greatest element (or of the first NaN)."""
+    return arg_fold("argmax", a, axis, out, keepdims is not _Missing and keepdims)
+
+
+@native(np.argmin)
+def argmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = _Missing) -> Any:
+    """First position of the least element (or of the first NaN)."""
+    return arg_fold("argmin", a, axis, out, keepdims is not _Missing and keepdims)
+
+
+@native(np.count_nonzero)
+def count_nonzero(a: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
+    """How many elements are not zero, over axes."""
+    handle = as_handle(a)
+    axes = reduction_axes(axis, len(handle._shape))
+    node = convert(convert(node_of(handle), BOOL), INT64)
+    return delivered(
+        folded(np.add, node, axes, INT64), handle._shape, axes, None, bool(keepdims)
+    )
+
+
+@native(np.ptp)
+def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = _Missing) -> Any:
+    """Greatest minus least element over axes."""
+    handle = as_handle(a)
+    axes = reduction_axes(axis, len(handle._shape))
+    node = node_of(handle)
+    if handle._dtype is BOOL:
+        raise NotNative("not for bool")
+    extremes = [folded(function, node, axes, handle._dtype) for function in (np.maximum, np.minimum)]
+    difference = combine(np.subtract, *extremes)
+    return delivered(difference, handle._shape, axes, out, keepdims is not _Missing and keepdims)
+
+
+# -- without NaN ----------------------------------------------------------------------------------
+
+
+def without_nan(a: Any, replacement: float) -> Any:
+    """The array with `replacement` for every NaN; itself where its dtype has none."""
+    handle = as_handle(a)
+    if handle._dtype.kind not in "fc":
+        return handle
+    from .handle import fresh
+
+    node = node_of(handle)
+    other = build.constant(handle._dtype.type(replacement))
+    return fresh(choose(combine(np.isnan, node), other, node, handle._dtype, node.shape))
+
+
+@native(np.nansum)
+def nansum(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = _Missing,
+    initial: Any = _Missing, where: Any = _Missing,
+) -> Any:  # fmt: skip
+    """Sum over axes, NaN counted as 0."""
+    return sum(without_nan(a, 0), axis, dtype, out, keepdims, initial, where)
+
+
+@native(np.nanprod)
+def nanprod(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = _Missing,
+    initial: Any = _Missing, where: Any = _Missing,
+) -> Any:  # fmt: skip
+    """Product over axes, NaN counted as 1."""
+    return prod(without_nan(a, 1), axis, dtype, out, keepdims, initial, where)
+
+
+def _nan_extreme(function: np.ufunc, a: Any, axis: Any, out: Any, keepdims: Any, **options: Any) -> Any:
+    # Whether a slice holds nothing but NaN is not known when this is recorded: the result is NaN, as
+    # NumPy's is, without NumPy's warning.
+    return _fold(function, a, axis, None, out, keepdims, **options)
+
+
+@native(np.nanmax)
+def nanmax(
+    a: Any, axis: Any = None, out: Any = None, keepdims: Any = _Missing,
+    initial: Any = _Missing, where: Any = _Missing,
+) -> Any:  # fmt: skip
+    """Greatest element over axes that is not NaN."""
+    return _nan_extreme(np.fmax, a, axis, out, keepdims, initial=initial, where=where)
+
+
+@native(np.nanmin)
+def nanmin(
+    a: Any, axis: Any = None, out: Any = None, keepdims: Any = _Missing,
+    initial: Any = _Missing, where: Any = _Missing,
+) -> Any:  # fmt: skip
+    """Least element over axes that is not NaN."""
+    return _nan_extreme(np.fmin, a, axis, out, keepdims, initial=initial, where=where)
+
+
+def element_count(handle: Handle, axes: tuple[int, ...]) -> int:
+    """How many elements go into one result."""
+    return math.prod([handle._shape[place] for place in axes])

@@ -1,0 +1,236 @@
+"""mean, var, std and average, computed as NumPy computes them: sums, then divided by counts."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from ..graph import build
+from ..graph.ir import Node
+from .conversion import NotNative, as_handle, requested_dtype
+from .expressions import broadcast_shapes, combine, convert
+from .fallback import native, user_stacklevel
+from .folding import delivered, folded, reduction_axes
+from .handle import Handle, node_of, result
+from .promotion import BOOL, FLOAT16, FLOAT32, FLOAT64, INT64
+from .reductions import element_count
+
+_Missing = np._NoValue
+
+
+class _Count:
+    """How many elements go into each result: a number, or under a mask a node of counts."""
+
+    def __init__(self, handle: Handle, axes: tuple[int, ...], where: Any) -> None:
+        self.number = element_count(handle, axes)
+        self.node: Node | None = None
+        self.mask: Any = True
+        if where is not True and where is not _Missing:
+            self.mask = as_handle(where)
+            if self.mask._dtype is not BOOL:
+                raise NotNative("the mask is not bool")
+            full = build.broadcast(
+                convert(node_of(self.mask), INT64),
+                broadcast_shapes(self.mask._shape, handle._shape),
+            )
+            self.node = folded(np.add, full, axes, INT64)
+
+    def divide(self, total: Node, ddof: Any, shape: tuple[int, ...] | None = None) -> Node:
+        """`total` by the count less `ddof`, not below 0, in the dtype of `total`."""
+        dtype = total.dtype
+        real = np.dtype(f"float{4 * dtype.itemsize}") if dtype.kind == "c" else dtype
+        if dtype.kind in "biu":
+            real = FLOAT64
+        if self.node is None:
+            count = build.constant(real.type(builtin_max(self.number - ddof, 0)))
+        else:
+            count = convert(self.node, real)
+            if ddof:
+                less = combine(np.subtract, count, build.constant(real.type(ddof)))
+                count = combine(np.maximum, less, build.constant(real.type(0)))
+            if shape is not None:
+                count = build.reshape(count, shape)
+        return convert(combine(np.divide, total, count), dtype)
+
+
+builtin_max = max
+
+
+def _computing_dtype(handle: Handle, dtype: Any) -> np.dtype:
+    """In what the sums are made: float64 for integers, float32 for float16."""
+    wanted = requested_dtype(dtype)
+    if wanted is not None:
+        return wanted
+    if handle._dtype.kind in "biu":
+        return FLOAT64
+    return FLOAT32 if handle._dtype is FLOAT16 else handle._dtype
+
+
+def _kept(handle: Handle, axes: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple([1 if place in axes else n for place, n in enumerate(handle._shape)])
+
+
+@native(np.mean)
+def mean(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = _Missing, *,
+    where: Any = _Missing,
+) -> Any:  # fmt: skip
+    """Arithmetic mean over axes; integers in float64, float16 through float32."""
+    handle = as_handle(a)
+    axes = reduction_axes(axis, len(handle._shape))
+    computing = _computing_dtype(handle, dtype)
+    count = _Count(handle, axes, where)
+    if count.number == 0:
+        warnings.warn("Mean of empty slice.", RuntimeWarning, user_stacklevel())
+    total = folded(np.add, node_of(handle), axes, computing, where=count.mask)
+    node = count.divide(total, 0)
+    if dtype is None and out is None and handle._dtype is FLOAT16:
+        node = convert(node, FLOAT16)
+    return delivered(node, handle._shape, axes, out, keepdims)
+
+
+def _variance(
+    a: Any, axis: Any, dtype: Any, ddof: Any, where: Any, mean: Any, correction: Any
+) -> tuple[Node, Handle, tuple[int, ...]]:
+    """The variance without its reduced axes, in the computing dtype."""
+    if correction is not _Missing:
+        if ddof != 0:
+            raise ValueError("ddof and correction can't be provided simultaneously.")
+        ddof = correction
+    handle = as_handle(a)
+    axes = reduction_axes(axis, len(handle._shape))
+    computing = _computing_dtype(handle, dtype)
+    count = _Count(handle, axes, where)
+    if count.node is None and ddof >= count.number:
+        warnings.warn(
+            "Degrees of freedom <= 0 for slice", RuntimeWarning, user_stacklevel()
+        )
+    node = node_of(handle)
+    kept = _kept(handle, axes)
+    if mean is _Missing:
+        total = folded(np.add, node, axes, computing, where=count.mask)
+        center = count.divide(build.reshape(total, kept), 0, kept)
+    else:
+        center = node_of(as_handle(mean))
+    distance = combine(np.subtract, node, center)
+    if distance.dtype.kind == "c":
+        part = np.dtype(f"float{4 * distance.dtype.itemsize}")
+        parts = [build.apply(name, (distance,), part, distance.shape) for name in ("real", "imag")]
+        square = combine(np.add, *[combine(np.multiply, p, p) for p in parts])
+        computing = part if computing.kind == "c" else computing
+    else:
+        square = combine(np.multiply, distance, distance)
+    total = folded(np.add, square, axes, computing, where=count.mask)
+    return count.divide(total, ddof), handle, axes
+
+
+def _spread(node: Node, handle: Handle, axes: Any, dtype: Any, out: Any, keepdims: Any) -> Any:
+    if dtype is None and out is None and handle._dtype is FLOAT16:
+        node = convert(node, FLOAT16)
+    return delivered(node, handle._shape, axes, out, keepdims)
+
+
+@native(np.var)
+def var(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0,
+    keepdims: Any = _Missing, *, where: Any = _Missing, mean: Any = _Missing,
+    correction: Any = _Missing,
+) -> Any:  # fmt: skip
+    """Variance over axes, in two passes as NumPy makes it; one kernel computes both."""
+    node, handle, axes = _variance(a, axis, dtype, ddof, where, mean, correction)
+    return _spread(node, handle, axes, dtype, out, keepdims)
+
+
+@native(np.std)
+def std(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0,
+    keepdims: Any = _Missing, *, where: Any = _Missing, mean: Any = _Missing,
+    correction: Any = _Missing,
+) -> Any:  # fmt: skip
+    """Standard deviation over axes: the square root of the variance."""
+    node, handle, axes = _variance(a, axis, dtype, ddof, where, mean, correction)
+    root = convert(combine(np.sqrt, node), node.dtype)
+    return _spread(root, handle, axes, dtype, out, keepdims)
+
+
+@native(np.average)
+def average(
+    a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *,
+    keepdims: Any = _Missing,
+) -> Any:  # fmt: skip
+    """Weighted mean over axes."""
+    handle = as_handle(a)
+    if weights is None:
+        value = mean(handle, axis, keepdims=keepdims)
+        if not returned:
+            return value
+        axes = reduction_axes(axis, len(handle._shape))
+        number = build.constant(value._dtype.type(element_count(handle, axes)))
+        return value, result(build.broadcast(number, value._shape))
+    weight = as_handle(weights)
+    if weight._shape != handle._shape or returned:
+        raise NotNative("weights of another shape, or their sum returned")
+    axes = reduction_axes(axis, len(handle._shape))
+    dtype = np.result_type(handle._dtype, weight._dtype)
+    if handle._dtype.kind in "biu":
+        dtype = np.result_type(dtype, FLOAT64)
+    dtype = requested_dtype(dtype)
+    assert dtype is not None
+    total = folded(np.add, convert(node_of(weight), dtype), axes, dtype)
+    product = combine(np.multiply, convert(node_of(handle), dtype), convert(node_of(weight), dtype))
+    node = combine(np.divide, folded(np.add, product, axes, dtype), total)
+    return delivered(node, handle._shape, axes, None, keepdims)
+
+
+# -- without NaN ----------------------------------------------------------------------------------
+
+
+def _present(a: Any, where: Any) -> tuple[Handle, Any]:
+    """The array, and as a mask which of its elements count: those that are not NaN."""
+    handle = as_handle(a)
+    if handle._dtype.kind not in "fc":
+        return handle, where
+    present = combine(np.logical_not, combine(np.isnan, node_of(handle)))
+    if where is not _Missing:
+        present = combine(np.logical_and, present, node_of(as_handle(where)))
+    return handle, result(present)
+
+
+@native(np.nanmean)
+def nanmean(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = _Missing, *,
+    where: Any = _Missing,
+) -> Any:  # fmt: skip
+    """Mean over axes of what is not NaN."""
+    handle, mask = _present(a, where)
+    return mean(handle, axis, dtype, out, keepdims, where=mask)
+
+
+@native(np.nanvar)
+def nanvar(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0,
+    keepdims: Any = _Missing, *, where: Any = _Missing, mean: Any = _Missing,
+    correction: Any = _Missing,
+) -> Any:  # fmt: skip
+    """Variance over axes of what is not NaN."""
+    handle, mask = _present(a, where)
+    return var(
+        handle, axis, dtype, out, ddof, keepdims, where=mask, mean=mean, correction=correction
+    )
+
+
+@native(np.nanstd)
+def nanstd(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0,
+    keepdims: Any = _Missing, *, where: Any = _Missing, mean: Any = _Missing,
+    correction: Any = _Missing,
+) -> Any:  # fmt: skip
+    """Standard deviation over axes of what is not NaN."""
+    handle, mask = _present(a, where)
+    return std(
+        handle, axis, dtype, out, ddof, keepdims, where=mask, mean=mean, correction=correction
+    )
+
+

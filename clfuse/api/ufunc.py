@@ -1,0 +1,423 @@
+"""Ufunc objects: what ``clfuse.sin`` is; called by programs, by the operators and by `__array_ufunc__`.
+
+A call finds the loop that NumPy would take (`promotion`), records one node an output, and returns.
+Loops that the op tables lack, and dtypes that stay on the host, run through `fallback`. A call on
+nothing but scalars of NumPy and Python is NumPy's: there is no array to keep on a device.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Final
+
+import numpy as np
+
+from ..graph import build
+from ..graph.ir import Node, record
+from . import fallback
+from . import handle as handles
+from .conversion import NotNative, as_handle, host_view, stored_view
+from .expressions import broadcast_shapes, choose, convert, shape_text
+from .folding import fold
+from .geometry import reshaped
+from .handle import Handle, is_writeable, native_dtype, node_of, result, write
+from .promotion import (
+    BOOL,
+    WEAK,
+    Resolution,
+    comparison_with_unrepresentable,
+    constant_of,
+    resolve,
+)
+
+UNINITIALIZED = (
+    "'where' used without 'out', expect unitialized memory in output. If this is intentional, "
+    "use out=None."
+)
+_NO_OUT: Final = object()
+_new: Final = object.__new__
+
+
+class ufunc:
+    """A NumPy ufunc whose calls on arrays of clfuse's are recorded.
+
+    Attributes that are not described here are NumPy's own: `nin`, `nout`, `nargs`, `ntypes`, `types`,
+    `identity`, `signature`, `resolve_dtypes`.
+    """
+
+    def __init__(self, function: np.ufunc) -> None:
+        self.numpy = function
+        self.nin = function.nin
+        self.nout = function.nout
+        self.__name__ = function.__name__
+        self.__qualname__ = function.__name__
+        self.__doc__ = function.__doc__
+        self.loops: dict[Any, Any] = {}
+        """Keys of the operands (of one: its dtype) -> operation, for who records without a call.
+
+        Only loops that need no look at the values: an integer power's exponents are checked.
+        """
+        self._resolutions: dict[tuple[Any, ...], Resolution] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.numpy, name)
+
+    def __repr__(self) -> str:
+        return repr(self.numpy)
+
+    def __reduce__(self) -> Any:
+        return _named, (self.__name__,)
+
+    # -- calling ----------------------------------------------------------------------------------
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if kwargs or len(args) != self.nin:
+            return self._call_with_options(args, kwargs)
+        if len(args) == 1 and type(args[0]) is handles.ARRAY:
+            (array,) = args
+            op = self.loops.get(array._dtype)
+            shape = array._shape
+            if op is not None and shape:
+                node = array._storage.node if array._view is None else node_of(array)
+                handle = _new(handles.ARRAY)
+                handle._storage = record(Node(op, (node,), shape, op.dtype))
+                handle._shape = shape
+                handle._dtype = op.dtype
+                handle._view = None
+                return handle
+        try:
+            operands = _operands(args)
+        except _Foreign:
+            return self.numpy(*args)
+        except NotNative as missing:
+            return fallback.host_call(self.numpy, args, {}, str(missing))
+        keys, values, shape, has_array = operands
+        if not has_array:
+            return self.numpy(*args)
+        resolution = self._resolve(keys)
+        if resolution.ops is None:
+            return fallback.host_call(self.numpy, args, {}, _without_kernel(keys))
+        nodes = self._nodes(keys, values, resolution)
+        if type(nodes) is Node:
+            return result(build.broadcast(nodes, shape))
+        if self.nout == 1:
+            return result(build.elementwise(resolution.ops[0], nodes, shape))
+        return tuple([result(build.elementwise(op, nodes, shape)) for op in resolution.ops])
+
+    def _resolve(self, keys: tuple[Any, ...]) -> Resolution:
+        found = self._resolutions.get(keys)
+        if found is None:
+            found = resolve(self.numpy, keys, (None,) * self.nout)
+            self._resolutions[keys] = found
+            if found.ops is not None and self.nout == 1:
+                if self.nin == 1:
+                    self.loops[keys[0]] = found.ops[0]
+                elif self.__name__ != "power" or found.inputs[1].kind != "i":
+                    self.loops[keys] = found.ops[0]
+        return found
+
+    def _nodes(
+        self, keys: tuple[Any, ...], values: list[Any], resolution: Resolution
+    ) -> tuple[Node, ...] | Node:
+        """The operands as nodes; or the answer itself where no loop has to look at them."""
+        nodes = []
+        for position, (key, value) in enumerate(zip(keys, values, strict=True)):
+            if key in WEAK:
+                dtype = resolution.inputs[position]
+                try:
+                    value = constant_of(value, dtype)
+                except OverflowError:
+                    answer = comparison_with_unrepresentable(
+                        self.__name__, dtype, value, scalar_first=position == 0
+                    )
+                    if answer is None:
+                        raise
+                    return answer
+            nodes.append(value)
+        if self.__name__ == "power" and resolution.inputs[1].kind == "i":
+            _refuse_negative_exponents(nodes[1])
+        return tuple(nodes)
+
+    def _call_with_options(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        nin = self.nin
+        if not nin <= len(args) <= self.nargs or ("out" in kwargs and len(args) > nin):
+            return self.numpy(*args, **kwargs)  # NumPy's TypeError
+        outs, as_array = self._outputs(args[nin:], kwargs.get("out", _NO_OUT))
+        args = args[:nin]
+        options = {key: value for key, value in kwargs.items() if key != "out"}
+        if outs is None:
+            return self.numpy(*args, **kwargs)  # NumPy's TypeError
+        where = options.pop("where", True)
+        casting = options.pop("casting", "same_kind")
+        signature = self._signature(options)
+        if not options.keys() <= {"order", "subok"}:
+            return self.numpy(*[None] * nin, **options)  # NumPy's TypeError
+        given = [out for out in outs if out is not None]
+        try:
+            keys, values, shape, has_array = _operands(args)
+            if not has_array and not any(isinstance(item, Handle) for item in (where, *given)):
+                return self.numpy(*args, **kwargs)
+            resolution = self._resolve_fully(keys, outs, signature, casting)
+            if resolution.ops is None:
+                raise NotNative(_without_kernel(keys))
+            mask = None if where is True else _mask_of(where)
+        except _Foreign:
+            return self.numpy(*args, **kwargs)
+        except NotNative as missing:
+            every = {**kwargs, "out": tuple(outs)} if given else kwargs
+            return fallback.host_call(self.numpy, args, every, str(missing))
+        nodes = self._nodes(keys, values, resolution)
+        if mask is not None:
+            shape = broadcast_shapes(shape, mask.shape)
+        if given:
+            shape = _shape_with_outputs([node.shape for node in values if type(node) is Node], shape, given)
+        elif mask is not None and "out" not in kwargs:
+            warnings.warn(UNINITIALIZED, UserWarning, fallback.user_stacklevel())
+        results = []
+        for position, out in enumerate(outs):
+            op = resolution.ops[position]
+            if type(nodes) is Node:
+                node = build.broadcast(nodes, shape)
+            else:
+                node = build.elementwise(op, nodes, shape)  # type: ignore[arg-type]
+            results.append(_deliver(node, out, mask, as_array))
+        return results[0] if self.nout == 1 else tuple(results)
+
+    def _outputs(self, positional: tuple[Any, ...], out: Any) -> tuple[list[Any] | None, bool]:
+        """One entry an output: the array to write to, or None; and whether `out` was Ellipsis.
+
+        None instead of the list where NumPy would refuse what was given.
+        """
+        nout = self.nout
+        as_array = out is Ellipsis
+        if out is _NO_OUT or out is None or as_array:
+            outs = [*positional, *[None] * (nout - len(positional))]
+        elif isinstance(out, tuple):
+            outs = list(out)
+        else:
+            outs = [out]
+        valid = len(outs) == nout and all(
+            item is None or type(item) is handles.ARRAY or isinstance(item, handles.ARRAY)
+            or isinstance(item, np.ndarray)
+            for item in outs
+        )
+        if not valid:
+            return None, as_array
+        for item in outs:
+            if isinstance(item, Handle) and not is_writeable(item):
+                raise ValueError("output array is read-only")
+        return outs, as_array
+
+    def _signature(self, options: dict[str, Any]) -> Any:
+        """The ``signature=`` of the call; ``dtype=`` is one that names the outputs only."""
+        signature = options.pop("signature", options.pop("sig", None))
+        dtype = options.pop("dtype", None)
+        if dtype is None:
+            return signature
+        if signature is not None:
+            raise TypeError("cannot specify both 'signature' and 'dtype'")
+        return (None,) * self.nin + (np.dtype(dtype),) * self.nout
+
+    def _resolve_fully(
+        self, keys: tuple[Any, ...], outs: list[Any], signature: Any, casting: str
+    ) -> Resolution:
+        dtypes = tuple(None if out is None else out.dtype for out in outs)
+        if isinstance(signature, list):
+            signature = tuple(signature)
+        return resolve(self.numpy, keys, dtypes, signature, casting)
+
+    # -- methods ----------------------------------------------------------------------------------
+
+    def reduce(
+        self,
+        array: Any,
+        axis: Any = 0,
+        dtype: Any = None,
+        out: Any = None,
+        keepdims: bool = False,
+        initial: Any = np._NoValue,
+        where: Any = True,
+    ) -> Any:
+        """Fold an axis with the ufunc: `numpy.ufunc.reduce`."""
+        try:
+            return fold(self.numpy, array, axis, dtype, out, keepdims, initial, where)
+        except NotNative as missing:
+            options = {"axis": axis, "dtype": dtype, "out": out, "keepdims": keepdims}
+            if initial is not np._NoValue:
+                options["initial"] = initial
+            if where is not True:
+                options["where"] = where
+            return fallback.host_call(
+                self.numpy.reduce, (array,), options, str(missing), f"{self.__name__}.reduce"
+            )
+
+    def accumulate(self, array: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
+        """Every partial result along an axis: `numpy.ufunc.accumulate`."""
+        return self._on_host("accumulate", (array, axis, dtype, out), {})
+
+    def reduceat(
+        self, array: Any, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None
+    ) -> Any:
+        """Fold slices of an axis: `numpy.ufunc.reduceat`."""
+        return self._on_host("reduceat", (array, indices, axis, dtype, out), {})
+
+    def at(self, a: Any, indices: Any, *b: Any) -> None:
+        """Write through indices, each of them once for every time it is named: `numpy.ufunc.at`."""
+        arguments = fallback.HostArguments()
+        fallback.count_fallback(f"{self.__name__}.at")
+        if isinstance(a, Handle):
+            arguments.writable(a)
+        self.numpy.at(*[arguments.to_host(value) for value in (a, indices, *b)])
+        arguments.write_back()
+
+    def outer(self, A: Any, B: Any, /, **kwargs: Any) -> Any:
+        """The ufunc on all pairs of elements: `numpy.ufunc.outer`."""
+        if self.nin != 2 or self.signature is not None:
+            return self.numpy.outer(A, B, **kwargs)
+        try:
+            left, right = as_handle(A), as_handle(B)
+        except NotNative as missing:
+            return fallback.host_call(
+                self.numpy.outer, (A, B), kwargs, str(missing), f"{self.__name__}.outer"
+            )
+        return self(reshaped(left, left._shape + (1,) * len(right._shape)), right, **kwargs)
+
+    def _on_host(self, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        out = args[-1] if method != "at" else None
+        arguments = fallback.HostArguments()
+        fallback.count_fallback(f"{self.__name__}.{method}")
+        for item in out if isinstance(out, tuple) else (out,):
+            if isinstance(item, Handle):
+                arguments.writable(item)
+        value = getattr(self.numpy, method)(*[arguments.to_host(item) for item in args])
+        arguments.write_back()
+        return arguments.to_device(value)
+
+
+def _named(name: str) -> ufunc:
+    return UFUNCS[name]
+
+
+# -- operands and results -------------------------------------------------------------------------
+
+
+class _Foreign(Exception):
+    """An operand with an `__array_ufunc__` of its own: NumPy finds out who answers."""
+
+
+def _operands(
+    args: tuple[Any, ...],
+) -> tuple[tuple[Any, ...], list[Any], tuple[int, ...], bool]:
+    """Keys, nodes (a Python scalar: itself), their common shape, and whether any is an array."""
+    keys: list[Any] = []
+    values: list[Any] = []
+    shapes: list[tuple[int, ...]] = []
+    has_array = False
+    for value in args:
+        kind = type(value)
+        if kind in WEAK:
+            keys.append(kind)
+            values.append(value)
+            continue
+        if isinstance(value, Handle):
+            has_array = True
+        elif kind is bool or isinstance(value, np.generic):
+            if kind is not bool and native_dtype(value.dtype) is None:
+                raise NotNative(f"dtype {value.dtype} does not live on devices")
+            value = np.bool_(value) if kind is bool else value
+            keys.append(native_dtype(value.dtype))
+            values.append(build.constant(value))
+            shapes.append(())
+            continue
+        else:
+            if hasattr(kind, "__array_ufunc__") and not isinstance(value, np.ndarray):
+                raise _Foreign
+            has_array = True
+            value = as_handle(value)
+        keys.append(value._dtype)
+        values.append(node_of(value))
+        shapes.append(value._shape)
+    shape = shapes[0] if len(shapes) == 1 else broadcast_shapes(*shapes)
+    return tuple(keys), values, shape, has_array
+
+
+def _without_kernel(keys: tuple[Any, ...]) -> str:
+    names = [key.__name__ if isinstance(key, type) else str(key) for key in keys]
+    return f"not for {', '.join(names)}"
+
+
+def _refuse_negative_exponents(exponent: Node) -> None:
+    """Integer powers are checked when they are recorded: NumPy raises at the call."""
+    if exponent.dtype.kind != "i":
+        return
+    values = exponent.param if exponent.op.name == "constant" else stored_view(exponent)
+    if np.any(np.less(values, 0)):
+        raise ValueError("Integers to negative integer powers are not allowed.")
+
+
+def _mask_of(where: Any) -> Node:
+    mask = as_handle(where if not isinstance(where, list) else np.asarray(where, dtype=BOOL))
+    if mask._dtype is not BOOL:
+        raise TypeError(
+            f"Cannot cast array data from {mask._dtype!r} to dtype('bool') "
+            "according to the rule 'safe'"
+        )
+    return node_of(mask)
+
+
+def _shape_with_outputs(
+    shapes: list[tuple[int, ...]], shape: tuple[int, ...], outs: list[Any]
+) -> tuple[int, ...]:
+    try:
+        common = broadcast_shapes(shape, *[tuple(out.shape) for out in outs])
+    except ValueError:
+        texts = " ".join(map(shape_text, [*(shapes or [shape]), *[out.shape for out in outs]]))
+        raise ValueError(
+            f"operands could not be broadcast together with shapes {texts} "
+        ) from None
+    for out in outs:
+        if tuple(out.shape) != common:
+            raise ValueError(
+                f"non-broadcastable output operand with shape {shape_text(tuple(out.shape))} "
+                f"doesn't match the broadcast shape {shape_text(common)}"
+            )
+    return common
+
+
+def _deliver(node: Node, out: Any, mask: Node | None, as_array: bool) -> Any:
+    """Write a result to `out` where the mask lets it, or make a new array of it."""
+    if out is None:
+        if mask is not None:
+            zero = build.constant(node.dtype.type(0))
+            node = choose(mask, node, zero, node.dtype, node.shape)
+        return handles.fresh(node) if as_array else result(node)
+    if isinstance(out, Handle):
+        value = convert(node, out._dtype)
+        if mask is not None:
+            value = choose(mask, value, node_of(out), out._dtype, node.shape)
+        write(out, value)
+        return out
+    host_mask: Any = True
+    if mask is not None:
+        host_mask = host_view(handles.fresh(mask))
+    np.copyto(out, host_view(handles.fresh(node)), casting="unsafe", where=host_mask)
+    return out
+
+
+UFUNCS: Final[dict[str, ufunc]] = {}
+"""Every public ufunc of NumPy's, by its own name."""
+
+BY_NUMPY: Final[dict[np.ufunc, ufunc]] = {}
+"""NumPy's ufunc -> ours."""
+
+
+def _collect() -> None:
+    for name in dir(np):
+        function = getattr(np, name)
+        if isinstance(function, np.ufunc) and function not in BY_NUMPY:
+            ours = ufunc(function)
+            BY_NUMPY[function] = ours
+            UFUNCS[function.__name__] = ours
+
+
+_collect()

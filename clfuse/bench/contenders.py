@@ -1,0 +1,147 @@
+"""Who runs the programs: NumPy, and clfuse with and without fusion; `bench.measure` times them beside `peers` and `limit`.
+
+A contender turns a program and its inputs into a function without arguments. One call of that function is what is timed: when it returns, the results
+are computed and lie in the memory of the contender's device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy
+
+import clfuse
+from clfuse import config
+from clfuse.bench.programs import Arrays, Program, results
+from clfuse.counters import reset_peak
+
+__all__ = ["Clfuse", "Contender", "Footprint", "NumPy"]
+
+Run = Callable[[], Arrays]
+
+
+class Contender(Protocol):
+    """One library, or one way to use it."""
+
+    name: str
+
+    def bind(self, program: Program, inputs: Arrays) -> Run | None:
+        """The function to time, or None where this contender cannot express the program.
+
+        The inputs are brought to where the contender wants them here, so that it is not timed.
+        """
+        ...
+
+    def to_host(self, values: Arrays) -> Arrays:
+        """What a run has returned, as NumPy arrays."""
+        ...
+
+
+class NumPy:
+    """NumPy itself: what everything else is compared with."""
+
+    name = "numpy"
+
+    def bind(self, program: Program, inputs: Arrays) -> Run:
+        """See `Contender.bind`."""
+
+        def run() -> Arrays:
+            # NumPy's own complaints (exp of a large number) are no result of the benchmark.
+            with numpy.errstate(all="ignore"):
+                return results(program.compute(numpy, *inputs))
+
+        return run
+
+    def to_host(self, values: Arrays) -> Arrays:
+        """See `Contender.to_host`."""
+        return values
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """What one steady run of a program under clfuse does to the device.
+
+    Attributes
+    ----------
+    kernels : int
+        Kernels launched.
+    fallbacks : int
+        Operations that NumPy did on the host.
+    nbytes : int
+        Bytes that the kernels read and write, by the plan.
+    peak_nbytes : int
+        The most device memory at one time beyond the inputs.
+    result_nbytes : int
+        Bytes of the results: what `peak_nbytes` is at best.
+    """
+
+    kernels: int
+    fallbacks: int
+    nbytes: int
+    peak_nbytes: int
+    result_nbytes: int
+
+
+class Clfuse:
+    """clfuse on its current device, with the inputs there.
+
+    Parameters
+    ----------
+    fusion : bool
+        False runs one kernel per operation.
+    """
+
+    def __init__(self, *, fusion: bool = True) -> None:
+        self.name = "clfuse" if fusion else "unfused"
+        self.fusion = fusion
+
+    def _settings(self) -> AbstractContextManager[object]:
+        return nullcontext() if self.fusion else config.override(fusion=False)
+
+    def bind(self, program: Program, inputs: Arrays) -> Run:
+        """See `Contender.bind`."""
+        arrays = self._upload(inputs)
+
+        def run() -> Arrays:
+            with self._settings():
+                values = results(program.compute(clfuse, *arrays))
+                clfuse.evaluate(*values)
+                clfuse.synchronize()
+            return values
+
+        return run
+
+    @staticmethod
+    def _upload(inputs: Arrays) -> Arrays:
+        arrays = tuple(clfuse.asarray(value) for value in inputs)
+        clfuse.evaluate(*arrays)
+        clfuse.synchronize()
+        return arrays
+
+    def to_host(self, values: Arrays) -> Arrays:
+        """See `Contender.to_host`."""
+        return tuple(clfuse.asnumpy(value) for value in values)
+
+    def footprint(self, program: Program, inputs: Arrays) -> Footprint:
+        """Look at one steady run of a program instead of timing it."""
+        arrays = self._upload(inputs)
+        with self._settings():
+            plan = clfuse.explain(*results(program.compute(clfuse, *arrays)))
+            nbytes = sum(kernel.nbytes for kernel in plan.kernels)
+            del plan
+            before = clfuse.stats()
+            reset_peak()
+            values = results(program.compute(clfuse, *arrays))
+            clfuse.evaluate(*values)
+            clfuse.synchronize()
+            after = clfuse.stats()
+        return Footprint(
+            kernels=after["kernels_launched"] - before["kernels_launched"],
+            fallbacks=after["fallbacks"] - before["fallbacks"],
+            nbytes=nbytes,
+            peak_nbytes=after["device_bytes_peak"] - before["device_bytes_now"],
+            result_nbytes=sum(int(value.nbytes) for value in values),
+        )

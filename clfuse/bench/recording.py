@@ -1,0 +1,113 @@
+"""What laziness itself costs: recording, planning, and building anew for another size; ``python -m clfuse bench recording``.
+
+Nothing here is compared with NumPy. The targets are those of the project's first issue: 2 us to record an operation, 50 us and 1 us a node for a plan
+that is known, 3 s to plan 100,000 operations, two programs for twenty lengths.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy
+
+import clfuse
+from clfuse import config
+
+__all__ = ["Figure", "figures"]
+
+RECORDED = 5_000
+PLAN_NODES = 120
+LONG = 100_000
+LENGTHS = 20
+REPETITIONS = 15
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One measured cost and what it should be at most."""
+
+    name: str
+    value: float
+    unit: str
+    target: float
+
+    @property
+    def reached(self) -> bool:
+        """Whether the target is reached."""
+        return self.value <= self.target
+
+
+def chain(x: Any, operations: int, start: float) -> Any:
+    """A value that takes that many operations, each a new node: two a step, with a constant of its own."""
+    y = x
+    for step in range(operations // 2):
+        y = y * x + (start + step)
+    return y
+
+
+def recorded_us() -> float:
+    """Microseconds to record one operation; the best of several runs, as a busy machine only ever adds."""
+    x = clfuse.asarray(numpy.ones(1000))
+    best = float("inf")
+    with config.override(max_nodes=10 * RECORDED):
+        for repetition in range(REPETITIONS):
+            start = time.perf_counter()
+            y = chain(x, RECORDED, float(repetition))
+            best = min(best, (time.perf_counter() - start) / RECORDED)
+            # Dropped unevaluated: only recording is measured.
+            del y
+    return best * 1e6
+
+
+def known_plan_us() -> float:
+    """Microseconds from `evaluate` to the last launch for a plan of 120 nodes that was made before."""
+    x = clfuse.asarray(numpy.random.default_rng(1).random(1000))
+    times = []
+    for repetition in range(REPETITIONS + 2):
+        # Constants are arguments, not structure: another start is the same plan on other values.
+        y = chain(x, PLAN_NODES, 0.25 + repetition)
+        clfuse.synchronize()
+        start = time.perf_counter()
+        clfuse.evaluate(y, wait=False)
+        times.append(time.perf_counter() - start)
+    clfuse.synchronize()
+    return statistics.median(times[2:]) * 1e6
+
+
+def long_plan_s() -> float:
+    """Seconds to plan 100,000 recorded operations, without building or running a kernel."""
+    x = clfuse.asarray(numpy.ones(16))
+    with config.override(max_nodes=2 * LONG):
+        y = chain(x, LONG, 0.0)
+        start = time.perf_counter()
+        plan = clfuse.explain(y)
+        len(plan.kernels)
+        return time.perf_counter() - start
+
+
+def programs_of_lengths() -> int:
+    """Programs built for one expression over twenty lengths, even and odd, below and above every vector's width."""
+    before = clfuse.stats()["programs_built"]
+    for number in range(LENGTHS):
+        x = clfuse.asarray(numpy.arange(1.0, 4.0 + 37 * number**2))
+        clfuse.evaluate(clfuse.sqrt(x) * 0.125 - x / 3.0)
+    clfuse.synchronize()
+    return clfuse.stats()["programs_built"] - before
+
+
+FIGURES: tuple[tuple[str, Callable[[], float], str, float], ...] = (
+    ("record one operation", recorded_us, "us", 2.0),
+    (f"start a known plan of {PLAN_NODES} nodes", known_plan_us, "us", 50.0 + PLAN_NODES),
+    (f"plan {LONG:,} operations", long_plan_s, "s", 3.0),
+    (f"programs built for {LENGTHS} lengths of one expression", programs_of_lengths, "programs", 2),
+)
+
+
+def figures() -> Iterator[Figure]:
+    """Measure one after the other."""
+    for name, measured, unit, target in FIGURES:
+        yield Figure(name, measured(), unit, target)

@@ -1,0 +1,276 @@
+"""Every ``CLFUSE_*`` setting in one table, read from the environment once, on first use; all layers
+read `settings`.
+
+>>> settings.fp64
+'error'
+>>> with override(fp64="downcast"):
+...     settings.fp64
+'downcast'
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from clfuse.errors import SettingError
+
+__all__ = ["SETTINGS", "Setting", "Settings", "override", "reload", "settings"]
+
+Value = str | int | bool
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One row of the table.
+
+    Attributes
+    ----------
+    name : str
+        The attribute of `settings`.
+    env : str
+        The environment variable.
+    default : str or int or bool
+        The value where the variable is unset or empty.
+    parse : callable
+        Text or value -> value; a ValueError for what it does not take.
+    choices : str
+        What it takes, in words for the error message.
+    doc : str
+        What it does, for ``python -m clfuse doctor`` and the README.
+    """
+
+    name: str
+    env: str
+    default: Value
+    parse: Callable[[Value], Value]
+    choices: str
+    doc: str
+
+    def value_of(self, given: Value) -> Value:
+        """Return `given` parsed, or raise SettingError naming the variable, the value and the
+        choices."""
+        try:
+            return self.parse(given)
+        except (ValueError, TypeError):
+            raise SettingError(f"{self.env}: {given!r}; it takes {self.choices}") from None
+
+
+def _one_of(*words: str) -> Callable[[Value], Value]:
+    def parse(given: Value) -> Value:
+        word = str(given).strip().lower()
+        if word not in words:
+            raise ValueError(given)
+        return word
+
+    return parse
+
+
+def _switch(given: Value) -> Value:
+    word = str(given).strip().lower()
+    if word in ("on", "1", "true", "yes"):
+        return True
+    if word in ("off", "0", "false", "no"):
+        return False
+    raise ValueError(given)
+
+
+def _text(given: Value) -> Value:
+    return str(given).strip()
+
+
+def _count(least: int, multiple_of_two: bool = False) -> Callable[[Value], Value]:
+    def parse(given: Value) -> Value:
+        number = int(given)
+        if number < least or (multiple_of_two and number & (number - 1)):
+            raise ValueError(given)
+        return number
+
+    return parse
+
+
+#: Every setting there is. A new one is a row here and an annotation in `Settings`.
+SETTINGS: tuple[Setting, ...] = (
+    Setting(
+        "device",
+        "CLFUSE_DEVICE",
+        "",
+        _text,
+        "cpu, gpu, part of a platform's or device's name, 0, 0:1 or name:1",
+        "the device that is used where the program selects none",
+    ),
+    Setting(
+        "vendors",
+        "CLFUSE_VENDORS",
+        "auto",
+        _one_of("auto", "system"),
+        "auto or system",
+        "which OpenCL runtimes are looked for: auto adds those of this Python environment and an"
+        " unregistered NVIDIA driver to the system's; system takes what OCL_ICD_VENDORS or the"
+        " system's folder lists, no more",
+    ),
+    Setting(
+        "fusion",
+        "CLFUSE_FUSION",
+        True,
+        _switch,
+        "on or off",
+        "off runs one kernel per operation: the baseline for every fusion figure",
+    ),
+    Setting(
+        "fallback",
+        "CLFUSE_FALLBACK",
+        "auto",
+        _one_of("auto", "allow", "warn", "raise"),
+        "auto, allow, warn or raise",
+        "what happens when NumPy on the host must do an operation; auto warns on devices that must"
+        " copy for it",
+    ),
+    Setting(
+        "fp",
+        "CLFUSE_FP",
+        "strict",
+        _one_of("strict", "fast"),
+        "strict or fast",
+        "fast lets the compiler reassociate and approximate floating-point arithmetic",
+    ),
+    Setting(
+        "fp64",
+        "CLFUSE_FP64",
+        "error",
+        _one_of("error", "downcast"),
+        "error or downcast",
+        "float64 on a device without double precision: an error, or float32 instead",
+    ),
+    Setting(
+        "schedule",
+        "CLFUSE_SCHEDULE",
+        "auto",
+        _one_of("auto", "cpu", "gpu"),
+        "auto, cpu or gpu",
+        "forces the schedule of the kernels, whatever the device is (for tests)",
+    ),
+    Setting(
+        "max_nodes",
+        "CLFUSE_MAX_NODES",
+        20_000,
+        _count(1),
+        "a whole number from 1",
+        "recorded operations after which what was recorded is computed by itself",
+    ),
+    Setting(
+        "debug",
+        "CLFUSE_DEBUG",
+        False,
+        _switch,
+        "0 or 1",
+        "checks the invariants of every graph and plan",
+    ),
+    Setting(
+        "vector_bytes",
+        "CLFUSE_VECTOR_BYTES",
+        0,
+        _count(0, multiple_of_two=True),
+        "0 or a power of two",
+        "bytes of the vectors in CPU kernels; 0 takes the device's",
+    ),
+    Setting(
+        "work_items",
+        "CLFUSE_WORK_ITEMS",
+        0,
+        _count(0),
+        "a whole number from 0",
+        "work-items of a large launch; 0 takes the device's",
+    ),
+)
+
+
+class Settings:
+    """The values in force, one attribute a row of `SETTINGS`.
+
+    The environment is read when the first attribute is asked for: `__getattr__` runs only while the
+    instance holds no values, later accesses are plain look-ups.
+    """
+
+    device: str
+    vendors: str
+    fusion: bool
+    fallback: str
+    fp: str
+    fp64: str
+    schedule: str
+    max_nodes: int
+    debug: bool
+    vector_bytes: int
+    work_items: int
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("__") or name not in _ROWS:
+                raise AttributeError(f"no setting {name!r}; there are {', '.join(_ROWS)}")
+            self._read_environment()
+            return self.__dict__[name]
+
+    def _read_environment(self) -> None:
+        # All or nothing: a bad value leaves the settings unread, so that the error comes again and
+        # is not forgotten.
+        self.__dict__.update(
+            {
+                row.name: row.value_of(text)
+                if (text := os.environ.get(row.env, "").strip())
+                else row.default
+                for row in SETTINGS
+            }
+        )
+
+
+_ROWS: dict[str, Setting] = {row.name: row for row in SETTINGS}
+
+#: The one instance that every layer reads.
+settings = Settings()
+
+
+def reload() -> None:
+    """Read the environment again; what `override` has set is dropped.
+
+    Raises
+    ------
+    SettingError
+        A variable with a value that it does not take.
+    """
+    settings.__dict__.clear()
+    settings._read_environment()
+
+
+@contextmanager
+def override(**changes: Value) -> Iterator[Settings]:
+    """Change settings for the length of a ``with`` block, in all threads.
+
+    Parameters
+    ----------
+    **changes
+        Setting name -> value, as the environment variable or as the parsed value: ``fusion="off"``,
+        ``fusion=False``.
+
+    Raises
+    ------
+    SettingError
+        An unknown name, or a value that the setting does not take.
+    """
+    values: dict[str, Value] = {}
+    for name, given in changes.items():
+        if name not in _ROWS:
+            raise SettingError(f"no setting {name!r}; there are {', '.join(_ROWS)}")
+        values[name] = _ROWS[name].value_of(given)
+    if not settings.__dict__:
+        settings._read_environment()
+    before = {name: settings.__dict__[name] for name in values}
+    settings.__dict__.update(values)
+    try:
+        yield settings
+    finally:
+        settings.__dict__.update(before)

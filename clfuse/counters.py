@@ -1,0 +1,43 @@
+"""What has happened since the start, as plain numbers; every layer counts here, `clfuse.stats()`
+shows it.
+
+A counter is changed with one ``counters[name] += n``. Between the load and the store of such a line
+CPython switches neither threads nor runs the garbage collector, so no lock is taken on the hot
+paths.
+"""
+
+from __future__ import annotations
+
+__all__ = ["counters", "reset_peak", "snapshot"]
+
+#: name -> value; bytes for the names that say so, events for the rest.
+counters: dict[str, int] = {
+    "kernels_launched": 0,
+    "programs_built": 0,
+    "plans_made": 0,
+    "plans_reused": 0,
+    "fallbacks": 0,
+    "bytes_to_device": 0,
+    "bytes_to_host": 0,
+    "device_bytes_now": 0,
+    "device_bytes_peak": 0,
+    "nodes_recorded": 0,
+}
+
+
+def snapshot() -> dict[str, int]:
+    """Return a copy of all counters, which later work does not change.
+
+    Examples
+    --------
+    >>> before = snapshot()
+    >>> counters["nodes_recorded"] += 2
+    >>> snapshot()["nodes_recorded"] - before["nodes_recorded"]
+    2
+    """
+    return dict(counters)
+
+
+def reset_peak() -> None:
+    """Let ``device_bytes_peak`` start again from what is allocated now."""
+    counters["device_bytes_peak"] = counters["device_bytes_now"]

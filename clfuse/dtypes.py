@@ -1,0 +1,67 @@
+"""NumPy dtypes as OpenCL C types: names, sizes, classes and literals; asked by plan and render."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+OPENCL_TYPES: Final[dict[str, str]] = {
+    "bool": "uchar",  # one byte in memory; in registers a mask (see render)
+    "int8": "char",
+    "uint8": "uchar",
+    "int16": "short",
+    "uint16": "ushort",
+    "int32": "int",
+    "uint32": "uint",
+    "int64": "long",
+    "uint64": "ulong",
+    "float16": "half",  # one half in memory; in registers a float (see render)
+    "float32": "float",
+    "float64": "double",
+    "complex64": "float2",
+    "complex128": "double2",
+}
+"""NumPy dtype name -> the OpenCL C type of one element in global memory."""
+
+_CLASSES: Final = {"b": "bool", "i": "signed", "u": "unsigned", "f": "float", "c": "complex"}
+_SIGNED: Final = {1: "char", 2: "short", 4: "int", 8: "long"}
+
+
+def is_native(dtype: np.dtype) -> bool:
+    """Whether arrays of `dtype` live on the device (native byte order, no object, no string)."""
+    return dtype.name in OPENCL_TYPES and dtype.isnative
+
+
+def type_class(dtype: np.dtype) -> str:
+    """The op tables' class of `dtype`: bool, signed, unsigned, float or complex."""
+    return _CLASSES[dtype.kind]
+
+
+def memory_type(dtype: np.dtype) -> str:
+    """OpenCL C type of one element in global memory."""
+    return OPENCL_TYPES[dtype.name]
+
+
+def register_type(dtype: np.dtype) -> str:
+    """OpenCL C type of one element in a register: half is computed as float, bool as an int."""
+    if dtype.kind == "b":
+        return "int"
+    if dtype.name == "float16":
+        return "float"
+    return OPENCL_TYPES[dtype.name]
+
+
+def register_nbytes(dtype: np.dtype) -> int:
+    """Bytes that one element takes in a vector register (bool: its byte in memory)."""
+    return 4 if dtype.name == "float16" else dtype.itemsize
+
+
+def mask_type(nbytes: int) -> str:
+    """The signed integer type whose vectors are masks for lanes of `nbytes` bytes."""
+    return _SIGNED[nbytes]
+
+
+def needs_fp64(dtype: np.dtype) -> bool:
+    """Whether computing in `dtype` needs a device with double precision."""
+    return dtype.name in ("float64", "complex128")

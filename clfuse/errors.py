@@ -1,0 +1,93 @@
+"""What clfuse raises and warns with; every layer takes its exceptions from here.
+
+Each error is also a subclass of the one that NumPy or Python would raise in its place, so that code
+written for NumPy catches it without knowing clfuse.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+
+__all__ = [
+    "AllocationError",
+    "ClfuseError",
+    "DeviceDtypeError",
+    "DeviceError",
+    "DeviceWarning",
+    "FallbackError",
+    "FallbackWarning",
+    "KernelBuildError",
+    "SettingError",
+    "warn_user",
+]
+
+_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+
+class ClfuseError(Exception):
+    """Base of every error that is clfuse's own."""
+
+
+class DeviceError(ClfuseError, RuntimeError):
+    """No usable OpenCL device, or not the one asked for; the message says what to install or to
+    choose."""
+
+
+class KernelBuildError(ClfuseError, RuntimeError):
+    """OpenCL C that the device's compiler refused.
+
+    Parameters
+    ----------
+    message : str
+        What failed, on which device.
+    path : str, optional
+        The file that holds the source and the compiler's log.
+    log : str, optional
+        The compiler's log.
+    """
+
+    def __init__(self, message: str, path: str = "", log: str = "") -> None:
+        super().__init__(message)
+        self.path = path
+        self.log = log
+
+    def __reduce__(self) -> tuple[type[KernelBuildError], tuple[str, str, str]]:
+        return type(self), (str(self), self.path, self.log)
+
+
+class AllocationError(ClfuseError, MemoryError):
+    """Device memory that could not be had: more than one allocation may hold, or more than is
+    left."""
+
+
+class FallbackError(ClfuseError, RuntimeError):
+    """An operation would have run on the host under ``CLFUSE_FALLBACK=raise``."""
+
+
+class SettingError(ClfuseError, ValueError):
+    """A ``CLFUSE_*`` variable or a setting with a value that it does not take."""
+
+
+class DeviceDtypeError(ClfuseError, TypeError):
+    """A dtype that the device has not: float64 where there is no double precision."""
+
+
+class DeviceWarning(RuntimeWarning):
+    """A device that is listed but does not work was left out."""
+
+
+class FallbackWarning(UserWarning):
+    """An operation ran on the host, by NumPy, because no kernel does it."""
+
+
+def warn_user(message: str, category: type[Warning]) -> None:
+    """Warn as if from the innermost line that is not clfuse's own: the line that a user can
+    change."""
+    level = 2
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back
+        level += 1
+    warnings.warn(message, category, stacklevel=level)

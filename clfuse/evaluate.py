@@ -1,0 +1,326 @@
+"""The whole pipeline on one screen: snapshot -> plan -> render -> build -> launch.
+
+`api` calls this when a value is observed. Plans are kept by structure, so a loop that records the
+same step again only looks its plan up, allocates and launches.
+
+Everything that can fail (planning, building, allocating) happens before the first launch, and no
+node changes until the last one: a failure leaves every array as it was.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from .config import settings
+from .counters import counters
+from .dtypes import needs_fp64
+from .errors import DeviceDtypeError
+from .graph import build, ir
+from .graph.ir import Kind, Node
+from .graph.snapshot import Snapshot, take
+from .plan.planner import plan
+from .plan.schedule import Copy, Kernel, Launch, LibraryCall, Schedule
+from .render.arguments import BufferArgument, ConstantArgument
+
+if TYPE_CHECKING:
+    from .render.kernels import Rendered
+    from .runtime.buffers import Buffer
+    from .runtime.device import Device
+    from .runtime.program import Program
+
+PLANS_KEPT: Final = 1024
+"""Plans in the cache; the least recently used goes first. A plan takes some tens of kilobytes."""
+
+lock = threading.RLock()
+"""One evaluation at a time: recording needs no lock, graphs are immutable."""
+
+
+@dataclass(slots=True)
+class Prepared:
+    """A kernel launch with everything but its buffers and scalars fixed.
+
+    `arguments` holds ``(value, None)`` for buffers, ``(None, position)`` for constants of the
+    snapshot, and the number itself for integers.
+    """
+
+    kernel: Kernel
+    rendered: Rendered
+    program: Program
+    arguments: list[Any]
+
+
+@dataclass(slots=True)
+class Planned:
+    """A plan with its programs, and the structure that it is for (no buffers, no nodes)."""
+
+    structure: Snapshot
+    schedule: Schedule
+    steps: list[Prepared | Copy | LibraryCall]
+
+
+_plans: OrderedDict[Any, list[Planned]] = OrderedDict()
+
+
+def evaluate_nodes(nodes: Sequence[Node], *, wait: bool = False) -> None:
+    """Compute `nodes`: afterwards each has its buffer (constants excepted, they need none)."""
+    with lock:
+        roots = list(
+            {
+                node: None
+                for node in nodes
+                if node.buffer is None and node.op.kind is not Kind.CONSTANT
+            }
+        )
+        if roots:
+            _run(take(roots))
+    if wait:
+        from .runtime import launch
+
+        for device in {node.buffer.device for node in nodes if node.buffer is not None}:
+            launch.finish(device)
+
+
+def evaluate_all(*, wait: bool = False) -> None:
+    """Compute everything that was recorded and that somebody still holds."""
+    with lock:
+        evaluate_nodes([storage.node for storage in ir.sweep()], wait=wait)
+        ir.sweep()
+
+
+def _device_for(snapshot: Snapshot) -> Device:
+    """Where the inputs are; where they are on several devices, the current one gets copies."""
+    from .runtime import buffers, device
+
+    places = {buffer.device for buffer in snapshot.buffers}
+    if len(places) == 1:
+        return places.pop()  # type: ignore[no-any-return]
+    current = device.get_device()
+    if places:
+        moved = {}
+        for node in snapshot.nodes:
+            if node.buffer is not None and node.buffer.device is not current:
+                if node.buffer not in moved:
+                    moved[node.buffer] = buffers.transfer(node.buffer, current)
+                node.buffer = moved[node.buffer]
+        snapshot.buffers = [moved.get(buffer, buffer) for buffer in snapshot.buffers]
+    return current
+
+
+def _run(snapshot: Snapshot) -> None:
+    from .runtime.buffers import allocate
+
+    device = _device_for(snapshot)
+    planned = find_plan(snapshot, device)
+    schedule = planned.schedule
+    slots: list[Buffer] = []
+    for number, nbytes in enumerate(schedule.slots):
+        reused = schedule.reuses.get(number)
+        slots.append(
+            allocate(device, nbytes) if reused is None else snapshot.buffers[reused]
+        )
+    places: list[Buffer | None] = []
+    for value in schedule.values:
+        if value.slot is not None:
+            places.append(slots[value.slot])
+        else:
+            places.append(None if value.buffer is None else snapshot.buffers[value.buffer])
+    for step in planned.steps:
+        _launch(step, places, snapshot)
+    for position, value_number in schedule.keeps.items():
+        node = snapshot.nodes[position]
+        node.buffer = places[value_number]
+        node.inputs = ()
+    for position in schedule.recomputed:
+        snapshot.nodes[position].computed = True
+
+
+def _launch(
+    step: Prepared | Copy | LibraryCall, places: list[Buffer | None], snapshot: Snapshot
+) -> None:
+    from .runtime import launch
+
+    if isinstance(step, Prepared):
+        arguments = []
+        for argument in step.arguments:
+            if type(argument) is tuple:
+                value, position = argument
+                if position is None:
+                    arguments.append(places[value].mem)  # type: ignore[union-attr]
+                else:
+                    arguments.append(snapshot.nodes[position].param)
+            else:
+                arguments.append(argument)
+        launch.enqueue(
+            step.program, step.rendered.global_size, step.rendered.local_size, arguments
+        )
+    elif isinstance(step, Copy):
+        from .runtime import host
+
+        host.copy(places[step.source], places[step.target], step.nbytes)  # type: ignore[arg-type]
+    else:
+        from .runtime import host
+
+        host.call(
+            step.name,
+            [
+                (places[o.value], o.dtype, o.shape, o.offset, o.strides)  # type: ignore[misc]
+                for o in step.operands
+            ],
+            (places[step.target], step.dtype, step.shape),  # type: ignore[arg-type]
+            step.param,
+        )
+
+
+def find_plan(snapshot: Snapshot, device: Device) -> Planned:
+    """The plan for this structure on this device, made now if there is none."""
+    fuse = settings.fusion
+    key = (
+        device,
+        settings.schedule,
+        settings.vector_bytes,
+        settings.work_items,
+        settings.fp,
+        fuse,
+        len(snapshot.items),
+        snapshot.roots,
+        snapshot.items[snapshot.roots[0]][1],
+    )
+    candidates = _plans.get(key)
+    if candidates is not None:
+        for planned in candidates:
+            if planned.structure.same_structure(snapshot):
+                counters["plans_reused"] += 1
+                _plans.move_to_end(key)
+                return planned
+    planned = make_plan(snapshot, device, fuse=fuse)
+    counters["plans_made"] += 1
+    _plans.setdefault(key, []).append(planned)
+    while len(_plans) > PLANS_KEPT:
+        _plans.popitem(last=False)
+    return planned
+
+
+def make_plan(snapshot: Snapshot, device: Device, *, fuse: bool) -> Planned:
+    """Plan, render and build; nothing runs yet."""
+    from .render.kernels import render
+    from .runtime import program
+
+    traits = device.traits
+    if not traits.fp64:
+        for node in snapshot.nodes:
+            if needs_fp64(node.dtype):
+                raise fp64_error(device, node.dtype)
+    schedule = plan(snapshot, traits, fuse=fuse)
+    root = storage_roots(schedule)
+    steps: list[Prepared | Copy | LibraryCall] = []
+    for step in schedule.launches:
+        if isinstance(step, Kernel):
+            rendered = render(step, traits, root)
+            built = program.build(device, rendered.source, rendered.name, rendered.dtypes)
+            steps.append(Prepared(step, rendered, built, _arguments(rendered)))
+        else:
+            steps.append(step)
+    structure = Snapshot([], snapshot.items, snapshot.flags, snapshot.roots, [])
+    return Planned(structure, schedule, steps)
+
+
+def storage_roots(schedule: Schedule) -> Callable[[int], int]:
+    """Value -> the first value in the same bytes."""
+    first: dict[Any, int] = {}
+    roots = []
+    for number, value in enumerate(schedule.values):
+        if value.slot is not None:
+            place: Any = ("slot", value.slot)
+            if value.slot in schedule.reuses:
+                place = ("buffer", schedule.reuses[value.slot])
+        else:
+            place = ("buffer", value.buffer) if value.buffer is not None else ("none", number)
+        roots.append(first.setdefault(place, number))
+    return roots.__getitem__
+
+
+def _arguments(rendered: Rendered) -> list[Any]:
+    arguments: list[Any] = []
+    for binding in rendered.bindings:
+        if isinstance(binding, BufferArgument):
+            arguments.append((binding.value, None))
+        elif isinstance(binding, ConstantArgument):
+            arguments.append((None, binding.position))
+        else:
+            arguments.append(binding.number)
+    return arguments
+
+
+def fp64_error(device: Device, dtype: np.dtype[Any]) -> DeviceDtypeError:
+    """The error for double precision on a device that has none."""
+    return DeviceDtypeError(
+        f"{dtype} on {device.name}: the device has no double precision; use float32, set "
+        "CLFUSE_FP64=downcast to compute in float32, or select another device (CLFUSE_DEVICE)"
+    )
+
+
+def upload(array: npt.NDArray[Any]) -> Node:
+    """A leaf with a snapshot of a host array, on the current device."""
+    from .runtime import buffers, device
+
+    current = device.get_device()
+    if needs_fp64(array.dtype) and not current.traits.fp64:
+        if settings.fp64 != "downcast":
+            raise fp64_error(current, array.dtype)
+        array = array.astype(np.complex64 if array.dtype.kind == "c" else np.float32)
+    return build.leaf(buffers.upload(current, array), array.shape, array.dtype)
+
+
+def share(array: npt.NDArray[Any]) -> Node | None:
+    """A leaf on the host array's own memory, or None where the current device cannot."""
+    from .runtime import buffers, device
+
+    current = device.get_device()
+    if needs_fp64(array.dtype) and not current.traits.fp64:
+        return None
+    shared = buffers.share(current, array)
+    return None if shared is None else build.leaf(shared, array.shape, array.dtype)
+
+
+def host_view(node: Node) -> npt.NDArray[Any]:
+    """The node's value as a read-only host array, without a copy where memory is shared."""
+    if node.buffer is None and node.op.kind is Kind.CONSTANT:
+        value = np.asarray(node.param)
+        value.flags.writeable = False
+        return value
+    from .runtime import buffers
+
+    evaluate_nodes([node])
+    return buffers.host_view(node.buffer, node.dtype, node.shape)
+
+
+def host_copy(node: Node) -> npt.NDArray[Any]:
+    """The node's value as a host array of its own, writable."""
+    if node.buffer is None and node.op.kind is Kind.CONSTANT:
+        return np.array(node.param)
+    from .runtime import buffers
+
+    evaluate_nodes([node])
+    return buffers.download(node.buffer, node.dtype, node.shape)
+
+
+
+def _evaluate_when_full() -> None:
+    evaluate_all()
+
+
+def install_limit() -> None:
+    """Evaluate by itself when `settings.max_nodes` operations were recorded."""
+    ir.set_limit(settings.max_nodes, _evaluate_when_full)
+
+
+def launches_of(planned: Planned) -> list[Launch]:
+    """The launches of a plan, in order (for `explain`)."""
+    return planned.schedule.launches

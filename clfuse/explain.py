@@ -1,0 +1,254 @@
+"""What would run for some arrays, and why: the plan as a table, with sources and cuts; public `explain`.
+
+Nothing runs here: arrays stay unevaluated.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .config import settings
+from .evaluate import lock, storage_roots
+from .graph.ir import Kind, Node
+from .graph.snapshot import Snapshot, take
+from .plan.planner import plan
+from .plan.schedule import (
+    Copy,
+    Cut,
+    Kernel,
+    Launch,
+    LibraryCall,
+    Load,
+    Schedule,
+    Step,
+    Store,
+)
+
+
+@dataclass(frozen=True)
+class ArrayUse:
+    """One array that a kernel reads or writes.
+
+    Attributes
+    ----------
+    name : str
+        ``input 0``, ``result 0`` or ``temporary 3``.
+    dtype : str
+    nbytes : int
+        Bytes that this kernel moves, each element once.
+    """
+
+    name: str
+    dtype: str
+    nbytes: int
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.dtype}, {_bytes(self.nbytes)})"
+
+
+@dataclass(frozen=True)
+class ExplainedKernel:
+    """One launch of the plan.
+
+    Attributes
+    ----------
+    name : str
+        The kernel's name in the OpenCL C.
+    kind : str
+        ``map``, ``reduce``, ``copy`` or ``library``.
+    source : str
+        OpenCL C; empty for copies and library calls.
+    reads, writes : tuple of ArrayUse
+    nbytes : int
+        Global memory that it moves, every array once.
+    ops : tuple of str
+        The operations that were fused, in order.
+    """
+
+    name: str
+    kind: str
+    source: str
+    reads: tuple[ArrayUse, ...]
+    writes: tuple[ArrayUse, ...]
+    nbytes: int
+    ops: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What `explain` returns; prints as a table, shows as HTML in a notebook.
+
+    Attributes
+    ----------
+    kernels : tuple of ExplainedKernel
+        In order of execution.
+    cuts : tuple of Cut
+        Values that go through memory although nobody asked for them: ``.what .reason .nbytes``.
+    device : str
+    nbytes : int
+        Bytes moved by all kernels.
+    """
+
+    kernels: tuple[ExplainedKernel, ...]
+    cuts: tuple[Cut, ...]
+    device: str
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes moved by all kernels."""
+        return sum(kernel.nbytes for kernel in self.kernels)
+
+    def __str__(self) -> str:
+        if not self.kernels:
+            return "nothing to compute: every array is in memory already"
+        lines = [f"{len(self.kernels)} launch(es), {_bytes(self.nbytes)} moved, on {self.device}"]
+        for number, kernel in enumerate(self.kernels):
+            lines.append(f"{number}: {kernel.kind} {kernel.name}, {_bytes(kernel.nbytes)}")
+            lines.append(f"   fused: {', '.join(kernel.ops) or 'nothing'}")
+            lines.append(f"   reads: {', '.join(map(str, kernel.reads)) or 'nothing'}")
+            lines.append(f"   writes: {', '.join(map(str, kernel.writes))}")
+        for cut in self.cuts:
+            lines.append(f"cut: {cut.what} ({_bytes(cut.nbytes)}): {cut.reason}")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{number}</td><td>{kernel.kind}</td>"
+            f"<td><details><summary>{html.escape(kernel.name)}</summary>"
+            f"<pre>{html.escape(kernel.source)}</pre></details></td>"
+            f"<td>{html.escape(', '.join(kernel.ops))}</td>"
+            f"<td>{html.escape(', '.join(map(str, kernel.reads)))}</td>"
+            f"<td>{html.escape(', '.join(map(str, kernel.writes)))}</td>"
+            f"<td>{_bytes(kernel.nbytes)}</td></tr>"
+            for number, kernel in enumerate(self.kernels)
+        )
+        cuts = "".join(
+            f"<li>{html.escape(cut.what)}: {html.escape(cut.reason)}</li>" for cut in self.cuts
+        )
+        return (
+            "<table><tr><th></th><th>kind</th><th>kernel</th><th>fused</th><th>reads</th>"
+            f"<th>writes</th><th>moved</th></tr>{rows}</table><ul>{cuts}</ul>"
+        )
+
+
+def explain_nodes(nodes: Sequence[Node]) -> Plan:
+    """The plan that evaluating `nodes` together would follow now."""
+    from .runtime import device
+
+    current = device.get_device()
+    roots = list(
+        {
+            node: None
+            for node in nodes
+            if node.buffer is None and node.op.kind is not Kind.CONSTANT
+        }
+    )
+    if not roots:
+        return Plan((), (), current.name)
+    with lock:
+        snapshot = take(roots)
+    schedule = plan(snapshot, current.traits, fuse=settings.fusion)
+    kernels = tuple([_explained(launch, schedule, snapshot, current) for launch in schedule.launches])
+    return Plan(kernels, tuple(schedule.cuts), current.name)
+
+
+def _explained(
+    launch: Launch, schedule: Schedule, snapshot: Snapshot, device: Any
+) -> ExplainedKernel:
+    if isinstance(launch, Copy):
+        return ExplainedKernel(
+            "copy",
+            "copy",
+            "",
+            (_use(launch.source, "bytes", launch.nbytes, schedule),),
+            (_use(launch.target, "bytes", launch.nbytes, schedule),),
+            2 * launch.nbytes,
+            (),
+        )
+    if isinstance(launch, LibraryCall):
+        reads = tuple(
+            [
+                _use(o.value, str(o.dtype), math.prod(o.shape) * o.dtype.itemsize, schedule)
+                for o in launch.operands
+            ]
+        )
+        nbytes = math.prod(launch.shape) * launch.dtype.itemsize
+        writes = (_use(launch.target, str(launch.dtype), nbytes, schedule),)
+        moved = nbytes + sum(use.nbytes for use in reads)
+        return ExplainedKernel(launch.name, "library", "", reads, writes, moved, (launch.name,))
+    from .render.kernels import render
+
+    source = render(launch, device.traits, storage_roots(schedule)).source
+    reads = _reads(launch, schedule)
+    writes = _writes(launch, schedule)
+    ops = [item.op.name for item in launch.body if isinstance(item, Step)]
+    ops += [accumulator.name for accumulator in launch.accumulators]
+    ops += [item.op.name for item in launch.epilogue if isinstance(item, Step)]
+    moved = sum(use.nbytes for use in reads + writes)
+    return ExplainedKernel(launch.label, launch.kind, source, reads, writes, moved, tuple(ops))
+
+
+def _reads(kernel: Kernel, schedule: Schedule) -> tuple[ArrayUse, ...]:
+    kept = kernel.extents[: len(kernel.extents) - kernel.reduced]
+    moved: dict[int, tuple[str, int]] = {}
+    for items, extents in ((kernel.body, kernel.extents), (kernel.epilogue, kept)):
+        for item in items:
+            if not isinstance(item, Load):
+                continue
+            elements = math.prod(
+                [
+                    extent
+                    for extent, stride in zip(extents, item.access.strides, strict=False)
+                    if stride
+                ]
+            )
+            # Shifted reads of one array come from the cache: it moves once.
+            nbytes = min(elements * item.dtype.itemsize, schedule.values[item.value].nbytes)
+            known = moved.get(item.value, ("", 0))[1]
+            moved[item.value] = (str(item.dtype), max(known, nbytes))
+    return tuple(
+        [_use(value, dtype, nbytes, schedule) for value, (dtype, nbytes) in moved.items()]
+    )
+
+
+def _writes(kernel: Kernel, schedule: Schedule) -> tuple[ArrayUse, ...]:
+    kept = math.prod(kernel.extents[: len(kernel.extents) - kernel.reduced])
+    uses = [_stored(store, math.prod(kernel.extents), schedule) for store in kernel.stores]
+    uses += [_stored(store, kept, schedule) for store in kernel.results]
+    for accumulator in kernel.accumulators:
+        for value in (accumulator.partial, accumulator.partial_position):
+            if value is not None:
+                nbytes = schedule.values[value].nbytes
+                uses.append(_use(value, str(accumulator.dtype), nbytes, schedule))
+    return tuple(uses)
+
+
+def _stored(store: Store, count: int, schedule: Schedule) -> ArrayUse:
+    return _use(store.value, str(store.dtype), count * store.dtype.itemsize, schedule)
+
+
+def _use(value: int, dtype: str, nbytes: int, schedule: Schedule) -> ArrayUse:
+    known = schedule.values[value]
+    if known.buffer is not None:
+        name = f"input {known.buffer}"
+    elif value in set(schedule.keeps.values()):
+        name = f"result {sorted(set(schedule.keeps.values())).index(value)}"
+    else:
+        name = f"temporary {value}"
+    return ArrayUse(name, dtype, nbytes)
+
+
+def _bytes(count: float) -> str:
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} TB"
+
+

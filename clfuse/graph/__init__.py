@@ -1,0 +1,1 @@
+"""The recorded program: immutable nodes, built by `api`, read by `plan`."""

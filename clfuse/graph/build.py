@@ -1,0 +1,173 @@
+"""Calls become nodes: one function a kind, shapes already checked by the caller (`api`)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from .ir import (
+    Kind,
+    Node,
+    Op,
+    bitcast_loop,
+    cast_loop,
+    loop,
+    reduction,
+    structural,
+)
+from .layout import contiguous_strides
+
+INT64 = np.dtype(np.int64)
+BOOL = np.dtype(np.bool_)
+
+
+def leaf(buffer: Any, shape: tuple[int, ...], dtype: np.dtype) -> Node:
+    """Bytes that lie in a device buffer, C-contiguous from its start."""
+    node = Node(structural(Kind.LEAF, "leaf", dtype), (), shape, dtype)
+    node.buffer = buffer
+    return node
+
+
+@lru_cache(maxsize=4096)
+def _constant(dtype: np.dtype, contents: bytes) -> Node:
+    value = np.frombuffer(contents, dtype)[0]
+    return Node(structural(Kind.CONSTANT, "constant", dtype), (), (), dtype, value)
+
+
+def constant(value: np.generic) -> Node:
+    """A scalar of the program, shape (); a kernel argument, so it never specialises the source."""
+    return _constant(value.dtype, value.tobytes())
+
+
+def filled(value: np.generic, shape: tuple[int, ...]) -> Node:
+    """`value` everywhere; takes no memory until somebody stores it."""
+    return view(constant(value), shape, 0, (0,) * len(shape))
+
+
+def iota(count: int) -> Node:
+    """0, 1, ... count-1 as int64, shape (count,); takes no memory until somebody stores it."""
+    return Node(structural(Kind.IOTA, "iota", INT64), (), (count,), INT64)
+
+
+def elementwise(op: Op, inputs: tuple[Node, ...], shape: tuple[int, ...]) -> Node:
+    """A loop over `shape`; inputs broadcast to it and are cast to the loop's input dtypes."""
+    return Node(op, inputs, shape, op.dtype)  # type: ignore[arg-type]
+
+
+def apply(name: str, inputs: Sequence[Node], dtype: np.dtype, shape: tuple[int, ...]) -> Node:
+    """The op-table row `name` on inputs whose dtypes are the loop's input dtypes."""
+    op = loop(name, tuple(node.dtype for node in inputs), dtype)
+    return Node(op, tuple(inputs), shape, dtype)
+
+
+def cast(node: Node, dtype: np.dtype) -> Node:
+    """`node` converted to `dtype`; itself if it has it."""
+    if node.dtype == dtype:
+        return node
+    if node.op.kind is Kind.CONSTANT:
+        with np.errstate(all="ignore"):
+            return constant(node.param.astype(dtype))
+    return Node(cast_loop(node.dtype, dtype), (node,), node.shape, dtype)
+
+
+def bitcast(node: Node, dtype: np.dtype) -> Node:
+    """The bytes of `node` as a dtype of the same item size."""
+    if node.dtype == dtype:
+        return node
+    return Node(bitcast_loop(node.dtype, dtype), (node,), node.shape, dtype)
+
+
+def view(node: Node, shape: tuple[int, ...], offset: int, strides: tuple[int, ...]) -> Node:
+    """The element at ``offset + sum(index * strides)`` of the C order of `node`.
+
+    Strides count elements. Slices, transposes, broadcasts, reshapes, diagonals and windows are all
+    of this form. The identity gives `node` itself; a view of a constant ignores the map.
+    """
+    if shape == node.shape and offset == 0 and strides == contiguous_strides(shape):
+        return node
+    if node.op.kind is Kind.VIEW and node.buffer is None:
+        inner = node.inputs[0]
+        if math.prod(inner.shape) == 1:
+            return view(inner, shape, 0, (0,) * len(shape))
+    if math.prod(node.shape) == 1:
+        offset, strides = 0, (0,) * len(shape)
+    op = structural(Kind.VIEW, "view", node.dtype)
+    return Node(op, (node,), shape, node.dtype, (offset, strides))
+
+
+def broadcast(node: Node, shape: tuple[int, ...]) -> Node:
+    """`node` stretched to `shape` by NumPy's rules (already checked)."""
+    if node.shape == shape:
+        return node
+    lead = len(shape) - len(node.shape)
+    strides = (0,) * lead + tuple(
+        0 if extent == 1 else stride
+        for extent, stride in zip(node.shape, contiguous_strides(node.shape), strict=True)
+    )
+    return view(node, shape, 0, strides)
+
+
+def reshape(node: Node, shape: tuple[int, ...]) -> Node:
+    """The same elements in C order under another shape of the same size."""
+    return view(node, shape, 0, contiguous_strides(shape))
+
+
+def reduce(name: str, node: Node, axes: tuple[int, ...], dtype: np.dtype) -> Node:
+    """Fold `axes` (ascending, not empty) with the REDUCTIONS row `name`, accumulating in `dtype`.
+
+    The input is cast to `dtype` first. Logical reductions take and give bool.
+    """
+    shape = tuple(extent for axis, extent in enumerate(node.shape) if axis not in axes)
+    op = reduction(Kind.REDUCE, name, dtype, dtype)
+    return Node(op, (cast(node, dtype),), shape, dtype, axes)
+
+
+def arg_reduce(name: str, node: Node, axes: tuple[int, ...]) -> Node:
+    """argmax or argmin: the first position, in C order of `axes`, of the extreme (or first NaN)."""
+    shape = tuple(extent for axis, extent in enumerate(node.shape) if axis not in axes)
+    op = reduction(Kind.ARGREDUCE, name, node.dtype, INT64)
+    return Node(op, (node,), shape, INT64, axes)
+
+
+def update(old: Node, value: Node, offset: int, strides: tuple[int, ...]) -> Node:
+    """`old` with `value` written at ``offset + sum(index * strides)`` of its C order.
+
+    The map must be injective on `value.shape` (a view that can be written to). Writing everything in
+    order is just the value.
+    """
+    value = cast(value, old.dtype)
+    if math.prod(value.shape) == 0:
+        return old
+    if math.prod(value.shape) == math.prod(old.shape) and offset == 0:
+        packed = [
+            (stride, extent)
+            for stride, extent in zip(strides, value.shape, strict=True)
+            if extent != 1
+        ]
+        wanted = contiguous_strides(tuple(extent for _, extent in packed))
+        if tuple(stride for stride, _ in packed) == wanted:
+            return reshape(value, old.shape)
+    op = structural(Kind.UPDATE, "update", old.dtype)
+    return Node(op, (old, value), old.shape, old.dtype, (offset, strides))
+
+
+def concatenate(nodes: Sequence[Node], axis: int) -> Node:
+    """Join nodes of one dtype along `axis` (not negative; other extents equal)."""
+    if len(nodes) == 1:
+        return nodes[0]
+    first = nodes[0].shape
+    total = sum(node.shape[axis] for node in nodes)
+    shape = (*first[:axis], total, *first[axis + 1 :])
+    op = structural(Kind.CONCATENATE, "concatenate", nodes[0].dtype)
+    return Node(op, tuple(nodes), shape, nodes[0].dtype, axis)
+
+
+def library(
+    name: str, nodes: Sequence[Node], shape: tuple[int, ...], dtype: np.dtype, param: Any = None
+) -> Node:
+    """A call that no generated kernel makes (matmul, sort); inputs and result lie in memory."""
+    return Node(structural(Kind.LIBRARY, name, dtype), tuple(nodes), shape, dtype, param)

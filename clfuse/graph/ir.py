@@ -1,0 +1,180 @@
+"""Nodes of the recorded program and the storage cells that arrays hold; used by every layer above.
+
+A node is one array-valued operation. Its value never changes. Equal nodes are merged when a plan is
+made (value numbering in `graph.numbering`), not while recording: an interning table with weak values
+costs as much as the rest of recording together, and the plan needs the numbers anyway.
+
+After evaluation a node that was stored carries its `buffer` and forgets its inputs: it has become a
+leaf, whatever its operation was.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from enum import IntEnum
+from functools import cache
+from typing import Any, Final
+
+import numpy as np
+
+from ..counters import counters
+from ..ops import UFUNCS, Ufunc
+
+
+class Kind(IntEnum):
+    """What an operation is to the planner."""
+
+    LEAF = 0  # bytes in a device buffer, C-contiguous
+    CONSTANT = 1  # one scalar, a kernel argument; param: NumPy scalar
+    IOTA = 2  # 0, 1, 2, ... as int64 in C order
+    MAP = 3  # element by element; inputs broadcast
+    VIEW = 4  # element at offset + sum(index * stride) of the input's C order; param: (offset, strides)
+    REDUCE = 5  # param: axes, ascending
+    ARGREDUCE = 6  # param: axes; position in C order of the reduced axes, int64
+    UPDATE = 7  # inputs (old, value): old, with value at offset + sum(index * stride); param as in VIEW
+    CONCATENATE = 8  # param: axis
+    LIBRARY = 9  # a host library's or a kernel library's call on stored inputs; param: its arguments
+
+
+class Op:
+    """What a node computes, without its inputs; one object for equal contents, so `is` compares."""
+
+    __slots__ = ("dtype", "input_dtypes", "kind", "name", "row", "weight")
+
+    def __init__(
+        self,
+        kind: Kind,
+        name: str,
+        row: Ufunc | None = None,
+        input_dtypes: tuple[np.dtype, ...] = (),
+        dtype: np.dtype | None = None,
+    ) -> None:
+        self.kind = kind
+        self.name = name
+        self.row = row
+        self.input_dtypes = input_dtypes
+        self.dtype = dtype
+        self.weight = 1.0 if row is None else row.weight
+
+    def __repr__(self) -> str:
+        return f"{self.name}({', '.join(map(str, self.input_dtypes))}) -> {self.dtype}"
+
+
+@cache
+def loop(name: str, input_dtypes: tuple[np.dtype, ...], dtype: np.dtype) -> Op:
+    """The element-wise loop of the op-table row `name` for these dtypes."""
+    return Op(Kind.MAP, name, UFUNCS[name], input_dtypes, dtype)
+
+
+@cache
+def cast_loop(source: np.dtype, target: np.dtype) -> Op:
+    """Conversion of every element, by the rules of C."""
+    return Op(Kind.MAP, "cast", None, (source,), target)
+
+
+@cache
+def bitcast_loop(source: np.dtype, target: np.dtype) -> Op:
+    """The same bytes seen as a dtype of the same size."""
+    return Op(Kind.MAP, "bitcast", None, (source,), target)
+
+
+@cache
+def reduction(kind: Kind, name: str, operand: np.dtype, dtype: np.dtype) -> Op:
+    """A reduction whose accumulator has `dtype` (ARGREDUCE: whose compared values have `operand`)."""
+    return Op(kind, name, None, (operand,), dtype)
+
+
+@cache
+def structural(kind: Kind, name: str, dtype: np.dtype) -> Op:
+    """VIEW, UPDATE, CONCATENATE, IOTA, CONSTANT, LEAF and LIBRARY operations of one dtype."""
+    return Op(kind, name, None, (), dtype)
+
+
+class Node:
+    """One array-valued operation; immutable in value.
+
+    Attributes
+    ----------
+    op : Op
+    inputs : tuple of Node
+    shape : tuple of int
+    dtype : numpy.dtype
+    param : hashable
+        What `Kind` says; for a constant the NumPy scalar, compared by nobody.
+    buffer : runtime.buffers.Buffer or None
+        The bytes, C-contiguous, once they exist.
+    computed : bool
+        An earlier evaluation computed this value without storing it: the next one stores it.
+    """
+
+    __slots__ = ("buffer", "computed", "dtype", "inputs", "op", "param", "shape")
+
+    def __init__(
+        self,
+        op: Op,
+        inputs: tuple[Node, ...],
+        shape: tuple[int, ...],
+        dtype: np.dtype,
+        param: Any = None,
+    ) -> None:
+        self.op = op
+        self.inputs = inputs
+        self.shape = shape
+        self.dtype = dtype
+        self.param = param
+        self.buffer: Any = None
+        self.computed = False
+
+    def __repr__(self) -> str:
+        state = "stored" if self.buffer is not None else self.op.name
+        return f"<Node {state} {self.dtype} {self.shape}>"
+
+
+class Storage:
+    """The cell that arrays share: writing through any of them rebinds `node`."""
+
+    __slots__ = ("__weakref__", "node")
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+
+
+recorded: Final[list[weakref.ref[Storage]]] = []
+"""Cells that got a node since the last evaluation; dead ones are dropped when it is swept."""
+
+_limit: list[Any] = [1 << 60, lambda: None]
+
+
+def set_limit(nodes: int, evaluate_all: Callable[[], None]) -> None:
+    """Call `evaluate_all` whenever `nodes` operations were recorded since the last sweep."""
+    _limit[0], _limit[1] = nodes, evaluate_all
+
+
+def record(node: Node, reference: Callable[..., Any] = weakref.ref) -> Storage:
+    """A new storage cell for a recorded node; evaluates everything when the recording is full."""
+    storage = Storage(node)
+    recorded.append(reference(storage))
+    if len(recorded) >= _limit[0]:
+        _limit[1]()
+    return storage
+
+
+def rebind(storage: Storage, node: Node) -> None:
+    """Let the cell hold another value: what every write to an array does."""
+    storage.node = node
+    recorded.append(weakref.ref(storage))
+    if len(recorded) >= _limit[0]:
+        _limit[1]()
+
+
+def sweep() -> list[Storage]:
+    """The live cells whose value was not computed yet; forgets all others."""
+    seen: dict[int, Storage] = {}
+    for reference in recorded[:]:
+        storage = reference()
+        if storage is not None and storage.node.buffer is None:
+            seen[id(storage)] = storage
+    counters["nodes_recorded"] += len(recorded)
+    recorded[:] = [weakref.ref(storage) for storage in seen.values()]
+    return list(seen.values())

@@ -1,0 +1,97 @@
+"""Strided layouts as pure functions: views of C-ordered storage, in elements; used by all layers.
+
+A layout is ``(shape, offset, strides)`` over the flat C order of some storage, strides in elements,
+as NumPy's are in bytes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+
+
+@lru_cache(maxsize=4096)
+def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """C-order strides of `shape`, in elements; an extent of 1 has stride 0.
+
+    >>> contiguous_strides((2, 3, 4))
+    (12, 4, 1)
+    >>> contiguous_strides((2, 1, 4))
+    (4, 0, 1)
+    """
+    strides = []
+    step = 1
+    for extent in reversed(shape):
+        strides.append(step if extent != 1 else 0)
+        step *= max(extent, 1)
+    return tuple(reversed(strides))
+
+
+@lru_cache(maxsize=8192)
+def delinearize(
+    shape: tuple[int, ...], extents: tuple[int, ...], offset: int, strides: tuple[int, ...]
+) -> tuple[tuple[int, tuple[int, ...]], ...] | None:
+    """Split an affine map into C order of `shape` into one affine map an axis.
+
+    ``offset + sum(i * strides)`` for ``0 <= i < extents`` becomes, for every axis of `shape`,
+    ``start + sum(i * coefficients)``; None when no such split stays within the axes (a reshape that
+    merges axes which were not adjacent in memory).
+
+    >>> delinearize((4, 6), (3, 2), 7, (6, 2))
+    ((1, (1, 0)), (1, (0, 2)))
+    >>> delinearize((4, 6), (24,), 0, (1,)) is None
+    True
+    """
+    if math.prod(extents) == 0:
+        return tuple((0, (0,) * len(extents)) for _ in shape)
+    steps = contiguous_strides(shape)
+    starts = []
+    rest = offset
+    for step in steps:
+        index = rest // step if step else 0
+        starts.append(index)
+        rest -= index * step
+    if rest:
+        return None
+    coefficients = [[0] * len(extents) for _ in shape]
+    for dim, (extent, stride) in enumerate(zip(extents, strides, strict=True)):
+        if extent == 1 or stride == 0:
+            continue
+        rest = abs(stride)
+        sign = 1 if stride > 0 else -1
+        # A stride may move along several axes at once (a diagonal), largest axis first.
+        for axis, step in enumerate(steps):
+            if step and rest >= step:
+                count = rest // step
+                # Prefer the axis that can carry the whole walk: 24 of (4, 6) by 2 is axis 1 only
+                # while it stays inside; a remainder goes on to the axes further right.
+                coefficients[axis][dim] += sign * count
+                rest -= count * step
+        if rest:
+            return None
+    for axis, extent in enumerate(shape):
+        low = high = starts[axis]
+        for count, coefficient in zip(extents, coefficients[axis], strict=True):
+            if coefficient > 0:
+                high += coefficient * (count - 1)
+            else:
+                low += coefficient * (count - 1)
+        if low < 0 or high >= extent:
+            return None
+    return tuple(
+        (start, tuple(row)) for start, row in zip(starts, coefficients, strict=True)
+    )
+
+
+def linearize(
+    shape: tuple[int, ...], axes: Sequence[tuple[int, tuple[int, ...]]], rank: int
+) -> tuple[int, tuple[int, ...]]:
+    """The inverse of `delinearize`: one affine map an axis of `shape` as one into its C order."""
+    offset = 0
+    strides = [0] * rank
+    for (start, coefficients), step in zip(axes, contiguous_strides(shape), strict=True):
+        offset += start * step
+        for dim, coefficient in enumerate(coefficients):
+            strides[dim] += coefficient * step
+    return offset, tuple(strides)

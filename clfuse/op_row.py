@@ -1,0 +1,133 @@
+"""The records that the op tables consist of; `ops` and its ``op_rows_*`` modules fill them in.
+
+What an expression may use, and what it may rely on:
+
+``{0} {1} {2}``
+    the operands: names or parenthesised text, of the loop's input types, repeatable.
+``{T} {S}``
+    the OpenCL C type of the operand that `Ufunc.typed_by` names at this width, and of one lane
+    (``double8``, ``double``; at width 1 both are ``double``).
+``{W}``
+    the width as a suffix: ``""``, ``2``, ``4``, ``8`` or ``16``.
+``{I} {U}``
+    the signed and unsigned integer types with lanes of the size of ``{S}`` (``long8``, ``ulong8``).
+``{O}``
+    the type of the result at this width.
+``{R}``
+    the real type of a complex dtype (``float``, ``double``).
+
+A comparison gives 1 at width 1 but -1 in the lanes of a vector, so a result that is a mask is only
+ever asked whether it is zero.  bool operands are such masks too, in lanes of one size.  The value of
+an expression is complete only once it is stored in a variable of type ``{O}``: at width 1 C computes
+chars and shorts as ints, and storing them is what makes them wrap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+CLASSES: Final = ("bool", "signed", "unsigned", "float", "complex")
+"""The keys of `Ufunc.expressions` that stand for many dtypes."""
+
+
+def class_of(dtype_name: str) -> str:
+    """Return the class of a dtype: the key that is looked up after the dtype's own name.
+
+    Examples
+    --------
+    >>> class_of("uint8"), class_of("float16"), class_of("complex64")
+    ('unsigned', 'float', 'complex')
+    """
+    if dtype_name == "bool":
+        return "bool"
+    for prefix, name in (("uint", "unsigned"), ("int", "signed"), ("float", "float")):
+        if dtype_name.startswith(prefix):
+            return name
+    return "complex"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ufunc:
+    """One element-wise function, with an OpenCL C expression for every class that is native.
+
+    Attributes
+    ----------
+    name
+        NumPy's own name of the ufunc (``numpy.mod.__name__`` is ``"remainder"``), or a name of ours
+        for what NumPy's public functions are made of (``"real"``, ``"where"``).
+    arity
+        How many operands the expression has.
+    expressions
+        Key to OpenCL C.  A key is a dtype's name, a class, or the names of all input dtypes joined
+        by commas where these differ (``"int64,uint64"``).  A class that is missing is not native.
+    define
+        Key to text that must stand once above the kernel, for this dtype and width.  Equal texts
+        are one text.
+    libraries
+        Names of the files in ``kernels/lib`` whose text must come before that.
+    weight
+        Cost of one evaluation in additions.
+    ulp
+        Allowed distance from the exact result; 0 promises NumPy's bits.
+    typed_by
+        The operand that gives the key and ``{T}``.
+    output
+        Output dtype of an internal row: a dtype name, ``"same"`` or ``"real"`` (the part of a
+        complex one).  Empty for NumPy's own ufuncs, whose `resolve_dtypes` knows.
+    """
+
+    name: str
+    arity: int
+    expressions: Mapping[str, str]
+    define: Mapping[str, str] = field(default_factory=dict)
+    libraries: tuple[str, ...] = ()
+    weight: float = 1.0
+    ulp: int = 0
+    typed_by: int = 0
+    output: str = ""
+
+    def key(self, inputs: Sequence[str]) -> str | None:
+        """Return the key of `expressions` for these input dtype names, None if not native.
+
+        Examples
+        --------
+        >>> Ufunc("f", 1, {"float": "f({0})", "float16": "g({0})"}).key(["float16"])
+        'float16'
+        """
+        leading = inputs[self.typed_by]
+        for key in (",".join(inputs), leading, class_of(leading)):
+            if key in self.expressions:
+                return key
+        return None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reduction:
+    """A binary ufunc that folds an axis.
+
+    Attributes
+    ----------
+    name
+        NumPy's name of the ufunc; its row in `UFUNCS` combines two partial results.
+    identity
+        Class or dtype name to the OpenCL C text of the value that changes nothing, formatted with
+        ``{T}`` and ``{S}``; a class is missing where there is none, and then a reduction starts
+        with its first element.
+    pairwise
+        Whether NumPy sums pairwise: partial results must then be combined in a tree of bounded
+        depth so as not to be less accurate.
+    neutral
+        Whether `identity` is NumPy's own, so that an empty axis gives it.  Otherwise it only fills
+        lanes and an empty axis is NumPy's ValueError.
+    """
+
+    name: str
+    identity: Mapping[str, str]
+    pairwise: bool = False
+    neutral: bool = True
+
+    def identity_of(self, dtype_name: str) -> str | None:
+        """Return the identity's text for a dtype, None where there is none."""
+        return self.identity.get(dtype_name, self.identity.get(class_of(dtype_name)))

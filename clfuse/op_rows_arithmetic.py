@@ -1,0 +1,165 @@
+"""Op-table rows of arithmetic: NumPy's bits, its wrap-around, its division rules; `ops` collects them.
+
+Signed integers are added and multiplied as unsigned ones, because a compiler may take signed
+overflow for impossible and NumPy wraps.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from .op_row import Ufunc
+
+COMPLEX: Final = ("complex.cl",)
+INTEGER: Final = ("integer.cl",)
+FLOAT: Final = ("float.cl",)
+
+
+def wrapping(operator: str) -> str:
+    """Return the expression of a signed operation that wraps."""
+    return f"as_{{T}}(({{U}})(as_{{U}}({{0}}) {operator} as_{{U}}({{1}})))"
+
+
+# Two ushorts multiply as ints at width 1, where 65535 * 65535 overflows.
+_SHORT_PRODUCT: Final = "convert_{T}(convert_uint{W}(as_{U}({0})) * convert_uint{W}(as_{U}({1})))"
+_SHORT_POWER: Final = "convert_{T}(power_uint{W}(convert_uint{W}({0}), convert_uint{W}({1})))"
+_DEFINE_SHORT_POWER: Final = "DEFINE_POWER(uint{W}, int{W}, uint{W})"
+_SHORT_SQUARE: Final = _SHORT_PRODUCT.replace("{1}", "{0}")
+
+
+def both(text: str) -> dict[str, str]:
+    """Give the signed and the unsigned class one expression."""
+    return {"signed": text, "unsigned": text}
+
+
+def rounding(name: str, builtin: str) -> Ufunc:
+    """Make the row of floor, ceil or trunc, which leave integers alone."""
+    return Ufunc(name, 1, {
+        "bool": "{0}", "signed": "{0}", "unsigned": "{0}", "float": f"{builtin}({{0}})",
+    })
+
+
+def integer_function(name: str, weight: float) -> Ufunc:
+    """Make the row of a function of two integers that one macro of integer.cl defines."""
+    macro = f"DEFINE_{name.upper()}({{T}}, {{I}}, {{U}}, {{S}})"
+    return Ufunc(name, 2, both(f"{name}_{{T}}({{0}}, {{1}})"), define=both(macro),
+                 libraries=INTEGER, weight=weight)
+
+
+def division(name: str, weight: float) -> Ufunc:
+    """Make the row of floor_divide, remainder or fmod, which has a macro for each class."""
+    classes = ("signed", "unsigned", "float")
+    return Ufunc(
+        name, 2,
+        dict.fromkeys(classes, f"{name}_{{T}}({{0}}, {{1}})"),
+        define={c: f"DEFINE_{name.upper()}_{c.upper()}({{T}}, {{I}}, {{U}})" for c in classes},
+        libraries=INTEGER + FLOAT, weight=weight)
+
+
+def conversion_of_angle(name: str, factor32: str, factor64: str) -> Ufunc:
+    """Make the row of a multiplication by a factor that NumPy rounds to the loop's type."""
+    return Ufunc(name, 1, {
+        "float": f"({{0}} * ({{T}})({factor32}))",
+        "float64": f"({{0}} * ({{T}})({factor64}))",
+    })
+
+
+_TO_DEGREES: Final = ("0x1.ca5dcp+5f", "0x1.ca5dc1a63c1f8p+5")
+_TO_RADIANS: Final = ("0x1.1df46ap-6f", "0x1.1df46a2529d39p-6")
+
+ROWS: Final = (
+    Ufunc("add", 2, {
+        "bool": "({0} || {1})", "signed": wrapping("+"), "unsigned": "({T})({0} + {1})",
+        "float": "({0} + {1})", "complex": "({0} + {1})",
+    }),
+    Ufunc("subtract", 2, {
+        "signed": wrapping("-"), "unsigned": "({T})({0} - {1})",
+        "float": "({0} - {1})", "complex": "({0} - {1})",
+    }),
+    Ufunc("multiply", 2, {
+        "bool": "({0} && {1})", "signed": wrapping("*"), "unsigned": "({T})({0} * {1})",
+        "int16": _SHORT_PRODUCT, "uint16": _SHORT_PRODUCT,
+        "float": "({0} * {1})", "complex": "complex_multiply_{R}({0}, {1})",
+    }, define={"complex": "DEFINE_COMPLEX_MULTIPLY({R})"}, libraries=COMPLEX),
+    Ufunc("divide", 2, {
+        "float": "({0} / {1})", "complex": "complex_divide_{R}({0}, {1})",
+    }, define={"complex": "DEFINE_COMPLEX_DIVIDE({R})"}, libraries=COMPLEX, weight=4),
+    division("floor_divide", 16),
+    division("remainder", 16),
+    division("fmod", 12),
+    Ufunc("power", 2, {
+        **both("power_{T}({0}, {1})"),
+        "int16": _SHORT_POWER, "uint16": _SHORT_POWER,
+        "float": "pow({0}, {1})", "complex": "complex_power_{R}({0}, {1})",
+    }, define={
+        **both("DEFINE_POWER({T}, {I}, {U})"),
+        "int16": _DEFINE_SHORT_POWER, "uint16": _DEFINE_SHORT_POWER,
+        "complex": "DEFINE_COMPLEX_FUNCTIONS({R})",
+    }, libraries=INTEGER + COMPLEX, weight=20, ulp=4),
+    Ufunc("float_power", 2, {
+        "float64": "pow({0}, {1})", "complex128": "complex_power_{R}({0}, {1})",
+    }, define={"complex128": "DEFINE_COMPLEX_FUNCTIONS({R})"},
+        libraries=COMPLEX, weight=20, ulp=4),
+    Ufunc("negative", 1, {
+        "signed": "as_{T}(({U})(-as_{U}({0})))", "unsigned": "({T})(-{0})",
+        "float": "(-{0})", "complex": "(-{0})",
+    }),
+    Ufunc("positive", 1, {**both("{0}"), "float": "{0}", "complex": "{0}"}),
+    Ufunc("absolute", 1, {
+        "bool": "{0}",
+        "signed": "as_{T}(abs({0}))",  # abs is unsigned, so the least integer stays itself
+        "unsigned": "{0}", "float": "fabs({0})", "complex": "hypot({0}.x, {0}.y)",
+    }, ulp=4),
+    Ufunc("fabs", 1, {"float": "fabs({0})"}),
+    Ufunc("sign", 1, {
+        "signed": "clamp({0}, ({T})(-1), ({T})(1))",
+        "unsigned": "min({0}, ({T})(1))",
+        # The builtin sign keeps the sign of zero and loses NaN; NumPy's does the opposite.
+        "float": "({0} > ({T})(0) ? ({T})(1) : ({0} < ({T})(0) ? ({T})(-1) : "
+                 "({0} == ({T})(0) ? ({T})(0) : {0})))",
+        "complex": "complex_sign_{R}({0})",
+    }, define={"complex": "DEFINE_COMPLEX_SIGN({R})"}, libraries=COMPLEX, ulp=4),
+    Ufunc("rint", 1, {"float": "rint({0})", "complex": "rint({0})"}),
+    rounding("floor", "floor"),
+    rounding("ceil", "ceil"),
+    rounding("trunc", "trunc"),
+    Ufunc("square", 1, {
+        "signed": wrapping("*").replace("{1}", "{0}"), "unsigned": "({T})({0} * {0})",
+        "int16": _SHORT_SQUARE, "uint16": _SHORT_SQUARE,
+        "float": "({0} * {0})", "complex": "complex_multiply_{R}({0}, {0})",
+    }, define={"complex": "DEFINE_COMPLEX_MULTIPLY({R})"}, libraries=COMPLEX),
+    # Only 1 and -1 have integer reciprocals.  NumPy converts 1.0 / 0 to an integer: undefined in C,
+    # and on x86 it gives the least int32 and int64 but 0 in the other types.
+    Ufunc("reciprocal", 1, {
+        "signed": "({0} == ({T})(1) || {0} == ({T})(-1) ? {0} : ({T})(0))",
+        "int32": "({0} == ({T})(1) || {0} == ({T})(-1) ? {0} : "
+                 "({0} == ({T})(0) ? ({T})(INT_MIN) : ({T})(0)))",
+        "int64": "({0} == ({T})(1) || {0} == ({T})(-1) ? {0} : "
+                 "({0} == ({T})(0) ? ({T})(LONG_MIN) : ({T})(0)))",
+        "unsigned": "({0} == ({T})(1) ? {0} : ({T})(0))",
+        "float": "(({T})(1) / {0})", "complex": "complex_reciprocal_{R}({0})",
+    }, define={"complex": "DEFINE_COMPLEX_DIVIDE({R})"}, libraries=COMPLEX, weight=4),
+    Ufunc("conjugate", 1, {
+        **both("{0}"), "float": "{0}", "complex": "({T})({0}.x, -{0}.y)",
+    }),
+    integer_function("gcd", 100),
+    integer_function("lcm", 120),
+    Ufunc("sqrt", 1, {"float": "sqrt({0})", "complex": "complex_sqrt_{R}({0})"},
+          define={"complex": "DEFINE_COMPLEX_FUNCTIONS({R})"}, libraries=COMPLEX, weight=4),
+    conversion_of_angle("degrees", *_TO_DEGREES),
+    conversion_of_angle("rad2deg", *_TO_DEGREES),
+    conversion_of_angle("radians", *_TO_RADIANS),
+    conversion_of_angle("deg2rad", *_TO_RADIANS),
+    Ufunc("copysign", 2, {"float": "copysign({0}, {1})"}),
+    Ufunc("heaviside", 2, {
+        "float": "({0} == ({T})(0) ? {1} : ({0} != {0} ? {0} : "
+                 "({0} < ({T})(0) ? ({T})(0) : ({T})(1))))",
+    }),
+    Ufunc("clip", 3, {
+        "bool": "(({0} || {1}) && {2})",
+        **both("min(max({0}, {1}), {2})"),
+        # Each step lets the NaN of either side through, as NumPy's.
+        "float": "clip_{T}({0}, {1}, {2})", "complex": "complex_clip_{R}({0}, {1}, {2})",
+    }, define={"float": "DEFINE_CLIP({T})", "complex": "DEFINE_COMPLEX_CHOICES({R})"},
+        libraries=FLOAT + COMPLEX),
+)

@@ -1,0 +1,31 @@
+"""Op-table rows that are not ufuncs of NumPy's but what its functions are made of; `ops` collects them.
+
+None of the names is a ufunc's.  `Ufunc.output` says what dtype comes out.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from .op_row import Ufunc
+
+FLOAT: Final = ("float.cl",)
+PHILOX: Final = ("philox.cl",)
+
+_EVERY_CLASS: Final = ("bool", "signed", "unsigned", "float", "complex")
+
+
+ROWS: Final = (
+    # numpy.where: operand 0 is a mask in lanes of the size of the others' (the renderer's care).
+    # At width 1 a condition is an int and the others may be float2: clang's reading of ?: allows it.
+    Ufunc("where", 3, dict.fromkeys(_EVERY_CLASS, "({0} ? {1} : {2})"), typed_by=1, output="same"),
+    Ufunc("real", 1, {"complex": "{0}.x"}, output="real"),
+    Ufunc("imag", 1, {"complex": "{0}.y"}, output="real"),
+    Ufunc("make_complex", 2, {"float32": "(float2)({0}, {1})", "float64": "(double2)({0}, {1})"},
+          output="complex"),
+    # numpy.modf and numpy.frexp, one output each; numpy.divmod is floor_divide and remainder.
+    Ufunc("modf_fraction", 1, {
+        "float": "copysign(fabs({0}) == ({T})(INFINITY) ? ({T})(0) : {0} - trunc({0}), {0})",
+    }, output="same"),
+    Ufunc("modf_integer", 1, {"float": "trunc({0})"}, output="same"),
+)

@@ -1,0 +1,90 @@
+"""The op tables: what each ufunc and each reduction is in OpenCL C; graph, plan and render read them.
+
+`UFUNCS` and `REDUCTIONS` are keyed by NumPy's own names.  A new ufunc is a new row in one of the
+``op_rows_*`` modules; `op_row` says what its expression may use.
+
+Examples
+--------
+>>> row = UFUNCS["maximum"]
+>>> row.expressions[row.key(["float32", "float32"])]
+'({0} != {0} || {0} >= {1} ? {0} : {1})'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from . import (
+    op_rows_arithmetic,
+    op_rows_comparison,
+    op_rows_internal,
+    op_rows_transcendental,
+)
+from .op_row import Reduction, Ufunc, class_of
+
+__all__ = ["FAULTY_BUILTINS", "REDUCTIONS", "UFUNCS", "Reduction", "Ufunc", "class_of"]
+
+
+def _by_name(*tables: tuple[Ufunc, ...]) -> Mapping[str, Ufunc]:
+    rows = [row for table in tables for row in table]
+    named = {row.name: row for row in rows}
+    if len(named) != len(rows):
+        names = [row.name for row in rows]
+        raise AssertionError(f"rows of one name: {sorted({n for n in names if names.count(n) > 1})}")
+    return MappingProxyType(named)
+
+
+UFUNCS: Final = _by_name(
+    op_rows_arithmetic.ROWS,
+    op_rows_comparison.ROWS,
+    op_rows_transcendental.ROWS,
+    op_rows_internal.ROWS,
+)
+"""Name -> row."""
+
+_ZERO: Final = dict.fromkeys(("bool", "signed", "unsigned", "float", "complex"), "({T})(0)")
+_ONE: Final = {**_ZERO, **dict.fromkeys(("signed", "unsigned", "float"), "({T})(1)")}
+_ALL_TRUE: Final = "({T})(-1)"  # a mask that is set at every width
+
+_LEAST: Final = {
+    "bool": "({T})(0)",
+    "unsigned": "({T})(0)",
+    "int8": "({T})(CHAR_MIN)", "int16": "({T})(SHRT_MIN)",
+    "int32": "({T})(INT_MIN)", "int64": "({T})(LONG_MIN)",
+    "float": "({T})(-INFINITY)", "complex": "({T})(-INFINITY, -INFINITY)",
+}
+_GREATEST: Final = {
+    "bool": _ALL_TRUE,
+    "unsigned": "({T})(~({T})(0))",
+    "int8": "({T})(CHAR_MAX)", "int16": "({T})(SHRT_MAX)",
+    "int32": "({T})(INT_MAX)", "int64": "({T})(LONG_MAX)",
+    "float": "({T})(INFINITY)", "complex": "({T})(INFINITY, INFINITY)",
+}
+# fmax and fmin drop NaN, so NaN is what changes nothing; an infinity would hide an axis of NaN.
+_NAN: Final = {"float": "({T})(NAN)", "complex": "({T})(NAN, NAN)"}
+
+_TRUTH_CLASSES: Final = ("bool", "signed", "unsigned", "float")
+
+REDUCTIONS: Final[Mapping[str, Reduction]] = MappingProxyType({
+    row.name: row
+    for row in (
+        Reduction("add", _ZERO, pairwise=True),
+        Reduction("multiply", {**_ONE, "bool": _ALL_TRUE, "complex": "({T})(1, 0)"}),
+        Reduction("maximum", _LEAST, neutral=False),
+        Reduction("minimum", _GREATEST, neutral=False),
+        Reduction("fmax", {**_LEAST, **_NAN}, neutral=False),
+        Reduction("fmin", {**_GREATEST, **_NAN}, neutral=False),
+        Reduction("logical_and", dict.fromkeys(_TRUTH_CLASSES, _ALL_TRUE)),
+        Reduction("logical_or", dict.fromkeys(_TRUTH_CLASSES, "({T})(0)")),
+        Reduction("logical_xor", dict.fromkeys(_TRUTH_CLASSES, "({T})(0)")),
+        Reduction("bitwise_and", dict.fromkeys(("bool", "signed", "unsigned"), _ALL_TRUE)),
+        Reduction("bitwise_or", dict.fromkeys(("bool", "signed", "unsigned"), "({T})(0)")),
+        Reduction("bitwise_xor", dict.fromkeys(("bool", "signed", "unsigned"), "({T})(0)")),
+    )
+})
+"""Name -> how an axis is folded by that ufunc."""
+
+FAULTY_BUILTINS: Final[Mapping[str, Mapping[tuple[str, str], str]]] = MappingProxyType({})
+"""Platform name (regular expression) -> (ufunc, dtype name) -> the expression to use there."""

@@ -1,0 +1,1 @@
+"""(graph, device traits) -> schedule of fused kernels; no OpenCL and no text here."""

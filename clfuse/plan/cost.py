@@ -1,0 +1,33 @@
+"""What things cost, in bytes of global memory moved: the one currency of every planner decision."""
+
+from __future__ import annotations
+
+from typing import Final
+
+BYTES_PER_WEIGHT: Final = 1.0
+"""Bytes that move in the time of one addition's lane: measured on two-core CPUs (an exp of weight 8
+costs about 1 ns an element, as do 8 to 10 bytes), and generous for GPUs, where arithmetic is cheaper."""
+
+CHEAP_WEIGHT: Final = 3.0
+"""An expression of at most this weight is computed again for every shifted or broadcast read: its
+loads hit the cache, and storing it would move at least twice its bytes."""
+
+MAX_STEPS: Final = 400
+"""Operations of one kernel: PoCL's and NVIDIA's build time grows faster than linearly beyond."""
+
+MAX_ARGUMENTS: Final = 48
+"""Buffers and scalars of one kernel as the passes count them: 1,024 bytes of parameters (the least
+that OpenCL 1.2's full profile promises) hold this many with their offsets and strides."""
+
+MAX_STORES: Final = 16
+"""Results of one kernel: more streams than the caches' ways and write buffers follow."""
+
+
+def recompute_nbytes(weight: float, loaded_nbytes: float) -> float:
+    """Cost of computing one element again: what it loads, and its operations."""
+    return loaded_nbytes + weight * BYTES_PER_WEIGHT
+
+
+def store_nbytes(itemsize: int) -> float:
+    """Cost of storing one element and loading it once."""
+    return 2.0 * itemsize

@@ -1,0 +1,214 @@
+"""Nodes become the registers of one kernel: views turn into accesses, shared values into one step.
+
+A kernel iterates over some extents; a node is read through an `Access` from that iteration into its
+C order. Emission walks from what is stored towards memory, once per (node, access).
+"""
+
+from __future__ import annotations
+
+from ..graph.ir import Kind
+from ..graph.layout import contiguous_strides, delinearize, linearize
+from .graph import Graph
+from .placement import Placement
+from .schedule import Access, Index, Item, Load, Scalar, Step
+
+
+class ValueTable:
+    """Value numbers of everything that lies in memory, filled while kernels are emitted."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.of_node: dict[int, int] = {}
+        self.nbytes: list[int] = []
+        self.node: list[int | None] = []
+        self.buffer: list[int | None] = []
+        self._of_buffer: dict[int, int] = {}
+
+    def new(self, nbytes: int, node: int | None = None, buffer: int | None = None) -> int:
+        """A new value number."""
+        self.nbytes.append(nbytes)
+        self.node.append(node)
+        self.buffer.append(buffer)
+        return len(self.nbytes) - 1
+
+    def leaf(self, node: int) -> int:
+        """The value of a leaf; leaves in one buffer share it."""
+        value = self.of_node.get(node)
+        if value is None:
+            buffer = self.graph.buffer[node]
+            assert buffer is not None
+            value = self._of_buffer.get(buffer)
+            if value is None:
+                value = self.new(self.graph.nbytes(node), None, buffer)
+                self._of_buffer[buffer] = value
+            self.of_node[node] = value
+        return value
+
+
+class Registers:
+    """Register numbers, shared by a kernel's loop and its epilogue."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def new(self) -> int:
+        """The next register."""
+        self.count += 1
+        return self.count - 1
+
+
+class Emitter:
+    """Emits the items that compute nodes over `extents`, in a kernel of level `level`.
+
+    `folded` maps reduction nodes to the register that holds their result (in an epilogue).
+    """
+
+    def __init__(
+        self,
+        placement: Placement,
+        values: ValueTable,
+        level: int,
+        extents: tuple[int, ...],
+        registers: Registers,
+        folded: dict[int, int] | None = None,
+    ) -> None:
+        self.placement = placement
+        self.graph = placement.graph
+        self.values = values
+        self.level = level
+        self.extents = extents
+        self.registers = registers
+        self.folded = folded if folded is not None else {}
+        self.items: list[Item] = []
+        self.variables: dict[tuple[int, Access | None], int] = {}
+        self.missing: list[int] = []
+        self._zero = Access(0, (0,) * len(extents))
+
+    def in_memory(self, node: int) -> bool:
+        """Whether this kernel loads `node` instead of computing it."""
+        placement = self.placement
+        return self.graph.kinds[node] is Kind.LEAF or (
+            placement.stored[node] and placement.level[node] < self.level
+        )
+
+    def emit(self, root: int, access: Access) -> int:
+        """The register that holds `root` at `access`; emits whatever it still lacks."""
+        variables = self.variables
+        wanted = self._key(root, access)
+        stack = [wanted]
+        operands_of: dict[tuple[int, Access | None], list[tuple[int, Access | None]]] = {}
+        while stack:
+            key = stack[-1]
+            if key in variables:
+                stack.pop()
+                continue
+            operands = operands_of.get(key)
+            if operands is None:
+                operands = operands_of[key] = self._operands(*key)
+                waiting = [operand for operand in operands if operand not in variables]
+                if waiting:
+                    stack.extend(reversed(waiting))
+                    continue
+            stack.pop()
+            variables[key] = self._item(*key, [variables[operand] for operand in operands])
+        return variables[wanted]
+
+    def _key(self, node: int, access: Access | None) -> tuple[int, Access | None]:
+        if self.graph.kinds[node] is Kind.CONSTANT:
+            return node, None
+        if self.graph.sizes[node] == 1:
+            return node, self._zero
+        return node, access
+
+    def _operands(self, node: int, access: Access | None) -> list[tuple[int, Access | None]]:
+        if access is None or node in self.folded or self.in_memory(node):
+            return []
+        kind = self.graph.kinds[node]
+        if kind is Kind.MAP:
+            return [
+                self._key(operand, self._broadcast(node, operand, access))
+                for operand in self.graph.inputs[node]
+            ]
+        if kind is Kind.VIEW:
+            (operand,) = self.graph.inputs[node]
+            return [self._key(operand, self._through_view(node, operand, access))]
+        return []
+
+    def _broadcast(self, node: int, operand: int, access: Access) -> Access:
+        shape, wanted = self.graph.shapes[node], self.graph.shapes[operand]
+        if shape == wanted:
+            return access
+        if self.graph.sizes[operand] == 1:
+            return self._zero
+        axes = self._axes(node, access)
+        return Access(*linearize(wanted, axes[len(axes) - len(wanted) :], len(self.extents)))
+
+    def _through_view(self, node: int, operand: int, access: Access) -> Access:
+        offset, strides = self.graph.params[node]
+        if self.graph.sizes[operand] == 1:
+            return self._zero
+        shape = self.graph.shapes[node]
+        if strides == contiguous_strides(shape):
+            return Access(access.offset + offset, access.strides)
+        axes = self._axes(node, access)
+        total = [0] * len(self.extents)
+        for (start, coefficients), stride in zip(axes, strides, strict=True):
+            offset += start * stride
+            for dim, coefficient in enumerate(coefficients):
+                total[dim] += coefficient * stride
+        return Access(offset, tuple(total))
+
+    def _axes(self, node: int, access: Access) -> tuple[tuple[int, tuple[int, ...]], ...]:
+        shape = self.graph.shapes[node]
+        axes = delinearize(shape, self.extents, access.offset, access.strides)
+        if axes is None:
+            raise AssertionError(
+                f"planner error: {self.graph.label(node)} cannot be read at {access} over "
+                f"{self.extents}; it should have been stored"
+            )
+        return axes
+
+    def _item(self, node: int, access: Access | None, operands: list[int]) -> int:
+        graph = self.graph
+        if node in self.folded:
+            return self.folded[node]
+        kind = graph.kinds[node]
+        if access is None:
+            var = self.registers.new()
+            constant = graph.constant[node]
+            assert constant is not None
+            self.items.append(Scalar(var, constant, graph.dtypes[node]))
+            return var
+        if self.in_memory(node):
+            var = self.registers.new()
+            value = (
+                self.values.leaf(node) if kind is Kind.LEAF else self.values.of_node[node]
+            )
+            self.items.append(Load(var, value, graph.dtypes[node], access))
+            return var
+        if kind is Kind.VIEW:
+            return operands[0]
+        var = self.registers.new()
+        if kind is Kind.IOTA:
+            self.items.append(Index(var, access))
+        elif kind is Kind.MAP:
+            op = graph.ops[node]
+            assert op is not None
+            dtypes = tuple([graph.dtypes[operand] for operand in graph.inputs[node]])
+            self.items.append(Step(var, op, tuple(operands), dtypes, graph.dtypes[node]))
+        else:
+            raise AssertionError(
+                f"planner error: {graph.label(node)} (level {self.placement.level[node]}) is read "
+                f"by a kernel of level {self.level} but is not in memory"
+            )
+        return var
+
+
+def identity(shape: tuple[int, ...], order: tuple[int, ...] | None = None) -> Access:
+    """The access of an iteration over `shape` (its axes taken in `order`) to the C order of it."""
+    strides = contiguous_strides(shape)
+    if order is not None:
+        strides = tuple([strides[axis] for axis in order])
+    return Access(0, strides)
+
+

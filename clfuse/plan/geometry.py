@@ -1,0 +1,416 @@
+"""How a kernel's loops run on a device: merged dimensions, vector lanes, pieces and work-items.
+
+    CPU: few work-items, each takes a contiguous run of rows (or of one row's pieces) and walks it in
+    explicit vectors; a reduction with few results is split into pieces whose partial results a
+    second kernel folds.
+    GPU: work-items stride over everything; a work-group folds one result (or one piece of it).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+
+from ..dtypes import register_nbytes
+from ..graph.layout import contiguous_strides
+from ..traits import DeviceTraits
+from .emission import Registers, ValueTable
+from .schedule import Access, Accumulator, Index, Item, Kernel, Load, Step, Store
+
+MIN_ELEMENTS_PER_ITEM: Final = 4096
+"""Less work than this is not worth another work-item on a CPU: about 1 us of streaming."""
+
+MIN_ELEMENTS_PER_PIECE: Final = 16384
+"""A reduction is not split finer than this: the second stage costs a launch."""
+
+MAX_LANES: Final = 16
+"""The widest vector of OpenCL C."""
+
+LONG_SUM: Final = 128
+"""Additions to one accumulator (a lane of a vector) before it is folded into a compensated total;
+NumPy's pairwise summation has blocks of the same length."""
+
+
+def finish(
+    kernel: Kernel, traits: DeviceTraits, values: ValueTable, *, registers: Registers
+) -> list[Kernel]:
+    """Fix the geometry of `kernel`; a reduction with few results becomes two kernels."""
+    kernel = _merge_dimensions(kernel)
+    kernel.schedule = traits.schedule
+    kernel.wide_index = _needs_wide_index(kernel)
+    if kernel.kind == "map":
+        return [_finish_map(kernel, traits)]
+    return _finish_reduction(kernel, traits, values, registers)
+
+
+def _accesses(kernel: Kernel) -> Iterator[Access]:
+    for item in kernel.body:
+        if isinstance(item, Load | Index):
+            yield item.access
+    for store in kernel.stores:
+        yield store.access
+
+
+def _merge_dimensions(kernel: Kernel) -> Kernel:
+    """Drop extents of 1 and join neighbours that every access walks as one dimension.
+
+    Kept and reduced dimensions stay apart. Epilogue accesses only have the kept ones.
+    """
+    kept = len(kernel.extents) - kernel.reduced
+    extents = list(kernel.extents)
+    groups: list[list[int]] = []  # old dimensions that make a new one
+    loop = list(dict.fromkeys(access.strides for access in _accesses(kernel)))
+    after = list(
+        dict.fromkeys(
+            [item.access.strides for item in kernel.epilogue if isinstance(item, Load | Index)]
+            + [store.access.strides for store in kernel.results]
+        )
+    )
+    for dim in range(len(extents)):
+        if extents[dim] == 1:
+            continue
+        if groups and (groups[-1][0] < kept) == (dim < kept):
+            previous = groups[-1][-1]
+            joins = all(
+                strides[previous] == strides[dim] * extents[dim] for strides in loop
+            ) and (
+                dim >= kept
+                or all(strides[previous] == strides[dim] * extents[dim] for strides in after)
+            )
+            if joins:
+                groups[-1].append(dim)
+                continue
+        groups.append([dim])
+    new_extents = tuple([math.prod([extents[dim] for dim in group]) for group in groups])
+    kept_groups = [group for group in groups if group[0] < kept]
+
+    def loop_access(access: Access) -> Access:
+        return Access(access.offset, tuple([access.strides[group[-1]] for group in groups]))
+
+    def kept_access(access: Access) -> Access:
+        return Access(access.offset, tuple([access.strides[group[-1]] for group in kept_groups]))
+
+    return replace(
+        kernel,
+        extents=new_extents,
+        reduced=len(groups) - len(kept_groups),
+        body=_with_accesses(kernel.body, loop_access),
+        stores=[replace(store, access=loop_access(store.access)) for store in kernel.stores],
+        epilogue=_with_accesses(kernel.epilogue, kept_access),
+        results=[replace(store, access=kept_access(store.access)) for store in kernel.results],
+    )
+
+
+def _with_accesses(items: list[Item], change: Any) -> list[Item]:
+    return [
+        replace(item, access=change(item.access)) if isinstance(item, Load | Index) else item
+        for item in items
+    ]
+
+
+def _reach(access: Access, extents: tuple[int, ...]) -> int:
+    return abs(access.offset) + sum(
+        abs(stride) * max(extent - 1, 0)
+        for stride, extent in zip(access.strides, extents, strict=False)
+    )
+
+
+def _needs_wide_index(kernel: Kernel) -> bool:
+    limit = 2**31 - 2**16  # room for the overshoot of unrolled loops
+    if math.prod(kernel.extents) >= limit:
+        return True
+    return any(_reach(access, kernel.extents) >= limit for access in _accesses(kernel))
+
+
+def _lane_nbytes(kernel: Kernel) -> int:
+    """Bytes of the widest element that the loop's vectors hold; 0 when it cannot be vectors."""
+    widest = 1
+    for item in kernel.body:
+        dtypes: list[np.dtype] = []
+        if isinstance(item, Load):
+            dtypes.append(item.dtype)
+        elif isinstance(item, Step):
+            dtypes += [item.dtype, *item.dtypes, *item.op.input_dtypes]
+        elif isinstance(item, Index):
+            widest = max(widest, 8)
+        for dtype in dtypes:
+            if dtype.kind == "c":
+                return 0
+            widest = max(widest, register_nbytes(dtype))
+    for store in kernel.stores:
+        if store.dtype.kind == "c":
+            return 0
+        widest = max(widest, register_nbytes(store.dtype))
+    for accumulator in kernel.accumulators:
+        if accumulator.dtype.kind == "c":
+            return 0
+        widest = max(widest, register_nbytes(accumulator.dtype))
+        if accumulator.position is not None:
+            widest = max(widest, 8)
+    return widest
+
+
+def _width(kernel: Kernel, traits: DeviceTraits, extent: int) -> int:
+    """Vector lanes for a loop over `extent`."""
+    nbytes = _lane_nbytes(kernel)
+    if nbytes == 0:
+        return 1
+    width = min(MAX_LANES, max(1, traits.vector_bytes // nbytes))
+    while width > 1 and width > extent:
+        width //= 2
+    return width
+
+
+def _suits_vectors(kernel: Kernel, dim: int, lanes: int) -> float:
+    """How well the loop's memory accesses run along `dim`; higher is better."""
+    if not kernel.extents:
+        return 0.0
+    score = 0.0
+    for access in _accesses(kernel):
+        stride = abs(access.strides[dim])
+        score += 1.0 if stride == 1 else 0.5 if stride == 0 else -1.0
+    return score - (4.0 if kernel.extents[dim] < lanes else 0.0)
+
+
+def _last(kernel: Kernel, dim: int) -> Kernel:
+    """The same kernel with kept dimension `dim` moved to be the last kept one."""
+    kept = len(kernel.extents) - kernel.reduced
+    order = [other for other in range(kept) if other != dim] + [dim]
+    full = order + list(range(kept, len(kernel.extents)))
+
+    def permuted(access: Access) -> Access:
+        chosen = full if len(access.strides) == len(full) else order
+        return Access(access.offset, tuple([access.strides[other] for other in chosen]))
+
+    return replace(
+        kernel,
+        extents=tuple([kernel.extents[other] for other in full]),
+        body=_with_accesses(kernel.body, permuted),
+        stores=[replace(store, access=permuted(store.access)) for store in kernel.stores],
+        epilogue=_with_accesses(kernel.epilogue, permuted),
+        results=[replace(store, access=permuted(store.access)) for store in kernel.results],
+    )
+
+
+def _finish_map(kernel: Kernel, traits: DeviceTraits) -> Kernel:
+    lanes = max(1, traits.vector_bytes // max(1, _lane_nbytes(kernel) or 64))
+    if not kernel.extents:
+        kernel = replace(
+            kernel,
+            extents=(1,),
+            body=_with_accesses(kernel.body, lambda access: Access(access.offset, (0,))),
+            stores=[
+                replace(store, access=Access(store.access.offset, (0,)))
+                for store in kernel.stores
+            ],
+        )
+    dims = range(len(kernel.extents))
+    best = max(dims, key=lambda dim: (_suits_vectors(kernel, dim, lanes), dim))
+    kernel = _last(kernel, best)
+    rank = len(kernel.extents)
+    kernel.vector = rank - 1
+    extent = kernel.extents[-1]
+    kernel.width = _width(kernel, traits, extent)
+    total = math.prod(kernel.extents)
+    if traits.schedule == "gpu":
+        kernel.work_group = traits.work_group
+        wanted = -(-total // max(kernel.width, 1))
+        kernel.work_items = _round_up(min(wanted, traits.work_items), traits.work_group)
+        return kernel
+    items = max(1, min(traits.work_items, total // MIN_ELEMENTS_PER_ITEM))
+    rows = total // max(extent, 1)
+    pieces = 1 if rows >= items else -(-items // max(rows, 1))
+    kernel.chunks = pieces
+    kernel.chunk_length = _round_up(-(-extent // pieces), kernel.width)
+    kernel.work_items = min(items, max(1, rows * pieces))
+    return kernel
+
+
+def _round_up(count: int, multiple: int) -> int:
+    return -(-count // multiple) * multiple
+
+
+def _finish_reduction(
+    kernel: Kernel, traits: DeviceTraits, values: ValueTable, registers: Registers
+) -> list[Kernel]:
+    if kernel.reduced == 0:  # only extents of 1 are reduced
+        kernel = replace(
+            kernel,
+            extents=(*kernel.extents, 1),
+            reduced=1,
+            body=_with_accesses(
+                kernel.body, lambda access: Access(access.offset, (*access.strides, 0))
+            ),
+            stores=[
+                replace(store, access=Access(store.access.offset, (*store.access.strides, 0)))
+                for store in kernel.stores
+            ],
+        )
+    kept = len(kernel.extents) - kernel.reduced
+    lanes = max(1, traits.vector_bytes // max(1, _lane_nbytes(kernel) or 64))
+    rows = math.prod(kernel.extents[:kept])
+    length = math.prod(kernel.extents[kept:])
+    along = len(kernel.extents) - 1
+    if kept:
+        candidates = [*range(kept), *range(kept, len(kernel.extents))]
+        along = max(candidates, key=lambda dim: (_suits_vectors(kernel, dim, lanes), dim))
+    if along < kept:
+        kernel = _last(kernel, along)
+        kernel.vector = kept - 1
+    else:
+        kernel = _reduced_last(kernel, along)
+        kernel.vector = len(kernel.extents) - 1
+    extent = kernel.extents[kernel.vector]
+    kernel.width = 1 if traits.schedule == "gpu" else _width(kernel, traits, extent)
+    across_results = kernel.vector < kept
+    steps = sum(isinstance(item, Step) for item in kernel.body)
+    if traits.schedule == "cpu" and not across_results:
+        kernel.unroll = 4 if steps <= 6 else 2 if steps <= 20 else 1
+        if len(kernel.accumulators) > 4:
+            kernel.unroll = 1
+    groups = -(-rows // kernel.width) if across_results else rows
+    split = _pieces(kernel, traits, groups, length)
+    if traits.schedule == "gpu":
+        kernel.work_group = traits.work_group
+    if split <= 1:
+        _count_items(kernel, traits, groups, length)
+        kernel.compensated = _is_long(kernel, length)
+        return [kernel]
+    return _two_stages(kernel, traits, values, registers, split, groups, length)
+
+
+def _reduced_last(kernel: Kernel, dim: int) -> Kernel:
+    """The same kernel with reduced dimension `dim` innermost."""
+    kept = len(kernel.extents) - kernel.reduced
+    order = [
+        *range(kept),
+        *[other for other in range(kept, len(kernel.extents)) if other != dim],
+        dim,
+    ]
+
+    def permuted(access: Access) -> Access:
+        return Access(access.offset, tuple([access.strides[other] for other in order]))
+
+    return replace(
+        kernel,
+        extents=tuple([kernel.extents[other] for other in order]),
+        body=_with_accesses(kernel.body, permuted),
+        stores=[replace(store, access=permuted(store.access)) for store in kernel.stores],
+    )
+
+
+def _pieces(kernel: Kernel, traits: DeviceTraits, groups: int, length: int) -> int:
+    """Into how many pieces each fold is split, so that the device has enough to do."""
+    lanes = kernel.width if kernel.vector < len(kernel.extents) - kernel.reduced else 1
+    smallest = max(1, MIN_ELEMENTS_PER_PIECE // lanes)
+    if traits.schedule == "gpu":
+        wanted = max(1, traits.work_items // max(traits.work_group, 1))
+        smallest = max(traits.work_group * 4, 1)
+    else:
+        wanted = traits.work_items
+    if groups * 2 > wanted:
+        return 1
+    longest = max(kernel.extents[len(kernel.extents) - kernel.reduced :], default=1)
+    return max(1, min(-(-wanted // max(groups, 1)), length // smallest, longest))
+
+
+def _count_items(kernel: Kernel, traits: DeviceTraits, groups: int, length: int) -> None:
+    units = max(1, groups * kernel.chunks)
+    if traits.schedule == "gpu":
+        if kernel.vector < len(kernel.extents) - kernel.reduced:
+            kernel.work_items = _round_up(min(units, traits.work_items), traits.work_group)
+        else:
+            kernel.work_items = min(units, 1 << 16) * traits.work_group
+        return
+    work = groups * max(kernel.width, 1) * length
+    kernel.work_items = max(1, min(units, traits.work_items, work // MIN_ELEMENTS_PER_ITEM))
+
+
+def _is_long(kernel: Kernel, length: int) -> bool:
+    """Whether a plain running sum would lose more than NumPy's pairwise one."""
+    if not any(
+        accumulator.name == "add" and accumulator.dtype.kind in "fc"
+        for accumulator in kernel.accumulators
+    ):
+        return False
+    across_results = kernel.vector < len(kernel.extents) - kernel.reduced
+    lanes = 1 if across_results else kernel.width * kernel.unroll
+    if kernel.schedule == "gpu" and not across_results:
+        lanes = kernel.work_group
+    return length // lanes > LONG_SUM
+
+
+def _two_stages(
+    kernel: Kernel,
+    traits: DeviceTraits,
+    values: ValueTable,
+    registers: Registers,
+    split: int,
+    groups: int,
+    length: int,
+) -> list[Kernel]:
+    """Pieces first, their partial results after: the second kernel has the epilogue."""
+    kept = len(kernel.extents) - kernel.reduced
+    reduced = range(kept, len(kernel.extents))
+    dim = max(reduced, key=lambda dim: (kernel.extents[dim], dim))
+    piece = -(-kernel.extents[dim] // split)
+    if dim == kernel.vector:
+        piece = _round_up(piece, kernel.width * kernel.unroll)
+    pieces = -(-kernel.extents[dim] // piece)
+    rows = math.prod(kernel.extents[:kept])
+    row_strides = contiguous_strides((*kernel.extents[:kept], pieces))
+    first: list[Accumulator] = []
+    body: list[Item] = []
+    second: list[Accumulator] = []
+    access = Access(0, row_strides)
+    for accumulator in kernel.accumulators:
+        # Halves are folded as floats, and a piece's result must not lose what the next fold needs.
+        stored = accumulator.dtype
+        if stored.name == "float16":
+            stored = np.dtype(np.float32)
+        partial = values.new(rows * pieces * stored.itemsize)
+        position = None
+        load = registers.new()
+        body.append(Load(load, partial, stored, access))
+        load_position = None
+        if accumulator.position is not None:
+            position = values.new(rows * pieces * 8)
+            load_position = registers.new()
+            body.append(Load(load_position, position, np.dtype(np.int64), access))
+        first.append(replace(accumulator, partial=partial, partial_position=position))
+        second.append(replace(accumulator, operand=load, position=load_position))
+    folding = Kernel(
+        "reduce",
+        (*kernel.extents[:kept], pieces),
+        body,
+        [],
+        1,
+        second,
+        kernel.epilogue,
+        kernel.results,
+    )
+    kernel.accumulators = first
+    kernel.epilogue = []
+    kernel.results = []
+    kernel.chunk = dim
+    kernel.chunks = pieces
+    kernel.chunk_length = piece
+    _count_items(kernel, traits, groups, length)
+    kernel.compensated = _is_long(kernel, length // pieces)
+    folding.label = f"{kernel.label}_pieces"
+    folding.schedule = traits.schedule
+    folding.vector = kept
+    folding.wide_index = kernel.wide_index
+    if traits.schedule == "gpu":
+        folding.work_group = traits.work_group
+    _count_items(folding, traits, rows, pieces)
+    return [kernel, folding]
+
+
+def stored_nbytes(stores: list[Store], extents: tuple[int, ...]) -> int:
+    """Bytes that `stores` write over `extents`."""
+    return sum(math.prod(extents) * store.dtype.itemsize for store in stores)

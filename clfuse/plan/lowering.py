@@ -1,0 +1,364 @@
+"""Placement becomes launches: stored nodes are gathered into kernels, level by level.
+
+All element-wise results of one level and one shape share a kernel; all reductions of one level, shape
+and axes share one, together with what they carry and with results of the shape that they pass over.
+Writes into a part of an array run over that part alone.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..graph.ir import Kind
+from ..graph.layout import contiguous_strides, delinearize
+from . import cost
+from .emission import Emitter, Registers, ValueTable, identity
+from .graph import Graph
+from .placement import Placement
+from .schedule import (
+    Access,
+    Accumulator,
+    Copy,
+    Index,
+    Kernel,
+    Launch,
+    LibraryCall,
+    Operand,
+    Store,
+)
+
+
+@dataclass(slots=True)
+class Sink:
+    """`node` is computed over its shape and stored to `value` at `access`."""
+
+    node: int
+    value: int
+    access: Access
+
+
+@dataclass(slots=True)
+class Pending:
+    """One launch being put together, with what decides its place and its hazards."""
+
+    level: int
+    launch: Launch
+    updates: list[int] = field(default_factory=list)
+
+
+class Lowering:
+    """The pass and its result.
+
+    Attributes
+    ----------
+    pending : list of Pending, in order of execution
+    values : ValueTable
+    aliases : dict, node -> node whose bytes are its own
+    """
+
+    def __init__(self, placement: Placement) -> None:
+        self.placement = placement
+        self.graph: Graph = placement.graph
+        self.values = ValueTable(self.graph)
+        self.pending: list[Pending] = []
+        maps: dict[Any, list[Sink]] = {}
+        reductions: dict[Any, list[int]] = {}
+        libraries: list[int] = []
+        self._number_values()
+        for node in range(len(self.graph)):
+            if not self._computed_here(node):
+                continue
+            kind = self.graph.kinds[node]
+            level = placement.level[node]
+            target = self.values.of_node[node]
+            if kind is Kind.LIBRARY:
+                libraries.append(node)
+            elif kind is Kind.UPDATE:
+                value = self.graph.inputs[node][1]
+                access = Access(*self.graph.params[node])
+                self._add(maps, level, value, Sink(value, target, access), node)
+            elif kind is Kind.CONCATENATE:
+                for sink in self._pieces(node, target):
+                    self._add(maps, level, sink.node, sink, node)
+            elif placement.carrier[node] is not None:
+                reductions.setdefault(placement.carrier[node], []).append(node)
+            else:
+                sink = Sink(node, target, identity(self.graph.shapes[node]))
+                self._add(maps, level, node, sink, node)
+        for carrier, nodes in reductions.items():
+            self._reduction(carrier, nodes, maps)
+        for (level, _), sinks in maps.items():
+            for start in range(0, len(sinks), cost.MAX_STORES):
+                self._map(level, sinks[start : start + cost.MAX_STORES])
+        for node in libraries:
+            self._library(node)
+        self.pending.sort(key=lambda pending: (pending.level, bool(pending.updates)))
+
+    def _computed_here(self, node: int) -> bool:
+        return (
+            self.placement.stored[node]
+            and self.graph.kinds[node] is not Kind.LEAF
+            and self.values.node[self.values.of_node[node]] == node
+        )
+
+    def _number_values(self) -> None:
+        """Give every stored node a value; a reshape of something stored has that one's."""
+        graph, placement = self.graph, self.placement
+        for node in range(len(graph)):
+            if not placement.stored[node] or graph.kinds[node] is Kind.LEAF:
+                continue
+            if graph.kinds[node] is Kind.VIEW:
+                (operand,) = graph.inputs[node]
+                whole = graph.sizes[node] == graph.sizes[operand] and graph.params[node] == (
+                    0,
+                    contiguous_strides(graph.shapes[node]),
+                )
+                if whole and graph.kinds[operand] is Kind.LEAF:
+                    self.values.of_node[node] = self.values.leaf(operand)
+                    continue
+                if whole and placement.stored[operand]:
+                    self.values.of_node[node] = self.values.of_node[operand]
+                    continue
+            self.values.of_node[node] = self.values.new(graph.nbytes(node), node)
+
+    def _add(self, maps: dict[Any, list[Sink]], level: int, node: int, sink: Sink, owner: int) -> None:
+        shape = self.graph.shapes[node]
+        if math.prod(shape) == 0:
+            return
+        group: Any = shape if self.placement.fuse else (owner, node)
+        maps.setdefault((level, group), []).append(sink)
+
+    def _pieces(self, node: int, target: int) -> list[Sink]:
+        """The operands of a concatenation, each stored to its place."""
+        axis = self.graph.params[node]
+        strides = contiguous_strides(self.graph.shapes[node])
+        step = math.prod(self.graph.shapes[node][axis + 1 :])
+        sinks = []
+        start = 0
+        for operand in self.graph.inputs[node]:
+            shape = self.graph.shapes[operand]
+            kept = tuple(
+                [0 if extent == 1 else stride for extent, stride in zip(shape, strides, strict=True)]
+            )
+            sinks.append(Sink(operand, target, Access(start * step, kept)))
+            start += shape[axis]
+        return sinks
+
+    def _map(self, level: int, sinks: list[Sink]) -> None:
+        shape = self.graph.shapes[sinks[0].node]
+        emitter = Emitter(self.placement, self.values, level, shape, Registers())
+        stores = []
+        updates = []
+        for sink in sinks:
+            var = emitter.emit(sink.node, identity(shape))
+            stores.append(self._store(var, sink.node, sink.value, sink.access))
+            owner = self.values.node[sink.value]
+            if owner is not None and self.graph.kinds[owner] is Kind.UPDATE:
+                updates.append(owner)
+        kernel = Kernel("map", shape, emitter.items, stores)
+        self.pending.append(Pending(level, kernel, updates))
+
+    def _store(self, var: int, node: int, value: int, access: Access) -> Store:
+        owner = self.values.node[value]
+        assert owner is not None
+        return Store(var, self.graph.dtypes[node], value, self.graph.dtypes[owner], access)
+
+    def _reduction(self, carrier: Any, nodes: list[int], maps: dict[Any, list[Sink]]) -> None:
+        level, shape, axes, _ = carrier
+        graph = self.graph
+        kept = tuple([axis for axis in range(len(shape)) if axis not in axes])
+        order = kept + tuple(axes)
+        extents = tuple([shape[axis] for axis in order])
+        registers = Registers()
+        loop = Emitter(self.placement, self.values, level, extents, registers)
+        accumulators = []
+        folded: dict[int, int] = {}
+        for node in self._reductions_below(nodes, carrier):
+            (operand,) = graph.inputs[node]
+            var = loop.emit(operand, identity(shape, order))
+            op = graph.ops[node]
+            assert op is not None
+            position = None
+            if graph.kinds[node] is Kind.ARGREDUCE:
+                position = registers.new()
+                within = contiguous_strides(tuple([shape[axis] for axis in axes]))
+                loop.items.append(Index(position, Access(0, (0,) * len(kept) + within)))
+            folded[node] = registers.new()
+            accumulators.append(
+                Accumulator(folded[node], op.name, var, op.input_dtypes[0], position)
+            )
+        kept_extents = extents[: len(kept)]
+        epilogue = Emitter(
+            self.placement, self.values, level, kept_extents, registers, folded
+        )
+        results = []
+        access = identity(kept_extents)
+        for node in nodes:
+            var = epilogue.emit(node, access)
+            results.append(self._store(var, node, self.values.of_node[node], access))
+        kernel = Kernel(
+            "reduce",
+            extents,
+            loop.items,
+            [],
+            len(axes),
+            accumulators,
+            epilogue.items,
+            results,
+        )
+        self._take_along(kernel, loop, level, shape, order, maps)
+        if math.prod(kept_extents):
+            self.pending.append(Pending(level, kernel))
+
+    def _reductions_below(self, nodes: list[int], carrier: Any) -> list[int]:
+        """The reductions that the carried `nodes` are made of, each once, in graph order."""
+        graph = self.graph
+        found: set[int] = set()
+        seen: set[int] = set()
+        stack = list(nodes)
+        while stack:
+            node = stack.pop()
+            if node in seen or self.placement.carrier[node] != carrier:
+                continue
+            seen.add(node)
+            if graph.kinds[node] in (Kind.REDUCE, Kind.ARGREDUCE):
+                found.add(node)
+            else:
+                stack.extend(graph.inputs[node])
+        return sorted(found)
+
+    def _take_along(
+        self,
+        kernel: Kernel,
+        loop: Emitter,
+        level: int,
+        shape: tuple[int, ...],
+        order: tuple[int, ...],
+        maps: dict[Any, list[Sink]],
+    ) -> None:
+        """Store results that the reduction computes anyway, while it passes over their elements."""
+        sinks = maps.get((level, shape))
+        if not sinks:
+            return
+        strides = contiguous_strides(shape)
+        rest = []
+        for sink in sinks:
+            key = (sink.node, identity(shape, order))
+            if sink.access == Access(0, strides) and key in loop.variables:
+                var = loop.variables[key]
+                kernel.stores.append(
+                    self._store(var, sink.node, sink.value, identity(shape, order))
+                )
+            else:
+                rest.append(sink)
+        maps[level, shape] = rest
+        if not rest:
+            del maps[level, shape]
+
+    def _library(self, node: int) -> None:
+        graph = self.graph
+        operands = []
+        for operand in graph.inputs[node]:
+            offset, strides = 0, contiguous_strides(graph.shapes[operand])
+            source = operand
+            if self.placement.is_view_of_memory(operand):
+                offset, strides = graph.params[operand]
+                source = graph.inputs[operand][0]
+            value = (
+                self.values.leaf(source)
+                if graph.kinds[source] is Kind.LEAF
+                else self.values.of_node[source]
+            )
+            operands.append(
+                Operand(value, graph.dtypes[operand], graph.shapes[operand], offset, strides)
+            )
+        op = graph.ops[node]
+        assert op is not None
+        call = LibraryCall(
+            op.name,
+            operands,
+            self.values.of_node[node],
+            graph.shapes[node],
+            graph.dtypes[node],
+            graph.params[node],
+        )
+        self.pending.append(Pending(self.placement.level[node], call))
+
+    def prefill(self, node: int) -> list[Pending]:
+        """Launches that bring the old contents of an UPDATE into its own memory.
+
+        Only what the update does not write itself is copied, where that is a few boxes.
+        """
+        graph = self.graph
+        old, value = graph.inputs[node]
+        level = self.placement.level[node]
+        target = self.values.of_node[node]
+        shape = graph.shapes[node]
+        boxes = _complement(shape, graph.shapes[value], *graph.params[node])
+        emits = Emitter(self.placement, self.values, level, shape, Registers())
+        if boxes is None:
+            if emits.in_memory(old):
+                source = (
+                    self.values.leaf(old)
+                    if graph.kinds[old] is Kind.LEAF
+                    else self.values.of_node[old]
+                )
+                return [Pending(level, Copy(source, target, graph.nbytes(node)))]
+            boxes = [tuple([(0, extent) for extent in shape])]
+        launches = []
+        strides = contiguous_strides(shape)
+        for box in boxes:
+            extents = tuple([stop - start for start, stop in box])
+            offset = sum(
+                start * stride for (start, _), stride in zip(box, strides, strict=True)
+            )
+            inside = tuple(
+                [0 if extent == 1 else stride for extent, stride in zip(extents, strides, strict=True)]
+            )
+            access = Access(offset, inside)
+            emitter = Emitter(self.placement, self.values, level, extents, Registers())
+            var = emitter.emit(old, access)
+            store = Store(var, graph.dtypes[old], target, graph.dtypes[node], access)
+            launches.append(Pending(level, Kernel("map", extents, emitter.items, [store])))
+        return launches
+
+
+def _complement(
+    shape: tuple[int, ...], region: tuple[int, ...], offset: int, strides: tuple[int, ...]
+) -> list[tuple[tuple[int, int], ...]] | None:
+    """Boxes of `shape` outside the region that the map covers; None when it is not a box."""
+    axes = delinearize(shape, region, offset, strides)
+    if axes is None:
+        return None
+    inner = []
+    used: set[int] = set()
+    for start, coefficients in axes:
+        moving = [dim for dim, coefficient in enumerate(coefficients) if coefficient]
+        if not moving:
+            inner.append((start, start + 1))
+            continue
+        (dim, *more) = moving
+        if more or dim in used or abs(coefficients[dim]) != 1:
+            return None
+        used.add(dim)
+        count = region[dim]
+        first = start if coefficients[dim] == 1 else start - count + 1
+        inner.append((first, first + count))
+    boxes = []
+    for axis, (start, stop) in enumerate(inner):
+        for low, high in ((0, start), (stop, shape[axis])):
+            if low < high:
+                boxes.append(
+                    (
+                        *inner[:axis],
+                        (low, high),
+                        *[(0, extent) for extent in shape[axis + 1 :]],
+                    )
+                )
+    return boxes
+
+

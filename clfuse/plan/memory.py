@@ -1,0 +1,201 @@
+"""Which bytes every value of a plan lives in: in-place writes, donation of dead buffers, slots.
+
+A value may take over the bytes of another one when nobody reads those afterwards, and the launch
+that writes reads them only at the very element that it writes. Updates that cannot take over their
+old contents get them copied first (`Lowering.prefill`).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from ..graph.ir import Kind
+from .graph import Graph
+from .lowering import Lowering, Pending
+from .schedule import Access, Copy, Kernel, Launch, LibraryCall, Load
+
+_WRITTEN_IN_PARTS = (Kind.UPDATE, Kind.CONCATENATE)
+"""Several launches write these, so their bytes may not be an input of a later one before."""
+
+
+def reads_of(launch: Launch) -> list[tuple[int, Access | None]]:
+    """(value, access) of everything a launch loads; access None: anywhere in it."""
+    if isinstance(launch, Copy):
+        return [(launch.source, None)]
+    if isinstance(launch, LibraryCall):
+        return [(operand.value, None) for operand in launch.operands]
+    found: list[tuple[int, Access | None]] = [
+        (item.value, item.access) for item in launch.body if isinstance(item, Load)
+    ]
+    found += [(item.value, None) for item in launch.epilogue if isinstance(item, Load)]
+    return found
+
+
+def writes_of(launch: Launch) -> list[int]:
+    """The values that a launch stores to."""
+    if isinstance(launch, Copy | LibraryCall):
+        return [launch.target]
+    found = [store.value for store in launch.stores + launch.results]
+    for accumulator in launch.accumulators:
+        if accumulator.partial is not None:
+            found.append(accumulator.partial)
+        if accumulator.partial_position is not None:
+            found.append(accumulator.partial_position)
+    return found
+
+
+class Memory:
+    """The pass and its result.
+
+    Attributes
+    ----------
+    launches : list of Launch, with the copies that updates needed
+    takes_over : dict, value -> value whose bytes it is written into
+    """
+
+    def __init__(self, lowering: Lowering) -> None:
+        self.lowering = lowering
+        self.graph: Graph = lowering.graph
+        self.values = lowering.values
+        self.takes_over: dict[int, int] = {}
+        self._taken: set[int] = set()
+        self._readers: defaultdict[int, set[int]] = defaultdict(set)
+        pending = lowering.pending
+        for index, entry in enumerate(pending):
+            for value, _ in reads_of(entry.launch):
+                self._readers[value].add(index)
+        self._kept = self._values_needed_later()
+        before: dict[int, list[Pending]] = {}
+        for index, entry in enumerate(pending):
+            for node in entry.updates:
+                target = self.values.of_node[node]
+                if not self._update_in_place(index, entry.launch, node, target):
+                    filling = lowering.prefill(node)
+                    before.setdefault(index, []).extend(filling)
+                    for launch in filling:
+                        for value, _ in reads_of(launch.launch):
+                            self._readers[value].add(index)
+            self._donate(index, entry.launch)
+        self.launches: list[Launch] = []
+        for index, entry in enumerate(pending):
+            self.launches += [filling.launch for filling in before.get(index, ())]
+            self.launches.append(entry.launch)
+
+    def _values_needed_later(self) -> set[int]:
+        graph, placement = self.graph, self.lowering.placement
+        kept = set()
+        for node, value in self.values.of_node.items():
+            if graph.requested[node] or (graph.live[node] and placement.stored[node]):
+                kept.add(value)
+        return kept
+
+    def _needed_later(self, value: int) -> bool:
+        buffer = self.values.buffer[value]
+        if buffer is not None and self.graph.buffer_live.get(buffer):
+            return True
+        return value in self._kept
+
+    def _free_after(self, value: int, index: int, launch: Launch, access: Access) -> bool:
+        """Whether launch number `index` may overwrite `value` while it reads it at `access`."""
+        if self._needed_later(value) or value in self._taken:
+            return False
+        if any(reader > index for reader in self._readers[value]):
+            return False
+        return all(
+            where == access for read, where in reads_of(launch) if read == value
+        )
+
+    def _update_in_place(self, index: int, launch: Launch, node: int, target: int) -> bool:
+        old = self.graph.inputs[node][0]
+        if self.graph.kinds[old] is Kind.LEAF:
+            source: int | None = self.values.leaf(old)
+        else:
+            source = self.values.of_node.get(old)
+        if source is None or self.values.nbytes[source] != self.values.nbytes[target]:
+            return False
+        placement = self.lowering.placement
+        if placement.level[old] >= placement.level[node] or not placement.stored[old]:
+            return False
+        assert isinstance(launch, Kernel)
+        (store,) = [store for store in launch.stores if store.value == target]
+        if not self._free_after(source, index, launch, store.access):
+            return False
+        self._take(target, source)
+        return True
+
+    def _donate(self, index: int, launch: Launch) -> None:
+        """Write results over inputs that die in this launch, where they are read element by element."""
+        if not isinstance(launch, Kernel) or launch.kind != "map":
+            return
+        loads = {item.value: item.dtype for item in launch.body if isinstance(item, Load)}
+        for store in launch.stores:
+            owner = self.values.node[store.value]
+            if store.value in self.takes_over or (
+                owner is not None and self.graph.kinds[owner] in _WRITTEN_IN_PARTS
+            ):
+                continue
+            for value, dtype in loads.items():
+                if (
+                    dtype == store.dtype
+                    and self.values.nbytes[value] == self.values.nbytes[store.value]
+                    and self._free_after(value, index, launch, store.access)
+                ):
+                    self._take(store.value, value)
+                    break
+
+    def _take(self, target: int, source: int) -> None:
+        self.takes_over[target] = source
+        self._taken.add(source)
+
+
+def slots_of(
+    launches: list[Launch],
+    nbytes: list[int],
+    buffers: list[int | None],
+    takes_over: dict[int, int],
+    kept: set[int],
+) -> tuple[list[int | None], list[int], dict[int, int]]:
+    """Number the allocations: temporaries with disjoint lives share one.
+
+    Returns
+    -------
+    (slot of each value or None, bytes of each slot, slot -> graph buffer that it takes over)
+    """
+    last: dict[int, int] = {}
+    root: dict[int, int] = {}
+    for value in range(len(nbytes)):
+        source = value
+        while source in takes_over:
+            source = takes_over[source]
+        root[value] = source
+    for index, launch in enumerate(launches):
+        for value in [value for value, _ in reads_of(launch)] + writes_of(launch):
+            last[root[value]] = index
+    keep_roots = {root[value] for value in kept}
+    slots: list[int | None] = [None] * len(nbytes)
+    sizes: list[int] = []
+    reuses: dict[int, int] = {}
+    free: defaultdict[int, list[int]] = defaultdict(list)
+    slot_of_root: dict[int, int] = {}
+    ending: defaultdict[int, list[int]] = defaultdict(list)
+    for value, index in last.items():
+        if value not in keep_roots and buffers[value] is None:
+            ending[index].append(value)
+    for index, launch in enumerate(launches):
+        for value in writes_of(launch):
+            source = root[value]
+            if source not in slot_of_root:
+                buffer = buffers[source]
+                size = nbytes[source]
+                if buffer is None and free[size] and source not in keep_roots:
+                    slot_of_root[source] = free[size].pop()
+                else:
+                    slot_of_root[source] = len(sizes)
+                    sizes.append(size)
+                    if buffer is not None:
+                        reuses[slot_of_root[source]] = buffer
+            slots[value] = slot_of_root[source]
+        for value in ending[index]:
+            if value in slot_of_root:
+                free[nbytes[value]].append(slot_of_root[value])
+    return slots, sizes, reuses

@@ -1,0 +1,339 @@
+"""Which values go through memory and in which order kernels run: the planner's first pass.
+
+Every node gets a *level*: kernels of one level are independent of each other, and read from memory
+only what lower levels stored. A node that is not stored is computed wherever it is read. The pass
+visits each node once, so planning stays linear.
+
+    level 0:  y = (x - 0.5)**2        inline: read element by element by the sum
+              s = y.sum()             stored by a reduction of level 0
+    level 1:  z = y / s               y again (cheap), or loaded if it was worth storing
+
+Reductions *carry* what follows them element by element on their kept axes in the same kernel (the
+epilogue); such nodes have a `carrier`. Anything that reads a carried value in another way (spread
+over the reduced axis again, say) waits one level.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+from ..graph.ir import Kind
+from ..graph.layout import contiguous_strides, delinearize
+from . import cost
+from .graph import Graph
+from .schedule import Cut
+
+Carrier = tuple[int, tuple[int, ...], tuple[int, ...], int]
+"""(level, shape that is reduced, axes, group): reductions with equal carriers share a kernel."""
+
+_SEALED = frozenset({Kind.LEAF, Kind.UPDATE, Kind.CONCATENATE, Kind.LIBRARY})
+"""Kinds whose result always lies in memory before anybody reads it."""
+
+
+class Placement:
+    """The pass and its result.
+
+    Attributes
+    ----------
+    level : list of int; a leaf has -1
+    stored : list of bool
+    carrier : list of Carrier or None
+    cuts : list of Cut, why values that nobody asked for are stored
+    """
+
+    def __init__(self, graph: Graph, *, fuse: bool = True) -> None:
+        self.graph = graph
+        self.fuse = fuse
+        count = len(graph)
+        self.level = [0] * count
+        self.stored = [False] * count
+        self.sealed = [False] * count
+        self.carrier: list[Carrier | None] = [None] * count
+        self.weight = [0.0] * count
+        self.loaded = [0.0] * count
+        self.linear = [False] * count
+        self.cuts: list[Cut] = []
+        self._spread = self._count_spread_reads()
+        self._steps: defaultdict[Any, int] = defaultdict(int)
+        self._arguments: defaultdict[Any, set[int]] = defaultdict(set)
+        visit = {
+            Kind.LEAF: self._leaf,
+            Kind.CONSTANT: self._source,
+            Kind.IOTA: self._source,
+            Kind.MAP: self._map,
+            Kind.VIEW: self._view,
+            Kind.REDUCE: self._reduce,
+            Kind.ARGREDUCE: self._reduce,
+            Kind.UPDATE: self._update,
+            Kind.CONCATENATE: self._concatenate,
+            Kind.LIBRARY: self._library,
+        }
+        for node in range(count):
+            visit[graph.kinds[node]](node)
+            if graph.requested[node] or (graph.live[node] and graph.computed[node]):
+                self.stored[node] = True
+            elif not fuse and graph.kinds[node] in (
+                Kind.MAP,
+                Kind.REDUCE,
+                Kind.ARGREDUCE,
+            ):
+                self.stored[node] = True
+            if not fuse and self.stored[node] and graph.kinds[node] is not Kind.VIEW:
+                self.sealed[node] = True
+
+    def _count_spread_reads(self) -> list[float]:
+        """How often each element is read other than element by element, for every node."""
+        graph = self.graph
+        spread = [0.0] * len(graph)
+        for node in range(len(graph)):
+            kind = graph.kinds[node]
+            if kind is Kind.VIEW or kind is Kind.MAP:
+                for operand in graph.inputs[node]:
+                    if kind is Kind.VIEW or graph.shapes[operand] != graph.shapes[node]:
+                        spread[operand] += graph.sizes[node] / max(graph.sizes[operand], 1)
+                    else:
+                        spread[operand] += 1.0
+            else:
+                for operand in graph.inputs[node]:
+                    spread[operand] += 1.0
+        return spread
+
+    def _store(self, node: int, reason: str) -> None:
+        if not self.stored[node] and not self.sealed[node]:
+            self.stored[node] = True
+            self.cuts.append(Cut(self.graph.label(node), reason, self.graph.nbytes(node)))
+
+    def after(self, node: int, reason: str) -> int:
+        """The first level that can load `node` from memory, storing it if it was not."""
+        self._store(node, reason)
+        return self.level[node] + 1
+
+    def _leaf(self, node: int) -> None:
+        self.level[node] = -1
+        self.stored[node] = self.sealed[node] = self.linear[node] = True
+        self.loaded[node] = self.graph.dtypes[node].itemsize
+
+    def _source(self, node: int) -> None:
+        self.linear[node] = True
+        self.weight[node] = 0.0 if self.graph.kinds[node] is Kind.CONSTANT else 1.0
+
+    def _same_order(self, node: int, operand: int) -> bool:
+        """Whether element k of `node` is element k of `operand`, both in C order."""
+        graph = self.graph
+        if graph.sizes[node] != graph.sizes[operand]:
+            return False
+        if graph.kinds[node] is Kind.VIEW:
+            return graph.params[node] == (0, contiguous_strides(graph.shapes[node]))
+        return _squeezed(graph.shapes[node]) == _squeezed(graph.shapes[operand])
+
+    def _map(self, node: int) -> None:
+        graph = self.graph
+        shape = graph.shapes[node]
+        op = graph.ops[node]
+        assert op is not None
+        operands = graph.inputs[node]
+        level = 0
+        carriers: list[int] = []
+        for operand in operands:
+            if self.sealed[operand]:
+                need = self.level[operand] + 1
+            elif self.carrier[operand] is not None:
+                if self._same_order(node, operand):
+                    carriers.append(operand)
+                    need = self.level[operand]
+                else:
+                    need = self.after(operand, "a reduction's result is read by every element")
+            elif graph.shapes[operand] != shape and self._worth_storing(operand):
+                need = self.after(operand, "broadcast: computing it for every reader costs more")
+            else:
+                need = self.level[operand]
+            level = max(level, need)
+        carrier = None
+        for operand in carriers:
+            if self.level[operand] == level:
+                if carrier is None:
+                    carrier = self.carrier[operand]
+                elif carrier != self.carrier[operand]:
+                    level += 1
+                    carrier = None
+                    break
+        key: Any = (level, shape if carrier is None else carrier)
+        while self._full(key, operands):
+            level += 1
+            carrier = None
+            key = (level, shape)
+        self._steps[key] += 1
+        self._arguments[key].update(
+            operand
+            for operand in operands
+            if self.sealed[operand] or graph.kinds[operand] is Kind.CONSTANT
+        )
+        weight = op.weight
+        loaded = 0.0
+        for operand in operands:
+            if self.level[operand] < level and not self.sealed[operand]:
+                self._keep_or_recompute(operand, level)
+            if self.stored[operand] and self.level[operand] < level:
+                loaded += graph.dtypes[operand].itemsize * min(
+                    1.0, graph.sizes[operand] / max(graph.sizes[node], 1)
+                )
+            else:
+                weight += self.weight[operand]
+                loaded += self.loaded[operand]
+        self.level[node] = level
+        self.carrier[node] = carrier
+        self.weight[node] = min(weight, 1e12)
+        self.loaded[node] = min(loaded, 1e12)
+        self.linear[node] = all(
+            graph.sizes[operand] == 1
+            or (graph.shapes[operand] == shape and (self.linear[operand] or self.sealed[operand]))
+            for operand in operands
+        )
+
+    def _full(self, key: Any, operands: tuple[int, ...]) -> bool:
+        if self._steps[key] >= cost.MAX_STEPS:
+            return True
+        arguments = self._arguments[key]
+        if len(arguments) + len(operands) < cost.MAX_ARGUMENTS:
+            return False
+        new = sum(
+            1
+            for operand in operands
+            if operand not in arguments
+            and (self.sealed[operand] or self.graph.kinds[operand] is Kind.CONSTANT)
+        )
+        return len(arguments) + new > cost.MAX_ARGUMENTS
+
+    def _keep_or_recompute(self, operand: int, level: int) -> None:
+        """`operand` could have been computed at a lower level than its reader: store it there?"""
+        graph = self.graph
+        if graph.kinds[operand] in (Kind.CONSTANT, Kind.IOTA):
+            return
+        if graph.kinds[operand] is Kind.VIEW and not self.carrier[operand]:
+            source = graph.inputs[operand][0]
+            if self.sealed[source] or graph.kinds[source] in (Kind.CONSTANT, Kind.IOTA):
+                return
+        if self.carrier[operand] is not None:
+            self._store(operand, "a reduction's result is needed by a later kernel")
+            return
+        again = cost.recompute_nbytes(self.weight[operand], self.loaded[operand])
+        if again > cost.store_nbytes(graph.dtypes[operand].itemsize):
+            self._store(
+                operand,
+                f"read by a later kernel: again {again:.0f} bytes an element, "
+                f"stored {cost.store_nbytes(graph.dtypes[operand].itemsize):.0f}",
+            )
+
+    def _worth_storing(self, operand: int) -> bool:
+        """Whether reading `operand` more than once an element calls for memory."""
+        if self.graph.sizes[operand] <= 1 and self.weight[operand] <= cost.MAX_STEPS:
+            return False
+        return self._spread[operand] > 1.0 and self.weight[operand] > cost.CHEAP_WEIGHT
+
+    def _view(self, node: int) -> None:
+        graph = self.graph
+        (operand,) = graph.inputs[node]
+        offset, strides = graph.params[node]
+        shape = graph.shapes[node]
+        same_order = self._same_order(node, operand)
+        if self.sealed[operand]:
+            self.level[node] = self.level[operand] + 1
+            self.loaded[node] = graph.dtypes[node].itemsize
+            self.linear[node] = offset == 0 and same_order or strides == contiguous_strides(shape)
+            return
+        if self.carrier[operand] is not None:
+            if same_order:
+                self.level[node] = self.level[operand]
+                self.carrier[node] = self.carrier[operand]
+                self.weight[node] = self.weight[operand]
+            else:
+                self.level[node] = self.after(
+                    operand, "a reduction's result is read in another order"
+                )
+                self.loaded[node] = graph.dtypes[node].itemsize
+            return
+        if graph.kinds[operand] is Kind.CONSTANT:
+            self.linear[node] = True
+            return
+        possible = (
+            self.linear[operand]
+            or delinearize(graph.shapes[operand], shape, offset, strides) is not None
+        )
+        if not possible:
+            self.level[node] = self.after(operand, "reshaped across axes that do not merge")
+        elif self._worth_storing(operand):
+            self.level[node] = self.after(operand, "read at several shifts: storing moves less")
+        else:
+            self.level[node] = self.level[operand]
+            self.weight[node] = self.weight[operand] + 0.5
+            self.loaded[node] = self.loaded[operand]
+            self.linear[node] = self.linear[operand] and strides == contiguous_strides(shape)
+            return
+        self.loaded[node] = graph.dtypes[node].itemsize
+        self.linear[node] = strides == contiguous_strides(shape)
+
+    def _reduce(self, node: int) -> None:
+        graph = self.graph
+        (operand,) = graph.inputs[node]
+        if self.sealed[operand]:
+            level = self.level[operand] + 1
+        elif self.carrier[operand] is not None:
+            level = self.after(operand, "a reduction of a reduction's result")
+        else:
+            level = self.level[operand]
+        self.level[node] = level
+        group = 0 if self.fuse else node
+        self.carrier[node] = (level, graph.shapes[operand], graph.params[node], group)
+        self.weight[node] = 1e12
+
+    def _inline_level(self, operand: int, reason: str) -> int:
+        """The level at which something that goes to memory can read `operand` element by element."""
+        if self.sealed[operand]:
+            return self.level[operand] + 1
+        if self.carrier[operand] is not None:
+            return self.after(operand, reason)
+        return self.level[operand]
+
+    def _update(self, node: int) -> None:
+        old, value = self.graph.inputs[node]
+        level = max(
+            self._inline_level(old, "written to afterwards"),
+            self._inline_level(value, "written into a part of another array"),
+        )
+        for operand in (old, value):
+            if self.level[operand] < level and not self.sealed[operand]:
+                self._keep_or_recompute(operand, level)
+        self._in_memory(node, level)
+
+    def _concatenate(self, node: int) -> None:
+        operands = self.graph.inputs[node]
+        level = max(self._inline_level(operand, "joined with others") for operand in operands)
+        for operand in operands:
+            if self.level[operand] < level and not self.sealed[operand]:
+                self._keep_or_recompute(operand, level)
+        self._in_memory(node, level)
+
+    def _library(self, node: int) -> None:
+        level = 0
+        for operand in self.graph.inputs[node]:
+            if self.sealed[operand]:
+                level = max(level, self.level[operand] + 1)
+            elif self.is_view_of_memory(operand):
+                level = max(level, self.level[operand])
+            else:
+                level = max(level, self.after(operand, "an operand of a library call"))
+        self._in_memory(node, level)
+
+    def is_view_of_memory(self, node: int) -> bool:
+        """Whether `node` is a view of a value that lies in memory in any case."""
+        return self.graph.kinds[node] is Kind.VIEW and self.sealed[self.graph.inputs[node][0]]
+
+    def _in_memory(self, node: int, level: int) -> None:
+        self.level[node] = level
+        self.stored[node] = self.sealed[node] = True
+        self.loaded[node] = self.graph.dtypes[node].itemsize
+
+
+def _squeezed(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple([extent for extent in shape if extent != 1])

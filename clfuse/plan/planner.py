@@ -1,0 +1,96 @@
+"""(graph, device traits) -> Schedule: the passes in order; called by `evaluate` on a cache miss.
+
+    merge equal nodes  ->  place (levels, what is stored)  ->  lower (kernels)
+    ->  memory (in-place, copies, slots)  ->  geometry (vectors, pieces, work-items)
+"""
+
+from __future__ import annotations
+
+from ..graph.snapshot import Snapshot
+from ..traits import DeviceTraits
+from .emission import Registers
+from .geometry import finish
+from .graph import Graph
+from .lowering import Lowering
+from .memory import Memory, slots_of
+from .placement import Placement
+from .schedule import Kernel, Launch, Load, Schedule, Step, Value
+
+
+def plan(snapshot: Snapshot, traits: DeviceTraits, *, fuse: bool = True) -> Schedule:
+    """Decide how `snapshot` is computed on a device with these traits."""
+    graph = Graph(snapshot)
+    placement = Placement(graph, fuse=fuse)
+    lowering = Lowering(placement)
+    memory = Memory(lowering)
+    values = lowering.values
+    launches: list[Launch] = []
+    for launch in memory.launches:
+        if isinstance(launch, Kernel):
+            launch.label = _label(launch)
+            launches += finish(launch, traits, values, registers=_registers_after(launch))
+        else:
+            launches.append(launch)
+    kept = {
+        value
+        for node, value in values.of_node.items()
+        if graph.requested[node] or (graph.live[node] and placement.stored[node])
+    }
+    slots, sizes, reuses = slots_of(
+        launches, values.nbytes, values.buffer, memory.takes_over, kept
+    )
+    for value in kept:  # nobody writes an empty array, but somebody holds it
+        if slots[value] is None and values.buffer[value] is None:
+            slots[value] = len(sizes)
+            sizes.append(values.nbytes[value])
+    keeps: dict[int, int] = {}
+    recomputed: list[int] = []
+    for node in range(len(graph)):
+        if graph.buffer[node] is not None:
+            continue
+        if placement.stored[node] and (graph.requested[node] or graph.live[node]):
+            for member in graph.members[node]:
+                keeps[member] = values.of_node[node]
+        elif graph.live[node]:
+            recomputed += graph.members[node]
+    return Schedule(
+        launches,
+        [
+            Value(nbytes, node, buffer, slot)
+            for nbytes, node, buffer, slot in zip(
+                values.nbytes, values.node, values.buffer, slots, strict=True
+            )
+        ],
+        sizes,
+        keeps,
+        recomputed,
+        placement.cuts,
+        reuses,
+    )
+
+
+def _registers_after(kernel: Kernel) -> Registers:
+    """Register numbers that `kernel` does not use yet."""
+    registers = Registers()
+    for item in kernel.body + kernel.epilogue:
+        registers.count = max(registers.count, item.var + 1)
+    for accumulator in kernel.accumulators:
+        registers.count = max(registers.count, accumulator.var + 1)
+    return registers
+
+
+_LABEL_OPERATIONS = 4
+
+
+def _label(kernel: Kernel) -> str:
+    """A readable name of the kernel: its kind and first operations; an OpenCL C identifier."""
+    names = [
+        item.op.name for item in kernel.body + kernel.epilogue if isinstance(item, Step)
+    ]
+    folds = [accumulator.name for accumulator in kernel.accumulators]
+    words = list(dict.fromkeys(names))[:_LABEL_OPERATIONS] + list(dict.fromkeys(folds))
+    if not words:
+        words = ["copy" if any(isinstance(item, Load) for item in kernel.body) else "fill"]
+    return "_".join([kernel.kind, *words])
+
+

@@ -1,0 +1,199 @@
+"""Plain records that a plan consists of: what `plan` decides, `render` writes and `evaluate` runs.
+
+Values are numbered: every array that lies in memory during a plan (inputs, temporaries, results) has
+a value number. Variables are the numbered registers of one kernel.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..graph.ir import Op
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Which element an iteration touches: ``offset + sum(index * stride)``, in elements."""
+
+    offset: int
+    strides: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Register `var` from value `value` in global memory."""
+
+    var: int
+    value: int
+    dtype: np.dtype
+    access: Access
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """Register `var` = the affine map itself, as int64 (iota)."""
+
+    var: int
+    access: Access
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """Register `var` = constant number `constant` of the graph, a kernel argument."""
+
+    var: int
+    constant: int
+    dtype: np.dtype
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Register `var` = an element-wise loop of registers."""
+
+    var: int
+    op: Op
+    operands: tuple[int, ...]
+    dtypes: tuple[np.dtype, ...]  # of the operands, before the loop's casts
+    dtype: np.dtype
+
+
+@dataclass(frozen=True, slots=True)
+class Accumulator:
+    """Register `var` (after the loop) = fold of `operand` with the REDUCTIONS row `name`.
+
+    `position` is the register with the index for argmin and argmax, else None. `partial` and
+    `partial_position` are value numbers when the kernel is the first of two stages.
+    """
+
+    var: int
+    name: str
+    operand: int
+    dtype: np.dtype
+    position: int | None = None
+    partial: int | None = None
+    partial_position: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """Register `var`, cast to `dtype`, to value `value` in global memory."""
+
+    var: int
+    var_dtype: np.dtype
+    value: int
+    dtype: np.dtype
+    access: Access
+
+
+Item = Load | Index | Scalar | Step
+
+
+@dataclass(slots=True)
+class Kernel:
+    """One generated kernel: a loop nest over `extents`.
+
+    The last `reduced` of the extents are folded by `accumulators`; `epilogue` and `results` then run
+    once for each index of the others. `vector` is the dimension that vector lanes run along.
+    `chunk` splits the reduced dimension number `chunk` (counted in `extents`) into `chunks` pieces
+    of `chunk_length`; partial results then have the piece as their last axis.
+    """
+
+    kind: str
+    extents: tuple[int, ...]
+    body: list[Item]
+    stores: list[Store]
+    reduced: int = 0
+    accumulators: list[Accumulator] = field(default_factory=list)
+    epilogue: list[Item] = field(default_factory=list)
+    results: list[Store] = field(default_factory=list)
+    vector: int = -1
+    width: int = 1
+    unroll: int = 1
+    compensated: bool = False
+    chunk: int = -1
+    chunks: int = 1
+    chunk_length: int = 0
+    wide_index: bool = False
+    schedule: str = "cpu"
+    work_items: int = 1
+    work_group: int = 1
+    label: str = ""
+
+
+@dataclass(slots=True)
+class Copy:
+    """All bytes of value `source` to value `target`."""
+
+    source: int
+    target: int
+    nbytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """A strided view on a stored value, for library calls."""
+
+    value: int
+    dtype: np.dtype
+    shape: tuple[int, ...]
+    offset: int
+    strides: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class LibraryCall:
+    """`name` of runtime.host on stored operands, into value `target`."""
+
+    name: str
+    operands: list[Operand]
+    target: int
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    param: Any
+
+
+Launch = Kernel | Copy | LibraryCall
+
+
+@dataclass(slots=True)
+class Value:
+    """One array in memory.
+
+    `buffer` is the number of the graph's buffer it already lies in, or None; `slot` the number of
+    the allocation that it gets; `node` the graph node whose result it is (None: a partial result).
+    """
+
+    nbytes: int
+    node: int | None = None
+    buffer: int | None = None
+    slot: int | None = None
+
+
+@dataclass(slots=True)
+class Cut:
+    """A value that went through memory, and why."""
+
+    what: str
+    reason: str
+    nbytes: int
+
+
+@dataclass(slots=True)
+class Schedule:
+    """The whole plan, in order of execution.
+
+    `slots` are the sizes of the buffers to allocate; `keeps` maps positions of graph nodes to the
+    value that holds their result afterwards; `aliases` maps positions of nodes whose bytes are those
+    of another node's value.
+    """
+
+    launches: list[Launch]
+    values: list[Value]
+    slots: list[int]
+    keeps: dict[int, int]
+    recomputed: list[int]
+    cuts: list[Cut]
+    reuses: dict[int, int] = field(default_factory=dict)  # slot -> graph buffer it takes over

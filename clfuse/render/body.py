@@ -1,0 +1,219 @@
+"""The inside of a kernel's loops as lines of OpenCL C: loads, steps, folds and stores at one width.
+
+    const float8 r0 = vload8(0, a0 + x0 + j);          Load, contiguous along the lanes
+    const float8 r1 = (float8)(c1);                    a value that does not change along the lanes
+    const int8 r2 = (r0 < r1);                         Step, a mask
+    vstore8((r2 ? r0 : r1), 0, a1 + x0 + j);           Store
+
+What is the same for all lanes (scalars, loads with stride 0, steps of such) is computed once before
+the loop, in registers ``c``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..dtypes import mask_type, memory_type, register_nbytes
+from ..plan.schedule import Access, Index, Item, Kernel, Load, Scalar, Step, Store
+from ..traits import DeviceTraits
+from .arguments import Arguments
+from .expressions import Expressions, Preamble, Register, vector
+
+
+class Body:
+    """Writes the lines of one kernel; keeps its arguments, preamble and index groups.
+
+    `kept_rank` dimensions exist outside the folded ones; `vector` is the dimension of the lanes.
+    """
+
+    def __init__(
+        self, kernel: Kernel, traits: DeviceTraits, arguments: Arguments, preamble: Preamble
+    ) -> None:
+        self.kernel = kernel
+        self.traits = traits
+        self.arguments = arguments
+        self.preamble = preamble
+        self.vector = kernel.vector
+        self.groups: dict[tuple[int, ...], str] = {}
+        self.group_lines: list[str] = []
+        self.uniform: dict[int, Register] = {}
+
+    def writer(self, width: int) -> Expressions:
+        """Expressions of `width` for this kernel."""
+        return Expressions(width, self.traits, self.preamble)
+
+    def group(self, access: Access) -> str:
+        """The name of the sum of all index terms but the lanes' (computed by `group_lines`)."""
+        strides = access.strides
+        if strides not in self.groups:
+            number = len(self.groups)
+            terms = []
+            for dim, stride in enumerate(strides):
+                if dim == self.vector or stride == 0:
+                    continue
+                name = self.arguments.integer(f"s{number}_{dim}", stride)
+                terms.append(f"{name} * i{dim}")
+            text = " + ".join(terms) or "0"
+            self.groups[strides] = f"x{number}"
+            self.group_lines.append(
+                f"const {self.arguments.index_type} x{number} = {text};"
+            )
+        return self.groups[strides]
+
+    def _lane_stride(self, access: Access) -> int:
+        if self.vector >= len(access.strides):
+            return 0
+        return access.strides[self.vector]
+
+    def _stride_name(self, access: Access) -> str:
+        group = self.group(access)
+        return self.arguments.integer(f"v{group[1:]}", self._lane_stride(access))
+
+    def place(self, access: Access, lane: int | str = 0) -> str:
+        """The index of the element for position ``j`` plus `lane` along the vector dimension."""
+        base = f"{self.arguments.offset(access)}{self.group(access)}"
+        stride = self._lane_stride(access)
+        j = "j" if lane == 0 else f"(j + {lane})"
+        if stride == 0:
+            return base
+        if stride == 1:
+            return f"{base} + {j}"
+        if stride == -1:
+            return f"{base} - {j}"
+        return f"{base} + {j} * {self._stride_name(access)}"
+
+    def split(self, items: Sequence[Item]) -> tuple[list[Item], list[Item]]:
+        """(items that are the same for all lanes, the others), each in order."""
+        same: set[int] = set()
+        before: list[Item] = []
+        inside: list[Item] = []
+        for item in items:
+            if isinstance(item, Scalar):
+                uniform = True
+            elif isinstance(item, Load | Index):
+                uniform = self._lane_stride(item.access) == 0
+            else:
+                uniform = all(operand in same for operand in item.operands)
+            if uniform:
+                same.add(item.var)
+            (before if uniform else inside).append(item)
+        return before, inside
+
+    def lines(
+        self,
+        items: Sequence[Item],
+        width: int,
+        registers: dict[int, Register],
+        prefix: str = "r",
+    ) -> list[str]:
+        """Statements that compute `items`; adds them to `registers`."""
+        writer = self.writer(width)
+        out = []
+        for item in items:
+            name = f"{prefix}{item.var}"
+            if isinstance(item, Load):
+                text, register = self._load(item, width, name)
+            elif isinstance(item, Index):
+                text, register = self._index(item, width, name)
+            elif isinstance(item, Scalar):
+                text = self.arguments.constant(item.constant, item.dtype)
+                register = Register(name, item.dtype)
+            else:
+                operands = [registers[operand] for operand in item.operands]
+                text, register = writer.step(item.op, operands, name)
+            if prefix == "c":
+                register = Register(register.text, register.dtype, register.lane_nbytes, True)
+            kind = writer.type_of(register.dtype, register.lane_nbytes)
+            out.append(f"const {kind} {name} = {text};")
+            registers[item.var] = register
+        return out
+
+    def _load(self, item: Load, width: int, name: str) -> tuple[str, Register]:
+        pointer = self.arguments.buffer(item.value, item.dtype)
+        text = self._loaded(pointer, item, width)
+        if item.dtype.kind == "b":
+            zero = vector("uchar", width)
+            return f"({text} != ({zero})(0))", Register(name, item.dtype, 1)
+        return text, Register(name, item.dtype)
+
+    def _loaded(self, pointer: str, item: Load, width: int) -> str:
+        half = item.dtype.name == "float16"
+        place = self.place(item.access)
+        if width == 1:
+            return f"vload_half({place}, {pointer})" if half else f"{pointer}[{place}]"
+        stride = self._lane_stride(item.access)
+        load = f"vload_half{width}" if half else f"vload{width}"
+        if stride == 1:
+            return f"{load}(0, {pointer} + {place})"
+        if stride == -1:
+            return f"{load}(0, {pointer} + {place} - {width - 1}).s{_LANES[width - 1::-1]}"
+        kind = vector("float" if half else memory_type(item.dtype), width)
+        lanes = [self.place(item.access, lane) for lane in range(width)]
+        if half:
+            return f"({kind})({', '.join(f'vload_half({lane}, {pointer})' for lane in lanes)})"
+        return f"({kind})({', '.join(f'{pointer}[{lane}]' for lane in lanes)})"
+
+    def _index(self, item: Index, width: int, name: str) -> tuple[str, Register]:
+        dtype = np.dtype(np.int64)
+        place = self.place(item.access)
+        if width == 1:
+            return f"(long)({place})", Register(name, dtype)
+        lanes = ", ".join(map(str, range(width)))
+        stride = self._lane_stride(item.access)
+        ramp = f"(long{width})({lanes})"
+        if stride == -1:
+            ramp = f"-{ramp}"
+        elif stride not in (0, 1):
+            ramp = f"{ramp} * (long)({self._stride_name(item.access)})"
+        return f"(long{width})((long)({place})) + {ramp}", Register(name, dtype)
+
+    def store(self, store: Store, width: int, register: Register) -> list[str]:
+        """Statements that write a register to memory."""
+        pointer = self.arguments.buffer(store.value, store.dtype, written=True)
+        writer = self.writer(width)
+        text = self.memory_text(writer, register, store.dtype)
+        place = self.place(store.access)
+        half = store.dtype.name == "float16"
+        if width == 1:
+            if half:
+                return [f"vstore_half_rte({text}, {place}, {pointer});"]
+            return [f"{pointer}[{place}] = {text};"]
+        stride = self._lane_stride(store.access)
+        save = f"vstore_half{width}_rte" if half else f"vstore{width}"
+        if stride == 1:
+            return [f"{save}({text}, 0, {pointer} + {place});"]
+        kind = vector("float" if half else memory_type(store.dtype), width)
+        if stride == -1:
+            order = _LANES[width - 1 :: -1]
+            return [
+                f"{{ const {kind} w = {text}; "
+                f"{save}(w.s{order}, 0, {pointer} + {place} - {width - 1}); }}"
+            ]
+        lines = [f"{{ const {kind} w = {text};"]
+        for lane in range(width):
+            where = self.place(store.access, lane)
+            if half:
+                lines.append(f"  vstore_half_rte(w.s{_LANES[lane]}, {where}, {pointer});")
+            else:
+                lines.append(f"  {pointer}[{where}] = w.s{_LANES[lane]};")
+        lines.append("}")
+        return lines
+
+    def memory_text(self, writer: Expressions, register: Register, dtype: np.dtype) -> str:
+        """A register converted to what `dtype` looks like in memory."""
+        if dtype.kind != "b":
+            return writer.cast(register, dtype)
+        lanes = (
+            register.lane_nbytes if register.dtype.kind == "b" else register_nbytes(register.dtype)
+        )
+        mask = writer.cast(register, dtype, lanes)
+        if writer.width == 1:
+            return f"(uchar)(({mask}) != 0)"
+        kind = vector(mask_type(lanes), writer.width)
+        return f"convert_uchar{writer.width}(({mask}) & ({kind})(1))"
+
+
+_LANES = "0123456789abcdef"
+"""Names of vector components, as in ``v.s7``."""

@@ -1,0 +1,254 @@
+"""One element-wise step as an OpenCL C expression, at any vector width; used by `render.body`.
+
+Registers hold numbers in their own type (half as float) and bools as masks: an int at width 1, a
+signed integer vector of 0 and -1 otherwise, with lanes as wide as what was compared.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..dtypes import mask_type, register_nbytes, register_type, type_class
+from ..graph.ir import Op
+from ..ops import UFUNCS
+from ..traits import DeviceTraits
+
+
+def vector(scalar: str, width: int) -> str:
+    """The OpenCL C type of `width` lanes."""
+    return scalar if width == 1 else f"{scalar}{width}"
+
+
+@dataclass(frozen=True, slots=True)
+class Register:
+    """A named value: its text, dtype, the bytes of a mask's lanes, and whether it is one scalar."""
+
+    text: str
+    dtype: np.dtype
+    lane_nbytes: int = 4
+    uniform: bool = False
+
+
+@dataclass(slots=True)
+class Preamble:
+    """What must stand above a kernel: library files and instantiated macros, each once."""
+
+    libraries: dict[str, None] = field(default_factory=dict)
+    defines: dict[str, None] = field(default_factory=dict)
+
+
+class Expressions:
+    """Writes expressions of one width, collecting what they need in `preamble`."""
+
+    def __init__(self, width: int, traits: DeviceTraits, preamble: Preamble) -> None:
+        self.width = width
+        self.traits = traits
+        self.preamble = preamble
+
+    def type_of(self, dtype: np.dtype, lane_nbytes: int = 4) -> str:
+        """The type of a register of `dtype` at this width."""
+        if dtype.kind == "b":
+            return "int" if self.width == 1 else vector(mask_type(lane_nbytes), self.width)
+        return vector(register_type(dtype), self.width)
+
+    def number(self, register: Register) -> str:
+        """A numeric register as text at this width."""
+        if register.uniform and self.width > 1:
+            return f"({self.type_of(register.dtype)})({register.text})"
+        return register.text
+
+    def mask(self, register: Register, lane_nbytes: int) -> str:
+        """A bool register as a mask with lanes of `lane_nbytes` bytes."""
+        if self.width == 1:
+            return register.text
+        wanted = vector(mask_type(lane_nbytes), self.width)
+        if register.uniform:
+            return f"({wanted})(-({register.text} != 0))"
+        if register.lane_nbytes == lane_nbytes:
+            return register.text
+        return f"convert_{wanted}({register.text})"
+
+    def lanes_of(self, registers: list[Register]) -> int:
+        """The lane size that suits these masks: that of the widest which is not a scalar."""
+        return max([r.lane_nbytes for r in registers if not r.uniform], default=4)
+
+    def cast(self, register: Register, dtype: np.dtype, lane_nbytes: int = 4) -> str:
+        """The register converted to `dtype` (bool: to a mask of `lane_nbytes`)."""
+        source = register.dtype
+        if dtype.kind == "b":
+            if source.kind == "b":
+                return self.mask(register, lane_nbytes)
+            lanes = Register(
+                self.truth(register), np.dtype(np.bool_), register_nbytes(source), False
+            )
+            return self.mask(lanes, lane_nbytes)
+        if source == dtype:
+            return self.number(register)
+        target = self.type_of(dtype)
+        if source.kind == "b":
+            if self.width == 1 or register.uniform:
+                text = f"({register.text} != 0)"
+                if dtype.kind == "c":
+                    return f"({target})({text}, 0)"
+                return f"({target})({text})"
+            return f"convert_{target}(-({register.text}))"
+        if source.kind == "c":
+            if dtype.kind == "c":
+                return f"convert_{target}({register.text})"
+            return self._real_cast(f"{register.text}.x", _real_part(source), dtype)
+        if dtype.kind == "c":
+            real = self._real_cast(self.number(register), source, _real_part(dtype))
+            return f"({target})({real}, 0)"
+        return self._real_cast(self.number(register), source, dtype)
+
+    def truth(self, register: Register) -> str:
+        """The mask of lanes that are not zero, in lanes of the register's own size."""
+        if register.dtype.kind == "b":
+            return self.mask(register, register.lane_nbytes)
+        if register.dtype.kind == "c":
+            return f"(({register.text}).x != 0 || ({register.text}).y != 0)"
+        return f"({self.number(register)} != ({self.type_of(register.dtype)})(0))"
+
+    def _real_cast(self, text: str, source: np.dtype, dtype: np.dtype) -> str:
+        """Real number to real number as a C cast on x86-64 does it."""
+        target = self.type_of(dtype)
+        if dtype.name == "float16":
+            text = f"convert_{target}({text})" if source.name != "float16" else text
+            return self.half(text)
+        if source.kind == "f" and dtype.kind in "iu":
+            if dtype.name == "uint64":
+                return self._float_to_ulong(text, source)
+            through = "long" if dtype.name in ("int64", "uint32") else "int"
+            converted = f"convert_{vector(through, self.width)}({text})"
+            return converted if dtype.name == f"int{64 if through == 'long' else 32}" else (
+                f"convert_{target}({converted})"
+            )
+        if register_type(source) == register_type(dtype):
+            return text
+        return f"convert_{target}({text})"
+
+    def _float_to_ulong(self, text: str, source: np.dtype) -> str:
+        """Values past 2**63 are shifted, negative ones wrap: what compilers emit on x86-64."""
+        signed = vector("long", self.width)
+        wide = vector("double", self.width) if self.traits.fp64 else None
+        if wide is None:
+            return f"convert_{vector('ulong', self.width)}({text})"
+        value = f"convert_{wide}({text})" if source.name != "float64" else text
+        limit = f"({wide})(9223372036854775808.0)"
+        low = f"convert_{signed}({value})"
+        high = f"(convert_{signed}({value} - {limit}) ^ ({signed})(LONG_MIN))"
+        if self.width == 1:
+            return f"as_ulong({value} >= {limit} ? {high} : {low})"
+        return f"as_{vector('ulong', self.width)}({value} >= {limit} ? {high} : {low})"
+
+    def half(self, text: str) -> str:
+        """A float rounded to what a half can hold."""
+        kind = vector("float", self.width)
+        self.preamble.libraries["half.cl"] = None
+        self.preamble.defines[
+            f"DEFINE_ROUND_TO_HALF({kind}, {vector('int', self.width)}, {vector('uint', self.width)})"
+        ] = None
+        return f"round_to_half_{kind}({text})"
+
+    def step(self, op: Op, operands: list[Register], name: str) -> tuple[str, Register]:
+        """The expression of `op` and the register that it will be stored in, called `name`."""
+        if op.row is None:
+            return self._conversion(op, operands[0], name)
+        dtypes = list(op.input_dtypes)
+        masks = [register for register in operands if register.dtype.kind == "b"]
+        typed_by = op.row.typed_by
+        leading = dtypes[typed_by]
+        lanes = self.lanes_of(masks) if leading.kind == "b" else register_nbytes(leading)
+        texts = []
+        for register, dtype in zip(operands, dtypes, strict=True):
+            if dtype.kind == "b":
+                texts.append(_grouped(self.cast(register, dtype, lanes)))
+            else:
+                texts.append(_grouped(self.cast(register, dtype)))
+        text = self.formatted(op.name, dtypes, texts, op.dtype, lanes)
+        assert op.dtype is not None
+        if op.dtype.name == "float16" and op.name not in _EXACT_ON_HALF:
+            text = self.half(text)
+        return text, Register(name, op.dtype, lanes)
+
+    def _conversion(self, op: Op, register: Register, name: str) -> tuple[str, Register]:
+        dtype = op.dtype
+        assert dtype is not None
+        if op.name == "bitcast":
+            return self._bitcast(register, dtype), Register(name, dtype)
+        lanes = register.lane_nbytes if register.dtype.kind == "b" else register_nbytes(
+            register.dtype
+        )
+        return self.cast(register, dtype, lanes), Register(name, dtype, lanes)
+
+    def _bitcast(self, register: Register, dtype: np.dtype) -> str:
+        source = register.dtype
+        if "float16" in (source.name, dtype.name):
+            raise AssertionError("bitcast of float16 is not native")
+        if source.kind == "b":
+            byte = np.dtype(np.uint8)
+            text = self.cast(register, byte)
+            return text if dtype == byte else f"as_{self.type_of(dtype)}({text})"
+        if dtype.kind == "b":
+            return self.cast(register, dtype, register_nbytes(source))
+        return f"as_{self.type_of(dtype)}({self.number(register)})"
+
+    def formatted(
+        self,
+        name: str,
+        dtypes: list[np.dtype],
+        texts: list[str],
+        output: np.dtype | None,
+        lane_nbytes: int,
+    ) -> str:
+        """The row `name` with these operand texts, which have the loop's dtypes already."""
+        row = UFUNCS[name]
+        names = [dtype.name for dtype in dtypes]
+        key = row.key(names)
+        if key is None:
+            raise AssertionError(f"{name} has no OpenCL C for {names}")
+        leading = dtypes[row.typed_by]
+        scalar = register_type(leading)
+        size = lane_nbytes if leading.kind == "b" else register_nbytes(leading)
+        if leading.kind == "b" and self.width > 1:
+            scalar = mask_type(lane_nbytes)
+        if leading.kind == "c":
+            size = leading.itemsize // 2
+        signed = mask_type(size)
+        fields = {
+            "T": self.type_of(leading, lane_nbytes),
+            "S": scalar,
+            "W": "" if self.width == 1 else str(self.width),
+            "I": vector(signed, self.width),
+            "U": vector("u" + signed, self.width),
+            "O": self.type_of(output if output is not None else leading, lane_nbytes),
+            "R": register_type(_real_part(leading)) if leading.kind == "c" else scalar,
+        }
+        expression = self.traits.expressions.get((name, leading.name)) or row.expressions[key]
+        define = row.define.get(key) or row.define.get(type_class(leading))
+        if define or leading.kind == "c":
+            for library in row.libraries:
+                if library != "complex.cl" or leading.kind == "c":
+                    self.preamble.libraries[library] = None
+        if define:
+            for line in define.format(*texts, **fields).splitlines():
+                self.preamble.defines[line.strip()] = None
+        return f"({expression.format(*texts, **fields)})"
+
+
+_EXACT_ON_HALF = frozenset(
+    "negative positive absolute fabs sign rint floor ceil trunc maximum minimum fmax fmin where clip "
+    "copysign nextafter spacing conjugate".split()
+)
+"""Rows whose result is a half already when their operands are."""
+
+
+def _real_part(dtype: np.dtype) -> np.dtype:
+    return np.dtype(np.float32) if dtype.name == "complex64" else np.dtype(np.float64)
+
+
+def _grouped(text: str) -> str:
+    """`text` in parentheses unless it is one word."""
+    return text if text.replace("_", "").isalnum() else f"({text})"

@@ -1,0 +1,165 @@
+"""The accumulators of a reduction as lines of OpenCL C: start, fold, compensate, combine lanes.
+
+Sums of floats keep a total and the error of every addition to it (Knuth's two-sum), so a sum over
+millions is at least as accurate as NumPy's pairwise one. Arg-reductions keep value and position.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..dtypes import mask_type, memory_type, register_nbytes, type_class
+from ..ops import REDUCTIONS
+from ..plan.schedule import Accumulator
+from .expressions import Expressions, Register, vector
+
+_ARGUMENT = {"argmin": "<", "argmax": ">"}
+
+
+class Fold:
+    """One accumulator at the widths that a kernel needs; names end in the accumulator's number."""
+
+    def __init__(self, number: int, accumulator: Accumulator, lane_nbytes: int) -> None:
+        self.number = number
+        self.accumulator = accumulator
+        self.dtype = accumulator.dtype
+        self.lane_nbytes = (
+            lane_nbytes if self.dtype.kind == "b" else register_nbytes(self.dtype)
+        )
+        self.is_argument = accumulator.name in _ARGUMENT
+        self.compensates = accumulator.name == "add" and self.dtype.kind in "fc"
+
+    def type_at(self, writer: Expressions) -> str:
+        """The accumulator's type at the writer's width."""
+        return writer.type_of(self.dtype, self.lane_nbytes)
+
+    def identity(self, writer: Expressions) -> str:
+        """The value that changes nothing."""
+        name = self.accumulator.name
+        if self.is_argument:
+            name = "minimum" if name == "argmin" else "maximum"
+        text = REDUCTIONS[name].identity_of(self.dtype.name)
+        if text is None:
+            raise AssertionError(f"{name} has no identity for {self.dtype}")
+        scalar = mask_type(self.lane_nbytes) if self.dtype.kind == "b" else None
+        return text.format(T=self.type_at(writer), S=scalar or self.type_at(writer))
+
+    def start(self, writer: Expressions, value: str, position: str) -> list[str]:
+        """Declare the accumulator ``value`` (and ``position``) at its identity."""
+        lines = [f"{self.type_at(writer)} {value} = {self.identity(writer)};"]
+        if self.is_argument:
+            kind = vector("long", writer.width)
+            lines.append(f"{kind} {position} = ({kind})(LONG_MAX);")
+        return lines
+
+    def fold(
+        self, writer: Expressions, value: str, position: str, item: str, item_position: str
+    ) -> list[str]:
+        """``value`` folded with a register text of the accumulator's type."""
+        if self.is_argument:
+            return self._fold_argument(writer, value, position, item, item_position)
+        return [f"{value} = {self.combined(writer, value, item)};"]
+
+    def combined(self, writer: Expressions, left: str, right: str) -> str:
+        """The row of the reduction applied to two texts."""
+        dtypes = [self.dtype, self.dtype]
+        return writer.formatted(
+            self.accumulator.name, dtypes, [left, right], self.dtype, self.lane_nbytes
+        )
+
+    def _fold_argument(
+        self, writer: Expressions, value: str, position: str, item: str, item_position: str
+    ) -> list[str]:
+        """Better value, or a NaN before any other NaN, or as good and further in front."""
+        operator = _ARGUMENT[self.accumulator.name]
+        mask = vector("long", writer.width)
+        lane = vector(mask_type(self.lane_nbytes), writer.width)
+        convert = "" if writer.width == 1 else f"convert_{mask}"
+        back = "" if writer.width == 1 else f"convert_{lane}"
+        both = "||" if writer.width == 1 else "|"
+        every = "&&" if writer.width == 1 else "&"
+        better = f"({item} {operator} {value})"
+        equal = f"({item} == {value})"
+        if type_class(self.dtype) == "float":
+            better = f"({better} {both} (({item} != {item}) {every} ({value} == {value})))"
+            equal = f"({equal} {both} (({item} != {item}) {every} ({value} != {value})))"
+        ahead = f"({item_position} < {position})"
+        take_type = "int" if writer.width == 1 else mask
+        return [
+            "{",
+            f"  const {take_type} take = {convert}({better}) {both} "
+            f"({convert}({equal}) {every} {ahead});",
+            f"  {value} = {back}(take) ? {item} : {value};"
+            if writer.width > 1
+            else f"  {value} = take ? {item} : {value};",
+            f"  {position} = take ? {item_position} : {position};",
+            "}",
+        ]
+
+    def start_total(self, writer: Expressions, number: str) -> list[str]:
+        """Declare the compensated total and its error."""
+        kind = self.type_at(writer)
+        return [f"{kind} t{number} = ({kind})(0), e{number} = ({kind})(0);"]
+
+    def add_to_total(self, writer: Expressions, item: str, number: str) -> list[str]:
+        """Two-sum: t + e stays exact to the last addition's own rounding."""
+        kind = self.type_at(writer)
+        return [
+            "{",
+            f"  const {kind} s = t{number} + {item}, b = s - t{number};",
+            f"  e{number} += (t{number} - (s - b)) + ({item} - b);",
+            f"  t{number} = s;",
+            "}",
+        ]
+
+    def total(self, number: str) -> str:
+        """The compensated sum; an infinity or NaN has no error worth adding."""
+        name = f"t{number}"
+        if self.dtype.kind == "c":
+            parts = []
+            for part in "xy":
+                total, error = f"{name}.{part}", f"e{number}.{part}"
+                parts.append(f"(isfinite({error}) ? {total} + {error} : {total})")
+            return f"({memory_type(self.dtype)})({', '.join(parts)})"
+        return f"(isfinite(e{number}) ? {name} + e{number} : {name})"
+
+    def across_lanes(self, writers: dict[int, Expressions], width: int) -> list[str]:
+        """Fold the lanes of ``v`` (and ``p``) into ``l`` (and ``m``): halves, quarters, ..."""
+        number = self.number
+        value, position = f"v{number}_0", f"p{number}_0"
+        lines = []
+        while width > 1:
+            half = width // 2
+            writer = writers[half]
+            kind = self.type_at(writer)
+            low, high = ("x", "y") if half == 1 else ("lo", "hi")
+            name, where = f"h{number}_{half}", f"g{number}_{half}"
+            if self.is_argument:
+                lines.append(f"{kind} {name} = {value}.{low};")
+                lines.append(f"{vector('long', half)} {where} = {position}.{low};")
+                lines += self.fold(
+                    writer, name, where, f"{value}.{high}", f"{position}.{high}"
+                )
+            else:
+                combined = self.combined(writer, f"{value}.{low}", f"{value}.{high}")
+                lines.append(f"const {kind} {name} = {combined};")
+            value, position, width = name, where, half
+        lines.append(f"{self.type_at(writers[1])} l{number} = {value};")
+        if self.is_argument:
+            lines.append(f"long m{number} = {position};")
+        return lines
+
+    def item(self, writer: Expressions, registers: dict[int, Register]) -> tuple[str, str]:
+        """The folded register and its position as texts of the accumulator's types."""
+        register = registers[self.accumulator.operand]
+        text = writer.cast(register, self.dtype, self.lane_nbytes)
+        position = ""
+        if self.accumulator.position is not None:
+            position = writer.number(registers[self.accumulator.position])
+        return f"({text})", f"({position})"
+
+    def result(self, text: str) -> Register:
+        """The folded value as a register of the epilogue (an arg-reduction's is its position)."""
+        if self.is_argument:
+            return Register(text, np.dtype(np.int64))
+        return Register(text, self.dtype, self.lane_nbytes)

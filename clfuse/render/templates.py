@@ -1,0 +1,43 @@
+"""Finds and renders the Mako templates and the OpenCL C library; used by `render.kernels` alone.
+
+Installed from a wheel they are the package `clfuse.kernels`; in a checkout they lie in ``kernels/``
+beside the package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+
+@cache
+def folder() -> Path:
+    """The folder that holds ``*.cl.mako`` and ``lib/*.cl``."""
+    package = Path(__file__).resolve().parent.parent
+    for candidate in (package / "kernels", package.parent / "kernels"):
+        if (candidate / "map.cl.mako").is_file():
+            return candidate
+    raise FileNotFoundError(
+        f"clfuse's kernel templates: not in {package / 'kernels'} nor in {package.parent / 'kernels'}; "
+        "reinstall clfuse"
+    )
+
+
+@cache
+def library(name: str) -> str:
+    """The text of ``kernels/lib/<name>``: plain OpenCL C, not rendered."""
+    return (folder() / "lib" / name).read_text(encoding="utf-8")
+
+
+@cache
+def _template(name: str) -> Any:
+    from mako.template import Template
+
+    return Template(filename=str(folder() / name), strict_undefined=True)
+
+
+def render(name: str, context: Mapping[str, Any]) -> str:
+    """Render ``kernels/<name>``."""
+    return str(_template(name).render(**context))

@@ -1,0 +1,337 @@
+"""Device memory: allocation, copies to and from the host, and views of it; `clfuse.evaluate` and
+`runtime.host` call it.
+
+A buffer's memory goes back to the pool when its `Buffer` object dies. The queue is in order, so the
+next owner's commands run after all that were enqueued for the last one: nothing waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from clfuse.counters import counters
+from clfuse.runtime.device import Device
+from clfuse.runtime.pool import Pool
+
+if TYPE_CHECKING:
+    import pyopencl as cl
+
+__all__ = ["Buffer", "allocate", "download", "host_view", "mapped", "share", "transfer", "upload"]
+
+#: Up to this size an upload is staged: copied on the host, then enqueued without waiting for the
+#: kernels before it. Above it the second copy would cost more than the wait.
+STAGED_NBYTES = 1 << 20
+
+#: Staged uploads that may be under way before the oldest is waited for: bounds the host memory that
+#: they pin.
+STAGED_LIMIT = 64
+
+
+class Buffer:
+    """A piece of one device's memory, owned by whoever holds this object.
+
+    Attributes
+    ----------
+    device : Device
+        Where it is.
+    nbytes : int
+        What was asked for.
+    mem : pyopencl memory object
+        What a kernel takes as argument.
+    exported : bool
+        Set once a zero-copy host view was handed out: nobody may write to it again.
+    """
+
+    __slots__ = ("__weakref__", "_block_nbytes", "_pool", "device", "exported", "mem", "nbytes")
+
+    def __init__(
+        self, device: Device, nbytes: int, mem: cl.Buffer, pool: Pool, block_nbytes: int
+    ) -> None:
+        self.device = device
+        self._pool = pool
+        self.nbytes = nbytes
+        self.mem = mem
+        self.exported = False
+        self._block_nbytes = block_nbytes
+        now = counters["device_bytes_now"] = counters["device_bytes_now"] + nbytes
+        if now > counters["device_bytes_peak"]:
+            counters["device_bytes_peak"] = now
+
+    # A default, because the module's globals may be gone when the interpreter ends.
+    def __del__(self, counters: dict[str, int] = counters) -> None:
+        counters["device_bytes_now"] -= self.nbytes
+        self._pool.give(self.mem, self._block_nbytes)
+
+    def __repr__(self) -> str:
+        return f"<clfuse buffer of {self.nbytes} bytes on {self.device.index}>"
+
+
+class SharedBuffer(Buffer):
+    """A buffer on memory that belongs to a NumPy array: see `share`."""
+
+    __slots__ = ("_array",)
+
+    def __init__(self, device: Device, array: npt.NDArray[Any], mem: cl.Buffer) -> None:
+        super().__init__(device, array.nbytes, mem, _pool_of(device), 0)
+        self._array = array
+
+    def __del__(self, counters: dict[str, int] = counters) -> None:
+        counters["device_bytes_now"] -= self.nbytes
+        # Kernels that read it may not have run yet; the array must not go before them.
+        import pyopencl as cl
+
+        _pin(self.device, cl.enqueue_marker(self.device.queue), self._array)
+
+
+def allocate(device: Device, nbytes: int) -> Buffer:
+    """Return memory with undefined contents.
+
+    Parameters
+    ----------
+    device : Device
+        Where.
+    nbytes : int
+        How much; 0 is allowed and gets a buffer that a kernel takes.
+
+    Raises
+    ------
+    AllocationError
+        More than the device's largest allocation, or more than is left. Every earlier buffer is as
+        it was.
+    """
+    pool = device.pool or _pool_of(device)
+    mem, block_nbytes = pool.take(nbytes)
+    return Buffer(device, nbytes, mem, pool, block_nbytes)
+
+
+def _pool_of(device: Device) -> Pool:
+    with device.lock:
+        if device.pool is None:
+            device.pool = Pool(device)
+        return device.pool
+
+
+def _pin(device: Device, event: Any, owner: object) -> None:
+    """Keep `owner` alive until `event` is complete."""
+    import pyopencl as cl
+
+    pinned = device.pinned
+    pinned.append((event, owner))
+    complete = cl.command_execution_status.COMPLETE
+    # In order: what comes after one that is not complete is not complete either.
+    while pinned:
+        try:
+            oldest, memory = pinned.popleft()
+        except IndexError:  # another thread took the last one
+            return
+        if oldest.command_execution_status > complete:
+            if len(pinned) < STAGED_LIMIT:
+                pinned.appendleft((oldest, memory))
+                return
+            oldest.wait()
+
+
+def upload(device: Device, array: npt.NDArray[Any]) -> Buffer:
+    """Return a buffer with a snapshot of a host array, in C order.
+
+    The array may change as soon as this returns. Small arrays do not wait for the kernels that are
+    under way.
+
+    Parameters
+    ----------
+    device : Device
+        Where to.
+    array : numpy.ndarray
+        Any shape, strides and dtype; bytes in native order.
+
+    Raises
+    ------
+    AllocationError
+        As `allocate`.
+    """
+    import pyopencl as cl
+
+    nbytes = array.nbytes
+    buffer = allocate(device, nbytes)
+    counters["bytes_to_device"] += nbytes
+    if nbytes == 0:
+        return buffer
+    if nbytes <= STAGED_NBYTES:
+        staged = _as_bytes(array.copy())
+        _pin(device, cl.enqueue_copy(device.queue, buffer.mem, staged, is_blocking=False), staged)
+    else:
+        cl.enqueue_copy(
+            device.queue, buffer.mem, _as_bytes(np.ascontiguousarray(array)), is_blocking=True
+        )
+    return buffer
+
+
+def _as_bytes(array: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+    return array.reshape(-1).view(np.uint8)
+
+
+def share(device: Device, array: npt.NDArray[Any]) -> Buffer | None:
+    """Return a buffer on a host array's own memory, or None where the device cannot.
+
+    What either side writes the other sees, in an order that nobody defines unless the caller waits:
+    for ``asarray(..., copy=False)``, whose caller has promised not to change it.
+
+    Parameters
+    ----------
+    device : Device
+        A CPU device, else the result is None.
+    array : numpy.ndarray
+        C-contiguous, not empty; the buffer keeps it alive. Marked `exported` where it is read-only.
+    """
+    import pyopencl as cl
+
+    aligned = array.ctypes.data % array.itemsize == 0
+    if (
+        device.traits.kind != "cpu"
+        or not array.flags.c_contiguous
+        or not array.nbytes
+        or not aligned
+    ):
+        return None
+    if array.nbytes > device.traits.max_alloc_nbytes:
+        return None
+    flags: Any = cl.mem_flags.USE_HOST_PTR
+    flags |= cl.mem_flags.READ_WRITE if array.flags.writeable else cl.mem_flags.READ_ONLY
+    buffer = SharedBuffer(device, array, cl.Buffer(device.context, flags, hostbuf=array))
+    buffer.exported = not array.flags.writeable
+    return buffer
+
+
+def download(buffer: Buffer, dtype: npt.DTypeLike, shape: Sequence[int]) -> npt.NDArray[Any]:
+    """Return a fresh host array, writable, with the buffer's contents in C order.
+
+    Parameters
+    ----------
+    buffer : Buffer
+        What to read; its first bytes.
+    dtype : dtype
+        Of the result.
+    shape : sequence of int
+        Of the result.
+    """
+    import pyopencl as cl
+
+    result: npt.NDArray[Any] = np.empty(shape, dtype)
+    if result.nbytes:
+        counters["bytes_to_host"] += result.nbytes
+        cl.enqueue_copy(buffer.device.queue, _as_bytes(result), buffer.mem, is_blocking=True)
+    return result
+
+
+class _HostMemory:
+    """The bytes of a mapped buffer; every NumPy view of them holds this object, and it holds the
+    buffer and the map."""
+
+    __slots__ = ("__array_interface__", "__weakref__", "buffer", "map")
+
+    def __init__(self, buffer: Buffer, map_: Any, address: int) -> None:
+        self.buffer = buffer
+        self.map = map_
+        self.__array_interface__ = {
+            "version": 3,
+            "data": (address, True),
+            "shape": (buffer.nbytes,),
+            "typestr": "|u1",
+        }
+
+    def __del__(self) -> None:
+        # The unmap must be enqueued before the memory can have a next owner.
+        self.map.release()
+
+
+def host_view(buffer: Buffer, dtype: npt.DTypeLike, shape: Sequence[int]) -> npt.NDArray[Any]:
+    """Return the buffer's contents as a read-only host array, without a copy where device and host
+    share memory.
+
+    Without a copy, the buffer is `exported` from then on, and its memory has no other owner as long
+    as the array or any view of it lives.
+
+    Parameters
+    ----------
+    buffer, dtype, shape
+        As for `download`.
+    """
+    device = buffer.device
+    dtype = np.dtype(dtype)
+    nbytes = dtype.itemsize
+    for length in shape:
+        nbytes *= length
+    if not device.traits.unified_memory or nbytes == 0:
+        result = download(buffer, dtype, shape)
+        result.flags.writeable = False
+        return result
+    array = _map(buffer, np.dtype(np.uint8), (buffer.nbytes,), write=False)
+    buffer.exported = True
+    memory = _HostMemory(buffer, array.base, array.__array_interface__["data"][0])
+    return np.asarray(memory)[:nbytes].view(dtype).reshape(shape)
+
+
+@contextmanager
+def mapped(
+    buffer: Buffer, dtype: npt.DTypeLike, shape: Sequence[int], write: bool
+) -> Iterator[npt.NDArray[Any]]:
+    """Give a host array on a buffer's bytes for the length of a block, for libraries that run on
+    the host.
+
+    The array is dead after the block. On a device with memory of its own it is a copy, written back
+    at the end.
+
+    Parameters
+    ----------
+    buffer, dtype, shape
+        As for `download`.
+    write : bool
+        Whether the block may change them.
+    """
+    import pyopencl as cl
+
+    device = buffer.device
+    if not device.traits.unified_memory or 0 in shape:
+        array = download(buffer, dtype, shape)
+        array.flags.writeable = write
+        yield array
+        if write and array.nbytes:
+            counters["bytes_to_device"] += array.nbytes
+            cl.enqueue_copy(device.queue, buffer.mem, _as_bytes(array), is_blocking=True)
+        return
+    array = _map(buffer, np.dtype(dtype), shape, write)
+    map_: Any = array.base
+    if not write:
+        array.flags.writeable = False
+    try:
+        yield array
+    finally:
+        map_.release()
+
+
+def _map(
+    buffer: Buffer, dtype: np.dtype[Any], shape: Sequence[int], write: bool
+) -> npt.NDArray[Any]:
+    """Wait for the queue and return the buffer's bytes as an array whose base is the map."""
+    import pyopencl as cl
+
+    flags: Any = cl.map_flags.READ | cl.map_flags.WRITE if write else cl.map_flags.READ
+    array: npt.NDArray[Any]
+    array, _ = cl.enqueue_map_buffer(
+        buffer.device.queue, buffer.mem, flags, 0, tuple(shape), dtype, is_blocking=True
+    )
+    return array
+
+
+def transfer(buffer: Buffer, device: Device) -> Buffer:
+    """Return the buffer's contents in a device's memory: the buffer itself where it is there
+    already, else a copy."""
+    if buffer.device is device:
+        return buffer
+    with mapped(buffer, np.uint8, (buffer.nbytes,), write=False) as array:
+        return upload(device, array)

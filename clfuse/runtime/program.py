@@ -1,0 +1,145 @@
+"""Builds OpenCL C into programs, once per source and device; `clfuse.evaluate` calls it with what
+the renderers wrote."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from clfuse.config import settings
+from clfuse.counters import counters
+from clfuse.errors import KernelBuildError
+from clfuse.runtime.compiler import compile_program
+from clfuse.runtime.device import Device
+
+if TYPE_CHECKING:
+    import pyopencl as cl
+
+__all__ = ["Program", "build"]
+
+#: A NumPy dtype for each scalar argument of a kernel, None for each buffer.
+Arguments = tuple["np.dtype[Any] | None", ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Program:
+    """One kernel, built and ready to launch.
+
+    Attributes
+    ----------
+    device : Device
+        Where it runs.
+    name : str
+        The kernel's name in the source.
+    source : str
+        OpenCL C.
+    arguments : tuple
+        A NumPy dtype for a scalar argument, None for a buffer.
+    kernel : pyopencl.Kernel
+        Not safe to use by two threads at once: `runtime.launch` holds the device's lock.
+    """
+
+    device: Device
+    name: str
+    source: str
+    arguments: Arguments
+    kernel: cl.Kernel
+
+
+#: Programs kept in memory; the oldest goes first. Plans hold theirs by themselves, so this bounds
+#: only what would otherwise grow for ever in a process that renders new sources all the time (a
+#: program takes some 100 kB).
+PROGRAMS_LIMIT = 4096
+
+_programs: dict[tuple[Device, str, str, str, Arguments], Program] = {}
+_lock = threading.Lock()
+
+
+def build(
+    device: Device, source: str, name: str, arguments: Sequence[np.dtype[Any] | None]
+) -> Program:
+    """Return the kernel `name` of a source, built for a device; the same source is built once.
+
+    Parameters
+    ----------
+    device : Device
+        Where it will run.
+    source : str
+        OpenCL C.
+    name : str
+        A kernel in it.
+    arguments : sequence of numpy.dtype or None
+        The dtype of each scalar argument, None for each buffer.
+
+    Raises
+    ------
+    KernelBuildError
+        The compiler refused; its `path` names a file with source and log.
+    """
+    options = build_options(device)
+    key = (device, source, name, options, tuple(arguments))
+    program = _programs.get(key)
+    if program is not None:
+        return program
+    with _lock:
+        program = _programs.get(key)
+        if program is None:
+            program = _build(*key)
+            if len(_programs) >= PROGRAMS_LIMIT:
+                del _programs[next(iter(_programs))]
+            _programs[key] = program
+    return program
+
+
+def build_options(device: Device) -> str:
+    """Return the compiler options that settings and traits ask for."""
+    options = []
+    if device.traits.correctly_rounded_divide:
+        options.append("-cl-fp32-correctly-rounded-divide-sqrt")
+    if settings.fp == "fast":
+        options.append("-cl-fast-relaxed-math")
+    return " ".join(options)
+
+
+def _build(device: Device, source: str, name: str, options: str, arguments: Arguments) -> Program:
+    import pyopencl as cl
+
+    try:
+        kernel = cl.Kernel(compile_program(device.context, source, options), name)
+        kernel.set_scalar_arg_dtypes(arguments)
+    except cl.Error as error:
+        log = str(error)
+        path = _write_report(device, source, name, options, log)
+        raise KernelBuildError(
+            f"{name}: OpenCL C did not build on {device.name} (driver {device.traits.driver}):"
+            f" {_first_error(log)}; source and build log are in {path}; CLFUSE_DEVICE selects"
+            " another device",
+            path,
+            log,
+        ) from error
+    counters["programs_built"] += 1
+    return Program(device, name, source, arguments, kernel)
+
+
+def _first_error(log: str) -> str:
+    for line in log.splitlines():
+        if "error:" in line:
+            return line.strip()[:300]
+    return " ".join(log.split())[:300]
+
+
+def _write_report(device: Device, source: str, name: str, options: str, log: str) -> str:
+    """Write source and log into one file that a compiler still takes, and return its path."""
+    handle, path = tempfile.mkstemp(prefix=f"clfuse-{name}-", suffix=".cl")
+    os.close(handle)
+    comment = log.replace("*/", "* /")
+    header = f"{device!r}, driver {device.traits.driver}, options {options!r}"
+    Path(path).write_text(f"/* {header}\n{comment}\n*/\n{source}", encoding="utf-8")
+    return path

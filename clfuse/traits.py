@@ -1,0 +1,215 @@
+"""Device facts as plain numbers, and what to mend in them; the planner and the renderers read it,
+`runtime.device` fills it in.
+
+No OpenCL in here: a test forces any device that it wants by writing its numbers down.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+__all__ = ["QUIRKS", "DeviceTraits", "Quirk", "apply_quirks", "with_schedule"]
+
+#: Chunks of a large launch on a CPU: enough for its units to even out, few enough that a launch
+#: stays cheap. Measured on two cores (design.md, section 4): 64 chunks are as fast as 16 or 256,
+#: 16k chunks are 10 to 50 times slower.
+CHUNKS_PER_UNIT = 32
+MIN_CHUNKS, MAX_CHUNKS = 16, 256
+
+#: Work-groups per compute unit of a GPU, enough to hide the latency of its memory.
+GROUPS_PER_UNIT = 32
+
+#: Work-items of a work-group on a GPU: a multiple of every warp, wavefront and SIMD width, allowed
+#: nearly everywhere.
+GPU_WORK_GROUP = 256
+
+#: GPUs load 16 bytes per work-item at best.
+GPU_VECTOR_BYTES = 16
+
+#: What OpenCL C can name (16 lanes of 4 bytes), and the least that fills an SSE register.
+MIN_VECTOR_BYTES, MAX_VECTOR_BYTES = 16, 64
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceTraits:
+    """What the planner and the renderers may know about a device.
+
+    The defaults are a plain CPU device with four units and AVX2, so that a test names only what it
+    is about.
+
+    Attributes
+    ----------
+    name, vendor, platform, driver, version : str
+        As the driver gives them; `platform` is the platform's name, `version` the device's OpenCL
+        version.
+    kind : str
+        ``"cpu"``, ``"gpu"`` or ``"accelerator"``.
+    compute_units : int
+        Cores of a CPU, multiprocessors of a GPU.
+    schedule : str
+        ``"cpu"`` (few work-items, chunks, explicit vectors) or ``"gpu"`` (grid-stride, work-group
+        trees).
+    vector_bytes : int
+        Bytes of the vectors that kernels should use.
+    work_items : int
+        How many work-items a launch over large arrays has.
+    work_group : int
+        Work-items of a work-group.
+    fp64, fp16, unified_memory, correctly_rounded_divide : bool
+        Double and half arithmetic; memory shared with the host;
+        ``CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT`` for float.
+    max_alloc_nbytes, global_nbytes, local_nbytes, max_parameter_nbytes, address_bits : int
+        The largest buffer, all memory, local memory of a work-group, all arguments of a kernel,
+        width of a pointer.
+    max_work_group : int
+        The most work-items that a work-group may have.
+    expressions : mapping
+        (ufunc name, dtype name) -> OpenCL C expression that replaces the op table's here, for a
+        builtin that is wrong.
+    quirks : tuple of str
+        Names of the quirks that were applied.
+    """
+
+    name: str = "plain CPU"
+    vendor: str = ""
+    platform: str = ""
+    driver: str = ""
+    version: str = "OpenCL 1.2"
+    kind: str = "cpu"
+    compute_units: int = 4
+    schedule: str = "cpu"
+    vector_bytes: int = 32
+    work_items: int = 4 * CHUNKS_PER_UNIT
+    work_group: int = 1
+    fp64: bool = True
+    fp16: bool = False
+    unified_memory: bool = True
+    correctly_rounded_divide: bool = True
+    max_alloc_nbytes: int = 2 << 30
+    global_nbytes: int = 8 << 30
+    local_nbytes: int = 32 << 10
+    max_parameter_nbytes: int = 1024
+    address_bits: int = 64
+    max_work_group: int = 1024
+    # A mapping has no hash; traits that differ only here compare unequal and share a bucket, which
+    # is allowed.
+    expressions: Mapping[tuple[str, str], str] = field(default_factory=dict, hash=False)
+    quirks: tuple[str, ...] = ()
+
+
+def cpu_vector_bytes(preferred_floats: int, native_floats: int) -> int:
+    """Return the bytes of vectors that kernels should use on a CPU device.
+
+    Either figure may be 1 where the compiler vectorises across work-items by itself (Intel's
+    runtime: preferred 1, native 16), so the larger one is the width of the registers.
+    """
+    return min(max(4 * preferred_floats, 4 * native_floats, MIN_VECTOR_BYTES), MAX_VECTOR_BYTES)
+
+
+def with_schedule(traits: DeviceTraits, schedule: str) -> DeviceTraits:
+    """Return `traits` with the launch figures that belong to a schedule, whatever the device is.
+
+    Parameters
+    ----------
+    traits : DeviceTraits
+        A device.
+    schedule : str
+        ``"cpu"`` or ``"gpu"``.
+    """
+    units = max(traits.compute_units, 1)
+    if schedule == "gpu":
+        group = min(GPU_WORK_GROUP, traits.max_work_group)
+        return replace(
+            traits,
+            schedule="gpu",
+            vector_bytes=GPU_VECTOR_BYTES,
+            work_group=group,
+            work_items=units * GROUPS_PER_UNIT * group,
+        )
+    return replace(
+        traits,
+        schedule="cpu",
+        vector_bytes=max(traits.vector_bytes, MIN_VECTOR_BYTES),
+        work_group=1,
+        work_items=min(max(CHUNKS_PER_UNIT * units, MIN_CHUNKS), MAX_CHUNKS),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Quirk:
+    """A fact that a driver gets wrong, and what stands in its place.
+
+    Attributes
+    ----------
+    name : str
+        A short name, listed by ``python -m clfuse doctor``.
+    match : mapping
+        Trait name -> regular expression (searched in a text, case ignored), or a value that must be
+        equal. All must hold.
+    change : mapping
+        Trait name -> new value; for `expressions`, entries to add. A callable gets the traits and
+        returns the value.
+    reason : str
+        What was seen.
+    url : str
+        Where it is written down: the driver's bug, the paragraph of the standard.
+    """
+
+    name: str
+    match: Mapping[str, str | int | bool]
+    change: Mapping[str, Any]
+    reason: str
+    url: str = ""
+
+    def holds(self, traits: DeviceTraits) -> bool:
+        """Return whether this quirk is about that device."""
+        for trait, wanted in self.match.items():
+            actual = getattr(traits, trait)
+            if isinstance(wanted, str):
+                if not re.search(wanted, str(actual), re.IGNORECASE):
+                    return False
+            elif actual != wanted:
+                return False
+        return True
+
+
+def _value(change: Any, traits: DeviceTraits) -> Any:
+    if isinstance(change, Callable):  # type: ignore[arg-type]
+        return change(traits)
+    return change
+
+
+#: Every quirk, in the order in which they are applied.
+QUIRKS: tuple[Quirk, ...] = (
+    Quirk(
+        "intel-cpu-rounds-division",
+        {"platform": r"^Intel\(R\) OpenCL$", "kind": "cpu"},
+        {"correctly_rounded_divide": True},
+        "CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT is not reported, but the option is taken, and 4"
+        " million random bit patterns divide and take roots exactly as in NumPy, scalar and"
+        " float16 (2026.2)",
+        "https://registry.khronos.org/OpenCL/specs/3.0-unified/html/OpenCL_API.html",
+    ),
+)
+
+
+def apply_quirks(traits: DeviceTraits, quirks: tuple[Quirk, ...] = QUIRKS) -> DeviceTraits:
+    """Return `traits` with every quirk applied that holds for the device.
+
+    Examples
+    --------
+    >>> liar = Quirk("no half", {"platform": "shady"}, {"fp16": False}, "fp16 does not build")
+    >>> apply_quirks(DeviceTraits(platform="Shady CL", fp16=True), (liar,)).fp16
+    False
+    """
+    for quirk in quirks:
+        if not quirk.holds(traits):
+            continue
+        changes = {name: _value(change, traits) for name, change in quirk.change.items()}
+        if "expressions" in changes:
+            changes["expressions"] = {**traits.expressions, **changes["expressions"]}
+        traits = replace(traits, **changes, quirks=(*traits.quirks, quirk.name))
+    return traits

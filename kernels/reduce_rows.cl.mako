@@ -1,0 +1,108 @@
+## Reductions whose lanes run along a folded dimension: one result, or one piece of it, at a time.
+##
+##    CPU     work-items share the results (and pieces); lanes and ${k.unroll} independent accumulators, then the rest
+##            one by one; lanes are folded last:    v0 v1 v2 v3 -> (v0+v2)(v1+v3) -> one
+##    GPU     a work-group shares one result: its work-items stride over it, then fold a tree in local memory
+${k.head}\
+__kernel void ${k.name}(${k.signature})
+{
+% for line in k.local_memory:
+    ${line}
+% endfor
+    const ${k.index} units = ${" * ".join(k.row_extents + ["1"])}${" * chunks" if k.chunked else ""};
+% if k.schedule == "cpu":
+    const ${k.index} run = (units + (${k.index})get_global_size(0) - 1) / (${k.index})get_global_size(0);
+    const ${k.index} first = (${k.index})get_global_id(0) * run, last = min(first + run, units);
+    for (${k.index} unit = first; unit < last; unit++) {
+% else:
+    for (${k.index} unit = get_group_id(0); unit < units; unit += (${k.index})get_num_groups(0)) {
+% endif
+% if k.chunked:
+        const ${k.index} row = unit / chunks, piece = unit - row * chunks;
+        const ${k.index} low = piece * chunk_length, high = min(low + chunk_length, ${k.chunk_extent});
+% else:
+        const ${k.index} row = unit;
+% endif
+% for line in k.decode + k.start:
+        ${line}
+% endfor
+% if k.schedule == "cpu":
+% for dim, begin, end in k.outer_loops:
+        for (${k.index} i${dim} = ${begin}; i${dim} < ${end}; i${dim}++) {
+% endfor
+% for line in k.groups + k.before:
+            ${line}
+% endfor
+            ${k.index} j = ${k.begin};
+            const ${k.index} stop = ${k.end};
+% if k.width > 1:
+% if k.compensated:
+            while (j + ${k.width * k.unroll} <= stop) {
+                const ${k.index} pause = min((${k.index})(stop - ${k.width * k.unroll} + 1), (${k.index})(j + ${k.block}));
+                for (; j < pause; j += ${k.width * k.unroll}) {
+% for lines in k.vector_bodies:
+                    {
+% for line in lines:
+                        ${line}
+% endfor
+                    }
+% endfor
+                }
+% for line in k.pause:
+                ${line}
+% endfor
+            }
+% else:
+            for (; j + ${k.width * k.unroll} <= stop; j += ${k.width * k.unroll}) {
+% for lines in k.vector_bodies:
+                {
+% for line in lines:
+                    ${line}
+% endfor
+                }
+% endfor
+            }
+% endif
+% if k.unroll > 1:
+            for (; j + ${k.width} <= stop; j += ${k.width}) {
+% for line in k.vector_bodies[0]:
+                ${line}
+% endfor
+            }
+% if k.compensated:
+% for line in k.pause:
+            ${line}
+% endfor
+% endif
+% endif
+% endif
+            for (; j < stop; j++) {
+% for line in k.scalar_body:
+                ${line}
+% endfor
+            }
+% for _ in k.outer_loops:
+        }
+% endfor
+% else:
+        const ${k.index} length = ${k.piece_length};
+        for (${k.index} t = get_local_id(0); t < length; t += (${k.index})get_local_size(0)) {
+% for line in k.decode_reduced + k.groups + k.before + k.scalar_body:
+            ${line}
+% endfor
+        }
+% for line in k.tree:
+        ${line}
+% endfor
+        if (get_local_id(0) == 0)
+% endif
+        {
+% for line in k.finish:
+            ${line}
+% endfor
+        }
+% if k.schedule == "gpu":
+        barrier(CLK_LOCAL_MEM_FENCE);
+% endif
+    }
+}

@@ -1,0 +1,51 @@
+"""Packaging; pip calls it. Settings of the tools are in pyproject.toml."""
+
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+HERE = Path(__file__).parent
+
+EXTRAS = {
+    # Intel's OpenCL runtime for CPUs, AMD's too; clfuse finds it in the environment by itself.
+    "intel": [
+        f"{wheel}; platform_machine == 'x86_64' and sys_platform == 'linux'"
+        for wheel in ("intel-opencl-rt", "intel-cmplr-lib-rt")
+    ],
+    # The demo's programs use a photograph that scikit-image brings, and write pictures.
+    "demo": ["scikit-image", "pillow", "rich"],
+    "bench": ["numexpr", "rich"],
+    "test": ["hypothesis", "mypy", "pytest", "pytest-xdist", "ruff", "scipy"],
+}
+
+setup(
+    name="clfuse",
+    version="0.1.0",
+    description="NumPy programs, fused into OpenCL kernels, on any device",
+    long_description=(
+        (HERE / "README.md").read_text(encoding="utf-8") if (HERE / "README.md").is_file() else ""
+    ),
+    long_description_content_type="text/markdown",
+    license="MIT",
+    license_files=["LICENSE"],
+    python_requires=">=3.10",
+    install_requires=["mako", "numpy>=2.0", "pyopencl>=2024.2"],
+    extras_require=EXTRAS,
+    # The templates lie beside the package in a checkout and inside it in a wheel, as
+    # clfuse/kernels; clfuse.render.templates looks in both places.
+    package_dir={"clfuse": "clfuse", "clfuse.kernels": "kernels"},
+    packages=[*find_packages(include=["clfuse", "clfuse.*"]), "clfuse.kernels"],
+    package_data={
+        "clfuse": ["py.typed"],
+        "clfuse.bench": ["kernels/*.cl"],
+        "clfuse.demo": ["programs/*.py"],
+        "clfuse.kernels": ["*.cl.mako", "lib/*.cl"],
+    },
+    zip_safe=False,
+    classifiers=[
+        "Intended Audience :: Science/Research",
+        "Operating System :: POSIX :: Linux",
+        "Programming Language :: Python :: 3",
+        "Topic :: Scientific/Engineering",
+    ],
+)

@@ -1,0 +1,312 @@
+"""Assertions that say whether two libraries agree; every differential test calls them.
+
+`assert_bitwise` (same dtype, shape and bits; NaN equals NaN), `assert_ulp` (within so many units in
+the last place), `assert_within` (within an absolute bound for each element), `assert_same_error`
+(same exception class at the same call), and `Batch`, which runs one function under NumPy and
+under the module under test, and evaluates everything that it recorded in one go: a kernel build
+costs a tenth of a second, so a hundred results should be one program and not a hundred.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+MOST_SHOWN = 8      # differing elements that a message lists
+MOST_FAILURES = 25  # differing results that a message lists
+
+
+def host(value: Any) -> NDArray[np.generic]:
+    """The value as a NumPy array on the host, whichever library made it."""
+    get = getattr(value, "get", None)
+    return np.asarray(get() if callable(get) else value)
+
+
+def difference_of_form(actual: Any, expected: Any) -> str | None:
+    """What differs in dtype and shape, asked of the objects themselves, or None."""
+    expected_dtype, expected_shape = np.asarray(expected).dtype, np.shape(expected)
+    if getattr(actual, "dtype", None) != expected_dtype:
+        return f"dtype {getattr(actual, 'dtype', type(actual))}, NumPy has {expected_dtype}"
+    if tuple(actual.shape) != expected_shape:
+        return f"shape {tuple(actual.shape)}, NumPy has {expected_shape}"
+    return None
+
+
+def same_bits(actual: NDArray[Any], expected: NDArray[Any]) -> NDArray[np.bool_]:
+    """Where the values are the same: zeros by sign, NaN equal to any NaN, complex by parts."""
+    if expected.dtype.kind == "c":
+        return same_bits(actual.real, expected.real) & same_bits(actual.imag, expected.imag)
+    if expected.dtype.kind != "f":
+        return np.asarray(actual == expected)
+    both_nan = np.isnan(actual) & np.isnan(expected)
+    return np.asarray(both_nan | ((actual == expected)
+                                  & (np.signbit(actual) == np.signbit(expected))))
+
+
+def ulps_apart(actual: NDArray[Any], expected: NDArray[Any],
+               of: np.dtype[Any] | None = None) -> NDArray[np.float64]:
+    """Distance in units in the last place of `expected` (in dtype `of`, its own by default).
+
+    Infinite where one is NaN or infinite and the other is not the same; 0 where both are.
+    `expected` may have a wider dtype: then the distance to the exact result comes out.
+    """
+    dtype = np.dtype(of or actual.dtype)
+    limits = np.finfo(dtype)
+    wide = np.promote_types(expected.dtype, np.float64)
+    one, other = actual.astype(wide), expected.astype(wide)
+    with np.errstate(all="ignore"):
+        rounded = expected.astype(dtype)
+        spacing = np.maximum(np.abs(np.spacing(np.where(np.isfinite(rounded), rounded, 1)))
+                             .astype(wide), wide.type(limits.smallest_subnormal))
+        # Past the largest number the exact result rounds to infinity, or is half a unit off it.
+        spacing = np.where(np.isinf(rounded), np.spacing(limits.max).astype(wide), spacing)
+        other = np.where(np.isinf(rounded) & np.isinf(one), np.sign(other) * wide.type(np.inf),
+                         other)
+        same = (one == other) | (np.isnan(one) & np.isnan(other))
+        distance = np.where(same, 0.0, np.abs(one - other) / spacing)
+    return np.where(np.isnan(distance), np.inf, distance).astype(np.float64)
+
+
+def describe(actual: NDArray[Any], expected: NDArray[Any], wrong: NDArray[np.bool_],
+             inputs: Sequence[ArrayLike] = (), measure: NDArray[Any] | None = None) -> str:
+    """The first few elements that differ, with the inputs that gave them."""
+    places = np.argwhere(np.atleast_1d(wrong))
+    lines = [f"{len(places)} of {max(1, wrong.size)} elements differ"]
+    spread = []
+    for given in inputs:
+        try:
+            spread.append(np.broadcast_to(np.asarray(given), wrong.shape))
+        except ValueError:
+            continue
+    for place in places[:MOST_SHOWN]:
+        index = tuple(int(i) for i in place)[:wrong.ndim]
+        given = ", ".join(repr(s[index]) for s in spread)
+        off = "" if measure is None else f" ({float(measure[index]):.3g} off)"
+        lines.append(f"  at {index}: {actual[index]!r}, expected {expected[index]!r}{off}"
+                     + (f", from {given}" if given else ""))
+    return "\n".join(lines)
+
+
+def problem_bitwise(actual: Any, expected: Any, inputs: Sequence[ArrayLike] = (),
+                    zero_signs: bool = True) -> str | None:
+    """Why the two are not the same, or None."""
+    form = difference_of_form(actual, expected)
+    if form:
+        return form
+    got, wanted = host(actual), np.asarray(expected)
+    if got.dtype != wanted.dtype or got.shape != wanted.shape:
+        return f"host copy is {got.dtype}{got.shape}, the array said {wanted.dtype}{wanted.shape}"
+    right = same_bits(got, wanted)
+    if not zero_signs:
+        right = right | (got == wanted)
+    return None if right.all() else describe(got, wanted, ~right, inputs)
+
+
+def problem_ulp(actual: Any, expected: Any, ulp: float, inputs: Sequence[ArrayLike] = (),
+                ) -> str | None:
+    """Why `actual` is further than `ulp` units from `expected`, or None."""
+    form = difference_of_form(actual, expected)
+    if form:
+        return form
+    got, wanted = host(actual), np.asarray(expected)
+    if wanted.dtype.kind not in "fc" or ulp == 0:
+        return problem_bitwise(actual, expected, inputs)
+    distance = (_complex_ulps if wanted.dtype.kind == "c" else ulps_apart)(got, wanted)
+    wrong = distance > ulp
+    return describe(got, wanted, wrong, inputs, distance) if wrong.any() else None
+
+
+def _complex_ulps(actual: NDArray[Any], expected: NDArray[Any]) -> NDArray[np.float64]:
+    """Distance as a number, in units of the modulus: parts may cancel, the number may not."""
+    parts = np.finfo(actual.dtype).dtype
+    finite = np.isfinite(expected) & np.isfinite(actual)
+    with np.errstate(all="ignore"):
+        spacing = np.spacing(np.abs(expected).astype(parts)).astype(np.float64)
+        distance = np.abs(actual.astype(expected.dtype) - expected) / spacing
+        special = np.maximum(ulps_apart(actual.real, expected.real, parts),
+                             ulps_apart(actual.imag, expected.imag, parts))
+    return np.where(finite, distance, special).astype(np.float64)
+
+
+def problem_within(actual: Any, expected: Any, bound: NDArray[Any],
+                   around: NDArray[Any] | None = None, inputs: Sequence[ArrayLike] = (),
+                   ) -> str | None:
+    """Why the two differ by more than `bound` anywhere; where it is 0 the bits must be the same.
+
+    `bound` is absolute, one number for each element (complex: one for each part); infinite where
+    nothing is asked. It is around `expected`, or around a more exact `around`, if given. A finite
+    expectation is never met by NaN.
+    """
+    form = difference_of_form(actual, expected)
+    if form:
+        return form
+    got, wanted = host(actual), np.asarray(expected)
+    centre = wanted if around is None else around
+    if wanted.dtype.kind == "c":
+        right = same_bits(got, wanted) | (_near(got.real, centre.real, bound.real)
+                                          & _near(got.imag, centre.imag, bound.imag))
+    else:
+        right = same_bits(got, wanted) | _near(got, centre, np.real(bound))
+    if right.all():
+        return None
+    if wanted.dtype.kind not in "fc":
+        return describe(got, wanted, ~right, inputs)
+    return describe(got, wanted, ~right, inputs) + f"\n  allowed: {np.abs(bound)[~right][:MOST_SHOWN]}"
+
+
+def _near(actual: NDArray[Any], expected: NDArray[Any], bound: NDArray[Any]) -> NDArray[np.bool_]:
+    with np.errstate(all="ignore"):
+        if expected.dtype.kind != "f" or not np.any(bound):
+            return same_bits(actual, expected)
+        off = np.abs(actual.astype(np.longdouble) - expected.astype(np.longdouble))
+        return np.asarray(same_bits(actual, expected) | ((off <= bound) & (bound > 0))
+                          | np.isposinf(bound))
+
+
+def assert_bitwise(actual: Any, expected: Any, *, zero_signs: bool = True) -> None:
+    """Same dtype, shape and bits (NaN equals NaN)."""
+    problem = problem_bitwise(actual, expected, zero_signs=zero_signs)
+    assert problem is None, problem
+
+
+def assert_ulp(actual: Any, expected: Any, ulp: float = 4) -> None:
+    """Same dtype and shape, floats within `ulp` units in the last place."""
+    problem = problem_ulp(actual, expected, ulp)
+    assert problem is None, problem
+
+
+def assert_within(actual: Any, expected: Any, bound: ArrayLike) -> None:
+    """Same dtype and shape, each element within its bound."""
+    problem = problem_within(actual, expected, np.asarray(bound))
+    assert problem is None, problem
+
+
+def error_of(call: Callable[[], object]) -> Exception | None:
+    """What the call raises, or None."""
+    try:
+        call()
+    except Exception as error:  # whatever NumPy raises is what is asked for
+        return error
+    return None
+
+
+def same_class(actual: BaseException | None, expected: BaseException | None) -> bool:
+    """Whether an ``except`` clause written for NumPy's error catches the actual one."""
+    if expected is None or actual is None:
+        return expected is actual
+    return isinstance(actual, type(expected))
+
+
+def assert_same_error(function: Callable[[Any], object], xp: ModuleType) -> None:
+    """The function raises under `xp`, at the call, the class that it raises under NumPy."""
+    expected = error_of(lambda: function(np))
+    actual = error_of(lambda: function(xp))
+    assert expected is not None, "NumPy raises nothing here: the test is wrong"
+    assert same_class(actual, expected), (
+        f"{type(actual).__name__ if actual else 'no error'} ({actual}), NumPy raises "
+        f"{type(expected).__name__} ({expected})")
+
+
+class Batch:
+    """Results recorded under the module under test beside NumPy's, evaluated and compared at once.
+
+    Parameters
+    ----------
+    xp : module
+        The module under test.
+
+    Examples
+    --------
+    >>> batch = Batch(np)
+    >>> batch.same("sum", lambda m: m.sum(m.asarray([1, 2])))
+    >>> batch.check()
+    """
+
+    def __init__(self, xp: ModuleType) -> None:
+        self.xp = xp
+        self._pending: list[tuple[str, Any, Callable[[Any], str | None]]] = []
+        self._failures: list[str] = []
+
+    def same(self, label: str, function: Callable[[Any], Any], *, ulp: float = 0,
+             bound: ArrayLike | None = None, around: NDArray[Any] | None = None, zero_signs: bool = True, inputs: Sequence[ArrayLike] = ()) -> None:
+        """Run `function(module)` under both; a tuple or list of results is compared one by one.
+
+        Results must agree bitwise, or within `ulp`, or within `bound` of NumPy's (of the values
+        `around`, if given); if NumPy raises, the module under test must raise that class at the
+        call.
+        """
+        expected: Any = None
+        expected_error = actual_error = None
+        try:
+            expected = function(np)
+        except Exception as error:  # NumPy decides which error is right
+            expected_error = error
+        try:
+            actual = function(self.xp)
+        except Exception as error:  # any other class is a failure, reported with its label
+            actual_error = error
+        if expected_error is not None or actual_error is not None:
+            if not same_class(actual_error, expected_error):
+                self._failures.append(
+                    f"{label}: {_named(actual_error)}, NumPy: {_named(expected_error)}")
+            return
+        if isinstance(expected, (tuple, list)):
+            if len(actual) != len(expected):
+                self._failures.append(f"{label}: {len(actual)} results, NumPy {len(expected)}")
+                return
+            for i, (one, other) in enumerate(zip(actual, expected, strict=True)):
+                self._add(f"{label}[{i}]", one, other, ulp, bound, None, zero_signs, inputs)
+            return
+        self._add(label, actual, expected, ulp, bound, around, zero_signs, inputs)
+
+    def _add(self, label: str, actual: Any, expected: Any, ulp: float, bound: ArrayLike | None,
+             around: NDArray[Any] | None, zero_signs: bool, inputs: Sequence[ArrayLike]) -> None:
+        # A later write under NumPy must not change what is expected now.
+        wanted = np.array(expected) if isinstance(expected, np.ndarray) else expected
+
+        def compare(got: Any) -> str | None:
+            if not isinstance(wanted, (np.ndarray, np.generic)):
+                return None if got == wanted else f"{got!r}, NumPy has {wanted!r}"
+            if bound is not None:
+                return problem_within(got, wanted, np.asarray(bound), around, inputs)
+            if ulp:
+                return problem_ulp(got, wanted, ulp, inputs)
+            return problem_bitwise(got, wanted, inputs, zero_signs)
+
+        self._pending.append((label, actual, compare))
+
+    def check(self) -> None:
+        """Evaluate what was recorded in one call and report every difference."""
+        evaluate = getattr(self.xp, "evaluate", None)
+        arrays = [actual for _, actual, _ in self._pending
+                  if isinstance(actual, getattr(self.xp, "ndarray", ()))]
+        if evaluate is not None and arrays:
+            try:
+                evaluate(*arrays)
+            except Exception as error:  # told below, result by result
+                self._failures.append(f"evaluate of {len(arrays)} results: {_named(error)}")
+        for label, actual, compare in self._pending:
+            try:
+                problem = compare(actual)
+            except Exception as error:  # one broken kernel must not hide the other results
+                problem = _named(error)
+            if problem:
+                self._failures.append(f"{label}: {problem}")
+        self._pending.clear()
+        failures, self._failures = self._failures, []
+        if failures:
+            more = len(failures) - MOST_FAILURES
+            shown = "\n".join(failures[:MOST_FAILURES])
+            raise AssertionError(f"{len(failures)} results differ\n{shown}"
+                                 + (f"\n... and {more} more" if more > 0 else ""))
+
+
+def _named(error: BaseException | None) -> str:
+    if error is None:
+        return "no error"
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text[:300]}"

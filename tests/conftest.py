@@ -1,0 +1,111 @@
+"""Fixtures and rules that every test shares; pytest reads it.
+
+``xp`` is the module under test: clfuse, or whatever ``CLFUSE_TEST_MODULE`` names.
+``CLFUSE_TEST_MODULE=numpy`` runs the differential tests with NumPy against itself, which proves
+that the tests ask nothing that NumPy does not do. Tests of clfuse's own names carry the mark
+``clfuse_only`` and are left out then. Without a usable device the device tests fail in CI (the
+variable ``CI`` is set, or ``CLFUSE_TEST_DEVICE=required``) and are skipped elsewhere.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+# `from tests.hostile import ...` works whichever folder pytest was started from.
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+MODULE = os.environ.get("CLFUSE_TEST_MODULE", "clfuse")
+ARITHMETIC_WARNINGS = ("Degrees of freedom", "Mean of empty", "invalid value", "divide by zero",
+                       "overflow", "underflow")
+DEVICE_TESTS = Path(__file__).parent / "device"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "clfuse_only: uses names that NumPy does not have")
+    config.addinivalue_line(
+        "markers", "oclgrind: small enough for the simulator; tests/oclgrind.py runs these")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if MODULE == "clfuse":
+        return
+    for item in items:
+        if item.get_closest_marker("clfuse_only"):
+            item.add_marker(pytest.mark.skip(reason=f"the module under test is {MODULE}"))
+
+
+def _device_is_required() -> bool:
+    return bool(os.environ.get("CI")) or os.environ.get("CLFUSE_TEST_DEVICE") == "required"
+
+
+@pytest.fixture(scope="session")
+def device_problem() -> str | None:
+    """Why no device can be used, or None."""
+    if MODULE != "clfuse":
+        return None
+    clfuse = importlib.import_module("clfuse")
+    try:
+        clfuse.get_device()
+    except clfuse.DeviceError as error:
+        return str(error)
+    return None
+
+
+@pytest.fixture(autouse=True)
+def needs_device(request: pytest.FixtureRequest) -> None:
+    """A missing device fails in CI and skips elsewhere; tests outside tests/device need none."""
+    if DEVICE_TESTS not in request.path.parents:
+        return
+    problem = request.getfixturevalue("device_problem")
+    if problem is not None and _device_is_required():
+        pytest.fail(f"a device is required here: {problem}", pytrace=False)
+    if problem is not None:
+        pytest.skip(problem)
+
+
+@pytest.fixture(scope="session")
+def xp() -> ModuleType:
+    """The module under test."""
+    return importlib.import_module(MODULE)
+
+
+@pytest.fixture(autouse=True)
+def quiet_arithmetic() -> Iterator[None]:
+    """Hostile values divide by zero on purpose; NumPy's warnings about it are not the subject."""
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        for message in ARITHMETIC_WARNINGS:
+            warnings.filterwarnings("ignore", message, RuntimeWarning)
+        warnings.simplefilter("ignore", np.exceptions.ComplexWarning)
+        yield
+
+
+@pytest.fixture
+def launched(xp: ModuleType) -> Callable[[Callable[[], object]], int]:
+    """How many kernels a call launches, everything recorded before it being done."""
+
+    def count(call: Callable[[], object]) -> int:
+        xp.evaluate()
+        xp.synchronize()
+        before = xp.stats()["kernels_launched"]
+        call()
+        xp.synchronize()
+        return int(xp.stats()["kernels_launched"] - before)
+
+    return count
+
+
+@pytest.fixture
+def setting(xp: ModuleType) -> Iterator[Callable[..., None]]:
+    """Change settings until the test ends: ``setting(fusion="off")``."""
+    with ExitStack() as stack:
+        yield lambda **values: stack.enter_context(xp.config.override(**values))

@@ -1,0 +1,298 @@
+"""Reductions over every axis give NumPy's dtype, shape and value, also of nothing and of NaN.
+
+Sums of floats are no less accurate than NumPy's pairwise sums and the same on every run; sums that
+no rounding touches are bit-identical.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tests.agreement import Batch, host
+from tests.fuzz.bounds import for_reduction
+from tests.hostile import COMPLEXES, DTYPES, FLOATS, INTEGERS, hostile, layouts, ordinary
+
+Array = NDArray[Any]
+
+REDUCTIONS = ("sum", "prod", "min", "max", "any", "all", "mean", "var", "std", "argmin", "argmax",
+              "count_nonzero")
+SHAPES = ((), (0,), (1,), (5,), (67,), (0, 3), (3, 0), (3, 4), (1, 7), (7, 1), (2, 3, 4),
+          (2, 1, 0, 3), (2, 3, 1, 5))
+LONG = 10_007  # several chunks and a tail, whatever the vector width
+
+
+def axes_of(ndim: int) -> Iterator[Any]:
+    """None, every axis from both ends, every pair, all of them, none of them."""
+    yield None
+    yield from range(-ndim, ndim)
+    yield from itertools.combinations(range(ndim), 2)
+    if ndim:
+        yield tuple(range(ndim))
+        yield (-1,)
+    yield ()
+
+
+def takes_one_axis(name: str) -> bool:
+    return name.startswith("arg")
+
+
+def bound_of(name: str, data: Array, axis: Any, **options: Any) -> Any:
+    """How far a correct reduction may be from NumPy's; None where NumPy raises."""
+    try:
+        result = np.asarray(getattr(np, name)(data, axis=axis, **options))
+    except (ValueError, TypeError):
+        return None
+    if result.dtype.kind not in "fc":
+        return np.zeros(result.shape)
+    value = data if name in ("var", "std") else data.astype(
+        options.get("dtype") or result.dtype)
+    bound = for_reduction(name, value, np.zeros(data.shape), result, axis,
+                          where=options.get("where", True), ddof=options.get("ddof", 0),
+                          initial=options.get("initial"))
+    return bound + (1j * bound if result.dtype.kind == "c" else 0)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_a_reduction_over_any_axes_agrees_with_numpy(name: str, dtype: str,
+                                                     xp: ModuleType) -> None:
+    batch = Batch(xp)
+    for shape in SHAPES:
+        data = ordinary(1, shape, dtype)
+        for axis in axes_of(len(shape)):
+            if takes_one_axis(name) and isinstance(axis, tuple):
+                continue
+            for keepdims in (False, True):
+                options = {"keepdims": True} if keepdims else {}
+                batch.same(
+                    f"{name} {shape} axis={axis} keepdims={keepdims}",
+                    lambda m, d=data, a=axis, o=options: getattr(m, name)(m.array(d), axis=a, **o),
+                    bound=bound_of(name, data, axis, **options), zero_signs=False)
+    batch.check()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_long_arrays_reduce_like_short_ones(dtype: str, xp: ModuleType) -> None:
+    batch = Batch(xp)
+    for character in ("small", "unit"):
+        flat = ordinary(2, LONG, dtype, character)
+        for shape in ((LONG,), (100, 100), (10, 1000), (1000, 10), (5000, 2)):
+            data = flat[:math.prod(shape)].reshape(shape)
+            for name in REDUCTIONS:
+                if name == "prod" and dtype in (*FLOATS, *COMPLEXES):
+                    continue  # overflows: nothing to compare
+                for axis in (None, 0, -1)[:1 + 2 * (len(shape) - 1)]:
+                    batch.same(f"{name} {shape} axis={axis} {character}",
+                               lambda m, n=name, d=data, a=axis: getattr(m, n)(m.array(d), axis=a),
+                               bound=bound_of(name, data, axis))
+    batch.check()
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_nan_infinity_and_signed_zeros_reduce_as_under_numpy(dtype: str, xp: ModuleType) -> None:
+    values = hostile(dtype)
+    rows = [values, values[np.isfinite(values)], values[~np.isnan(values)], values[:1], -values[:1],
+            np.array([np.nan, 1, np.nan, 0], dtype), np.array([np.inf, -np.inf], dtype),
+            np.array([0.0, -0.0], dtype), np.array([3, 3, np.inf, 1, np.inf], dtype)]
+    batch = Batch(xp)
+    for number, row in enumerate(rows):
+        for name in REDUCTIONS:
+            for data, axis in ((row, None), (np.tile(row, (3, 1)), 1),
+                               (np.tile(row, (3, 1)).T.copy(), 0)):
+                batch.same(f"{name} of row {number} axis={axis}",
+                           lambda m, n=name, d=data, a=axis: getattr(m, n)(m.array(d), axis=a),
+                           bound=bound_of(name, data, axis), inputs=[])
+    batch.check()
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_integers_wrap_and_find_their_extremes_as_under_numpy(dtype: str, xp: ModuleType) -> None:
+    data = np.tile(hostile(dtype), 5)
+    batch = Batch(xp)
+    for name in ("sum", "prod", "min", "max", "argmin", "argmax", "any", "all", "count_nonzero"):
+        batch.same(name, lambda m, n=name: getattr(m, n)(m.array(data)))
+        batch.same(f"{name} of rows", lambda m, n=name: getattr(m, n)(
+            m.array(data.reshape(5, -1)), axis=0))
+    batch.check()
+
+
+@pytest.mark.parametrize("dtype", COMPLEXES)
+def test_complex_numbers_are_ordered_by_real_then_imaginary_part(dtype: str,
+                                                                xp: ModuleType) -> None:
+    values = hostile(dtype)
+    data = values[~np.isnan(values)]
+    batch = Batch(xp)
+    for name in ("min", "max", "argmin", "argmax"):
+        batch.same(name, lambda m, n=name: getattr(m, n)(m.array(data)), zero_signs=False)
+        batch.same(f"{name} in pairs", lambda m, n=name: getattr(m, n)(
+            m.array(data[:100].reshape(2, 50)), axis=0), zero_signs=False)
+        batch.same(f"{name} with NaN", lambda m, n=name: m.isnan(getattr(m, n)(m.array(values))))
+    batch.check()
+
+
+def test_the_first_of_equal_extremes_is_found(xp: ModuleType) -> None:
+    batch = Batch(xp)
+    data = np.zeros(LONG, "float32")
+    data[[77, 5000, 9999]] = 1
+    data[[123, 6000]] = np.nan
+    for values in (data, np.nan_to_num(data), -np.nan_to_num(data), np.ones(LONG, "int8")):
+        for name in ("argmin", "argmax"):
+            batch.same(name, lambda m, n=name, v=values: getattr(m, n)(m.array(v)))
+            batch.same(f"{name} of columns", lambda m, n=name, v=values: getattr(m, n)(
+                m.array(v[:10_000].reshape(100, 100)), axis=0))
+    batch.check()
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "mean"])
+def test_dtype_says_in_what_a_sum_is_done(name: str, xp: ModuleType) -> None:
+    batch = Batch(xp)
+    for dtype in DTYPES:
+        data = ordinary(3, (3, 4), dtype, "positive")
+        for wanted in DTYPES:
+            if np.dtype(wanted).kind in "biu" and np.dtype(dtype).kind in "fc":
+                continue
+            batch.same(f"{name} of {dtype} in {wanted}",
+                       lambda m, d=data, w=wanted: getattr(m, name)(m.array(d), axis=1, dtype=w),
+                       bound=bound_of(name, data, 1, dtype=wanted))
+    batch.check()
+
+
+def test_initial_enters_the_reduction(xp: ModuleType) -> None:
+    batch = Batch(xp)
+    for dtype in ("int32", "float32", "float64", "uint8", "bool"):
+        for shape in ((5,), (0,), (3, 0)):
+            data = ordinary(4, shape, dtype)
+            for name in ("sum", "prod", "min", "max"):
+                for initial in (0, 3, 2.0, -7):
+                    batch.same(f"{name} {dtype} {shape} initial={initial}",
+                               lambda m, n=name, d=data, i=initial: getattr(m, n)(
+                                   m.array(d), initial=i), ulp=4)
+    batch.check()
+
+
+def test_where_says_which_elements_count(xp: ModuleType) -> None:
+    batch = Batch(xp)
+    data, mask = ordinary(5, (4, 6), "float64"), ordinary(6, (4, 6), "bool")
+    mask[2] = False
+    for name in ("sum", "prod", "any", "all", "mean", "var", "std"):
+        for axis in (None, 0, 1):
+            for chosen in (mask, mask[0], np.array(False)):
+                batch.same(f"{name} axis={axis} mask {chosen.shape}",
+                           lambda m, n=name, a=axis, c=chosen: getattr(m, n)(
+                               m.array(data), axis=a, where=m.array(c)),
+                           bound=bound_of(name, data, axis, where=chosen))
+    for name in ("min", "max"):
+        batch.same(f"{name} needs initial", lambda m, n=name: getattr(m, n)(
+            m.array(data), where=m.array(mask)))
+        batch.same(name, lambda m, n=name: getattr(m, n)(
+            m.array(data), axis=1, where=m.array(mask), initial=2))
+    batch.check()
+
+
+@pytest.mark.parametrize("name", ["var", "std"])
+def test_ddof_divides_by_fewer(name: str, xp: ModuleType) -> None:
+    batch = Batch(xp)
+    for dtype in ("bool", "int16", *FLOATS, *COMPLEXES):
+        data = ordinary(7, (5, 3), dtype, "unit")
+        for ddof in (0, 1, 2, 3, 4):
+            for axis in (None, 0, 1):
+                batch.same(f"{name} {dtype} ddof={ddof} axis={axis}",
+                           lambda m, d=data, f=ddof, a=axis: getattr(m, name)(
+                               m.array(d), axis=a, ddof=f),
+                           bound=bound_of(name, data, axis, ddof=ddof))
+    batch.check()
+
+
+def test_methods_and_functions_are_the_same(xp: ModuleType) -> None:
+    batch = Batch(xp)
+    data = ordinary(8, (3, 4), "float32")
+    for name in REDUCTIONS[:-1]:
+        batch.same(f".{name}()", lambda m, n=name: getattr(m.array(data), n)(), ulp=4)
+        batch.same(f".{name}(0)", lambda m, n=name: getattr(m.array(data), n)(0), ulp=4)
+        batch.same(f"np.{name}(list)", lambda m, n=name: getattr(m, n)([[1, 2], [3, 4]]), ulp=4)
+    for name in ("amin", "amax", "ptp", "nansum", "nanmax", "median", "average"):
+        batch.same(f"np.{name}", lambda m, n=name: getattr(m, n)(m.array(data)), ulp=4)
+    batch.check()
+
+
+def test_out_takes_the_result(xp: ModuleType) -> None:
+    data = ordinary(9, (4, 5), "float32")
+
+    def call(m: ModuleType, name: str, dtype: str) -> Any:
+        out = m.zeros(5, dtype)
+        returned = getattr(m, name)(m.array(data), axis=0, out=out)
+        assert returned is out
+        return out
+
+    batch = Batch(xp)
+    for name in ("sum", "max", "mean", "any", "argmax"):
+        for dtype in ("float32", "float64", "int64", "bool", "float16"):
+            batch.same(f"{name} into {dtype}", lambda m, n=name, d=dtype: call(m, n, d), ulp=4)
+    batch.check()
+
+
+@pytest.mark.parametrize("name", ["sum", "max", "argmin", "any"])
+def test_views_reduce_like_arrays(name: str, xp: ModuleType) -> None:
+    batch = Batch(xp)
+    for dtype in ("int16", "float64"):
+        for shape in ((7,), (6, 9), (3, 4, 5)):
+            data = ordinary(10, shape, dtype)
+            for label, key in layouts(data):
+                for axis in (None, 0, -1):
+                    batch.same(f"{name} {dtype} {shape} {label} axis={axis}",
+                               lambda m, d=data, k=key, a=axis: getattr(m, name)(
+                                   m.array(d).T if k is None else m.array(d)[k], axis=a))
+    batch.same("broadcast", lambda m: getattr(m, name)(
+        m.broadcast_to(m.array(ordinary(11, (5, 1), "float32")), (3, 5, 4)), axis=(0, 2))
+        if name != "argmin" else m.zeros(1))
+    batch.check()
+
+
+def test_what_is_reduced_may_be_an_expression(xp: ModuleType) -> None:
+    a, b = ordinary(12, (40, 50), "float64"), ordinary(13, 50, "float64")
+    batch = Batch(xp)
+    batch.same("sum of squares", lambda m: (m.array(a) ** 2).sum(axis=1))
+    batch.same("broadcast operand", lambda m: (m.array(a) - m.array(b)).max(axis=0))
+    batch.same("of a comparison", lambda m: (m.array(a) > m.array(b)).sum(axis=0))
+    batch.same("of a view of an expression", lambda m: (m.array(a) * 2)[::2, ::-3].sum(axis=0))
+    batch.same("reduction of a reduction", lambda m: m.array(a).sum(axis=0).max())
+    batch.same("normalised", lambda m: m.array(a) - m.array(a).max(axis=1, keepdims=True))
+    batch.same("of a source", lambda m: m.arange(1000).sum())
+    batch.same("two at once", lambda m: (lambda x: (x.min(), x.max(), x.sum(0)))(m.array(a)))
+    batch.same("of a constant", lambda m: m.ones((3, 1000)).sum(axis=1))
+    batch.check()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_float_sum_is_no_less_accurate_than_numpys_pairwise_sum(dtype: str,
+                                                                  xp: ModuleType) -> None:
+    data = ordinary(14, 1_000_003, dtype, "positive")
+    exact = math.fsum(data.tolist())
+    numpys = abs(float(data.sum()) - exact)
+    ours = abs(float(xp.array(data).sum()) - exact)
+    one = float(np.spacing(np.dtype(dtype).type(exact)))
+    assert ours <= max(2 * numpys, 4 * one), f"{ours / one:.1f} units off, NumPy {numpys / one:.1f}"
+
+
+def test_a_sum_is_the_same_on_every_run(xp: ModuleType) -> None:
+    data = ordinary(15, 300_001, "float32", "unit")
+    sums = {host(xp.array(data).sum()).tobytes() for _ in range(5)}
+    assert len(sums) == 1
+
+
+def test_reductions_give_0d_results_that_are_numbers(xp: ModuleType) -> None:
+    total = xp.array(ordinary(16, 10, "float64")).sum()
+    assert total.shape == ()
+    assert total.ndim == 0
+    assert isinstance(float(total), float)
+    kept = total
+    total += 1
+    assert float(total) == float(kept) + 1, "the name is bound anew, the old sum stays"

@@ -1,0 +1,370 @@
+"""Every ufunc gives NumPy's dtype and values, for every loop that NumPy has, on hostile values.
+
+Integers, comparisons, + - * / and sqrt are bit-identical; transcendental functions lie within 4
+units in the last place of the exact result (or as near as NumPy itself); a name that clfuse
+computes on the host has to agree all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tests.agreement import Batch
+from tests.fuzz.bounds import EXACT, EXACT_FOR_COMPLEX, UNSIGNED_ZEROS
+from tests.hostile import COMPLEXES, DTYPES, FLOATS, INTEGERS, hostile, layouts, ordinary
+
+Array = NDArray[Any]
+
+CODES = {np.dtype(name).char: name for name in DTYPES}
+UFUNCS = sorted({f.__name__: f for f in vars(np).values()
+                 if isinstance(f, np.ufunc) and f.signature is None}.items())
+ULP = 4.0
+HALF_ULP = 1.0      # float16 is computed in float32 and rounded once
+COMPLEX_ULP = 16.0  # of the modulus
+# A sum of logarithms of exponentials cancels near zero: distances count from the operands' size.
+CANCELLING = ("logaddexp", "logaddexp2")
+
+
+def loops(ufunc: np.ufunc) -> Iterator[tuple[str, ...]]:
+    """The input dtypes of each loop that concerns us, by name."""
+    seen = set()
+    for signature in ufunc.types:
+        codes = signature.split("->")[0]
+        if all(c in CODES for c in codes) and codes not in seen:
+            seen.add(codes)
+            yield tuple(CODES[c] for c in codes)
+
+
+def moderate(dtype: str) -> Array:
+    """Complex numbers whose functions stay finite; special values are a test of their own."""
+    part = np.array([0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 7.25, 1e-3, -30.0])
+    values = np.empty((part.size, part.size), dtype)
+    values.real, values.imag = part[:, None], part
+    return values.ravel()
+
+
+def operands(name: str, dtypes: tuple[str, ...]) -> list[Array]:
+    """Every combination of hostile values of the dtypes, where C defines the result."""
+    values: list[Array] = [moderate(d) if d in COMPLEXES else hostile(d) for d in dtypes]
+    if name == "power" and dtypes[0] in INTEGERS:
+        values[1] = values[1][values[1] >= 0]  # a negative exponent raises, by value
+    if name == "reciprocal" and dtypes[0] in INTEGERS:
+        values[0] = values[0][values[0] != 0]
+    if name == "frexp":
+        values[0] = values[0][np.isfinite(values[0])]  # C leaves the exponent of inf open
+    return [np.ascontiguousarray(g).ravel() for g in np.meshgrid(*values)]
+
+
+def exact_result(ufunc: np.ufunc, inputs: list[Array], expected: Array) -> Array | None:
+    """The result in wider arithmetic, or None where there is none."""
+    if expected.dtype.kind not in "fc" or ufunc.nout > 1:
+        return None
+    wide = np.clongdouble if any(i.dtype.kind == "c" for i in inputs) else np.longdouble
+    try:
+        result = ufunc(*[i.astype(wide) if i.dtype.kind in "fc" else i for i in inputs])
+    except TypeError:
+        return None
+    return np.asarray(result)
+
+
+def allowance(name: str, inputs: list[Array], expected: Array, exact: Array | None) -> Array:
+    """What each element may be off: so many units, or as much as NumPy is."""
+    real = np.finfo(expected.dtype).dtype
+    truth = expected if exact is None else exact
+    modulus = np.abs(truth).astype(real)
+    if name in CANCELLING:
+        modulus = np.maximum(modulus, np.maximum(*(np.abs(i) for i in inputs)))
+    one = np.abs(np.spacing(np.where(np.isfinite(modulus), modulus, np.finfo(real).max)))
+    ulp = COMPLEX_ULP if expected.dtype.kind == "c" else HALF_ULP if real == "f2" else ULP
+    own = np.abs(expected.astype(truth.dtype) - truth)
+    # Where NumPy or the exact result overflows, the two have to agree as they are.
+    finite = np.isfinite(truth.astype(expected.dtype)) & np.isfinite(expected)
+    return np.asarray(np.where(finite, np.fmax(ulp * one.astype("f8"), own), 0.0))
+
+
+def is_exact(name: str, dtypes: tuple[str, ...]) -> bool:
+    return name in EXACT and (name in EXACT_FOR_COMPLEX or not set(dtypes) & set(COMPLEXES))
+
+
+@pytest.mark.parametrize("name", [name for name, _ in UFUNCS])
+def test_ufunc_agrees_with_numpy_on_every_pair_of_hostile_values(name: str,
+                                                                 xp: ModuleType) -> None:
+    ufunc = getattr(np, name)
+    batch = Batch(xp)
+    for dtypes in loops(ufunc):
+        inputs = operands(name, dtypes)
+        label = f"{name}({', '.join(dtypes)})"
+        expected = ufunc(*inputs)
+
+        def call(m: ModuleType, inputs: list[Array] = inputs) -> Any:
+            return getattr(m, name)(*[m.array(i) for i in inputs])
+
+        kinds = {np.asarray(e).dtype.kind for e in np.atleast_1d(expected)}
+        if is_exact(name, dtypes) or not kinds & set("fc"):
+            batch.same(label, call, inputs=inputs, zero_signs=name not in UNSIGNED_ZEROS)
+        else:
+            truth = exact_result(ufunc, inputs, expected)
+            bound = allowance(name, inputs, expected, truth)
+            if expected.dtype.kind == "c":
+                bound = bound + 1j * bound
+            batch.same(label, call, bound=bound, around=truth, inputs=inputs)
+    batch.check()
+
+
+SPECIAL_COMPLEX = """absolute add conjugate equal isfinite isinf isnan less logical_and logical_not
+    negative not_equal positive subtract exp sqrt""".split()
+
+
+@pytest.mark.parametrize("name", SPECIAL_COMPLEX)
+def test_complex_infinities_and_nans_come_out_as_under_numpy(name: str, xp: ModuleType) -> None:
+    ufunc = getattr(np, name)
+    batch = Batch(xp)
+    for dtype in COMPLEXES:
+        values = hostile(dtype)
+        values = values[~(np.isfinite(values.real) & np.isfinite(values.imag))]
+        inputs = [np.ascontiguousarray(g).ravel() for g in np.meshgrid(*[values] * ufunc.nin)]
+        batch.same(f"{name}({dtype})",
+                   lambda m, i=inputs: getattr(m, name)(*[m.array(v) for v in i]), ulp=COMPLEX_ULP,
+                   inputs=inputs)
+    batch.check()
+
+
+UNARY_TO_FLOAT = """sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh arccosh arctanh exp
+    exp2 expm1 log log2 log10 log1p sqrt cbrt deg2rad rad2deg rint floor ceil trunc fabs isnan
+    isinf isfinite signbit spacing""".split()
+
+
+def test_integers_enter_float_functions_as_under_numpy(xp: ModuleType) -> None:
+    batch = Batch(xp)
+    for dtype in ("bool", *INTEGERS):
+        data = ordinary(1, 21, dtype)
+        for name in UNARY_TO_FLOAT:
+            batch.same(f"{name}({dtype})", lambda m, n=name, d=data: getattr(m, n)(m.array(d)),
+                       ulp=2 * ULP)
+    batch.check()
+
+
+MIXED = """add subtract multiply divide floor_divide remainder power maximum less equal bitwise_and
+    left_shift arctan2 hypot logical_or copysign ldexp""".split()
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_two_dtypes_promote_as_under_numpy(name: str, xp: ModuleType) -> None:
+    batch = Batch(xp)
+    for first in DTYPES:
+        for second in DTYPES:
+            a = ordinary(2, 9, first, "positive")
+            b = ordinary(3, 9, second, "positive")
+            exact = is_exact(name, (first, second))
+            batch.same(f"{name}({first}, {second})",
+                       lambda m, a=a, b=b: getattr(m, name)(m.array(a), m.array(b)),
+                       ulp=0 if exact else COMPLEX_ULP)
+    batch.check()
+
+
+SCALARS: tuple[Any, ...] = (
+    True, 0, 1, 3, -1, 127, 255, 300, 2 ** 40, -2 ** 63, 2 ** 63, 2 ** 64, 2.5, -0.0, 1e30, 1e300,
+    float("inf"), float("nan"), 2j, np.bool_(True), np.int8(3), np.uint64(7), np.float16(1.5),
+    np.float32(0.1), np.float64(0.1), np.complex64(1 + 2j))
+
+
+@pytest.mark.parametrize("name", ["add", "multiply", "less", "equal", "divide", "maximum",
+                                  "floor_divide", "bitwise_or"])
+def test_python_numbers_are_weak_and_numpy_scalars_strong(name: str, xp: ModuleType) -> None:
+    batch = Batch(xp)
+    for dtype in DTYPES:
+        data = ordinary(4, 9, dtype)
+        for scalar in SCALARS:
+            for order in (1, -1):
+                batch.same(
+                    f"{name}({(dtype, repr(scalar))[::order]})",
+                    lambda m, d=data, s=scalar, o=order:
+                    getattr(m, name)(*(m.array(d), s)[::o]), ulp=4)
+    batch.check()
+
+
+OPERATORS = {
+    "a + b": lambda a, b: a + b, "a - b": lambda a, b: a - b, "a * b": lambda a, b: a * b,
+    "a / b": lambda a, b: a / b, "a // b": lambda a, b: a // b, "a % b": lambda a, b: a % b,
+    "divmod(a, b)": divmod, "a & b": lambda a, b: a & b, "a | b": lambda a, b: a | b,
+    "a ^ b": lambda a, b: a ^ b, "a << b": lambda a, b: a << b, "a >> b": lambda a, b: a >> b,
+    "a < b": lambda a, b: a < b, "a <= b": lambda a, b: a <= b, "a > b": lambda a, b: a > b,
+    "a >= b": lambda a, b: a >= b, "a == b": lambda a, b: a == b, "a != b": lambda a, b: a != b,
+    "-a": lambda a, b: -a, "+a": lambda a, b: +a, "~a": lambda a, b: ~a,
+    "abs(a)": lambda a, b: abs(a), "2 - a": lambda a, b: 2 - a, "2 // a": lambda a, b: 2 // a,
+    "a ** 2": lambda a, b: a ** 2, "a ** 3": lambda a, b: a ** 3, "a ** 0": lambda a, b: a ** 0,
+    "a @ b": lambda a, b: a @ b,
+}
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int32", "uint8", "float32", "float64", "complex64"])
+def test_operators_do_what_their_ufuncs_do(dtype: str, xp: ModuleType) -> None:
+    a, b = ordinary(5, 33, dtype), ordinary(6, 33, dtype)
+    batch = Batch(xp)
+    for label, operator in OPERATORS.items():
+        batch.same(label, lambda m, f=operator: f(m.array(a), m.array(b)),
+                   ulp=4 if dtype in (*FLOATS, *COMPLEXES) else 0)
+    batch.check()
+
+
+@pytest.mark.parametrize("dtype", ["int16", "float32", "float64", "complex128"])
+def test_strided_flipped_and_transposed_operands_give_the_same_values(dtype: str,
+                                                                      xp: ModuleType) -> None:
+    batch = Batch(xp)
+    for shape in ((), (0,), (1,), (5,), (67,), (7, 9), (3, 4, 5)):
+        a, b = ordinary(7, shape, dtype), ordinary(8, shape, dtype)
+        for name, key in layouts(a):
+            def call(m: ModuleType, a: Array = a, b: Array = b, key: Any = key) -> Any:
+                x, y = m.array(a), m.array(b)
+                x, y = (x.T, y.T) if key is None else (x[key], y[key])
+                return x * 2 + y[...]
+
+            batch.same(f"{shape} {name}", call)
+            batch.same(f"{shape} {name}, one operand whole", lambda m, a=a, key=key: (
+                (lambda x: x.T + 1 if key is None else x[key] - x[key])(m.array(a))))
+    batch.check()
+
+
+def test_shapes_broadcast_as_under_numpy(xp: ModuleType) -> None:
+    batch = Batch(xp)
+    shapes = [(), (1,), (0,), (5,), (1, 5), (4, 1), (4, 5), (3, 4, 5), (3, 1, 1), (1, 0), (4, 0),
+              (2, 3), (5, 1, 1, 1)]
+    for first in shapes:
+        for second in shapes:
+            a, b = ordinary(9, first, "float32"), ordinary(10, second, "int16")
+            batch.same(f"{first} * {second}", lambda m, a=a, b=b: m.array(a) * m.array(b))
+    batch.check()
+
+
+def test_out_receives_the_result_and_is_returned(xp: ModuleType) -> None:
+    a, b = ordinary(11, (4, 5), "float32"), ordinary(12, 5, "float32")
+
+    def call(m: ModuleType, dtype: str, name: str) -> Any:
+        out = m.zeros((4, 5), dtype)
+        result = getattr(m, name)(m.array(a), m.array(b), out=out)
+        assert result is out
+        return out
+
+    batch = Batch(xp)
+    for dtype in ("float16", "float32", "float64", "complex64", "int32", "bool"):
+        for name in ("add", "less", "multiply"):
+            batch.same(f"{name} into {dtype}", lambda m, d=dtype, n=name: call(m, d, n))
+    batch.check()
+
+
+def test_where_leaves_the_rest_of_out_alone(xp: ModuleType) -> None:
+    a = ordinary(13, (4, 5), "float64", "hostile")
+    mask = ordinary(14, (4, 5), "bool")
+
+    def call(m: ModuleType, where: Any, dtype: str = "float64") -> Any:
+        out = m.full((4, 5), 7, dtype)
+        m.sqrt(m.array(a), out=out, where=m.array(where))
+        return out
+
+    batch = Batch(xp)
+    batch.same("whole mask", lambda m: call(m, mask))
+    batch.same("one row", lambda m: call(m, mask[0]))
+    batch.same("one column", lambda m: call(m, mask[:, :1]))
+    batch.same("0-d", lambda m: call(m, np.array(False)))
+    batch.same("wider out", lambda m: call(m, mask, "complex128"))
+    batch.same("Python bool", lambda m: m.add(m.array(a), 1, out=m.zeros((4, 5)), where=False))
+    batch.same("wrong shape", lambda m: call(m, np.array([True, False])))
+    batch.check()
+
+
+def test_out_may_overlap_the_operands(xp: ModuleType) -> None:
+    data = ordinary(15, 67, "float32")
+
+    def shifted(m: ModuleType, read: slice, write: slice) -> Any:
+        x = m.array(data)
+        m.add(x[read], 1, out=x[write])
+        return x
+
+    def transposed(m: ModuleType) -> Any:
+        x = m.array(data[:64]).reshape(8, 8)
+        m.multiply(x.T, 2, out=x)
+        return x
+
+    def reversed_in_place(m: ModuleType) -> Any:
+        x = m.array(data)
+        m.negative(x[::-1], out=x)
+        return x
+
+    batch = Batch(xp)
+    batch.same("ahead", lambda m: shifted(m, slice(None, -1), slice(1, None)))
+    batch.same("behind", lambda m: shifted(m, slice(1, None), slice(None, -1)))
+    batch.same("transposed", transposed)
+    batch.same("reversed", reversed_in_place)
+    batch.check()
+
+
+def test_dtype_and_casting_choose_the_loop(xp: ModuleType) -> None:
+    a = ordinary(16, 17, "int32")
+    batch = Batch(xp)
+    for dtype in DTYPES:
+        batch.same(f"add as {dtype}", lambda m, d=dtype: m.add(m.array(a), 1, dtype=d))
+        batch.same(f"divide as {dtype}", lambda m, d=dtype: m.divide(m.array(a), 4, dtype=d),
+                   ulp=4)
+        for casting in ("no", "equiv", "safe", "same_kind", "unsafe"):
+            batch.same(f"add as {dtype}, {casting}", lambda m, d=dtype, c=casting: m.add(
+                m.array(np.abs(a)), 1, dtype=d, casting=c))
+    batch.check()
+
+
+def test_two_results_come_back_as_a_tuple(xp: ModuleType) -> None:
+    batch = Batch(xp)
+    for dtype in FLOATS:
+        values = hostile(dtype)
+        finite = values[np.isfinite(values)]
+        batch.same(f"modf {dtype}", lambda m, v=values: m.modf(m.array(v)))
+        batch.same(f"frexp {dtype}", lambda m, v=finite: m.frexp(m.array(v)))
+        batch.same(f"divmod {dtype}", lambda m, v=values: m.divmod(m.array(v), m.array(v[::-1])))
+        batch.same(f"out= {dtype}", lambda m, v=values: m.modf(
+            m.array(v), out=(m.zeros(v.shape, v.dtype), m.zeros(v.shape, "float64"))))
+    batch.check()
+
+
+@pytest.mark.clfuse_only
+def test_numpys_own_functions_return_the_arrays_kind(xp: ModuleType) -> None:
+    data = ordinary(17, (3, 5), "float64")
+    x, y = xp.array(data), xp.array(data + 1)
+    for made in (np.sin(x), np.add(x, 1), np.sum(x), np.concatenate([x, y]), np.where(x > 0, x, y),
+                 np.mean(x, axis=0), np.transpose(x), data + x, np.float64(2) * x):
+        assert isinstance(made, xp.ndarray), type(made)
+
+
+def test_numpys_own_functions_accept_the_array(xp: ModuleType) -> None:
+    data = ordinary(17, (3, 5), "float64")
+    batch = Batch(xp)
+    batch.same("sin", lambda m: np.sin(m.array(data)), ulp=4)
+    batch.same("sum", lambda m: np.sum(m.array(data), axis=1, keepdims=True))
+    batch.same("concatenate", lambda m: np.concatenate([m.array(data), m.array(data)], axis=1))
+    batch.same("where", lambda m: np.where(m.array(data) > 0, m.array(data), 2))
+    batch.same("from the left", lambda m: data - m.array(data))
+    batch.same("in place", lambda m: np.add(m.array(data), 1, out=m.zeros((3, 5))))
+    batch.same("reduce", lambda m: np.add.reduce(m.array(data), axis=0))
+    batch.same("clip", lambda m: np.clip(m.array(data), -1, 1))
+    batch.check()
+
+
+def test_ufunc_methods_are_there(xp: ModuleType) -> None:
+    data = ordinary(18, (4, 6), "int64")
+    batch = Batch(xp)
+    batch.same("reduce", lambda m: m.add.reduce(m.array(data)))
+    batch.same("reduce all", lambda m: m.maximum.reduce(m.array(data), axis=None))
+    batch.same("multiply.reduce", lambda m: m.multiply.reduce(m.array(data), axis=1))
+    batch.same("logical_and.reduce", lambda m: m.logical_and.reduce(m.array(data), axis=-1))
+    batch.same("bitwise_xor.reduce", lambda m: m.bitwise_xor.reduce(m.array(data), axis=0))
+    batch.same("subtract.reduce", lambda m: m.subtract.reduce(m.array(data), axis=0))
+    batch.same("accumulate", lambda m: m.add.accumulate(m.array(data), axis=1))
+    batch.same("outer", lambda m: m.multiply.outer(m.array(data[0]), m.array(data[1])))
+    batch.same("reduceat", lambda m: m.add.reduceat(m.array(data[0]), [0, 2, 4]))
+    for attribute in ("nin", "nout", "nargs", "identity", "__name__"):
+        assert getattr(xp.add, attribute) == getattr(np.add, attribute)
+    batch.check()

@@ -1,0 +1,74 @@
+"""``python -m tests.fuzz``: as many random programs as asked for, each under NumPy and clfuse.
+
+    python -m tests.fuzz --programs 100000        # seeds 0, 1, 2 ...
+    python -m tests.fuzz --seed 123               # this one program again
+    python -m tests.fuzz --seed 123 --show        # print it, run nothing
+"""
+
+from __future__ import annotations
+
+import argparse
+import faulthandler
+import importlib
+import os
+import sys
+import time
+from collections.abc import Sequence
+
+from tests.fuzz.generate import generate
+from tests.fuzz.runner import check, report
+from tests.fuzz.shrink import SECONDS, shrink
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; 1 if any program differed."""
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--programs", type=int, default=500, help="how many (default 500)")
+    parser.add_argument("--start", type=int, default=0, help="the first seed (default 0)")
+    parser.add_argument("--seed", type=int, help="only the program of this seed")
+    parser.add_argument("--show", action="store_true", help="print the program, do not run it")
+    parser.add_argument("--failures", type=int, default=10, help="stop after so many (default 10)")
+    parser.add_argument("--shrink", type=float, default=SECONDS, metavar="SECONDS",
+                        help=f"time to make a failure small (default {SECONDS:.0f}, 0: leave it)")
+    parser.add_argument("--module", default=os.environ.get("CLFUSE_TEST_MODULE", "clfuse"),
+                        help="the module under test")
+    parser.add_argument("--trace", action="store_true",
+                        help="print each seed before it runs: a crash shows which one it was")
+    options = parser.parse_args(arguments)
+    seeds = (range(options.start, options.start + options.programs) if options.seed is None
+             else range(options.seed, options.seed + 1))
+    if options.show:
+        for seed in seeds:
+            print(generate(seed).script(options.module))
+        return 0
+    faulthandler.enable()
+    return 1 if run(seeds, options) else 0
+
+
+def run(seeds: range, options: argparse.Namespace) -> int:
+    """How many programs differed."""
+    xp = importlib.import_module(options.module)
+    failures, started = 0, time.monotonic()
+    for done, seed in enumerate(seeds, 1):
+        if options.trace:
+            print(f"seed {seed}", file=sys.stderr, flush=True)
+        tested = generate(seed)
+        difference = check(tested, xp)
+        if difference is not None:
+            failures += 1
+            if options.shrink:
+                tested, difference = shrink(tested, difference, lambda p: check(p, xp),
+                                            options.shrink)
+            print(f"\n=== {report(tested, difference)}", flush=True)
+            if failures >= options.failures:
+                break
+        if sys.stderr.isatty() or done % 500 == 0 or done == len(seeds):
+            rate = done / (time.monotonic() - started)
+            print(f"\r{done} of {len(seeds)} programs, {failures} differ, {rate:.1f} programs/s",
+                  end="" if sys.stderr.isatty() else "\n", file=sys.stderr, flush=True)
+    return failures
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,608 @@
+"""Draws random programs: `generate(seed)` gives the same one for the same seed.
+
+The generator runs NumPy while it draws, so it knows every shape, dtype and value, and chooses steps
+that mean something; now and then it keeps one that raises. Each ``draw_*`` method proposes one
+kind of step; `WEIGHTS` says how often.
+"""
+
+from __future__ import annotations
+
+import random
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tests import hostile
+from tests.fuzz import program
+from tests.fuzz.bounds import Unbounded
+from tests.fuzz.program import Constant, Data, Program, Scalar, Step, Var
+from tests.fuzz.reference import Observation, Reference
+
+FEWEST_STEPS, MOST_STEPS = 5, 40
+MOST_ELEMENTS = 400        # of a variable in an ordinary program
+MOST_ELEMENTS_LARGE = 8000  # in one whose axes fill vector bodies, tails and several chunks
+KEEP_ERROR = 0.25          # of the steps that happen to raise; the others are drawn again
+ATTEMPTS = 30              # to draw one step, before the program ends early
+
+UNARY = """
+    negative positive absolute fabs sign rint floor ceil trunc sqrt square reciprocal isnan isinf
+    isfinite signbit spacing logical_not invert conjugate bitwise_count exp exp2 expm1 log log2
+    log10 log1p sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh arccosh arctanh cbrt
+    deg2rad rad2deg
+""".split()
+BINARY = """
+    add subtract multiply divide floor_divide remainder fmod maximum minimum fmax fmin equal
+    not_equal less less_equal greater greater_equal logical_and logical_or logical_xor bitwise_and
+    bitwise_or bitwise_xor left_shift right_shift copysign nextafter heaviside gcd lcm ldexp power
+    arctan2 hypot logaddexp float_power
+""".split()
+COMMON = ["add", "subtract", "multiply", "divide", "maximum", "less", "equal", "sqrt", "negative"]
+OPERATORS = "+ - * / // % ** & | ^ << >> < <= > >= == !=".split()
+INPLACE = "+ - * / // % & | ^ << >>".split()
+REDUCTIONS = "sum prod min max any all mean var std argmin argmax count_nonzero".split()
+CHARACTERS = ("small", "small", "halves", "unit", "positive", "hostile")
+
+
+def generate(seed: int) -> Program:
+    """The program of a seed."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        return Generator(seed).program()
+
+
+class Generator:
+    """One program in the making."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.random = random.Random(seed)
+        self.constants: dict[str, Constant] = {}
+        self.reference = Reference(self.constants)
+        self.steps: list[Step] = []
+        self.dtypes = self.random.sample(hostile.DTYPES, self.random.randint(1, 4))
+        large = self.random.random() < 0.12
+        self.most_elements = MOST_ELEMENTS_LARGE if large else MOST_ELEMENTS
+        sizes = [1000, 4099, 5000, 70, 33] if large else [2, 3, 4, 5, 7, 8, 13, 17, 33, 67]
+        # Few axis lengths in a program, so that shapes meet and broadcast.
+        self.lengths = [self.random.choice(sizes), self.random.choice(sizes[-3:] if large
+                                                                      else sizes[:6])]
+        self.odd_lengths = [1, 1, 0]
+
+    # The whole
+
+    def program(self) -> Program:
+        wanted = self.random.randint(FEWEST_STEPS, MOST_STEPS)
+        for _ in range(self.random.randint(1, 3)):
+            self.keep(self.draw_creation())
+        names, weights = zip(*WEIGHTS, strict=True)
+        while len(self.steps) < wanted:
+            for _ in range(ATTEMPTS):
+                draw: Callable[[], Step | None] = getattr(
+                    self, "draw_" + self.random.choices(names, weights)[0])
+                if self.keep(draw()):
+                    break
+            else:
+                break
+        used = set().union(*(step.constants() for step in self.steps))
+        constants = {name: c for name, c in self.constants.items() if name in used}
+        return Program(tuple(self.steps), constants, self.settings(), self.seed)
+
+    def settings(self) -> dict[str, Any]:
+        """How clfuse runs the program: mostly as it pleases."""
+        chosen: dict[str, Any] = {}
+        if self.random.random() < 0.25:
+            chosen["schedule"] = self.random.choice(["gpu", "gpu", "cpu"])
+        if self.random.random() < 0.15:
+            chosen["vector_bytes"] = self.random.choice([16, 32, 64])
+        if self.random.random() < 0.15:
+            chosen["work_items"] = self.random.choice([1, 2, 5, 64])
+        if self.random.random() < 0.1:
+            chosen["fusion"] = "off"
+        return chosen
+
+    def keep(self, step: Step | None) -> bool:
+        """Take the step if it is one that can be compared and does not grow too large."""
+        if step is None:
+            return False
+        step = step.mapped(self._named)
+        try:
+            seen = self.reference.take(step)
+        except Unbounded:
+            return False
+        except MemoryError:
+            return False
+        if seen.error is not None and not self._keep_error(seen, step):
+            return False
+        if any(np.size(self.reference.values[t]) > self.most_elements for t in step.targets
+               if seen.error is None):
+            for target in step.targets:
+                del self.reference.values[target], self.reference.bounds[target]
+            return False
+        self.steps.append(step)
+        return True
+
+    def _keep_error(self, seen: Observation, step: Step) -> bool:
+        if step.kind == program.OBSERVE:
+            return self.random.random() < 0.3
+        return self.random.random() < KEEP_ERROR
+
+    @staticmethod
+    def _named(value: Any) -> Any:
+        """NumPy integers and such do not belong in a script."""
+        return value.item() if isinstance(value, np.generic) else value
+
+    # Choices
+
+    def new(self, letter: str = "v") -> tuple[str]:
+        """The name of what the next step makes: v7 is made by step 7."""
+        return (f"{letter}{len(self.steps)}",)
+
+    def name(self, wanted: Callable[[Any], bool] = lambda value: True) -> str | None:
+        """A variable whose value is as wanted; later ones more often."""
+        names = [n for n, v in self.reference.values.items() if wanted(v)]
+        if not names:
+            return None
+        return names[-1 - min(int(self.random.expovariate(0.35)), len(names) - 1)]
+
+    def variable(self) -> Var | None:
+        name = self.name()
+        return None if name is None else Var(name)
+
+    def array(self, fewest_axes: int = 0) -> str | None:
+        return self.name(lambda v: isinstance(v, np.ndarray) and v.ndim >= fewest_axes)
+
+    def value(self, name: str) -> Any:
+        return self.reference.values[name]
+
+    def length(self) -> int:
+        if self.random.random() < 0.15:
+            return self.random.choice(self.odd_lengths)
+        return self.random.choice(self.lengths)
+
+    def shape(self) -> tuple[int, ...]:
+        while True:
+            axes = self.random.choices([0, 1, 2, 3, 4], [1, 6, 5, 2, 1])[0]
+            shape = tuple(self.length() for _ in range(axes))
+            if np.prod(shape, dtype=int) <= self.most_elements:
+                return shape
+
+    def dtype(self) -> str:
+        if self.random.random() < 0.1:
+            return self.random.choice(hostile.DTYPES)
+        return self.random.choice(self.dtypes)
+
+    def constant(self, shape: tuple[int, ...], dtype: str) -> Data:
+        name = f"c{len(self.constants)}"
+        seed, character = self.random.randrange(1000), self.random.choice(CHARACTERS)
+        values = hostile.ordinary(seed, shape, dtype, character)
+        recipe = f"ordinary({seed}, {shape}, {dtype!r}, {character!r})"
+        self.constants[name] = Constant(np.asarray(values), recipe)
+        return Data(name)
+
+    def number(self) -> Any:
+        """A Python number, weak in promotion, or a NumPy scalar, strong."""
+        kind = self.random.random()
+        if kind < 0.4:
+            return self.random.choice([0, 1, 2, 3, 5, -1, -2, 7, 127, 300])
+        if kind < 0.7:
+            return self.random.choice([0.5, 1.0, 2.0, -0.0, 0.25, 3.0, -1.5, float("inf"),
+                                       float("nan"), 1e30])
+        if kind < 0.75:
+            return self.random.choice([True, False])
+        if kind < 0.8:
+            return self.random.choice([complex(0, 1), complex(2, -0.5)])
+        dtype = self.dtype()
+        value = hostile.ordinary(self.random.randrange(1000), (), dtype,
+                                 self.random.choice(CHARACTERS))
+        return Scalar(dtype, value.item())
+
+    def partner(self, name: str) -> Any:
+        """Something that goes with a variable: mostly one that broadcasts, or a number."""
+        if self.random.random() < 0.3:
+            return self.number()
+        shape = np.shape(self.value(name))
+
+        def fits(value: Any) -> bool:
+            try:
+                return bool(np.prod(np.broadcast_shapes(shape, np.shape(value)), dtype=int)
+                            <= self.most_elements)
+            except ValueError:
+                return False
+
+        if self.random.random() < 0.03:
+            return self.variable()
+        other = self.name(fits)
+        return self.number() if other is None else Var(other)
+
+    def axis(self, ndim: int) -> int:
+        if ndim == 0 or self.random.random() < 0.03:
+            return self.random.choice([0, ndim, -ndim - 1])
+        return self.random.randrange(-ndim, ndim)
+
+    def axes(self, ndim: int) -> Any:
+        if ndim and self.random.random() < 0.4:
+            return tuple(self.random.sample(range(ndim), self.random.randint(1, ndim)))
+        return self.axis(ndim) if self.random.random() < 0.7 else None
+
+    # Kinds of steps
+
+    def draw_creation(self) -> Step | None:
+        dtype, shape = self.dtype(), self.shape()
+        kind = self.random.choices(
+            ["array", "arange", "linspace", "zeros", "ones", "full", "eye", "like"],
+            [8, 3, 2, 2, 1, 2, 1, 1])[0]
+        if kind == "array":
+            return Step(program.CALL, "array", self.new(), (self.constant(shape, dtype),))
+        if kind == "arange":
+            args: tuple[Any, ...] = self.random.choice([
+                (self.length(),), (1, self.length() + 1), (self.length(), 0, -1), (0, 5, 0.5)])
+            kwargs = {"dtype": dtype} if self.random.random() < 0.6 and dtype != "bool" else {}
+            return Step(program.CALL, "arange", self.new(), args, kwargs)
+        if kind == "linspace":
+            kwargs = {"endpoint": False} if self.random.random() < 0.3 else {}
+            if dtype in hostile.FLOATS:
+                kwargs["dtype"] = dtype
+            ends = self.random.choice([(0, 1), (-1.0, 1.0), (0.25, 8), (3, -3)])
+            return Step(program.CALL, "linspace", self.new(), (*ends, self.length()), kwargs)
+        if kind in ("zeros", "ones"):
+            return Step(program.CALL, kind, self.new(), (shape, dtype))
+        if kind == "full":
+            kwargs = {"dtype": dtype} if self.random.random() < 0.5 else {}
+            return Step(program.CALL, "full", self.new(), (shape, self.number()), kwargs)
+        if kind == "eye":
+            extra = {"k": self.random.choice([-1, 1, 2])} if self.random.random() < 0.4 else {}
+            return Step(program.CALL, "eye", self.new(), (min(self.length(), 20),),
+                        {"dtype": dtype, **extra})
+        like = self.variable()
+        function = self.random.choice(["zeros_like", "ones_like"])
+        return None if like is None else Step(program.CALL, function, self.new(), (like,))
+
+    def draw_unary(self) -> Step | None:
+        name = self.name()
+        if name is None:
+            return None
+        function = self.random.choice(UNARY if self.random.random() < 0.7 else COMMON[-2:])
+        return self._ufunc(function, (Var(name),), np.shape(self.value(name)))
+
+    def draw_binary(self) -> Step | None:
+        name = self.name()
+        if name is None:
+            return None
+        function = self.random.choice(BINARY if self.random.random() < 0.6 else COMMON[:-2])
+        args: tuple[Any, ...] = (Var(name), self.partner(name))
+        if self.random.random() < 0.5:
+            args = args[::-1]
+        return self._ufunc(function, args, None)
+
+    def _ufunc(self, function: str, args: tuple[Any, ...], shape: Any) -> Step | None:
+        """A ufunc call, sometimes with out=, where= or dtype=."""
+        kwargs: dict[str, Any] = {}
+        chance = self.random.random()
+        if chance < 0.12:
+            if shape is None:
+                try:
+                    shape = np.broadcast_shapes(*(np.shape(self.reference.value_of(a))
+                                                  for a in args))
+                except ValueError:
+                    return None
+            out = self.name(lambda v: isinstance(v, np.ndarray) and v.shape == shape)
+            if out is None:
+                return None
+            kwargs["out"] = Var(out)
+            if self.random.random() < 0.4:
+                mask = self.name(lambda v: np.asarray(v).dtype == bool
+                                 and self._broadcasts(np.shape(v), shape))
+                kwargs["where"] = Var(mask) if mask else self.random.random() < 0.5
+        elif chance < 0.16:
+            kwargs["dtype"] = self.dtype()
+        return Step(program.CALL, function, self.new(), args, kwargs)
+
+    @staticmethod
+    def _broadcasts(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
+        try:
+            return np.broadcast_shapes(shape, target) == target
+        except ValueError:
+            return False
+
+    def draw_two_results(self) -> Step | None:
+        name = self.name()
+        if name is None:
+            return None
+        function = self.random.choice(["modf", "frexp", "divmod"])
+        targets = (*self.new(), *self.new("w"))
+        args = (Var(name), self.partner(name)) if function == "divmod" else (Var(name),)
+        return Step(program.CALL, function, targets, args)
+
+    def draw_operator(self) -> Step | None:
+        name = self.name()
+        if name is None:
+            return None
+        if self.random.random() < 0.15:
+            return Step(program.OPERATOR, self.random.choice("-~+"), self.new(), (Var(name),))
+        args: tuple[Any, ...] = (Var(name), self.partner(name))
+        if self.random.random() < 0.4:
+            args = args[::-1]
+        symbol = self.random.choice(OPERATORS if self.random.random() < 0.5 else "+-*")
+        return Step(program.OPERATOR, symbol, self.new(), args)
+
+    def draw_inplace(self) -> Step | None:
+        name = self.name()
+        if name is None:
+            return None
+        symbol = self.random.choice(INPLACE if self.random.random() < 0.5 else "+-*")
+        return Step(program.INPLACE, symbol, (), (Var(name), self.partner(name)))
+
+    def draw_where(self) -> Step | None:
+        mask = self.name(lambda v: np.asarray(v).dtype == bool)
+        if mask is None:
+            return None
+        return Step(program.CALL, "where", self.new(),
+                    (Var(mask), self.partner(mask), self.partner(mask)))
+
+    def draw_clip(self) -> Step | None:
+        name = self.name()
+        if name is None:
+            return None
+        low, high = self.random.choice([(0, 1), (-1, 3), (-0.5, 0.5), (None, 2), (1, None)])
+        return Step(program.CALL, "clip", self.new(), (Var(name), low, high))
+
+    def draw_astype(self) -> Step | None:
+        name = self.array()
+        if name is None:
+            return None
+        return Step(program.METHOD, "astype", self.new(), (Var(name), self.dtype()))
+
+    def key(self, shape: tuple[int, ...]) -> tuple[Any, ...]:
+        """A basic index: integers, slices with any step, Ellipsis, newaxis."""
+        key: list[Any] = []
+        for n in shape:
+            kind = self.random.random()
+            if kind < 0.3 and n:
+                key.append(self.random.randrange(-n, n))
+            elif kind < 0.34:
+                key.append(n)  # out of range
+            else:
+                key.append(self.cut(n))
+        if self.random.random() < 0.25:
+            place = self.random.randint(0, len(key))
+            del key[place:place + self.random.randint(0, 2)]
+            key.insert(place, Ellipsis)
+        elif self.random.random() < 0.2:
+            del key[self.random.randint(0, len(key)):]
+        if self.random.random() < 0.12:
+            key.insert(self.random.randint(0, len(key)), None)
+        return tuple(key)
+
+    def cut(self, n: int) -> slice:
+        kind = self.random.random()
+        if kind < 0.3:
+            return slice(None, None, None)
+        if kind < 0.5:
+            return slice(None, None, self.random.choice([-1, 2, -2, 3]))
+        if kind < 0.7:
+            return self.random.choice([slice(1, None), slice(None, -1), slice(1, -1),
+                                       slice(None, -2), slice(2, None)])
+        low, high = sorted((self.random.randint(0, n), self.random.randint(0, n)))
+        return slice(low, high, self.random.choice([None, None, 2]))
+
+    def draw_getitem(self) -> Step | None:
+        name = self.array(1)
+        if name is None:
+            return None
+        key = self.key(np.shape(self.value(name)))
+        return Step(program.GETITEM, "", self.new(), (Var(name), key))
+
+    def draw_setitem(self) -> Step | None:
+        name = self.array(0)
+        if name is None:
+            return None
+        value = self.value(name)
+        key = self.key(value.shape) if self.random.random() < 0.8 else (Ellipsis,)
+        if self.random.random() < 0.3:
+            return Step(program.SETITEM, "", (), (Var(name), key, self.number()))
+        try:
+            shape = value[key].shape
+        except IndexError:
+            return Step(program.SETITEM, "", (), (Var(name), key, 1))
+        other = self.name(lambda v: self._broadcasts(np.shape(v), shape))
+        source = Var(other) if other is not None else self.number()
+        return Step(program.SETITEM, "", (), (Var(name), key, source))
+
+    def draw_shift(self) -> Step | None:
+        """Reads and writes of one array that overlap."""
+        name = self.array(1)
+        if name is None or self.value(name).shape[0] < 2:
+            return None
+        ahead, behind = (slice(1, None),), (slice(None, -1),)
+        write, read = self.random.choice([(ahead, behind), (behind, ahead)])
+        (source,) = self.new()
+        if not self.keep(Step(program.GETITEM, "", (source,), (Var(name), read))):
+            return None
+        if self.random.random() < 0.5:
+            return Step(program.SETITEM, "", (), (Var(name), write, Var(source)))
+        (target,) = self.new()
+        if not self.keep(Step(program.GETITEM, "", (target,), (Var(name), write))):
+            return None
+        return Step(program.INPLACE, self.random.choice("+-*"), (), (Var(target), Var(source)))
+
+    def draw_move(self) -> Step | None:
+        name = self.array(0)
+        if name is None:
+            return None
+        value, new, v = self.value(name), self.new(), Var(name)
+        ndim = value.ndim
+        function = self.random.choice("""
+            reshape reshape ravel transpose transpose swapaxes moveaxis expand_dims squeeze flip
+            roll repeat tile broadcast_to diagonal concatenate concatenate stack pad copy rot90
+        """.split())
+        args: tuple[Any, ...] = ()
+        kwargs: dict[str, Any] = {}
+        if function == "reshape":
+            args = (self._reshaping(value.size),)
+        elif function == "transpose":
+            if self.random.random() < 0.6 and ndim:
+                args = (tuple(self.random.sample(range(ndim), ndim)),)
+        elif function in ("swapaxes", "moveaxis"):
+            args = (self.axis(ndim), self.axis(ndim))
+        elif function == "expand_dims":
+            args = (self.axis(ndim + 1),)
+        elif function == "squeeze":
+            kwargs = {"axis": self.axis(ndim)} if self.random.random() < 0.3 else {}
+        elif function in ("flip", "roll", "repeat"):
+            if function != "flip":
+                args = (self.random.choice([-2, -1, 1, 2, 3]) if function == "roll"
+                        else self.random.choice([0, 1, 2, 3]),)
+            kwargs = {"axis": self.axis(ndim)} if self.random.random() < 0.7 else {}
+        elif function == "tile":
+            args = (self.random.choice([2, (2, 1), (1, 2), 0]),)
+        elif function == "broadcast_to":
+            lengths = tuple(self.length() if n == 1 else n for n in value.shape)
+            args = ((self.random.choice([1, 2, 3]), *lengths) if self.random.random() < 0.6
+                    else lengths,)
+        elif function == "diagonal":
+            args = (self.random.choice([0, 1, -1]),)
+        elif function in ("concatenate", "stack"):
+            other = self.name(lambda o: isinstance(o, np.ndarray)
+                              and (o.shape == value.shape or (
+                                  function == "concatenate" and o.ndim == ndim
+                                  and o.shape[1:] == value.shape[1:])))
+            parts = [v, Var(other or name)] + ([v] if self.random.random() < 0.2 else [])
+            kwargs = {"axis": self.axis(ndim)} if self.random.random() < 0.5 else {}
+            return Step(program.CALL, function, new, (parts,), kwargs)
+        elif function == "pad":
+            widths = [(self.random.randint(0, 2), self.random.randint(0, 2)) for _ in range(ndim)]
+            fill = self.random.choice([0, 0, 1, 2])
+            kwargs = {"constant_values": fill}
+            return Step(program.CALL, function, new, (v, widths), kwargs)
+        methods = ("reshape", "ravel", "transpose", "swapaxes", "squeeze", "repeat", "diagonal",
+                   "copy")
+        kind = program.METHOD if function in methods and self.random.random() < 0.5 else (
+            program.CALL)
+        return Step(kind, function, new, (v, *args), kwargs)
+
+    def _reshaping(self, size: int) -> Any:
+        """A shape of as many elements, sometimes with -1, rarely a wrong one."""
+        if self.random.random() < 0.05:
+            return (self.random.choice([-1, 3]), size + 1)
+        if self.random.random() < 0.3:
+            return -1
+        factors = []
+        while size > 1 and len(factors) < 3:
+            n = self.random.choice([d for d in range(1, min(size, 80) + 1) if size % d == 0])
+            factors.append(n)
+            size //= n
+        shape = (*factors, size)
+        if self.random.random() < 0.3 and 0 not in shape:
+            place = self.random.randrange(len(shape))
+            return (*shape[:place], -1, *shape[place + 1:])
+        return shape
+
+    def draw_attribute(self) -> Step | None:
+        name = self.array(0)
+        if name is None:
+            return None
+        kinds = ["real", "imag"] if self.value(name).dtype.kind == "c" else ["T", "T", "real"]
+        return Step(program.ATTRIBUTE, self.random.choice(kinds), self.new(), (Var(name),))
+
+    def draw_reduction(self) -> Step | None:
+        name = self.name()
+        if name is None:
+            return None
+        function = self.random.choice(REDUCTIONS)
+        value, kwargs = np.asarray(self.value(name)), {}
+        if self.random.random() < 0.75:
+            arg = function.startswith("arg")
+            kwargs["axis"] = self.axis(value.ndim) if arg else self.axes(value.ndim)
+        if self.random.random() < 0.25:
+            kwargs["keepdims"] = True
+        if function in ("sum", "prod", "mean") and self.random.random() < 0.15:
+            kwargs["dtype"] = self.dtype()
+        if function in ("sum", "prod", "min", "max") and self.random.random() < 0.12:
+            kwargs["initial"] = self.random.choice([0, 1, 3])
+        if function in ("var", "std") and self.random.random() < 0.3:
+            kwargs["ddof"] = 1
+        if function in ("sum", "prod", "any", "all", "mean") and self.random.random() < 0.12:
+            mask = self.name(lambda m: np.asarray(m).dtype == bool
+                             and self._broadcasts(np.shape(m), value.shape))
+            if mask is not None:
+                kwargs["where"] = Var(mask)
+        if function in ("sum", "max", "mean") and self.random.random() < 0.05:
+            out = self.array(0)
+            if out is not None:
+                kwargs["out"] = Var(out)
+        method = self.random.random() < 0.4 and function != "count_nonzero"
+        return Step(program.METHOD if method else program.CALL, function, self.new(),
+                    (Var(name),), kwargs)
+
+    def draw_host(self) -> Step | None:
+        """What is not fused, or not yet: scans, sorts, products."""
+        name = self.array(1)
+        if name is None:
+            return None
+        function = self.random.choice("cumsum sort diff dot matmul outer".split())
+        if function in ("dot", "matmul", "outer"):
+            return Step(program.CALL, function, self.new(), (Var(name), self.partner(name)))
+        return Step(program.CALL, function, self.new(), (Var(name),))
+
+    def draw_observe(self) -> Step | None:
+        name = self.name()
+        if name is None:
+            return None
+        value = self.value(name)
+        if np.size(value) == 1 and np.ndim(value) == 0:
+            functions = ["float", "int", "bool", "str", "numpy.asarray", "complex"]
+        else:
+            functions = ["numpy.asarray", "numpy.asarray", "repr", "str", "len", "bool", "float"]
+        return Step(program.OBSERVE, self.random.choice(functions), (), (Var(name),))
+
+    def draw_delete(self) -> Step | None:
+        name = self.name() if len(self.reference.values) > 3 else None
+        return None if name is None else Step(program.DELETE, "", (), (Var(name),))
+
+    def draw_alias(self) -> Step | None:
+        name = self.variable()
+        return None if name is None else Step(program.ALIAS, "", self.new(), (name,))
+
+    def draw_evaluate(self) -> Step | None:
+        name = self.array(0)
+        return None if name is None else Step(program.EVALUATE, "", (), (Var(name),))
+
+    def draw_fill(self) -> Step | None:
+        name = self.array(0)
+        if name is None:
+            return None
+        return Step(program.METHOD, "fill", (), (Var(name), self.number()))
+
+    def draw_fault(self) -> Step | None:
+        """Calls that raise at once."""
+        name = self.array(1)
+        if name is None:
+            return None
+        v, n = Var(name), self.value(name).shape[0]
+        ndim = self.value(name).ndim
+        wrong = self.constant((n + 2,) + (1,) * (ndim - 1), "float32")
+        return self.random.choice([
+            Step(program.CALL, "add", self.new(), (v, wrong)),
+            Step(program.SETITEM, "", (), (v, (Ellipsis,), wrong)),
+            Step(program.CALL, "sum", self.new(), (v,), {"axis": ndim}),
+            Step(program.CALL, "sum", self.new(), (v,), {"axis": (0, 0)}),
+            Step(program.METHOD, "reshape", self.new(), (v, (-1, -1))),
+            Step(program.CALL, "concatenate", self.new(), ([v, wrong],)),
+            Step(program.CALL, "swapaxes", self.new(), (v, 0, ndim + 1)),
+            Step(program.CALL, "broadcast_to", self.new(), (v, (n + 1,))),
+            Step(program.GETITEM, "", self.new(), (v, (0,) * (ndim + 1))),
+            Step(program.CALL, "zeros", self.new(), (-1,)),
+            Step(program.METHOD, "astype", self.new(), (v, "no such dtype")),
+            Step(program.CALL, "transpose", self.new(), (v, (0,) * (ndim + 1))),
+            Step(program.CALL, "sin", self.new(), (v, v, v)),
+        ])
+
+
+WEIGHTS = [
+    ("creation", 9), ("unary", 12), ("binary", 16), ("operator", 14), ("inplace", 9),
+    ("where", 4), ("clip", 2), ("astype", 4), ("getitem", 11), ("setitem", 11), ("shift", 3),
+    ("move", 14), ("attribute", 3), ("reduction", 9), ("two_results", 1), ("host", 1),
+    ("observe", 3), ("delete", 4), ("alias", 1), ("evaluate", 1), ("fill", 1), ("fault", 1),
+]

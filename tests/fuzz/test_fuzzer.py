@@ -1,0 +1,147 @@
+"""The fuzzer itself: it repeats, it is sound, it sees faults, and what it reports is small.
+
+NumPy stands for the module under test here, as it is or with one fault; no device is needed.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.fuzz.generate import generate
+from tests.fuzz.program import Program
+from tests.fuzz.runner import Difference, check, expectations, report
+from tests.fuzz.shrink import shrink
+
+PROGRAMS = 150
+ENOUGH = 1500     # programs in which each fault must show
+MOST_STEPS = 5    # of a reproducer
+
+Function = Callable[..., Any]
+
+
+def numpy_but(**changed: Function) -> types.ModuleType:
+    """NumPy with some functions replaced."""
+    module = types.ModuleType("mutant")
+    module.__dict__.update({name: getattr(np, name) for name in dir(np)
+                            if not name.startswith("__")})
+    module.__dict__.update(changed)
+    return module
+
+
+def _sum_without_keepdims(a: Any, **options: Any) -> Any:
+    return np.sum(a, **{k: v for k, v in options.items() if k != "keepdims"})
+
+
+def _maximum_drops_nan(a: Any, b: Any, **options: Any) -> Any:
+    return np.fmax(a, b, **options)
+
+
+def _flip_copies(a: Any, **options: Any) -> Any:
+    return np.flip(a, **options).copy()
+
+
+def _reshape_copies(a: Any, shape: Any) -> Any:
+    return np.array(np.reshape(a, shape))
+
+
+def _coarse_sine(a: Any, **options: Any) -> Any:
+    result = np.sin(a, **options)
+    if np.asarray(result).dtype == "float64" and isinstance(result, np.ndarray):
+        result[...] = result.astype("float32")
+    return result
+
+
+def _sum_in_half(a: Any, **options: Any) -> Any:
+    result = np.sum(a, **options)
+    return result + 1 if np.size(a) > 1000 else result
+
+
+def _add_wraps_wider(a: Any, b: Any, **options: Any) -> Any:
+    result = np.add(a, b, **options)
+    return result.astype("int64") if np.asarray(result).dtype == "int16" else result
+
+
+def _where_loses_zero_sign(m: Any, a: Any, b: Any) -> Any:
+    return np.where(m, a, b) + 0
+
+
+def _mean_of_integers_in_float32(a: Any, **options: Any) -> Any:
+    if np.asarray(a).dtype.kind in "iu" and "dtype" not in options:
+        return np.float64(1) * np.mean(a, **options, dtype="float32")
+    return np.mean(a, **options)
+
+
+def _std_ignores_ddof(a: Any, **options: Any) -> Any:
+    return np.std(a, **{k: v for k, v in options.items() if k != "ddof"})
+
+
+def _out_is_not_written(a: Any, b: Any, **options: Any) -> Any:
+    return np.subtract(a, b, **{k: v for k, v in options.items() if k not in ("out", "where")})
+
+
+def _axis_errors_are_plain(a: Any, first: int, second: int) -> Any:
+    try:
+        return np.swapaxes(a, first, second)
+    except ValueError as error:
+        raise RuntimeError(str(error)) from error
+
+
+FAULTS: dict[str, Function] = {
+    "sum": _sum_without_keepdims, "maximum": _maximum_drops_nan, "flip": _flip_copies,
+    "reshape": _reshape_copies, "sin": _coarse_sine, "add": _add_wraps_wider,
+    "where": _where_loses_zero_sign, "mean": _mean_of_integers_in_float32,
+    "std": _std_ignores_ddof, "subtract": _out_is_not_written, "swapaxes": _axis_errors_are_plain,
+    "broadcast_to": lambda a, shape: np.array(np.broadcast_to(a, shape)),
+    "stack": lambda arrays, axis=0: np.stack(arrays[::-1], axis=axis),
+    "left_shift": lambda a, b, **o: np.left_shift(a, np.bitwise_and(b, 7), **o),
+}
+
+
+def test_a_seed_gives_the_same_program_every_time() -> None:
+    for seed in range(20):
+        assert generate(seed).script() == generate(seed).script()
+
+
+def test_numpy_agrees_with_itself() -> None:
+    for seed in range(PROGRAMS):
+        assert check(generate(seed), np) is None, generate(seed).script("numpy")
+
+
+def test_a_printed_program_is_a_script_that_runs() -> None:
+    for seed in range(40):
+        tested = generate(seed)
+        if check(tested, np) is None and not _raises(tested):
+            exec(compile(tested.script("numpy"), f"seed {seed}", "exec"), {"print": lambda *a: 0})
+
+
+def _raises(tested: Program) -> bool:
+    return any(seen.error is not None for seen in expectations(tested)[0])
+
+
+def _first_failure(xp: types.ModuleType) -> tuple[Program, Difference] | None:
+    for seed in range(ENOUGH):
+        tested = generate(seed)
+        difference = check(tested, xp)
+        if difference is not None:
+            return tested, difference
+    return None
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_wrong_function_is_found_and_shrunk_to_a_few_lines(name: str) -> None:
+    xp = numpy_but(**{name: FAULTS[name]})
+    failure = _first_failure(xp)
+    assert failure is not None, f"{ENOUGH} programs did not notice a wrong {name}"
+    small, difference = shrink(*failure, lambda p: check(p, xp), seconds=10)
+    assert len(small.steps) <= MOST_STEPS, report(small, difference)
+    assert name in small.script(), report(small, difference)
+
+
+def test_a_larger_sum_that_is_off_by_one_is_noticed() -> None:
+    failure = _first_failure(numpy_but(sum=_sum_in_half))
+    assert failure is not None
