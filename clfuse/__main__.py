@@ -1,4 +1,5 @@
-"""The command line: ``python -m clfuse run | demo | devices | doctor | bench | cache``; users call it.
+"""The command line: ``python -m clfuse run | demo | devices | doctor | bench | cache``; users call
+it.
 
 Each command imports what it needs and no more: ``run`` must not make a small script wait.
 """
@@ -19,7 +20,16 @@ if TYPE_CHECKING:
 __all__ = ["main"]
 
 # What a bug report needs the version of; those that are not installed are said to be missing.
-PACKAGES = ("clfuse", "numpy", "pyopencl", "Mako", "rich", "intel-opencl-rt", "pocl-binary-distribution", "pycuda")
+PACKAGES = (
+    "clfuse",
+    "numpy",
+    "pyopencl",
+    "Mako",
+    "rich",
+    "intel-opencl-rt",
+    "pocl-binary-distribution",
+    "pycuda",
+)
 # Variables of the loader and of the runtimes that change which devices there are and what they do.
 FOREIGN_VARIABLES = (
     "OCL_ICD_VENDORS",
@@ -44,7 +54,7 @@ def parser(command: str, description: str) -> argparse.ArgumentParser:
     return argparse.ArgumentParser(prog=f"python -m clfuse {command}", description=description)
 
 
-# -- run, demo, bench: elsewhere --------------------------------------------------------------------------
+# -- run, demo, bench: elsewhere -------------------------------------------------------------------
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -69,20 +79,17 @@ def bench(arguments: Sequence[str]) -> int:
     return command.main(arguments)
 
 
-# -- devices ----------------------------------------------------------------------------------------------
+# -- devices ---------------------------------------------------------------------------------------
 
 
 def devices(arguments: Sequence[str]) -> int:
     """List the OpenCL devices that work; the current one has a star."""
-    parser("devices", "List the OpenCL devices that work; the one that is used has a star.").parse_args(arguments)
-    from clfuse.errors import ClfuseError
+    parser(
+        "devices", "List the OpenCL devices that work; the one that is used has a star."
+    ).parse_args(arguments)
     from clfuse.runtime import device
 
-    try:
-        current = device.get_device()
-    except ClfuseError as error:
-        print(f"clfuse devices: {error}", file=sys.stderr)
-        return 1
+    current = device.get_device()
     for candidate in device.devices():
         print("*" if candidate is current else " ", describe(candidate))
     return 0
@@ -93,17 +100,21 @@ def describe(device: Device) -> str:
     traits = device.traits
     precision = "single and double" if traits.fp64 else "single precision only"
     return (
-        f"{device.index:5} {traits.kind:4} {device.name} ({device.platform_name}), {traits.compute_units} units, "
-        f"{traits.global_nbytes / 2**30:.1f} GiB, {precision}"
+        f"{device.index:5} {traits.kind:4} {device.name} ({device.platform_name}), "
+        f"{traits.compute_units} units, {traits.global_nbytes / 2**30:.1f} GiB, {precision}"
     )
 
 
-# -- doctor -----------------------------------------------------------------------------------------------
+# -- doctor ----------------------------------------------------------------------------------------
 
 
 def doctor(arguments: Sequence[str]) -> int:
-    """Print what was found, what was skipped and why; the exit code is 0 when there is a usable device."""
-    parser("doctor", "Say what was found, what was skipped and why: a bug report to paste.").parse_args(arguments)
+    """Print what was found, what was skipped and why; the exit code is 0 when there is a usable
+    device.
+    """
+    parser(
+        "doctor", "Say what was found, what was skipped and why: a bug report to paste."
+    ).parse_args(arguments)
     # The devices first: trying whether a driver's library loads could make it load for them too.
     found = list(probes())
     for line in (*software(), *variables(), *drivers(), *found):
@@ -119,7 +130,8 @@ def software() -> Iterator[str]:
     import platform
     from importlib import metadata
 
-    yield f"python           {platform.python_version()} ({sys.executable}), {platform.platform()}, {os.cpu_count()} cores"
+    yield f"python           {platform.python_version()} ({sys.executable})"
+    yield f"machine          {platform.platform()}, {os.cpu_count()} cores"
     for package in PACKAGES:
         try:
             yield f"{package:16} {metadata.version(package)}"
@@ -148,7 +160,7 @@ def variables() -> Iterator[str]:
 
 
 def drivers() -> Iterator[str]:
-    """Lines about the drivers that the OpenCL loader will be shown, and whether each library loads."""
+    """Lines about the drivers that the OpenCL loader is shown, and whether their libraries load."""
     import ctypes
     from pathlib import Path
 
@@ -171,7 +183,9 @@ def drivers() -> Iterator[str]:
 
 
 def probes() -> Iterator[str]:
-    """Lines about each listed device: its traits, or why it is skipped; the last is about the one that is used."""
+    """Lines about each listed device: its traits, or why it is skipped; the last is about the one
+    that is used.
+    """
     import time
 
     from clfuse.errors import ClfuseError
@@ -195,12 +209,14 @@ def probes() -> Iterator[str]:
             yield f"    SKIPPED: {candidate.cause}"
             continue
         yield (
-            f"    schedule {traits.schedule}, vectors of {traits.vector_bytes} bytes, {traits.work_items} work-items in "
-            f"groups of {traits.work_group}, largest allocation {traits.max_alloc_nbytes / 2**20:,.0f} MiB, "
+            f"    schedule {traits.schedule}, vectors of {traits.vector_bytes} bytes, "
+            f"{traits.work_items} work-items in groups of {traits.work_group}, "
+            f"largest allocation {traits.max_alloc_nbytes / 2**20:,.0f} MiB, "
             f"local memory {traits.local_nbytes / 2**10:.0f} KiB"
         )
         yield (
-            f"    fp64 {traits.fp64}, fp16 {traits.fp16}, shares the host's memory {traits.unified_memory}, "
+            f"    fp64 {traits.fp64}, fp16 {traits.fp16}, "
+            f"shares the host's memory {traits.unified_memory}, "
             f"rounds float division correctly {traits.correctly_rounded_divide}, "
             f"quirks {', '.join(traits.quirks) or 'none'}"
         )
@@ -210,20 +226,28 @@ def probes() -> Iterator[str]:
         yield f"{NO_DEVICE}: {error}"
 
 
-# -- cache ------------------------------------------------------------------------------------------------
+# -- cache -----------------------------------------------------------------------------------------
 
 
 def cache(arguments: Sequence[str]) -> int:
     """Show the caches on disk, or clear clfuse's and pyopencl's."""
     import shutil
 
-    reader = parser("cache", "Show the caches of compiled kernels, or clear clfuse's and pyopencl's.")
+    reader = parser(
+        "cache", "Show the caches of compiled kernels, or clear clfuse's and pyopencl's."
+    )
     reader.add_argument("action", nargs="?", choices=("show", "clear"), default="show")
-    reader.add_argument("--drivers", action="store_true", help="clear those of the OpenCL drivers too")
+    reader.add_argument(
+        "--drivers", action="store_true", help="clear those of the OpenCL drivers too"
+    )
     options = reader.parse_args(arguments)
     failures = 0
     for name, folder in cache_folders().items():
-        if options.action == "clear" and folder.is_dir() and (name in ("clfuse", "pyopencl") or options.drivers):
+        if (
+            options.action == "clear"
+            and folder.is_dir()
+            and (name in ("clfuse", "pyopencl") or options.drivers)
+        ):
             print(f"{name:10}clearing {summary(folder)}")
             try:
                 shutil.rmtree(folder)
@@ -236,7 +260,7 @@ def cache(arguments: Sequence[str]) -> int:
 
 
 def cache_folders() -> dict[str, Path]:
-    """Where compiled kernels and lists of drivers are kept: owner -> folder, which need not exist."""
+    """Where compiled kernels and lists of drivers are kept: owner -> folder, existing or not."""
     from pathlib import Path
 
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
@@ -260,11 +284,11 @@ def summary(folder: Path) -> str:
     """A folder's path, and how much is in it."""
     if not folder.is_dir():
         return f"{folder}: none yet"
-    files = [path for path in folder.rglob("*") if path.is_file()]
-    return f"{folder}: {len(files)} files, {sum(path.stat().st_size for path in files) / 2**20:.1f} MiB"
+    sizes = [path.stat().st_size for path in folder.rglob("*") if path.is_file()]
+    return f"{folder}: {len(sizes)} files, {sum(sizes) / 2**20:.1f} MiB"
 
 
-# -- the command line -------------------------------------------------------------------------------------
+# -- the command line ------------------------------------------------------------------------------
 
 COMMANDS: dict[str, tuple[Callable[[Sequence[str]], int], str]] = {
     "run": (run, "run a NumPy program unchanged: run script.py, run -m module, run -c code"),
@@ -283,6 +307,21 @@ def usage() -> str:
     return "\n".join([*lines, "", "python -m clfuse COMMAND --help says more."])
 
 
+def perform(command: str, arguments: Sequence[str]) -> int:
+    """Run a command; what stops it (no such device, a wrong setting) is said in one line."""
+    function = COMMANDS[command][0]
+    if function is run:
+        # The program's exceptions are its own.
+        return function(arguments)
+    from clfuse.errors import ClfuseError
+
+    try:
+        return function(arguments)
+    except ClfuseError as error:
+        print(f"clfuse {command}: {error}", file=sys.stderr)
+        return 1
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the result is the exit code.
 
@@ -293,7 +332,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     rest = list(sys.argv[1:] if arguments is None else arguments)
     if rest and rest[0] in COMMANDS:
-        return COMMANDS[rest[0]][0](rest[1:])
+        return perform(rest[0], rest[1:])
     if rest and rest[0] in ("-h", "--help"):
         print(usage())
         return 0

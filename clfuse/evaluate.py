@@ -9,6 +9,7 @@ node changes until the last one: a failure leaves every array as it was.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -27,6 +28,7 @@ from .graph.ir import Kind, Node
 from .graph.snapshot import Snapshot, take
 from .plan.planner import plan
 from .plan.schedule import Copy, Kernel, Launch, LibraryCall, Schedule
+from .plan.traffic import reads_of, writes_of
 from .render.arguments import BufferArgument, ConstantArgument
 
 if TYPE_CHECKING:
@@ -47,13 +49,14 @@ class Prepared:
     """A kernel launch with everything but its buffers and scalars fixed.
 
     `arguments` holds ``(value, None)`` for buffers, ``(None, position)`` for constants of the
-    snapshot, and the number itself for integers.
+    snapshot, and the number itself for integers. `nbytes` is what it moves, every array once.
     """
 
-    kernel: Kernel
+    kernel: Kernel | LibraryCall
     rendered: Rendered
     program: Program
     arguments: list[Any]
+    nbytes: int
 
 
 @dataclass(slots=True)
@@ -64,6 +67,9 @@ class Planned:
     schedule: Schedule
     steps: list[Prepared | Copy | LibraryCall]
 
+
+observers: Final[list[Callable[[Prepared, Any], None]]] = []
+"""Called with every kernel's launch and event while somebody profiles."""
 
 _plans: OrderedDict[Any, list[Planned]] = OrderedDict()
 
@@ -122,9 +128,7 @@ def _run(snapshot: Snapshot) -> None:
     slots: list[Buffer] = []
     for number, nbytes in enumerate(schedule.slots):
         reused = schedule.reuses.get(number)
-        slots.append(
-            allocate(device, nbytes) if reused is None else snapshot.buffers[reused]
-        )
+        slots.append(allocate(device, nbytes) if reused is None else snapshot.buffers[reused])
     places: list[Buffer | None] = []
     for value in schedule.values:
         if value.slot is not None:
@@ -157,9 +161,11 @@ def _launch(
                     arguments.append(snapshot.nodes[position].param)
             else:
                 arguments.append(argument)
-        launch.enqueue(
+        event = launch.enqueue(
             step.program, step.rendered.global_size, step.rendered.local_size, arguments
         )
+        for observer in observers:
+            observer(step, event)
     elif isinstance(step, Copy):
         from .runtime import host
 
@@ -210,6 +216,7 @@ def find_plan(snapshot: Snapshot, device: Device) -> Planned:
 def make_plan(snapshot: Snapshot, device: Device, *, fuse: bool) -> Planned:
     """Plan, render and build; nothing runs yet."""
     from .render.kernels import render
+    from .render.matmul import is_renderable, render_matmul
     from .runtime import program
 
     traits = device.traits
@@ -224,7 +231,15 @@ def make_plan(snapshot: Snapshot, device: Device, *, fuse: bool) -> Planned:
         if isinstance(step, Kernel):
             rendered = render(step, traits, root)
             built = program.build(device, rendered.source, rendered.name, rendered.dtypes)
-            steps.append(Prepared(step, rendered, built, _arguments(rendered)))
+            moved = sum(nbytes for _, _, nbytes in reads_of(step, schedule))
+            moved += sum(nbytes for _, _, nbytes in writes_of(step, schedule))
+            steps.append(Prepared(step, rendered, built, _arguments(rendered), moved))
+        elif isinstance(step, LibraryCall) and traits.schedule == "gpu" and is_renderable(step):
+            rendered = render_matmul(step, traits, root)
+            built = program.build(device, rendered.source, rendered.name, rendered.dtypes)
+            moved = math.prod(step.shape) * step.dtype.itemsize
+            moved += sum(math.prod(o.shape) * o.dtype.itemsize for o in step.operands)
+            steps.append(Prepared(step, rendered, built, _arguments(rendered), moved))
         else:
             steps.append(step)
     structure = Snapshot([], snapshot.items, snapshot.flags, snapshot.roots, [])
@@ -309,7 +324,6 @@ def host_copy(node: Node) -> npt.NDArray[Any]:
 
     evaluate_nodes([node])
     return buffers.download(node.buffer, node.dtype, node.shape)
-
 
 
 def _evaluate_when_full() -> None:

@@ -1,4 +1,4 @@
-"""What would run for some arrays, and why: the plan as a table, with sources and cuts; public `explain`.
+"""What would run for some arrays, and why: sources, bytes and cuts as a table; public `explain`.
 
 Nothing runs here: arrays stay unevaluated.
 """
@@ -19,14 +19,12 @@ from .plan.planner import plan
 from .plan.schedule import (
     Copy,
     Cut,
-    Kernel,
     Launch,
     LibraryCall,
-    Load,
     Schedule,
     Step,
-    Store,
 )
+from .plan.traffic import reads_of, writes_of
 
 
 @dataclass(frozen=True)
@@ -143,18 +141,16 @@ def explain_nodes(nodes: Sequence[Node]) -> Plan:
 
     current = device.get_device()
     roots = list(
-        {
-            node: None
-            for node in nodes
-            if node.buffer is None and node.op.kind is not Kind.CONSTANT
-        }
+        {node: None for node in nodes if node.buffer is None and node.op.kind is not Kind.CONSTANT}
     )
     if not roots:
         return Plan((), (), current.name)
     with lock:
         snapshot = take(roots)
     schedule = plan(snapshot, current.traits, fuse=settings.fusion)
-    kernels = tuple([_explained(launch, schedule, snapshot, current) for launch in schedule.launches])
+    kernels = tuple(
+        [_explained(launch, schedule, snapshot, current) for launch in schedule.launches]
+    )
     return Plan(kernels, tuple(schedule.cuts), current.name)
 
 
@@ -179,58 +175,19 @@ def _explained(
             ]
         )
         nbytes = math.prod(launch.shape) * launch.dtype.itemsize
-        writes = (_use(launch.target, str(launch.dtype), nbytes, schedule),)
+        target = _use(launch.target, str(launch.dtype), nbytes, schedule)
         moved = nbytes + sum(use.nbytes for use in reads)
-        return ExplainedKernel(launch.name, "library", "", reads, writes, moved, (launch.name,))
+        return ExplainedKernel(launch.name, "library", "", reads, (target,), moved, (launch.name,))
     from .render.kernels import render
 
     source = render(launch, device.traits, storage_roots(schedule)).source
-    reads = _reads(launch, schedule)
-    writes = _writes(launch, schedule)
+    reads = tuple([_use(*use, schedule) for use in reads_of(launch, schedule)])
+    writes = tuple([_use(*use, schedule) for use in writes_of(launch, schedule)])
     ops = [item.op.name for item in launch.body if isinstance(item, Step)]
     ops += [accumulator.name for accumulator in launch.accumulators]
     ops += [item.op.name for item in launch.epilogue if isinstance(item, Step)]
     moved = sum(use.nbytes for use in reads + writes)
     return ExplainedKernel(launch.label, launch.kind, source, reads, writes, moved, tuple(ops))
-
-
-def _reads(kernel: Kernel, schedule: Schedule) -> tuple[ArrayUse, ...]:
-    kept = kernel.extents[: len(kernel.extents) - kernel.reduced]
-    moved: dict[int, tuple[str, int]] = {}
-    for items, extents in ((kernel.body, kernel.extents), (kernel.epilogue, kept)):
-        for item in items:
-            if not isinstance(item, Load):
-                continue
-            elements = math.prod(
-                [
-                    extent
-                    for extent, stride in zip(extents, item.access.strides, strict=False)
-                    if stride
-                ]
-            )
-            # Shifted reads of one array come from the cache: it moves once.
-            nbytes = min(elements * item.dtype.itemsize, schedule.values[item.value].nbytes)
-            known = moved.get(item.value, ("", 0))[1]
-            moved[item.value] = (str(item.dtype), max(known, nbytes))
-    return tuple(
-        [_use(value, dtype, nbytes, schedule) for value, (dtype, nbytes) in moved.items()]
-    )
-
-
-def _writes(kernel: Kernel, schedule: Schedule) -> tuple[ArrayUse, ...]:
-    kept = math.prod(kernel.extents[: len(kernel.extents) - kernel.reduced])
-    uses = [_stored(store, math.prod(kernel.extents), schedule) for store in kernel.stores]
-    uses += [_stored(store, kept, schedule) for store in kernel.results]
-    for accumulator in kernel.accumulators:
-        for value in (accumulator.partial, accumulator.partial_position):
-            if value is not None:
-                nbytes = schedule.values[value].nbytes
-                uses.append(_use(value, str(accumulator.dtype), nbytes, schedule))
-    return tuple(uses)
-
-
-def _stored(store: Store, count: int, schedule: Schedule) -> ArrayUse:
-    return _use(store.value, str(store.dtype), count * store.dtype.itemsize, schedule)
 
 
 def _use(value: int, dtype: str, nbytes: int, schedule: Schedule) -> ArrayUse:
@@ -250,5 +207,3 @@ def _bytes(count: float) -> str:
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
         count /= 1000
     return f"{count:.1f} TB"
-
-

@@ -1,14 +1,16 @@
-"""Runs a plain NumPy program with clfuse in NumPy's place; called by ``python -m clfuse run`` and by the demo.
+"""Runs a plain NumPy program with clfuse in NumPy's place; called by ``python -m clfuse run`` and
+by the demo.
 
 Nothing in the program changes. While it runs, ``import numpy`` (in every spelling, also
-``importlib.import_module("numpy")``) gives clfuse to the program itself and to the modules beside it:
-its folder and below. Installed packages and the standard library get the real NumPy, because
+``importlib.import_module("numpy")``) gives clfuse to the program itself and to the modules beside
+it: its folder and below. Installed packages and the standard library get the real NumPy, because
 compiled code in them needs its C interface. `Substitution` decides who is who, by file.
 
 Two ways were open. Rewriting the program's syntax tree would miss ``__import__`` and code handed to
 `exec`; giving its modules a ``__builtins__`` of their own would hide from them what others add to
-`builtins`. So ``builtins.__import__`` is replaced by a function that looks at the name first: an import of
-anything else costs one comparison more. Its frames are taken out of tracebacks that reach the user.
+`builtins`. So ``builtins.__import__`` is replaced by a function that looks at the name first: an
+import of anything else costs one comparison more. Its frames are taken out of tracebacks that reach
+the user.
 """
 
 from __future__ import annotations
@@ -56,8 +58,9 @@ class Substitution:
     Parameters
     ----------
     roots : iterable of str
-        Folders of the user's program. A module in one of them, or below, counts as the user's unless
-        it is installed (a ``site-packages`` folder on the way down, or the standard library) or part of clfuse.
+        Folders of the user's program. A module in one of them, or below, counts as the user's
+        unless it is installed (a ``site-packages`` folder on the way down, or the standard library)
+        or part of clfuse.
     main : bool
         Whether ``__main__`` counts as the user's, wherever its file is.
     """
@@ -73,13 +76,13 @@ class Substitution:
         self._guarded_import = self._make_import()
         self._guarded_import_module = self._make_import_module()
 
-    # -- whose code is it ---------------------------------------------------------------------------
+    # -- whose code is it --------------------------------------------------------------------------
 
     def add_root(self, folder: str) -> None:
         """Count the modules in `folder` and below as the user's.
 
-        A folder for installed packages, or the standard library's own, is left out: the rest of what
-        lies there is not the user's.
+        A folder for installed packages, or the standard library's own, is left out: the rest of
+        what lies there is not the user's.
         """
         root = os.path.realpath(folder)
         if os.path.basename(root) not in INSTALLED and root != STANDARD_LIBRARY:
@@ -89,7 +92,8 @@ class Substitution:
         """Whether the module in the file `path` belongs to the user's program."""
         verdict = self._verdicts.get(path)
         if verdict is None:
-            # A link counts where it is and where it leads to: neither way may installed code slip in.
+            # A link counts where it is and where it leads to: neither way may installed code slip
+            # in.
             paths = {os.path.abspath(path), os.path.realpath(path)}
             verdict = self._verdicts[path] = any(
                 any(is_below(place, root) for place in paths)
@@ -103,7 +107,8 @@ class Substitution:
         inside = path[len(root) :] if is_below(path, root) else path
         if not INSTALLED.isdisjoint(inside.split(os.sep)):
             return True
-        # The program may itself lie in such a folder (the demo's do): then it is not a reason to refuse.
+        # The program may itself lie in such a folder (the demo's do): then it is not a reason to
+        # refuse.
         return any(
             is_below(path, folder) and not is_below(root, folder)
             for folder in (STANDARD_LIBRARY, OWN_PACKAGE)
@@ -112,7 +117,8 @@ class Substitution:
     def serves(self, namespace: Mapping[str, Any] | None, depth: int = 2) -> bool:
         """Whether code that runs in `namespace` (a module's globals) is to get clfuse.
 
-        Code run by `exec` in a bare dictionary is judged by who runs it: the frames from `depth` up.
+        Code run by `exec` in a bare dictionary is judged by who runs it: the frames from `depth`
+        up.
         """
         frame: types.FrameType | None = None
         while namespace is None or "__name__" not in namespace:
@@ -125,19 +131,21 @@ class Substitution:
         path = namespace.get("__file__")
         return isinstance(path, str) and self.is_users(path)
 
-    # -- what they get ------------------------------------------------------------------------------
+    # -- what they get -----------------------------------------------------------------------------
 
     def replacement(self, name: str) -> Any:
         """The module that stands for ``numpy`` or ``numpy.<...>``.
 
-        clfuse's own where there is one, be it a submodule or an attribute; else NumPy's (``numpy.testing``, ``numpy.typing``),
-        which is then also reachable from clfuse by attribute, as a submodule is from its package.
+        clfuse's own where there is one, be it a submodule or an attribute; else NumPy's
+        (``numpy.testing``, ``numpy.typing``), which is then also reachable from clfuse by
+        attribute, as a submodule is from its package.
         """
         target = self._import_module(REPLACEMENT)
         path = ""
         for step in name.split(".")[1:]:
             path += f".{step}"
-            # Importing a submodule makes it an attribute. Only then may the package's ``__getattr__`` answer.
+            # Importing a submodule makes it an attribute. Only then may the package's
+            # ``__getattr__`` answer.
             if step not in vars(target) and not self._import_own(f"{REPLACEMENT}{path}"):
                 found = getattr(target, step, None) or self._import_module(f"{ORIGINAL}{path}")
                 setattr(target, step, found)
@@ -148,7 +156,8 @@ class Substitution:
         try:
             self._import_module(name)
         except ModuleNotFoundError as error:
-            # Only a clfuse module that does not exist: one that misses something itself must say so.
+            # Only a clfuse module that does not exist: one that misses something itself must say
+            # so.
             if error.name is None or not name.startswith(error.name):
                 raise
             return False
@@ -224,25 +233,27 @@ def load(path: str, name: str) -> types.ModuleType:
     return module
 
 
-# -- tracebacks -----------------------------------------------------------------------------------------
+# -- tracebacks ------------------------------------------------------------------------------------
 
 
 def without_own_frames(traceback: types.TracebackType | None) -> types.TracebackType | None:
-    """`traceback` without the frames of this file and of what called it, as if python had run the program."""
+    """`traceback` as if python had run the program: without this file's frames and its callers'."""
     frames = []
     while traceback is not None:
         frames.append(traceback)
         traceback = traceback.tb_next
     own = execute.__code__.co_filename
-    last = max((i for i, f in enumerate(frames) if f.tb_frame.f_code is execute.__code__), default=-1)
+    starts = (execute.__code__, compile_program.__code__)
+    last = max((i for i, frame in enumerate(frames) if frame.tb_frame.f_code in starts), default=-1)
     kept = [f for f in frames[last + 1 :] if f.tb_frame.f_code.co_filename != own]
-    for frame, following in zip(kept, [*kept[1:], None], strict=True):
-        frame.tb_next = following
-    return kept[0] if kept else None
+    following = None
+    for frame in reversed(kept):
+        frame.tb_next, following = following, frame
+    return following
 
 
 def clean_tracebacks(error: BaseException) -> None:
-    """Take our frames out of the tracebacks of `error`, its causes and contexts, and its group's members."""
+    """Take our frames out of the tracebacks of `error`, its causes, contexts and members."""
     pending: list[BaseException] = [error]
     seen: set[int] = set()
     while pending:
@@ -270,11 +281,13 @@ def show_without_own_frames(previous: Callable[..., Any]) -> Callable[..., None]
     return hook
 
 
-# -- running a program ----------------------------------------------------------------------------------
+# -- running a program -----------------------------------------------------------------------------
 
 
 def replace_main(**names: Any) -> dict[str, Any]:
-    """Make a fresh ``__main__`` with these names, as python does before it runs a program; its globals."""
+    """Make a fresh ``__main__`` with these names, as python does before it runs a program; its
+    globals.
+    """
     module = types.ModuleType("__main__")
     namespace = vars(module)
     namespace.update({"__builtins__": builtins, "__annotations__": {}, **names})
@@ -285,8 +298,8 @@ def replace_main(**names: Any) -> dict[str, Any]:
 def execute(code: types.CodeType, namespace: dict[str, Any]) -> None:
     """Run `code`; an exception leaves with the tracebacks that python itself would have shown.
 
-    The exception is let through rather than printed here, so that exit codes, `SystemExit` and the death by
-    signal after Ctrl-C stay python's own.
+    The exception is let through rather than printed here, so that exit codes, `SystemExit` and the
+    death by signal after Ctrl-C stay python's own.
     """
     try:
         exec(code, namespace)
@@ -299,13 +312,17 @@ def execute(code: types.CodeType, namespace: dict[str, Any]) -> None:
 
 
 def set_first_path(folder: str) -> None:
-    """Let modules be found in `folder` first, where python would have put it (not with ``-P`` or ``-I``)."""
+    """Let modules be found in `folder` first, where python would have put it (not with ``-P`` or
+    ``-I``).
+    """
     if not getattr(sys.flags, "safe_path", sys.flags.isolated):
         sys.path[0] = folder
 
 
 def compile_program(source: bytes | str, filename: str) -> types.CodeType:
-    """Compile a program's source; a syntax error is shown as python shows it, with no frames above it."""
+    """Compile a program's source; a syntax error is shown as python shows it, with no frames above
+    it.
+    """
     try:
         return compile(source, filename, "exec", dont_inherit=True)
     except (SyntaxError, ValueError):
@@ -319,7 +336,7 @@ def fail(message: str, code: int) -> NoReturn:
 
 
 def run_script(path: str, arguments: Sequence[str]) -> None:
-    """Run the script `path`, or the ``__main__.py`` of the folder `path`, as ``python path`` would."""
+    """Run the script `path`, or the ``__main__.py`` of a folder, as ``python path`` would."""
     sys.argv[:] = [path, *arguments]
     filename = os.path.abspath(path)
     if os.path.isdir(filename):
@@ -358,7 +375,8 @@ def run_module(name: str, arguments: Sequence[str]) -> None:
     spec = find_module(name)
     if spec.submodule_search_locations is not None:
         spec = find_module(f"{name}.__main__")
-    code = spec.loader.get_code(spec.name) if hasattr(spec.loader, "get_code") else None
+    get_code = getattr(spec.loader, "get_code", None)
+    code = None if get_code is None else get_code(spec.name)
     if code is None:
         fail(f"no code object available for {spec.name}", 1)
     sys.argv[0] = spec.origin or "-m"
@@ -373,7 +391,7 @@ def run_module(name: str, arguments: Sequence[str]) -> None:
 
 
 def find_module(name: str) -> importlib.machinery.ModuleSpec:
-    """The spec of the module `name`; where there is none, end as python does: a message and code 1."""
+    """The spec of the module `name`; where there is none, end as python does: with code 1."""
     try:
         spec = importlib.util.find_spec(name)
     except ModuleNotFoundError as error:
@@ -391,6 +409,8 @@ def run_code(source: str, arguments: Sequence[str], *, name: str, filename: str)
     set_first_path("")
     Substitution([os.getcwd()], main=True).install()
     namespace = replace_main(__loader__=importlib.machinery.BuiltinImporter)
+    if name == "-":
+        namespace["__file__"] = filename
     execute(compile_program(source, filename), namespace)
 
 

@@ -1,4 +1,6 @@
-"""``python -m clfuse bench``: reads its command line and runs what it asks for; called by `clfuse.__main__`."""
+"""``python -m clfuse bench``: reads its command line and runs what it asks for; called by
+`clfuse.__main__`.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,15 @@ from typing import Any
 __all__ = ["main"]
 
 RECORDING = "recording"
-# Where compiled kernels are kept between runs; pointing them at an empty folder makes a first run a cold one.
-CACHE_VARIABLES = ("XDG_CACHE_HOME", "POCL_CACHE_DIR", "CUDA_CACHE_PATH", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
+# Where compiled kernels are kept between runs; pointing them at an empty folder makes a first run a
+# cold one.
+CACHE_VARIABLES = (
+    "XDG_CACHE_HOME",
+    "POCL_CACHE_DIR",
+    "CUDA_CACHE_PATH",
+    "TORCHINDUCTOR_CACHE_DIR",
+    "TRITON_CACHE_DIR",
+)
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -23,33 +32,52 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
     parser = argparse.ArgumentParser(
         prog="python -m clfuse bench",
-        description="Ratios to NumPy, to other compilers and to hand-written OpenCL, measured side by side in one run.",
+        description="Ratios to NumPy, to other compilers and to hand-written OpenCL, from one run.",
         epilog=f"programs: {', '.join(PROGRAMS)}; {RECORDING}: what recording and planning cost",
     )
-    parser.add_argument("programs", nargs="*", metavar="PROGRAM", help="which programs (default: all)")
-    parser.add_argument("--list", action="store_true", help="show the programs and what they compute")
+    parser.add_argument(
+        "programs", nargs="*", metavar="PROGRAM", help="which programs (default: all)"
+    )
+    parser.add_argument(
+        "--list", action="store_true", help="show the programs and what they compute"
+    )
     parser.add_argument("--device", metavar="SPEC", help="which device, as in CLFUSE_DEVICE")
     parser.add_argument(
-        "--peers", metavar="NAMES", help="numexpr,jax,torch or part of them, or none (default: those installed)"
+        "--peers",
+        metavar="NAMES",
+        help="numexpr,jax,torch or part of them, or none (default: those installed)",
     )
     parser.add_argument("--limit", action="store_true", help="also the kernels written by hand")
     parser.add_argument("--unfused", action="store_true", help="also clfuse without fusion")
-    parser.add_argument("--repeat", type=int, default=9, metavar="N", help="repetitions of each (default: 9)")
-    parser.add_argument("--quick", action="store_true", help="small inputs: whether it works, not how fast it is")
-    parser.add_argument("--cold", action="store_true", help="start with empty caches of compiled kernels")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything that was measured")
+    parser.add_argument(
+        "--repeat", type=int, default=9, metavar="N", help="repetitions of each (default: 9)"
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="small inputs: whether it works, not how fast it is"
+    )
+    parser.add_argument(
+        "--cold", action="store_true", help="start with empty caches of compiled kernels"
+    )
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="write everything that was measured"
+    )
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table")
     options = parser.parse_args(arguments)
     unknown = set(options.programs) - set(PROGRAMS) - {RECORDING}
     if unknown:
-        parser.error(f"no program {', '.join(sorted(unknown))}; there are {', '.join([*PROGRAMS, RECORDING])}")
+        parser.error(
+            f"no program {', '.join(sorted(unknown))}; "
+            f"there are {', '.join([*PROGRAMS, RECORDING])}"
+        )
     if options.repeat < 1:
         parser.error(f"--repeat {options.repeat}: it takes a number from 1")
     return options
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the benchmark; the exit code is 1 when clfuse's or a hand-written kernel's result was wrong."""
+    """Run the benchmark; the exit code is 1 when clfuse's or a hand-written kernel's result was
+    wrong.
+    """
     options = parse(arguments)
     if options.list:
         from clfuse.bench.programs import PROGRAMS
@@ -57,8 +85,6 @@ def main(arguments: Sequence[str]) -> int:
         for name, program in PROGRAMS.items():
             print(f"{name:20}{program.what}")
         return 0
-    if options.device is not None:
-        os.environ["CLFUSE_DEVICE"] = options.device
     if not options.cold:
         return run(options)
     with tempfile.TemporaryDirectory(prefix="clfuse-cold-", ignore_cleanup_errors=True) as folder:
@@ -75,7 +101,7 @@ def run(options: argparse.Namespace) -> int:
     from clfuse.bench.limit import Copy, Limit
     from clfuse.bench.programs import PROGRAMS
 
-    device = clfuse.get_device()
+    device = clfuse.get_device() if options.device is None else clfuse.set_device(options.device)
     context = describe(device)
     title = f"{device.name} ({device.platform_name}), {context['when']}"
     print(f"measuring on {title}", file=sys.stderr, flush=True)
@@ -85,7 +111,11 @@ def run(options: argparse.Namespace) -> int:
         contenders.append(Clfuse(fusion=False))
     if options.limit:
         contenders.append(Limit(device))
-    chosen = [name for name in options.programs if name != RECORDING] if options.programs else list(PROGRAMS)
+    chosen = (
+        [name for name in options.programs if name != RECORDING]
+        if options.programs
+        else list(PROGRAMS)
+    )
     rows = []
     for name in chosen:
         copy = Copy(device, 1_000_000) if options.quick else Copy(device)
@@ -114,7 +144,9 @@ def run(options: argparse.Namespace) -> int:
     if options.json is not None:
         options.json.write_text(table.to_json(rows, figures, context), encoding="utf-8")
     own = ("clfuse", "unfused", "limit")
-    wrong = any(timing.failure for row in rows for name, timing in row.timings.items() if name in own)
+    wrong = any(
+        timing.failure for row in rows for name, timing in row.timings.items() if name in own
+    )
     return 1 if wrong else 0
 
 
@@ -122,16 +154,23 @@ def peers(names: str | None) -> list[Any]:
     """The other compilers that were asked for; all that are installed if nothing was said."""
     from clfuse.bench.peers import PEERS, installed
 
-    wanted = installed() if names is None else [name for name in names.split(",") if name not in ("", "none")]
+    wanted = (
+        installed()
+        if names is None
+        else [name for name in names.split(",") if name not in ("", "none")]
+    )
     unknown = set(wanted) - set(PEERS)
     if unknown:
-        sys.exit(f"clfuse bench: no peer {', '.join(sorted(unknown))}; there are {', '.join(PEERS)}")
+        sys.exit(
+            f"clfuse bench: no peer {', '.join(sorted(unknown))}; there are {', '.join(PEERS)}"
+        )
     chosen = []
     for name in wanted:
         try:
             chosen.append(PEERS[name]())
         except ImportError as error:
-            # Asked for by name it must be there; one that merely looked installed may turn out broken.
+            # Asked for by name it must be there; one that merely looked installed may turn out
+            # broken.
             message = f"clfuse bench: {name} cannot be imported: {error}"
             if names is not None:
                 sys.exit(message)

@@ -1,7 +1,9 @@
-"""Who runs the programs: NumPy, and clfuse with and without fusion; `bench.measure` times them beside `peers` and `limit`.
+"""Who runs the programs: NumPy, and clfuse with and without fusion; `bench.measure` times them
+beside `peers` and `limit`.
 
-A contender turns a program and its inputs into a function without arguments. One call of that function is what is timed: when it returns, the results
-are computed and lie in the memory of the contender's device.
+A contender turns a program and its inputs into a function without arguments. One call of that
+function is what is timed: when it returns, the results are computed and lie in the memory of the
+contender's device.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy
 

@@ -1,8 +1,11 @@
-"""Hand-written OpenCL for the benchmark's programs, as a contender: what a generated kernel can hope for; `bench.measure` times it.
+"""Hand-written OpenCL for the benchmark's programs, as a contender: what a generated kernel can
+hope for; `bench.measure` times it.
 
-The kernels are in ``kernels/``, one file a program. They run through `clfuse.runtime`, so that device, context, queue and compiler options are those of the
-generated ones. Everything is known to them that a person may know: sizes, contiguity, what a program does next. On devices with the CPU's schedule
-they use few work-items, a contiguous chunk each, and explicit vectors; the element-wise ones and the all-pairs ones also run as grid-stride loops.
+The kernels are in ``kernels/``, one file a program. They run through `clfuse.runtime`, so that
+device, context, queue and compiler options are those of the generated ones. Everything is known to
+them that a person may know: sizes, contiguity, what a program does next. On devices with the CPU's
+schedule they use few work-items, a contiguous chunk each, and explicit vectors; the element-wise
+ones and the all-pairs ones also run as grid-stride loops.
 """
 
 from __future__ import annotations
@@ -45,7 +48,9 @@ class Result:
 
 
 class Bench:
-    """One program's source with the definitions for a device, and short ways to build and launch its kernels."""
+    """One program's source with the definitions for a device, and short ways to build and launch
+    its kernels.
+    """
 
     def __init__(self, device: Device, source: str, dtype: numpy.dtype[Any]) -> None:
         traits = device.traits
@@ -54,7 +59,12 @@ class Bench:
         self.dtype = dtype
         self.width = max(traits.vector_bytes // dtype.itemsize, 2)
         real, integer = ("double", "long") if dtype.itemsize == 8 else ("float", "int")
-        defines = {"WIDTH": self.width, "REAL": real, "INTEGER": integer, "GPU_SCHEDULE": int(self.gpu)}
+        defines = {
+            "WIDTH": self.width,
+            "REAL": real,
+            "INTEGER": integer,
+            "GPU_SCHEDULE": int(self.gpu),
+        }
         self.source = "".join(f"#define {name} {value}\n" for name, value in defines.items())
         self.source += (SOURCES / "prelude.cl").read_text(encoding="utf-8")
         self.source += (SOURCES / source).read_text(encoding="utf-8")
@@ -68,12 +78,18 @@ class Bench:
         return max(min(traits.work_items, elements // LEAST_CHUNK), 1)
 
     def launch(self, kernel: str, items: int, *arguments: Any) -> Callable[[], None]:
-        """Build a kernel; the function that is returned enqueues it with these arguments: buffers, ints."""
+        """Build a kernel; the function that is returned enqueues it with these arguments: buffers,
+        ints.
+        """
         kinds = [None if isinstance(value, Buffer) else INT for value in arguments]
         program = build(self.device, self.source, kernel, kinds)
         values = [value.mem if isinstance(value, Buffer) else value for value in arguments]
         local = (self.device.traits.work_group if self.gpu else 1,)
-        return lambda: enqueue(program, (items,), local, values) and None
+
+        def start() -> None:
+            enqueue(program, (items,), local, values)
+
+        return start
 
     def empty(self, shape: tuple[int, ...], dtype: numpy.dtype[Any] | None = None) -> Result:
         """A buffer for results."""
@@ -90,13 +106,17 @@ Plan = tuple[list[Callable[[], None]], list[Result]]
 
 
 def element_wise(kernel: str, outputs: int = 1) -> Callable[[Bench, Arrays], Plan]:
-    """The plan of one kernel over vectors: all inputs, then `outputs` results of the first one's shape."""
+    """The plan of one kernel over vectors: all inputs, then `outputs` results of the first one's
+    shape.
+    """
 
     def plan(bench: Bench, inputs: Arrays) -> Plan:
         results = [bench.empty(inputs[0].shape) for _ in range(outputs)]
         count, rest = divmod(inputs[0].size, bench.width)
         if rest:
-            raise ValueError(f"{kernel}: {inputs[0].size} elements; it takes a multiple of {bench.width}")
+            raise ValueError(
+                f"{kernel}: {inputs[0].size} elements; it takes a multiple of {bench.width}"
+            )
         items = bench.items(count if bench.gpu else inputs[0].size)
         buffers = [*bench.upload(inputs), *(result.buffer for result in results)]
         return [bench.launch(kernel, items, count, *buffers)], results
@@ -145,10 +165,16 @@ def distance_argmin(bench: Bench, inputs: Arrays) -> Plan:
 def standardize(bench: Bench, inputs: Arrays) -> Plan:
     rows, columns = inputs[0].shape
     if columns != STANDARDIZE_COLUMNS:
-        raise ValueError(f"standardize: {columns} columns; the kernel is written for {STANDARDIZE_COLUMNS}")
+        raise ValueError(
+            f"standardize: {columns} columns; the kernel is written for {STANDARDIZE_COLUMNS}"
+        )
     (a,) = bench.upload(inputs)
     items = bench.items(inputs[0].size)
-    sums, moments, out = bench.empty((items, 2, columns)), bench.empty((2, columns)), bench.empty((rows, columns))
+    sums, moments, out = (
+        bench.empty((items, 2, columns)),
+        bench.empty((2, columns)),
+        bench.empty((rows, columns)),
+    )
     return [
         bench.launch("partial", items, rows, a, sums.buffer),
         bench.launch("moments", 1, rows, items, a, sums.buffer, moments.buffer),
@@ -160,7 +186,9 @@ def softmax(bench: Bench, inputs: Arrays) -> Plan:
     rows, columns = inputs[0].shape
     (a,) = bench.upload(inputs)
     out = bench.empty((rows, columns))
-    return [bench.launch("softmax", bench.items(inputs[0].size), rows, columns, a, out.buffer)], [out]
+    return [bench.launch("softmax", bench.items(inputs[0].size), rows, columns, a, out.buffer)], [
+        out
+    ]
 
 
 def cumsum(bench: Bench, inputs: Arrays) -> Plan:
@@ -193,7 +221,9 @@ def steps(kernel: str, count: int) -> Callable[[Bench, Arrays], Plan]:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """How a program is run by hand: its source file, the type that it computes in, its plan, and whether the GPU's schedule has it."""
+    """How a program is run by hand: its source file, the type that it computes in, its plan, and
+    whether the GPU's schedule has it.
+    """
 
     source: str
     dtype: str

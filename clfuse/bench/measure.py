@@ -1,6 +1,8 @@
-"""Times contenders side by side: one process, repetitions in turn, every result checked first; `bench.command` calls it.
+"""Times contenders side by side: one process, repetitions in turn, every result checked first;
+`bench.command` calls it.
 
-In turn, because a machine's speed drifts: what is compared must have been measured within the same second. Medians and minima are kept.
+In turn, because a machine's speed drifts: what is compared must have been measured within the same
+second. Medians and minima are kept.
 """
 
 from __future__ import annotations
@@ -21,15 +23,18 @@ from clfuse.bench.programs import Program, error, share_apart
 __all__ = ["Row", "Timing", "measure"]
 
 REPETITIONS = 9
-# A call that takes less is repeated within one repetition, so that the clock and the waking of threads do not count.
+# A call that takes less is repeated within one repetition, so that the clock and the waking of
+# threads do not count.
 LEAST_S = 0.002
 MOST_CALLS = 50
-# Worker threads of other libraries spin for a while after their last work; on few cores that would be at the next one's cost.
+# Worker threads of other libraries spin for a while after their last work; on few cores that would
+# be at the next one's cost.
 SETTLE_S = 0.003
 # One program is given this long; a slow one gets fewer repetitions, but not less than three.
 BUDGET_S = 20.0
 LEAST_REPETITIONS = 3
-# What a compiler that contracts a*b + c may differ by from NumPy in float32, and which part of the elements by more.
+# What a compiler that contracts a*b + c may differ by from NumPy in float32, and which part of the
+# elements by more.
 CONTRACTION = 1e-6
 TIPPED = 1e-3
 
@@ -89,18 +94,21 @@ class Row:
 
     @property
     def best_peer(self) -> str:
-        """The fastest of the contenders that are neither NumPy nor OpenCL; empty if there is none."""
+        """The fastest of the contenders that are neither NumPy nor OpenCL; empty if none is."""
         others = {
             name: self.seconds(name)
             for name in self.timings
-            if name not in ("numpy", "clfuse", "unfused", "limit") and not math.isnan(self.seconds(name))
+            if name not in ("numpy", "clfuse", "unfused", "limit")
+            and not math.isnan(self.seconds(name))
         }
         return min(others, key=others.__getitem__, default="")
 
     @property
     def bandwidth(self) -> float:
         """Bytes that clfuse's kernels move per second, by the plan."""
-        return math.nan if self.footprint is None else self.footprint.nbytes / self.seconds("clfuse")
+        return (
+            math.nan if self.footprint is None else self.footprint.nbytes / self.seconds("clfuse")
+        )
 
     @property
     def copy_fraction(self) -> float:
@@ -155,7 +163,9 @@ def measure(
             progress("the plan")
             row.footprint = contender.footprint(program, inputs)
             if row.footprint.kernels + row.footprint.fallbacks == 0:
-                row.timings[contender.name].failure = "a later run found the first one's results and did nothing"
+                row.timings[
+                    contender.name
+                ].failure = "a later run found the first one's results and did nothing"
                 del runs[contender.name]
     copies = Timing(0.0, 0.0)
     everybody: list[tuple[Timing, Run]] = [(row.timings[name], run) for name, run in runs.items()]
@@ -171,10 +181,13 @@ def measure(
 def first_run(
     contender: Contender, program: Program, inputs: tuple[Any, ...], expected: tuple[Any, ...]
 ) -> tuple[Timing, Run] | None:
-    """Run a contender once, with all its compiling, and check what it computes; None where it cannot express the program."""
+    """Run a contender once, with all its compiling, and check what it computes; None where it
+    cannot express the program.
+    """
     try:
         with warnings.catch_warnings():
-            # What a library has to say about its own compiling and fallbacks is not the benchmark's; results are checked.
+            # What a library has to say about its own compiling and fallbacks is not the
+            # benchmark's; results are checked.
             warnings.simplefilter("ignore")
             run = contender.bind(program, inputs)
             if run is None:
@@ -183,11 +196,12 @@ def first_run(
             values = run()
             timing = Timing(time.perf_counter() - start, math.inf)
             results = contender.to_host(values)
-    except Exception as problem:  # any library may fail in any way; one that does must not end the others' run
+    except Exception as problem:  # noqa: BLE001, a library that fails must not end the others' run
         failure = f"{type(problem).__name__}: {problem}".splitlines()[0][:300]
         return Timing(math.nan, math.inf, failure=failure), lambda: ()
     timing.error = max(error(want, got) for want, got in zip(expected, results, strict=True))
-    # NumPy's bits are asked of clfuse only: others contract a*b + c, which may also tip a comparison here and there.
+    # NumPy's bits are asked of clfuse only: others contract a*b + c, which may also tip a
+    # comparison here and there.
     exact = program.rtol == 0 and contender.name not in ("clfuse", "unfused")
     if timing.error > (CONTRACTION if exact else program.rtol) and not (
         exact and max(map(share_apart, expected, results)) < TIPPED
@@ -196,8 +210,12 @@ def first_run(
     return timing, run
 
 
-def repeat(everybody: Iterable[tuple[Timing, Run]], repetitions: int, progress: Callable[[str], None]) -> None:
-    """Time each in turn, `repetitions` times; whoever is done in no time is called several times in a row."""
+def repeat(
+    everybody: Iterable[tuple[Timing, Run]], repetitions: int, progress: Callable[[str], None]
+) -> None:
+    """Time each in turn, `repetitions` times; whoever is done in no time is called several times in
+    a row.
+    """
     entries = [(timing, run, calls_for(run)) for timing, run in everybody]
     deadline = time.perf_counter() + BUDGET_S
     collecting = gc.isenabled()
@@ -212,7 +230,8 @@ def repeat(everybody: Iterable[tuple[Timing, Run]], repetitions: int, progress: 
                 time.sleep(SETTLE_S)
                 start = time.perf_counter()
                 for _ in range(calls):
-                    # Results must not live on: clfuse would find them instead of computing them again.
+                    # Results must not live on: clfuse would find them instead of computing them
+                    # again.
                     run()
                 timing.times.append((time.perf_counter() - start) / calls)
     finally:
@@ -226,4 +245,3 @@ def calls_for(run: Run) -> int:
     run()
     elapsed = time.perf_counter() - start
     return min(max(math.ceil(LEAST_S / max(elapsed, 1e-9)), 1), MOST_CALLS)
-

@@ -1,7 +1,8 @@
-"""Other compilers of array programs as contenders: numexpr, JAX and torch.compile, where they are installed; `bench.measure` times them.
+"""Other compilers of array programs as contenders: numexpr, JAX and torch.compile, where they are
+installed; `bench.measure` times them.
 
-Each runs the lines of `bench.programs` where it understands them. `VARIANTS` holds the programs that a library spells differently; a program that it has
-no words for is left out for it.
+Each runs the lines of `bench.programs` where it understands them. `VARIANTS` holds the programs
+that a library spells differently; a program that it has no words for is left out for it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from clfuse.bench.programs import Arrays, Program, results
 __all__ = ["PEERS", "Jax", "Numexpr", "Torch", "installed"]
 
 
-# -- JAX --------------------------------------------------------------------------------------------------
+# -- JAX -------------------------------------------------------------------------------------------
 
 
 def jacobi2d_jax(np: Any, a: Any) -> Any:
@@ -57,13 +58,15 @@ class Jax:
         return tuple(numpy.asarray(value) for value in values)
 
 
-# -- torch ------------------------------------------------------------------------------------------------
+# -- torch -----------------------------------------------------------------------------------------
 
 
 def jacobi2d_torch(np: Any, grid: Any) -> Any:
     a = grid.clone()
     for _ in range(10):
-        a[1:-1, 1:-1] = 0.2 * (a[1:-1, 1:-1] + a[:-2, 1:-1] + a[2:, 1:-1] + a[1:-1, :-2] + a[1:-1, 2:])
+        a[1:-1, 1:-1] = 0.2 * (
+            a[1:-1, 1:-1] + a[:-2, 1:-1] + a[2:, 1:-1] + a[1:-1, :-2] + a[1:-1, 2:]
+        )
     return a
 
 
@@ -79,7 +82,8 @@ class Torch:
     """``torch.compile`` in its default mode, on torch's default device."""
 
     name = "torch"
-    # torch's statistics divide by n - 1 unless told; its max, cumsum and sort want the axis or return more.
+    # torch's statistics divide by n - 1 unless told; its max, cumsum and sort want the axis or
+    # return more.
     variants: Mapping[str, Callable[..., Any]] = {
         "jacobi2d": jacobi2d_torch,
         "life": life_torch,
@@ -99,8 +103,8 @@ class Torch:
         """See `Contender.bind`."""
         torch = self.torch
         compute = self.variants.get(program.name, program.compute)
-        # Programs share code objects (Black-Scholes in two precisions): without this the second would be compiled for any
-        # dtype and size, which is slower.
+        # Programs share code objects (Black-Scholes in two precisions): without this the second
+        # would be compiled for any dtype and size, which is slower.
         torch.compiler.reset()
         compiled = torch.compile(lambda *values: results(compute(torch, *values)), dynamic=False)
         arrays = tuple(torch.from_numpy(value) for value in inputs)
@@ -116,7 +120,7 @@ class Torch:
         return tuple(value.numpy() for value in values)
 
 
-# -- numexpr ----------------------------------------------------------------------------------------------
+# -- numexpr ---------------------------------------------------------------------------------------
 
 
 class Numexpr:
@@ -162,8 +166,10 @@ class Numexpr:
         numbers = {
             name: numpy.asarray(value, spot.dtype)
             for name, value in {
-                "r": 0.08, "v": 0.3, "g": 0.08 + 0.3 * 0.3 / 2, "one": 1.0, "half": 0.5, "p": 0.2316419, "q": 0.3989422804014327,
-                "a1": 0.31938153, "a2": -0.356563782, "a3": 1.781477937, "a4": -1.821255978, "a5": 1.330274429,
+                "r": 0.08, "v": 0.3, "g": 0.08 + 0.3 * 0.3 / 2, "one": 1.0, "half": 0.5,
+                "p": 0.2316419, "q": 0.3989422804014327,
+                "a1": 0.31938153, "a2": -0.356563782, "a3": 1.781477937,
+                "a4": -1.821255978, "a5": 1.330274429,
             }.items()
         }  # fmt: skip
 
@@ -189,7 +195,11 @@ class Numexpr:
             inside = self._evaluate("zr*zr + zi*zi < 4", **names)
             zi, zr, count = (
                 self._evaluate(f"where(inside, {new}, {old})", inside=inside, **names)
-                for new, old in (("2*zr*zi + y", "zi"), ("zr*zr - zi*zi + x", "zr"), ("count + 1", "count"))
+                for new, old in (
+                    ("2*zr*zi + y", "zi"),
+                    ("zr*zr - zi*zi + x", "zr"),
+                    ("count + 1", "count"),
+                )
             )
         return count
 
@@ -202,13 +212,25 @@ class Numexpr:
         return self._evaluate("sum((x - 0.5)**2)", x=x)[()]
 
     def nbody(self, x: Any, y: Any, z: Any, mass: Any) -> Any:
-        rows = {"x": x, "y": y, "z": z, "m": mass, "X": x[:, None], "Y": y[:, None], "Z": z[:, None]}
+        rows = {
+            "x": x,
+            "y": y,
+            "z": z,
+            "m": mass,
+            "X": x[:, None],
+            "Y": y[:, None],
+            "Z": z[:, None],
+        }
         squared = self._evaluate("(x-X)*(x-X) + (y-Y)*(y-Y) + (z-Z)*(z-Z) + 0.01", **rows)
         weight = self._evaluate("m / (r*sqrt(r))", r=squared, **rows)
-        return tuple(self._evaluate(f"sum(({a}-{a.upper()})*w, axis=1)", w=weight, **rows) for a in "xyz")
+        return tuple(
+            self._evaluate(f"sum(({a}-{a.upper()})*w, axis=1)", w=weight, **rows) for a in "xyz"
+        )
 
     def distance_argmin(self, p: Any, q: Any) -> Any:
-        columns = {f"p{i}": p[:, i, None] for i in range(3)} | {f"q{i}": q[None, :, i] for i in range(3)}
+        columns = {f"p{i}": p[:, i, None] for i in range(3)} | {
+            f"q{i}": q[None, :, i] for i in range(3)
+        }
         return self._evaluate("(p0-q0)**2 + (p1-q1)**2 + (p2-q2)**2", **columns).argmin(1)
 
     def softmax(self, a: Any) -> Any:

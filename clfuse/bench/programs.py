@@ -1,7 +1,8 @@
-"""What the benchmark computes: each program once, as a plain NumPy function; `bench.measure` runs them.
+"""What the benchmark computes: each program once, as a plain NumPy function; `bench.measure` runs
+them.
 
-A program's function takes the library as its first argument, so that NumPy, clfuse, JAX and torch run the same lines. Where a library
-spells something differently, its variant is in `bench.peers`.
+A program's function takes the library as its first argument, so that NumPy, clfuse, JAX and torch
+run the same lines. Where a library spells something differently, its variant is in `bench.peers`.
 """
 
 from __future__ import annotations
@@ -32,11 +33,13 @@ class Program:
     what : str
         What it computes, on what.
     compute : callable
-        ``compute(np, *inputs)`` with NumPy or a library like it; returns an array or a tuple of arrays.
+        ``compute(np, *inputs)`` with NumPy or a library like it; returns an array or a tuple of
+        arrays.
     inputs : callable
         ``inputs(rng, part)`` -> NumPy arrays; `part` is 1, or less for quick runs.
     rtol : float
-        How far a result may be from NumPy's, as a part of the largest value; 0 asks for the same bits.
+        How far a result may be from NumPy's, as a part of the largest value; 0 asks for the same
+        bits.
     """
 
     name: str
@@ -89,7 +92,7 @@ def side(full: int, part: float) -> int:
     return max(int(full * part**0.5) // 8 * 8, 16)
 
 
-# -- element by element -----------------------------------------------------------------------------------
+# -- element by element ----------------------------------------------------------------------------
 
 
 def triad(np: Any, b: Any, c: Any) -> Any:
@@ -123,7 +126,9 @@ def black_scholes(np: Any, spot: Any, strike: Any, years: Any) -> Any:
         return np.where(d < 0, 1 - w, w)
 
     root = np.sqrt(years)
-    d1 = (np.log(spot / strike) + (rate + volatility * volatility / 2) * years) / (volatility * root)
+    d1 = (np.log(spot / strike) + (rate + volatility * volatility / 2) * years) / (
+        volatility * root
+    )
     d2 = d1 - volatility * root
     w1, w2 = normal_cdf(d1), normal_cdf(d2)
     discounted = strike * np.exp(-rate * years)
@@ -162,13 +167,15 @@ def small(np: Any, x: Any, y: Any) -> Any:
     return x
 
 
-# -- stencils ---------------------------------------------------------------------------------------------
+# -- stencils --------------------------------------------------------------------------------------
 
 
 def jacobi2d(np: Any, grid: Any) -> Any:
     a = grid.copy()
     for _ in range(10):
-        a[1:-1, 1:-1] = 0.2 * (a[1:-1, 1:-1] + a[:-2, 1:-1] + a[2:, 1:-1] + a[1:-1, :-2] + a[1:-1, 2:])
+        a[1:-1, 1:-1] = 0.2 * (
+            a[1:-1, 1:-1] + a[:-2, 1:-1] + a[2:, 1:-1] + a[1:-1, :-2] + a[1:-1, 2:]
+        )
     return a
 
 
@@ -180,7 +187,7 @@ def life(np: Any, cells: Any) -> Any:
     return cells
 
 
-# -- reductions and scans ---------------------------------------------------------------------------------
+# -- reductions and scans --------------------------------------------------------------------------
 
 
 def sum_of_squares(np: Any, x: Any) -> Any:
@@ -215,7 +222,7 @@ def cumsum(np: Any, x: Any) -> Any:
     return np.cumsum(x * 2)
 
 
-# -- libraries' work --------------------------------------------------------------------------------------
+# -- libraries' work -------------------------------------------------------------------------------
 
 
 def matmul(np: Any, a: Any, b: Any) -> Any:
@@ -226,7 +233,7 @@ def sort(np: Any, x: Any) -> Any:
     return np.sort(x)
 
 
-def uniform(count: int, full: int, dtype: str) -> Callable[[numpy.random.Generator, float], Arrays]:
+def uniform(count: int, full: int, dtype: Any) -> Callable[[numpy.random.Generator, float], Arrays]:
     """Inputs: `count` vectors of uniform random numbers."""
 
     def inputs(rng: numpy.random.Generator, part: float) -> Arrays:
@@ -236,7 +243,7 @@ def uniform(count: int, full: int, dtype: str) -> Callable[[numpy.random.Generat
     return inputs
 
 
-def squares(count: int, full: int, dtype: str) -> Callable[[numpy.random.Generator, float], Arrays]:
+def squares(count: int, full: int, dtype: Any) -> Callable[[numpy.random.Generator, float], Arrays]:
     """Inputs: `count` square matrices of uniform random numbers."""
 
     def inputs(rng: numpy.random.Generator, part: float) -> Arrays:
@@ -279,21 +286,51 @@ PROGRAMS: dict[str, Program] = {
     program.name: program
     for program in (
         Program("triad", "b + 3c, 16M float32", triad, uniform(2, 16_000_000, "f4"), 0),
-        Program("sincos", "sin(x)**2 + cos(x)**2, 8M float32", sincos, uniform(1, 8_000_000, "f4"), F32),
-        Program("poly_chain", "y = y*x + 0.5 ten times, 8M float64", poly_chain, uniform(1, 8_000_000, "f8"), 0),
+        Program(
+            "sincos", "sin(x)**2 + cos(x)**2, 8M float32", sincos, uniform(1, 8_000_000, "f4"), F32
+        ),
+        Program(
+            "poly_chain",
+            "y = y*x + 0.5 ten times, 8M float64",
+            poly_chain,
+            uniform(1, 8_000_000, "f8"),
+            0,
+        ),
         Program("black_scholes_f32", "4M options, float32", black_scholes, options("f4"), F32),
         Program("black_scholes_f64", "4M options, float64", black_scholes, options("f8"), F64),
-        Program("sum_of_squares", "((x - .5)**2).sum(), 16M float64", sum_of_squares, uniform(1, 16_000_000, "f8"), F64),
+        Program(
+            "sum_of_squares",
+            "((x - .5)**2).sum(), 16M float64",
+            sum_of_squares,
+            uniform(1, 16_000_000, "f8"),
+            F64,
+        ),
         Program("nbody", "all-pairs forces, 1500 bodies, float64", nbody, bodies, F64),
-        Program("jacobi2d", "five-point stencil, 2000x2000 float64, 10 steps", jacobi2d, squares(1, 2000, "f8"), 0),
+        Program(
+            "jacobi2d",
+            "five-point stencil, 2000x2000 float64, 10 steps",
+            jacobi2d,
+            squares(1, 2000, "f8"),
+            0,
+        ),
         Program("mandelbrot", "1000x1000 float64, 20 iterations", mandelbrot, plane, 0),
-        Program("standardize", "(a - mean) / std along columns, 125000x64 float32", standardize, table, 1e-3),
+        Program(
+            "standardize",
+            "(a - mean) / std along columns, 125000x64 float32",
+            standardize,
+            table,
+            1e-3,
+        ),
         Program("softmax", "along rows, 8000x1000 float32", softmax, logits, F32),
         Program("var_all", "x.var(), 16M float32", var_all, uniform(1, 16_000_000, "f4"), 1e-4),
-        Program("distance_argmin", "nearest of 1000 points to 4000, float64", distance_argmin, points, 0),
+        Program(
+            "distance_argmin", "nearest of 1000 points to 4000, float64", distance_argmin, points, 0
+        ),
         Program("life", "game of life, 2000x2000 int32, 4 steps", life, soup, 0),
         Program("cumsum", "cumsum(2x), 8M float64", cumsum, uniform(1, 8_000_000, "f8"), F64),
-        Program("small", "20 steps of exp(-(x-y)**2) + 0.1x, 1000 float64", small, short_vectors, F64),
+        Program(
+            "small", "20 steps of exp(-(x-y)**2) + 0.1x, 1000 float64", small, short_vectors, F64
+        ),
         Program("matmul_f32", "1024x1024 float32", matmul, squares(2, 1024, "f4"), F32),
         Program("sort_f32", "2M float32", sort, uniform(1, 2_000_000, "f4"), 0),
     )

@@ -1,7 +1,9 @@
-"""What laziness itself costs: recording, planning, and building anew for another size; ``python -m clfuse bench recording``.
+"""What laziness itself costs: recording, planning, and building anew for another size; ``python -m
+clfuse bench recording``.
 
-Nothing here is compared with NumPy. The targets are those of the project's first issue: 2 us to record an operation, 50 us and 1 us a node for a plan
-that is known, 3 s to plan 100,000 operations, two programs for twenty lengths.
+Nothing here is compared with NumPy. The targets are those of the project's first issue: 2 us to
+record an operation, 50 us and 1 us a node for a plan that is known, 3 s to plan 100,000 operations,
+two programs for twenty lengths.
 """
 
 from __future__ import annotations
@@ -42,7 +44,9 @@ class Figure:
 
 
 def chain(x: Any, operations: int, start: float) -> Any:
-    """A value that takes that many operations, each a new node: two a step, with a constant of its own."""
+    """A value that takes that many operations, each a new node: two a step, with a constant of its
+    own.
+    """
     y = x
     for step in range(operations // 2):
         y = y * x + (start + step)
@@ -50,7 +54,9 @@ def chain(x: Any, operations: int, start: float) -> Any:
 
 
 def recorded_us() -> float:
-    """Microseconds to record one operation; the best of several runs, as a busy machine only ever adds."""
+    """Microseconds to record one operation; the best of several runs, as a busy machine only ever
+    adds.
+    """
     x = clfuse.asarray(numpy.ones(1000))
     best = float("inf")
     with config.override(max_nodes=10 * RECORDED):
@@ -64,7 +70,7 @@ def recorded_us() -> float:
 
 
 def known_plan_us() -> float:
-    """Microseconds from `evaluate` to the last launch for a plan of 120 nodes that was made before."""
+    """Microseconds from `evaluate` to the last launch, for a plan of 120 nodes made before."""
     x = clfuse.asarray(numpy.random.default_rng(1).random(1000))
     times = []
     for repetition in range(REPETITIONS + 2):
@@ -90,13 +96,16 @@ def long_plan_s() -> float:
 
 
 def programs_of_lengths() -> int:
-    """Programs built for one expression over twenty lengths, even and odd, below and above every vector's width."""
-    before = clfuse.stats()["programs_built"]
+    """Programs built for one expression over twenty lengths, even and odd, below and above every
+    vector's width.
+    """
+    before: int = clfuse.stats()["programs_built"]
     for number in range(LENGTHS):
         x = clfuse.asarray(numpy.arange(1.0, 4.0 + 37 * number**2))
         clfuse.evaluate(clfuse.sqrt(x) * 0.125 - x / 3.0)
     clfuse.synchronize()
-    return clfuse.stats()["programs_built"] - before
+    after: int = clfuse.stats()["programs_built"]
+    return after - before
 
 
 FIGURES: tuple[tuple[str, Callable[[], float], str, float], ...] = (

@@ -52,7 +52,9 @@ def cells(row: Row) -> tuple[str, ...]:
     timing = row.timings.get("clfuse")
     kernels = peak = MISSING
     if footprint is not None:
-        kernels = str(footprint.kernels) + (f" + {footprint.fallbacks} host" if footprint.fallbacks else "")
+        kernels = str(footprint.kernels) + (
+            f" + {footprint.fallbacks} host" if footprint.fallbacks else ""
+        )
         peak = f"{footprint.peak_nbytes / 1e6:.1f} ({footprint.result_nbytes / 1e6:.1f})"
     return (
         row.program.name,
@@ -98,15 +100,20 @@ def markdown(rows: Sequence[Row], title: str) -> str:
         )
         return f"| {' | '.join(padded)} |"
 
-    rule = "|".join("-" * (width + 2) if column == 0 else "-" * (width + 1) + ":" for column, width in enumerate(widths))
+    rule = "|".join(
+        "-" * (width + 2) if column == 0 else "-" * (width + 1) + ":"
+        for column, width in enumerate(widths)
+    )
     body = "\n".join(line(texts) for texts in lines[1:])
     return f"{title}\n\n{line(HEADINGS)}\n|{rule}|\n{body}\n\n{LEGEND}\n"
 
 
 LEGEND = (
-    "Medians; a ratio above 1 means that clfuse is faster. First: seconds of the first run, with planning and compiling. "
-    "Peak: the most\ndevice memory beyond the inputs, and in brackets what the results alone take. GB/s: bytes that the kernels read and write, "
-    "by the plan;\nof copy: as a part of what a copy reaches in the same run. Limit: OpenCL written by hand."
+    "Medians; a ratio above 1 means that clfuse is faster. First: seconds of the first run, with "
+    "planning and\ncompiling. Peak: the most device memory beyond the inputs, and in brackets what "
+    "the results alone\ntake. GB/s: bytes that the kernels read and write, by the plan; of copy: "
+    "as a part of what a copy\nreaches in the same run. Limit: OpenCL written by hand. "
+    "Unfused: one kernel per operation."
 )
 
 
@@ -137,7 +144,12 @@ def to_json(rows: Sequence[Row], figures: Sequence[Figure], context: dict[str, A
         "programs": {row.program.name: as_record(row) for row in rows},
         "geometric_means": means(rows),
         "recording": [
-            {"name": figure.name, "value": figure.value, "unit": figure.unit, "target": figure.target}
+            {
+                "name": figure.name,
+                "value": figure.value,
+                "unit": figure.unit,
+                "target": figure.target,
+            }
             for figure in figures
         ],
     }

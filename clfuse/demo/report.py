@@ -1,9 +1,10 @@
-"""``python -m clfuse demo``: reads its command line, shows the progress and the table; called by `clfuse.__main__`."""
+"""``python -m clfuse demo``: reads its command line, shows the progress and the table; called by
+`clfuse.__main__`.
+"""
 
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,21 +22,26 @@ NEEDED = "pip install 'clfuse[demo]' brings what the demo needs"
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """Read the demo's command line."""
     parser = argparse.ArgumentParser(
-        prog="python -m clfuse demo", description="Run NumPy programs under NumPy and, unchanged, under clfuse."
+        prog="python -m clfuse demo",
+        description="Run NumPy programs under NumPy and, unchanged, under clfuse.",
     )
     parser.add_argument("--list", action="store_true", help="show the programs and where they are")
-    parser.add_argument("--only", metavar="NAME", action="append", help="run this program only (may be repeated)")
-    parser.add_argument("--quick", action="store_true", help="small inputs: whether it works, not how fast it is")
-    parser.add_argument("--output", type=Path, default=Path("demo-output"), help="folder for the pictures")
+    parser.add_argument(
+        "--only", metavar="NAME", action="append", help="run this program only (may be repeated)"
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="small inputs: whether it works, not how fast it is"
+    )
+    parser.add_argument(
+        "--output", type=Path, default=Path("demo-output"), help="folder for the pictures"
+    )
     parser.add_argument("--device", metavar="SPEC", help="which device, as in CLFUSE_DEVICE")
     return parser.parse_args(arguments)
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the demo; the exit code is 0 when every program agrees with NumPy, 1 when one does not."""
+    """Run the demo; the exit code is 0 when every program agrees with NumPy, else 1."""
     options = parse(arguments)
-    if options.device is not None:
-        os.environ["CLFUSE_DEVICE"] = options.device
     try:
         import PIL  # noqa: F401, the programs' own imports: better said before than after a minute
         import skimage  # noqa: F401
@@ -66,8 +72,10 @@ def run(paths: Sequence[Path], options: argparse.Namespace, console: Console) ->
     import clfuse
     from clfuse.demo.runner import measure
 
-    device = clfuse.get_device()
-    console.print(f"device: {device.name} ({device.platform_name}, {device.index})", highlight=False)
+    device = clfuse.get_device() if options.device is None else clfuse.set_device(options.device)
+    console.print(
+        f"device: {device.name} ({device.platform_name}, {device.index})", highlight=False
+    )
     done = []
     for number, path in enumerate(paths, 1):
         label = f"[{number}/{len(paths)}] {path.stem}"
@@ -80,7 +88,9 @@ def run(paths: Sequence[Path], options: argparse.Namespace, console: Console) ->
                     path,
                     quick=options.quick,
                     folder=options.output,
-                    progress=lambda stage, label=label, status=status: status.update(f"{label}: {stage}"),  # type: ignore[misc]
+                    progress=lambda stage, label=label, status=status: status.update(
+                        f"{label}: {stage}"
+                    ),  # type: ignore[misc]
                 )
             )
     return done
@@ -112,12 +122,15 @@ def show(measurements: Sequence[Measurement], console: Console) -> None:
         )
     console.print(table)
     console.print(
-        "first: with planning and compiling; steady: the median of later runs, results in memory in each.\n"
-        "largest error: as a part of the largest value; two estimates: how many standard errors apart.",
+        "first: with planning and compiling; steady: the median of later runs.\n"
+        "largest error: as a part of the largest value; of estimates: standard errors apart.",
         highlight=False,
     )
     for row in measurements:
         if row.fallbacks:
-            console.print(f"{row.name}: {row.fallbacks} operations a run were done by NumPy on the host", highlight=False)
+            console.print(
+                f"{row.name}: {row.fallbacks} operations a run were done by NumPy on the host",
+                highlight=False,
+            )
         if row.picture is not None:
             console.print(f"{row.name}: wrote {row.picture}", highlight=False, soft_wrap=True)

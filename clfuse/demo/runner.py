@@ -1,4 +1,5 @@
-"""Runs each demo program under NumPy and under clfuse, times both and compares the results; called by `demo.report`.
+"""Runs each demo program under NumPy and under clfuse, times both and compares the results; called
+by `demo.report`.
 
 A program is one source file with three functions and a title:
 
@@ -11,7 +12,8 @@ A program is one source file with three functions and a title:
 ``TITLE``
     is formatted with the inputs.
 
-The file is executed twice: as it is, and under `clfuse.run.Substitution`, which is what ``python -m clfuse run`` uses.
+The file is executed twice: as it is, and under `clfuse.run.Substitution`, which is what ``python -m
+clfuse run`` uses.
 """
 
 from __future__ import annotations
@@ -39,10 +41,11 @@ REPETITIONS = 7
 BUDGET_S = 4.0
 LEAST_REPETITIONS = 2
 
-# What float64 programs of a few hundred operations may differ by, as a part of the largest value: the transcendental functions
-# are within 4 ulp, and sums are taken in another order.
+# What float64 programs of a few hundred operations may differ by, as a part of the largest value:
+# the transcendental functions are within 4 ulp, and sums are taken in another order.
 LARGEST_ERROR = 1e-9
-# Two estimates that differ by more than this many standard errors disagree (one time in 1.7 million by chance).
+# Two estimates that differ by more than this many standard errors disagree (one time in 1.7 million
+# by chance).
 LARGEST_STANDARD_ERRORS = 5.0
 
 
@@ -55,17 +58,20 @@ class Measurement:
     name, title : str
         The file's name without its suffix, and what the program says that it does.
     numpy_s, first_s, steady_s : float
-        Seconds: NumPy (median), clfuse's first run with all planning and compiling, and its later ones (median).
+        Seconds: NumPy (median), clfuse's first run with all planning and compiling, and its later
+        ones (median).
     kernels : int
         Kernels launched by one later run.
     nbytes : int
         Bytes of device memory that those kernels read and write, by the plan.
     complete : bool
-        Whether `nbytes` covers the whole run: a program that looks at values on its way is planned in parts.
+        Whether `nbytes` covers the whole run: a program that looks at values on its way is planned
+        in parts.
     fallbacks : int
         Operations of one later run that NumPy did on the host.
     error : float
-        Largest difference from NumPy as a part of the largest value; in standard errors for an estimate.
+        Largest difference from NumPy as a part of the largest value; in standard errors for an
+        estimate.
     statistical : bool
         Whether `error` is in standard errors.
     picture : Path or None
@@ -104,10 +110,16 @@ def program_paths() -> dict[str, Path]:
 
 
 class Contender:
-    """One program under one library: its module, its inputs, and how a run of it is brought to an end."""
+    """One program under one library: its module, its inputs, and how a run of it is brought to an
+    end.
+    """
 
     def __init__(
-        self, path: Path, quick: bool, context: AbstractContextManager[object], finish: Callable[..., None]
+        self,
+        path: Path,
+        quick: bool,
+        context: AbstractContextManager[object],
+        finish: Callable[..., None],
     ) -> None:
         self.context = context
         self.finish = finish
@@ -150,7 +162,9 @@ def disagreement(expected: Mapping[str, Any], actual: Mapping[str, Any]) -> tupl
 
 
 def largest_error(expected: Any, actual: Any) -> float:
-    """The largest difference of two arrays as a part of the largest value; infinite for another shape or dtype."""
+    """The largest difference of two arrays as a part of the largest value; infinite for another
+    shape or dtype.
+    """
     wanted, got = numpy.asarray(expected), numpy.asarray(clfuse.asnumpy(actual))
     if wanted.shape != got.shape or wanted.dtype != got.dtype:
         return float("inf")
@@ -164,7 +178,11 @@ def largest_error(expected: Any, actual: Any) -> float:
 
 
 def measure(
-    path: Path, *, quick: bool = False, folder: Path | None = None, progress: Callable[[str], None] = lambda text: None
+    path: Path,
+    *,
+    quick: bool = False,
+    folder: Path | None = None,
+    progress: Callable[[str], None] = lambda text: None,
 ) -> Measurement:
     """Run the program in `path` under both libraries.
 
@@ -193,7 +211,8 @@ def measure(
         with fused.context:
             result.picture = Path(fused.module.draw(actual, folder))
 
-    # Results that stayed alive would be found again instead of computed: they have to go before each run.
+    # Results that stayed alive would be found again instead of computed: they have to go before
+    # each run.
     del actual, expected
     deadline = time.perf_counter() + BUDGET_S
     for repetition in range(REPETITIONS):

@@ -134,10 +134,10 @@ def arg_reduce(name: str, node: Node, axes: tuple[int, ...]) -> Node:
 
 
 def update(old: Node, value: Node, offset: int, strides: tuple[int, ...]) -> Node:
-    """`old` with `value` written at ``offset + sum(index * strides)`` of its C order.
+    """`old` with `value` written at ``offset + sum(index * strides)`` of it.
 
-    The map must be injective on `value.shape` (a view that can be written to). Writing everything in
-    order is just the value.
+    The map must be injective on `value.shape` (a view that can be written to). Writing everything
+    in order is just the value.
     """
     value = cast(value, old.dtype)
     if math.prod(value.shape) == 0:

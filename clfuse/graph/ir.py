@@ -1,7 +1,7 @@
 """Nodes of the recorded program and the storage cells that arrays hold; used by every layer above.
 
-A node is one array-valued operation. Its value never changes. Equal nodes are merged when a plan is
-made (value numbering in `graph.numbering`), not while recording: an interning table with weak values
+A node is one array-valued operation. Its value never changes. Equal nodes are merged when a plan
+is made (value numbering in `plan.graph`), not while recording: an interning table with weak values
 costs as much as the rest of recording together, and the plan needs the numbers anyway.
 
 After evaluation a node that was stored carries its `buffer` and forgets its inputs: it has become a
@@ -29,12 +29,16 @@ class Kind(IntEnum):
     CONSTANT = 1  # one scalar, a kernel argument; param: NumPy scalar
     IOTA = 2  # 0, 1, 2, ... as int64 in C order
     MAP = 3  # element by element; inputs broadcast
-    VIEW = 4  # element at offset + sum(index * stride) of the input's C order; param: (offset, strides)
+    VIEW = 4  # element offset + sum(index * stride) of the C order; param: (offset, strides)
     REDUCE = 5  # param: axes, ascending
     ARGREDUCE = 6  # param: axes; position in C order of the reduced axes, int64
-    UPDATE = 7  # inputs (old, value): old, with value at offset + sum(index * stride); param as in VIEW
+    UPDATE = (
+        7  # inputs (old, value): old, with value at offset + sum(index * stride); param as in VIEW
+    )
     CONCATENATE = 8  # param: axis
-    LIBRARY = 9  # a host library's or a kernel library's call on stored inputs; param: its arguments
+    LIBRARY = (
+        9  # a host library's or a kernel library's call on stored inputs; param: its arguments
+    )
 
 
 class Op:
@@ -81,7 +85,7 @@ def bitcast_loop(source: np.dtype, target: np.dtype) -> Op:
 
 @cache
 def reduction(kind: Kind, name: str, operand: np.dtype, dtype: np.dtype) -> Op:
-    """A reduction whose accumulator has `dtype` (ARGREDUCE: whose compared values have `operand`)."""
+    """A reduction that accumulates in `dtype` (ARGREDUCE: that compares values of `operand`)."""
     return Op(kind, name, None, (operand,), dtype)
 
 

@@ -79,9 +79,7 @@ def delinearize(
                 low += coefficient * (count - 1)
         if low < 0 or high >= extent:
             return None
-    return tuple(
-        (start, tuple(row)) for start, row in zip(starts, coefficients, strict=True)
-    )
+    return tuple((start, tuple(row)) for start, row in zip(starts, coefficients, strict=True))
 
 
 def linearize(

@@ -58,9 +58,7 @@ class Snapshot:
 
     def same_structure(self, other: Snapshot) -> bool:
         """Whether a plan made for `other` is a plan for this."""
-        return (
-            self.flags == other.flags and self.roots == other.roots and self.items == other.items
-        )
+        return self.flags == other.flags and self.roots == other.roots and self.items == other.items
 
 
 def _walk(

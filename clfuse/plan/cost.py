@@ -6,7 +6,7 @@ from typing import Final
 
 BYTES_PER_WEIGHT: Final = 1.0
 """Bytes that move in the time of one addition's lane: measured on two-core CPUs (an exp of weight 8
-costs about 1 ns an element, as do 8 to 10 bytes), and generous for GPUs, where arithmetic is cheaper."""
+costs about 1 ns an element, as do 8 to 10 bytes), and generous for GPUs: they compute faster."""
 
 CHEAP_WEIGHT: Final = 3.0
 """An expression of at most this weight is computed again for every shifted or broadcast read: its
@@ -31,3 +31,7 @@ def recompute_nbytes(weight: float, loaded_nbytes: float) -> float:
 def store_nbytes(itemsize: int) -> float:
     """Cost of storing one element and loading it once."""
     return 2.0 * itemsize
+
+
+MAX_BOXES: Final = 64
+"""Boxes that results are cut into for reading concatenations in place: each is a launch."""

@@ -13,6 +13,20 @@ from .placement import Placement
 from .schedule import Access, Index, Item, Load, Scalar, Step
 
 
+class Straddles(Exception):
+    """The iteration crosses from one part of a concatenation to the next.
+
+    `dim` is the dimension to cut, `position` the first index of the second half; `node` the
+    concatenation, and `dim` is None when no single cut separates its parts.
+    """
+
+    def __init__(self, node: int, dim: int | None, position: int) -> None:
+        super().__init__(node, dim, position)
+        self.node = node
+        self.dim = dim
+        self.position = position
+
+
 class ValueTable:
     """Value numbers of everything that lies in memory, filled while kernels are emitted."""
 
@@ -132,7 +146,35 @@ class Emitter:
         if kind is Kind.VIEW:
             (operand,) = self.graph.inputs[node]
             return [self._key(operand, self._through_view(node, operand, access))]
+        if kind is Kind.CONCATENATE:
+            return [self._part(node, access)]
         return []
+
+    def _part(self, node: int, access: Access) -> tuple[int, Access | None]:
+        """The one operand of a concatenation that this iteration reads, and where."""
+        axis = self.graph.params[node]
+        axes = list(self._axes(node, access))
+        start, coefficients = axes[axis]
+        moving = [dim for dim, c in enumerate(coefficients) if c and self.extents[dim] > 1]
+        first = 0
+        for operand in self.graph.inputs[node]:
+            end = first + self.graph.shapes[operand][axis]
+            if start < end:
+                break
+            first = end
+        if len(moving) > 1:
+            raise Straddles(node, None, 0)
+        if moving:
+            (dim,) = moving
+            step = coefficients[dim]
+            last = start + step * (self.extents[dim] - 1)
+            if last >= end:
+                raise Straddles(node, dim, -((start - end) // step))
+            if last < first:
+                raise Straddles(node, dim, (start - first) // -step + 1)
+        axes[axis] = (start - first, coefficients)
+        shape = self.graph.shapes[operand]
+        return self._key(operand, Access(*linearize(shape, axes, len(self.extents))))
 
     def _broadcast(self, node: int, operand: int, access: Access) -> Access:
         shape, wanted = self.graph.shapes[node], self.graph.shapes[operand]
@@ -181,12 +223,10 @@ class Emitter:
             return var
         if self.in_memory(node):
             var = self.registers.new()
-            value = (
-                self.values.leaf(node) if kind is Kind.LEAF else self.values.of_node[node]
-            )
+            value = self.values.leaf(node) if kind is Kind.LEAF else self.values.of_node[node]
             self.items.append(Load(var, value, graph.dtypes[node], access))
             return var
-        if kind is Kind.VIEW:
+        if kind is Kind.VIEW or kind is Kind.CONCATENATE:
             return operands[0]
         var = self.registers.new()
         if kind is Kind.IOTA:
@@ -210,5 +250,3 @@ def identity(shape: tuple[int, ...], order: tuple[int, ...] | None = None) -> Ac
     if order is not None:
         strides = tuple([strides[axis] for axis in order])
     return Access(0, strides)
-
-

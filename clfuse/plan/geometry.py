@@ -1,9 +1,9 @@
 """How a kernel's loops run on a device: merged dimensions, vector lanes, pieces and work-items.
 
-    CPU: few work-items, each takes a contiguous run of rows (or of one row's pieces) and walks it in
-    explicit vectors; a reduction with few results is split into pieces whose partial results a
-    second kernel folds.
-    GPU: work-items stride over everything; a work-group folds one result (or one piece of it).
+CPU: few work-items, each takes a contiguous run of rows (or of one row's pieces) and walks it in
+explicit vectors; a reduction with few results is split into pieces whose partial results a
+second kernel folds.
+GPU: work-items stride over everything; a work-group folds one result (or one piece of it).
 """
 
 from __future__ import annotations
@@ -75,9 +75,7 @@ def _merge_dimensions(kernel: Kernel) -> Kernel:
             continue
         if groups and (groups[-1][0] < kept) == (dim < kept):
             previous = groups[-1][-1]
-            joins = all(
-                strides[previous] == strides[dim] * extents[dim] for strides in loop
-            ) and (
+            joins = all(strides[previous] == strides[dim] * extents[dim] for strides in loop) and (
                 dim >= kept
                 or all(strides[previous] == strides[dim] * extents[dim] for strides in after)
             )
@@ -204,8 +202,7 @@ def _finish_map(kernel: Kernel, traits: DeviceTraits) -> Kernel:
             extents=(1,),
             body=_with_accesses(kernel.body, lambda access: Access(access.offset, (0,))),
             stores=[
-                replace(store, access=Access(store.access.offset, (0,)))
-                for store in kernel.stores
+                replace(store, access=Access(store.access.offset, (0,))) for store in kernel.stores
             ],
         )
     dims = range(len(kernel.extents))
@@ -370,7 +367,7 @@ def _two_stages(
     for accumulator in kernel.accumulators:
         # Halves are folded as floats, and a piece's result must not lose what the next fold needs.
         stored = accumulator.dtype
-        if stored.name == "float16":
+        if stored.char == "e":
             stored = np.dtype(np.float32)
         partial = values.new(rows * pieces * stored.itemsize)
         position = None

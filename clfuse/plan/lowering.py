@@ -1,7 +1,8 @@
 """Placement becomes launches: stored nodes are gathered into kernels, level by level.
 
-All element-wise results of one level and one shape share a kernel; all reductions of one level, shape
-and axes share one, together with what they carry and with results of the shape that they pass over.
+All element-wise results of one level and one shape share a kernel; all reductions of one level,
+shape and axes share one, together with what they carry and with results of the shape that they pass
+over.
 Writes into a part of an array run over that part alone.
 """
 
@@ -11,12 +12,10 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from ..graph.ir import Kind
 from ..graph.layout import contiguous_strides, delinearize
 from . import cost
-from .emission import Emitter, Registers, ValueTable, identity
+from .emission import Emitter, Registers, Straddles, ValueTable, identity
 from .graph import Graph
 from .placement import Placement
 from .schedule import (
@@ -125,7 +124,9 @@ class Lowering:
                     continue
             self.values.of_node[node] = self.values.new(graph.nbytes(node), node)
 
-    def _add(self, maps: dict[Any, list[Sink]], level: int, node: int, sink: Sink, owner: int) -> None:
+    def _add(
+        self, maps: dict[Any, list[Sink]], level: int, node: int, sink: Sink, owner: int
+    ) -> None:
         shape = self.graph.shapes[node]
         if math.prod(shape) == 0:
             return
@@ -142,25 +143,55 @@ class Lowering:
         for operand in self.graph.inputs[node]:
             shape = self.graph.shapes[operand]
             kept = tuple(
-                [0 if extent == 1 else stride for extent, stride in zip(shape, strides, strict=True)]
+                [
+                    0 if extent == 1 else stride
+                    for extent, stride in zip(shape, strides, strict=True)
+                ]
             )
             sinks.append(Sink(operand, target, Access(start * step, kept)))
             start += shape[axis]
         return sinks
 
     def _map(self, level: int, sinks: list[Sink]) -> None:
+        """One kernel for these results, or one a box where they read concatenations."""
         shape = self.graph.shapes[sinks[0].node]
-        emitter = Emitter(self.placement, self.values, level, shape, Registers())
-        stores = []
         updates = []
         for sink in sinks:
-            var = emitter.emit(sink.node, identity(shape))
-            stores.append(self._store(var, sink.node, sink.value, sink.access))
             owner = self.values.node[sink.value]
             if owner is not None and self.graph.kinds[owner] is Kind.UPDATE:
                 updates.append(owner)
-        kernel = Kernel("map", shape, emitter.items, stores)
-        self.pending.append(Pending(level, kernel, updates))
+        boxes = [tuple([(0, extent) for extent in shape])]
+        done = 0
+        while boxes:
+            box = boxes.pop()
+            try:
+                kernel = self._over_box(level, sinks, shape, box)
+            except Straddles as cut:
+                if cut.dim is None or len(boxes) + done >= cost.MAX_BOXES:
+                    raise
+                low, high = box[cut.dim]
+                for part in ((low + cut.position, high), (low, low + cut.position)):
+                    boxes.append((*box[: cut.dim], part, *box[cut.dim + 1 :]))
+                continue
+            kernel.boxed = done > 0 or bool(boxes)
+            self.pending.append(Pending(level, kernel, updates))
+            done += 1
+
+    def _over_box(
+        self,
+        level: int,
+        sinks: list[Sink],
+        shape: tuple[int, ...],
+        box: tuple[tuple[int, int], ...],
+    ) -> Kernel:
+        """The kernel that computes `sinks` over a part of their shape."""
+        extents = tuple([stop - start for start, stop in box])
+        emitter = Emitter(self.placement, self.values, level, extents, Registers())
+        stores = []
+        for sink in sinks:
+            var = emitter.emit(sink.node, _inside(Access(0, contiguous_strides(shape)), box))
+            stores.append(self._store(var, sink.node, sink.value, _inside(sink.access, box)))
+        return Kernel("map", extents, emitter.items, stores)
 
     def _store(self, var: int, node: int, value: int, access: Access) -> Store:
         owner = self.values.node[value]
@@ -192,9 +223,7 @@ class Lowering:
                 Accumulator(folded[node], op.name, var, op.input_dtypes[0], position)
             )
         kept_extents = extents[: len(kept)]
-        epilogue = Emitter(
-            self.placement, self.values, level, kept_extents, registers, folded
-        )
+        epilogue = Emitter(self.placement, self.values, level, kept_extents, registers, folded)
         results = []
         access = identity(kept_extents)
         for node in nodes:
@@ -310,21 +339,26 @@ class Lowering:
                 return [Pending(level, Copy(source, target, graph.nbytes(node)))]
             boxes = [tuple([(0, extent) for extent in shape])]
         launches = []
-        strides = contiguous_strides(shape)
+        whole = Access(0, contiguous_strides(shape))
         for box in boxes:
             extents = tuple([stop - start for start, stop in box])
-            offset = sum(
-                start * stride for (start, _), stride in zip(box, strides, strict=True)
-            )
-            inside = tuple(
-                [0 if extent == 1 else stride for extent, stride in zip(extents, strides, strict=True)]
-            )
-            access = Access(offset, inside)
+            access = _inside(whole, box)
             emitter = Emitter(self.placement, self.values, level, extents, Registers())
             var = emitter.emit(old, access)
             store = Store(var, graph.dtypes[old], target, graph.dtypes[node], access)
-            launches.append(Pending(level, Kernel("map", extents, emitter.items, [store])))
+            kernel = Kernel("map", extents, emitter.items, [store], boxed=len(boxes) > 1)
+            launches.append(Pending(level, kernel))
         return launches
+
+
+def _inside(access: Access, box: tuple[tuple[int, int], ...]) -> Access:
+    """An access to a whole iteration, as one over a box of it."""
+    offset = access.offset
+    strides = []
+    for (start, stop), stride in zip(box, access.strides, strict=True):
+        offset += start * stride
+        strides.append(stride if stop - start != 1 else 0)
+    return Access(offset, tuple(strides))
 
 
 def _complement(
@@ -360,5 +394,3 @@ def _complement(
                     )
                 )
     return boxes
-
-

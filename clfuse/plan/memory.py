@@ -66,10 +66,13 @@ class Memory:
                 self._readers[value].add(index)
         self._kept = self._values_needed_later()
         before: dict[int, list[Pending]] = {}
+        writers: dict[int, list[int]] = {}
         for index, entry in enumerate(pending):
             for node in entry.updates:
-                target = self.values.of_node[node]
-                if not self._update_in_place(index, entry.launch, node, target):
+                writers.setdefault(node, []).append(index)
+        for index, entry in enumerate(pending):
+            for node in entry.updates:
+                if writers[node][0] == index and not self._update_in_place(node, writers[node]):
                     filling = lowering.prefill(node)
                     before.setdefault(index, []).extend(filling)
                     for launch in filling:
@@ -95,18 +98,27 @@ class Memory:
             return True
         return value in self._kept
 
-    def _free_after(self, value: int, index: int, launch: Launch, access: Access) -> bool:
-        """Whether launch number `index` may overwrite `value` while it reads it at `access`."""
+    def _free_after(self, value: int, stores: dict[int, Access]) -> bool:
+        """Whether `value` may be overwritten by these launches (number -> access of the store).
+
+        They may read it too, but only at the very elements that they write.
+        """
         if self._needed_later(value) or value in self._taken:
             return False
-        if any(reader > index for reader in self._readers[value]):
-            return False
-        return all(
-            where == access for read, where in reads_of(launch) if read == value
-        )
+        first = min(stores)
+        for reader in self._readers[value]:
+            if reader < first:
+                continue
+            if reader not in stores:
+                return False
+            launch = self.lowering.pending[reader].launch
+            if any(where != stores[reader] for read, where in reads_of(launch) if read == value):
+                return False
+        return True
 
-    def _update_in_place(self, index: int, launch: Launch, node: int, target: int) -> bool:
+    def _update_in_place(self, node: int, writers: list[int]) -> bool:
         old = self.graph.inputs[node][0]
+        target = self.values.of_node[node]
         if self.graph.kinds[old] is Kind.LEAF:
             source: int | None = self.values.leaf(old)
         else:
@@ -116,16 +128,20 @@ class Memory:
         placement = self.lowering.placement
         if placement.level[old] >= placement.level[node] or not placement.stored[old]:
             return False
-        assert isinstance(launch, Kernel)
-        (store,) = [store for store in launch.stores if store.value == target]
-        if not self._free_after(source, index, launch, store.access):
+        stores = {}
+        for index in writers:
+            launch = self.lowering.pending[index].launch
+            assert isinstance(launch, Kernel)
+            (store,) = [store for store in launch.stores if store.value == target]
+            stores[index] = store.access
+        if not self._free_after(source, stores):
             return False
         self._take(target, source)
         return True
 
     def _donate(self, index: int, launch: Launch) -> None:
-        """Write results over inputs that die in this launch, where they are read element by element."""
-        if not isinstance(launch, Kernel) or launch.kind != "map":
+        """Write results over inputs that die in this launch, where reads and writes coincide."""
+        if not isinstance(launch, Kernel) or launch.kind != "map" or launch.boxed:
             return
         loads = {item.value: item.dtype for item in launch.body if isinstance(item, Load)}
         for store in launch.stores:
@@ -138,7 +154,7 @@ class Memory:
                 if (
                     dtype == store.dtype
                     and self.values.nbytes[value] == self.values.nbytes[store.value]
-                    and self._free_after(value, index, launch, store.access)
+                    and self._free_after(value, {index: store.access})
                 ):
                     self._take(store.value, value)
                     break

@@ -27,8 +27,9 @@ from .schedule import Cut
 Carrier = tuple[int, tuple[int, ...], tuple[int, ...], int]
 """(level, shape that is reduced, axes, group): reductions with equal carriers share a kernel."""
 
-_SEALED = frozenset({Kind.LEAF, Kind.UPDATE, Kind.CONCATENATE, Kind.LIBRARY})
-"""Kinds whose result always lies in memory before anybody reads it."""
+
+_OPERATIONS = (Kind.MAP, Kind.REDUCE, Kind.ARGREDUCE)
+"""What is a kernel each without fusion."""
 
 
 class Placement:
@@ -42,7 +43,9 @@ class Placement:
     cuts : list of Cut, why values that nobody asked for are stored
     """
 
-    def __init__(self, graph: Graph, *, fuse: bool = True) -> None:
+    def __init__(
+        self, graph: Graph, *, fuse: bool = True, joined: frozenset[int] = frozenset()
+    ) -> None:
         self.graph = graph
         self.fuse = fuse
         count = len(graph)
@@ -55,6 +58,7 @@ class Placement:
         self.linear = [False] * count
         self.cuts: list[Cut] = []
         self._spread = self._count_spread_reads()
+        self.piecewise = self._piecewise_readable() - joined if fuse else set()
         self._steps: defaultdict[Any, int] = defaultdict(int)
         self._arguments: defaultdict[Any, set[int]] = defaultdict(set)
         visit = {
@@ -71,13 +75,8 @@ class Placement:
         }
         for node in range(count):
             visit[graph.kinds[node]](node)
-            if graph.requested[node] or (graph.live[node] and graph.computed[node]):
-                self.stored[node] = True
-            elif not fuse and graph.kinds[node] in (
-                Kind.MAP,
-                Kind.REDUCE,
-                Kind.ARGREDUCE,
-            ):
+            wanted = graph.requested[node] or (graph.live[node] and graph.computed[node])
+            if wanted or (not fuse and graph.kinds[node] in _OPERATIONS):
                 self.stored[node] = True
             if not fuse and self.stored[node] and graph.kinds[node] is not Kind.VIEW:
                 self.sealed[node] = True
@@ -98,6 +97,34 @@ class Placement:
                 for operand in graph.inputs[node]:
                     spread[operand] += 1.0
         return spread
+
+    def _piecewise_readable(self) -> set[int]:
+        """Concatenations that only element-wise results read.
+
+        Those need no memory: the reader runs over boxes in which every element comes from one part.
+        """
+        graph = self.graph
+        suits = [True] * len(graph)
+        found = set()
+        for node in range(len(graph) - 1, -1, -1):
+            kind = graph.kinds[node]
+            if kind is Kind.CONCATENATE and suits[node] and graph.sizes[node]:
+                found.add(node)
+            for operand in graph.inputs[node]:
+                if kind is Kind.MAP or kind is Kind.CONCATENATE:
+                    suits[operand] = suits[operand] and (suits[node] or graph.requested[node])
+                elif kind is Kind.VIEW:
+                    suits[operand] = (
+                        suits[operand]
+                        and suits[node]
+                        and delinearize(
+                            graph.shapes[operand], graph.shapes[node], *graph.params[node]
+                        )
+                        is not None
+                    )
+                elif kind is not Kind.UPDATE:
+                    suits[operand] = False
+        return found
 
     def _store(self, node: int, reason: str) -> None:
         if not self.stored[node] and not self.sealed[node]:
@@ -124,8 +151,8 @@ class Placement:
         if graph.sizes[node] != graph.sizes[operand]:
             return False
         if graph.kinds[node] is Kind.VIEW:
-            return graph.params[node] == (0, contiguous_strides(graph.shapes[node]))
-        return _squeezed(graph.shapes[node]) == _squeezed(graph.shapes[operand])
+            return bool(graph.params[node] == (0, contiguous_strides(graph.shapes[node])))
+        return bool(_squeezed(graph.shapes[node]) == _squeezed(graph.shapes[operand]))
 
     def _map(self, node: int) -> None:
         graph = self.graph
@@ -240,7 +267,7 @@ class Placement:
         if self.sealed[operand]:
             self.level[node] = self.level[operand] + 1
             self.loaded[node] = graph.dtypes[node].itemsize
-            self.linear[node] = offset == 0 and same_order or strides == contiguous_strides(shape)
+            self.linear[node] = (offset == 0 and same_order) or strides == contiguous_strides(shape)
             return
         if self.carrier[operand] is not None:
             if same_order:
@@ -288,7 +315,7 @@ class Placement:
         self.weight[node] = 1e12
 
     def _inline_level(self, operand: int, reason: str) -> int:
-        """The level at which something that goes to memory can read `operand` element by element."""
+        """The level at which something that goes to memory can read `operand`."""
         if self.sealed[operand]:
             return self.level[operand] + 1
         if self.carrier[operand] is not None:
@@ -312,7 +339,12 @@ class Placement:
         for operand in operands:
             if self.level[operand] < level and not self.sealed[operand]:
                 self._keep_or_recompute(operand, level)
-        self._in_memory(node, level)
+        if node not in self.piecewise:
+            self._in_memory(node, level)
+            return
+        self.level[node] = level
+        self.weight[node] = 0.5 + max(self.weight[operand] for operand in operands)
+        self.loaded[node] = max(self.loaded[operand] for operand in operands)
 
     def _library(self, node: int) -> None:
         level = 0

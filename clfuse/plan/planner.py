@@ -1,14 +1,14 @@
 """(graph, device traits) -> Schedule: the passes in order; called by `evaluate` on a cache miss.
 
-    merge equal nodes  ->  place (levels, what is stored)  ->  lower (kernels)
-    ->  memory (in-place, copies, slots)  ->  geometry (vectors, pieces, work-items)
+merge equal nodes  ->  place (levels, what is stored)  ->  lower (kernels)
+->  memory (in-place, copies, slots)  ->  geometry (vectors, pieces, work-items)
 """
 
 from __future__ import annotations
 
 from ..graph.snapshot import Snapshot
 from ..traits import DeviceTraits
-from .emission import Registers
+from .emission import Registers, Straddles
 from .geometry import finish
 from .graph import Graph
 from .lowering import Lowering
@@ -20,9 +20,7 @@ from .schedule import Kernel, Launch, Load, Schedule, Step, Value
 def plan(snapshot: Snapshot, traits: DeviceTraits, *, fuse: bool = True) -> Schedule:
     """Decide how `snapshot` is computed on a device with these traits."""
     graph = Graph(snapshot)
-    placement = Placement(graph, fuse=fuse)
-    lowering = Lowering(placement)
-    memory = Memory(lowering)
+    placement, lowering, memory = _place_and_lower(graph, fuse)
     values = lowering.values
     launches: list[Launch] = []
     for launch in memory.launches:
@@ -36,9 +34,7 @@ def plan(snapshot: Snapshot, traits: DeviceTraits, *, fuse: bool = True) -> Sche
         for node, value in values.of_node.items()
         if graph.requested[node] or (graph.live[node] and placement.stored[node])
     }
-    slots, sizes, reuses = slots_of(
-        launches, values.nbytes, values.buffer, memory.takes_over, kept
-    )
+    slots, sizes, reuses = slots_of(launches, values.nbytes, values.buffer, memory.takes_over, kept)
     for value in kept:  # nobody writes an empty array, but somebody holds it
         if slots[value] is None and values.buffer[value] is None:
             slots[value] = len(sizes)
@@ -69,6 +65,18 @@ def plan(snapshot: Snapshot, traits: DeviceTraits, *, fuse: bool = True) -> Sche
     )
 
 
+def _place_and_lower(graph: Graph, fuse: bool) -> tuple[Placement, Lowering, Memory]:
+    """The first three passes; concatenations that cannot be read in parts are stored."""
+    joined: frozenset[int] = frozenset()
+    while True:
+        placement = Placement(graph, fuse=fuse, joined=joined)
+        try:
+            lowering = Lowering(placement)
+            return placement, lowering, Memory(lowering)
+        except Straddles as refused:
+            joined |= {refused.node}
+
+
 def _registers_after(kernel: Kernel) -> Registers:
     """Register numbers that `kernel` does not use yet."""
     registers = Registers()
@@ -84,13 +92,9 @@ _LABEL_OPERATIONS = 4
 
 def _label(kernel: Kernel) -> str:
     """A readable name of the kernel: its kind and first operations; an OpenCL C identifier."""
-    names = [
-        item.op.name for item in kernel.body + kernel.epilogue if isinstance(item, Step)
-    ]
+    names = [item.op.name for item in kernel.body + kernel.epilogue if isinstance(item, Step)]
     folds = [accumulator.name for accumulator in kernel.accumulators]
     words = list(dict.fromkeys(names))[:_LABEL_OPERATIONS] + list(dict.fromkeys(folds))
     if not words:
         words = ["copy" if any(isinstance(item, Load) for item in kernel.body) else "fill"]
     return "_".join([kernel.kind, *words])
-
-

@@ -1,7 +1,7 @@
 """Plain records that a plan consists of: what `plan` decides, `render` writes and `evaluate` runs.
 
-Values are numbered: every array that lies in memory during a plan (inputs, temporaries, results) has
-a value number. Variables are the numbered registers of one kernel.
+Values are numbered: every array that lies in memory during a plan (inputs, temporaries, results)
+has a value number. Variables are the numbered registers of one kernel.
 """
 
 from __future__ import annotations
@@ -95,8 +95,8 @@ Item = Load | Index | Scalar | Step
 class Kernel:
     """One generated kernel: a loop nest over `extents`.
 
-    The last `reduced` of the extents are folded by `accumulators`; `epilogue` and `results` then run
-    once for each index of the others. `vector` is the dimension that vector lanes run along.
+    The last `reduced` of the extents are folded by `accumulators`. `epilogue` and `results`
+    then run once for each index of the others. `vector` is the dimension that vector lanes run along.
     `chunk` splits the reduced dimension number `chunk` (counted in `extents`) into `chunks` pieces
     of `chunk_length`; partial results then have the piece as their last axis.
     """
@@ -121,6 +121,7 @@ class Kernel:
     work_items: int = 1
     work_group: int = 1
     label: str = ""
+    boxed: bool = False  # one of several boxes: offsets are arguments even where they are 0
 
 
 @dataclass(slots=True)
@@ -186,8 +187,7 @@ class Schedule:
     """The whole plan, in order of execution.
 
     `slots` are the sizes of the buffers to allocate; `keeps` maps positions of graph nodes to the
-    value that holds their result afterwards; `aliases` maps positions of nodes whose bytes are those
-    of another node's value.
+    value that holds their result afterwards.
     """
 
     launches: list[Launch]

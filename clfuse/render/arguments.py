@@ -1,4 +1,4 @@
-"""The argument list of one kernel, named in order of first use so that equal kernels have equal text."""
+"""The arguments of one kernel, named in order of first use: equal kernels have equal text."""
 
 from __future__ import annotations
 
@@ -42,7 +42,10 @@ class Arguments:
     `root` gives the value whose bytes a value is written into: both are one pointer then.
     """
 
-    def __init__(self, wide_index: bool, root: Callable[[int], int]) -> None:
+    def __init__(
+        self, wide_index: bool, root: Callable[[int], int], *, all_offsets: bool = False
+    ) -> None:
+        self._all_offsets = all_offsets
         self.index_type = "long" if wide_index else "int"
         self.bindings: list[Binding] = []
         self._declarations: list[tuple[str, str, int | None]] = []
@@ -78,7 +81,7 @@ class Arguments:
         passed = dtype
         if dtype.kind == "b":
             passed = np.dtype(np.int32)
-        elif dtype.name == "float16":
+        elif dtype.char == "e":
             passed = np.dtype(np.float32)
         return self._add(
             key, ConstantArgument(position, passed), memory_type(passed), f"k{number}", None
@@ -91,8 +94,8 @@ class Arguments:
         return name
 
     def offset(self, access: Access) -> str:
-        """Text ``o3 + `` for an access whose offset is not zero."""
-        if access.offset == 0:
+        """Text ``o3 + `` for an access whose offset is not zero (or is not in a sister kernel)."""
+        if access.offset == 0 and not self._all_offsets:
             return ""
         key = ("offset", access)
         if key not in self._names:

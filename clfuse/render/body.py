@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..dtypes import mask_type, memory_type, register_nbytes
-from ..plan.schedule import Access, Index, Item, Kernel, Load, Scalar, Step, Store
+from ..plan.schedule import Access, Index, Item, Kernel, Load, Scalar, Store
 from ..traits import DeviceTraits
 from .arguments import Arguments
 from .expressions import Expressions, Preamble, Register, vector
@@ -57,9 +57,7 @@ class Body:
                 terms.append(f"{name} * i{dim}")
             text = " + ".join(terms) or "0"
             self.groups[strides] = f"x{number}"
-            self.group_lines.append(
-                f"const {self.arguments.index_type} x{number} = {text};"
-            )
+            self.group_lines.append(f"const {self.arguments.index_type} x{number} = {text};")
         return self.groups[strides]
 
     def _lane_stride(self, access: Access) -> int:
@@ -139,7 +137,7 @@ class Body:
         return text, Register(name, item.dtype)
 
     def _loaded(self, pointer: str, item: Load, width: int) -> str:
-        half = item.dtype.name == "float16"
+        half = item.dtype.char == "e"
         place = self.place(item.access)
         if width == 1:
             return f"vload_half({place}, {pointer})" if half else f"{pointer}[{place}]"
@@ -148,7 +146,7 @@ class Body:
         if stride == 1:
             return f"{load}(0, {pointer} + {place})"
         if stride == -1:
-            return f"{load}(0, {pointer} + {place} - {width - 1}).s{_LANES[width - 1::-1]}"
+            return f"{load}(0, {pointer} + {place} - {width - 1}).s{_LANES[width - 1 :: -1]}"
         kind = vector("float" if half else memory_type(item.dtype), width)
         lanes = [self.place(item.access, lane) for lane in range(width)]
         if half:
@@ -175,7 +173,7 @@ class Body:
         writer = self.writer(width)
         text = self.memory_text(writer, register, store.dtype)
         place = self.place(store.access)
-        half = store.dtype.name == "float16"
+        half = store.dtype.char == "e"
         if width == 1:
             if half:
                 return [f"vstore_half_rte({text}, {place}, {pointer});"]

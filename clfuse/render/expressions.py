@@ -7,10 +7,11 @@ signed integer vector of 0 and -1 otherwise, with lanes as wide as what was comp
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
-from ..dtypes import mask_type, register_nbytes, register_type, type_class
+from ..dtypes import mask_type, name_of, register_nbytes, register_type, type_class
 from ..graph.ir import Op
 from ..ops import UFUNCS
 from ..traits import DeviceTraits
@@ -114,16 +115,18 @@ class Expressions:
     def _real_cast(self, text: str, source: np.dtype, dtype: np.dtype) -> str:
         """Real number to real number as a C cast on x86-64 does it."""
         target = self.type_of(dtype)
-        if dtype.name == "float16":
-            text = f"convert_{target}({text})" if source.name != "float16" else text
+        if dtype.char == "e":
+            text = f"convert_{target}({text})" if source.char != "e" else text
             return self.half(text)
         if source.kind == "f" and dtype.kind in "iu":
-            if dtype.name == "uint64":
+            if name_of(dtype) == "uint64":
                 return self._float_to_ulong(text, source)
-            through = "long" if dtype.name in ("int64", "uint32") else "int"
+            through = "long" if name_of(dtype) in ("int64", "uint32") else "int"
             converted = f"convert_{vector(through, self.width)}({text})"
-            return converted if dtype.name == f"int{64 if through == 'long' else 32}" else (
-                f"convert_{target}({converted})"
+            return (
+                converted
+                if name_of(dtype) == f"int{64 if through == 'long' else 32}"
+                else (f"convert_{target}({converted})")
             )
         if register_type(source) == register_type(dtype):
             return text
@@ -135,7 +138,7 @@ class Expressions:
         wide = vector("double", self.width) if self.traits.fp64 else None
         if wide is None:
             return f"convert_{vector('ulong', self.width)}({text})"
-        value = f"convert_{wide}({text})" if source.name != "float64" else text
+        value = f"convert_{wide}({text})" if name_of(source) != "float64" else text
         limit = f"({wide})(9223372036854775808.0)"
         low = f"convert_{signed}({value})"
         high = f"(convert_{signed}({value} - {limit}) ^ ({signed})(LONG_MIN))"
@@ -147,19 +150,52 @@ class Expressions:
         """A float rounded to what a half can hold."""
         kind = vector("float", self.width)
         self.preamble.libraries["half.cl"] = None
-        self.preamble.defines[
-            f"DEFINE_ROUND_TO_HALF({kind}, {vector('int', self.width)}, {vector('uint', self.width)})"
-        ] = None
+        types = [vector(scalar, self.width) for scalar in ("float", "int", "uint")]
+        self.preamble.defines[f"DEFINE_ROUND_TO_HALF({', '.join(types)})"] = None
         return f"round_to_half_{kind}({text})"
 
     def step(self, op: Op, operands: list[Register], name: str) -> tuple[str, Register]:
-        """The expression of `op` and the register that it will be stored in, called `name`."""
+        """The expression of `op` and the register that it will be stored in, called `name`.
+
+        Long programs repeat few kinds of step, so each is written once with stand-ins for its
+        operands' names.
+        """
+        key = (
+            op,
+            self.width,
+            tuple([(r.dtype.char, r.lane_nbytes, r.uniform) for r in operands]),
+            id(self.traits.expressions),
+        )
+        known = _steps.get(key)
+        if known is None:
+            stand_ins = [
+                Register(_STAND_INS[number], r.dtype, r.lane_nbytes, r.uniform)
+                for number, r in enumerate(operands)
+            ]
+            writer = Expressions(self.width, self.traits, Preamble())
+            text, register = writer._step(op, stand_ins, "")
+            if len(_steps) >= _STEPS_KEPT:
+                _steps.clear()
+            known = _steps[key] = (
+                text,
+                register.lane_nbytes,
+                writer.preamble,
+                self.traits.expressions,
+            )
+        text, lane_nbytes, preamble, _ = known
+        self.preamble.libraries.update(preamble.libraries)
+        self.preamble.defines.update(preamble.defines)
+        for number, register in enumerate(operands):
+            text = text.replace(_STAND_INS[number], register.text)
+        assert op.dtype is not None
+        return text, Register(name, op.dtype, lane_nbytes)
+
+    def _step(self, op: Op, operands: list[Register], name: str) -> tuple[str, Register]:
         if op.row is None:
             return self._conversion(op, operands[0], name)
         dtypes = list(op.input_dtypes)
         masks = [register for register in operands if register.dtype.kind == "b"]
-        typed_by = op.row.typed_by
-        leading = dtypes[typed_by]
+        leading = dtypes[op.row.typed_by]
         lanes = self.lanes_of(masks) if leading.kind == "b" else register_nbytes(leading)
         texts = []
         for register, dtype in zip(operands, dtypes, strict=True):
@@ -169,7 +205,7 @@ class Expressions:
                 texts.append(_grouped(self.cast(register, dtype)))
         text = self.formatted(op.name, dtypes, texts, op.dtype, lanes)
         assert op.dtype is not None
-        if op.dtype.name == "float16" and op.name not in _EXACT_ON_HALF:
+        if op.dtype.char == "e" and op.name not in _EXACT_ON_HALF:
             text = self.half(text)
         return text, Register(name, op.dtype, lanes)
 
@@ -178,14 +214,14 @@ class Expressions:
         assert dtype is not None
         if op.name == "bitcast":
             return self._bitcast(register, dtype), Register(name, dtype)
-        lanes = register.lane_nbytes if register.dtype.kind == "b" else register_nbytes(
-            register.dtype
+        lanes = (
+            register.lane_nbytes if register.dtype.kind == "b" else register_nbytes(register.dtype)
         )
         return self.cast(register, dtype, lanes), Register(name, dtype, lanes)
 
     def _bitcast(self, register: Register, dtype: np.dtype) -> str:
         source = register.dtype
-        if "float16" in (source.name, dtype.name):
+        if "e" in (source.char, dtype.char):
             raise AssertionError("bitcast of float16 is not native")
         if source.kind == "b":
             byte = np.dtype(np.uint8)
@@ -205,7 +241,7 @@ class Expressions:
     ) -> str:
         """The row `name` with these operand texts, which have the loop's dtypes already."""
         row = UFUNCS[name]
-        names = [dtype.name for dtype in dtypes]
+        names = [name_of(dtype) for dtype in dtypes]
         key = row.key(names)
         if key is None:
             raise AssertionError(f"{name} has no OpenCL C for {names}")
@@ -226,7 +262,7 @@ class Expressions:
             "O": self.type_of(output if output is not None else leading, lane_nbytes),
             "R": register_type(_real_part(leading)) if leading.kind == "c" else scalar,
         }
-        expression = self.traits.expressions.get((name, leading.name)) or row.expressions[key]
+        expression = self.traits.expressions.get((name, name_of(leading))) or row.expressions[key]
         define = row.define.get(key) or row.define.get(type_class(leading))
         if define or leading.kind == "c":
             for library in row.libraries:
@@ -238,15 +274,39 @@ class Expressions:
         return f"({expression.format(*texts, **fields)})"
 
 
+_STAND_INS = ("Operand0X", "Operand1X", "Operand2X")
+_STEPS_KEPT = 10_000
+_steps: dict[Any, tuple[str, int, Preamble, Any]] = {}
+"""Kind of step -> (text, lane bytes of the result, what it needs, the mapping in the key)."""
+
 _EXACT_ON_HALF = frozenset(
-    "negative positive absolute fabs sign rint floor ceil trunc maximum minimum fmax fmin where clip "
-    "copysign nextafter spacing conjugate".split()
+    [
+        "negative",
+        "positive",
+        "absolute",
+        "fabs",
+        "sign",
+        "rint",
+        "floor",
+        "ceil",
+        "trunc",
+        "maximum",
+        "minimum",
+        "fmax",
+        "fmin",
+        "where",
+        "clip",
+        "copysign",
+        "nextafter",
+        "spacing",
+        "conjugate",
+    ]
 )
 """Rows whose result is a half already when their operands are."""
 
 
 def _real_part(dtype: np.dtype) -> np.dtype:
-    return np.dtype(np.float32) if dtype.name == "complex64" else np.dtype(np.float64)
+    return np.dtype(np.float32) if dtype.char == "F" else np.dtype(np.float64)
 
 
 def _grouped(text: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..dtypes import mask_type, memory_type, register_nbytes, type_class
+from ..dtypes import mask_type, memory_type, name_of, register_nbytes, type_class
 from ..ops import REDUCTIONS
 from ..plan.schedule import Accumulator
 from .expressions import Expressions, Register, vector
@@ -23,9 +23,7 @@ class Fold:
         self.number = number
         self.accumulator = accumulator
         self.dtype = accumulator.dtype
-        self.lane_nbytes = (
-            lane_nbytes if self.dtype.kind == "b" else register_nbytes(self.dtype)
-        )
+        self.lane_nbytes = lane_nbytes if self.dtype.kind == "b" else register_nbytes(self.dtype)
         self.is_argument = accumulator.name in _ARGUMENT
         self.compensates = accumulator.name == "add" and self.dtype.kind in "fc"
 
@@ -38,7 +36,7 @@ class Fold:
         name = self.accumulator.name
         if self.is_argument:
             name = "minimum" if name == "argmin" else "maximum"
-        text = REDUCTIONS[name].identity_of(self.dtype.name)
+        text = REDUCTIONS[name].identity_of(name_of(self.dtype))
         if text is None:
             raise AssertionError(f"{name} has no identity for {self.dtype}")
         scalar = mask_type(self.lane_nbytes) if self.dtype.kind == "b" else None
@@ -137,9 +135,7 @@ class Fold:
             if self.is_argument:
                 lines.append(f"{kind} {name} = {value}.{low};")
                 lines.append(f"{vector('long', half)} {where} = {position}.{low};")
-                lines += self.fold(
-                    writer, name, where, f"{value}.{high}", f"{position}.{high}"
-                )
+                lines += self.fold(writer, name, where, f"{value}.{high}", f"{position}.{high}")
             else:
                 combined = self.combined(writer, f"{value}.{low}", f"{value}.{high}")
                 lines.append(f"const {kind} {name} = {combined};")

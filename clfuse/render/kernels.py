@@ -1,4 +1,4 @@
-"""Kernel record -> OpenCL C and the arguments that it takes; called by `evaluate` when a plan is new.
+"""Kernel record -> OpenCL C and its arguments; called by `evaluate` when a plan is new.
 
 A rendered map kernel on a CPU, for ``y = x * 2.0 + 1.0``:
 
@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -33,9 +33,6 @@ from .arguments import Arguments, Binding
 from .body import Body
 from .expressions import Expressions, Preamble, Register, vector
 from .folds import Fold
-
-_HEAD: Final = "#pragma OPENCL FP_CONTRACT OFF\n"
-_FP64: Final = "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +57,7 @@ class Rendered:
 
 def render(kernel: Kernel, traits: DeviceTraits, root: Callable[[int], int]) -> Rendered:
     """Write `kernel` for a device; values with one `root` are one pointer."""
-    arguments = Arguments(kernel.wide_index, root)
+    arguments = Arguments(kernel.wide_index, root, all_offsets=kernel.boxed)
     preamble = Preamble()
     body = Body(kernel, traits, arguments, preamble)
     context = SimpleNamespace(
@@ -81,7 +78,7 @@ def render(kernel: Kernel, traits: DeviceTraits, root: Callable[[int], int]) -> 
         template = "reduce_rows.cl.mako"
         _rows(kernel, body, context)
     context.signature = arguments.signature
-    context.head = _head(kernel, preamble)
+    context.head = templates.head(preamble, _uses_fp64(kernel))
     source = templates.render(template, {"k": context})
     group = kernel.work_group if kernel.schedule == "gpu" else 1
     return Rendered(
@@ -92,15 +89,6 @@ def render(kernel: Kernel, traits: DeviceTraits, root: Callable[[int], int]) -> 
         (kernel.work_items,),
         (group,),
     )
-
-
-def _head(kernel: Kernel, preamble: Preamble) -> str:
-    parts = [_HEAD]
-    if _uses_fp64(kernel):
-        parts.append(_FP64)
-    parts += [templates.library(name) + "\n" for name in preamble.libraries]
-    parts += [f"{define}\n" for define in preamble.defines]
-    return "".join(parts)
 
 
 def _uses_fp64(kernel: Kernel) -> bool:
@@ -195,9 +183,7 @@ def _chunk_arguments(kernel: Kernel, body: Body, k: Any) -> None:
     if k.chunked:
         body.arguments.integer("chunks", kernel.chunks)
         body.arguments.integer("chunk_length", kernel.chunk_length)
-        k.chunk_extent = body.arguments.integer(
-            f"n{kernel.chunk}", kernel.extents[kernel.chunk]
-        )
+        k.chunk_extent = body.arguments.integer(f"n{kernel.chunk}", kernel.extents[kernel.chunk])
     else:
         k.chunk_extent = ""
 
@@ -217,9 +203,7 @@ def _rows(kernel: Kernel, body: Body, k: Any) -> None:
     widths = [1 << power for power in range(5) if 1 << power <= width]
     writers = {lanes: body.writer(lanes) for lanes in widths}
     folds = _folds(kernel)
-    k.row_extents = [
-        arguments.integer(f"n{dim}", kernel.extents[dim]) for dim in range(kept)
-    ]
+    k.row_extents = [arguments.integer(f"n{dim}", kernel.extents[dim]) for dim in range(kept)]
     _chunk_arguments(kernel, body, k)
     k.decode = _decode(body, list(range(kept)), "row")
     inner = kernel.vector
@@ -236,9 +220,7 @@ def _rows(kernel: Kernel, body: Body, k: Any) -> None:
         k.start += fold.start(single, f"q{number}", f"z{number}")
         if width > 1 and kernel.schedule == "cpu":
             for copy in range(unroll):
-                k.start += fold.start(
-                    writers[width], f"v{number}_{copy}", f"p{number}_{copy}"
-                )
+                k.start += fold.start(writers[width], f"v{number}_{copy}", f"p{number}_{copy}")
         if kernel.compensated and fold.compensates:
             k.start += fold.start_total(single, f"q{number}")
             if width > 1:
@@ -272,9 +254,7 @@ def _rows(kernel: Kernel, body: Body, k: Any) -> None:
         text = f"q{fold.number}"
         if kernel.compensated and fold.compensates and kernel.schedule == "cpu":
             finish.append(f"q{fold.number} = {fold.total(f'q{fold.number}')};")
-        results[fold.accumulator.var] = fold.result(
-            f"z{fold.number}" if fold.is_argument else text
-        )
+        results[fold.accumulator.var] = fold.result(f"z{fold.number}" if fold.is_argument else text)
     last = _finish_lines(kernel, body, folds, results, 1, "row", "q", "z")
     k.finish = finish + body.group_lines + last
 
@@ -293,10 +273,8 @@ def _vector_copy(
         )
     if copy:
         index = body.arguments.index_type
-        return [f"const {index} j_ = j + {copy * width};", "{", f"const {index} j = j_;"] + [
-            *lines,
-            "}",
-        ]
+        later = f"const {index} j_ = j + {copy * width};"
+        return [later, "{", f"const {index} j = j_;", *lines, "}"]
     return lines
 
 
@@ -328,7 +306,7 @@ def _join_lanes(
         if kernel.compensated and fold.compensates:
             parts = " + ".join(f"v{number}_{copy}" for copy in range(unroll))
             lines += fold.add_to_total(wide, f"({parts})", f"v{number}")
-            array = memory_type(fold.dtype) if fold.dtype.name != "float16" else "float"
+            array = memory_type(fold.dtype) if fold.dtype.char != "e" else "float"
             lines.append(f"{array} w{number}[{2 * width}];")
             lines.append(f"vstore{width}(tv{number}, 0, w{number});")
             lines.append(f"ev{number} = isfinite(ev{number}) ? ev{number} : 0;")
@@ -355,9 +333,9 @@ def _group_tree(kernel: Kernel, body: Body, folds: list[Fold], k: Any) -> None:
     single = body.writer(1)
     dims = list(range(kept, len(kernel.extents)))
     extents = [
-        "(high - low)" if dim == kernel.chunk else body.arguments.integer(
-            f"n{dim}", kernel.extents[dim]
-        )
+        "(high - low)"
+        if dim == kernel.chunk
+        else body.arguments.integer(f"n{dim}", kernel.extents[dim])
         for dim in dims
     ]
     index = body.arguments.index_type
@@ -426,11 +404,12 @@ def _finish_lines(
         for fold in folds:
             accumulator = fold.accumulator
             assert accumulator.partial is not None
-            stored = np.dtype(np.float32) if fold.dtype.name == "float16" else fold.dtype
+            stored = np.dtype(np.float32) if fold.dtype.char == "e" else fold.dtype
             pointer = arguments.buffer(accumulator.partial, stored, written=True)
             register = Register(f"{value_name}{fold.number}", fold.dtype, fold.lane_nbytes)
             text = (
-                register.text if stored != fold.dtype
+                register.text
+                if stored != fold.dtype
                 else body.memory_text(writer, register, stored)
             )
             lines += _partial_store(pointer, text, memory_type(stored), width, place)
@@ -507,5 +486,3 @@ def _column_total(fold: Fold, writer: Expressions) -> str:
     if fold.dtype.kind == "c" or writer.width == 1:
         return fold.total(number)
     return f"(isfinite(e{number}) ? t{number} + e{number} : t{number})"
-
-

@@ -9,7 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+
+from .expressions import Preamble
+
+_HEAD: Final = "#pragma OPENCL FP_CONTRACT OFF\n"
+"""No fused multiply-add: NumPy's bits have two roundings."""
+
+_FP64: Final = "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n"
 
 
 @cache
@@ -20,7 +27,8 @@ def folder() -> Path:
         if (candidate / "map.cl.mako").is_file():
             return candidate
     raise FileNotFoundError(
-        f"clfuse's kernel templates: not in {package / 'kernels'} nor in {package.parent / 'kernels'}; "
+        f"clfuse's kernel templates: neither {package / 'kernels'} nor "
+        f"{package.parent / 'kernels'} has them; "
         "reinstall clfuse"
     )
 
@@ -41,3 +49,13 @@ def _template(name: str) -> Any:
 def render(name: str, context: Mapping[str, Any]) -> str:
     """Render ``kernels/<name>``."""
     return str(_template(name).render(**context))
+
+
+def head(preamble: Preamble, fp64: bool) -> str:
+    """What stands above a kernel: pragmas, library files, instantiated macros."""
+    parts = [_HEAD]
+    if fp64:
+        parts.append(_FP64)
+    parts += [library(name) + "\n" for name in preamble.libraries]
+    parts += [f"{define}\n" for define in preamble.defines]
+    return "".join(parts)

@@ -22,6 +22,7 @@ from clfuse.config import settings
 from clfuse.errors import DeviceError, DeviceWarning, warn_user
 from clfuse.runtime import vendors
 from clfuse.runtime.compiler import compile_program
+from clfuse.runtime.storage import writable_cache
 from clfuse.traits import DeviceTraits, apply_quirks, cpu_vector_bytes, with_schedule
 
 if TYPE_CHECKING:
@@ -147,16 +148,16 @@ class Device:
             raise DeviceError(_broken(self))
 
     def renew_queue(self, profiling: bool) -> None:
-        """Wait for the queue and put a fresh one in its place, whose events hold times if
-        `profiling`."""
+        """Wait for the queue and put a fresh one in its place; its events hold times if asked."""
         import pyopencl as cl
 
         with self.lock:
             self.queue.finish()
-            timed = cl.command_queue_properties.PROFILING_ENABLE
-            self._queue = cl.CommandQueue(
-                self.context, properties=timed if profiling else cl.command_queue_properties(0)
-            )
+            if profiling:
+                timed = cl.command_queue_properties.PROFILING_ENABLE
+                self._queue = cl.CommandQueue(self.context, properties=timed)
+            else:
+                self._queue = cl.CommandQueue(self.context)
 
     def _open(self) -> None:
         import pyopencl as cl
@@ -273,29 +274,40 @@ def listed() -> list[Device]:
 
 
 def _list_platforms() -> list[Device]:
-    try:
-        import pyopencl as cl
-    except ImportError as error:
-        raise DeviceError(
-            f"pyopencl cannot be imported: {error}; python -m pip install pyopencl"
-        ) from error
+    with writable_cache(), vendors.loader_environment():
+        try:
+            import pyopencl as cl
 
-    with vendors.loader_environment():
+            # Opens pyopencl's cache of argument setters, and leaves it open.
+            import pyopencl.invoker
+        except ImportError as error:
+            raise DeviceError(
+                f"pyopencl cannot be imported: {error}; python -m pip install pyopencl"
+            ) from error
         try:
             platforms = cl.get_platforms()
         except cl.Error:  # PLATFORM_NOT_FOUND_KHR: the loader found no driver at all
             platforms = []
-    found: list[Device] = []
-    for number, platform in enumerate(platforms):
-        try:
-            handles = platform.get_devices()
-        except cl.Error:  # DEVICE_NOT_FOUND: Mesa's Clover lists itself without any
-            handles = []
-        for position, handle in enumerate(handles):
-            if not any(handle == other.handle for other in found):
-                found.append(Device(handle, platform, f"{number}:{position}"))
+        found: list[Device] = []
+        for number, platform in enumerate(platforms):
+            for candidate in _list_devices(number, platform):
+                # Two .icd files may name one driver.
+                if not any(candidate.handle == other.handle for other in found):
+                    found.append(candidate)
     atexit.register(_finish_all, found)
     return found
+
+
+def _list_devices(number: int, platform: cl.Platform) -> list[Device]:
+    import pyopencl as cl
+
+    try:
+        handles = platform.get_devices()
+    except cl.Error:  # DEVICE_NOT_FOUND: Mesa's Clover lists itself without any
+        return []
+    return [
+        Device(handle, platform, f"{number}:{position}") for position, handle in enumerate(handles)
+    ]
 
 
 def _finish_all(opened: list[Device]) -> None:

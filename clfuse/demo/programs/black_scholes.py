@@ -1,10 +1,10 @@
 """Prices of European options by the Black-Scholes formula.
 
-A plain NumPy program: run it with ``python black_scholes.py``, or unchanged on an OpenCL device with
-``python -m clfuse run black_scholes.py``.
+A plain NumPy program: run it with ``python black_scholes.py``, or unchanged on an OpenCL device
+with ``python -m clfuse run black_scholes.py``.
 
-The cumulative normal distribution is approximated as in Abramowitz and Stegun, Handbook of Mathematical
-Functions, 26.2.17 (absolute error below 7.5e-8).
+The cumulative normal distribution is approximated as in Abramowitz and Stegun, Handbook of
+Mathematical Functions, 26.2.17 (absolute error below 7.5e-8).
 """
 
 import sys
@@ -18,7 +18,9 @@ VOLATILITY = 0.3
 
 def normal_cdf(d):
     k = 1.0 / (1.0 + 0.2316419 * np.abs(d))
-    series = k * (0.319381530 + k * (-0.356563782 + k * (1.781477937 + k * (-1.821255978 + k * 1.330274429))))
+    series = k * (
+        0.319381530 + k * (-0.356563782 + k * (1.781477937 + k * (-1.821255978 + k * 1.330274429)))
+    )
     tail = np.exp(-0.5 * d * d) * 0.3989422804014327 * series
     return np.where(d < 0, tail, 1.0 - tail)
 
@@ -47,4 +49,4 @@ def main(spot, strike, years):
 if __name__ == "__main__":
     prices = main(*prepare(quick="--quick" in sys.argv))
     for name, price in prices.items():
-        print(f"{name}: mean {price.mean():.6f}  smallest {price.min():.6f}  largest {price.max():.6f}")
+        print(f"{name}: mean {price.mean():.6f}, from {price.min():.6f} to {price.max():.6f}")

@@ -57,12 +57,16 @@ def main(image):
 
 
 def draw(results, folder):
-    """Write ``corners.png`` into `folder`: the photograph with a red cross on each corner. Returns its path."""
+    """Write ``corners.png`` into `folder`: the photograph with a red cross on each corner. Returns
+    its path.
+    """
     (image,) = prepare(quick=results["corners"].shape[0] < 512)
     marks = results["corners"].copy()
     for shift in range(1, 4):
         for axis in (0, 1):
-            marks |= np.roll(results["corners"], shift, axis) | np.roll(results["corners"], -shift, axis)
+            marks |= np.roll(results["corners"], shift, axis) | np.roll(
+                results["corners"], -shift, axis
+            )
     channels = [np.where(marks, value, image) for value in (1.0, 0.1, 0.1)]
     picture = np.rint(255 * np.stack(channels, axis=-1)).astype(np.uint8)
     path = Path(folder) / "corners.png"
@@ -72,5 +76,7 @@ def draw(results, folder):
 
 if __name__ == "__main__":
     found = main(*prepare(quick="--quick" in sys.argv))
-    print(f"{int(found['corners'].sum())} corners, strongest response {found['response'].max():.9f}")
+    print(
+        f"{int(found['corners'].sum())} corners, strongest response {found['response'].max():.9f}"
+    )
     print("wrote", draw(found, "."))

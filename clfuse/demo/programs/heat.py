@@ -3,8 +3,8 @@
 A plain NumPy program: run it with ``python heat.py``, or unchanged on an OpenCL device with
 ``python -m clfuse run heat.py``.
 
-The heat equation ``du/dt = div(k grad u)`` in explicit time steps on a grid, with heat flowing through the faces
-between the cells, and an edge that is held at zero.
+The heat equation ``du/dt = div(k grad u)`` in explicit time steps on a grid, with heat flowing
+through the faces between the cells, and an edge that is held at zero.
 """
 
 import sys
@@ -19,7 +19,9 @@ STEP = 0.24
 
 
 def prepare(quick=False):
-    """The inputs of `main`: temperatures, how well each cell conducts (0 to 1), and the number of steps."""
+    """The inputs of `main`: temperatures, how well each cell conducts (0 to 1), and the number of
+    steps.
+    """
     size, steps = (64, 20) if quick else (1024, 200)
     y, x = np.meshgrid(np.linspace(-1, 1, size), np.linspace(-1, 1, size), indexing="ij")
     radius, angle = np.hypot(x, y), np.arctan2(y, x)
@@ -47,7 +49,9 @@ def main(temperature, conductivity, steps):
 
 
 def draw(results, folder):
-    """Write ``heat.png`` into `folder`: black, red, yellow, white for rising temperature. Returns its path."""
+    """Write ``heat.png`` into `folder`: black, red, yellow, white for rising temperature. Returns
+    its path.
+    """
     heat = np.sqrt(np.clip(results["temperature"] / 100.0, 0.0, 1.0))
     bands = [np.clip(3.0 * heat - band, 0.0, 1.0) for band in range(3)]
     picture = np.rint(255 * np.stack(bands, axis=-1)).astype(np.uint8)
@@ -58,5 +62,6 @@ def draw(results, folder):
 
 if __name__ == "__main__":
     final = main(*prepare(quick="--quick" in sys.argv))
-    print(f"heat left: {final['temperature'].sum():.3f}, hottest cell: {final['temperature'].max():.6f}")
+    heat = final["temperature"]
+    print(f"heat left: {heat.sum():.3f}, hottest cell: {heat.max():.6f}")
     print("wrote", draw(final, "."))

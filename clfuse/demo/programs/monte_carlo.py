@@ -3,8 +3,9 @@
 A plain NumPy program: run it with ``python monte_carlo.py``, or unchanged on an OpenCL device with
 ``python -m clfuse run monte_carlo.py``.
 
-The option pays what the average of the price over a year exceeds the strike price by. Normal numbers are made from
-uniform ones by Box and Muller's method (Annals of Mathematical Statistics 29, 1958).
+The option pays what the average of the price over a year exceeds the strike price by. Normal
+numbers are made from uniform ones by Box and Muller's method (Annals of Mathematical Statistics 29,
+1958).
 """
 
 import sys

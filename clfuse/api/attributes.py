@@ -1,0 +1,162 @@
+"""Attributes and dtype changes of arrays: real, imag, ``view(dtype)``, in-place shape; called by `ndarray`."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+
+from ..graph import build
+from . import handle as handles
+from .conversion import NotNative, host_view, requested_dtype
+from .expressions import convert
+from .fallback import count_fallback, user_stacklevel
+from .geometry import completed_shape, requested_shape, reshaped_strides
+from .handle import Handle, View, fresh, layout, native_dtype, node_of, result, view_of
+
+_COMPLEX_TO_REAL = "Casting complex values to real discards the imaginary part"
+
+
+def real_part(handle: Handle) -> Any:
+    """``x.real``: a view of the real parts; the array itself where it is not complex."""
+    return handle if handle._dtype.kind != "c" else _component(handle, 0)
+
+
+def imaginary_part(handle: Handle) -> Any:
+    """``x.imag``: a view of the imaginary parts; read-only zeros where there are none."""
+    if handle._dtype.kind == "c":
+        return _component(handle, 1)
+    zeros = build.filled(handle._dtype.type(0), handle._shape)
+    if type(handle) is handles.SCALAR:
+        return result(zeros)
+    array = fresh(zeros)
+    array.flags.writeable = False
+    return array
+
+
+def _component(handle: Handle, part: int) -> Any:
+    half = native_dtype(np.dtype(f"float{4 * handle._dtype.itemsize}"))
+    if type(handle) is handles.SCALAR:
+        name = "imag" if part else "real"
+        return result(build.apply(name, (node_of(handle),), half, ()))  # type: ignore[arg-type]
+    offset, strides = layout(handle)
+    doubled = tuple([2 * stride for stride in strides])
+    return view_of(handle, handle._shape, 2 * offset + part, doubled, half)
+
+
+def _layout_as(handle: Handle, dtype: np.dtype) -> tuple[tuple[int, ...], int, tuple[int, ...]]:
+    """Shape, offset and strides of the same bytes as `dtype`; NumPy's ValueError where they do not fit."""
+    shape = handle._shape
+    offset, strides = layout(handle)
+    old, new = handle._dtype.itemsize, dtype.itemsize
+    if old == new:
+        return shape, offset, strides
+    if not shape:
+        raise ValueError(
+            "Changing the dtype of a 0d array is only supported if the itemsize is unchanged"
+        )
+    if shape[-1] != 1 and strides[-1] != 1 and math.prod(shape):
+        raise ValueError(
+            "To change to a dtype of a different size, the last axis must be contiguous"
+        )
+    if old > new:
+        ratio = old // new
+        return (
+            (*shape[:-1], shape[-1] * ratio),
+            offset * ratio,
+            (*[stride * ratio for stride in strides[:-1]], 1),
+        )
+    ratio = new // old
+    if shape[-1] % ratio:
+        raise ValueError(
+            "When changing to a larger dtype, its size must be a divisor of the total size in "
+            "bytes of the last axis of the array."
+        )
+    if offset % ratio or any(stride % ratio for stride in strides[:-1]):
+        raise NotNative("the view would not be aligned")
+    return (
+        (*shape[:-1], shape[-1] // ratio),
+        offset // ratio,
+        (*[stride // ratio for stride in strides[:-1]], 1),
+    )
+
+
+def viewed(handle: Handle, dtype: Any = None, type: Any = None) -> Any:
+    """``x.view(dtype)``: the same bytes as another dtype; written through either, seen in both."""
+    if isinstance(dtype, builtin_type) and issubclass(dtype, np.ndarray | Handle):
+        dtype, type = None, dtype
+    if type is not None and type not in (handles.ARRAY, np.ndarray):
+        raise TypeError(f"{type}: arrays of clfuse's have no subclasses to be viewed as")
+    if dtype is None:
+        return view_of(handle, handle._shape, *layout(handle))
+    try:
+        wanted = requested_dtype(dtype)
+    except NotNative as missing:
+        count_fallback("view", str(missing))
+        return host_view(handle).view(dtype)
+    assert wanted is not None
+    shape, offset, strides = _layout_as(handle, wanted)
+    viewed = view_of(handle, shape, offset, strides, wanted)
+    return result(node_of(viewed)) if builtin_type(handle) is handles.SCALAR else viewed
+
+
+builtin_type = type
+
+
+def _settle(handle: Handle, shape: tuple[int, ...], offset: int, strides: tuple[int, ...]) -> None:
+    """Give an array another layout on its storage, in place."""
+    view = handle._view
+    base, writeable = (None, True) if view is None else (view.base, view.writeable)
+    handle._shape = shape
+    handle._view = View(offset, strides, base, writeable)
+
+
+def set_shape(handle: Handle, shape: Any) -> None:
+    """``x.shape = shape``: AttributeError where that takes a copy."""
+    wanted = completed_shape(
+        requested_shape(shape), math.prod(handle._shape)
+    )
+    offset, strides = layout(handle)
+    found = reshaped_strides(handle._shape, strides, wanted)
+    if found is None:
+        raise AttributeError(
+            "Incompatible shape for in-place modification. Use `.reshape()` to make a copy with "
+            "the desired shape."
+        )
+    _settle(handle, wanted, offset, found)
+
+
+def set_dtype(handle: Handle, dtype: Any) -> None:
+    """``x.dtype = dtype``: the same bytes under another dtype, in place."""
+    wanted = native_dtype(np.dtype(dtype))
+    if wanted is None:
+        raise TypeError(f"{np.dtype(dtype)}: an array on a device keeps a dtype that lives there")
+    _settle(handle, *_layout_as(handle, wanted))
+    handle._dtype = wanted
+
+
+def cast_to(
+    handle: Handle, dtype: Any, order: Any = "K", casting: str = "unsafe", subok: bool = True,
+    copy: bool = True,
+) -> Any:  # fmt: skip
+    """``x.astype(dtype)``: a new array, unless it may be the same one and `copy` is false."""
+    try:
+        wanted = requested_dtype(dtype if dtype is not None else float)
+    except NotNative as missing:
+        count_fallback("astype", str(missing))
+        return host_view(handle).astype(dtype, order=order, casting=casting, copy=True)
+    assert wanted is not None
+    if not np.can_cast(handle._dtype, wanted, casting):
+        what = "scalar" if type(handle) is handles.SCALAR else "array data"
+        raise TypeError(
+            f"Cannot cast {what} from {handle._dtype!r} to {wanted!r} according to the rule "
+            f"'{casting}'"
+        )
+    if not copy and wanted is handle._dtype:
+        return handle
+    if handle._dtype.kind == "c" and wanted.kind not in "cb":
+        warnings.warn(_COMPLEX_TO_REAL, np.exceptions.ComplexWarning, user_stacklevel())
+    node = convert(node_of(handle), wanted)
+    return result(node) if type(handle) is handles.SCALAR else fresh(node)

@@ -1,0 +1,398 @@
+"""New arrays from values, shapes and other arrays; programs, methods and the other functions call them.
+
+Arrays of one value take no memory until somebody writes them to it. dtypes that do not live on
+devices (object, strings, datetime64, structured, longdouble, foreign byte order) give a real
+`numpy.ndarray`: they stay on the host.
+"""
+
+from __future__ import annotations
+
+import math
+from operator import index as as_index
+from typing import Any
+
+import numpy as np
+
+from ..graph import build
+from ..graph.ir import Node
+from . import handle as handles
+from .conversion import (
+    as_handle,
+    contains_handles,
+    from_host,
+    requested_dtype,
+    stacked,
+    value_node,
+)
+from .expressions import choose, combine, convert
+from .fallback import native
+from .geometry import diagonal_of, permuted, requested_shape
+from .handle import Handle, fresh, native_dtype, node_of, view_of
+from .indexing import fitted
+from .promotion import FLOAT64
+
+_CANNOT_AVOID_COPY = (
+    "Unable to avoid copy while creating an array as requested.\n"
+    "If using `np.array(obj, copy=False)` replace it with `np.asarray(obj)` to allow a copy when needed"
+)
+
+
+# -- from values ----------------------------------------------------------------------------------
+
+
+def _converted(handle: Handle, dtype: Any, copy: bool | None) -> Any:
+    """A handle as an array of `dtype`: itself where that is allowed and nothing changes."""
+    wanted = requested_dtype(dtype) or handle._dtype
+    is_array = type(handle) is not handles.SCALAR
+    if wanted is handle._dtype and is_array and not copy:
+        return handle
+    if copy is False:
+        raise ValueError(_CANNOT_AVOID_COPY)
+    return fresh(convert(node_of(handle), wanted))
+
+
+@native(np.array)
+def array(
+    object: Any, dtype: Any = None, *, copy: bool | None = True, order: Any = "K",
+    subok: bool = False, ndmin: int = 0, ndmax: int = 0, like: Any = None,
+) -> Any:  # fmt: skip
+    """A new array with the values of `object`: a snapshot, whatever happens to `object` afterwards.
+
+    Parameters
+    ----------
+    object : array_like
+    dtype : dtype, optional
+    copy : bool or None
+        None copies only where it must. False is a ValueError wherever a copy would be made, which for
+        memory of NumPy's is always: the device's view of it would see later changes.
+    order : {"K", "A", "C", "F"}
+        "F" gives a transposed storage; the others C order.
+    ndmin : int
+        Least number of axes; new ones come first.
+    """
+    if isinstance(object, Handle):
+        made = _converted(object, dtype, copy)
+    elif copy is False and not isinstance(object, int | float | complex | list | tuple):
+        raise ValueError(_CANNOT_AVOID_COPY)
+    elif isinstance(object, list | tuple) and contains_handles(object):
+        wanted = requested_dtype(dtype)
+        made = stacked(object, wanted)
+    else:
+        options = {"ndmax": ndmax} if ndmax else {}
+        host = np.array(object, dtype, copy=None, **options)
+        if native_dtype(host.dtype) is None:
+            return np.array(host, order=order, ndmin=ndmin)
+        made = from_host(host)
+    if len(made._shape) < ndmin:
+        made = _with_leading_axes(made, ndmin)
+    return ordered(made, order)
+
+
+def _with_leading_axes(handle: Any, rank: int) -> Any:
+    lead = rank - len(handle._shape)
+    offset, strides = handles.layout(handle)
+    return view_of(handle, (1,) * lead + handle._shape, offset, (0,) * lead + strides)
+
+
+@native(np.asarray)
+def asarray(
+    a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: bool | None = None,
+    like: Any = None,
+) -> Any:  # fmt: skip
+    """`a` as an array; itself if it is one and nothing has to change."""
+    return array(a, dtype, copy=copy, order=order or "K")
+
+
+@native(np.asanyarray)
+def asanyarray(
+    a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: bool | None = None,
+    like: Any = None,
+) -> Any:  # fmt: skip
+    """`a` as an array; itself if it is one and nothing has to change."""
+    return array(a, dtype, copy=copy, order=order or "K")
+
+
+@native(np.ascontiguousarray)
+def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
+    """`a` as an array in C order, of at least one axis."""
+    made = array(a, dtype, copy=None, ndmin=1)
+    if isinstance(made, np.ndarray) or made.flags.c_contiguous:
+        return made
+    return fresh(node_of(made))
+
+
+@native(np.asfortranarray)
+def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
+    """`a` as an array in Fortran order, of at least one axis."""
+    return array(a, dtype, copy=None, ndmin=1, order="F")
+
+
+@native(np.copy)
+def copy(a: Any, order: Any = "K", subok: bool = False) -> Any:
+    """A new array with the same values."""
+    return array(a, order=order, copy=True)
+
+
+def ordered(made: Any, order: Any) -> Any:
+    """A new array laid out as `order` says; only "F" is different from what arrays are anyway."""
+    if order not in ("C", "F", "A", "K", None):
+        raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
+    if order == "C" and made._view is not None and not made.flags.c_contiguous:
+        return fresh(node_of(made))
+    if order != "F" or len(made._shape) < 2 or made.flags.f_contiguous:
+        return made
+    backwards = range(len(made._shape))[::-1]
+    transposed = fresh(node_of(permuted(made, backwards)))
+    turned = permuted(transposed, backwards)
+    turned._view.base = None
+    return turned
+
+
+# -- filled ---------------------------------------------------------------------------------------
+
+
+def _filled(value: Any, shape: Any, dtype: Any, order: Any) -> Any:
+    wanted = requested_dtype(dtype) or FLOAT64
+    extents = requested_shape(shape)
+    if any(extent < 0 for extent in extents):
+        raise ValueError("negative dimensions are not allowed")
+    return _laid_out(build.filled(wanted.type(value), extents), order)
+
+
+def _laid_out(node: Node, order: Any) -> Any:
+    return ordered(fresh(node), order)
+
+
+@native(np.zeros)
+def zeros(shape: Any, dtype: Any = float, order: Any = "C", *, device: Any = None, like: Any = None) -> Any:
+    """An array of zeros."""
+    return _filled(0, shape, dtype, order)
+
+
+@native(np.ones)
+def ones(shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None) -> Any:
+    """An array of ones."""
+    return _filled(1, shape, dtype, order)
+
+
+@native(np.empty)
+def empty(shape: Any, dtype: Any = float, order: Any = "C", *, device: Any = None, like: Any = None) -> Any:
+    """An array whose contents nobody may rely on; they are zeros, which cost nothing."""
+    return _filled(0, shape, dtype, order)
+
+
+@native(np.full)
+def full(
+    shape: Any, fill_value: Any, dtype: Any = None, order: Any = "C", *, device: Any = None,
+    like: Any = None,
+) -> Any:  # fmt: skip
+    """An array with `fill_value`, broadcast, everywhere."""
+    extents = requested_shape(shape)
+    if any(extent < 0 for extent in extents):
+        raise ValueError("negative dimensions are not allowed")
+    if dtype is None:
+        dtype = fill_value.dtype if isinstance(fill_value, Handle) else np.asarray(fill_value).dtype
+    wanted = requested_dtype(dtype)
+    assert wanted is not None
+    return _laid_out(fitted(value_node(fill_value, wanted), extents), order)
+
+
+def _like(prototype: Any, dtype: Any, shape: Any) -> tuple[Any, Any]:
+    """dtype and shape of an array that is to be like another."""
+    if not isinstance(prototype, Handle | np.ndarray):
+        prototype = as_handle(prototype)
+    return (
+        prototype.dtype if dtype is None else dtype,
+        tuple(prototype.shape) if shape is None else shape,
+    )
+
+
+@native(np.zeros_like)
+def zeros_like(
+    a: Any, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None, *,
+    device: Any = None,
+) -> Any:  # fmt: skip
+    """Zeros in the shape and dtype of `a`."""
+    dtype, shape = _like(a, dtype, shape)
+    return _filled(0, shape, dtype, order)
+
+
+@native(np.ones_like)
+def ones_like(
+    a: Any, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None, *,
+    device: Any = None,
+) -> Any:  # fmt: skip
+    """Ones in the shape and dtype of `a`."""
+    dtype, shape = _like(a, dtype, shape)
+    return _filled(1, shape, dtype, order)
+
+
+@native(np.empty_like)
+def empty_like(
+    prototype: Any, /, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None,
+    *, device: Any = None,
+) -> Any:  # fmt: skip
+    """An array of unspecified contents in the shape and dtype of `prototype`."""
+    dtype, shape = _like(prototype, dtype, shape)
+    return _filled(0, shape, dtype, order)
+
+
+@native(np.full_like)
+def full_like(
+    a: Any, fill_value: Any, dtype: Any = None, order: Any = "K", subok: bool = True,
+    shape: Any = None, *, device: Any = None,
+) -> Any:  # fmt: skip
+    """`fill_value` everywhere, in the shape and dtype of `a`."""
+    dtype, shape = _like(a, dtype, shape)
+    return full(shape, fill_value, dtype, order)
+
+
+# -- matrices -------------------------------------------------------------------------------------
+
+
+def _rows_and_columns(rows: int, columns: int) -> tuple[Node, Node]:
+    """Row numbers as a column, column numbers as a row: they broadcast to a matrix."""
+    return build.reshape(build.iota(rows), (rows, 1)), build.iota(columns)
+
+
+def _shifted(node: Node, distance: int) -> Node:
+    return combine(np.subtract, node, build.constant(np.int64(distance))) if distance else node
+
+
+@native(np.eye)
+def eye(
+    N: Any, M: Any = None, k: Any = 0, dtype: Any = float, order: Any = "C", *, device: Any = None,
+    like: Any = None,
+) -> Any:  # fmt: skip
+    """A matrix with ones on one diagonal."""
+    wanted = requested_dtype(dtype) or FLOAT64
+    rows, columns = as_index(N), as_index(N if M is None else M)
+    if rows < 0 or columns < 0:
+        raise ValueError("negative dimensions are not allowed")
+    row, column = _rows_and_columns(rows, columns)
+    node = combine(np.equal, row, _shifted(column, as_index(k)))
+    return _laid_out(convert(node, wanted), order)
+
+
+@native(np.identity)
+def identity(n: Any, dtype: Any = None, *, like: Any = None) -> Any:
+    """A square matrix with ones on its main diagonal."""
+    return eye(n, dtype=dtype)
+
+
+def triangle(rows: int, columns: int, k: int) -> Node:
+    """True at and below the `k`-th diagonal."""
+    row, column = _rows_and_columns(rows, columns)
+    return combine(np.greater_equal, row, _shifted(column, k))
+
+
+@native(np.tri)
+def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = float, *, like: Any = None) -> Any:
+    """A matrix with ones at and below a diagonal."""
+    wanted = requested_dtype(dtype) or FLOAT64
+    rows = max(as_index(N), 0)
+    columns = rows if M is None else max(as_index(M), 0)
+    return fresh(convert(triangle(rows, columns, as_index(k)), wanted))
+
+
+def _masked_triangle(m: Any, k: int, *, keep_lower: bool) -> Any:
+    handle = as_handle(m)
+    node = node_of(handle)
+    rank = len(node.shape)
+    if rank == 0:
+        raise ValueError("input must have at least one dimension")
+    rows = node.shape[-2] if rank > 1 else node.shape[0]
+    columns = node.shape[-1]
+    mask = triangle(rows, columns, k)
+    zero = build.constant(handle._dtype.type(0))
+    shape = node.shape if rank > 1 else (rows, columns)
+    chosen, other = (node, zero) if keep_lower else (zero, node)
+    return fresh(choose(mask, chosen, other, handle._dtype, shape))
+
+
+@native(np.tril)
+def tril(m: Any, k: Any = 0) -> Any:
+    """The array with zeros above a diagonal."""
+    return _masked_triangle(m, as_index(k), keep_lower=True)
+
+
+@native(np.triu)
+def triu(m: Any, k: Any = 0) -> Any:
+    """The array with zeros below a diagonal."""
+    return _masked_triangle(m, as_index(k) - 1, keep_lower=False)
+
+
+@native(np.diag)
+def diag(v: Any, k: Any = 0) -> Any:
+    """A vector on a diagonal of a matrix, or a diagonal of a matrix (read-only)."""
+    handle = as_handle(v)
+    rank = len(handle._shape)
+    if rank == 2:
+        return diagonal_of(handle, k)
+    if rank != 1:
+        raise ValueError("Input must be 1- or 2-d.")
+    distance = as_index(k)
+    size = handle._shape[0] + abs(distance)
+    zeros = build.filled(handle._dtype.type(0), (size, size))
+    first = distance if distance >= 0 else -distance * size
+    return fresh(build.update(zeros, node_of(handle), first, (size + 1,)))
+
+
+@native(np.diagflat)
+def diagflat(v: Any, k: Any = 0) -> Any:
+    """The elements on a diagonal of a matrix."""
+    handle = as_handle(v)
+    flat = build.reshape(node_of(handle), (math.prod(handle._shape),))
+    return diag(fresh(flat), k)
+
+
+# -- from other memory ----------------------------------------------------------------------------
+
+
+@native(np.frombuffer)
+def frombuffer(
+    buffer: Any, dtype: Any = float, count: Any = -1, offset: Any = 0, *, like: Any = None
+) -> Any:
+    """The contents that a buffer has now, as a vector."""
+    return array(np.frombuffer(buffer, dtype, count, offset))
+
+
+@native(np.fromiter)
+def fromiter(iter: Any, dtype: Any, count: Any = -1, *, like: Any = None) -> Any:
+    """A vector of what an iterator gives."""
+    return array(np.fromiter(iter, dtype, count))
+
+
+@native(np.fromstring)
+def fromstring(string: Any, dtype: Any = float, count: Any = -1, *, sep: Any, like: Any = None) -> Any:
+    """A vector of the numbers that a text holds."""
+    return array(np.fromstring(string, dtype, count, sep=sep))
+
+
+@native(np.fromfile)
+def fromfile(
+    file: Any, dtype: Any = float, count: Any = -1, sep: Any = "", offset: Any = 0, *,
+    like: Any = None,
+) -> Any:  # fmt: skip
+    """A vector of the numbers that a file holds."""
+    return array(np.fromfile(file, dtype, count, sep, offset))
+
+
+@native(np.from_dlpack)
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
+    """What a DLPack exporter holds now, as an array."""
+    if isinstance(x, Handle):
+        return array(x, copy=copy)
+    return array(np.from_dlpack(x), copy=True)
+
+
+@native(np.require)
+def require(a: Any, dtype: Any = None, requirements: Any = None, *, like: Any = None) -> Any:
+    """`a` as an array with these flags: "C", "F", "A", "W", "O", "E"."""
+    names = {str(name).upper()[:1] for name in requirements or ()}
+    if {"C", "F"} <= names:
+        raise ValueError('Cannot specify both "C" and "F" order')
+    made = array(a, dtype, copy=None, order="F" if "F" in names else "C" if "C" in names else "K")
+    if ("O" in names and not made.flags.owndata) or ("W" in names and not made.flags.writeable):
+        return array(made, copy=True)
+    return made

@@ -1,0 +1,300 @@
+"""Methods of arrays that are functions with `self` in front; `ndarray` inherits them."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..graph import build
+from . import (
+    attributes,
+    geometry,
+    handle as handles,
+    indexing,
+    linalg,
+    manipulation,
+    reductions,
+    selection,
+    statistics,
+)
+from .conversion import host_view
+from .fallback import count_fallback, host_call
+from .handle import Handle, fresh, is_writeable, node_of
+from .ufunc import UFUNCS
+
+_Missing = np._NoValue
+
+
+def _host_method(name: str) -> Callable[..., Any]:
+    """A method that NumPy does on the host; `sort`, `put` and their kind write into the array."""
+    method = getattr(np.ndarray, name)
+
+    @functools.wraps(method)
+    def call(self: Handle, *args: Any, **kwargs: Any) -> Any:
+        return host_call(method, (self, *args), kwargs, name=f"ndarray.{name}")
+
+    return call
+
+
+def _host_method_in_place(name: str) -> Callable[..., Any]:
+    method = getattr(np.ndarray, name)
+
+    @functools.wraps(method)
+    def call(self: Handle, *args: Any, **kwargs: Any) -> Any:
+        from .fallback import HostArguments
+
+        arguments = HostArguments()
+        count_fallback(f"ndarray.{name}")
+        host = arguments.writable(self)
+        value = method(
+            host,
+            *[arguments.to_host(item) for item in args],
+            **{key: arguments.to_host(item) for key, item in kwargs.items()},
+        )
+        arguments.write_back()
+        return arguments.to_device(value)
+
+    return call
+
+
+class ArrayMethods:
+    """Methods that arrays and lazy scalars have."""
+
+    __slots__ = ()
+
+    # -- reductions -------------------------------------------------------------------------------
+
+    def sum(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = _Missing,
+            initial: Any = _Missing, where: Any = _Missing) -> Any:  # fmt: skip
+        """`numpy.sum`."""
+        return reductions.sum(self, axis, dtype, out, keepdims, initial, where)
+
+    def prod(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = _Missing,
+             initial: Any = _Missing, where: Any = _Missing) -> Any:  # fmt: skip
+        """`numpy.prod`."""
+        return reductions.prod(self, axis, dtype, out, keepdims, initial, where)
+
+    def max(self, axis: Any = None, out: Any = None, keepdims: Any = _Missing,
+            initial: Any = _Missing, where: Any = _Missing) -> Any:  # fmt: skip
+        """`numpy.max`."""
+        return reductions.max(self, axis, out, keepdims, initial, where)
+
+    def min(self, axis: Any = None, out: Any = None, keepdims: Any = _Missing,
+            initial: Any = _Missing, where: Any = _Missing) -> Any:  # fmt: skip
+        """`numpy.min`."""
+        return reductions.min(self, axis, out, keepdims, initial, where)
+
+    def any(self, axis: Any = None, out: Any = None, keepdims: Any = _Missing, *,
+            where: Any = _Missing) -> Any:  # fmt: skip
+        """`numpy.any`."""
+        return reductions.any(self, axis, out, keepdims, where=where)
+
+    def all(self, axis: Any = None, out: Any = None, keepdims: Any = _Missing, *,
+            where: Any = _Missing) -> Any:  # fmt: skip
+        """`numpy.all`."""
+        return reductions.all(self, axis, out, keepdims, where=where)
+
+    def argmax(self, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
+        """`numpy.argmax`."""
+        return reductions.argmax(self, axis, out, keepdims=keepdims)
+
+    def argmin(self, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
+        """`numpy.argmin`."""
+        return reductions.argmin(self, axis, out, keepdims=keepdims)
+
+    def mean(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = _Missing,
+             *, where: Any = _Missing) -> Any:  # fmt: skip
+        """`numpy.mean`."""
+        return statistics.mean(self, axis, dtype, out, keepdims, where=where)
+
+    def var(self, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0,
+            keepdims: Any = _Missing, *, where: Any = _Missing, mean: Any = _Missing,
+            correction: Any = _Missing) -> Any:  # fmt: skip
+        """`numpy.var`."""
+        return statistics.var(
+            self, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction
+        )
+
+    def std(self, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0,
+            keepdims: Any = _Missing, *, where: Any = _Missing, mean: Any = _Missing,
+            correction: Any = _Missing) -> Any:  # fmt: skip
+        """`numpy.std`."""
+        return statistics.std(
+            self, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction
+        )
+
+    def trace(self, offset: Any = 0, axis1: Any = 0, axis2: Any = 1, dtype: Any = None,
+              out: Any = None) -> Any:  # fmt: skip
+        """`numpy.trace`."""
+        return linalg.trace(self, offset, axis1, axis2, dtype, out)
+
+    # -- shapes -----------------------------------------------------------------------------------
+
+    def reshape(self, *shape: Any, order: Any = "C", copy: bool | None = None) -> Any:
+        """`numpy.reshape`; the shape as one argument or as several."""
+        if len(shape) == 1:
+            return manipulation.reshape(self, shape[0], order, copy=copy)
+        return manipulation.reshape(self, shape, order, copy=copy)
+
+    def ravel(self, order: Any = "C") -> Any:
+        """`numpy.ravel`."""
+        return manipulation.ravel(self, order)
+
+    def flatten(self, order: Any = "C") -> Any:
+        """The elements as a new vector."""
+        flat = manipulation.ravel(self, order)
+        return fresh(node_of(flat))
+
+    def transpose(self, *axes: Any) -> Any:
+        """`numpy.transpose`; the axes as one argument or as several."""
+        if len(axes) == 1:
+            (axes,) = axes
+        return geometry.transposed(self, axes or None)  # type: ignore[arg-type]
+
+    def swapaxes(self, axis1: Any, axis2: Any, /) -> Any:
+        """`numpy.swapaxes`."""
+        return geometry.swapped(self, axis1, axis2)  # type: ignore[arg-type]
+
+    def squeeze(self, axis: Any = None) -> Any:
+        """`numpy.squeeze`."""
+        return geometry.squeezed(self, axis)  # type: ignore[arg-type]
+
+    def diagonal(self, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Any:
+        """`numpy.diagonal`."""
+        return geometry.diagonal_of(self, offset, axis1, axis2)  # type: ignore[arg-type]
+
+    def repeat(self, repeats: Any, axis: Any = None) -> Any:
+        """`numpy.repeat`."""
+        return manipulation.repeat(self, repeats, axis)
+
+    # -- values -----------------------------------------------------------------------------------
+
+    def astype(self, dtype: Any, order: Any = "K", casting: str = "unsafe", subok: bool = True,
+               copy: bool = True) -> Any:  # fmt: skip
+        """The array with its elements cast to `dtype`."""
+        return attributes.cast_to(self, dtype, order, casting, subok, copy)  # type: ignore[arg-type]
+
+    def view(self, dtype: Any = None, type: Any = None) -> Any:
+        """The same bytes as another dtype."""
+        return attributes.viewed(self, dtype, type)  # type: ignore[arg-type]
+
+    def copy(self, order: Any = "C") -> Any:
+        """A new array with the same values."""
+        if type(self) is handles.SCALAR:
+            return self
+        return manipulation.ordered(fresh(node_of(self)), order)  # type: ignore[arg-type]
+
+    def clip(self, min: Any = _Missing, max: Any = _Missing, out: Any = None, **kwargs: Any) -> Any:
+        """`numpy.clip`."""
+        return selection.clip(self, min, max, out, **kwargs)
+
+    def round(self, decimals: Any = 0, out: Any = None) -> Any:
+        """`numpy.round`."""
+        return selection.round(self, decimals, out)
+
+    def conj(self) -> Any:
+        """`numpy.conjugate`."""
+        return UFUNCS["conjugate"](self)
+
+    conjugate = conj
+
+    def dot(self, b: Any, /, out: Any = None) -> Any:
+        """`numpy.dot`."""
+        return linalg.dot(self, b, out)
+
+    # -- to the host ------------------------------------------------------------------------------
+
+    def item(self, *args: Any) -> Any:
+        """One element as a Python number."""
+        return host_view(self).item(*args)  # type: ignore[arg-type]
+
+    def tolist(self) -> Any:
+        """The elements as nested lists of Python numbers."""
+        return host_view(self).tolist()  # type: ignore[arg-type]
+
+    def tobytes(self, order: Any = "C") -> bytes:
+        """The elements as bytes."""
+        return host_view(self).tobytes(order)  # type: ignore[arg-type]
+
+    def tofile(self, fid: Any, /, sep: str = "", format: str = "%s") -> None:
+        """Write the elements to a file."""
+        host_view(self).tofile(fid, sep, format)  # type: ignore[arg-type]
+
+    def dump(self, file: Any) -> None:
+        """Pickle the array to a file, as a `numpy.ndarray`."""
+        host_view(self).dump(file)  # type: ignore[arg-type]
+
+    def dumps(self) -> bytes:
+        """The array pickled, as a `numpy.ndarray`."""
+        return host_view(self).dumps()  # type: ignore[arg-type]
+
+    def to_device(self, device: Any, /, *, stream: Any = None) -> Any:
+        """The array on a device; on the one where it is, itself."""
+        from .protocols import moved_to
+
+        return moved_to(self, device, stream)  # type: ignore[arg-type]
+
+
+for _name in (
+    "argsort", "byteswap", "choose", "compress", "cumprod", "cumsum", "getfield", "nonzero",
+    "searchsorted", "take",
+):  # fmt: skip
+    setattr(ArrayMethods, _name, _host_method(_name))
+
+
+class MutatingMethods:
+    """Methods that write into the array; lazy scalars have none of them."""
+
+    __slots__ = ()
+
+    def fill(self, value: Any) -> None:
+        """Write one value everywhere."""
+        if isinstance(value, list | tuple) or (hasattr(value, "ndim") and value.ndim):
+            raise ValueError("setting an array element with a sequence.")
+        indexing.put(self, Ellipsis, value)  # type: ignore[arg-type]
+
+    def setflags(self, write: Any = None, align: Any = None, uic: Any = None) -> None:
+        """Let the array be written to, or not."""
+        if uic:
+            raise ValueError("cannot set WRITEBACKIFCOPY flag to True")
+        if write is not None:
+            self.flags.writeable = bool(write)  # type: ignore[attr-defined]
+
+    def resize(self, *new_shape: Any, refcheck: bool = True) -> None:
+        """Change shape and size in place; new elements are 0."""
+        if len(new_shape) == 1:
+            (new_shape,) = new_shape
+        if not new_shape and new_shape != ():
+            return
+        wanted = geometry.requested_shape(new_shape)
+        _resize_in_place(self, wanted)  # type: ignore[arg-type]
+
+
+for _name in ("partition", "put", "setfield", "sort"):
+    setattr(MutatingMethods, _name, _host_method_in_place(_name))
+MutatingMethods.argpartition = _host_method("argpartition")  # type: ignore[attr-defined]
+
+
+def _resize_in_place(handle: Handle, shape: tuple[int, ...]) -> None:
+    if any(extent < 0 for extent in shape):
+        raise ValueError("negative dimensions not allowed")
+    if handle._view is not None and handle._view.base is not None:
+        raise ValueError("cannot resize this array: it does not own its data")
+    if not is_writeable(handle):
+        raise ValueError("cannot resize an array that references or is referenced")
+    old, new = math.prod(handle._shape), math.prod(shape)
+    flat = build.reshape(node_of(handle), (old,))
+    if new > old:
+        zeros = build.filled(handle._dtype.type(0), (new - old,))
+        flat = build.concatenate((flat, zeros), 0) if old else zeros
+    elif new < old:
+        flat = build.view(flat, (new,), 0, (1,))
+    changed = fresh(build.reshape(flat, shape))
+    # Views that others hold keep the old storage: NumPy forbids them (refcheck), nobody looks.
+    handle._storage, handle._shape, handle._view = changed._storage, shape, None
+
+

@@ -1,0 +1,358 @@
+"""The array and the lazy scalar that programs see: operators, attributes, protocols; methods are in `methods`.
+
+Reductions, and everything else for which NumPy returns a scalar, return a `scalar`: a value that may
+not be computed yet and behaves like a NumPy scalar. It cannot be written to, ``+=`` makes a new one, it
+hashes and formats as a number, and ``isinstance(x, numpy.floating)`` holds. Only ``type(x)`` and C code
+that looks at it can tell the difference.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ..graph import build
+from . import attributes, geometry, handle, indexing, iteration, operators, printing, protocols
+from .conversion import host_copy, host_scalar, host_view
+from .creation import array as make_array
+from .flags import flagsobj
+from .handle import Handle, fresh, layout, node_of, view_of
+from .linalg import matmul
+from .methods import ArrayMethods, MutatingMethods
+
+
+class _Common(ArrayMethods, Handle):
+    """What arrays and lazy scalars share."""
+
+    __slots__ = ()
+
+    # -- attributes -------------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Extents, one an axis."""
+        return self._shape
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The NumPy dtype of the elements."""
+        return self._dtype
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self._shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        size = 1
+        for extent in self._shape:
+            size *= extent
+        return size
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return self._dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self.size * self._dtype.itemsize
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Bytes from one element to the next, one number an axis."""
+        itemsize = self._dtype.itemsize
+        return tuple([stride * itemsize for stride in layout(self)[1]])
+
+    @property
+    def flags(self) -> flagsobj:
+        """How the array lies in memory and whether it may be written to."""
+        return flagsobj(self)
+
+    @property
+    def base(self) -> Any:
+        """The array whose storage this one looks at; None if that is its own."""
+        return None if self._view is None else self._view.base
+
+    @property
+    def T(self) -> Any:
+        """The array with its axes reversed: a view."""
+        return geometry.permuted(self, range(len(self._shape))[::-1])
+
+    @property
+    def real(self) -> Any:
+        """The real parts: a view."""
+        return attributes.real_part(self)
+
+    @property
+    def imag(self) -> Any:
+        """The imaginary parts: a view."""
+        return attributes.imaginary_part(self)
+
+    @property
+    def flat(self) -> iteration.flatiter:
+        """The elements in C order, to iterate over, index and assign to."""
+        return iteration.flatiter(self)
+
+    @property
+    def data(self) -> memoryview:
+        """The bytes as they are now, on the host, read-only."""
+        return memoryview(host_view(self))
+
+    @property
+    def device(self) -> Any:
+        """The device that the array is, or will be, on."""
+        return protocols.device_of(self)
+
+    # -- protocols --------------------------------------------------------------------------------
+
+    __array_ufunc__ = protocols.array_ufunc
+    __array_function__ = protocols.array_function
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return protocols.to_numpy(self, dtype, copy)
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        return sys.modules["clfuse"]
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return protocols.to_dlpack(self, options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return protocols.DLPACK_CPU
+
+    def get(self) -> np.ndarray:
+        """A copy on the host, as a `numpy.ndarray` that may be written to."""
+        return host_copy(self)
+
+    def __matmul__(self, other: Any) -> Any:
+        answer = operators._defers(other)
+        return matmul(self, other) if answer is None else answer
+
+    def __rmatmul__(self, other: Any) -> Any:
+        answer = operators._defers(other)
+        return matmul(other, self) if answer is None else answer
+
+
+for _name, _function in operators.table().items():
+    setattr(_Common, _name, _function)
+
+
+class ndarray(MutatingMethods, _Common):
+    """An N-dimensional array on an OpenCL device, with NumPy's semantics.
+
+    What is done with it is recorded; it is computed when a value is looked at.
+
+    Parameters
+    ----------
+    shape : int or tuple of int
+    dtype : dtype
+        One of NumPy's bool, integer, float16/32/64 and complex64/128 dtypes.
+    buffer, offset, strides
+        As for `numpy.ndarray`; the buffer's contents are copied.
+    order : {"C", "F"}
+
+    Examples
+    --------
+    >>> import clfuse as np
+    >>> x = np.arange(3.0)
+    >>> x[1:] *= 2
+    >>> x
+    array([0., 2., 4.])
+    """
+
+    __slots__ = ()
+    __module__ = "clfuse"
+    __array_priority__ = 0.0
+    __hash__ = None  # type: ignore[assignment]
+    __class_getitem__ = classmethod(type(list[int]))  # type: ignore[var-annotated]
+
+    def __new__(
+        cls, shape: Any = None, dtype: Any = float, buffer: Any = None, offset: int = 0,
+        strides: Any = None, order: Any = None,
+    ) -> Any:  # fmt: skip
+        host = np.ndarray(shape, dtype, buffer, offset, strides, order)
+        if buffer is None:
+            return fresh(build.filled(host.dtype.type(0), host.shape))
+        return make_array(host)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Extents, one an axis; may be set where that needs no copy."""
+        return self._shape
+
+    @shape.setter
+    def shape(self, shape: Any) -> None:
+        attributes.set_shape(self, shape)
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The NumPy dtype of the elements; may be set to see the same bytes as another one."""
+        return self._dtype
+
+    @dtype.setter
+    def dtype(self, dtype: Any) -> None:
+        attributes.set_dtype(self, dtype)
+
+    @property
+    def real(self) -> Any:
+        """The real parts: a view; may be assigned to."""
+        return attributes.real_part(self)
+
+    @real.setter
+    def real(self, value: Any) -> None:
+        indexing.put(attributes.real_part(self), Ellipsis, value)
+
+    @property
+    def imag(self) -> Any:
+        """The imaginary parts: a view; may be assigned to."""
+        return attributes.imaginary_part(self)
+
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        if self._dtype.kind != "c":
+            raise TypeError("array does not have imaginary part to set")
+        indexing.put(attributes.imaginary_part(self), Ellipsis, value)
+
+    @property
+    def flat(self) -> iteration.flatiter:
+        """The elements in C order; may be assigned to."""
+        return iteration.flatiter(self)
+
+    @flat.setter
+    def flat(self, value: Any) -> None:
+        iteration.flatiter(self)[:] = value
+
+    @property
+    def mT(self) -> Any:
+        """The array with its last two axes swapped: a view."""
+        if len(self._shape) < 2:
+            raise ValueError("matrix transpose with ndim < 2 is undefined")
+        return geometry.swapped(self, -1, -2)
+
+    @property
+    def ctypes(self) -> Any:
+        """NumPy's ctypes object of a copy on the host."""
+        return host_copy(self).ctypes
+
+    def __getitem__(self, index: Any) -> Any:
+        return indexing.get(self, index)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        indexing.put(self, index, value)
+
+    def __delitem__(self, index: Any) -> None:
+        raise ValueError("cannot delete array elements")
+
+    def __len__(self) -> int:
+        if not self._shape:
+            raise TypeError("len() of unsized object")
+        return self._shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iteration.rows(self)
+
+    def __contains__(self, value: Any) -> bool:
+        return bool((self == value).any())
+
+    def __repr__(self) -> str:
+        return printing.representation(self)
+
+    def __str__(self) -> str:
+        return printing.text(self)
+
+    def __format__(self, specification: str) -> str:
+        return printing.formatted(self, specification)
+
+    def __copy__(self) -> Any:
+        return fresh(node_of(self))
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return fresh(node_of(self))
+
+    def __reduce__(self) -> Any:
+        return protocols.restored, (host_view(self), bool(self.flags.writeable))
+
+    def __imatmul__(self, other: Any) -> Any:
+        product = matmul(self, other)
+        if product.shape != self._shape:
+            raise ValueError(
+                "inplace matrix multiplication requires the first operand to have at least one "
+                "and the second at least two dimensions."
+            )
+        indexing.put(self, Ellipsis, product)
+        return self
+
+
+for _name, _function in operators.in_place_table().items():
+    setattr(ndarray, _name, _function)
+
+
+class scalar(_Common):
+    """A value that NumPy would have returned as a scalar, not necessarily computed yet.
+
+    Immutable. ``isinstance(x, numpy.float64)`` and the like hold; arithmetic with it is recorded.
+    """
+
+    __slots__ = ()
+    __module__ = "clfuse"
+    __array_priority__ = -1000000.0
+    __iter__ = None
+
+    @property
+    def __class__(self) -> Any:
+        return self._dtype.type
+
+    def __getitem__(self, index: Any) -> Any:
+        if type(index) is not tuple:
+            index = (index,)
+        if any(item is not None and item is not Ellipsis for item in index):
+            raise IndexError("invalid index to scalar variable.")
+        if not index:
+            return self
+        return fresh(node_of(indexing.get(view_of(self, (), 0, ()), index)))
+
+    def __hash__(self) -> int:
+        return hash(host_scalar(self))
+
+    def __repr__(self) -> str:
+        return printing.scalar_representation(self)
+
+    def __str__(self) -> str:
+        return str(host_scalar(self))
+
+    def __format__(self, specification: str) -> str:
+        return format(host_scalar(self), specification)
+
+    def __round__(self, ndigits: Any = None) -> Any:
+        return round(host_scalar(self), ndigits)
+
+    def __copy__(self) -> Any:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self
+
+    def __reduce__(self) -> Any:
+        return host_scalar(self).__reduce__()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return host_scalar(self).__reduce__()
+
+    def __getattr__(self, name: str) -> Any:
+        # What only NumPy's or Python's numbers have: is_integer, hex, bit_count ...
+        if name.startswith("__") or not hasattr(self._dtype.type, name):
+            raise AttributeError(f"'{self._dtype.type.__name__}' object has no attribute '{name}'")
+        return getattr(host_scalar(self), name)
+
+    def __dir__(self) -> list[str]:
+        return dir(self._dtype.type)
+
+
+handle.set_types(ndarray, scalar)

@@ -1,0 +1,365 @@
+"""Devices: what is listed, what a spec selects, what happens to one that does not work."""
+
+from __future__ import annotations
+
+import contextvars
+import os
+import subprocess
+import sys
+import threading
+import warnings
+from pathlib import Path
+
+import pytest
+
+from clfuse import config
+from clfuse.errors import DeviceError, DeviceWarning
+from clfuse.runtime import device as runtime
+from clfuse.runtime import vendors
+from clfuse.traits import DeviceTraits
+
+
+@pytest.fixture
+def fresh(monkeypatch):
+    """A process that has not looked for devices yet; what it finds is forgotten afterwards."""
+    monkeypatch.setattr(runtime, "_listed", None)
+    monkeypatch.setattr(runtime, "_chosen", None)
+    monkeypatch.setattr(runtime, "_warned", set())
+    monkeypatch.setattr(runtime, "_defaults", {})
+    return monkeypatch
+
+
+@pytest.fixture
+def selection(monkeypatch):
+    """The test may call set_device."""
+    monkeypatch.setattr(runtime, "_chosen", None)
+
+
+def breaking(monkeypatch, broken, cause="unknown target CPU 'generic'"):
+    """Make the probe fail on the devices whose platform's name `broken` accepts."""
+    real = runtime.probe
+
+    def probe(context, queue):
+        if broken(context.devices[0].platform.name):
+            return cause
+        return real(context, queue)
+
+    monkeypatch.setattr(runtime, "probe", probe)
+
+
+def python(program: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a program in a fresh interpreter, with this environment and a few changes."""
+    variables = {
+        k: v for k, v in os.environ.items() if k not in ("CLFUSE_DEVICE", "PYTHONWARNINGS")
+    }
+    return subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        env={**variables, **environment},
+        timeout=120,
+    )
+
+
+# --- what there is -------------------------------------------------------------------------------
+
+
+def test_the_devices_are_the_same_objects_each_time_and_all_usable():
+    assert runtime.devices() == runtime.devices()
+    assert all(device.usable for device in runtime.devices())
+    assert set(runtime.devices()) <= set(runtime.listed())
+
+
+def test_a_gpu_comes_before_a_cpu_and_simulators_come_last():
+    ranks = [runtime._preference(device)[:2] for device in runtime.devices()]
+    assert ranks == sorted(ranks)
+
+
+def test_the_representation_names_index_device_and_platform():
+    device = runtime.get_device()
+    for part in (device.index, device.name, device.platform_name):
+        assert part in repr(device)
+
+
+def test_the_traits_of_pocl_and_of_intels_runtime_are_what_is_known_of_them():
+    known = {
+        "Portable Computing Language": {"correctly_rounded_divide": True},
+        "Intel(R) OpenCL": {"correctly_rounded_divide": True, "fp16": True},
+    }
+    for device in runtime.devices():
+        expected = known.get(device.platform_name)
+        if expected is None or device.kind != "cpu":
+            continue
+        traits = device.traits
+        assert {name: getattr(traits, name) for name in expected} == expected
+        assert traits.fp64
+        assert traits.unified_memory
+        assert traits.schedule == "cpu"
+        assert traits.vector_bytes in (16, 32, 64)
+        assert traits.max_alloc_nbytes <= traits.global_nbytes
+        assert traits.compute_units >= 1
+
+
+def test_pocl_3_has_no_half_precision():
+    for device in runtime.devices():
+        if "PoCL 3." in device.traits.version + device.traits.driver and device.kind == "cpu":
+            assert not device.traits.fp16
+
+
+def test_settings_force_schedule_vectors_and_work_items():
+    device = runtime.get_device()
+    own = device.traits
+    with config.override(schedule="gpu"):
+        assert device.traits.schedule == "gpu"
+        assert device.traits.work_group == min(256, own.max_work_group)
+    with config.override(vector_bytes=16, work_items=3):
+        assert (device.traits.vector_bytes, device.traits.work_items) == (16, 3)
+    assert device.traits == own
+
+
+# --- what a spec selects -------------------------------------------------------------------------
+
+
+def test_a_spec_is_a_kind_a_part_of_a_name_or_an_index():
+    for device in runtime.devices():
+        platform, _ = device.index.split(":")
+        assert runtime.find(device.index) is device
+        assert runtime.find(device) is device
+        assert runtime.find(platform).index.startswith(f"{platform}:")
+        assert runtime.find(device.kind).kind == device.kind
+        assert runtime.find(device.platform_name.upper()).platform_name == device.platform_name
+        assert runtime.find(f"  {device.name}  ").name == device.name
+
+
+def test_a_number_after_a_name_counts_what_fits():
+    for kind in {device.kind for device in runtime.devices()}:
+        fitting = [device for device in runtime.devices() if device.kind == kind]
+        for position, device in enumerate(fitting):
+            assert runtime.find(f"{kind}:{position}") is device
+
+
+def test_the_name_of_a_platform_does_not_select_another_platforms_device_of_that_make(fresh):
+    # PoCL calls its device after the processor: "pthread-...-Intel(R) Xeon(R) ...".
+    pocl_on_intel = [
+        device for device in runtime.listed() if "intel" not in device.platform_name.lower()
+    ]
+    fresh.setattr(runtime, "_listed", pocl_on_intel)
+    with pytest.raises(DeviceError, match="no OpenCL device fits 'intel'"):
+        runtime.find("intel")
+
+
+@pytest.mark.parametrize("spec", ["no-such-device", "99", "0:99", "99:0", "cpu:99", "gpu:x"])
+def test_a_spec_that_fits_nothing_is_an_error_that_lists_what_there_is(spec):
+    with pytest.raises(DeviceError) as caught:
+        runtime.find(spec)
+    assert repr(spec) in str(caught.value)
+    for device in runtime.listed():
+        assert device.name in str(caught.value)
+    assert isinstance(caught.value, RuntimeError)
+
+
+@pytest.mark.parametrize("spec", ["", "  ", 0, None, b"cpu"])
+def test_a_spec_that_is_no_text_is_an_error_that_says_what_to_give(spec):
+    with pytest.raises(DeviceError, match="it takes a text such as 'cpu'"):
+        runtime.find(spec)
+
+
+def test_the_variable_selects_and_set_device_and_blocks_go_before_it(selection):
+    first, last = runtime.devices()[0], runtime.devices()[-1]
+    with config.override(device=last.index):
+        assert runtime.get_device() is last
+        assert runtime.set_device(first) is first
+        assert runtime.get_device() is first
+        with runtime.device(last.index) as inside:
+            assert inside is runtime.get_device() is last
+            with runtime.device(first):
+                assert runtime.get_device() is first
+            assert runtime.get_device() is last
+        assert runtime.get_device() is first
+        assert runtime.set_device(None) is last
+
+
+def test_a_bad_spec_changes_nothing(selection):
+    before = runtime.get_device()
+    with pytest.raises(DeviceError):
+        runtime.set_device("no-such-device")
+    with pytest.raises(DeviceError), runtime.device("no-such-device"):
+        pass
+    assert runtime.get_device() is before
+
+
+def test_a_block_is_for_its_own_thread_and_set_device_for_all(selection):
+    first, last = runtime.devices()[0], runtime.devices()[-1]
+    runtime.set_device(first)
+    seen = []
+    with runtime.device(last):
+        thread = threading.Thread(target=lambda: seen.append(runtime.get_device()))
+        thread.start()
+        thread.join()
+        copied = contextvars.copy_context()
+        seen.append(copied.run(runtime.get_device))
+    assert seen == [first, last]
+
+
+# --- a device that does not work -----------------------------------------------------------------
+
+
+def test_a_broken_device_is_left_out_with_one_warning_that_names_cause_and_remedy(fresh):
+    breaking(fresh, lambda platform: True)
+    with pytest.warns(DeviceWarning) as caught:
+        assert runtime.devices() == []
+    assert len(caught) == len(runtime.listed())
+    for device, warning in zip(
+        sorted(runtime.listed(), key=runtime._preference), caught, strict=True
+    ):
+        text = str(warning.message)
+        assert device.name in text
+        assert "unknown target CPU 'generic'" in text
+        assert "pip install 'clfuse[intel]'" in text
+        assert warning.filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert runtime.devices() == []
+
+
+def test_the_default_passes_over_a_broken_device(fresh):
+    best = min(runtime.listed(), key=runtime._preference)
+    rest = [device for device in runtime.listed() if device.platform_name != best.platform_name]
+    if not rest:
+        pytest.skip("needs two platforms")
+    breaking(fresh, lambda platform: platform == best.platform_name)
+    with config.override(device=""), pytest.warns(DeviceWarning, match="left out"):
+        assert runtime.get_device() in rest
+
+
+def test_a_broken_device_that_is_asked_for_is_an_error_with_the_cause(fresh):
+    breaking(fresh, lambda platform: True, "clBuildProgram failed: no such luck")
+    for device in runtime.listed():
+        with pytest.raises(DeviceError, match="no such luck") as caught:
+            runtime.find(device.index)
+        assert device.platform_name in str(caught.value)
+        with pytest.raises(DeviceError, match="no such luck"):
+            _ = device.queue
+        with pytest.raises(DeviceError, match="no such luck"):
+            _ = device.context
+
+
+def test_a_wrong_result_of_the_probe_is_a_cause(fresh):
+    fresh.setattr(runtime, "PROBE_SOURCE", runtime.PROBE_SOURCE.replace("+ 1", "+ 2"))
+    device = runtime.listed()[0]
+    assert not device.usable
+    assert "instead of [1, 4, 7" in device.cause
+
+
+def test_a_compiler_that_fails_is_a_cause(fresh):
+    fresh.setattr(runtime, "PROBE_SOURCE", "__kernel void probe( nonsense")
+    device = runtime.listed()[0]
+    assert not device.usable
+    assert "BUILD_PROGRAM_FAILURE" in device.cause
+    assert "\n" not in device.cause
+
+
+def test_no_usable_device_at_all_is_an_error_that_says_what_to_install(fresh):
+    breaking(fresh, lambda platform: True)
+    with (
+        config.override(device=""),
+        pytest.warns(DeviceWarning),
+        pytest.raises(DeviceError, match="no usable OpenCL device") as caught,
+    ):
+        runtime.get_device()
+    assert "apt-get install pocl-opencl-icd" in str(caught.value)
+
+
+# --- processes of their own ----------------------------------------------------------------------
+
+SHOW = "from clfuse.runtime import device; print([d.platform_name for d in device.devices()])"
+GET = "from clfuse.runtime import device; device.get_device()"
+
+
+def test_no_runtime_at_all_is_an_error_that_says_what_to_install(tmp_path):
+    finished = python(GET, OCL_ICD_VENDORS=str(tmp_path), CLFUSE_VENDORS="system")
+    assert finished.returncode != 0
+    last = finished.stderr.strip().splitlines()[-1]
+    assert "no usable OpenCL device" in last
+    assert "pip install 'clfuse[intel]'" in last
+
+
+def test_a_driver_that_does_not_load_is_named_where_no_device_is_left(tmp_path):
+    missing, damaged = tmp_path / "libmissing.so", tmp_path / "libdamaged.so"
+    damaged.write_bytes(b"not a library")
+    (tmp_path / "a.icd").write_text(f"{missing}\n")
+    (tmp_path / "b.icd").write_text(f"{damaged}\n")
+    finished = python(GET, OCL_ICD_VENDORS=str(tmp_path), CLFUSE_VENDORS="system")
+    last = finished.stderr.strip().splitlines()[-1]
+    assert f"a.icd names {missing}, which does not load" in last
+    assert f"b.icd names {damaged}, which does not load" in last
+
+
+def test_drivers_that_do_not_load_keep_nobody_else_away(tmp_path):
+    working = {name: text for name, text in vendors.drivers().items() if "clfuse" not in name}
+    if not working:
+        pytest.skip("the system lists no driver")
+    for name, library in working.items():
+        (tmp_path / name).write_text(f"{library}\n")
+    (tmp_path / "broken.icd").write_text(f"{tmp_path}/libmissing.so\n")
+    alone = python(SHOW, CLFUSE_VENDORS="system")
+    beside = python(SHOW, OCL_ICD_VENDORS=str(tmp_path), CLFUSE_VENDORS="system")
+    assert beside.returncode == 0, beside.stderr
+    assert sorted(eval(beside.stdout)) == sorted(eval(alone.stdout)) != []
+
+
+def test_intels_runtime_of_this_environment_is_found_without_any_variable(tmp_path):
+    if not vendors._intel_drivers():
+        pytest.skip("clfuse[intel] is not installed")
+    finished = python(
+        "import os\n"
+        "for name in ('OCL_ICD_VENDORS', 'LD_LIBRARY_PATH'): os.environ.pop(name, None)\n"
+        f"{SHOW}\n"
+        "assert 'OCL_ICD_VENDORS' not in os.environ",
+        CLFUSE_VENDORS="",
+        XDG_CACHE_HOME=str(tmp_path),
+    )
+    assert finished.returncode == 0, finished.stderr
+    assert "Intel(R) OpenCL" in finished.stdout
+    assert list(Path(tmp_path, "clfuse").glob("vendors-*/clfuse-libintelocl.icd"))
+
+
+def test_everything_works_where_no_cache_can_be_written():
+    finished = python(SHOW, XDG_CACHE_HOME="/proc/nowhere")
+    assert finished.returncode == 0, finished.stderr
+    assert sorted(eval(finished.stdout)) == sorted(d.platform_name for d in runtime.devices())
+
+
+def test_a_forked_process_says_why_its_devices_are_dead():
+    if not hasattr(os, "fork"):
+        pytest.skip("no fork here")
+    finished = python(
+        "import os, sys, warnings\n"
+        "warnings.simplefilter('ignore', DeprecationWarning)\n"
+        "from clfuse.errors import DeviceError\n"
+        "from clfuse.runtime import device\n"
+        "queue = device.get_device().queue\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    try:\n"
+        "        device.get_device().queue\n"
+        "    except DeviceError as error:\n"
+        "        os._exit(0 if 'spawn' in str(error) else 2)\n"
+        "    os._exit(1)\n"
+        "sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+    )
+    assert finished.returncode == 0, finished.stderr
+
+
+def test_a_device_that_does_not_answer_what_it_is_does_not_work(fresh):
+    import pyopencl as cl
+
+    def silent(handle, platform):
+        raise cl.LogicError("clGetDeviceInfo failed: INVALID_VALUE")
+
+    fresh.setattr(runtime, "_read_traits", silent)
+    device = runtime.listed()[0]
+    assert not device.usable
+    assert "does not answer" in device.cause
+    assert device.traits.name == device.name
+    assert isinstance(device.traits, DeviceTraits)

@@ -1,0 +1,564 @@
+"""Buffers, programs and launches: lifetimes, errors that leave the rest intact, threads."""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+import threading
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from clfuse import config
+from clfuse.counters import counters, reset_peak
+from clfuse.errors import AllocationError, KernelBuildError
+from clfuse.runtime import buffers, compiler, launch, pool, program
+from clfuse.runtime import device as devices
+
+AXPY = """
+__kernel void axpy(__global const float *x, __global float *y, const int n, const float a,
+                   const long offset)
+{
+    for (int i = get_global_id(0); i < n; i += get_global_size(0))
+        y[i] += a * x[i] + offset;
+}
+"""
+AXPY_ARGUMENTS = (None, None, np.dtype(np.int32), np.dtype(np.float32), np.dtype(np.int64))
+
+# Holds the queue for a while, so that what comes behind it is seen to wait or not to.
+SLOW = """
+__kernel void slow(__global float *x, const int n)
+{
+    float v = x[0];
+    for (int i = 0; i < n; i++)
+        v = v * 0.999f + 1.0f;
+    x[0] = v;
+}
+"""
+SLOW_STEPS = 30_000_000
+
+
+@pytest.fixture
+def device():
+    return devices.get_device()
+
+
+@pytest.fixture
+def axpy(device):
+    return program.build(device, AXPY, "axpy", AXPY_ARGUMENTS)
+
+
+@pytest.fixture
+def occupied(device):
+    """Put a slow kernel into the queue; the result says whether it is still running."""
+    slow = program.build(device, SLOW, "slow", (None, np.dtype(np.int32)))
+    memory = buffers.upload(device, np.zeros(4, np.float32))
+
+    def occupy():
+        event = launch.enqueue(slow, (1,), (1,), (memory.mem, SLOW_STEPS))
+        launch.flush(device)
+        return lambda: event.command_execution_status > 0
+
+    yield occupy
+    launch.finish(device)
+
+
+@pytest.fixture
+def exhausted(device, monkeypatch):
+    """A pool of its own for the device, with room for one mebibyte more than is in use."""
+    buffers.allocate(device, 16)
+    small = pool.Pool(device)
+    small.limit_nbytes = 1 << 20
+    monkeypatch.setattr(device, "pool", small)
+    return small
+
+
+# --- copies --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("nbytes", [1, 1000, buffers.STAGED_NBYTES, buffers.STAGED_NBYTES + 1])
+def test_what_is_uploaded_comes_back(device, nbytes):
+    array = np.random.default_rng(1).integers(0, 256, nbytes, np.uint8)
+    result = buffers.download(buffers.upload(device, array), np.uint8, (nbytes,))
+    np.testing.assert_array_equal(result, array)
+    assert result.flags.writeable
+    assert result.flags.owndata
+
+
+@pytest.mark.parametrize("nbytes", [64, buffers.STAGED_NBYTES * 2])
+def test_an_upload_is_a_snapshot(device, occupied, nbytes):
+    running = occupied()
+    array = np.ones(nbytes, np.uint8)
+    buffer = buffers.upload(device, array)
+    assert nbytes > buffers.STAGED_NBYTES or running(), "a small upload waited for the kernel"
+    array[:] = 2
+    assert (buffers.download(buffer, np.uint8, (nbytes,)) == 1).all()
+
+
+def test_many_small_uploads_behind_a_slow_kernel_all_arrive(device, occupied):
+    occupied()
+    uploaded = [
+        buffers.upload(device, np.full(100, i, np.int32)) for i in range(3 * buffers.STAGED_LIMIT)
+    ]
+    assert len(device.pinned) <= buffers.STAGED_LIMIT
+    for i, buffer in enumerate(uploaded):
+        assert (buffers.download(buffer, np.int32, (100,)) == i).all()
+
+
+def test_uploads_take_any_strides_and_no_elements_at_all(device):
+    array = np.arange(24.0).reshape(4, 6)
+    for view in (
+        array[::-1, ::2],
+        array.T,
+        np.broadcast_to(array[0], (3, 6)),
+        array[:0],
+        array[0, 0],
+    ):
+        result = buffers.download(buffers.upload(device, view), view.dtype, view.shape)
+        np.testing.assert_array_equal(result, view)
+
+
+def test_copies_are_counted_and_empty_ones_are_not(device):
+    before = dict(counters)
+    buffer = buffers.upload(device, np.zeros(1000, np.int16))
+    buffers.download(buffer, np.int16, (500,))
+    buffers.download(buffers.upload(device, np.zeros((0, 3))), np.float64, (0, 3))
+    assert counters["bytes_to_device"] - before["bytes_to_device"] == 2000
+    assert counters["bytes_to_host"] - before["bytes_to_host"] == 1000
+
+
+def test_a_transfer_stays_on_the_device_or_copies_to_the_other(device):
+    array = np.arange(1000.0)
+    buffer = buffers.upload(device, array)
+    assert buffers.transfer(buffer, device) is buffer
+    for other in devices.devices():
+        moved = buffers.transfer(buffer, other)
+        assert moved.device is other
+        np.testing.assert_array_equal(buffers.download(moved, np.float64, (1000,)), array)
+
+
+# --- views of device memory ----------------------------------------------------------------------
+
+
+def test_a_host_view_shows_the_contents_and_cannot_be_written(device):
+    array = np.arange(12, dtype=np.complex64).reshape(3, 4)
+    view = buffers.host_view(buffers.upload(device, array), np.complex64, (3, 4))
+    np.testing.assert_array_equal(view, array)
+    with pytest.raises(ValueError, match="read-only"):
+        view[0, 0] = 1
+    with pytest.raises(ValueError, match="WRITEABLE"):
+        view.flags.writeable = True
+
+
+def test_a_host_view_copies_nothing_where_memory_is_shared(device):
+    if not device.traits.unified_memory:
+        pytest.skip("the device has memory of its own")
+    buffer = buffers.upload(device, np.arange(1000.0))
+    before = counters["bytes_to_host"]
+    first = buffers.host_view(buffer, np.float64, (1000,))
+    second = buffers.host_view(buffer, np.float64, (10, 100))
+    assert counters["bytes_to_host"] == before
+    assert np.shares_memory(first, second)
+    assert buffer.exported
+
+
+def test_memory_has_no_next_owner_while_any_view_of_it_lives(device):
+    if not device.traits.unified_memory:
+        pytest.skip("the device has memory of its own")
+    nbytes = 123_456
+    buffer = buffers.upload(device, np.full(nbytes, 7, np.uint8))
+    derived = buffers.host_view(buffer, np.uint8, (nbytes,))[100:].reshape(2, -1).T[5]
+    address = buffer.mem.int_ptr
+    gc.collect()
+    in_use = counters["device_bytes_now"]
+    del buffer
+    gc.collect()
+    assert counters["device_bytes_now"] == in_use
+    others = [buffers.upload(device, np.zeros(nbytes, np.uint8)) for _ in range(4)]
+    assert address not in [other.mem.int_ptr for other in others]
+    assert (derived == 7).all()
+    del derived
+    assert counters["device_bytes_now"] == in_use + 3 * nbytes
+    assert buffers.allocate(device, nbytes).mem.int_ptr == address
+
+
+def test_a_view_of_nothing_is_an_empty_array(device):
+    view = buffers.host_view(buffers.allocate(device, 0), np.float32, (0, 5))
+    assert view.shape == (0, 5)
+    assert not view.flags.writeable
+
+
+def test_a_kernel_sees_what_was_written_through_a_mapping(device, axpy):
+    x, y = buffers.upload(device, np.ones(100, np.float32)), buffers.allocate(device, 400)
+    with buffers.mapped(y, np.float32, (10, 10), write=True) as array:
+        array[...] = 5
+    launch.enqueue(axpy, (4,), (1,), (x.mem, y.mem, 100, 2.0, 3))
+    with buffers.mapped(y, np.float32, (100,), write=False) as array:
+        assert (array == 10).all()
+        assert not array.flags.writeable
+
+
+def test_a_mapping_ends_with_its_block_even_after_an_error(device):
+    buffer = buffers.upload(device, np.zeros(10))
+    with (
+        pytest.raises(ZeroDivisionError),
+        buffers.mapped(buffer, np.float64, (10,), write=True) as array,
+    ):
+        array[0] = 1 / 0
+    assert (buffers.download(buffer, np.float64, (10,)) == 0).all()
+
+
+def test_a_shared_array_is_used_in_place_and_lives_as_long_as_its_buffer(device, axpy, occupied):
+    if device.kind != "cpu":
+        assert buffers.share(device, np.ones(3)) is None
+        pytest.skip("the device has memory of its own")
+    array = np.ones(1000, np.float32)
+    array.flags.writeable = False
+    result = buffers.upload(device, np.zeros(1000, np.float32))
+    shared = buffers.share(device, array)
+    assert shared.exported
+    running = occupied()
+    launch.enqueue(axpy, (4,), (1,), (shared.mem, result.mem, 1000, 2.0, 0))
+    memory = weakref.ref(array)
+    del shared, array
+    gc.collect()
+    assert running()
+    assert memory() is not None
+    assert (buffers.download(result, np.float32, (1000,)) == 2).all()
+    buffers.upload(device, np.ones(1))
+    assert memory() is None
+
+
+def test_an_array_that_the_device_cannot_use_in_place_is_not_shared(device):
+    array = np.ones((4, 4))
+    assert buffers.share(device, array.T[1:]) is None
+    assert buffers.share(device, array[:0]) is None
+    assert buffers.share(device, np.frombuffer(b"123456789", np.float64, 1, offset=1)) is None
+
+
+# --- the pool ------------------------------------------------------------------------------------
+
+
+def test_freed_memory_is_used_again_though_its_last_kernel_is_still_running(device, axpy, occupied):
+    x = buffers.upload(device, np.ones(1000, np.float32))
+    running = occupied()
+    first = buffers.upload(device, np.zeros(1000, np.float32))
+    launch.enqueue(axpy, (4,), (1,), (x.mem, first.mem, 1000, 1.0, 0))
+    address = first.mem.int_ptr
+    del first
+    second = buffers.upload(device, np.full(1000, 5, np.float32))
+    assert second.mem.int_ptr == address
+    assert running()
+    assert (buffers.download(second, np.float32, (1000,)) == 5).all()
+
+
+def test_a_block_is_at_most_a_sixteenth_too_large():
+    for nbytes in [*range(1, 5000, 7), *(3**k for k in range(8, 22))]:
+        size = pool.block_size(nbytes)
+        assert nbytes <= size <= max(nbytes * 17 / 16 + pool.ALIGNMENT, pool.ALIGNMENT)
+        assert pool.block_size(size) == size
+        assert size % pool.ALIGNMENT == 0
+
+
+def test_counters_follow_what_is_allocated(device):
+    gc.collect()
+    now = counters["device_bytes_now"]
+    reset_peak()
+    first, second = buffers.allocate(device, 1000), buffers.allocate(device, 500)
+    assert counters["device_bytes_now"] == now + 1500
+    del first
+    third = buffers.allocate(device, 200)
+    assert counters["device_bytes_now"] == now + 700
+    assert counters["device_bytes_peak"] == now + 1500
+    del second, third
+    assert counters["device_bytes_now"] == now
+
+
+def test_memory_of_any_size_is_aligned_for_the_widest_vector(device):
+    if not device.traits.unified_memory:
+        pytest.skip("addresses of the device's own memory are not seen")
+    for nbytes in (1, 100, 5000, 1 << 20, (2 << 20) + 1, 5_000_000):
+        view = buffers.host_view(buffers.allocate(device, nbytes), np.uint8, (nbytes,))
+        assert view.ctypes.data % 128 == 0
+
+
+def test_more_than_the_largest_allocation_is_refused_and_all_else_is_as_it_was(device, axpy):
+    kept = buffers.upload(device, np.arange(1000, dtype=np.float32))
+    gc.collect()
+    largest, now = device.traits.max_alloc_nbytes, counters["device_bytes_now"]
+    with pytest.raises(AllocationError) as caught:
+        buffers.allocate(device, largest + 1)
+    assert isinstance(caught.value, MemoryError)
+    for part in (f"{largest + 1:,} bytes asked for", device.name, f"{largest:,}", "are free"):
+        assert part in str(caught.value)
+    assert counters["device_bytes_now"] == now
+    result = buffers.upload(device, np.zeros(1000, np.float32))
+    launch.enqueue(axpy, (4,), (1,), (kept.mem, result.mem, 1000, 2.0, 1))
+    np.testing.assert_array_equal(
+        buffers.download(result, np.float32, (1000,)), 2 * np.arange(1000) + 1
+    )
+
+
+def test_more_than_is_left_is_refused_and_all_else_is_as_it_was(device, exhausted):
+    kept = buffers.upload(device, np.arange(1000))
+    with pytest.raises(AllocationError, match="are free"):
+        buffers.allocate(device, 1 << 20)
+    np.testing.assert_array_equal(buffers.download(kept, np.int64, (1000,)), np.arange(1000))
+    del kept
+    assert buffers.allocate(device, 1 << 20).nbytes == 1 << 20
+
+
+def test_memory_that_nobody_uses_is_given_up_before_an_allocation_fails(device, exhausted):
+    blocks = [buffers.allocate(device, 100_000) for _ in range(8)]
+    del blocks
+    assert exhausted.held_nbytes > 0
+    assert buffers.allocate(device, 900_000).nbytes == 900_000
+    assert exhausted.managed_nbytes <= exhausted.limit_nbytes
+
+
+def test_memory_in_reference_cycles_is_found_before_an_allocation_fails(device, exhausted):
+    gc.disable()
+    try:
+        cycle = [buffers.allocate(device, 900_000)]
+        cycle.append(cycle)
+        del cycle
+        assert buffers.allocate(device, 800_000).nbytes == 800_000
+    finally:
+        gc.enable()
+
+
+def test_freed_blocks_of_many_sizes_do_not_pile_up(device, exhausted):
+    for nbytes in range(1000, 200_000, 3000):
+        buffers.allocate(device, nbytes)
+        assert exhausted.held_nbytes <= pool.HELD_SHARE * exhausted.limit_nbytes + 200_000 * 17 / 16
+
+
+def test_checked_buffers_are_exactly_as_large_as_asked_for(device, exhausted):
+    with config.override(debug=True):
+        buffer = buffers.allocate(device, 1001)
+        assert buffer.mem.size == 1001
+        del buffer
+        assert exhausted.held_nbytes == 0
+
+
+# --- programs ------------------------------------------------------------------------------------
+
+
+def test_a_source_is_built_once_per_device_and_options(device, axpy):
+    before = counters["programs_built"]
+    assert program.build(device, AXPY, "axpy", AXPY_ARGUMENTS) is axpy
+    assert counters["programs_built"] == before
+    with config.override(fp="fast"):
+        fast = program.build(device, AXPY, "axpy", AXPY_ARGUMENTS)
+        assert "-cl-fast-relaxed-math" in program.build_options(device)
+    assert fast is not axpy
+    assert program.build(device, AXPY, "axpy", AXPY_ARGUMENTS) is axpy
+
+
+def test_a_kernel_that_does_not_build_is_an_error_that_names_a_file_with_source_and_log(device):
+    source = "__kernel void broken(__global float *x) { x[0] = undeclared_name; }"
+    kept = buffers.upload(device, np.arange(10))
+    with pytest.raises(KernelBuildError) as caught:
+        program.build(device, source, "broken", (None,))
+    error = caught.value
+    assert isinstance(error, RuntimeError)
+    try:
+        with open(error.path, encoding="utf-8") as file:
+            report = file.read()
+    finally:
+        os.unlink(error.path)
+    assert error.path in str(error)
+    assert device.name in str(error)
+    assert "undeclared_name" in str(error)
+    assert source in report
+    assert "undeclared_name" in report.replace(source, "")
+    np.testing.assert_array_equal(buffers.download(kept, np.int64, (10,)), np.arange(10))
+
+
+def test_a_failed_build_is_tried_again(device):
+    source = "__kernel void broken(__global float *x) { x[0] = undeclared_name; }"
+    for _ in range(2):
+        with pytest.raises(KernelBuildError) as caught:
+            program.build(device, source, "broken", (None,))
+        os.unlink(caught.value.path)
+
+
+def test_a_kernel_name_that_is_not_in_the_source_is_an_error(device):
+    with pytest.raises(KernelBuildError, match="axpi") as caught:
+        program.build(device, AXPY, "axpi", AXPY_ARGUMENTS)
+    os.unlink(caught.value.path)
+
+
+def test_a_build_error_survives_pickling():
+    import pickle
+
+    error = pickle.loads(pickle.dumps(KernelBuildError("k: no", "/tmp/k.cl", "log")))
+    assert (str(error), error.path, error.log) == ("k: no", "/tmp/k.cl", "log")
+
+
+def test_programs_in_memory_are_bounded(device, monkeypatch):
+    monkeypatch.setattr(program, "_programs", {})
+    monkeypatch.setattr(program, "PROGRAMS_LIMIT", 2)
+    for factor in (3, 4, 5):
+        source = f"__kernel void k(__global int *x) {{ x[get_global_id(0)] *= {factor}; }}"
+        program.build(device, source, "k", (None,))
+    assert len(program._programs) == 2
+
+
+@pytest.fixture
+def own_cache(monkeypatch, tmp_path):
+    """A cache on disk of its own, used whatever the driver has."""
+    import pyopencl.characterize
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(pyopencl.characterize, "has_src_build_cache", lambda handle: False)
+    return tmp_path / "clfuse" / "programs"
+
+
+def run_compiled(device, source=AXPY):
+    """Compile and run the kernel: its first result."""
+    import pyopencl as cl
+
+    kernel = cl.Kernel(compiler.compile_program(device.context, source, ""), "axpy")
+    kernel.set_scalar_arg_dtypes(AXPY_ARGUMENTS)
+    x = buffers.upload(device, np.ones(10, np.float32))
+    y = buffers.upload(device, np.zeros(10, np.float32))
+    kernel(device.queue, (1,), (1,), x.mem, y.mem, 10, 2.0, 1)
+    return buffers.download(y, np.float32, (10,))[0]
+
+
+def test_a_binary_is_kept_on_disk_and_used_again(device, own_cache, monkeypatch):
+    assert run_compiled(device) == 3
+    (kept,) = own_cache.iterdir()
+    written = kept.stat().st_ino
+    assert run_compiled(device) == 3
+    assert [file.stat().st_ino for file in own_cache.iterdir()] == [written]
+
+
+def test_a_damaged_binary_is_built_again(device, own_cache):
+    assert run_compiled(device) == 3
+    (kept,) = own_cache.iterdir()
+    kept.write_bytes(b"")
+    assert run_compiled(device) == 3
+    assert kept.stat().st_size > 0
+
+
+def test_binaries_that_were_not_used_for_long_go_when_there_are_too_many(
+    device, own_cache, monkeypatch
+):
+    monkeypatch.setattr(compiler, "BINARIES_LIMIT", 3)
+    monkeypatch.setattr(compiler, "COUNT_EVERY", 1)
+    for factor in range(6):
+        assert run_compiled(device, AXPY.replace("+ offset", f"* {factor} + offset")) >= 1
+    assert len(list(own_cache.iterdir())) <= 3
+
+
+# --- launches ------------------------------------------------------------------------------------
+
+
+def test_a_launch_takes_buffers_and_python_or_numpy_scalars(device, axpy):
+    x = buffers.upload(device, np.arange(1000, dtype=np.float32))
+    y = buffers.upload(device, np.zeros(1000, np.float32))
+    before = counters["kernels_launched"]
+    launch.enqueue(axpy, (8,), None, (x.mem, y.mem, 1000, 2.0, 3))
+    launch.enqueue(axpy, (8,), (2,), (x.mem, y.mem, np.int32(10), np.float32(-2), np.int64(-3)))
+    assert counters["kernels_launched"] == before + 2
+    expected = 2 * np.arange(1000) + 3
+    expected[:10] = 0
+    np.testing.assert_array_equal(buffers.download(y, np.float32, (1000,)), expected)
+
+
+def test_a_launch_does_not_wait(device, axpy, occupied):
+    running = occupied()
+    x = buffers.upload(device, np.ones(10, np.float32))
+    launch.enqueue(axpy, (1,), (1,), (x.mem, buffers.allocate(device, 40).mem, 10, 2.0, 3))
+    assert running()
+    launch.finish(device)
+    assert not running()
+
+
+def test_launches_of_many_threads_keep_their_arguments_apart(device, axpy):
+    # Few threads, many launches: a kernel object holds one set of arguments.
+    def work(number):
+        rng = np.random.default_rng(number)
+        for _ in range(30):
+            n = int(rng.integers(1, 2000))
+            array = rng.random(n, np.float32)
+            x, y = buffers.upload(device, array), buffers.upload(device, np.zeros(n, np.float32))
+            launch.enqueue(axpy, (16,), (1,), (x.mem, y.mem, n, float(number), number))
+            expected = np.float32(number) * array + np.float32(number)
+            np.testing.assert_allclose(buffers.download(y, np.float32, (n,)), expected, rtol=1e-6)
+
+    gc.collect()
+    now = counters["device_bytes_now"]
+    with ThreadPoolExecutor(6) as executor:
+        list(executor.map(work, range(6)))
+    gc.collect()
+    assert counters["device_bytes_now"] == now
+
+
+def test_threads_that_build_the_same_source_build_it_once(device):
+    source = AXPY.replace("+ offset", "- offset")
+    before = counters["programs_built"]
+    barrier = threading.Barrier(4)
+
+    def build(_):
+        barrier.wait()
+        return program.build(device, source, "axpy", AXPY_ARGUMENTS)
+
+    with ThreadPoolExecutor(4) as executor:
+        built = set(executor.map(build, range(4)))
+    assert len(built) == 1
+    assert counters["programs_built"] - before <= 1
+
+
+def test_an_observer_sees_every_launch_with_its_times(device, axpy):
+    x = buffers.upload(device, np.ones(1000, np.float32))
+    args = (x.mem, buffers.upload(device, np.ones(1000, np.float32)).mem, 1000, 2.0, 3)
+    seen = []
+    with launch.observed(device, lambda launched, event: seen.append((launched, event))):
+        launch.enqueue(axpy, (4,), (1,), args)
+        launch.enqueue(axpy, (4,), (1,), args)
+        launch.finish(device)
+    launch.enqueue(axpy, (4,), (1,), args)
+    assert [launched for launched, _ in seen] == [axpy, axpy]
+    for _, event in seen:
+        assert 0 < event.profile.start <= event.profile.end
+
+
+def test_a_driver_without_memory_for_a_launch_is_an_allocation_error(device, axpy, monkeypatch):
+    import pyopencl as cl
+
+    def fails(*args):
+        raise cl.MemoryError("clEnqueueNDRangeKernel failed: MEM_OBJECT_ALLOCATION_FAILURE")
+
+    starved = replace(axpy, kernel=fails)
+    with pytest.raises(AllocationError, match="axpy"):
+        launch.enqueue(starved, (1,), (1,), ())
+
+
+def test_a_process_may_end_while_kernels_are_running():
+    finished = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import numpy as np\n"
+            "from clfuse.runtime import device, buffers, launch, program\n"
+            "d = device.get_device()\n"
+            f"k = program.build(d, '''{SLOW}''', 'slow', (None, np.dtype(np.int32)))\n"
+            "memory = buffers.upload(d, np.zeros(1 << 20, np.float32))\n"
+            f"for _ in range(4): launch.enqueue(k, (1,), (1,), (memory.mem, {SLOW_STEPS}))\n"
+            "view = buffers.host_view(buffers.upload(d, np.ones(10)), np.float64, (10,))\n"
+            f"launch.enqueue(k, (1,), (1,), (memory.mem, {SLOW_STEPS}))\n",
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert finished.returncode == 0, finished.stderr
+    assert finished.stderr == ""

@@ -1,0 +1,140 @@
+"""Threads record and evaluate at the same time; each sees what it would see alone."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.agreement import host, problem_bitwise
+from tests.hostile import ordinary
+
+THREADS = 8
+ROUNDS = 12
+
+
+def run_together(work: Callable[[int], Any]) -> list[Any]:
+    """The results of `work(0..THREADS-1)`, all started at the same moment; errors are raised."""
+    gate = threading.Barrier(THREADS)
+
+    def wait_and_work(number: int) -> Any:
+        gate.wait(60)
+        with np.errstate(all="ignore"):
+            return work(number)
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        return list(pool.map(wait_and_work, range(THREADS), timeout=300))
+
+
+def program(m: ModuleType, seed: int) -> list[Any]:
+    """Arithmetic, writes through views, a reduction, a look in the middle."""
+    x = m.array(ordinary(seed, (20, 30), "float64"))
+    for step in range(ROUNDS):
+        view = x[1:-1, ::2]
+        view += m.sqrt(m.abs(x[:-2, ::2])) * (step + 1)
+        x[:, 3] = x[:, 4] - seed
+        if step % 4 == seed % 4:
+            float(x[0, 0])
+    return [x, x.max(axis=0), (x > 0).sum(), x.T[::-1]]
+
+
+def test_threads_with_arrays_of_their_own_do_not_disturb_each_other(xp: ModuleType) -> None:
+    def work(number: int) -> list[Any]:
+        return [host(r) for r in program(xp, number)]
+
+    for seed, results in enumerate(run_together(work)):
+        for actual, expected in zip(results, program(np, seed), strict=True):
+            assert problem_bitwise(actual, np.asarray(expected)) is None
+
+
+def test_threads_may_read_one_array(xp: ModuleType) -> None:
+    data = ordinary(1, 5000, "float64")
+    shared = xp.array(data)
+    pending = shared * 2 + 1  # recorded by this thread, evaluated by whichever comes first
+
+    def work(number: int) -> list[Any]:
+        return [host(pending + number), host((shared * number).max()), host(pending[::2])]
+
+    for number, results in enumerate(run_together(work)):
+        for actual, expected in zip(results, [data * 2 + 1 + number, (data * number).max(),
+                                              (data * 2 + 1)[::2]], strict=True):
+            assert problem_bitwise(actual, np.asarray(expected)) is None
+
+
+def test_one_expression_built_by_all_threads_at_once(xp: ModuleType) -> None:
+    data = ordinary(2, 3000, "float32")
+
+    def work(number: int) -> Any:
+        return host(xp.sqrt(xp.abs(xp.array(data)) + 0.376) * 1.77 - number)
+
+    for number, result in enumerate(run_together(work)):
+        expected = np.sqrt(np.abs(data) + np.float32(0.376)) * np.float32(1.77) - number
+        assert problem_bitwise(result, expected) is None
+
+
+def test_threads_writing_to_parts_of_one_array_lose_nothing_with_a_lock(xp: ModuleType) -> None:
+    x = xp.zeros((THREADS, 100))
+    lock = threading.Lock()
+
+    def work(number: int) -> None:
+        for _ in range(ROUNDS):
+            with lock:
+                x[number] += number + 1
+
+    run_together(work)
+    expected = np.repeat(np.arange(1.0, THREADS + 1)[:, None] * ROUNDS, 100, axis=1)
+    assert problem_bitwise(x, expected) is None
+
+
+@pytest.mark.clfuse_only
+def test_evaluate_of_everything_while_others_record(xp: ModuleType) -> None:
+    def work(number: int) -> Any:
+        x = xp.arange(200.0)
+        for step in range(ROUNDS):
+            x = x * 0.5 + number
+            if number % 2:
+                xp.evaluate()
+            else:
+                x[step] = step
+        return host(x)
+
+    def alone(number: int) -> Any:
+        x = np.arange(200.0)
+        for step in range(ROUNDS):
+            x = x * 0.5 + number
+            if not number % 2:
+                x[step] = step
+        return x
+
+    for number, result in enumerate(run_together(work)):
+        assert problem_bitwise(result, alone(number)) is None
+
+
+@pytest.mark.clfuse_only
+def test_a_device_chosen_in_a_thread_is_that_threads_choice(xp: ModuleType) -> None:
+    device = xp.get_device()
+
+    def work(number: int) -> bool:
+        if number % 2:
+            return bool(xp.get_device() is device)
+        with xp.device(device):
+            return bool(xp.get_device() is device and host(xp.arange(3) + 1)[2] == 3)
+
+    assert all(run_together(work))
+
+
+def test_an_error_in_one_thread_leaves_the_others_alone(xp: ModuleType) -> None:
+    def work(number: int) -> Any:
+        x = xp.arange(50.0) + number
+        if number == 0:
+            with pytest.raises(ValueError, match="shape|broadcast"):
+                x + xp.ones(7)
+        return host(x * 2)
+
+    for number, result in enumerate(run_together(work)):
+        assert problem_bitwise(result, (np.arange(50.0) + number) * 2) is None

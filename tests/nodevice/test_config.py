@@ -1,0 +1,137 @@
+"""Settings: where they come from, what they refuse, how tests change them; what an import costs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from clfuse import config
+from clfuse.config import SETTINGS, Settings, override, settings
+from clfuse.counters import counters, reset_peak, snapshot
+from clfuse.errors import SettingError
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch):
+    """Every test starts from an environment without settings, and leaves the real one in force."""
+    for row in SETTINGS:
+        monkeypatch.delenv(row.env, raising=False)
+    config.reload()
+    yield monkeypatch
+    monkeypatch.undo()
+    config.reload()
+
+
+def test_every_row_has_an_attribute_and_a_default_that_it_would_accept():
+    assert {row.name for row in SETTINGS} == set(Settings.__annotations__)
+    for row in SETTINGS:
+        assert row.value_of(row.default) == row.default == getattr(settings, row.name)
+        assert row.env == f"CLFUSE_{row.name.upper()}"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("on", True), ("OFF", False), ("0", False), (" 1 ", True)]
+)
+def test_a_switch_takes_the_usual_words(environment, text, value):
+    environment.setenv("CLFUSE_FUSION", text)
+    config.reload()
+    assert settings.fusion is value
+
+
+def test_an_empty_variable_means_the_default(environment):
+    environment.setenv("CLFUSE_FALLBACK", "")
+    config.reload()
+    assert settings.fallback == "auto"
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "choice"),
+    [
+        ("CLFUSE_FUSION", "maybe", "on or off"),
+        ("CLFUSE_FP", "loose", "strict or fast"),
+        ("CLFUSE_MAX_NODES", "many", "whole number"),
+        ("CLFUSE_MAX_NODES", "0", "whole number from 1"),
+        ("CLFUSE_MAX_NODES", "1.5", "whole number"),
+        ("CLFUSE_VECTOR_BYTES", "48", "power of two"),
+        ("CLFUSE_SCHEDULE", "tpu", "auto, cpu or gpu"),
+    ],
+)
+def test_a_bad_value_names_the_variable_the_value_and_the_choices(
+    environment, variable, text, choice
+):
+    environment.setenv(variable, text)
+    with pytest.raises(SettingError) as caught:
+        config.reload()
+    assert variable in str(caught.value)
+    assert repr(text) in str(caught.value)
+    assert choice in str(caught.value)
+    assert isinstance(caught.value, ValueError)
+
+
+def test_a_bad_value_is_reported_again_and_not_taken_for_a_default(environment):
+    environment.setenv("CLFUSE_FP", "loose")
+    with pytest.raises(SettingError):
+        config.reload()
+    with pytest.raises(SettingError):
+        _ = settings.fusion
+
+
+def test_the_environment_is_read_once(environment):
+    assert settings.fp == "strict"
+    environment.setenv("CLFUSE_FP", "fast")
+    assert settings.fp == "strict"
+    config.reload()
+    assert settings.fp == "fast"
+
+
+def test_override_ends_with_its_block_even_after_an_error():
+    with pytest.raises(KeyError), override(fusion="off", max_nodes=5):
+        assert settings.fusion is False
+        with override(fusion=True):
+            assert settings.fusion is True
+        assert settings.fusion is False
+        assert settings.max_nodes == 5
+        raise KeyError
+    assert settings.fusion is True
+    assert settings.max_nodes == 20_000
+
+
+def test_override_refuses_unknown_names_and_bad_values_and_changes_nothing():
+    with pytest.raises(SettingError, match="there are device, "), override(fusoin=False):
+        pass
+    with pytest.raises(SettingError, match="CLFUSE_FP"), override(fusion=False, fp="loose"):
+        pass
+    assert settings.fusion is True
+
+
+def test_a_setting_that_does_not_exist_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no setting 'colour'"):
+        _ = settings.colour
+
+
+def test_the_snapshot_of_the_counters_is_a_copy_and_the_peak_can_start_again():
+    before = snapshot()
+    counters["fallbacks"] += 1
+    assert snapshot()["fallbacks"] == before["fallbacks"] + 1
+    counters["fallbacks"] -= 1
+    counters["device_bytes_peak"] += 1000
+    reset_peak()
+    assert counters["device_bytes_peak"] == counters["device_bytes_now"]
+
+
+def imported_by(statement: str) -> set[str]:
+    """The modules that a fresh interpreter has after a statement."""
+    program = f"{statement}; import sys; print(*sys.modules)"
+    finished = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    return set(finished.stdout.split())
+
+
+@pytest.mark.parametrize(
+    "module", ["clfuse", "clfuse.runtime.device", "clfuse.runtime.buffers", "clfuse.runtime.launch"]
+)
+def test_importing_touches_neither_opencl_nor_mako(module):
+    assert not {"pyopencl", "mako"} & imported_by(f"import {module}")
