@@ -1,5 +1,4 @@
-"""Every ``CLFUSE_*`` setting in one table, read from the environment once, on first use; all layers
-read `settings`.
+"""Every ``CLFUSE_*`` setting in one table, read once, on first use; all layers read `settings`.
 
 >>> settings.fp64
 'error'
@@ -51,8 +50,7 @@ class Setting:
     doc: str
 
     def value_of(self, given: Value) -> Value:
-        """Return `given` parsed, or raise SettingError naming the variable, the value and the
-        choices."""
+        """Return `given` parsed; SettingError names the variable, the value and the choices."""
         try:
             return self.parse(given)
         except (ValueError, TypeError):

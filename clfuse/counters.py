@@ -1,5 +1,4 @@
-"""What has happened since the start, as plain numbers; every layer counts here, `clfuse.stats()`
-shows it.
+"""What has happened so far, in numbers; every layer counts here, `clfuse.stats()` shows it.
 
 A counter is changed with one ``counters[name] += n``. Between the load and the store of such a line
 CPython switches neither threads nor runs the garbage collector, so no lock is taken on the hot

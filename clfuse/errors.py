@@ -31,8 +31,7 @@ class ClfuseError(Exception):
 
 
 class DeviceError(ClfuseError, RuntimeError):
-    """No usable OpenCL device, or not the one asked for; the message says what to install or to
-    choose."""
+    """No usable OpenCL device, or not the one asked for; says what to install or to choose."""
 
 
 class KernelBuildError(ClfuseError, RuntimeError):
@@ -58,8 +57,7 @@ class KernelBuildError(ClfuseError, RuntimeError):
 
 
 class AllocationError(ClfuseError, MemoryError):
-    """Device memory that could not be had: more than one allocation may hold, or more than is
-    left."""
+    """Device memory that cannot be had: more than one allocation may be, or than is left."""
 
 
 class FallbackError(ClfuseError, RuntimeError):
@@ -83,8 +81,7 @@ class FallbackWarning(UserWarning):
 
 
 def warn_user(message: str, category: type[Warning]) -> None:
-    """Warn as if from the innermost line that is not clfuse's own: the line that a user can
-    change."""
+    """Warn as if from the innermost line that is not clfuse's: the line that a user can change."""
     level = 2
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):

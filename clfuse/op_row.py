@@ -64,13 +64,17 @@ class Ufunc:
         by commas where these differ (``"int64,uint64"``).  A class that is missing is not native.
     define
         Key to text that must stand once above the kernel, for this dtype and width.  Equal texts
-        are one text.
+        are one text.  No text means that nothing need stand there.
     libraries
-        Names of the files in ``kernels/lib`` whose text must come before that.
+        Names of the files in ``kernels/lib`` whose text must come before a `define` text, and after
+        ``#pragma OPENCL FP_CONTRACT OFF``.
     weight
         Cost of one evaluation in additions.
     ulp
-        Allowed distance from the exact result; 0 promises NumPy's bits.
+        Allowed distance of a float result from the exact one; 0 promises NumPy's bits.
+    complex_ulp
+        The same for complex results, where the distance is taken in the plane, in units in the last
+        place of the larger part.
     typed_by
         The operand that gives the key and ``{T}``.
     output
@@ -85,6 +89,7 @@ class Ufunc:
     libraries: tuple[str, ...] = ()
     weight: float = 1.0
     ulp: int = 0
+    complex_ulp: int = 0
     typed_by: int = 0
     output: str = ""
 

@@ -13,6 +13,7 @@ from .op_row import Ufunc
 COMPLEX: Final = ("complex.cl",)
 INTEGER: Final = ("integer.cl",)
 FLOAT: Final = ("float.cl",)
+HALF: Final = ("half.cl",)
 
 
 def wrapping(operator: str) -> str:
@@ -47,12 +48,15 @@ def integer_function(name: str, weight: float) -> Ufunc:
 
 
 def division(name: str, weight: float) -> Ufunc:
-    """Make the row of floor_divide, remainder or fmod, which has a macro for each class."""
-    classes = ("signed", "unsigned", "float")
+    """Make the row of floor_divide, remainder or fmod."""
     return Ufunc(
         name, 2,
-        dict.fromkeys(classes, f"{name}_{{T}}({{0}}, {{1}})"),
-        define={c: f"DEFINE_{name.upper()}_{c.upper()}({{T}}, {{I}}, {{U}})" for c in classes},
+        dict.fromkeys(("signed", "unsigned", "float"), f"{name}_{{T}}({{0}}, {{1}})"),
+        define={
+            "signed": f"DEFINE_{name.upper()}_SIGNED({{T}}, {{I}}, {{U}})",
+            "unsigned": f"DEFINE_{name.upper()}_UNSIGNED({{T}}, {{I}}, {{U}})",
+            "float": "DEFINE_DIVISION({T}, {I}, {S})",  # one text for the three: they share fmod
+        },
         libraries=INTEGER + FLOAT, weight=weight)
 
 
@@ -63,6 +67,14 @@ def conversion_of_angle(name: str, factor32: str, factor64: str) -> Ufunc:
         "float64": f"({{0}} * ({{T}})({factor64}))",
     })
 
+
+# Past 5000 either way nothing is left to change: a double spans 2098 powers of two.
+_SHORT_EXPONENT: Final = "convert_int{W}(clamp({1}, (long{W})(-5000), (long{W})(5000)))"
+_LDEXP: Final = {
+    **dict.fromkeys(("float16,int32", "float32,int32", "float64,int64"), "ldexp_{T}({0}, {1})"),
+    **dict.fromkeys(("float16,int64", "float32,int64"), f"ldexp_{{T}}({{0}}, {_SHORT_EXPONENT})"),
+    "float64,int32": "ldexp_{T}({0}, convert_long{W}({1}))",
+}
 
 _TO_DEGREES: Final = ("0x1.ca5dcp+5f", "0x1.ca5dc1a63c1f8p+5")
 _TO_RADIANS: Final = ("0x1.1df46ap-6f", "0x1.1df46a2529d39p-6")
@@ -151,6 +163,18 @@ ROWS: Final = (
     conversion_of_angle("radians", *_TO_RADIANS),
     conversion_of_angle("deg2rad", *_TO_RADIANS),
     Ufunc("copysign", 2, {"float": "copysign({0}, {1})"}),
+    # Halves are rounded to after the fact, so the next float is not the next half.
+    Ufunc("nextafter", 2, {
+        "float": "nextafter_{T}({0}, {1})", "float16": "half_nextafter_{T}({0}, {1})",
+    }, define={
+        "float": "DEFINE_NEXTAFTER({T}, {I})", "float16": "DEFINE_HALF_NEXTAFTER({T}, {I})",
+    }, libraries=FLOAT + HALF, weight=6),
+    Ufunc("spacing", 1, {"float": "spacing_{T}({0})", "float16": "half_spacing_{T}({0})"}, define={
+        "float": "DEFINE_SPACING({T}, {I})", "float16": "DEFINE_HALF_SPACING({T}, {I})",
+    }, libraries=FLOAT + HALF, weight=4),
+    # A half times a power of two is a float without rounding wherever it does not vanish as a half.
+    Ufunc("ldexp", 2, _LDEXP, define=dict.fromkeys(_LDEXP, "DEFINE_LDEXP({T}, {I}, {S})"),
+          libraries=FLOAT, weight=8),
     Ufunc("heaviside", 2, {
         "float": "({0} == ({T})(0) ? {1} : ({0} != {0} ? {0} : "
                  "({0} < ({T})(0) ? ({T})(0) : ({T})(1))))",

@@ -28,4 +28,10 @@ ROWS: Final = (
         "float": "copysign(fabs({0}) == ({T})(INFINITY) ? ({T})(0) : {0} - trunc({0}), {0})",
     }, output="same"),
     Ufunc("modf_integer", 1, {"float": "trunc({0})"}, output="same"),
+    Ufunc("frexp_mantissa", 1, {"float": "frexp_mantissa_{T}({0})"},
+          define={"float": "DEFINE_FREXP({T}, {I}, {S})"}, libraries=FLOAT, weight=6,
+          output="same"),
+    Ufunc("frexp_exponent", 1, {"float": "convert_int{W}(frexp_exponent_{T}({0}))"},
+          define={"float": "DEFINE_FREXP({T}, {I}, {S})"}, libraries=FLOAT, weight=6,
+          output="int32"),
 )

@@ -1,5 +1,4 @@
-"""Device facts as plain numbers, and what to mend in them; the planner and the renderers read it,
-`runtime.device` fills it in.
+"""Device facts as plain numbers; `runtime.device` fills them in, planner and renderers read them.
 
 No OpenCL in here: a test forces any device that it wants by writing its numbers down.
 """

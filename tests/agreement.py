@@ -155,7 +155,8 @@ def problem_within(actual: Any, expected: Any, bound: NDArray[Any],
         return None
     if wanted.dtype.kind not in "fc":
         return describe(got, wanted, ~right, inputs)
-    return describe(got, wanted, ~right, inputs) + f"\n  allowed: {np.abs(bound)[~right][:MOST_SHOWN]}"
+    allowed = np.broadcast_to(np.abs(bound), right.shape)[~right][:MOST_SHOWN]
+    return describe(got, wanted, ~right, inputs) + f"\n  allowed: {allowed}"
 
 
 def _near(actual: NDArray[Any], expected: NDArray[Any], bound: NDArray[Any]) -> NDArray[np.bool_]:
@@ -232,7 +233,8 @@ class Batch:
         self._failures: list[str] = []
 
     def same(self, label: str, function: Callable[[Any], Any], *, ulp: float = 0,
-             bound: ArrayLike | None = None, around: NDArray[Any] | None = None, zero_signs: bool = True, inputs: Sequence[ArrayLike] = ()) -> None:
+             bound: ArrayLike | None = None, around: NDArray[Any] | None = None,
+             zero_signs: bool = True, inputs: Sequence[ArrayLike] = ()) -> None:
         """Run `function(module)` under both; a tuple or list of results is compared one by one.
 
         Results must agree bitwise, or within `ulp`, or within `bound` of NumPy's (of the values

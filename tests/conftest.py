@@ -32,8 +32,6 @@ DEVICE_TESTS = Path(__file__).parent / "device"
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "clfuse_only: uses names that NumPy does not have")
-    config.addinivalue_line(
-        "markers", "oclgrind: small enough for the simulator; tests/oclgrind.py runs these")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -101,7 +101,9 @@ def run(options: argparse.Namespace) -> int:
     from clfuse.bench.limit import Copy, Limit
     from clfuse.bench.programs import PROGRAMS
 
-    device = clfuse.get_device() if options.device is None else clfuse.set_device(options.device)
+    if options.device is not None:
+        clfuse.set_device(options.device)
+    device = clfuse.get_device()
     context = describe(device)
     title = f"{device.name} ({device.platform_name}), {context['when']}"
     print(f"measuring on {title}", file=sys.stderr, flush=True)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
+LOG_WIDTH = 110
 NEEDED = "pip install 'clfuse[demo]' brings what the demo needs"
 
 
@@ -42,6 +43,18 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 def main(arguments: Sequence[str]) -> int:
     """Run the demo; the exit code is 0 when every program agrees with NumPy, else 1."""
     options = parse(arguments)
+    from clfuse.demo.runner import program_paths
+
+    paths = program_paths()
+    if options.list:
+        for name, path in paths.items():
+            print(f"{name:16}{path}")
+        return 0
+    unknown = set(options.only or ()) - set(paths)
+    if unknown:
+        print(f"clfuse demo: no program {', '.join(sorted(unknown))}; there are {', '.join(paths)}")
+        return 2
+    chosen = [path for name, path in paths.items() if options.only is None or name in options.only]
     try:
         import PIL  # noqa: F401, the programs' own imports: better said before than after a minute
         import skimage  # noqa: F401
@@ -49,19 +62,10 @@ def main(arguments: Sequence[str]) -> int:
     except ModuleNotFoundError as error:
         print(f"clfuse demo: no module named {error.name}; {NEEDED}")
         return 1
-    from clfuse.demo.runner import program_paths
-
     console = Console()
-    paths = program_paths()
-    if options.list:
-        for name, path in paths.items():
-            console.print(f"{name:16}{path}", soft_wrap=True, highlight=False)
-        return 0
-    unknown = set(options.only or ()) - set(paths)
-    if unknown:
-        print(f"clfuse demo: no program {', '.join(sorted(unknown))}; there are {', '.join(paths)}")
-        return 2
-    chosen = [path for name, path in paths.items() if options.only is None or name in options.only]
+    if not console.is_terminal:
+        # A log has no width of its own, and rich takes 80 columns for it: too few for the table.
+        console.width = LOG_WIDTH
     measurements = run(chosen, options, console)
     show(measurements, console)
     return 0 if all(measurement.agrees for measurement in measurements) else 1
@@ -72,7 +76,9 @@ def run(paths: Sequence[Path], options: argparse.Namespace, console: Console) ->
     import clfuse
     from clfuse.demo.runner import measure
 
-    device = clfuse.get_device() if options.device is None else clfuse.set_device(options.device)
+    if options.device is not None:
+        clfuse.set_device(options.device)
+    device = clfuse.get_device()
     console.print(
         f"device: {device.name} ({device.platform_name}, {device.index})", highlight=False
     )
@@ -111,7 +117,7 @@ def show(measurements: Sequence[Measurement], console: Console) -> None:
         else:
             error = "identical" if row.error == 0 else f"{row.error:.1e}"
         table.add_row(
-            row.title,
+            row.name,
             f"{row.numpy_s * 1e3:.1f}",
             f"{row.first_s * 1e3:.1f}",
             f"{row.steady_s * 1e3:.1f}",
@@ -127,10 +133,9 @@ def show(measurements: Sequence[Measurement], console: Console) -> None:
         highlight=False,
     )
     for row in measurements:
+        notes = [row.title]
         if row.fallbacks:
-            console.print(
-                f"{row.name}: {row.fallbacks} operations a run were done by NumPy on the host",
-                highlight=False,
-            )
+            notes.append(f"{row.fallbacks} operations a run done by NumPy on the host")
         if row.picture is not None:
-            console.print(f"{row.name}: wrote {row.picture}", highlight=False, soft_wrap=True)
+            notes.append(f"wrote {row.picture}")
+        console.print(f"{row.name}: {'; '.join(notes)}", highlight=False, soft_wrap=True)

@@ -172,13 +172,28 @@ def rebind(storage: Storage, node: Node) -> None:
         _limit[1]()
 
 
+_kept = [0]
+"""How many of `recorded` the last sweep put back."""
+
+
+def recorded_count() -> int:
+    """Operations recorded since the last sweep."""
+    return len(recorded) - _kept[0]
+
+
 def sweep() -> list[Storage]:
-    """The live cells whose value was not computed yet; forgets all others."""
+    """The live cells whose value was not computed yet; forgets all others.
+
+    Other threads may record meanwhile: what they append stays.
+    """
+    batch = recorded[:]
+    del recorded[: len(batch)]
     seen: dict[int, Storage] = {}
-    for reference in recorded[:]:
+    for reference in batch:
         storage = reference()
         if storage is not None and storage.node.buffer is None:
             seen[id(storage)] = storage
-    counters["nodes_recorded"] += len(recorded)
-    recorded[:] = [weakref.ref(storage) for storage in seen.values()]
+    counters["nodes_recorded"] += len(batch) - _kept[0]
+    _kept[0] = len(seen)
+    recorded[:0] = [weakref.ref(storage) for storage in seen.values()]
     return list(seen.values())

@@ -170,8 +170,12 @@ def slots_of(
     buffers: list[int | None],
     takes_over: dict[int, int],
     kept: set[int],
+    dead_buffers: set[int],
 ) -> tuple[list[int | None], list[int], dict[int, int]]:
-    """Number the allocations: temporaries with disjoint lives share one.
+    """Number the allocations: values with disjoint lives share one.
+
+    `dead_buffers` are graph buffers that nobody needs after the plan: once read for the last time,
+    their memory is as free as a temporary's.
 
     Returns
     -------
@@ -195,7 +199,7 @@ def slots_of(
     slot_of_root: dict[int, int] = {}
     ending: defaultdict[int, list[int]] = defaultdict(list)
     for value, index in last.items():
-        if value not in keep_roots and buffers[value] is None:
+        if value not in keep_roots and (buffers[value] is None or buffers[value] in dead_buffers):
             ending[index].append(value)
     for index, launch in enumerate(launches):
         for value in writes_of(launch):
@@ -203,7 +207,7 @@ def slots_of(
             if source not in slot_of_root:
                 buffer = buffers[source]
                 size = nbytes[source]
-                if buffer is None and free[size] and source not in keep_roots:
+                if buffer is None and free[size]:
                     slot_of_root[source] = free[size].pop()
                 else:
                     slot_of_root[source] = len(sizes)
@@ -212,6 +216,11 @@ def slots_of(
                         reuses[slot_of_root[source]] = buffer
             slots[value] = slot_of_root[source]
         for value in ending[index]:
+            buffer = buffers[value]
+            if value not in slot_of_root and buffer is not None:
+                slot_of_root[value] = len(sizes)
+                reuses[slot_of_root[value]] = buffer
+                sizes.append(nbytes[value])
             if value in slot_of_root:
                 free[nbytes[value]].append(slot_of_root[value])
     return slots, sizes, reuses

@@ -34,7 +34,14 @@ def plan(snapshot: Snapshot, traits: DeviceTraits, *, fuse: bool = True) -> Sche
         for node, value in values.of_node.items()
         if graph.requested[node] or (graph.live[node] and placement.stored[node])
     }
-    slots, sizes, reuses = slots_of(launches, values.nbytes, values.buffer, memory.takes_over, kept)
+    dead_buffers = {
+        buffer
+        for buffer in values.buffer
+        if buffer is not None and not graph.buffer_live.get(buffer)
+    }
+    slots, sizes, reuses = slots_of(
+        launches, values.nbytes, values.buffer, memory.takes_over, kept, dead_buffers
+    )
     for value in kept:  # nobody writes an empty array, but somebody holds it
         if slots[value] is None and values.buffer[value] is None:
             slots[value] = len(sizes)

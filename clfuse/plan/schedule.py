@@ -96,7 +96,7 @@ class Kernel:
     """One generated kernel: a loop nest over `extents`.
 
     The last `reduced` of the extents are folded by `accumulators`. `epilogue` and `results`
-    then run once for each index of the others. `vector` is the dimension that vector lanes run along.
+    then run once for each index of the others. `vector` is the dimension of the vector lanes.
     `chunk` splits the reduced dimension number `chunk` (counted in `extents`) into `chunks` pieces
     of `chunk_length`; partial results then have the piece as their last axis.
     """

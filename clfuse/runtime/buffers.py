@@ -1,5 +1,4 @@
-"""Device memory: allocation, copies to and from the host, and views of it; `clfuse.evaluate` and
-`runtime.host` call it.
+"""Device memory: allocation, copies, host views; `clfuse.evaluate` and `runtime.host` call it.
 
 A buffer's memory goes back to the pool when its `Buffer` object dies. The queue is in order, so the
 next owner's commands run after all that were enqueued for the last one: nothing waits.
@@ -229,8 +228,7 @@ def download(buffer: Buffer, dtype: npt.DTypeLike, shape: Sequence[int]) -> npt.
 
 
 class _HostMemory:
-    """The bytes of a mapped buffer; every NumPy view of them holds this object, and it holds the
-    buffer and the map."""
+    """The bytes of a mapped buffer: NumPy views of them hold it, and it holds buffer and map."""
 
     __slots__ = ("__array_interface__", "__weakref__", "buffer", "map")
 
@@ -250,8 +248,7 @@ class _HostMemory:
 
 
 def host_view(buffer: Buffer, dtype: npt.DTypeLike, shape: Sequence[int]) -> npt.NDArray[Any]:
-    """Return the buffer's contents as a read-only host array, without a copy where device and host
-    share memory.
+    """Return the contents as a read-only host array, uncopied where device and host share memory.
 
     Without a copy, the buffer is `exported` from then on, and its memory has no other owner as long
     as the array or any view of it lives.
@@ -280,8 +277,7 @@ def host_view(buffer: Buffer, dtype: npt.DTypeLike, shape: Sequence[int]) -> npt
 def mapped(
     buffer: Buffer, dtype: npt.DTypeLike, shape: Sequence[int], write: bool
 ) -> Iterator[npt.NDArray[Any]]:
-    """Give a host array on a buffer's bytes for the length of a block, for libraries that run on
-    the host.
+    """Give a host array on a buffer's bytes, to libraries on the host, for the length of a block.
 
     The array is dead after the block. On a device with memory of its own it is a copy, written back
     at the end.
@@ -329,8 +325,7 @@ def _map(
 
 
 def transfer(buffer: Buffer, device: Device) -> Buffer:
-    """Return the buffer's contents in a device's memory: the buffer itself where it is there
-    already, else a copy."""
+    """Return a buffer with these contents on a device: this one if it is there, else a copy."""
     if buffer.device is device:
         return buffer
     with mapped(buffer, np.uint8, (buffer.nbytes,), write=False) as array:

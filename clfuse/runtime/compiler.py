@@ -1,5 +1,4 @@
-"""Compiles OpenCL C, or takes the result of an earlier run from disk; `runtime.device` probes with
-it, `runtime.program` builds.
+"""Compiles OpenCL C, or finds it compiled; the runtime's `program` and `device` (probe) call it.
 
 Some drivers keep what they compiled (PoCL, NVIDIA's); for the others the binaries are kept here.
 pyopencl has a cache of its own, which is not used: a process that dies while it writes leaves a
@@ -130,8 +129,7 @@ _writes = itertools.count()
 
 
 def _store(path: Path, binary: bytes) -> None:
-    """Keep a binary for later runs; without a place to write the next run compiles again, that is
-    all."""
+    """Keep a binary for later runs, which compile again where it cannot be written."""
     try:
         write_whole(path, binary)
         if next(_writes) % COUNT_EVERY == 0:

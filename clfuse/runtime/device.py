@@ -1,5 +1,4 @@
-"""Devices: listing, probing, selection, and the traits of each; everything that runs something asks
-here for the device.
+"""Devices: listing, probing, selection, traits; whoever runs something asks here for the device.
 
 Nothing is looked for before the first question. A listed device is opened and probed when it is
 first considered, so that a broken one costs nothing where it is not asked for.
@@ -112,8 +111,7 @@ class Device:
 
     @property
     def traits(self) -> DeviceTraits:
-        """The device's facts, with the schedule, the vector width and the work-items that settings
-        force."""
+        """The device's facts, with the schedule, vectors and work-items that settings force."""
         forced = (settings.schedule, settings.vector_bytes, settings.work_items)
         if self._forced is None or self._forced[0] != forced:
             self._forced = (forced, _force(self._own_traits, *forced))
@@ -182,8 +180,7 @@ class Device:
 
 
 def probe(context: cl.Context, queue: cl.CommandQueue) -> str | None:
-    """Build and run a kernel and check its result: None where all is well, else the cause in one
-    line.
+    """Build and run a kernel and check its result: None if all is well, else the cause, one line.
 
     That a device is listed proves nothing: the PoCL wheel lists one on CPUs that its compiler does
     not know.
@@ -318,8 +315,7 @@ def _finish_all(opened: list[Device]) -> None:
 
 
 def _forget_after_fork() -> None:
-    """Make the devices of a forked process say why they are dead: the driver's threads stayed in
-    the parent."""
+    """Let a forked process say why its devices are dead: the drivers' threads are not in it."""
     for candidate in _listed or ():
         if candidate._opened and candidate.cause is None:
             candidate._give_up(

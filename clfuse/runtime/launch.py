@@ -1,5 +1,4 @@
-"""Puts built kernels into a device's queue; `clfuse.evaluate` calls it for every kernel of a
-plan."""
+"""Puts built kernels into a device's queue; `clfuse.evaluate` calls it for every kernel."""
 
 from __future__ import annotations
 

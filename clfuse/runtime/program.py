@@ -1,5 +1,4 @@
-"""Builds OpenCL C into programs, once per source and device; `clfuse.evaluate` calls it with what
-the renderers wrote."""
+"""Builds rendered OpenCL C, once per source and device; `clfuse.evaluate` calls it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Where the runtime and the drivers keep files between runs; `device`, `vendors` and `compiler` of
-the runtime ask here."""
+"""Where files are kept between runs; `device`, `vendors` and `compiler` of the runtime ask here."""
 
 from __future__ import annotations
 
@@ -24,16 +23,14 @@ def _cache_root() -> Path | None:
 
 
 def cache_folder() -> Path | None:
-    """Return the user's cache folder for clfuse, which need not exist; None for a user without a
-    home."""
+    """Return the user's cache folder for clfuse, which need not exist; None without a home."""
     root = _cache_root()
     return root / "clfuse" if root is not None else None
 
 
 @contextmanager
 def writable_cache() -> Iterator[None]:
-    """Give the drivers a temporary cache, for the length of the block, where the user's cannot be
-    written.
+    """Give drivers a temporary cache where the user's cannot be written, for the length of a block.
 
     Without one PoCL lists no device and pyopencl cannot call a kernel: so it is in a container that
     runs under a user of its own. Both remember, when they start, where their cache is, so that

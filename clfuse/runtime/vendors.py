@@ -1,5 +1,4 @@
-"""Finds the OpenCL runtimes that the system's list of drivers does not name; `runtime.device` calls
-it before its first look.
+"""Finds OpenCL drivers that the system does not list; `runtime.device` calls it before it looks.
 
 The ICD loader reads a folder of ``.icd`` files, each naming a driver's library, once per process.
 Two kinds of driver are missing from it in practice: Intel's CPU runtime from PyPI, whose wheel lays
@@ -81,8 +80,7 @@ def drivers() -> dict[str, str]:
 
 
 def load_errors() -> list[tuple[str, str, str]]:
-    """Return (.icd file name, library, the dynamic linker's words) for every driver that does not
-    load."""
+    """Return (.icd file name, library, the linker's words) for every driver that does not load."""
     errors = []
     for name, library in drivers().items():
         try:
@@ -103,8 +101,7 @@ def _missing_drivers(system: dict[str, str]) -> dict[str, str]:
 
 
 def _library_key(text: str) -> str:
-    """Return what tells two drivers apart: the real path, or the name that the dynamic linker
-    resolves."""
+    """Return what tells drivers apart: the real path, or the name that the linker resolves."""
     return os.path.realpath(text) if os.path.isabs(text) else text
 
 
@@ -173,8 +170,7 @@ def _nvidia_drivers(known: dict[str, str]) -> list[Path]:
 
 @contextmanager
 def _folder_with(listed: dict[str, str]) -> Iterator[Path]:
-    """Give a folder with one .icd file per driver: the user's cached one, or a temporary one where
-    that cannot be."""
+    """Give a folder with one .icd file per driver: the user's cached one if it can be written."""
     folder = _cached_folder(listed)
     if folder is not None:
         yield folder
@@ -185,8 +181,7 @@ def _folder_with(listed: dict[str, str]) -> Iterator[Path]:
 
 
 def _cached_folder(listed: dict[str, str]) -> Path | None:
-    """Return the folder for these drivers, written once and then shared by all processes; None
-    without a cache."""
+    """Return these drivers' folder, written once for all processes; None without a cache."""
     text = "\n".join(f"{name}\t{library}" for name, library in sorted(listed.items()))
     cache = cache_folder()
     if cache is None:

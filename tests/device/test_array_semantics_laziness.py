@@ -360,7 +360,7 @@ def test_nothing_is_lost_when_names_go(xp: ModuleType) -> None:
         total = float(y.sum())
         del x, y
     gc.collect()
-    assert total == total  # noqa: PLR0124 - the loop has run
+    assert np.isfinite(total)
     assert xp.stats()["device_bytes_now"] <= before + SMALL_NBYTES
 
 

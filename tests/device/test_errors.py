@@ -22,10 +22,6 @@ def x(m: Any, *shape: int, dtype: str = "float64") -> Any:
     return m.ones(shape or (3, 4), dtype)
 
 
-def _in_place(left: Callable[[Any], Any], operate: Callable[[Any, Any], object], right: Any) -> Case:
-    return lambda m: operate(left(m), right)
-
-
 def _iadd(a: Any, b: Any) -> Any:
     a += b
     return a

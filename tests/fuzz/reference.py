@@ -260,9 +260,9 @@ class Reference:
             if np.asarray(result).dtype.kind in "fc" or not bounds.is_exact(given):
                 raise Unbounded(f"{name} of floats")
             return np.zeros(np.shape(result))
-        if name == "reciprocal" and np.asarray(inputs[0]).dtype.kind in "biu":
-            if not np.all(inputs[0]):
-                raise Unbounded("1/0 in integers is undefined in C")
+        integers = np.asarray(inputs[0]).dtype.kind in "biu"
+        if name == "reciprocal" and integers and not np.all(inputs[0]):
+            raise Unbounded("1/0 in integers is undefined in C")
         if name == "clip":
             inputs = [inputs[0], *(0 if i is None else i for i in inputs[1:])]
         return bounds.for_ufunc(name, inputs, given, result)

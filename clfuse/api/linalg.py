@@ -1,0 +1,307 @@
+"""Products of vectors and matrices, and norms; `matmul` is the host's BLAS on the device's own memory.
+
+Products with a vector are multiplications and sums, which fuse with what is around them.
+"""
+
+from __future__ import annotations
+
+import math
+from operator import index as as_index
+from typing import Any
+
+import numpy as np
+
+from ..graph import build
+from ..graph.ir import Node
+from .conversion import NotNative, as_handle
+from .expressions import combine, convert, shape_text
+from .fallback import host_call, native
+from .folding import delivered, fold, folded, reduction_axes
+from .geometry import diagonal_of, normalized_axis, permuted, reshaped
+from .handle import Handle, fresh, native_dtype, node_of, result
+from .joining import delivered as written
+from .joining import stack
+from .manipulation import moveaxis
+from .promotion import BOOL, FLOAT64
+from .ufunc import BY_NUMPY, UFUNCS, ufunc
+
+_Missing = np._NoValue
+
+
+def _product_dtype(left: Handle, right: Handle) -> np.dtype:
+    dtypes = np.matmul.resolve_dtypes((left._dtype, right._dtype, None))
+    dtype = native_dtype(dtypes[2])
+    if dtype is None:
+        raise NotNative(f"of {left._dtype} and {right._dtype}")
+    return dtype
+
+
+def _inner(left: Node, right: Node, dtype: np.dtype) -> Node:
+    """Sum of products over the last axis of operands that broadcast; wraps as `dtype` does."""
+    product = combine(np.multiply, convert(left, dtype), convert(right, dtype))
+    function = np.logical_or if dtype is BOOL else np.add
+    return folded(function, product, (len(product.shape) - 1,), dtype)
+
+
+def _too_flat(position: int, rank: int) -> ValueError:
+    return ValueError(
+        f"matmul: Input operand {position} does not have enough dimensions (has {rank}, gufunc "
+        "core with signature (n?,k),(k,m?)->(n?,m?) requires 1)"
+    )
+
+
+def product_node(left: Handle, right: Handle) -> Node:
+    """``left @ right`` as a node."""
+    dtype = _product_dtype(left, right)
+    shapes = left._shape, right._shape
+    for position, shape in enumerate(shapes):
+        if not shape:
+            raise _too_flat(position, 0)
+    one, two = shapes
+    inner = two[0] if len(two) == 1 else two[-2]
+    if one[-1] != inner:
+        raise ValueError(
+            "matmul: Input operand 1 has a mismatch in its core dimension 0, with gufunc "
+            f"signature (n?,k),(k,m?)->(n?,m?) (size {inner} is different from {one[-1]})"
+        )
+    a, b = node_of(left), node_of(right)
+    if len(two) == 1:
+        return _inner(a, b, dtype)
+    if len(one) == 1:
+        transposed = node_of(right.swapaxes(-1, -2))  # type: ignore[attr-defined]
+        return _inner(a, transposed, dtype)
+    batch = np.broadcast_shapes(one[:-2], two[:-2])
+    shape = (*batch, one[-2], two[-1])
+    if 0 in one or 0 in two:
+        return build.filled(dtype.type(0), shape)
+    return build.library("matmul", (convert(a, dtype), convert(b, dtype)), shape, dtype)
+
+
+def matmul(x1: Any, x2: Any, /, out: Any = None, **options: Any) -> Any:
+    """The product of matrices, of stacks of them, and of vectors."""
+    if isinstance(out, tuple) and len(out) == 1:
+        (out,) = out
+    try:
+        if any(value not in (None, "same_kind", "K", True) for value in options.values()):
+            raise NotNative("with options of a generalized ufunc")
+        node = product_node(as_handle(x1), as_handle(x2))
+        if out is None:
+            return result(node)
+        if not np.can_cast(node.dtype, out.dtype, "same_kind"):
+            raise NotNative("to an output of another kind")  # NumPy's error, from NumPy
+        if tuple(out.shape) != node.shape:
+            raise NotNative("to an output of another shape")
+        return written(node, out)
+    except NotNative as missing:
+        if out is not None:
+            options["out"] = out
+        return host_call(np.matmul, (x1, x2), options, str(missing))
+
+
+class _Matmul(ufunc):
+    """`numpy.matmul` as a ufunc object."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return matmul(*args, **kwargs)
+
+
+class _Hosted(ufunc):
+    """A generalized ufunc that NumPy computes on the host."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return host_call(self.numpy, args, kwargs)
+
+
+for _function in list(BY_NUMPY):
+    if _function.signature is not None:
+        _ours = (_Matmul if _function is np.matmul else _Hosted)(_function)
+        BY_NUMPY[_function] = UFUNCS[_function.__name__] = _ours
+
+
+@native(np.dot)
+def dot(a: Any, b: Any, out: Any = None) -> Any:
+    """The product of two arrays: of vectors a sum, of matrices `matmul`."""
+    left, right = as_handle(a), as_handle(b)
+    if not left._shape or not right._shape:
+        return UFUNCS["multiply"](left, right, out=out)
+    axis = -1 if len(right._shape) == 1 else -2
+    if left._shape[-1] != right._shape[axis]:
+        place = len(right._shape) + axis
+        raise ValueError(
+            f"shapes {_text(left)} and {_text(right)} not aligned: {left._shape[-1]} "
+            f"(dim {len(left._shape) - 1}) != {right._shape[axis]} (dim {place})"
+        )
+    if len(right._shape) > 2 or (len(left._shape) > 2 and len(right._shape) > 1):
+        return written(node_of(tensordot(left, right, (-1, -2))), out)
+    node = product_node(left, right)
+    return result(node) if out is None else _exactly(node, out)
+
+
+def _exactly(node: Node, out: Any) -> Any:
+    if tuple(out.shape) != node.shape or out.dtype != node.dtype or not out.flags.c_contiguous:
+        raise ValueError(
+            "output array is not acceptable (must have the right datatype, number of dimensions, "
+            "and be a C-Array)"
+        )
+    return written(node, out)
+
+
+def _text(handle: Handle) -> str:
+    return shape_text(handle._shape)
+
+
+@native(np.vdot)
+def vdot(a: Any, b: Any, /) -> Any:
+    """The sum of products of all elements, those of `a` conjugated."""
+    left, right = (reshaped(h, (math.prod(h._shape),)) for h in (as_handle(a), as_handle(b)))
+    if left._dtype.kind == "c":
+        left = UFUNCS["conjugate"](left)
+    return dot(left, right)
+
+
+@native(np.inner)
+def inner(a: Any, b: Any, /) -> Any:
+    """Sums of products over the last axes."""
+    left, right = as_handle(a), as_handle(b)
+    if not left._shape or not right._shape:
+        return UFUNCS["multiply"](left, right)
+    if left._shape[-1] != right._shape[-1]:
+        raise ValueError(
+            f"shapes {_text(left)} and {_text(right)} not aligned: {left._shape[-1]} "
+            f"(dim {len(left._shape) - 1}) != {right._shape[-1]} (dim {len(right._shape) - 1})"
+        )
+    if len(right._shape) == 1:
+        return dot(left, right)
+    return tensordot(left, right, (-1, -1))
+
+
+@native(np.outer)
+def outer(a: Any, b: Any, out: Any = None) -> Any:
+    """Products of all pairs of elements."""
+    left, right = as_handle(a), as_handle(b)
+    column = reshaped(left, (math.prod(left._shape), 1))
+    return UFUNCS["multiply"](column, reshaped(right, (math.prod(right._shape),)), out=out)
+
+
+@native(np.tensordot)
+def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
+    """Sums of products over chosen axes of two arrays."""
+    left, right = as_handle(a), as_handle(b)
+    ranks = len(left._shape), len(right._shape)
+    try:
+        first, second = axes
+    except TypeError:
+        count = as_index(axes)
+        first, second = list(range(-count, 0)), list(range(count))
+    first = list(first) if isinstance(first, tuple | list) else [first]
+    second = list(second) if isinstance(second, tuple | list) else [second]
+    if len(first) != len(second) or any(
+        not -rank <= axis < rank
+        for rank, chosen in zip(ranks, (first, second), strict=True)
+        for axis in chosen
+    ):
+        raise ValueError("shape-mismatch for sum")
+    first = [axis % ranks[0] for axis in first]
+    second = [axis % ranks[1] for axis in second]
+    extents = [left._shape[axis] for axis in first]
+    if extents != [right._shape[axis] for axis in second]:
+        raise ValueError("shape-mismatch for sum")
+    free_left = [axis for axis in range(ranks[0]) if axis not in first]
+    free_right = [axis for axis in range(ranks[1]) if axis not in second]
+    shape = tuple(
+        [left._shape[axis] for axis in free_left] + [right._shape[axis] for axis in free_right]
+    )
+    summed = math.prod(extents)
+    rows = math.prod([left._shape[axis] for axis in free_left])
+    columns = math.prod([right._shape[axis] for axis in free_right])
+    one = reshaped(permuted(left, free_left + first), (rows, summed))
+    two = reshaped(permuted(right, second + free_right), (summed, columns))
+    if not free_right:
+        node = product_node(one, reshaped(two, (summed,)))
+    elif not free_left:
+        node = product_node(reshaped(one, (summed,)), two)
+    else:
+        node = product_node(one, two)
+    return fresh(build.reshape(node, shape))
+
+
+@native(np.kron)
+def kron(a: Any, b: Any) -> Any:
+    """Every element of `a` times all of `b`, in blocks."""
+    left, right = as_handle(a), as_handle(b)
+    rank = max(len(left._shape), len(right._shape))
+    shapes = [(1,) * (rank - len(h._shape)) + h._shape for h in (left, right)]
+    spread = [
+        [extent for pair in zip(shapes[0], (1,) * rank, strict=True) for extent in pair],
+        [extent for pair in zip((1,) * rank, shapes[1], strict=True) for extent in pair],
+    ]
+    product = UFUNCS["multiply"](reshaped(left, tuple(spread[0])), reshaped(right, tuple(spread[1])))
+    extents = tuple([one * two for one, two in zip(*shapes, strict=True)])
+    return fresh(build.reshape(node_of(product), extents))
+
+
+@native(np.cross)
+def cross(
+    a: Any, b: Any, axisa: Any = -1, axisb: Any = -1, axisc: Any = -1, axis: Any = None
+) -> Any:
+    """The vector products of vectors of three components."""
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    left, right = as_handle(a), as_handle(b)
+    if not left._shape or not right._shape:
+        raise ValueError("At least one array has zero dimension")
+    normalized_axis(axisa, len(left._shape), "axisa")
+    normalized_axis(axisb, len(right._shape), "axisb")
+    left, right = moveaxis(left, axisa, -1), moveaxis(right, axisb, -1)
+    if left._shape[-1] != 3 or right._shape[-1] != 3:
+        raise NotNative("of vectors that have not three components")
+    a0, a1, a2 = (left[..., place] for place in range(3))
+    b0, b1, b2 = (right[..., place] for place in range(3))
+    parts = [a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0]
+    return moveaxis(stack(parts, -1), -1, axisc)
+
+
+@native(np.trace)
+def trace(
+    a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1, dtype: Any = None, out: Any = None
+) -> Any:
+    """The sum of a diagonal."""
+    return fold(
+        np.add, diagonal_of(as_handle(a), offset, axis1, axis2), -1, dtype, out, False, _Missing, True
+    )
+
+
+# -- numpy.linalg ---------------------------------------------------------------------------------
+
+
+def _squares(node: Node) -> Node:
+    if node.dtype.kind != "c":
+        return combine(np.multiply, node, node)
+    part = np.dtype(f"float{4 * node.dtype.itemsize}")
+    parts = [build.apply(name, (node,), part, node.shape) for name in ("real", "imag")]
+    return combine(np.add, *[combine(np.multiply, item, item) for item in parts])
+
+
+@native(np.linalg.norm)
+def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    """The norm of vectors: Euclidean, largest, least, sum; others, and those of matrices, on the host."""
+    handle = as_handle(x)
+    node = node_of(handle)
+    if node.dtype.kind in "biu":
+        node = convert(node, FLOAT64)
+    rank = len(node.shape)
+    axes = reduction_axes(axis, rank)
+    is_vector = len(axes) == 1 or (ord is None and (axis is None or len(axes) == 2))
+    if not is_vector or (ord not in (None, 1, 2, np.inf, -np.inf, 0)) or (ord is None and rank == 0):
+        raise NotNative(f"order {ord}")
+    if ord in (None, 2) and (axis is None or len(axes) >= 1):
+        squares = _squares(node)
+        total = combine(np.sqrt, folded(np.add, squares, axes, squares.dtype))
+    elif ord == 0:
+        nonzero = convert(combine(np.not_equal, node, build.constant(node.dtype.type(0))), node.dtype)
+        total = folded(np.add, nonzero, axes, node.dtype)
+    else:
+        size = combine(np.absolute, node)
+        function = {1: np.add, np.inf: np.maximum, -np.inf: np.minimum}[ord]
+        total = folded(function, size, axes, size.dtype)
+    return delivered(total, node.shape, axes, None, keepdims)

@@ -1,0 +1,244 @@
+"""Questions about arrays: closeness and equality, kinds of elements, memory shared."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..graph import build
+from . import reductions
+from .conversion import as_handle
+from .expressions import choose, combine, convert
+from .fallback import native
+from .handle import Handle, fresh, layout, node_of, result
+from .promotion import FLOAT64
+from .ufunc import UFUNCS
+
+
+@native(np.isclose)
+def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+    """Whether elements agree within a tolerance."""
+    left, right = as_handle(a), as_handle(b)
+    weak = type(b) in (int, float)
+    if not weak:
+        wanted = np.result_type(right._dtype, 1.0)
+        right = fresh(convert(node_of(right), np.dtype(wanted)))
+    other: Any = float(b) if weak else right
+    distance = UFUNCS["absolute"](UFUNCS["subtract"](left, other))
+    allowed = atol + rtol * abs(other)
+    near = UFUNCS["less_equal"](distance, allowed)
+    answer = (near & UFUNCS["isfinite"](other)) | UFUNCS["equal"](left, other)
+    if equal_nan:
+        answer = answer | (UFUNCS["isnan"](left) & UFUNCS["isnan"](other))
+    return answer
+
+
+@native(np.allclose)
+def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> bool:
+    """Whether all elements agree within a tolerance."""
+    return bool(reductions.all(isclose(a, b, rtol, atol, equal_nan)))
+
+
+@native(np.array_equal)
+def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> bool:
+    """Whether two arrays have the same shape and elements."""
+    left, right = as_handle(a1), as_handle(a2)
+    if left._shape != right._shape:
+        return False
+    answer = UFUNCS["equal"](left, right)
+    if equal_nan and "b" not in (left._dtype.kind, right._dtype.kind):
+        both = [UFUNCS["isnan"](side) for side in (left, right)]
+        answer = answer | (both[0] & both[1])
+    return bool(reductions.all(answer))
+
+
+@native(np.array_equiv)
+def array_equiv(a1: Any, a2: Any) -> bool:
+    """Whether two arrays have the same elements once they are broadcast."""
+    left, right = as_handle(a1), as_handle(a2)
+    try:
+        np.broadcast_shapes(left._shape, right._shape)
+    except ValueError:
+        return False
+    return bool(reductions.all(UFUNCS["equal"](left, right)))
+
+
+# -- kinds of elements ----------------------------------------------------------------------------
+
+
+@native(np.iscomplexobj)
+def iscomplexobj(x: Any) -> bool:
+    """Whether the dtype is complex."""
+    return x._dtype.kind == "c" if isinstance(x, Handle) else np.iscomplexobj(x)
+
+
+@native(np.isrealobj)
+def isrealobj(x: Any) -> bool:
+    """Whether the dtype is not complex."""
+    return not iscomplexobj(x)
+
+
+@native(np.iscomplex)
+def iscomplex(x: Any) -> Any:
+    """Whether elements have an imaginary part that is not zero."""
+    handle = as_handle(x)
+    if handle._dtype.kind == "c":
+        return UFUNCS["not_equal"](handle.imag, 0)
+    return result(build.filled(np.bool_(False), handle._shape))
+
+
+@native(np.isreal)
+def isreal(x: Any) -> Any:
+    """Whether elements have no imaginary part, or one that is zero."""
+    handle = as_handle(x)
+    if handle._dtype.kind == "c":
+        return UFUNCS["equal"](handle.imag, 0)
+    return result(build.filled(np.bool_(True), handle._shape))
+
+
+def _signed_infinity(x: Any, out: Any, *, negative: bool) -> Any:
+    handle = as_handle(x)
+    if handle._dtype.kind == "c":
+        raise TypeError(f"This operation is not supported for {handle._dtype} values because it would be ambiguous.")
+    infinite = UFUNCS["isinf"](handle)
+    sign = UFUNCS["signbit"](handle if handle._dtype.kind == "f" else handle.astype(FLOAT64))
+    side = sign if negative else UFUNCS["logical_not"](sign)
+    return UFUNCS["logical_and"](infinite, side, out=out)
+
+
+@native(np.isposinf)
+def isposinf(x: Any, out: Any = None) -> Any:
+    """Whether elements are positive infinity."""
+    return _signed_infinity(x, out, negative=False)
+
+
+@native(np.isneginf)
+def isneginf(x: Any, out: Any = None) -> Any:
+    """Whether elements are negative infinity."""
+    return _signed_infinity(x, out, negative=True)
+
+
+@native(np.real)
+def real(val: Any) -> Any:
+    """The real parts: a view."""
+    return as_handle(val).real
+
+
+@native(np.imag)
+def imag(val: Any) -> Any:
+    """The imaginary parts: a view."""
+    return as_handle(val).imag
+
+
+@native(np.angle)
+def angle(z: Any, deg: bool = False) -> Any:
+    """The argument of complex numbers."""
+    handle = as_handle(z)
+    if handle._dtype.kind == "c":
+        made = UFUNCS["arctan2"](handle.imag, handle.real)
+    else:
+        made = UFUNCS["arctan2"](0, handle)
+    return made * (180 / math.pi) if deg else made
+
+
+@native(np.sinc)
+def sinc(x: Any) -> Any:
+    """sin(pi x) / (pi x)."""
+    node = node_of(as_handle(x))
+    if node.dtype.kind in "biu":
+        node = convert(node, FLOAT64)
+    zero = build.constant(node.dtype.type(0))
+    small = build.constant(node.dtype.type(1.0e-20))
+    away = choose(combine(np.equal, node, zero), small, node, node.dtype, node.shape)
+    scaled = combine(np.multiply, build.constant(node.dtype.type(math.pi)), away)
+    return result(combine(np.divide, combine(np.sin, scaled), scaled))
+
+
+# -- plain questions ------------------------------------------------------------------------------
+
+
+@native(np.shape)
+def shape(a: Any) -> tuple[int, ...]:
+    """Extents, one an axis."""
+    return a._shape if isinstance(a, Handle) else np.shape(a)
+
+
+@native(np.ndim)
+def ndim(a: Any) -> int:
+    """Number of axes."""
+    return len(a._shape) if isinstance(a, Handle) else np.ndim(a)
+
+
+@native(np.size)
+def size(a: Any, axis: Any = None) -> int:
+    """Number of elements, or extent of an axis."""
+    if not isinstance(a, Handle):
+        return np.size(a, axis)
+    if axis is None:
+        return math.prod(a._shape)
+    axes = axis if isinstance(axis, tuple) else (axis,)
+    return math.prod([a._shape[place] for place in axes])
+
+
+def _plain(operand: Any) -> Any:
+    return operand._dtype if isinstance(operand, Handle) else operand
+
+
+@native(np.result_type)
+def result_type(*arrays_and_dtypes: Any) -> np.dtype:
+    """The dtype that NumPy's promotion gives to operands."""
+    return np.result_type(*map(_plain, arrays_and_dtypes))
+
+
+@native(np.can_cast)
+def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
+    """Whether a cast follows a rule."""
+    return np.can_cast(_plain(from_), to, casting)
+
+
+@native(np.min_scalar_type)
+def min_scalar_type(a: Any, /) -> np.dtype:
+    """The smallest dtype that holds a scalar; an array's own dtype."""
+    if isinstance(a, Handle):
+        return a._dtype if a._shape else np.min_scalar_type(np.asarray(a))
+    return np.min_scalar_type(a)
+
+
+@native(np.common_type)
+def common_type(*arrays: Any) -> Any:
+    """The scalar type that inexact results of arrays have."""
+    return np.common_type(*[np.empty((0,), as_handle(array)._dtype) for array in arrays])
+
+
+def _stand_in(handle: Handle, memory: np.ndarray) -> np.ndarray:
+    """An array that lies in `memory` as the handle lies on its storage; nobody reads it."""
+    offset, strides = layout(handle)
+    itemsize = handle._dtype.itemsize
+    return np.ndarray(
+        handle._shape, handle._dtype, memory.data, offset * itemsize,
+        tuple([stride * itemsize for stride in strides]),
+    )  # fmt: skip
+
+
+def _shared(question: Any, a: Any, b: Any, max_work: Any) -> bool:
+    if not (isinstance(a, Handle) and isinstance(b, Handle)) or a._storage is not b._storage:
+        return False
+    node = a._storage.node
+    memory = np.empty(max(math.prod(node.shape) * node.dtype.itemsize, 1), np.uint8)
+    return bool(question(_stand_in(a, memory), _stand_in(b, memory), max_work))
+
+
+@native(np.shares_memory)
+def shares_memory(a: Any, b: Any, /, max_work: Any = -1) -> bool:
+    """Whether an element of one array is an element of the other."""
+    return _shared(np.shares_memory, a, b, max_work)
+
+
+@native(np.may_share_memory)
+def may_share_memory(a: Any, b: Any, /, max_work: Any = 0) -> bool:
+    """Whether the extents of two arrays in memory overlap."""
+    return _shared(np.may_share_memory, a, b, max_work)
+
+

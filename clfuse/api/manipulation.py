@@ -1,0 +1,367 @@
+"""Shapes changed and elements moved, with NumPy's signatures; methods call some of them.
+
+What NumPy does by a view is one here. What it copies (roll, repeat, tile, pad) is recorded as views and
+concatenations, which cost nothing where they are read by a fused kernel.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..graph import build
+from ..graph.ir import Node
+from ..graph.layout import contiguous_strides
+from . import geometry
+from .conversion import NotNative, as_handle, host_view
+from .fallback import native
+from .geometry import (
+    broadcast_view,
+    completed_shape,
+    expanded,
+    flipped,
+    normalized_axes,
+    normalized_axis,
+    permuted,
+    requested_shape,
+    reshaped,
+    squeezed,
+    swapped,
+    transposed,
+)
+from .handle import Handle, fresh, node_of
+
+
+
+# -- reshape --------------------------------------------------------------------------------------
+
+
+@native(np.reshape)
+def reshape(a: Any, /, shape: Any, order: Any = "C", *, copy: bool | None = None) -> Any:
+    """The same elements under another shape: a view where strides allow it."""
+    handle = as_handle(a)
+    wanted = completed_shape(requested_shape(shape), math.prod(handle._shape))
+    if order in ("A", "F"):
+        if order == "F" or (handle.flags.f_contiguous and not handle.flags.c_contiguous):
+            backwards = reshape(transposed(handle), wanted[::-1], copy=copy)
+            return transposed(backwards)
+    elif order != "C" and order is not None:
+        raise ValueError(f"order must be one of 'C', 'F', 'A' (got {order!r})")
+    made = reshaped(handle, wanted)
+    if copy:
+        return fresh(node_of(made))
+    if copy is False and made._storage is not handle._storage:
+        raise ValueError("Unable to avoid creating a copy while reshaping.")
+    return made
+
+
+@native(np.ravel)
+def ravel(a: Any, order: Any = "C") -> Any:
+    """The elements as a vector: a view where they lie in that order."""
+    handle = as_handle(a)
+    size = (math.prod(handle._shape),)
+    if order not in ("C", "F", "A", "K"):
+        raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
+    is_fortran = handle.flags.f_contiguous and not handle.flags.c_contiguous
+    if order == "F" or (order in ("A", "K") and is_fortran):
+        handle = transposed(handle)
+    if not handle.flags.c_contiguous:
+        # NumPy copies here even where strides would allow a view.
+        return fresh(build.reshape(node_of(handle), size))
+    return reshaped(handle, size)
+
+
+@native(np.resize)
+def resize(a: Any, new_shape: Any) -> Any:
+    """The elements repeated until they fill a new shape."""
+    handle = as_handle(a)
+    shape = requested_shape(new_shape)
+    if any(extent < 0 for extent in shape):
+        raise ValueError("all elements of `new_shape` must be non-negative")
+    have, want = math.prod(handle._shape), math.prod(shape)
+    if have == 0 or want == 0:
+        return fresh(build.filled(handle._dtype.type(0), shape))
+    repeats = -(-want // have)
+    flat = build.reshape(node_of(handle), (have,))
+    tiled = build.reshape(build.broadcast(flat, (repeats, have)), (repeats * have,))
+    return fresh(build.reshape(build.view(tiled, (want,), 0, (1,)), shape))
+
+
+# -- axes -----------------------------------------------------------------------------------------
+
+
+@native(np.transpose, np.permute_dims)
+def transpose(a: Any, axes: Any = None) -> Any:
+    """The array with its axes reversed, or in the order given: a view."""
+    return transposed(as_handle(a), axes)
+
+
+@native(np.matrix_transpose)
+def matrix_transpose(x: Any, /) -> Any:
+    """The array with its last two axes swapped: a view."""
+    handle = as_handle(x)
+    if len(handle._shape) < 2:
+        raise ValueError(
+            f"Input array must be at least 2-dimensional, but it is {len(handle._shape)}"
+        )
+    return swapped(handle, -1, -2)
+
+
+@native(np.swapaxes)
+def swapaxes(a: Any, axis1: Any, axis2: Any) -> Any:
+    """The array with two axes swapped: a view."""
+    return swapped(as_handle(a), axis1, axis2)
+
+
+@native(np.moveaxis)
+def moveaxis(a: Any, source: Any, destination: Any) -> Any:
+    """The array with axes moved to other places: a view."""
+    handle = as_handle(a)
+    rank = len(handle._shape)
+    sources = normalized_axes(source, rank, "source")
+    destinations = normalized_axes(destination, rank, "destination")
+    if len(sources) != len(destinations):
+        raise ValueError(
+            "`source` and `destination` arguments must have the same number of elements"
+        )
+    order = [axis for axis in range(rank) if axis not in sources]
+    for place, axis in sorted(zip(destinations, sources, strict=True)):
+        order.insert(place, axis)
+    return permuted(handle, order)
+
+
+@native(np.rollaxis)
+def rollaxis(a: Any, axis: Any, start: Any = 0) -> Any:
+    """The array with one axis moved back to a place: a view."""
+    handle = as_handle(a)
+    rank = len(handle._shape)
+    axis = normalized_axis(axis, rank)
+    start = start + rank if start < 0 else start
+    if not 0 <= start <= rank:
+        raise geometry.AxisError(
+            f"'start' arg requires {-rank} <= start < {rank + 1}, but {start} was passed in"
+        )
+    order = list(range(rank))
+    order.remove(axis)
+    order.insert(start - 1 if axis < start else start, axis)
+    return permuted(handle, order)
+
+
+@native(np.expand_dims)
+def expand_dims(a: Any, axis: Any) -> Any:
+    """The array with new axes of extent 1: a view."""
+    return expanded(as_handle(a), axis)
+
+
+@native(np.squeeze)
+def squeeze(a: Any, axis: Any = None) -> Any:
+    """The array without axes of extent 1: a view."""
+    return squeezed(as_handle(a), axis)
+
+
+@native(np.diagonal)
+def diagonal(a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Any:
+    """A diagonal: a read-only view."""
+    return geometry.diagonal_of(as_handle(a), offset, axis1, axis2)
+
+
+def _at_least(arrays: tuple[Any, ...], widen: Any) -> Any:
+    made = tuple([widen(as_handle(array)) for array in arrays])
+    return made[0] if len(made) == 1 else made
+
+
+@native(np.atleast_1d)
+def atleast_1d(*arys: Any) -> Any:
+    """Arrays with at least one axis."""
+    return _at_least(arys, lambda h: h if h._shape else reshaped(h, (1,)))
+
+
+@native(np.atleast_2d)
+def atleast_2d(*arys: Any) -> Any:
+    """Arrays with at least two axes: new ones come first."""
+    return _at_least(
+        arys, lambda h: h if len(h._shape) > 1 else expanded(h, tuple(range(2 - len(h._shape))))
+    )
+
+
+def _widened_to_3d(handle: Handle) -> Any:
+    rank = len(handle._shape)
+    if rank == 0:
+        return reshaped(handle, (1, 1, 1))
+    if rank == 1:
+        return expanded(handle, (0, 2))
+    return expanded(handle, 2) if rank == 2 else handle
+
+
+@native(np.atleast_3d)
+def atleast_3d(*arys: Any) -> Any:
+    """Arrays with at least three axes."""
+    return _at_least(arys, _widened_to_3d)
+
+
+
+# -- broadcasting ---------------------------------------------------------------------------------
+
+
+@native(np.broadcast_to)
+def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
+    """The array stretched to a shape: a read-only view."""
+    return broadcast_view(as_handle(array), requested_shape(shape))
+
+
+@native(np.broadcast_shapes)
+def broadcast_shapes(*args: Any) -> tuple[int, ...]:
+    """The shape that arrays of these shapes have together."""
+    return np.broadcast_shapes(*[requested_shape(shape) for shape in args])
+
+
+@native(np.broadcast_arrays)
+def broadcast_arrays(*args: Any, subok: bool = False) -> Any:
+    """The arrays stretched to their common shape: views."""
+    arrays = [as_handle(array) for array in args]
+    shape = np.broadcast_shapes(*[array._shape for array in arrays])
+    return tuple(
+        [
+            array if array._shape == shape else broadcast_view(array, shape, writeable=True)
+            for array in arrays
+        ]
+    )
+
+
+# -- order of elements ----------------------------------------------------------------------------
+
+
+@native(np.flip)
+def flip(m: Any, axis: Any = None) -> Any:
+    """The array with axes run through backwards: a view."""
+    handle = as_handle(m)
+    rank = len(handle._shape)
+    axes = tuple(range(rank)) if axis is None else normalized_axes(axis, rank)
+    return flipped(handle, axes)
+
+
+@native(np.fliplr)
+def fliplr(m: Any) -> Any:
+    """The array with its second axis backwards: a view."""
+    handle = as_handle(m)
+    if len(handle._shape) < 2:
+        raise ValueError("Input must be >= 2-d.")
+    return flipped(handle, (1,))
+
+
+@native(np.flipud)
+def flipud(m: Any) -> Any:
+    """The array with its first axis backwards: a view."""
+    handle = as_handle(m)
+    if len(handle._shape) < 1:
+        raise ValueError("Input must be >= 1-d.")
+    return flipped(handle, (0,))
+
+
+@native(np.rot90)
+def rot90(m: Any, k: Any = 1, axes: Any = (0, 1)) -> Any:
+    """The array turned by quarters in the plane of two axes: a view."""
+    if len(axes) != 2:
+        raise ValueError("len(axes) must be 2.")
+    handle = as_handle(m)
+    rank = len(handle._shape)
+    if axes[0] == axes[1] or abs(axes[0] - axes[1]) == rank:
+        raise ValueError("Axes must be different.")
+    if not all(-rank <= axis < rank for axis in axes):
+        raise ValueError(f"Axes={tuple(axes)} out of range for array of ndim={rank}.")
+    first, second = (axis % rank for axis in axes)
+    turns = k % 4
+    if turns == 0:
+        return flipped(handle, ())
+    if turns == 2:
+        return flipped(handle, (first, second))
+    if turns == 1:
+        return swapped(flipped(handle, (second,)), first, second)
+    return flipped(swapped(handle, first, second), (second,))
+
+
+def sliced(node: Node, axis: int, start: int, count: int, step: int = 1) -> Node:
+    """`count` elements of one axis from `start` on, as a node."""
+    strides = list(contiguous_strides(node.shape))
+    offset = start * strides[axis]
+    strides[axis] = strides[axis] * step if count != 1 else 0
+    shape = (*node.shape[:axis], count, *node.shape[axis + 1 :])
+    return build.view(node, shape, offset, tuple(strides))
+
+
+def rolled(node: Node, axis: int, shift: int) -> Node:
+    """The node with one axis moved in a circle."""
+    extent = node.shape[axis]
+    if extent == 0 or shift % extent == 0:
+        return node
+    tail = shift % extent
+    return build.concatenate(
+        [sliced(node, axis, extent - tail, tail), sliced(node, axis, 0, extent - tail)], axis
+    )
+
+
+@native(np.roll)
+def roll(a: Any, shift: Any, axis: Any = None) -> Any:
+    """The elements moved in a circle along axes."""
+    handle = as_handle(a)
+    node = node_of(handle)
+    if axis is None:
+        flat = build.reshape(node, (math.prod(node.shape),))
+        total = int(np.sum(_plain_integers(shift)))
+        return fresh(build.reshape(rolled(flat, 0, total), node.shape))
+    axes = axis if isinstance(axis, tuple | list) else (axis,)
+    places = [normalized_axis(item, len(node.shape)) for item in axes]
+    pairs = np.broadcast(_plain_integers(shift), places)
+    if pairs.ndim > 1:
+        raise ValueError("'shift' and 'axis' should be scalars or 1D sequences")
+    for distance, place in pairs:
+        node = rolled(node, int(place), int(distance))
+    return fresh(node)
+
+
+def _plain_integers(value: Any) -> Any:
+    return np.asarray(host_view(value) if isinstance(value, Handle) else value)
+
+
+@native(np.repeat)
+def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
+    """Every element several times."""
+    counts = _plain_integers(repeats)
+    handle = as_handle(a)
+    if counts.size != 1 or counts.dtype.kind not in "iu":
+        raise NotNative("a number of repeats for every element")
+    count = int(counts.reshape(())[()])
+    if count < 0:
+        raise ValueError("repeats may not contain negative values.")
+    node = node_of(handle)
+    if axis is None:
+        node = build.reshape(node, (math.prod(node.shape),))
+        axis = 0
+    place = normalized_axis(axis, len(node.shape))
+    inner = (*node.shape[: place + 1], 1, *node.shape[place + 1 :])
+    outer = (*node.shape[: place + 1], count, *node.shape[place + 1 :])
+    extent = node.shape[place] * count
+    shape = (*node.shape[:place], extent, *node.shape[place + 1 :])
+    return fresh(build.reshape(build.broadcast(build.reshape(node, inner), outer), shape))
+
+
+@native(np.tile)
+def tile(A: Any, reps: Any) -> Any:
+    """The array put side by side with itself."""
+    handle = as_handle(A)
+    counts = requested_shape(_plain_integers(reps).tolist())
+    rank = max(len(counts), len(handle._shape))
+    counts = (1,) * (rank - len(counts)) + counts
+    extents = (1,) * (rank - len(handle._shape)) + handle._shape
+    if any(count < 0 for count in counts):
+        raise ValueError("negative dimensions are not allowed")
+    narrow: list[int] = []
+    wide: list[int] = []
+    for count, extent in zip(counts, extents, strict=True):
+        narrow += (1, extent)
+        wide += (count, extent)
+    node = build.broadcast(build.reshape(node_of(handle), tuple(narrow)), tuple(wide))
+    shape = tuple([count * extent for count, extent in zip(counts, extents, strict=True)])
+    return fresh(build.reshape(node, shape))

@@ -1,0 +1,207 @@
+"""Elements chosen by conditions and bounds: where, select, clip, copyto, round, nan_to_num."""
+
+from __future__ import annotations
+
+from operator import index as as_index
+from typing import Any
+
+import numpy as np
+
+from ..graph import build
+from ..graph.ir import Node
+from .conversion import NotNative, as_handle, requested_dtype, value_node
+from .expressions import broadcast_shapes, choose, combine, convert, scalar
+from .fallback import native
+from .handle import Handle, fresh, is_writeable, node_of, result, write
+from .indexing import fitted
+from .promotion import BOOL, WEAK, constant_of
+from .ufunc import UFUNCS
+
+_Missing = np._NoValue
+
+
+def _operand(value: Any) -> tuple[Any, Any]:
+    """A value as what `numpy.result_type` is asked about, and as a handle or a weak Python scalar."""
+    if type(value) in WEAK:
+        return value, value
+    handle = as_handle(value)
+    return handle._dtype, handle
+
+
+def _as_node(value: Any, dtype: np.dtype) -> Node:
+    return constant_of(value, dtype) if type(value) in WEAK else convert(node_of(value), dtype)
+
+
+@native(np.where)
+def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
+    """`x` where the condition is true, else `y`."""
+    if x is None and y is None:
+        raise NotNative("the positions of what is true")
+    if x is None or y is None:
+        raise ValueError("either both or neither of x and y should be given")
+    mask = as_handle(condition)
+    (x_key, chosen), (y_key, other) = _operand(x), _operand(y)
+    dtype = requested_dtype(np.result_type(x_key, y_key))
+    assert dtype is not None
+    nodes = [_as_node(item, dtype) for item in (chosen, other)]
+    shape = broadcast_shapes(mask._shape, *[node.shape for node in nodes])
+    return fresh(choose(node_of(mask), *nodes, dtype, shape))
+
+
+@native(np.select)
+def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
+    """Of several arrays the one whose condition is the first to be true."""
+    if len(condlist) != len(choicelist):
+        raise ValueError("list of cases must be same length as list of conditions")
+    if len(condlist) == 0:
+        raise ValueError("select with an empty condition list is not possible")
+    conditions = [as_handle(condition) for condition in condlist]
+    for place, condition in enumerate(conditions):
+        if condition._dtype is not BOOL:
+            raise TypeError(f"invalid entry {place} in condlist: should be boolean ndarray")
+    operands = [_operand(choice) for choice in (*choicelist, default)]
+    dtype = requested_dtype(np.result_type(*[key for key, _ in operands]))
+    assert dtype is not None
+    nodes = [_as_node(item, dtype) for _, item in operands]
+    shape = broadcast_shapes(*[c._shape for c in conditions], *[node.shape for node in nodes])
+    node = build.broadcast(nodes[-1], shape)
+    for condition, chosen in zip(conditions[::-1], nodes[-2::-1], strict=True):
+        node = choose(node_of(condition), chosen, node, dtype, shape)
+    return fresh(node)
+
+
+@native(np.copyto)
+def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
+    """Write one array into another, where a mask lets it."""
+    if not isinstance(dst, Handle):
+        raise NotNative("the target is not an array of clfuse's")
+    if type(src) in WEAK or type(src) is bool:
+        node = value_node(src, dst._dtype)
+        if isinstance(src, float) and dst._dtype.kind in "iub" or isinstance(src, complex):
+            np.copyto(np.empty((), dst._dtype), src, casting=casting)  # type: ignore[arg-type]
+    else:
+        source = as_handle(src)
+        if not np.can_cast(source._dtype, dst._dtype, casting):  # type: ignore[arg-type]
+            raise TypeError(
+                f"Cannot cast array data from {source._dtype!r} to {dst._dtype!r} according to the "
+                f"rule '{casting}'"
+            )
+        node = value_node(source, dst._dtype)
+    if not is_writeable(dst):
+        raise ValueError("assignment destination is read-only")
+    node = fitted(node, dst._shape)
+    if where is not True:
+        mask = as_handle(where)
+        if mask._dtype is not BOOL:
+            raise TypeError(
+                f"Cannot cast array data from {mask._dtype!r} to dtype('bool') according to the "
+                "rule 'safe'"
+            )
+        chooser = fitted(node_of(mask), dst._shape)
+        node = choose(chooser, node, node_of(dst), dst._dtype, dst._shape)
+    write(dst, node)
+
+
+# -- bounds and rounding --------------------------------------------------------------------------
+
+
+@native(np.clip)
+def clip(
+    a: Any, a_min: Any = _Missing, a_max: Any = _Missing, out: Any = None, *, min: Any = _Missing,
+    max: Any = _Missing, **kwargs: Any,
+) -> Any:  # fmt: skip
+    """The elements, none below `a_min` and none above `a_max`."""
+    if a_min is _Missing and a_max is _Missing:
+        low = None if min is _Missing else min
+        high = None if max is _Missing else max
+    elif a_min is _Missing or a_max is _Missing:
+        missing = "a_min" if a_min is _Missing else "a_max"
+        if min is not _Missing or max is not _Missing:
+            raise ValueError(
+                "Passing `min` or `max` keyword argument when `a_min` and `a_max` are provided is "
+                "forbidden."
+            )
+        raise TypeError(f"clip() missing 1 required positional argument: '{missing}'")
+    elif min is not _Missing or max is not _Missing:
+        raise ValueError(
+            "Passing `min` or `max` keyword argument when `a_min` and `a_max` are provided is "
+            "forbidden."
+        )
+    else:
+        low, high = a_min, a_max
+    return clipped(a, low, high, out, **kwargs)
+
+
+def clipped(a: Any, low: Any, high: Any, out: Any = None, **kwargs: Any) -> Any:
+    """The elements between two bounds, of which either may be None."""
+    handle = as_handle(a)
+    if handle._dtype.kind in "iu":
+        # Bounds beyond what the dtype holds bound nothing.
+        limits = np.iinfo(handle._dtype)
+        low = None if type(low) is int and low <= limits.min else low
+        high = None if type(high) is int and high >= limits.max else high
+    if low is None and high is None:
+        return UFUNCS["positive"](handle, out=out, **kwargs)
+    if low is None:
+        return UFUNCS["minimum"](handle, high, out=out, **kwargs)
+    if high is None:
+        return UFUNCS["maximum"](handle, low, out=out, **kwargs)
+    return UFUNCS["clip"](handle, low, high, out=out, **kwargs)
+
+
+@native(np.round, np.around)
+def round(a: Any, decimals: Any = 0, out: Any = None) -> Any:
+    """The elements rounded to a number of decimals, halves to even."""
+    handle = as_handle(a)
+    places = as_index(decimals)
+    if handle._dtype.kind in "iu" and places >= 0:
+        return UFUNCS["positive"](handle, out=out)
+    if handle._dtype.kind not in "fc":
+        raise NotNative(f"of {handle._dtype} to {places} decimals")
+    if places == 0:
+        return UFUNCS["rint"](handle, out=out)
+    factor = 10.0 ** abs(places)
+    first, last = ("multiply", "divide") if places > 0 else ("divide", "multiply")
+    rounded = UFUNCS["rint"](UFUNCS[first](handle, factor))
+    return UFUNCS[last](rounded, factor, out=out)
+
+
+around = round
+
+
+@native(np.fix)
+def fix(x: Any, out: Any = None) -> Any:
+    """The elements rounded toward zero."""
+    return UFUNCS["trunc"](x, out=out)
+
+
+@native(np.nan_to_num)
+def nan_to_num(
+    x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
+) -> Any:
+    """The elements with numbers for NaN and the infinities."""
+    handle = as_handle(x)
+    dtype = handle._dtype
+    if dtype.kind != "f":
+        if dtype.kind == "c" or not copy:
+            raise NotNative(f"of {dtype}")
+        return fresh(node_of(handle)) if handle._shape else result(node_of(handle))
+    limits = np.finfo(dtype)
+    node = node_of(handle)
+    largest = limits.max if posinf is None else posinf
+    least = limits.min if neginf is None else neginf
+    infinity = scalar(np.inf, dtype)
+    for test, value in (
+        (combine(np.isnan, node), nan),
+        (combine(np.equal, node, infinity), largest),
+        (combine(np.equal, node, scalar(-np.inf, dtype)), least),
+    ):
+        replacement = value_node(value, dtype)
+        shape = broadcast_shapes(node.shape, replacement.shape)
+        node = choose(test, replacement, node, dtype, shape)
+    if not copy and isinstance(x, Handle) and is_writeable(x):
+        write(x, node)
+        return x
+    return result(node)
+
+

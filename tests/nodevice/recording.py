@@ -1,0 +1,61 @@
+"""Records small programs without a device: nodes on stand-in buffers, planned for plain traits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from clfuse.graph import build, ir
+from clfuse.graph.ir import Node
+from clfuse.graph.snapshot import take
+from clfuse.plan.planner import plan
+from clfuse.plan.schedule import Kernel, Schedule
+from clfuse.plan.traffic import reads_of, writes_of
+from clfuse.traits import DeviceTraits
+
+TRAITS = DeviceTraits(vector_bytes=64, work_items=64, compute_units=2)
+FLOAT64 = np.dtype(np.float64)
+BOOL = np.dtype(np.bool_)
+
+
+class StandInBuffer:
+    """Bytes that nobody needs to have."""
+
+    exported = False
+
+
+def array(*shape: int, dtype: Any = np.float64) -> Node:
+    """An array that lies in memory already."""
+    return build.leaf(StandInBuffer(), shape, np.dtype(dtype))
+
+
+def number(value: float) -> Node:
+    """A float64 scalar of the program."""
+    return build.constant(np.float64(value))
+
+
+def call(name: str, *operands: Node, dtype: np.dtype | None = None) -> Node:
+    """An element-wise operation, by the op table's name."""
+    shape = np.broadcast_shapes(*[operand.shape for operand in operands])
+    dtypes = tuple([operand.dtype for operand in operands])
+    return build.elementwise(ir.loop(name, dtypes, dtype or operands[0].dtype), operands, shape)
+
+
+def planned(*roots: Node, fuse: bool = True, traits: DeviceTraits = TRAITS) -> Schedule:
+    """The schedule that evaluating `roots` together would follow."""
+    return plan(take(list(roots)), traits, fuse=fuse)
+
+
+def kernels(schedule: Schedule) -> list[Kernel]:
+    """Its generated kernels, in order."""
+    return [launch for launch in schedule.launches if isinstance(launch, Kernel)]
+
+
+def moved_nbytes(schedule: Schedule) -> int:
+    """Bytes of global memory that its kernels move."""
+    return sum(
+        nbytes
+        for kernel in kernels(schedule)
+        for _, _, nbytes in reads_of(kernel, schedule) + writes_of(kernel, schedule)
+    )

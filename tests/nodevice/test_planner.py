@@ -1,0 +1,327 @@
+"""The planner's decisions, as counts of kernels and bytes; no device is needed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from recording import (
+    BOOL,
+    FLOAT64,
+    array,
+    call,
+    kernels,
+    moved_nbytes,
+    number,
+    planned,
+)
+
+from clfuse.graph import build
+from clfuse.graph.ir import Node
+from clfuse.plan import cost
+from clfuse.plan.schedule import Copy, Load, Step
+from clfuse.traits import DeviceTraits
+
+N = 1_000_000
+
+
+def shifted(node: Node, rows: int, columns: int) -> Node:
+    """The interior of a 2-D array, moved."""
+    height, width = node.shape
+    offset = (1 + rows) * width + 1 + columns
+    return build.view(node, (height - 2, width - 2), offset, (width, 1))
+
+
+def five_point(grid: Node) -> Node:
+    total = shifted(grid, 0, 0)
+    for rows, columns in ((-1, 0), (1, 0), (0, -1), (0, 1)):
+        total = call("add", total, shifted(grid, rows, columns))
+    return call("multiply", total, number(0.2))
+
+
+def interior_update(grid: Node, value: Node) -> Node:
+    width = grid.shape[1]
+    return build.update(grid, value, width + 1, (width, 1))
+
+
+def roll(node: Node, count: int, axis: int) -> Node:
+    extent = node.shape[axis]
+    strides = build.contiguous_strides(node.shape)
+    parts = []
+    for start, stop in ((extent - count, extent), (0, extent - count)):
+        shape = list(node.shape)
+        shape[axis] = stop - start
+        parts.append(build.view(node, tuple(shape), start * strides[axis], strides))
+    return build.concatenate(parts, axis)
+
+
+def test_a_chain_of_operations_is_one_kernel_that_moves_inputs_and_output_only() -> None:
+    b, c = array(N), array(N)
+    schedule = planned(call("add", b, call("multiply", c, number(3.0))))
+    assert len(schedule.launches) == 1
+    assert moved_nbytes(schedule) == 3 * 8 * N
+    assert schedule.slots == [8 * N]
+
+
+def test_a_shared_expression_is_computed_once() -> None:
+    x = array(N)
+    sine = call("sin", x)
+    schedule = planned(call("add", call("multiply", sine, sine), sine))
+    (kernel,) = kernels(schedule)
+    assert [item.op.name for item in kernel.body if isinstance(item, Step)].count("sin") == 1
+
+
+def test_equal_expressions_recorded_twice_are_computed_once() -> None:
+    x = array(N)
+    schedule = planned(call("multiply", call("sin", x), call("sin", x)))
+    (kernel,) = kernels(schedule)
+    assert sum(isinstance(item, Step) for item in kernel.body) == 2
+
+
+def test_results_of_one_shape_share_a_kernel_and_its_loads() -> None:
+    x, y = array(N), array(N)
+    schedule = planned(call("add", x, y), call("subtract", x, y))
+    assert len(kernels(schedule)) == 1
+    assert moved_nbytes(schedule) == 4 * 8 * N
+
+
+def test_constants_are_arguments_not_structure() -> None:
+    x = array(N)
+    first = planned(call("add", x, number(1.0)))
+    second = planned(call("add", x, number(2.0)))
+    assert str(kernels(first)[0].body) == str(kernels(second)[0].body)
+
+
+@pytest.mark.parametrize(
+    ("shape", "offset", "strides"),
+    [
+        pytest.param((500, 1000), 0, (2000, 1), id="every other row"),
+        pytest.param((1000, 1000), 0, (1, 1000), id="transposed"),
+        pytest.param((1000, 1000), 999, (1000, -1), id="flipped"),
+        pytest.param((1000,), 0, (1001,), id="diagonal"),
+        pytest.param((1000, 1000, 3), 0, (1000, 1, 0), id="broadcast"),
+    ],
+)
+def test_views_cost_no_copy(
+    shape: tuple[int, ...], offset: int, strides: tuple[int, ...]
+) -> None:
+    x = array(1000, 1000)
+    schedule = planned(call("negative", build.view(x, shape, offset, strides)))
+    assert len(schedule.launches) == 1
+    assert len(schedule.slots) == 1
+
+
+def test_a_view_of_an_expression_computes_only_what_it_shows() -> None:
+    x = array(1000, 1000)
+    doubled = call("multiply", x, number(2.0))
+    row = build.view(doubled, (1000,), 5000, (1,))
+    schedule = planned(call("sqrt", row))
+    (kernel,) = kernels(schedule)
+    assert kernel.extents == (1000,)
+    assert moved_nbytes(schedule) == 2 * 8 * 1000
+
+
+def test_a_reshaped_expression_is_not_copied() -> None:
+    x = array(1000, 1000)
+    flat = build.reshape(call("multiply", x, number(2.0)), (N,))
+    assert len(planned(call("add", flat, array(N))).launches) == 1
+
+
+def test_sources_read_no_memory() -> None:
+    index = build.cast(build.iota(N), FLOAT64)
+    schedule = planned(call("sin", call("multiply", index, number(0.1))))
+    assert moved_nbytes(schedule) == 8 * N
+
+
+def test_a_large_sum_is_two_kernels_and_stores_no_temporary_array() -> None:
+    x = array(N)
+    centred = call("subtract", x, number(0.5))
+    schedule = planned(build.reduce("add", call("multiply", centred, centred), (0,), FLOAT64))
+    assert len(kernels(schedule)) == 2
+    assert sum(schedule.slots) < 64 * 1024
+
+
+def test_a_small_sum_is_one_kernel() -> None:
+    assert len(kernels(planned(build.reduce("add", array(1000), (0,), FLOAT64)))) == 1
+
+
+def test_sums_over_one_space_share_a_kernel() -> None:
+    n = 1500
+    x, y, mass = array(n), array(n), array(n)
+
+    def difference(v: Node) -> Node:
+        return call("subtract", build.view(v, (1, n), 0, (0, 1)), build.view(v, (n, 1), 0, (1, 0)))
+
+    dx, dy = difference(x), difference(y)
+    distance = call("sqrt", call("add", call("multiply", dx, dx), call("multiply", dy, dy)))
+    weight = call("divide", build.view(mass, (1, n), 0, (0, 1)), distance)
+    sums = [build.reduce("add", call("multiply", d, weight), (1,), FLOAT64) for d in (dx, dy)]
+    schedule = planned(*sums)
+    assert len(kernels(schedule)) == 1
+    assert moved_nbytes(schedule) == 5 * 8 * n
+
+
+def test_minimum_and_maximum_read_their_array_once() -> None:
+    x = array(1000, 1000)
+    extremes = [build.reduce(name, x, (1,), FLOAT64) for name in ("minimum", "maximum")]
+    schedule = planned(*extremes)
+    assert len(kernels(schedule)) == 1
+    assert moved_nbytes(schedule) == 8 * N + 2 * 8 * 1000
+
+
+def test_what_follows_a_sum_element_by_element_runs_in_its_kernel() -> None:
+    x = array(1000, 1000)
+    mean = call("divide", build.reduce("add", x, (1,), FLOAT64), number(1000.0))
+    assert len(kernels(planned(call("sqrt", mean)))) == 1
+
+
+def test_a_result_that_the_sum_passes_over_is_stored_on_the_way() -> None:
+    x = array(1000, 1000)
+    squares = call("multiply", x, x)
+    schedule = planned(squares, build.reduce("add", squares, (1,), FLOAT64))
+    assert len(kernels(schedule)) == 1
+    assert moved_nbytes(schedule) == 2 * 8 * N + 8 * 1000
+
+
+def test_variance_reads_its_array_twice_and_stores_no_deviations() -> None:
+    x = array(1000, 1000)
+    mean = call("divide", build.reduce("add", x, (1,), FLOAT64), number(1000.0))
+    deviation = call("subtract", x, build.reshape(mean, (1000, 1)))
+    schedule = planned(build.reduce("add", call("multiply", deviation, deviation), (1,), FLOAT64))
+    assert len(kernels(schedule)) == 2
+    assert moved_nbytes(schedule) < 2.1 * 8 * N
+
+
+def test_an_expensive_value_for_a_later_kernel_is_stored_and_says_why() -> None:
+    x = array(1000, 1000)
+    powers = call("exp", call("sin", x))
+    total = build.reduce("add", powers, (1,), FLOAT64)
+    schedule = planned(call("divide", powers, build.reshape(total, (1000, 1))))
+    assert any("later kernel" in cut.reason and "exp" in cut.what for cut in schedule.cuts)
+
+
+def test_a_stencil_reads_its_array_once() -> None:
+    schedule = planned(five_point(array(1000, 1000)))
+    (kernel,) = kernels(schedule)
+    assert sum(isinstance(item, Load) for item in kernel.body) == 5
+    assert moved_nbytes(schedule) <= 8 * (N + 998 * 998)
+
+
+def test_an_update_of_the_interior_by_its_neighbours_copies_only_the_border() -> None:
+    grid = array(1000, 1000)
+    schedule = planned(interior_update(grid, five_point(grid)))
+    assert not any(isinstance(launch, Copy) for launch in schedule.launches)
+    stored = sum(int(np.prod(kernel.extents)) for kernel in kernels(schedule))
+    assert stored == N
+    assert schedule.slots == [8 * N]
+
+
+def test_repeated_updates_alternate_between_two_buffers() -> None:
+    grid = array(1000, 1000)
+    for _ in range(10):
+        grid = interior_update(grid, five_point(grid))
+    schedule = planned(grid)
+    assert schedule.slots == [8 * N, 8 * N]
+
+
+def test_an_update_of_a_dead_array_writes_in_place() -> None:
+    schedule = planned(build.update(array(N), array(10), 0, (1,)))
+    (kernel,) = kernels(schedule)
+    assert kernel.extents == (10,)
+    assert schedule.reuses
+
+
+def test_an_update_of_an_array_that_somebody_holds_copies_it() -> None:
+    old = array(N)
+    schedule = planned(build.update(old, array(10), 0, (1,)))
+    assert 8 * N not in [schedule.slots[slot] for slot in schedule.reuses]
+    assert old.buffer is not None
+
+
+def test_a_dead_input_gives_its_memory_to_the_result() -> None:
+    schedule = planned(call("negative", array(N)))
+    assert schedule.reuses
+
+
+def test_an_exported_buffer_is_never_written() -> None:
+    source = array(N)
+    source.buffer.exported = True
+    schedule = planned(call("negative", source))
+    del source
+    assert not schedule.reuses
+
+
+def test_rolled_arrays_are_read_in_place() -> None:
+    grid = array(1000, 1000)
+    total = call("add", roll(grid, 1, 0), roll(roll(grid, 999, 0), 1, 1))
+    schedule = planned(total)
+    assert schedule.slots == [8 * N]
+    assert sum(int(np.prod(kernel.extents)) for kernel in kernels(schedule)) == N
+
+
+def test_a_reduction_of_a_joined_array_still_works_through_memory() -> None:
+    x = array(1000)
+    schedule = planned(build.reduce("add", build.concatenate([x, x], 0), (0,), FLOAT64))
+    assert 8 * 2000 in schedule.slots
+
+
+def test_without_fusion_every_operation_is_a_kernel() -> None:
+    x = array(N)
+    value = call("add", call("multiply", call("sin", x), x), number(1.0))
+    assert len(kernels(planned(value, fuse=False))) == 3
+
+
+def test_a_very_long_chain_is_cut_into_kernels_of_bounded_size() -> None:
+    value = array(1000)
+    for _ in range(5000):
+        value = call("add", value, number(1.0))
+    schedule = planned(value)
+    sizes = [sum(isinstance(item, Step) for item in kernel.body) for kernel in kernels(schedule)]
+    assert sum(sizes) == 5000
+    assert max(sizes) <= cost.MAX_STEPS
+
+
+def test_a_hundred_thousand_operations_plan_without_recursion() -> None:
+    value = array(1000)
+    for _ in range(100_000):
+        value = call("negative", value)
+    assert len(kernels(planned(value))) == 100_000 // cost.MAX_STEPS
+
+
+def test_kernels_stay_within_the_number_of_arguments() -> None:
+    total = array(1000)
+    for _ in range(200):
+        total = call("add", total, array(1000))
+    schedule = planned(total)
+    for kernel in kernels(schedule):
+        loads = {item.value for item in kernel.body if isinstance(item, Load)}
+        assert len(loads) <= cost.MAX_ARGUMENTS + 2
+
+
+def test_masks_and_selections_fuse() -> None:
+    x = array(N)
+    mask = call("less", x, number(0.5), dtype=BOOL)
+    schedule = planned(build.elementwise(
+        build_where(), (mask, x, call("negative", x)), x.shape
+    ))
+    assert len(kernels(schedule)) == 1
+
+
+def build_where() -> object:
+    from clfuse.graph import ir
+
+    return ir.loop("where", (BOOL, FLOAT64, FLOAT64), FLOAT64)
+
+
+def test_the_gpu_schedule_has_work_groups() -> None:
+    traits = DeviceTraits(kind="gpu", schedule="gpu", vector_bytes=16, work_group=256,
+                          work_items=65536)
+    schedule = planned(build.reduce("add", array(N), (0,), FLOAT64), traits=traits)
+    assert all(kernel.work_group == 256 for kernel in kernels(schedule))
+
+
+def test_a_value_computed_before_and_still_held_is_stored_the_second_time() -> None:
+    x = array(N)
+    held = call("exp", x)
+    held.computed = True
+    schedule = planned(build.reduce("add", held, (0,), FLOAT64))
+    assert 8 * N in schedule.slots

@@ -1,0 +1,194 @@
+"""Runs a chosen part of the tests under Oclgrind: no access out of bounds, no data race, anywhere.
+
+    python -m tests.oclgrind              # the subset below, with both schedules
+
+Oclgrind takes the place of the OpenCL library for the process that it starts, interprets every
+kernel and reports invalid reads and writes, reads of uninitialised memory where asked for, races
+and diverging barriers. Any report is a failure. So is a run in which no kernel ran on Oclgrind, and
+a run in which a kernel with known faults goes unreported. ci/test calls this.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+SCHEDULES = ("cpu", "gpu")
+# Small tests that between them launch every kind of kernel. The simulator runs about a million
+# instructions a second.
+SUBSET = (
+    "tests/device/test_views.py::test_overlapping_reads_and_writes_behave_as_if_the_read_came_first"
+    "[float32]",
+    "tests/device/test_views.py::test_in_place_operators_write_through_every_alias",
+    "tests/device/test_views.py::test_real_and_imaginary_parts_are_views[complex64]",
+    "tests/device/test_views.py::test_setitem_casts_and_broadcasts_as_under_numpy"
+    "[broadcast column]",
+    "tests/device/test_ufuncs.py::test_out_may_overlap_the_operands",
+    "tests/device/test_ufuncs.py::test_where_leaves_the_rest_of_out_alone",
+    "tests/device/test_ufuncs.py::test_strided_flipped_and_transposed_operands_give_the_same_values"
+    "[float32]",
+    "tests/device/test_ufuncs.py::test_operators_do_what_their_ufuncs_do[int32]",
+    "tests/device/test_reductions.py::test_views_reduce_like_arrays[sum]",
+    "tests/device/test_reductions.py::test_views_reduce_like_arrays[argmin]",
+    "tests/device/test_reductions.py::test_what_is_reduced_may_be_an_expression",
+    "tests/device/test_reductions.py::test_where_says_which_elements_count",
+    "tests/device/test_reductions.py::test_ddof_divides_by_fewer[std]",
+    "tests/device/test_array_semantics_creation.py::test_moves_of_values_agree_with_numpy"
+    "[concatenate]",
+    "tests/device/test_array_semantics_creation.py::test_moves_of_values_agree_with_numpy[pad]",
+    "tests/device/test_array_semantics_creation.py::test_products_of_vectors_and_matrices[float32]",
+    "tests/device/test_array_semantics_laziness.py::"
+    "test_results_do_not_depend_on_when_they_are_evaluated",
+    "tests/device/test_array_semantics_laziness.py::"
+    "test_sources_views_and_moves_need_no_kernel_of_their_own",
+    "tests/device/test_fuzz.py",
+)
+FUZZ_PROGRAMS = "30"
+MOST_REPORTS = 10  # shown
+
+# Two work-items write one element, and one writes past the end.
+FAULTY = """
+import numpy, pyopencl
+context = pyopencl.Context([pyopencl.get_platforms()[0].get_devices()[0]])
+queue = pyopencl.CommandQueue(context)
+buffer = pyopencl.Buffer(context, pyopencl.mem_flags.READ_WRITE, 64)
+source = '''__kernel void faulty(__global int *a)
+{
+    const int i = get_global_id(0);
+    a[i / 2] = i;
+    a[i + 1] = i;
+}'''
+kernel = pyopencl.Program(context, source).build().faulty
+kernel(queue, (16,), None, buffer)
+queue.finish()
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What one process under Oclgrind did."""
+
+    status: int
+    output: str
+    log: str
+
+
+def under_oclgrind(command: Sequence[str], options: Sequence[str] = (),
+                   environment: dict[str, str] | None = None) -> Run:
+    """Run a command with Oclgrind as its OpenCL library."""
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "log"
+        done = subprocess.run(
+            ["oclgrind", "--data-races", *options, "--log", str(log), *command], cwd=ROOT,
+            env={**os.environ, **(environment or {})}, text=True, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, check=False)
+        text = log.read_text(errors="replace") if log.exists() else ""
+    return Run(done.returncode, done.stdout, text)
+
+
+def reports(log: str) -> list[str]:
+    """The different reports in a log, each once: what, and where in which kernel.
+
+    A report is a headline at the left margin and its indented lines; addresses and work-items
+    differ from one to the next of the same fault.
+    """
+    found: dict[tuple[str, ...], tuple[str, int]] = {}
+    block: list[str] = []
+    for line in [*log.splitlines(), "end"]:
+        if line.strip() and not line[0].isspace() and block:
+            key = (block[0].split(" at ")[0],
+                   *(b.strip() for b in block if "At line" in b or "Kernel:" in b))
+            text, times = found.get(key, ("\n".join(block), 0))
+            found[key] = text, times + 1
+            block = []
+        if line.strip() and (block or not line[0].isspace()):
+            block.append(line.rstrip())
+    return [f"{text}\n  ({times} times)" for text, times in found.values()]
+
+
+def inside(arguments: Sequence[str], summary: Path) -> int:
+    """In the process under Oclgrind: run the tests, and write down what ran on what."""
+    import pytest
+
+    status = pytest.main(list(arguments))
+    import clfuse
+
+    summary.write_text(json.dumps({
+        "platform": clfuse.get_device().platform_name,
+        "kernels": clfuse.stats()["kernels_launched"]}))
+    return int(status)
+
+
+def check_that_faults_are_seen() -> str | None:
+    """Why the check itself cannot be trusted, or None."""
+    run = under_oclgrind([sys.executable, "-c", FAULTY])
+    seen = "\n".join(reports(run.log))
+    for wanted in ("Invalid write", "data race"):
+        if wanted not in seen:
+            return f"a kernel with known faults gave no «{wanted}»: {run.output[-2000:]}{seen}"
+    return None
+
+
+def check_subset(schedule: str, options: argparse.Namespace) -> list[str]:
+    """What is wrong with the subset under one schedule; nothing, if the list is empty."""
+    with tempfile.TemporaryDirectory() as folder:
+        summary = Path(folder) / "summary.json"
+        environment = {"CLFUSE_SCHEDULE": schedule, "CLFUSE_DEVICE": "oclgrind",
+                       "CLFUSE_TEST_DEVICE": "required", "CLFUSE_FUZZ_PROGRAMS": options.programs}
+        run = under_oclgrind(
+            [sys.executable, "-m", "tests.oclgrind", "--inside", str(summary), "-q", "-x",
+             "-p", "no:cacheprovider", *(options.tests or SUBSET)],
+            ["--uninitialized"] if options.uninitialized else [], environment)
+        ran = json.loads(summary.read_text()) if summary.exists() else {}
+    print(f"{schedule} schedule: {ran.get('kernels', 0)} kernels on {ran.get('platform')}; "
+          + (run.output.strip().splitlines() or ["no output"])[-1], flush=True)
+    problems = [f"{schedule} schedule: {r}" for r in reports(run.log)]
+    if run.status:
+        problems.append(f"{schedule} schedule: tests failed\n{run.output[-6000:]}")
+    if "oclgrind" not in str(ran.get("platform")).lower():
+        problems.append(f"{schedule} schedule: the tests ran on {ran.get('platform')}")
+    if not ran.get("kernels"):
+        problems.append(f"{schedule} schedule: no kernel ran")
+    return problems
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; 1 if anything is wrong."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if given[:1] == ["--inside"]:
+        return inside(given[2:], Path(given[1]))
+    parser = argparse.ArgumentParser(prog="python -m tests.oclgrind", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--schedule", choices=SCHEDULES, action="append",
+                        help="only this one; both by default")
+    parser.add_argument("--programs", default=FUZZ_PROGRAMS,
+                        help=f"random programs (default {FUZZ_PROGRAMS})")
+    parser.add_argument("--uninitialized", action="store_true",
+                        help="also report reads of memory that nobody wrote")
+    parser.add_argument("tests", nargs="*", help="tests instead of the chosen subset")
+    options = parser.parse_args(given)
+    if shutil.which("oclgrind") is None:
+        print("oclgrind is not installed: apt-get install oclgrind", file=sys.stderr)
+        return 1
+    problem = check_that_faults_are_seen()
+    problems = [problem] if problem else []
+    for schedule in options.schedule or SCHEDULES if not problem else ():
+        problems += check_subset(schedule, options)
+    for text in problems[:MOST_REPORTS]:
+        print(text)
+    if problems:
+        print(f"{len(problems)} problems under Oclgrind", file=sys.stderr)
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
