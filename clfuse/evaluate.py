@@ -29,6 +29,7 @@ from .graph.snapshot import Snapshot, take
 from .plan.planner import plan
 from .plan.schedule import Copy, Kernel, Launch, LibraryCall, Schedule
 from .plan.traffic import reads_of, writes_of
+from .plan.verify import verify
 from .render.arguments import BufferArgument, ConstantArgument
 
 if TYPE_CHECKING:
@@ -225,6 +226,8 @@ def make_plan(snapshot: Snapshot, device: Device, *, fuse: bool) -> Planned:
             if needs_fp64(node.dtype):
                 raise fp64_error(device, node.dtype)
     schedule = plan(snapshot, traits, fuse=fuse)
+    if settings.debug:
+        verify(schedule)
     root = storage_roots(schedule)
     steps: list[Prepared | Copy | LibraryCall] = []
     for step in schedule.launches:

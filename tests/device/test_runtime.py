@@ -30,17 +30,31 @@ __kernel void axpy(__global const float *x, __global float *y, const int n, cons
 """
 AXPY_ARGUMENTS = (None, None, np.dtype(np.int32), np.dtype(np.float32), np.dtype(np.int64))
 
-# Holds the queue for a while, so that what comes behind it is seen to wait or not to.
-SLOW = """
-__kernel void slow(__global float *x, const int n)
-{
-    float v = x[0];
-    for (int i = 0; i < n; i++)
-        v = v * 0.999f + 1.0f;
-    x[0] = v;
-}
-"""
-SLOW_STEPS = 30_000_000
+#: Seconds after which a closed gate opens by itself, so that what waits for it fails and not hangs.
+GATE_SECONDS = 20.0
+
+
+class Gate:
+    """Holds up everything that is enqueued behind it until it is opened."""
+
+    def __init__(self, device):
+        import pyopencl as cl
+
+        self.event = cl.UserEvent(device.context)
+        self.lock = threading.Lock()
+        self.is_open = False
+        cl.enqueue_barrier(device.queue, wait_for=[self.event])
+        self.timer = threading.Timer(GATE_SECONDS, self.open)
+        self.timer.start()
+
+    def open(self):
+        import pyopencl as cl
+
+        with self.lock:
+            if not self.is_open:
+                self.is_open = True
+                self.event.set_status(cl.command_execution_status.COMPLETE)
+        self.timer.cancel()
 
 
 @pytest.fixture
@@ -54,17 +68,13 @@ def axpy(device):
 
 
 @pytest.fixture
-def occupied(device):
-    """Put a slow kernel into the queue; the result says whether it is still running."""
-    slow = program.build(device, SLOW, "slow", (None, np.dtype(np.int32)))
-    memory = buffers.upload(device, np.zeros(4, np.float32))
-
-    def occupy():
-        event = launch.enqueue(slow, (1,), (1,), (memory.mem, SLOW_STEPS))
-        launch.flush(device)
-        return lambda: event.command_execution_status > 0
-
-    yield occupy
+def gate(device):
+    """The device's queue, held up until the test opens the gate."""
+    buffers.upload(device, np.zeros(1))
+    launch.finish(device)
+    closed = Gate(device)
+    yield closed
+    closed.open()
     launch.finish(device)
 
 
@@ -91,17 +101,24 @@ def test_what_is_uploaded_comes_back(device, nbytes):
 
 
 @pytest.mark.parametrize("nbytes", [64, buffers.STAGED_NBYTES * 2])
-def test_an_upload_is_a_snapshot(device, occupied, nbytes):
-    running = occupied()
+def test_an_upload_is_a_snapshot(device, nbytes):
     array = np.ones(nbytes, np.uint8)
     buffer = buffers.upload(device, array)
-    assert nbytes > buffers.STAGED_NBYTES or running(), "a small upload waited for the kernel"
     array[:] = 2
     assert (buffers.download(buffer, np.uint8, (nbytes,)) == 1).all()
 
 
-def test_many_small_uploads_behind_a_slow_kernel_all_arrive(device, occupied):
-    occupied()
+def test_a_small_upload_does_not_wait_for_what_is_under_way(device, gate):
+    array = np.ones(64, np.uint8)
+    buffer = buffers.upload(device, array)
+    assert not gate.is_open
+    array[:] = 2
+    gate.open()
+    assert (buffers.download(buffer, np.uint8, (64,)) == 1).all()
+
+
+def test_many_small_uploads_that_are_held_up_all_arrive(device, gate):
+    threading.Timer(0.2, gate.open).start()
     uploaded = [
         buffers.upload(device, np.full(100, i, np.int32)) for i in range(3 * buffers.STAGED_LIMIT)
     ]
@@ -213,7 +230,7 @@ def test_a_mapping_ends_with_its_block_even_after_an_error(device):
     assert (buffers.download(buffer, np.float64, (10,)) == 0).all()
 
 
-def test_a_shared_array_is_used_in_place_and_lives_as_long_as_its_buffer(device, axpy, occupied):
+def test_a_shared_array_is_used_in_place_and_lives_as_long_as_its_buffer(device, axpy, gate):
     if device.kind != "cpu":
         assert buffers.share(device, np.ones(3)) is None
         pytest.skip("the device has memory of its own")
@@ -222,13 +239,13 @@ def test_a_shared_array_is_used_in_place_and_lives_as_long_as_its_buffer(device,
     result = buffers.upload(device, np.zeros(1000, np.float32))
     shared = buffers.share(device, array)
     assert shared.exported
-    running = occupied()
     launch.enqueue(axpy, (4,), (1,), (shared.mem, result.mem, 1000, 2.0, 0))
     memory = weakref.ref(array)
     del shared, array
     gc.collect()
-    assert running()
+    assert not gate.is_open
     assert memory() is not None
+    gate.open()
     assert (buffers.download(result, np.float32, (1000,)) == 2).all()
     buffers.upload(device, np.ones(1))
     assert memory() is None
@@ -244,16 +261,16 @@ def test_an_array_that_the_device_cannot_use_in_place_is_not_shared(device):
 # --- the pool ------------------------------------------------------------------------------------
 
 
-def test_freed_memory_is_used_again_though_its_last_kernel_is_still_running(device, axpy, occupied):
+def test_freed_memory_is_used_again_though_its_last_kernel_is_still_running(device, axpy, gate):
     x = buffers.upload(device, np.ones(1000, np.float32))
-    running = occupied()
     first = buffers.upload(device, np.zeros(1000, np.float32))
     launch.enqueue(axpy, (4,), (1,), (x.mem, first.mem, 1000, 1.0, 0))
     address = first.mem.int_ptr
     del first
     second = buffers.upload(device, np.full(1000, 5, np.float32))
     assert second.mem.int_ptr == address
-    assert running()
+    assert not gate.is_open
+    gate.open()
     assert (buffers.download(second, np.float32, (1000,)) == 5).all()
 
 
@@ -473,13 +490,16 @@ def test_a_launch_takes_buffers_and_python_or_numpy_scalars(device, axpy):
     np.testing.assert_array_equal(buffers.download(y, np.float32, (1000,)), expected)
 
 
-def test_a_launch_does_not_wait(device, axpy, occupied):
-    running = occupied()
+def test_a_launch_does_not_wait(device, axpy, gate):
     x = buffers.upload(device, np.ones(10, np.float32))
-    launch.enqueue(axpy, (1,), (1,), (x.mem, buffers.allocate(device, 40).mem, 10, 2.0, 3))
-    assert running()
+    memory = buffers.allocate(device, 40).mem
+    event = launch.enqueue(axpy, (1,), (1,), (x.mem, memory, 10, 2.0, 3))
+    launch.flush(device)
+    assert not gate.is_open
+    assert event.command_execution_status > 0
+    gate.open()
     launch.finish(device)
-    assert not running()
+    assert event.command_execution_status == 0
 
 
 def test_launches_of_many_threads_keep_their_arguments_apart(device, axpy):
@@ -540,6 +560,18 @@ def test_a_driver_without_memory_for_a_launch_is_an_allocation_error(device, axp
     starved = replace(axpy, kernel=fails)
     with pytest.raises(AllocationError, match="axpy"):
         launch.enqueue(starved, (1,), (1,), ())
+
+
+SLOW = """
+__kernel void slow(__global float *x, const int n)
+{
+    float v = x[0];
+    for (int i = 0; i < n; i++)
+        v = v * 0.999f + 1.0f;
+    x[0] = v;
+}
+"""
+SLOW_STEPS = 30_000_000
 
 
 def test_a_process_may_end_while_kernels_are_running():

@@ -7,7 +7,6 @@ kind of step; `WEIGHTS` says how often.
 
 from __future__ import annotations
 
-import random
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -17,12 +16,11 @@ import numpy as np
 from tests import hostile
 from tests.fuzz import program
 from tests.fuzz.bounds import Unbounded
-from tests.fuzz.program import Constant, Data, Program, Scalar, Step, Var
-from tests.fuzz.reference import Observation, Reference
+from tests.fuzz.choices import Choices
+from tests.fuzz.program import Program, Step, Var
+from tests.fuzz.reference import Observation
 
 FEWEST_STEPS, MOST_STEPS = 5, 40
-MOST_ELEMENTS = 400        # of a variable in an ordinary program
-MOST_ELEMENTS_LARGE = 8000  # in one whose axes fill vector bodies, tails and several chunks
 KEEP_ERROR = 0.25          # of the steps that happen to raise; the others are drawn again
 ATTEMPTS = 30              # to draw one step, before the program ends early
 
@@ -42,7 +40,6 @@ COMMON = ["add", "subtract", "multiply", "divide", "maximum", "less", "equal", "
 OPERATORS = "+ - * / // % ** & | ^ << >> < <= > >= == !=".split()
 INPLACE = "+ - * / // % & | ^ << >>".split()
 REDUCTIONS = "sum prod min max any all mean var std argmin argmax count_nonzero".split()
-CHARACTERS = ("small", "small", "halves", "unit", "positive", "hostile")
 
 
 def generate(seed: int) -> Program:
@@ -52,23 +49,13 @@ def generate(seed: int) -> Program:
         return Generator(seed).program()
 
 
-class Generator:
+class Generator(Choices):
     """One program in the making."""
 
     def __init__(self, seed: int) -> None:
+        super().__init__(seed)
         self.seed = seed
-        self.random = random.Random(seed)
-        self.constants: dict[str, Constant] = {}
-        self.reference = Reference(self.constants)
         self.steps: list[Step] = []
-        self.dtypes = self.random.sample(hostile.DTYPES, self.random.randint(1, 4))
-        large = self.random.random() < 0.12
-        self.most_elements = MOST_ELEMENTS_LARGE if large else MOST_ELEMENTS
-        sizes = [1000, 4099, 5000, 70, 33] if large else [2, 3, 4, 5, 7, 8, 13, 17, 33, 67]
-        # Few axis lengths in a program, so that shapes meet and broadcast.
-        self.lengths = [self.random.choice(sizes), self.random.choice(sizes[-3:] if large
-                                                                      else sizes[:6])]
-        self.odd_lengths = [1, 1, 0]
 
     # The whole
 
@@ -133,100 +120,11 @@ class Generator:
         """NumPy integers and such do not belong in a script."""
         return value.item() if isinstance(value, np.generic) else value
 
-    # Choices
+    # Kinds of steps
 
     def new(self, letter: str = "v") -> tuple[str]:
         """The name of what the next step makes: v7 is made by step 7."""
         return (f"{letter}{len(self.steps)}",)
-
-    def name(self, wanted: Callable[[Any], bool] = lambda value: True) -> str | None:
-        """A variable whose value is as wanted; later ones more often."""
-        names = [n for n, v in self.reference.values.items() if wanted(v)]
-        if not names:
-            return None
-        return names[-1 - min(int(self.random.expovariate(0.35)), len(names) - 1)]
-
-    def variable(self) -> Var | None:
-        name = self.name()
-        return None if name is None else Var(name)
-
-    def array(self, fewest_axes: int = 0) -> str | None:
-        return self.name(lambda v: isinstance(v, np.ndarray) and v.ndim >= fewest_axes)
-
-    def value(self, name: str) -> Any:
-        return self.reference.values[name]
-
-    def length(self) -> int:
-        if self.random.random() < 0.15:
-            return self.random.choice(self.odd_lengths)
-        return self.random.choice(self.lengths)
-
-    def shape(self) -> tuple[int, ...]:
-        while True:
-            axes = self.random.choices([0, 1, 2, 3, 4], [1, 6, 5, 2, 1])[0]
-            shape = tuple(self.length() for _ in range(axes))
-            if np.prod(shape, dtype=int) <= self.most_elements:
-                return shape
-
-    def dtype(self) -> str:
-        if self.random.random() < 0.1:
-            return self.random.choice(hostile.DTYPES)
-        return self.random.choice(self.dtypes)
-
-    def constant(self, shape: tuple[int, ...], dtype: str) -> Data:
-        name = f"c{len(self.constants)}"
-        seed, character = self.random.randrange(1000), self.random.choice(CHARACTERS)
-        values = hostile.ordinary(seed, shape, dtype, character)
-        recipe = f"ordinary({seed}, {shape}, {dtype!r}, {character!r})"
-        self.constants[name] = Constant(np.asarray(values), recipe)
-        return Data(name)
-
-    def number(self) -> Any:
-        """A Python number, weak in promotion, or a NumPy scalar, strong."""
-        kind = self.random.random()
-        if kind < 0.4:
-            return self.random.choice([0, 1, 2, 3, 5, -1, -2, 7, 127, 300])
-        if kind < 0.7:
-            return self.random.choice([0.5, 1.0, 2.0, -0.0, 0.25, 3.0, -1.5, float("inf"),
-                                       float("nan"), 1e30])
-        if kind < 0.75:
-            return self.random.choice([True, False])
-        if kind < 0.8:
-            return self.random.choice([complex(0, 1), complex(2, -0.5)])
-        dtype = self.dtype()
-        value = hostile.ordinary(self.random.randrange(1000), (), dtype,
-                                 self.random.choice(CHARACTERS))
-        return Scalar(dtype, value.item())
-
-    def partner(self, name: str) -> Any:
-        """Something that goes with a variable: mostly one that broadcasts, or a number."""
-        if self.random.random() < 0.3:
-            return self.number()
-        shape = np.shape(self.value(name))
-
-        def fits(value: Any) -> bool:
-            try:
-                return bool(np.prod(np.broadcast_shapes(shape, np.shape(value)), dtype=int)
-                            <= self.most_elements)
-            except ValueError:
-                return False
-
-        if self.random.random() < 0.03:
-            return self.variable()
-        other = self.name(fits)
-        return self.number() if other is None else Var(other)
-
-    def axis(self, ndim: int) -> int:
-        if ndim == 0 or self.random.random() < 0.03:
-            return self.random.choice([0, ndim, -ndim - 1])
-        return self.random.randrange(-ndim, ndim)
-
-    def axes(self, ndim: int) -> Any:
-        if ndim and self.random.random() < 0.4:
-            return tuple(self.random.sample(range(ndim), self.random.randint(1, ndim)))
-        return self.axis(ndim) if self.random.random() < 0.7 else None
-
-    # Kinds of steps
 
     def draw_creation(self) -> Step | None:
         dtype, shape = self.dtype(), self.shape()
@@ -299,13 +197,6 @@ class Generator:
             kwargs["dtype"] = self.dtype()
         return Step(program.CALL, function, self.new(), args, kwargs)
 
-    @staticmethod
-    def _broadcasts(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
-        try:
-            return np.broadcast_shapes(shape, target) == target
-        except ValueError:
-            return False
-
     def draw_two_results(self) -> Step | None:
         name = self.name()
         if name is None:
@@ -353,39 +244,6 @@ class Generator:
         if name is None:
             return None
         return Step(program.METHOD, "astype", self.new(), (Var(name), self.dtype()))
-
-    def key(self, shape: tuple[int, ...]) -> tuple[Any, ...]:
-        """A basic index: integers, slices with any step, Ellipsis, newaxis."""
-        key: list[Any] = []
-        for n in shape:
-            kind = self.random.random()
-            if kind < 0.3 and n:
-                key.append(self.random.randrange(-n, n))
-            elif kind < 0.34:
-                key.append(n)  # out of range
-            else:
-                key.append(self.cut(n))
-        if self.random.random() < 0.25:
-            place = self.random.randint(0, len(key))
-            del key[place:place + self.random.randint(0, 2)]
-            key.insert(place, Ellipsis)
-        elif self.random.random() < 0.2:
-            del key[self.random.randint(0, len(key)):]
-        if self.random.random() < 0.12:
-            key.insert(self.random.randint(0, len(key)), None)
-        return tuple(key)
-
-    def cut(self, n: int) -> slice:
-        kind = self.random.random()
-        if kind < 0.3:
-            return slice(None, None, None)
-        if kind < 0.5:
-            return slice(None, None, self.random.choice([-1, 2, -2, 3]))
-        if kind < 0.7:
-            return self.random.choice([slice(1, None), slice(None, -1), slice(1, -1),
-                                       slice(None, -2), slice(2, None)])
-        low, high = sorted((self.random.randint(0, n), self.random.randint(0, n)))
-        return slice(low, high, self.random.choice([None, None, 2]))
 
     def draw_getitem(self) -> Step | None:
         name = self.array(1)
@@ -481,23 +339,6 @@ class Generator:
         kind = program.METHOD if function in methods and self.random.random() < 0.5 else (
             program.CALL)
         return Step(kind, function, new, (v, *args), kwargs)
-
-    def _reshaping(self, size: int) -> Any:
-        """A shape of as many elements, sometimes with -1, rarely a wrong one."""
-        if self.random.random() < 0.05:
-            return (self.random.choice([-1, 3]), size + 1)
-        if self.random.random() < 0.3:
-            return -1
-        factors = []
-        while size > 1 and len(factors) < 3:
-            n = self.random.choice([d for d in range(1, min(size, 80) + 1) if size % d == 0])
-            factors.append(n)
-            size //= n
-        shape = (*factors, size)
-        if self.random.random() < 0.3 and 0 not in shape:
-            place = self.random.randrange(len(shape))
-            return (*shape[:place], -1, *shape[place + 1:])
-        return shape
 
     def draw_attribute(self) -> Step | None:
         name = self.array(0)

@@ -12,6 +12,7 @@ from clfuse.graph.snapshot import take
 from clfuse.plan.planner import plan
 from clfuse.plan.schedule import Kernel, Schedule
 from clfuse.plan.traffic import reads_of, writes_of
+from clfuse.plan.verify import verify
 from clfuse.traits import DeviceTraits
 
 TRAITS = DeviceTraits(vector_bytes=64, work_items=64, compute_units=2)
@@ -44,7 +45,9 @@ def call(name: str, *operands: Node, dtype: np.dtype | None = None) -> Node:
 
 def planned(*roots: Node, fuse: bool = True, traits: DeviceTraits = TRAITS) -> Schedule:
     """The schedule that evaluating `roots` together would follow."""
-    return plan(take(list(roots)), traits, fuse=fuse)
+    schedule = plan(take(list(roots)), traits, fuse=fuse)
+    verify(schedule)
+    return schedule
 
 
 def kernels(schedule: Schedule) -> list[Kernel]:

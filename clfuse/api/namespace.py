@@ -1,0 +1,154 @@
+"""Every public name: ours where there is one, else NumPy's, on the host where it takes arrays; `clfuse` looks here.
+
+`lookup` answers for names that are not in `clfuse` itself. Classes, constants and functions that have
+nothing to do with arrays are NumPy's own objects.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+import types
+from typing import Any, Final
+
+import numpy as np
+
+from . import (  # noqa: F401  (each registers its functions)
+    creation,
+    differences,
+    joining,
+    linalg,
+    logic,
+    manipulation,
+    printing,
+    reductions,
+    selection,
+    sequences,
+    statistics,
+)
+from . import random as random_module
+from .fallback import NATIVE, host_call, hosted
+from .ndarray import ndarray
+from .sequences import mgrid, ogrid
+from .ufunc import BY_NUMPY, ufunc
+
+PLAIN: Final = frozenset("""
+    base_repr binary_repr geterr geterrcall get_include get_printoptions getbufsize info isdtype isfortran
+    isscalar issubdtype iterable mintypecode printoptions promote_types set_printoptions setbufsize
+    seterr seterrcall show_config show_runtime test typename frompyfunc
+""".split())
+"""Functions of NumPy's that do not compute with arrays: they are NumPy's own."""
+
+_FUNCTIONS: Final = (
+    types.FunctionType,
+    types.BuiltinFunctionType,
+    type(np.concatenate),  # NumPy's dispatchers
+)
+
+
+class _Concatenator:
+    """``r_`` and ``c_``: NumPy's index tricks, whose result is an array of clfuse's."""
+
+    def __init__(self, trick: Any, name: str) -> None:
+        self._trick = trick
+        self._name = name
+
+    def __getitem__(self, key: Any) -> Any:
+        return host_call(self._trick.__getitem__, (key,), {}, name=self._name)
+
+    def __len__(self) -> int:
+        return 0
+
+
+class vectorize(np.vectorize):
+    """`numpy.vectorize`: a Python function on every element, on the host."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return host_call(super().__call__, args, kwargs, name="vectorize")
+
+
+def _submodule(name: str, module: types.ModuleType) -> types.ModuleType:
+    """NumPy's submodule with its functions replaced by ours, or run on the host."""
+    made = types.ModuleType(f"clfuse.{name}", module.__doc__)
+    for attribute in dir(module):
+        if attribute.startswith("_") or attribute == "test":
+            continue
+        made.__dict__[attribute] = _ours(getattr(module, attribute), f"{name}.{attribute}")
+    return made
+
+
+def _ours(found: Any, name: str) -> Any:
+    if isinstance(found, np.ufunc):
+        return BY_NUMPY.get(found, found)
+    if isinstance(found, _FUNCTIONS):
+        known = NATIVE.get(found)
+        return hosted(found, name) if known is None else known
+    return found
+
+
+SUBMODULES: Final[dict[str, types.ModuleType]] = {
+    "linalg": _submodule("linalg", np.linalg),
+    "fft": _submodule("fft", np.fft),
+    "random": random_module.build_namespace(),
+}
+
+_OWN: Final[dict[str, Any]] = {
+    "ndarray": ndarray,
+    "ufunc": ufunc,
+    "mgrid": mgrid,
+    "ogrid": ogrid,
+    "r_": _Concatenator(np.r_, "r_"),
+    "c_": _Concatenator(np.c_, "c_"),
+    "vectorize": vectorize,
+    **SUBMODULES,
+}
+
+
+def register_submodules() -> None:
+    """Make ``import clfuse.linalg`` and its like find the modules above."""
+    for name, module in SUBMODULES.items():
+        sys.modules[f"clfuse.{name}"] = module
+
+
+def lookup(name: str) -> Any:
+    """The object that ``clfuse.<name>`` is.
+
+    Raises
+    ------
+    AttributeError
+        When NumPy has no such name either.
+    """
+    own = _OWN.get(name)
+    if own is not None:
+        return own
+    try:
+        found = getattr(np, name)
+    except AttributeError as error:
+        raise AttributeError(f"module 'clfuse' has no attribute {name!r}: {error}") from None
+    return found if name in PLAIN else _ours(found, name)
+
+
+def names() -> list[str]:
+    """Public names of NumPy's main namespace."""
+    return [name for name in dir(np) if not name.startswith("_")]
+
+
+@functools.cache
+def coverage() -> dict[str, str]:
+    """Public callable of NumPy's main namespace -> native, host, or numpy (nothing to compute)."""
+    found = {}
+    for name in names():
+        reference = getattr(np, name)
+        if inspect.ismodule(reference) or not callable(reference):
+            continue
+        if reference in BY_NUMPY:
+            native = bool(BY_NUMPY[reference].numpy.signature is None)
+            found[name] = "native" if native else "host"
+        elif name in PLAIN or inspect.isclass(reference):
+            found[name] = "native" if name == "ndarray" else "numpy"
+        else:
+            found[name] = "native" if reference in NATIVE else "host"
+    return found
+
+

@@ -1,0 +1,115 @@
+"""What other libraries ask an array for: NumPy's dispatch, host copies, DLPack, pickling; used by `ndarray`."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, Final
+
+import numpy as np
+
+from .conversion import host_copy, host_view
+from .creation import array
+from .fallback import NATIVE, host_call
+from .handle import Handle
+from .ufunc import BY_NUMPY
+
+DLPACK_CPU: Final = (1, 0)
+"""DLPack's code of host memory: what is exported is a copy there."""
+
+
+class _Active(threading.local):
+    """The NumPy functions that this thread is inside of, on the host."""
+
+    def __init__(self) -> None:
+        self.functions: list[Any] = []
+
+
+_active = _Active()
+
+
+# -- dispatch -------------------------------------------------------------------------------------
+
+
+def array_ufunc(self: Handle, function: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+    """`__array_ufunc__`: NumPy's ufuncs on our arrays are recorded like our own."""
+    for operand in (*inputs, *kwargs.get("out", ())):
+        if isinstance(operand, Handle | np.ndarray | np.generic):
+            continue
+        if hasattr(type(operand), "__array_ufunc__"):
+            return NotImplemented
+    ours = BY_NUMPY.get(function)
+    if ours is None:
+        name = function.__name__ if method == "__call__" else f"{function.__name__}.{method}"
+        return host_call(getattr(function, method), inputs, kwargs, "it is no ufunc of NumPy's", name)
+    return getattr(ours, method)(*inputs, **kwargs)
+
+
+def array_function(self: Handle, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    """`__array_function__`: NumPy's functions on our arrays are ours, or run on the host."""
+    for kind in types:
+        if not issubclass(kind, Handle | np.ndarray):
+            return NotImplemented
+    ours = NATIVE.get(function)
+    if ours is not None:
+        return ours(*args, **kwargs)
+    if function in _active.functions:
+        return NotImplemented  # an array of ours was hidden where `host_call` does not look
+    _active.functions.append(function)
+    try:
+        return host_call(function, args, kwargs)
+    finally:
+        _active.functions.pop()
+
+
+# -- host copies ----------------------------------------------------------------------------------
+
+
+def to_numpy(handle: Handle, dtype: Any, copy: bool | None) -> np.ndarray:
+    """`__array__`: a read-only snapshot, without a copy where memory is shared; or a copy."""
+    if dtype is not None and np.dtype(dtype) != handle._dtype:
+        if copy is False:
+            raise ValueError("Unable to avoid copy while creating an array as requested.")
+        return host_view(handle).astype(dtype)
+    return host_copy(handle) if copy else host_view(handle)
+
+
+def to_dlpack(handle: Handle, options: dict[str, Any]) -> Any:
+    """`__dlpack__`: a copy on the host."""
+    if options.get("copy") is False:
+        raise BufferError("the array's memory belongs to the device; DLPack gets a copy of it")
+    options.pop("copy", None)
+    options.pop("dl_device", None)
+    options.pop("stream", None)
+    return host_copy(handle).__dlpack__(**options)
+
+
+def restored(values: np.ndarray, writeable: bool) -> Any:
+    """An array from its pickle."""
+    made = array(values)
+    if not writeable:
+        made.flags.writeable = False
+    return made
+
+
+# -- devices --------------------------------------------------------------------------------------
+
+
+def device_of(handle: Handle) -> Any:
+    """The device that holds the array, or will: the current one while it is not computed."""
+    from ..runtime.device import get_device
+
+    buffer = handle._storage.node.buffer
+    return get_device() if buffer is None else buffer.device
+
+
+def moved_to(handle: Handle, device: Any, stream: Any) -> Any:
+    """The array with its elements on another device."""
+    from ..runtime import device as devices
+
+    target = device_of(handle) if device == "cpu" else devices.find(device)
+    if target is device_of(handle):
+        return handle
+    with devices.device(target):
+        return array(host_view(handle))
+
+
