@@ -49,7 +49,7 @@ lock = threading.RLock()
 class Prepared:
     """A kernel launch with everything but its buffers and scalars fixed.
 
-    `arguments` holds ``(value, None)`` for buffers, ``(None, position)`` for constants of the
+    `arguments` holds ``(value, None)`` for buffers, ``(conversion, position)`` for constants of the
     snapshot, and the number itself for integers. `nbytes` is what it moves, every array once.
     """
 
@@ -157,9 +157,11 @@ def _launch(
             if type(argument) is tuple:
                 value, position = argument
                 if position is None:
-                    arguments.append(places[value].mem)  # type: ignore[union-attr]
-                else:
+                    arguments.append(places[value].mem)
+                elif value is None:
                     arguments.append(snapshot.nodes[position].param)
+                else:
+                    arguments.append(value(snapshot.nodes[position].param))
             else:
                 arguments.append(argument)
         event = launch.enqueue(
@@ -270,10 +272,14 @@ def _arguments(rendered: Rendered) -> list[Any]:
         if isinstance(binding, BufferArgument):
             arguments.append((binding.value, None))
         elif isinstance(binding, ConstantArgument):
-            arguments.append((None, binding.position))
+            # bool and half have no scalar argument: they are passed as int and float.
+            arguments.append((_PASSED_AS.get(binding.dtype.char), binding.position))
         else:
             arguments.append(binding.number)
     return arguments
+
+
+_PASSED_AS: Final[dict[str, type]] = {"i": int, "f": float}
 
 
 def fp64_error(device: Device, dtype: np.dtype[Any]) -> DeviceDtypeError:

@@ -63,8 +63,9 @@ class Ufunc:
         Key to OpenCL C.  A key is a dtype's name, a class, or the names of all input dtypes joined
         by commas where these differ (``"int64,uint64"``).  A class that is missing is not native.
     define
-        Key to text that must stand once above the kernel, for this dtype and width.  Equal texts
-        are one text.  No text means that nothing need stand there.
+        Key to text that must stand once above the kernel, for this dtype and width: one
+        definition a line, each needing only those before it; equal lines are one line.  No text
+        means that nothing need stand there.
     libraries
         Names of the files in ``kernels/lib`` whose text must come before a `define` text, and after
         ``#pragma OPENCL FP_CONTRACT OFF``.

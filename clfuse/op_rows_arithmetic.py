@@ -23,8 +23,6 @@ def wrapping(operator: str) -> str:
 
 # Two ushorts multiply as ints at width 1, where 65535 * 65535 overflows.
 _SHORT_PRODUCT: Final = "convert_{T}(convert_uint{W}(as_{U}({0})) * convert_uint{W}(as_{U}({1})))"
-_SHORT_POWER: Final = "convert_{T}(power_uint{W}(convert_uint{W}({0}), convert_uint{W}({1})))"
-_DEFINE_SHORT_POWER: Final = "DEFINE_POWER(uint{W}, int{W}, uint{W})"
 _SHORT_SQUARE: Final = _SHORT_PRODUCT.replace("{1}", "{0}")
 
 
@@ -92,26 +90,14 @@ ROWS: Final = (
         "bool": "({0} && {1})", "signed": wrapping("*"), "unsigned": "({T})({0} * {1})",
         "int16": _SHORT_PRODUCT, "uint16": _SHORT_PRODUCT,
         "float": "({0} * {1})", "complex": "complex_multiply_{R}({0}, {1})",
-    }, define={"complex": "DEFINE_COMPLEX_MULTIPLY({R})"}, libraries=COMPLEX),
+    }, define={"complex": "DEFINE_COMPLEX_MULTIPLY({R})"}, libraries=COMPLEX, complex_ulp=4),
     Ufunc("divide", 2, {
         "float": "({0} / {1})", "complex": "complex_divide_{R}({0}, {1})",
-    }, define={"complex": "DEFINE_COMPLEX_DIVIDE({R})"}, libraries=COMPLEX, weight=4),
+    }, define={"complex": "DEFINE_COMPLEX_DIVIDE({R})"}, libraries=COMPLEX, weight=4,
+        complex_ulp=4),
     division("floor_divide", 16),
     division("remainder", 16),
     division("fmod", 12),
-    Ufunc("power", 2, {
-        **both("power_{T}({0}, {1})"),
-        "int16": _SHORT_POWER, "uint16": _SHORT_POWER,
-        "float": "pow({0}, {1})", "complex": "complex_power_{R}({0}, {1})",
-    }, define={
-        **both("DEFINE_POWER({T}, {I}, {U})"),
-        "int16": _DEFINE_SHORT_POWER, "uint16": _DEFINE_SHORT_POWER,
-        "complex": "DEFINE_COMPLEX_FUNCTIONS({R})",
-    }, libraries=INTEGER + COMPLEX, weight=20, ulp=4),
-    Ufunc("float_power", 2, {
-        "float64": "pow({0}, {1})", "complex128": "complex_power_{R}({0}, {1})",
-    }, define={"complex128": "DEFINE_COMPLEX_FUNCTIONS({R})"},
-        libraries=COMPLEX, weight=20, ulp=4),
     Ufunc("negative", 1, {
         "signed": "as_{T}(({U})(-as_{U}({0})))", "unsigned": "({T})(-{0})",
         "float": "(-{0})", "complex": "(-{0})",
@@ -121,7 +107,7 @@ ROWS: Final = (
         "bool": "{0}",
         "signed": "as_{T}(abs({0}))",  # abs is unsigned, so the least integer stays itself
         "unsigned": "{0}", "float": "fabs({0})", "complex": "hypot({0}.x, {0}.y)",
-    }, ulp=4),
+    }, complex_ulp=4),
     Ufunc("fabs", 1, {"float": "fabs({0})"}),
     Ufunc("sign", 1, {
         "signed": "clamp({0}, ({T})(-1), ({T})(1))",
@@ -130,7 +116,7 @@ ROWS: Final = (
         "float": "({0} > ({T})(0) ? ({T})(1) : ({0} < ({T})(0) ? ({T})(-1) : "
                  "({0} == ({T})(0) ? ({T})(0) : {0})))",
         "complex": "complex_sign_{R}({0})",
-    }, define={"complex": "DEFINE_COMPLEX_SIGN({R})"}, libraries=COMPLEX, ulp=4),
+    }, define={"complex": "DEFINE_COMPLEX_SIGN({R})"}, libraries=COMPLEX, complex_ulp=4),
     Ufunc("rint", 1, {"float": "rint({0})", "complex": "rint({0})"}),
     rounding("floor", "floor"),
     rounding("ceil", "ceil"),
@@ -139,7 +125,7 @@ ROWS: Final = (
         "signed": wrapping("*").replace("{1}", "{0}"), "unsigned": "({T})({0} * {0})",
         "int16": _SHORT_SQUARE, "uint16": _SHORT_SQUARE,
         "float": "({0} * {0})", "complex": "complex_multiply_{R}({0}, {0})",
-    }, define={"complex": "DEFINE_COMPLEX_MULTIPLY({R})"}, libraries=COMPLEX),
+    }, define={"complex": "DEFINE_COMPLEX_MULTIPLY({R})"}, libraries=COMPLEX, complex_ulp=4),
     # Only 1 and -1 have integer reciprocals.  NumPy converts 1.0 / 0 to an integer: undefined in C,
     # and on x86 it gives the least int32 and int64 but 0 in the other types.
     Ufunc("reciprocal", 1, {
@@ -150,14 +136,15 @@ ROWS: Final = (
                  "({0} == ({T})(0) ? ({T})(LONG_MIN) : ({T})(0)))",
         "unsigned": "({0} == ({T})(1) ? {0} : ({T})(0))",
         "float": "(({T})(1) / {0})", "complex": "complex_reciprocal_{R}({0})",
-    }, define={"complex": "DEFINE_COMPLEX_DIVIDE({R})"}, libraries=COMPLEX, weight=4),
+    }, define={"complex": "DEFINE_COMPLEX_RECIPROCAL({R})"}, libraries=COMPLEX, weight=4,
+        complex_ulp=4),
     Ufunc("conjugate", 1, {
         **both("{0}"), "float": "{0}", "complex": "({T})({0}.x, -{0}.y)",
     }),
     integer_function("gcd", 100),
     integer_function("lcm", 120),
     Ufunc("sqrt", 1, {"float": "sqrt({0})", "complex": "complex_sqrt_{R}({0})"},
-          define={"complex": "DEFINE_COMPLEX_FUNCTIONS({R})"}, libraries=COMPLEX, weight=4),
+          define={"complex": "DEFINE_COMPLEX_SQRT({R})"}, libraries=COMPLEX, weight=4, complex_ulp=4),
     conversion_of_angle("degrees", *_TO_DEGREES),
     conversion_of_angle("rad2deg", *_TO_DEGREES),
     conversion_of_angle("radians", *_TO_RADIANS),
@@ -184,6 +171,6 @@ ROWS: Final = (
         **both("min(max({0}, {1}), {2})"),
         # Each step lets the NaN of either side through, as NumPy's.
         "float": "clip_{T}({0}, {1}, {2})", "complex": "complex_clip_{R}({0}, {1}, {2})",
-    }, define={"float": "DEFINE_CLIP({T})", "complex": "DEFINE_COMPLEX_CHOICES({R})"},
+    }, define={"float": "DEFINE_CLIP({T})", "complex": "DEFINE_COMPLEX_CLIP({R})"},
         libraries=FLOAT + COMPLEX),
 )

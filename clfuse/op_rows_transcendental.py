@@ -12,42 +12,65 @@ from .op_row import Ufunc
 
 COMPLEX: Final = ("complex.cl",)
 FLOAT: Final = ("float.cl",)
+INTEGER: Final = ("integer.cl",)
 
-DEFINE_COMPLEX: Final = "DEFINE_COMPLEX_FUNCTIONS({R})"
+# Two ushorts multiply as ints at width 1, where 65535 * 65535 overflows: they are widened.
+_SHORT_POWER: Final = "convert_{T}(power_uint{W}(convert_uint{W}({0}), convert_uint{W}({1})))"
+
+_LOG: Final = ("DEFINE_COMPLEX_LOG({R})",)
+_EXP: Final = ("DEFINE_COMPLEX_EXP({R})",)
+_SINH: Final = (*_EXP, "DEFINE_COMPLEX_SINH_COSH({R})")
+_TANH: Final = ("DEFINE_COMPLEX_TANH({R})",)
+_INVERSES: Final = (*_LOG, "DEFINE_COMPLEX_INVERSES({R})")
+_ARCTANH: Final = ("DEFINE_COMPLEX_ARCTANH({R})",)
+_POWER: Final = (*_LOG, *_EXP, "DEFINE_COMPLEX_DIVIDE({R})", "DEFINE_COMPLEX_POWER({R})")
 
 
-def builtin(name: str, weight: float, opencl: str = "", is_complex: bool = True) -> Ufunc:
-    """Make the row of a function of one operand that is a builtin of OpenCL C for floats."""
-    expressions = {"float": f"{opencl or name}({{0}})"}
+def rounded(name: str, weight: float, defines: tuple[str, ...] = (), builtin: str = "") -> Ufunc:
+    """Make the row of a function of one operand: a builtin for floats, ours for complex numbers."""
+    expressions = {"float": f"{builtin or name}({{0}})"}
     define = {}
-    if is_complex:
+    if defines:
         expressions["complex"] = f"complex_{name}_{{R}}({{0}})"
-        define["complex"] = DEFINE_COMPLEX
-    return Ufunc(name, 1, expressions, define=define,
-                 libraries=COMPLEX if is_complex else (), weight=weight, ulp=4)
+        define["complex"] = "\n".join(defines)
+    return Ufunc(name, 1, expressions, define=define, libraries=COMPLEX if defines else (),
+                 weight=weight, ulp=4, complex_ulp=4)
 
 
 ROWS: Final = (
-    builtin("exp", 8),
-    builtin("exp2", 8),
-    builtin("expm1", 10),
-    builtin("log", 8),
-    builtin("log2", 8),
-    builtin("log10", 8),
-    builtin("log1p", 10),
-    builtin("sin", 10),
-    builtin("cos", 10),
-    builtin("tan", 14),
-    builtin("arcsin", 12, "asin"),
-    builtin("arccos", 12, "acos"),
-    builtin("arctan", 12, "atan"),
-    builtin("sinh", 14),
-    builtin("cosh", 14),
-    builtin("tanh", 14),
-    builtin("arcsinh", 16, "asinh"),
-    builtin("arccosh", 16, "acosh"),
-    builtin("arctanh", 14, "atanh"),
-    builtin("cbrt", 14, is_complex=False),
+    rounded("exp", 8, _EXP),
+    rounded("exp2", 8, _EXP),
+    rounded("expm1", 10, _EXP),
+    rounded("log", 8, _LOG),
+    rounded("log2", 8, _LOG),
+    rounded("log10", 8, _LOG),
+    rounded("log1p", 10, _LOG),
+    rounded("sin", 10, _SINH),
+    rounded("cos", 10, _SINH),
+    rounded("tan", 14, _TANH),
+    rounded("arcsin", 12, _INVERSES, "asin"),
+    rounded("arccos", 12, _INVERSES, "acos"),
+    rounded("arctan", 12, _ARCTANH, "atan"),
+    rounded("sinh", 14, _SINH),
+    rounded("cosh", 14, _SINH),
+    rounded("tanh", 14, _TANH),
+    rounded("arcsinh", 16, _INVERSES, "asinh"),
+    rounded("arccosh", 16, _INVERSES, "acosh"),
+    rounded("arctanh", 14, _ARCTANH, "atanh"),
+    rounded("cbrt", 14),
+    Ufunc("power", 2, {
+        **dict.fromkeys(("signed", "unsigned"), "power_{T}({0}, {1})"),
+        **dict.fromkeys(("int16", "uint16"), _SHORT_POWER),
+        "float": "pow({0}, {1})", "complex": "complex_power_{R}({0}, {1})",
+    }, define={
+        **dict.fromkeys(("signed", "unsigned"), "DEFINE_POWER({T}, {I}, {U})"),
+        **dict.fromkeys(("int16", "uint16"), "DEFINE_POWER(uint{W}, int{W}, uint{W})"),
+        "complex": "\n".join(_POWER),
+    }, libraries=INTEGER + COMPLEX, weight=20, ulp=4, complex_ulp=4),
+    Ufunc("float_power", 2, {
+        "float64": "pow({0}, {1})", "complex128": "complex_power_{R}({0}, {1})",
+    }, define={"complex128": "\n".join(_POWER)}, libraries=COMPLEX, weight=20, ulp=4,
+        complex_ulp=4),
     Ufunc("arctan2", 2, {"float": "atan2({0}, {1})"}, weight=16, ulp=4),
     Ufunc("hypot", 2, {"float": "hypot({0}, {1})"}, weight=10, ulp=4),
     # NumPy's formula; where the sum cancels, the error is of the size of the larger operand's ulp.

@@ -13,8 +13,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from . import evaluate
-from .evaluate import Prepared
+from .evaluate import Prepared, evaluate_all, observers
 
 
 @dataclass(frozen=True)
@@ -109,7 +108,7 @@ def profile() -> Iterator[Profile]:
     from .runtime.device import get_device
 
     device = get_device()
-    evaluate.evaluate_all(wait=True)
+    evaluate_all(wait=True)
     result = Profile()
     seen: list[tuple[Prepared, Any]] = []
 
@@ -117,12 +116,12 @@ def profile() -> Iterator[Profile]:
         seen.append((step, event))
 
     with launch.observed(device, lambda program, event: None):
-        evaluate.observers.append(observer)
+        observers.append(observer)
         try:
             yield result
-            evaluate.evaluate_all(wait=True)
+            evaluate_all(wait=True)
         finally:
-            evaluate.observers.remove(observer)
+            observers.remove(observer)
             launch.finish(device)
         own = [(step, event) for step, event in seen if step.program.device is device]
         first = min([event.profile.start for _, event in own], default=0)

@@ -48,7 +48,7 @@ def accumulator_dtype(function: np.ufunc, operand: np.dtype, dtype: Any, out: An
     if wanted is None and out is not None and name not in _LOGICAL:
         wanted = native_dtype(out.dtype)
     if name in _LOGICAL:
-        if wanted not in (None, BOOL):
+        if wanted is not None and wanted is not BOOL:
             raise NotNative(f"{name} in {wanted}")
         return BOOL
     if wanted is None and name in _WIDENED and operand.kind in "biu" and operand.itemsize < 8:

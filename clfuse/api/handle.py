@@ -131,7 +131,8 @@ def view_of(
     if old is None:
         handle._view = View(offset, strides, owner, writeable)
     else:
-        handle._view = View(offset, strides, old.base or owner, writeable and old.writeable)
+        base = owner if old.base is None else old.base
+        handle._view = View(offset, strides, base, writeable and old.writeable)
     return handle
 
 

@@ -38,7 +38,7 @@ class Resolution:
         self.inputs = tuple(dtypes[: function.nin])
         self.outputs = tuple(dtypes[function.nin :])
         self.ops: tuple[Op, ...] | None = None
-        if None not in natives:
+        if all(native is not None for native in natives):  # `in` would compare: float64 == None
             self.inputs = tuple(natives[: function.nin])  # type: ignore[arg-type]
             self.outputs = tuple(natives[function.nin :])  # type: ignore[arg-type]
             self.ops = _operations(function.__name__, self.inputs, self.outputs)

@@ -20,7 +20,7 @@ from .expressions import choose, combine, convert, scalar
 from .fallback import native
 from .geometry import permuted
 from .handle import Handle, fresh, native_dtype, node_of
-from .promotion import FLOAT16, FLOAT32, FLOAT64
+from .promotion import FLOAT16, FLOAT32, FLOAT64, INT64
 from .ufunc import UFUNCS
 
 _Missing = np._NoValue
@@ -51,8 +51,10 @@ def arange(
     else:
         first, last = start_or_stop, stop
     first, last, step = _plain(first), _plain(last), _plain(1 if step is None else step)
-    kind = np.arange(first, first, step, dtype=dtype).dtype  # empty: only the dtype, or the error
-    wanted = requested_dtype(kind)
+    if dtype is None:
+        # At least C's long, as in NumPy: float32 numbers give float64, int8 numbers int64.
+        dtype = np.result_type(INT64, *[np.asarray(number).dtype for number in (first, last, step)])
+    wanted = requested_dtype(dtype)
     assert wanted is not None
     try:
         count = max(math.ceil((last - first) / step), 0)

@@ -141,12 +141,11 @@ class ufunc:
     def _call_with_options(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         nin = self.nin
         if not nin <= len(args) <= self.nargs or ("out" in kwargs and len(args) > nin):
-            return self.numpy(*args, **kwargs)  # NumPy's TypeError
+            # NumPy's TypeError; it looks at no argument before it counts them.
+            return self.numpy(*args, **kwargs)
         outs, as_array = self._outputs(args[nin:], kwargs.get("out", _NO_OUT))
         args = args[:nin]
         options = {key: value for key, value in kwargs.items() if key != "out"}
-        if outs is None:
-            return self.numpy(*args, **kwargs)  # NumPy's TypeError
         where = options.pop("where", True)
         casting = options.pop("casting", "same_kind")
         signature = self._signature(options)
@@ -183,11 +182,8 @@ class ufunc:
             results.append(_deliver(node, out, mask, as_array))
         return results[0] if self.nout == 1 else tuple(results)
 
-    def _outputs(self, positional: tuple[Any, ...], out: Any) -> tuple[list[Any] | None, bool]:
-        """One entry an output: the array to write to, or None; and whether `out` was Ellipsis.
-
-        None instead of the list where NumPy would refuse what was given.
-        """
+    def _outputs(self, positional: tuple[Any, ...], out: Any) -> tuple[list[Any], bool]:
+        """One entry an output: the array to write to, or None; and whether `out` was Ellipsis."""
         nout = self.nout
         as_array = out is Ellipsis
         if out is _NO_OUT or out is None or as_array:
@@ -196,13 +192,14 @@ class ufunc:
             outs = list(out)
         else:
             outs = [out]
-        valid = len(outs) == nout and all(
-            item is None or type(item) is handles.ARRAY or isinstance(item, handles.ARRAY)
-            or isinstance(item, np.ndarray)
-            for item in outs
-        )
-        if not valid:
-            return None, as_array
+        if len(outs) != nout:
+            if isinstance(out, tuple):
+                raise ValueError(
+                    "The 'out' tuple must have exactly one entry per ufunc output"
+                )
+            raise TypeError("'out' must be a tuple of arrays")
+        if not all(item is None or isinstance(item, handles.ARRAY | np.ndarray) for item in outs):
+            raise TypeError("return arrays must be of ArrayType")
         for item in outs:
             if isinstance(item, Handle) and not is_writeable(item):
                 raise ValueError("output array is read-only")
@@ -418,6 +415,9 @@ def _collect() -> None:
             ours = ufunc(function)
             BY_NUMPY[function] = ours
             UFUNCS[function.__name__] = ours
+    # numpy.clip is a function around a ufunc that has no public name.
+    clip = np._core.umath.clip
+    BY_NUMPY[clip] = UFUNCS["clip"] = ufunc(clip)
 
 
 _collect()

@@ -75,11 +75,25 @@ class Placement:
         }
         for node in range(count):
             visit[graph.kinds[node]](node)
-            wanted = graph.requested[node] or (graph.live[node] and graph.computed[node])
-            if wanted or (not fuse and graph.kinds[node] in _OPERATIONS):
+            if self._wanted(node) or (not fuse and graph.kinds[node] in _OPERATIONS):
                 self.stored[node] = True
             if not fuse and self.stored[node] and graph.kinds[node] is not Kind.VIEW:
                 self.sealed[node] = True
+
+    def _wanted(self, node: int) -> bool:
+        """Whether the value was asked for, or is worth keeping for somebody who holds it.
+
+        What is held is not stored the first time that it is computed on the way to something else:
+        many names in a script are never looked at. When it is computed a second time, it is, unless
+        computing it costs less than storing.
+        """
+        graph = self.graph
+        if graph.requested[node]:
+            return True
+        if not (graph.live[node] and graph.computed[node]):
+            return False
+        again = cost.recompute_nbytes(self.weight[node], self.loaded[node])
+        return again >= cost.store_nbytes(graph.dtypes[node].itemsize)
 
     def _count_spread_reads(self) -> list[float]:
         """How often each element is read other than element by element, for every node."""

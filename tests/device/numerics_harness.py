@@ -61,6 +61,14 @@ class Case:
     output: str
 
     @property
+    def tolerance(self) -> int:
+        """The ulps that the result may be off, 0 for NumPy's bits."""
+        if np.dtype(self.output).kind in "biu":
+            return 0
+        is_complex = class_of(self.inputs[0]) == "complex"
+        return self.row.complex_ulp if is_complex else self.row.ulp
+
+    @property
     def label(self) -> str:
         return f"{self.row.name}({','.join(self.inputs)})"
 
@@ -179,7 +187,7 @@ def kernel_source(cases: Sequence[Case], width: int, expressions: dict[Case, str
         define = row.define.get(key, "")
         if define:
             libraries.update(dict.fromkeys(row.libraries))
-            defines[define.format(**types)] = None
+            defines.update(dict.fromkeys(define.format(**types).splitlines()))
         expression = expressions.get(case, row.expressions[key]).format(*operands, **types)
         body.append(f"    const {types['O']} y{index} = {expression};")
         body.append(f"    {store(case.output, f'y{index}', f'out{index}', width, types['I'])};")
@@ -381,6 +389,19 @@ SUM_OF_OPERAND: Final = ("logaddexp", "logaddexp2")
 """The greater operand plus a correction: where that cancels, the operand's ulp is what counts."""
 
 
+def exact_log1p(z: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """NumPy's complex log1p takes the logarithm of |1 + z|, of which a small z leaves nothing."""
+    if z.dtype.kind != "c":
+        return np.log1p(z)
+    small = np.maximum(np.abs(z.real), np.abs(z.imag)) < 0.5
+    near_1 = np.log1p(z.real * (z.real + 2) + z.imag * z.imag) / 2
+    return np.where(small, near_1, np.log1p(z).real) + 1j * np.log1p(z).imag
+
+
+EXACT: Final = {"log1p": exact_log1p}
+"""Row -> the function that is exact in wider types, where that is not NumPy's own."""
+
+
 def numpy_function(row: Ufunc) -> Any:
     return np.clip if row.name == "clip" else getattr(np, row.name)
 
@@ -443,8 +464,9 @@ def reference(case: Case, count: int) -> Reference:
     exact = None
     with np.errstate(all="ignore"):
         numpys = function(*operands)
-        if case.row.ulp or numpys.dtype.kind == "c":
-            exact = function(*(o.astype(WIDER[o.dtype.name]) if o.dtype.kind in "fc" else o
+        if case.tolerance:
+            exactly = EXACT.get(case.row.name, function)
+            exact = exactly(*(o.astype(WIDER[o.dtype.name]) if o.dtype.kind in "fc" else o
                                for o in operands))
     assert numpys.dtype.name == case.output, (case.label, numpys.dtype)
     return Reference(tuple(operands), allowed, numpys, exact)
@@ -466,20 +488,21 @@ def compare(case: Case, width: int, known: Reference, actual: npt.NDArray[Any]) 
         for part, numpy_part, exact in zip(
                 _real_parts(actual), _real_parts(numpys), exacts, strict=True):
             nan = np.isnan(part)
-            wrong |= nan != np.isnan(numpy_part)
+            unlike = nan != np.isnan(numpy_part)
             if case.row.name not in UNSIGNED_ZERO:
                 zero = (part == 0) & (numpy_part == 0)
-                wrong |= zero & (np.signbit(part) != np.signbit(numpy_part))
-            if known.exact is None:
-                wrong |= ~nan & (part != numpy_part)
-            else:
-                scale = exact
+                unlike |= zero & (np.signbit(part) != np.signbit(numpy_part))
+            differs = ~nan & (part != numpy_part)
+            if known.exact is not None:
+                scale = functools.reduce(np.fmax, map(np.abs, exacts))
                 if case.row.name in SUM_OF_OPERAND:
-                    scale = np.fmax(np.abs(exact), np.fmax(*known.operands))
+                    scale = np.fmax(scale, np.fmax(*known.operands))
                 distance = distance_in_ulps(part, exact, scale)
-                distance[np.isnan(distance)] = 0
-                wrong |= distance > max(case.row.ulp, 1)
+                # Where NumPy itself is that far off, its value is as good an answer.
+                distance[~differs | np.isnan(distance)] = 0
+                differs = distance > case.tolerance
                 worst = max(worst, float(distance.max(initial=0)))
+            wrong |= unlike | differs
     example = ""
     if wrong.any():
         at = np.flatnonzero(wrong)
