@@ -19,7 +19,7 @@ from . import config, counters
 
 # The submodules evaluate, explain and profile are imported before the functions of the same names:
 # importing a submodule later would put the module in the function's place.
-from .evaluate import install_limit as _install_limit
+from .evaluate import evaluate_all as _evaluate_all  # noqa: F401
 from .explain import explain_nodes as _explain_nodes  # noqa: F401
 from .profile import Profile as _Profile  # noqa: F401  isort: skip
 from .api import namespace as _namespace
@@ -77,7 +77,6 @@ __all__ = [
 __all__ += _namespace.names()  # type: ignore[has-type]
 
 _namespace.register_submodules()
-_install_limit()
 
 
 def __getattr__(name: str) -> Any:

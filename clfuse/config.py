@@ -160,6 +160,14 @@ SETTINGS: tuple[Setting, ...] = (
         "recorded operations after which what was recorded is computed by itself",
     ),
     Setting(
+        "max_pinned_bytes",
+        "CLFUSE_MAX_PINNED_BYTES",
+        1 << 30,
+        _count(0),
+        "a whole number of bytes",
+        "bytes of new inputs after which what was recorded is computed, so that it lets go of them",
+    ),
+    Setting(
         "debug",
         "CLFUSE_DEBUG",
         False,
@@ -201,6 +209,7 @@ class Settings:
     fp64: str
     schedule: str
     max_nodes: int
+    max_pinned_bytes: int
     debug: bool
     vector_bytes: int
     work_items: int

@@ -299,7 +299,9 @@ def upload(array: npt.NDArray[Any]) -> Node:
         if settings.fp64 != "downcast":
             raise fp64_error(current, array.dtype)
         array = array.astype(np.complex64 if array.dtype.kind == "c" else np.float32)
-    return build.leaf(buffers.upload(current, array), array.shape, array.dtype)
+    leaf = build.leaf(buffers.upload(current, array), array.shape, array.dtype)
+    _evaluate_when_pinned()
+    return leaf
 
 
 def share(array: npt.NDArray[Any]) -> Node | None:
@@ -335,13 +337,28 @@ def host_copy(node: Node) -> npt.NDArray[Any]:
     return buffers.download(node.buffer, node.dtype, node.shape)
 
 
+_pinned = [0]
+"""`device_bytes_now` after the last evaluation of everything."""
+
+
 def _evaluate_when_full() -> None:
+    """Evaluate by itself before the recorded work grows too large."""
+    if ir.recorded_count() >= settings.max_nodes:
+        _evaluate_and_note()
+
+
+def _evaluate_when_pinned() -> None:
+    """Evaluate by itself when pending work may hold many inputs that are needed no more."""
+    if counters["device_bytes_now"] - _pinned[0] > settings.max_pinned_bytes:
+        _evaluate_and_note()
+
+
+def _evaluate_and_note() -> None:
     evaluate_all()
+    _pinned[0] = counters["device_bytes_now"]
 
 
-def install_limit() -> None:
-    """Evaluate by itself when `settings.max_nodes` operations were recorded."""
-    ir.set_limit(settings.max_nodes, _evaluate_when_full)
+ir.set_check(_evaluate_when_full)
 
 
 def launches_of(planned: Planned) -> list[Launch]:

@@ -90,11 +90,10 @@ ROWS: Final = (
         "bool": "({0} && {1})", "signed": wrapping("*"), "unsigned": "({T})({0} * {1})",
         "int16": _SHORT_PRODUCT, "uint16": _SHORT_PRODUCT,
         "float": "({0} * {1})", "complex": "complex_multiply_{R}({0}, {1})",
-    }, define={"complex": "DEFINE_COMPLEX_MULTIPLY({R})"}, libraries=COMPLEX, complex_ulp=4),
+    }, define={"complex": "DEFINE_COMPLEX_MULTIPLY({R})"}, libraries=COMPLEX),
     Ufunc("divide", 2, {
         "float": "({0} / {1})", "complex": "complex_divide_{R}({0}, {1})",
-    }, define={"complex": "DEFINE_COMPLEX_DIVIDE({R})"}, libraries=COMPLEX, weight=4,
-        complex_ulp=4),
+    }, define={"complex": "DEFINE_COMPLEX_DIVIDE({R})"}, libraries=COMPLEX, weight=4),
     division("floor_divide", 16),
     division("remainder", 16),
     division("fmod", 12),
@@ -116,7 +115,7 @@ ROWS: Final = (
         "float": "({0} > ({T})(0) ? ({T})(1) : ({0} < ({T})(0) ? ({T})(-1) : "
                  "({0} == ({T})(0) ? ({T})(0) : {0})))",
         "complex": "complex_sign_{R}({0})",
-    }, define={"complex": "DEFINE_COMPLEX_SIGN({R})"}, libraries=COMPLEX, complex_ulp=4),
+    }, define={"complex": "DEFINE_COMPLEX_SIGN({R})"}, libraries=COMPLEX),
     Ufunc("rint", 1, {"float": "rint({0})", "complex": "rint({0})"}),
     rounding("floor", "floor"),
     rounding("ceil", "ceil"),
@@ -125,7 +124,7 @@ ROWS: Final = (
         "signed": wrapping("*").replace("{1}", "{0}"), "unsigned": "({T})({0} * {0})",
         "int16": _SHORT_SQUARE, "uint16": _SHORT_SQUARE,
         "float": "({0} * {0})", "complex": "complex_multiply_{R}({0}, {0})",
-    }, define={"complex": "DEFINE_COMPLEX_MULTIPLY({R})"}, libraries=COMPLEX, complex_ulp=4),
+    }, define={"complex": "DEFINE_COMPLEX_MULTIPLY({R})"}, libraries=COMPLEX),
     # Only 1 and -1 have integer reciprocals.  NumPy converts 1.0 / 0 to an integer: undefined in C,
     # and on x86 it gives the least int32 and int64 but 0 in the other types.
     Ufunc("reciprocal", 1, {
@@ -136,8 +135,7 @@ ROWS: Final = (
                  "({0} == ({T})(0) ? ({T})(LONG_MIN) : ({T})(0)))",
         "unsigned": "({0} == ({T})(1) ? {0} : ({T})(0))",
         "float": "(({T})(1) / {0})", "complex": "complex_reciprocal_{R}({0})",
-    }, define={"complex": "DEFINE_COMPLEX_RECIPROCAL({R})"}, libraries=COMPLEX, weight=4,
-        complex_ulp=4),
+    }, define={"complex": "DEFINE_COMPLEX_RECIPROCAL({R})"}, libraries=COMPLEX, weight=4),
     Ufunc("conjugate", 1, {
         **both("{0}"), "float": "{0}", "complex": "({T})({0}.x, -{0}.y)",
     }),

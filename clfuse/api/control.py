@@ -67,7 +67,7 @@ def stats() -> dict[str, int]:
         A copy: later work does not change it.
     """
     found = counters.snapshot()
-    found["nodes_recorded"] += len(ir.recorded)
+    found["nodes_recorded"] += ir.recorded_count()
     return found
 
 

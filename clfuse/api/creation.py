@@ -31,6 +31,7 @@ from .handle import Handle, fresh, native_dtype, node_of, view_of
 from .indexing import fitted
 from .promotion import FLOAT64
 
+_LARGEST_NBYTES = np.iinfo(np.intp).max
 _CANNOT_AVOID_COPY = (
     "Unable to avoid copy while creating an array as requested.\n"
     "If using `np.array(obj, copy=False)` replace it with `np.asarray(obj)` to allow a copy when needed"
@@ -72,7 +73,7 @@ def array(
     """
     if isinstance(object, Handle):
         made = _converted(object, dtype, copy)
-    elif copy is False and not isinstance(object, int | float | complex | list | tuple):
+    elif copy is False:
         raise ValueError(_CANNOT_AVOID_COPY)
     elif isinstance(object, list | tuple) and contains_handles(object):
         wanted = requested_dtype(dtype)
@@ -153,10 +154,16 @@ def ordered(made: Any, order: Any) -> Any:
 
 def _filled(value: Any, shape: Any, dtype: Any, order: Any) -> Any:
     wanted = requested_dtype(dtype) or FLOAT64
+    return _laid_out(build.filled(wanted.type(value), _checked_shape(shape, wanted)), order)
+
+
+def _checked_shape(shape: Any, dtype: np.dtype) -> tuple[int, ...]:
     extents = requested_shape(shape)
     if any(extent < 0 for extent in extents):
         raise ValueError("negative dimensions are not allowed")
-    return _laid_out(build.filled(wanted.type(value), extents), order)
+    if math.prod(extents) * dtype.itemsize > _LARGEST_NBYTES:
+        raise ValueError("Maximum allowed dimension exceeded")
+    return extents
 
 
 def _laid_out(node: Node, order: Any) -> Any:
@@ -187,13 +194,11 @@ def full(
     like: Any = None,
 ) -> Any:  # fmt: skip
     """An array with `fill_value`, broadcast, everywhere."""
-    extents = requested_shape(shape)
-    if any(extent < 0 for extent in extents):
-        raise ValueError("negative dimensions are not allowed")
     if dtype is None:
         dtype = fill_value.dtype if isinstance(fill_value, Handle) else np.asarray(fill_value).dtype
     wanted = requested_dtype(dtype)
     assert wanted is not None
+    extents = _checked_shape(shape, wanted)
     return _laid_out(fitted(value_node(fill_value, wanted), extents), order)
 
 

@@ -12,7 +12,7 @@ from ..graph import build
 from ..graph.ir import Node, loop
 from ..ops import REDUCTIONS
 from . import handle as handles
-from .conversion import NotNative, as_handle, requested_dtype
+from .conversion import NotNative, as_handle, assigned, requested_dtype
 from .expressions import broadcast_shapes, choose, convert, scalar, shape_text
 from .geometry import normalized_axis
 from .handle import Handle, is_writeable, native_dtype, node_of, result, write
@@ -45,17 +45,19 @@ def accumulator_dtype(function: np.ufunc, operand: np.dtype, dtype: Any, out: An
     """The dtype in which `function` folds elements of dtype `operand`."""
     name = function.__name__
     wanted = requested_dtype(dtype)
-    if wanted is None and out is not None and name not in _LOGICAL:
-        wanted = native_dtype(out.dtype)
     if name in _LOGICAL:
         if wanted is not None and wanted is not BOOL:
             raise NotNative(f"{name} in {wanted}")
         return BOOL
-    if wanted is None and name in _WIDENED and operand.kind in "biu" and operand.itemsize < 8:
+    first = operand
+    if wanted is None and out is not None:
+        # NumPy resolves the loop with the output in the accumulator's place.
+        first = native_dtype(out.dtype) or operand
+    elif wanted is None and name in _WIDENED and operand.kind in "biu" and operand.itemsize < 8:
         wanted = UINT64 if operand.kind == "u" else INT64
     options = {} if wanted is None else {"signature": (wanted, wanted, wanted)}
     casting = {} if wanted is None else {"casting": "unsafe"}
-    dtypes = function.resolve_dtypes((operand, operand, None), **options, **casting)
+    dtypes = function.resolve_dtypes((first, operand, None), **options, **casting)
     found = native_dtype(dtypes[2])
     if found is None or dtypes[0] != dtypes[2]:
         raise NotNative(f"accumulates in {dtypes}")
@@ -168,17 +170,12 @@ def delivered(
             f"output parameter for reduction operation has the wrong shape: {shape_text(tuple(out.shape))}"
             f"; it must have shape {shape_text(node.shape)}"
         )
-    if not np.can_cast(node.dtype, out.dtype, "same_kind"):
-        raise TypeError(
-            f"Cannot cast array data from {node.dtype!r} to {out.dtype!r} according to the rule "
-            "'same_kind'"
-        )
     if isinstance(out, np.ndarray):
-        out[...] = np.asarray(handles.fresh(node))
+        np.copyto(out, np.asarray(handles.fresh(node)), casting="unsafe")
         return out
     if not is_writeable(out):
         raise ValueError("output array is read-only")
-    write(out, convert(node, out._dtype))
+    write(out, assigned(node, out._dtype))
     return out
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from ..graph import build
 from . import (
     attributes,
+    creation,
     geometry,
     handle as handles,
     indexing,
@@ -151,9 +152,9 @@ class ArrayMethods:
 
     def transpose(self, *axes: Any) -> Any:
         """`numpy.transpose`; the axes as one argument or as several."""
-        if len(axes) == 1:
+        if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], tuple | list)):
             (axes,) = axes
-        return geometry.transposed(self, axes or None)  # type: ignore[arg-type]
+        return geometry.transposed(self, None if axes is None or not axes else axes)  # type: ignore[arg-type]
 
     def swapaxes(self, axis1: Any, axis2: Any, /) -> Any:
         """`numpy.swapaxes`."""
@@ -186,7 +187,7 @@ class ArrayMethods:
         """A new array with the same values."""
         if type(self) is handles.SCALAR:
             return self
-        return manipulation.ordered(fresh(node_of(self)), order)  # type: ignore[arg-type]
+        return creation.ordered(fresh(node_of(self)), order)  # type: ignore[arg-type]
 
     def clip(self, min: Any = _Missing, max: Any = _Missing, out: Any = None, **kwargs: Any) -> Any:
         """`numpy.clip`."""

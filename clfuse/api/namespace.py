@@ -36,7 +36,7 @@ from .ufunc import BY_NUMPY, ufunc
 PLAIN: Final = frozenset("""
     base_repr binary_repr geterr geterrcall get_include get_printoptions getbufsize info isdtype isfortran
     isscalar issubdtype iterable mintypecode printoptions promote_types set_printoptions setbufsize
-    seterr seterrcall show_config show_runtime test typename frompyfunc
+    can_cast common_type min_scalar_type result_type seterr seterrcall show_config show_runtime test typename frompyfunc
 """.split())
 """Functions of NumPy's that do not compute with arrays: they are NumPy's own."""
 

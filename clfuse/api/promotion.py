@@ -18,6 +18,8 @@ from .handle import DTYPES, native_dtype
 WEAK: Final = frozenset({int, float, complex})
 """Types of the Python scalars that adapt to the arrays beside them."""
 
+_SAMPLES: Final = {int: 1, float: 1.0, complex: 1j}
+
 ROWS_OF_OUTPUTS: Final = {
     "divmod": ("floor_divide", "remainder"),
     "modf": ("modf_fraction", "modf_integer"),
@@ -75,6 +77,13 @@ def resolve(
     (dtype('float32'),)
     """
     options = {} if signature is None else {"signature": signature}
+    if options or casting != "same_kind":
+        # NumPy 2.4 crashes when resolve_dtypes has to name a Python scalar in an error. A call on
+        # empty arrays raises the same errors.
+        operands = [_SAMPLES[key] if key in WEAK else np.empty(0, key) for key in keys]
+        outs = tuple([None if dtype is None else np.empty(0, dtype) for dtype in outputs])
+        function(*operands, out=outs, casting=casting, **options)
+        casting = "unsafe"
     dtypes = function.resolve_dtypes((*keys, *outputs), casting=casting, **options)
     return Resolution(function, dtypes)
 

@@ -24,6 +24,7 @@ from .promotion import FLOAT16, FLOAT32, FLOAT64, INT64
 from .ufunc import UFUNCS
 
 _Missing = np._NoValue
+_LARGEST = np.iinfo(np.intp).max  # elements that an array may have
 
 
 def _plain(value: Any) -> Any:
@@ -60,7 +61,9 @@ def arange(
         count = max(math.ceil((last - first) / step), 0)
     except (ArithmeticError, ValueError, TypeError):
         return from_host(np.arange(first, last, step, dtype=dtype))  # NumPy's error
-    if count <= 2 or wanted.kind == "b":
+    if count > _LARGEST:
+        raise ValueError("Maximum allowed size exceeded")
+    if count <= 2 or wanted.kind == "b" or (first == 0 and math.copysign(1, first.real) < 0):
         return from_host(np.arange(first, last, step, dtype=dtype))
     second = np.empty(2, wanted)
     second[0], second[1] = first, first + step
@@ -84,7 +87,7 @@ def _progression(ends: np.ndarray, count: int) -> Node:
     node = convert(index, computing)
     if delta != 1:
         node = combine(np.multiply, node, build.constant(delta))
-    if start != 0 or math.copysign(1, start) < 0:
+    if start != 0 or not delta > 0:  # 0 * -1.0 is -0.0, and + 0.0 makes it 0.0 again
         node = combine(np.add, build.constant(start), node)
     node = convert(node, dtype)
     if second != ends[1] and ends[1] == ends[1]:

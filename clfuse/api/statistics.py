@@ -68,6 +68,15 @@ def _computing_dtype(handle: Handle, dtype: Any) -> np.dtype:
     return FLOAT32 if handle._dtype is FLOAT16 else handle._dtype
 
 
+def _through(total: Node, out: Any) -> Node:
+    """A sum as NumPy divides it: it lies in `out` already, in its dtype."""
+    if not isinstance(out, Handle | np.ndarray):
+        return total
+    dtype = requested_dtype(out.dtype)
+    assert dtype is not None
+    return convert(total, dtype)
+
+
 def _kept(handle: Handle, axes: tuple[int, ...]) -> tuple[int, ...]:
     return tuple([1 if place in axes else n for place, n in enumerate(handle._shape)])
 
@@ -85,14 +94,14 @@ def mean(
     if count.number == 0:
         warnings.warn("Mean of empty slice.", RuntimeWarning, user_stacklevel())
     total = folded(np.add, node_of(handle), axes, computing, where=count.mask)
-    node = count.divide(total, 0)
+    node = count.divide(_through(total, out), 0)
     if dtype is None and out is None and handle._dtype is FLOAT16:
         node = convert(node, FLOAT16)
     return delivered(node, handle._shape, axes, out, keepdims)
 
 
 def _variance(
-    a: Any, axis: Any, dtype: Any, ddof: Any, where: Any, mean: Any, correction: Any
+    a: Any, axis: Any, dtype: Any, out: Any, ddof: Any, where: Any, mean: Any, correction: Any
 ) -> tuple[Node, Handle, tuple[int, ...]]:
     """The variance without its reduced axes, in the computing dtype."""
     if correction is not _Missing:
@@ -111,7 +120,7 @@ def _variance(
     kept = _kept(handle, axes)
     if mean is _Missing:
         total = folded(np.add, node, axes, computing, where=count.mask)
-        center = count.divide(build.reshape(total, kept), 0, kept)
+        center = count.divide(_through(build.reshape(total, kept), out), 0, kept)
     else:
         center = node_of(as_handle(mean))
     distance = combine(np.subtract, node, center)
@@ -123,7 +132,7 @@ def _variance(
     else:
         square = combine(np.multiply, distance, distance)
     total = folded(np.add, square, axes, computing, where=count.mask)
-    return count.divide(total, ddof), handle, axes
+    return count.divide(_through(total, out), ddof), handle, axes
 
 
 def _spread(node: Node, handle: Handle, axes: Any, dtype: Any, out: Any, keepdims: Any) -> Any:
@@ -139,7 +148,7 @@ def var(
     correction: Any = _Missing,
 ) -> Any:  # fmt: skip
     """Variance over axes, in two passes as NumPy makes it; one kernel computes both."""
-    node, handle, axes = _variance(a, axis, dtype, ddof, where, mean, correction)
+    node, handle, axes = _variance(a, axis, dtype, out, ddof, where, mean, correction)
     return _spread(node, handle, axes, dtype, out, keepdims)
 
 
@@ -150,7 +159,7 @@ def std(
     correction: Any = _Missing,
 ) -> Any:  # fmt: skip
     """Standard deviation over axes: the square root of the variance."""
-    node, handle, axes = _variance(a, axis, dtype, ddof, where, mean, correction)
+    node, handle, axes = _variance(a, axis, dtype, out, ddof, where, mean, correction)
     root = convert(combine(np.sqrt, node), node.dtype)
     return _spread(root, handle, axes, dtype, out, keepdims)
 

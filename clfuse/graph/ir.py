@@ -147,20 +147,28 @@ class Storage:
 recorded: Final[list[weakref.ref[Storage]]] = []
 """Cells that got a node since the last evaluation; dead ones are dropped when it is swept."""
 
-_limit: list[Any] = [1 << 60, lambda: None]
+CHECK_EVERY: Final = 64
+"""Operations between two looks at how much was recorded; a power of two."""
+
+_check: list[Callable[[], None]] = [lambda: None]
 
 
-def set_limit(nodes: int, evaluate_all: Callable[[], None]) -> None:
-    """Call `evaluate_all` whenever `nodes` operations were recorded since the last sweep."""
-    _limit[0], _limit[1] = nodes, evaluate_all
+def set_check(check: Callable[[], None]) -> None:
+    """Call `check` after every `CHECK_EVERY` recorded operations; it may evaluate them."""
+    _check[0] = check
 
 
-def record(node: Node, reference: Callable[..., Any] = weakref.ref) -> Storage:
-    """A new storage cell for a recorded node; evaluates everything when the recording is full."""
+def record(
+    node: Node,
+    reference: Callable[..., Any] = weakref.ref,
+    append: Callable[[Any], None] = recorded.append,
+    cells: list[Any] = recorded,
+) -> Storage:
+    """A new storage cell for a recorded node."""
     storage = Storage(node)
-    recorded.append(reference(storage))
-    if len(recorded) >= _limit[0]:
-        _limit[1]()
+    append(reference(storage))
+    if not len(cells) & (CHECK_EVERY - 1):
+        _check[0]()
     return storage
 
 
@@ -168,8 +176,8 @@ def rebind(storage: Storage, node: Node) -> None:
     """Let the cell hold another value: what every write to an array does."""
     storage.node = node
     recorded.append(weakref.ref(storage))
-    if len(recorded) >= _limit[0]:
-        _limit[1]()
+    if not len(recorded) & (CHECK_EVERY - 1):
+        _check[0]()
 
 
 _kept = [0]

@@ -116,8 +116,9 @@ class Expressions:
         """Real number to real number as a C cast on x86-64 does it."""
         target = self.type_of(dtype)
         if dtype.char == "e":
-            text = f"convert_{target}({text})" if source.char != "e" else text
-            return self.half(text)
+            if source.char == "d":
+                return self.half(self._round_to_odd(text))
+            return self.half(text if source.char in "ef" else f"convert_{target}({text})")
         if source.kind == "f" and dtype.kind in "iu":
             if name_of(dtype) == "uint64":
                 return self._float_to_ulong(text, source)
@@ -145,6 +146,13 @@ class Expressions:
         if self.width == 1:
             return f"as_ulong({value} >= {limit} ? {high} : {low})"
         return f"as_{vector('ulong', self.width)}({value} >= {limit} ? {high} : {low})"
+
+    def _round_to_odd(self, text: str) -> str:
+        """A double as the float from which rounding to half gives what one rounding would."""
+        types = [vector(scalar, self.width) for scalar in ("float", "double", "int", "long")]
+        self.preamble.libraries["narrow.cl"] = None
+        self.preamble.defines[f"DEFINE_ROUND_TO_ODD({', '.join(types)})"] = None
+        return f"round_to_odd_{types[0]}({text})"
 
     def half(self, text: str) -> str:
         """A float rounded to what a half can hold."""

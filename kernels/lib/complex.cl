@@ -83,7 +83,7 @@ static inline R##2 complex_clip_##R(R##2 z, R##2 least, R##2 greatest)          
 #define DEFINE_COMPLEX_MULTIPLY(R)                                                                 \
 static inline R##2 complex_multiply_##R(R##2 a, R##2 b)                                            \
 {                                                                                                  \
-    return COMPLEX(R, fma(a.x, b.x, -(a.y * b.y)), fma(a.y, b.x, a.x * b.y));                      \
+    return COMPLEX(R, fma(a.x, b.x, -(a.y * b.y)), fma(a.x, b.y, a.y * b.x));                      \
 }
 
 /* Smith's method: scaled by the larger part of the divisor.  Division by zero is by its modulus. */
