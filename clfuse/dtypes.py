@@ -16,7 +16,7 @@ OPENCL_TYPES: Final[dict[str, str]] = {
     "uint32": "uint",
     "int64": "long",
     "uint64": "ulong",
-    "float16": "half",  # one half in memory; in registers a float (see render)
+    "float16": "ushort",  # its bits in memory; in registers a float (see render)
     "float32": "float",
     "float64": "double",
     "complex64": "float2",

@@ -157,7 +157,7 @@ def _launch(
             if type(argument) is tuple:
                 value, position = argument
                 if position is None:
-                    arguments.append(places[value].mem)
+                    arguments.append(places[value].mem)  # type: ignore[union-attr]
                 elif value is None:
                     arguments.append(snapshot.nodes[position].param)
                 else:

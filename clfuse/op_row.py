@@ -137,3 +137,23 @@ class Reduction:
     def identity_of(self, dtype_name: str) -> str | None:
         """Return the identity's text for a dtype, None where there is none."""
         return self.identity.get(dtype_name, self.identity.get(class_of(dtype_name)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FaultyBuiltins:
+    """Builtins that one runtime has wrong, and what its kernels use instead.
+
+    Attributes
+    ----------
+    platform
+        Regular expression for the platform's name.
+    expressions
+        (ufunc name, dtype name) to the OpenCL C that replaces the row's expression there; what it
+        calls is in the row's `define` text on every device.
+    reason
+        What was measured.
+    """
+
+    platform: str
+    expressions: Mapping[tuple[str, str], str]
+    reason: str

@@ -115,7 +115,7 @@ ROWS: Final = (
         "float": "({0} > ({T})(0) ? ({T})(1) : ({0} < ({T})(0) ? ({T})(-1) : "
                  "({0} == ({T})(0) ? ({T})(0) : {0})))",
         "complex": "complex_sign_{R}({0})",
-    }, define={"complex": "DEFINE_COMPLEX_SIGN({R})"}, libraries=COMPLEX),
+    }, define={"complex": "DEFINE_COMPLEX_SIGN({R})"}, libraries=COMPLEX, weight=4, complex_ulp=4),
     Ufunc("rint", 1, {"float": "rint({0})", "complex": "rint({0})"}),
     rounding("floor", "floor"),
     rounding("ceil", "ceil"),

@@ -12,6 +12,7 @@ from .op_row import Ufunc
 FLOAT: Final = ("float.cl",)
 PHILOX: Final = ("philox.cl",)
 
+_DEFINE_PHILOX: Final = "DEFINE_PHILOX({T}, {U})"
 _EVERY_CLASS: Final = ("bool", "signed", "unsigned", "float", "complex")
 
 
@@ -34,4 +35,16 @@ ROWS: Final = (
     Ufunc("frexp_exponent", 1, {"float": "convert_int{W}(frexp_exponent_{T}({0}))"},
           define={"float": "DEFINE_FREXP({T}, {I}, {S})"}, libraries=FLOAT, weight=6,
           output="int32"),
+    # Operand 0 is the element's number in its stream, 1 the key and 2 the stream: all int64, whose
+    # bits count.  50 operations for every element, most of them multiplications.
+    Ufunc("philox_bits64", 3, {"int64": "philox_bits_{T}({0}, {1}, {2})"},
+          define={"int64": _DEFINE_PHILOX}, libraries=PHILOX, weight=80, output="uint64"),
+    Ufunc("philox_uniform_float64", 3, {"int64": "philox_uniform_float64_{T}({0}, {1}, {2})"},
+          define={"int64": f"{_DEFINE_PHILOX}\n"
+                           "DEFINE_PHILOX_UNIFORM_FLOAT64({T}, {U}, double{W})"},
+          libraries=PHILOX, weight=84, output="float64"),
+    Ufunc("philox_uniform_float32", 3, {"int64": "philox_uniform_float32_{T}({0}, {1}, {2})"},
+          define={"int64": f"{_DEFINE_PHILOX}\n"
+                           "DEFINE_PHILOX_UNIFORM_FLOAT32({T}, {U}, float{W})"},
+          libraries=PHILOX, weight=84, output="float32"),
 )

@@ -22,9 +22,17 @@ from . import (
     op_rows_internal,
     op_rows_transcendental,
 )
-from .op_row import Reduction, Ufunc, class_of
+from .op_row import FaultyBuiltins, Reduction, Ufunc, class_of
 
-__all__ = ["FAULTY_BUILTINS", "REDUCTIONS", "UFUNCS", "Reduction", "Ufunc", "class_of"]
+__all__ = [
+    "FAULTY_BUILTINS",
+    "REDUCTIONS",
+    "UFUNCS",
+    "FaultyBuiltins",
+    "Reduction",
+    "Ufunc",
+    "class_of",
+]
 
 
 def _by_name(*tables: tuple[Ufunc, ...]) -> Mapping[str, Ufunc]:
@@ -86,5 +94,21 @@ REDUCTIONS: Final[Mapping[str, Reduction]] = MappingProxyType({
 })
 """Name -> how an axis is folded by that ufunc."""
 
-FAULTY_BUILTINS: Final[Mapping[str, Mapping[tuple[str, str], str]]] = MappingProxyType({})
-"""Platform name (regular expression) -> (ufunc, dtype name) -> the expression to use there."""
+FAULTY_BUILTINS: Final = (
+    FaultyBuiltins(
+        "^Portable Computing Language$",
+        {
+            (name, dtype): f"{name}_by_magnitude_{{T}}({{0}})"
+            for name in ("sin", "cos", "tan") for dtype in ("float16", "float32")
+        },
+        "PoCL 3.1 with SLEEF: a vector of float with one lane past 2**23, or infinite, gets wrong"
+        " sines, cosines and tangents in its small lanes (sin(-0.00082) = -0.0132)",
+    ),
+    FaultyBuiltins(
+        "^Portable Computing Language$",
+        {(name, "float64"): "pow_of_subnormal_{T}({0}, {1})" for name in ("power", "float_power")},
+        "PoCL 3.1 with SLEEF: pow of a vector of double is wrong for a subnormal base"
+        " (pow(5e-324, 0.25) = 8e-77, not 1.5e-81)",
+    ),
+)
+"""What the expressions of a row are replaced by on which platform; `traits` makes quirks of it."""

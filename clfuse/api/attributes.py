@@ -11,10 +11,22 @@ import numpy as np
 from ..graph import build
 from . import handle as handles
 from .conversion import NotNative, host_view, requested_dtype
+from .creation import ordered
 from .expressions import convert
 from .fallback import count_fallback, user_stacklevel
 from .geometry import completed_shape, requested_shape, reshaped_strides
-from .handle import Handle, View, fresh, layout, native_dtype, node_of, result, view_of
+from .handle import (
+    Handle,
+    View,
+    fresh,
+    is_ordered,
+    layout,
+    native_dtype,
+    node_of,
+    result,
+    view_of,
+)
+from .order import arranged, copy_order, permuted_node
 
 _COMPLEX_TO_REAL = "Casting complex values to real discards the imaginary part"
 
@@ -98,8 +110,9 @@ def viewed(handle: Handle, dtype: Any = None, type: Any = None) -> Any:
         return host_view(handle).view(dtype)
     assert wanted is not None
     shape, offset, strides = _layout_as(handle, wanted)
-    viewed = view_of(handle, shape, offset, strides, wanted)
-    return result(node_of(viewed)) if builtin_type(handle) is handles.SCALAR else viewed
+    if builtin_type(handle) is handles.SCALAR:
+        return result(handles.reinterpret.read(handle._storage.node, shape, wanted, 0, ()))
+    return view_of(handle, shape, offset, strides, wanted)
 
 
 builtin_type = type
@@ -110,7 +123,7 @@ def _settle(handle: Handle, shape: tuple[int, ...], offset: int, strides: tuple[
     view = handle._view
     base, writeable = (None, True) if view is None else (view.base, view.writeable)
     handle._shape = shape
-    handle._view = View(offset, strides, base, writeable)
+    handle._view = View(offset, strides, base, is_ordered(shape, strides), writeable)
 
 
 def set_shape(handle: Handle, shape: Any) -> None:
@@ -158,5 +171,9 @@ def cast_to(
         return handle
     if handle._dtype.kind == "c" and wanted.kind not in "cb":
         warnings.warn(_COMPLEX_TO_REAL, np.exceptions.ComplexWarning, user_stacklevel())
-    node = convert(node_of(handle), wanted)
-    return result(node) if type(handle) is handles.SCALAR else fresh(node)
+    if type(handle) is handles.SCALAR:
+        return result(convert(node_of(handle), wanted))
+    kept = copy_order(handle) if order in ("K", None) else None
+    if kept is not None:
+        return arranged(convert(permuted_node(handle, handle._shape, kept), wanted), kept)
+    return ordered(fresh(convert(node_of(handle), wanted)), order)

@@ -140,11 +140,13 @@ def value_node(value: Any, dtype: np.dtype) -> Node:
     if isinstance(value, Handle):
         return assigned(node_of(value), dtype)
     kind = type(value)
-    if kind is float or kind is int or kind is bool:
-        if kind is float and dtype.kind in "iu":
-            return build.constant(np.asarray(value).astype(dtype)[()])
+    if kind is float and dtype.kind in "fc":
         return build.constant(dtype.type(value))
-    if isinstance(value, np.generic | np.ndarray):
+    if isinstance(value, int | float | complex | np.generic):
+        cell = np.empty((), dtype)
+        cell[()] = value  # NumPy's conversion of one element, with its errors
+        return build.constant(cell[()])
+    if isinstance(value, np.ndarray):
         if native_dtype(value.dtype) is None:
             return host_node(np.asarray(value).astype(dtype))
         return assigned(host_node(np.asarray(value)), dtype)

@@ -29,6 +29,7 @@ from .fallback import native
 from .geometry import diagonal_of, permuted, requested_shape
 from .handle import Handle, fresh, native_dtype, node_of, view_of
 from .indexing import fitted
+from .order import arranged, copy_order, permuted_node
 from .promotion import FLOAT64
 
 _LARGEST_NBYTES = np.iinfo(np.intp).max
@@ -41,7 +42,7 @@ _CANNOT_AVOID_COPY = (
 # -- from values ----------------------------------------------------------------------------------
 
 
-def _converted(handle: Handle, dtype: Any, copy: bool | None) -> Any:
+def _converted(handle: Handle, dtype: Any, copy: bool | None, order: Any) -> Any:
     """A handle as an array of `dtype`: itself where that is allowed and nothing changes."""
     wanted = requested_dtype(dtype) or handle._dtype
     is_array = type(handle) is not handles.SCALAR
@@ -49,6 +50,9 @@ def _converted(handle: Handle, dtype: Any, copy: bool | None) -> Any:
         return handle
     if copy is False:
         raise ValueError(_CANNOT_AVOID_COPY)
+    kept = copy_order(handle) if order in ("K", "A") else None
+    if kept is not None:
+        return arranged(convert(permuted_node(handle, handle._shape, kept), wanted), kept)
     return fresh(convert(node_of(handle), wanted))
 
 
@@ -72,7 +76,7 @@ def array(
         Least number of axes; new ones come first.
     """
     if isinstance(object, Handle):
-        made = _converted(object, dtype, copy)
+        made = _converted(object, dtype, copy, order)
     elif copy is False:
         raise ValueError(_CANNOT_AVOID_COPY)
     elif isinstance(object, list | tuple) and contains_handles(object):
@@ -199,6 +203,8 @@ def full(
     wanted = requested_dtype(dtype)
     assert wanted is not None
     extents = _checked_shape(shape, wanted)
+    if not isinstance(fill_value, Handle | list | tuple | np.ndarray):
+        fill_value = np.full((), fill_value, wanted)  # NumPy's cast, with its warnings and errors
     return _laid_out(fitted(value_node(fill_value, wanted), extents), order)
 
 

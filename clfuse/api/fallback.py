@@ -21,7 +21,7 @@ from ..counters import counters
 from ..errors import FallbackError, FallbackWarning
 from . import handle as handles
 from .conversion import NotNative, from_host, host_copy, host_view
-from .handle import Handle, native_dtype
+from .handle import Handle, native_dtype, node_of
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -219,8 +219,12 @@ def host_call(
 # -- marking --------------------------------------------------------------------------------------
 
 
-def native(*references: Any) -> Callable[[_Function], _Function]:
-    """Decorator: this function answers for NumPy's `references`, and leaves to it what it cannot do."""
+def native(*references: Any, method: bool = False) -> Callable[[_Function], _Function]:
+    """Decorator: this function answers for NumPy's `references`, and leaves to it what it cannot do.
+
+    `method` says that NumPy's function asks its first argument's method: that of a scalar returns
+    scalars, also where the array's would return a 0-d array, such as the one given as `out`.
+    """
 
     def mark(function: _Function) -> _Function:
         reference = references[0]
@@ -228,9 +232,14 @@ def native(*references: Any) -> Callable[[_Function], _Function]:
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
             try:
-                return function(*args, **kwargs)
+                made = function(*args, **kwargs)
             except NotNative as missing:
                 reason = str(missing)
+            else:
+                if method and type(made) is handles.ARRAY and not made._shape:
+                    if args and type(args[0]) is handles.SCALAR:
+                        return handles.result(node_of(made))
+                return made
             return host_call(reference, args, kwargs, reason)
 
         for known in references:

@@ -28,7 +28,7 @@ def set_writeable(handle: Handle, writeable: bool) -> None:
     view = handle._view
     if view is None:
         if not writeable:
-            handle._view = View(0, handles.c_strides(handle._shape), None, False)
+            handle._view = View(0, handles.c_strides(handle._shape), None, True, False)
         return
     view.writeable = writeable
     node = handle._storage.node

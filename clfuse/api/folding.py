@@ -16,6 +16,7 @@ from .conversion import NotNative, as_handle, assigned, requested_dtype
 from .expressions import broadcast_shapes, choose, convert, scalar, shape_text
 from .geometry import normalized_axis
 from .handle import Handle, is_writeable, native_dtype, node_of, result, write
+from .order import arranged, result_order, turned_nodes
 from .promotion import BOOL, INT64, UINT64, is_native
 
 AxisError = np.exceptions.AxisError
@@ -89,9 +90,16 @@ def fold(
     row = REDUCTIONS[name]
     if row.identity_of(accumulator.name) is None or not is_native(name, (accumulator,) * 2):
         raise NotNative(f"not for {accumulator}")
+    order = result_order((handle,), shape) if out is None and where is True else None
+    if order is not None and not keepdims:
+        turned = turned_nodes((handle,), (), shape, order)[0]
+        turned_axes = tuple([place for place, axis in enumerate(order) if axis in axes])
+        node = folded(function, turned, turned_axes, accumulator, initial)
+        kept = [axis for axis in order if axis not in axes]
+        if len(kept) > 1:
+            return arranged(node, tuple([sorted(kept).index(axis) for axis in kept]))
+        return result(node)
     node = folded(function, node_of(handle), axes, accumulator, initial, where)
-    if name in _LOGICAL and handle._dtype.kind not in "biufc":
-        raise NotNative(f"not for {handle._dtype}")
     return delivered(node, shape, axes, out, keepdims)
 
 
@@ -191,9 +199,7 @@ def arg_fold(name: str, array: Any, axis: Any, out: Any, keepdims: Any) -> Any:
     else:
         axes = (normalized_axis(axis, len(shape)),)
     if math.prod([shape[place] for place in axes]) == 0:
-        others = [extent for place, extent in enumerate(shape) if place not in axes]
-        if math.prod(others) or axis is None:
-            raise ValueError(f"attempt to get {name} of an empty sequence")
+        raise ValueError(f"attempt to get {name} of an empty sequence")
     if axes:
         found = build.arg_reduce(name, node, axes)
     else:

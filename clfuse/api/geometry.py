@@ -158,8 +158,9 @@ def permuted(handle: Handle, axes: Sequence[int]) -> Any:
     offset, strides = layout(handle)
     shape = handle._shape
     return view_of(
-        handle, tuple([shape[axis] for axis in axes]), offset, tuple([strides[a] for a in axes])
-    )
+        handle, tuple([shape[axis] for axis in axes]), offset, tuple([strides[a] for a in axes]),
+        rearranged=True,
+    )  # fmt: skip
 
 
 def transposed(handle: Handle, axes: Any = None) -> Any:
@@ -194,6 +195,8 @@ def squeezed(handle: Handle, axis: Any = None) -> Any:
         dropped = {place for place, extent in enumerate(shape) if extent == 1}
     else:
         axes = axis if isinstance(axis, tuple) else (axis,)
+        if not shape and all(as_index(item) in (0, -1) for item in axes):
+            axes = ()  # a 0-d array has an axis 0 here
         found = [normalized_axis(item, len(shape)) for item in axes]
         if len(set(found)) != len(found):
             raise ValueError("duplicate value in 'axis'")
@@ -256,6 +259,7 @@ def diagonal_of(handle: Handle, offset: Any = 0, axis1: Any = 0, axis2: Any = 1)
         start + first if count else start,
         (*[strides[k] for k in kept], strides[one] + strides[two]),
         writeable=False,
+        rearranged=True,
     )
 
 
@@ -280,4 +284,4 @@ def broadcast_view(handle: Handle, shape: tuple[int, ...], *, writeable: bool = 
             for have, want, stride in zip(handle._shape, shape[lead:], strides, strict=True)
         ]
     )
-    return view_of(handle, shape, offset, steps, writeable=writeable)
+    return view_of(handle, shape, offset, steps, writeable=writeable, rearranged=True)

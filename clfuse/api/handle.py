@@ -56,16 +56,25 @@ class View:
         What ``flags.writeable`` says.
     base : Handle or None
         The array that owns the storage; None for the owner itself.
+    ordered : bool
+        Whether strides fall from the first axis to the last and none is 0, as in C order: results
+        of such operands lie in C order too (see `order`).
     """
 
-    __slots__ = ("base", "offset", "strides", "writeable")
+    __slots__ = ("base", "offset", "ordered", "strides", "writeable")
 
     def __init__(
-        self, offset: int, strides: tuple[int, ...], base: Handle | None, writeable: bool = True
+        self,
+        offset: int,
+        strides: tuple[int, ...],
+        base: Handle | None,
+        ordered: bool,
+        writeable: bool = True,
     ) -> None:
         self.offset = offset
         self.strides = strides
         self.base = base
+        self.ordered = ordered
         self.writeable = writeable
 
 
@@ -121,18 +130,26 @@ def view_of(
     dtype: np.dtype | None = None,
     *,
     writeable: bool = True,
+    rearranged: bool = False,
 ) -> Any:
-    """An array on the storage of `owner`; what is written to one is seen in the other."""
+    """An array on the storage of `owner`; what is written to one is seen in the other.
+
+    `rearranged` says that axes may lie in another order than the owner's, or be stretched.
+    """
+    if not shape and type(owner) is SCALAR:
+        return owner  # the methods of NumPy's scalars give scalars
     handle = _new(ARRAY)
     handle._storage = owner._storage
     handle._shape = shape
     handle._dtype = owner._dtype if dtype is None else dtype
     old = owner._view
     if old is None:
-        handle._view = View(offset, strides, owner, writeable)
+        ordered = not rearranged or is_ordered(shape, strides)
+        handle._view = View(offset, strides, owner, ordered, writeable)
     else:
+        ordered = (old.ordered and not rearranged) or is_ordered(shape, strides)
         base = owner if old.base is None else old.base
-        handle._view = View(offset, strides, base, writeable and old.writeable)
+        handle._view = View(offset, strides, base, ordered, writeable and old.writeable)
     return handle
 
 
@@ -151,6 +168,22 @@ def c_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
         strides.append(step)
         step *= extent or 1
     return tuple(reversed(strides))
+
+
+def is_ordered(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+    """Whether strides fall from the first axis to the last, and none is 0 (extents of 1 aside).
+
+    >>> is_ordered((2, 3), (6, -2)), is_ordered((2, 3), (1, 2)), is_ordered((2, 3), (0, 1))
+    (True, False, False)
+    """
+    last = 0
+    for extent, stride in zip(shape[::-1], strides[::-1], strict=True):
+        if extent != 1:
+            stride = abs(stride)
+            if stride == 0 or stride < last:
+                return False
+            last = stride
+    return True
 
 
 def layout(handle: Handle) -> tuple[int, tuple[int, ...]]:

@@ -237,6 +237,8 @@ def _put_masked(handle: Handle, mask: Any, value: Any) -> bool:
     if mask.shape != shape[:rank]:
         return False  # NumPy's error, from NumPy
     try:
+        if isinstance(value, np.generic):
+            value = np.asarray(value)  # through a mask NumPy casts it, however large
         node = value_node(value, handle._dtype)
         chooser = node_of(as_handle(mask))
     except NotNative:

@@ -281,9 +281,9 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
              "reflect": {"reflect_type"}, "symmetric": {"reflect_type"}}  # fmt: skip
     if mode not in known or not kwargs.keys() <= known[mode] or kwargs.get("reflect_type") == "odd":
         raise NotNative(f"mode {mode}")
-    widths = _pairs(pad_width, rank, "pad_width")
-    if any(not isinstance(width, int) for pair in widths for width in pair):
+    if not isinstance(pad_width, dict) and np.asarray(pad_width).dtype.kind != "i":
         raise TypeError("`pad_width` must be of integral type.")
+    widths = _pairs(pad_width, rank, "pad_width")
     if any(width < 0 for pair in widths for width in pair):
         raise ValueError("index can't contain negative values")
     values = _pairs(kwargs.get("constant_values", 0), rank, "constant_values")

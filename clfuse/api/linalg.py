@@ -77,6 +77,13 @@ def product_node(left: Handle, right: Handle) -> Node:
     return build.library("matmul", (convert(a, dtype), convert(b, dtype)), shape, dtype)
 
 
+def _weak_operand(value: Any, other: Any) -> Any:
+    """An operand; a Python scalar, which `matmul` refuses, first has to fit the other's dtype."""
+    if type(value) is int and isinstance(other, Handle) and other._dtype.kind in "iu":
+        other._dtype.type(value)
+    return as_handle(value)
+
+
 def matmul(x1: Any, x2: Any, /, out: Any = None, **options: Any) -> Any:
     """The product of matrices, of stacks of them, and of vectors."""
     if isinstance(out, tuple) and len(out) == 1:
@@ -84,7 +91,8 @@ def matmul(x1: Any, x2: Any, /, out: Any = None, **options: Any) -> Any:
     try:
         if any(value not in (None, "same_kind", "K", True) for value in options.values()):
             raise NotNative("with options of a generalized ufunc")
-        node = product_node(as_handle(x1), as_handle(x2))
+        left, right = (_weak_operand(one, two) for one, two in ((x1, x2), (x2, x1)))
+        node = product_node(left, right)
         if out is None:
             return result(node)
         if not np.can_cast(node.dtype, out.dtype, "same_kind"):
@@ -237,7 +245,7 @@ def kron(a: Any, b: Any) -> Any:
     ]
     product = UFUNCS["multiply"](reshaped(left, tuple(spread[0])), reshaped(right, tuple(spread[1])))
     extents = tuple([one * two for one, two in zip(*shapes, strict=True)])
-    return fresh(build.reshape(node_of(product), extents))
+    return result(build.reshape(node_of(product), extents))
 
 
 @native(np.cross)
@@ -261,7 +269,7 @@ def cross(
     return moveaxis(stack(parts, -1), -1, axisc)
 
 
-@native(np.trace)
+@native(np.trace, method=True)
 def trace(
     a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1, dtype: Any = None, out: Any = None
 ) -> Any:

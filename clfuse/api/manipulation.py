@@ -14,7 +14,7 @@ import numpy as np
 from ..graph import build
 from ..graph.ir import Node
 from ..graph.layout import contiguous_strides
-from . import geometry
+from . import geometry, indexing
 from .conversion import NotNative, as_handle, host_view
 from .fallback import native
 from .geometry import (
@@ -38,7 +38,7 @@ from .handle import Handle, fresh, node_of
 # -- reshape --------------------------------------------------------------------------------------
 
 
-@native(np.reshape)
+@native(np.reshape, method=True)
 def reshape(a: Any, /, shape: Any, order: Any = "C", *, copy: bool | None = None) -> Any:
     """The same elements under another shape: a view where strides allow it."""
     handle = as_handle(a)
@@ -239,6 +239,8 @@ def flip(m: Any, axis: Any = None) -> Any:
     handle = as_handle(m)
     rank = len(handle._shape)
     axes = tuple(range(rank)) if axis is None else normalized_axes(axis, rank)
+    if not rank:
+        return indexing.get(handle, ())  # what NumPy indexes with; it gives a scalar
     return flipped(handle, axes)
 
 
@@ -325,7 +327,7 @@ def _plain_integers(value: Any) -> Any:
     return np.asarray(host_view(value) if isinstance(value, Handle) else value)
 
 
-@native(np.repeat)
+@native(np.repeat, method=True)
 def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
     """Every element several times."""
     counts = _plain_integers(repeats)
@@ -334,11 +336,11 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
         raise NotNative("a number of repeats for every element")
     count = int(counts.reshape(())[()])
     if count < 0:
-        raise ValueError("repeats may not contain negative values.")
+        raise ValueError("negative dimensions are not allowed")
     node = node_of(handle)
-    if axis is None:
+    if axis is None or not node.shape:
         node = build.reshape(node, (math.prod(node.shape),))
-        axis = 0
+        axis = axis or 0
     place = normalized_axis(axis, len(node.shape))
     inner = (*node.shape[: place + 1], 1, *node.shape[place + 1 :])
     outer = (*node.shape[: place + 1], count, *node.shape[place + 1 :])

@@ -187,7 +187,7 @@ class ArrayMethods:
         """A new array with the same values."""
         if type(self) is handles.SCALAR:
             return self
-        return creation.ordered(fresh(node_of(self)), order)  # type: ignore[arg-type]
+        return creation.array(self, order=order)
 
     def clip(self, min: Any = _Missing, max: Any = _Missing, out: Any = None, **kwargs: Any) -> Any:
         """`numpy.clip`."""

@@ -19,8 +19,9 @@ from . import attributes, geometry, handle, indexing, iteration, operators, prin
 from .conversion import host_copy, host_scalar, host_view
 from .creation import array as make_array
 from .flags import flagsobj
-from .handle import Handle, fresh, layout, node_of, view_of
+from .handle import Handle, fresh, layout, node_of
 from .linalg import matmul
+from .order import copied
 from .methods import ArrayMethods, MutatingMethods
 
 
@@ -271,10 +272,10 @@ class ndarray(MutatingMethods, _Common):
         return printing.formatted(self, specification)
 
     def __copy__(self) -> Any:
-        return fresh(node_of(self))
+        return copied(self)
 
     def __deepcopy__(self, memo: Any) -> Any:
-        return fresh(node_of(self))
+        return copied(self)
 
     def __reduce__(self) -> Any:
         return protocols.restored, (host_view(self), bool(self.flags.writeable))
@@ -316,7 +317,7 @@ class scalar(_Common):
             raise IndexError("invalid index to scalar variable.")
         if not index:
             return self
-        return fresh(node_of(indexing.get(view_of(self, (), 0, ()), index)))
+        return indexing.get(fresh(node_of(self)), index)
 
     def __hash__(self) -> int:
         return hash(host_scalar(self))

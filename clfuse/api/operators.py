@@ -67,8 +67,20 @@ def binary(function: ufunc) -> Callable[[Any, Any], Any]:
         if kind is handles.ARRAY:
             op = get_loop((self._dtype, other._dtype))
             if op is not None and shape and (shape is other._shape or shape == other._shape):
-                left = self._storage.node if self._view is None else node_of(self)
-                right = other._storage.node if other._view is None else node_of(other)
+                view = self._view
+                if view is None:
+                    left = self._storage.node
+                elif view.ordered:
+                    left = node_of(self)
+                else:
+                    return call(self, other)
+                view = other._view
+                if view is None:
+                    right = other._storage.node
+                elif view.ordered:
+                    right = node_of(other)
+                else:
+                    return call(self, other)
                 dtype = op.dtype
                 handle = _new(kind)
                 handle._storage = record(Node(op, (left, right), shape, dtype))
@@ -79,12 +91,13 @@ def binary(function: ufunc) -> Callable[[Any, Any], Any]:
             return call(self, other)
         if kind is float or kind is int:
             op = get_loop((self._dtype, kind))
-            if op is not None and shape:
+            view = self._view
+            if op is not None and shape and (view is None or view.ordered):
                 try:
                     right = constant_of(other, op.input_dtypes[1])
                 except OverflowError:
                     return call(self, other)
-                left = self._storage.node if self._view is None else node_of(self)
+                left = self._storage.node if view is None else node_of(self)
                 dtype = op.dtype
                 handle = _new(handles.ARRAY)
                 handle._storage = record(Node(op, (left, right), shape, dtype))
@@ -111,9 +124,10 @@ def reflected(function: ufunc) -> Callable[[Any, Any], Any]:
         shape = self._shape
         if kind is float or kind is int:
             op = get_loop((kind, self._dtype))
-            if op is not None and shape:
+            view = self._view
+            if op is not None and shape and (view is None or view.ordered):
                 left = constant_of(other, op.input_dtypes[0])
-                right = self._storage.node if self._view is None else node_of(self)
+                right = self._storage.node if view is None else node_of(self)
                 dtype = op.dtype
                 handle = _new(handles.ARRAY)
                 handle._storage = record(Node(op, (left, right), shape, dtype))

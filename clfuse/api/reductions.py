@@ -32,7 +32,7 @@ def _fold(
     return fold(function, a, axis, dtype, out, keepdims is not _Missing and keepdims, initial, mask)
 
 
-@native(np.sum)
+@native(np.sum, method=True)
 def sum(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = _Missing,
     initial: Any = _Missing, where: Any = _Missing,
@@ -41,7 +41,7 @@ def sum(
     return _fold(np.add, a, axis, dtype, out, keepdims, initial, where)
 
 
-@native(np.prod)
+@native(np.prod, method=True)
 def prod(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = _Missing,
     initial: Any = _Missing, where: Any = _Missing,
@@ -50,7 +50,7 @@ def prod(
     return _fold(np.multiply, a, axis, dtype, out, keepdims, initial, where)
 
 
-@native(np.max, np.amax)
+@native(np.max, np.amax, method=True)
 def max(
     a: Any, axis: Any = None, out: Any = None, keepdims: Any = _Missing,
     initial: Any = _Missing, where: Any = _Missing,
@@ -59,7 +59,7 @@ def max(
     return _fold(np.maximum, a, axis, None, out, keepdims, initial, where)
 
 
-@native(np.min, np.amin)
+@native(np.min, np.amin, method=True)
 def min(
     a: Any, axis: Any = None, out: Any = None, keepdims: Any = _Missing,
     initial: Any = _Missing, where: Any = _Missing,
@@ -72,7 +72,7 @@ amax = max
 amin = min
 
 
-@native(np.any)
+@native(np.any, method=True)
 def any(
     a: Any, axis: Any = None, out: Any = None, keepdims: Any = _Missing, *, where: Any = _Missing
 ) -> Any:
@@ -80,7 +80,7 @@ def any(
     return _fold(np.logical_or, a, axis, None, out, keepdims, _Missing, where)
 
 
-@native(np.all)
+@native(np.all, method=True)
 def all(
     a: Any, axis: Any = None, out: Any = None, keepdims: Any = _Missing, *, where: Any = _Missing
 ) -> Any:
@@ -88,13 +88,13 @@ def all(
     return _fold(np.logical_and, a, axis, None, out, keepdims, _Missing, where)
 
 
-@native(np.argmax)
+@native(np.argmax, method=True)
 def argmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = _Missing) -> Any:
     """First position of the greatest element (or of the first NaN)."""
     return arg_fold("argmax", a, axis, out, keepdims is not _Missing and keepdims)
 
 
-@native(np.argmin)
+@native(np.argmin, method=True)
 def argmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = _Missing) -> Any:
     """First position of the least element (or of the first NaN)."""
     return arg_fold("argmin", a, axis, out, keepdims is not _Missing and keepdims)

@@ -14,6 +14,7 @@ from .expressions import broadcast_shapes, choose, combine, convert, scalar
 from .fallback import native
 from .handle import Handle, fresh, is_writeable, node_of, result, write
 from .indexing import fitted
+from .order import arranged, result_order, turned_nodes
 from .promotion import BOOL, WEAK, constant_of
 from .ufunc import UFUNCS
 
@@ -43,9 +44,19 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     (x_key, chosen), (y_key, other) = _operand(x), _operand(y)
     dtype = requested_dtype(np.result_type(x_key, y_key))
     assert dtype is not None
-    nodes = [_as_node(item, dtype) for item in (chosen, other)]
+    # Unlike an operator, NumPy's where wraps a Python int that the dtype does not hold.
+    nodes = [
+        build.constant(np.asarray(item).astype(dtype)[()])
+        if type(item) in WEAK else _as_node(item, dtype)
+        for item in (chosen, other)
+    ]
     shape = broadcast_shapes(mask._shape, *[node.shape for node in nodes])
-    return fresh(choose(node_of(mask), *nodes, dtype, shape))
+    args = (mask, chosen, other)
+    order = result_order(args, shape)
+    if order is None:
+        return fresh(choose(node_of(mask), *nodes, dtype, shape))
+    turned = turned_nodes(args, (node_of(mask), *nodes), shape, order)
+    return arranged(choose(*turned, dtype, tuple([shape[axis] for axis in order])), order)
 
 
 @native(np.select)
@@ -105,7 +116,7 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
 # -- bounds and rounding --------------------------------------------------------------------------
 
 
-@native(np.clip)
+@native(np.clip, method=True)
 def clip(
     a: Any, a_min: Any = _Missing, a_max: Any = _Missing, out: Any = None, *, min: Any = _Missing,
     max: Any = _Missing, **kwargs: Any,
@@ -149,7 +160,7 @@ def clipped(a: Any, low: Any, high: Any, out: Any = None, **kwargs: Any) -> Any:
     return UFUNCS["clip"](handle, low, high, out=out, **kwargs)
 
 
-@native(np.round, np.around)
+@native(np.round, np.around, method=True)
 def round(a: Any, decimals: Any = 0, out: Any = None) -> Any:
     """The elements rounded to a number of decimals, halves to even."""
     handle = as_handle(a)

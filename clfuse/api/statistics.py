@@ -58,6 +58,13 @@ class _Count:
 builtin_max = max
 
 
+def _axes(handle: Handle, axis: Any, where: Any = True) -> tuple[int, ...]:
+    """The axes named; unlike the ufuncs' reductions these know no axis 0 of a 0-d array."""
+    if axis is not None and not handle._shape and axis != () and (where is True or where is _Missing):
+        raise np.exceptions.AxisError(axis[0] if isinstance(axis, tuple) else axis, 0)
+    return reduction_axes(axis, len(handle._shape))
+
+
 def _computing_dtype(handle: Handle, dtype: Any) -> np.dtype:
     """In what the sums are made: float64 for integers, float32 for float16."""
     wanted = requested_dtype(dtype)
@@ -81,14 +88,14 @@ def _kept(handle: Handle, axes: tuple[int, ...]) -> tuple[int, ...]:
     return tuple([1 if place in axes else n for place, n in enumerate(handle._shape)])
 
 
-@native(np.mean)
+@native(np.mean, method=True)
 def mean(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = _Missing, *,
     where: Any = _Missing,
 ) -> Any:  # fmt: skip
     """Arithmetic mean over axes; integers in float64, float16 through float32."""
     handle = as_handle(a)
-    axes = reduction_axes(axis, len(handle._shape))
+    axes = _axes(handle, axis, where)
     computing = _computing_dtype(handle, dtype)
     count = _Count(handle, axes, where)
     if count.number == 0:
@@ -109,7 +116,7 @@ def _variance(
             raise ValueError("ddof and correction can't be provided simultaneously.")
         ddof = correction
     handle = as_handle(a)
-    axes = reduction_axes(axis, len(handle._shape))
+    axes = _axes(handle, axis, where)
     computing = _computing_dtype(handle, dtype)
     count = _Count(handle, axes, where)
     if count.node is None and ddof >= count.number:
@@ -141,7 +148,7 @@ def _spread(node: Node, handle: Handle, axes: Any, dtype: Any, out: Any, keepdim
     return delivered(node, handle._shape, axes, out, keepdims)
 
 
-@native(np.var)
+@native(np.var, method=True)
 def var(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0,
     keepdims: Any = _Missing, *, where: Any = _Missing, mean: Any = _Missing,
@@ -152,7 +159,7 @@ def var(
     return _spread(node, handle, axes, dtype, out, keepdims)
 
 
-@native(np.std)
+@native(np.std, method=True)
 def std(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0,
     keepdims: Any = _Missing, *, where: Any = _Missing, mean: Any = _Missing,
@@ -175,13 +182,13 @@ def average(
         value = mean(handle, axis, keepdims=keepdims)
         if not returned:
             return value
-        axes = reduction_axes(axis, len(handle._shape))
+        axes = _axes(handle, axis)
         number = build.constant(value._dtype.type(element_count(handle, axes)))
         return value, result(build.broadcast(number, value._shape))
     weight = as_handle(weights)
     if weight._shape != handle._shape or returned:
         raise NotNative("weights of another shape, or their sum returned")
-    axes = reduction_axes(axis, len(handle._shape))
+    axes = _axes(handle, axis)
     dtype = np.result_type(handle._dtype, weight._dtype)
     if handle._dtype.kind in "biu":
         dtype = np.result_type(dtype, FLOAT64)

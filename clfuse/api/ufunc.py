@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from ..graph import build
-from ..graph.ir import Node, record
+from ..graph.ir import Node, Op, record
 from . import fallback
 from . import handle as handles
 from .conversion import NotNative, as_handle, host_view, stored_view
@@ -21,6 +21,7 @@ from .expressions import broadcast_shapes, choose, convert, shape_text
 from .folding import fold
 from .geometry import reshaped
 from .handle import Handle, is_writeable, native_dtype, node_of, result, write
+from .order import arranged, result_order, turned_nodes
 from .promotion import (
     BOOL,
     WEAK,
@@ -77,8 +78,9 @@ class ufunc:
             (array,) = args
             op = self.loops.get(array._dtype)
             shape = array._shape
-            if op is not None and shape:
-                node = array._storage.node if array._view is None else node_of(array)
+            view = array._view
+            if op is not None and shape and (view is None or view.ordered):
+                node = array._storage.node if view is None else node_of(array)
                 handle = _new(handles.ARRAY)
                 handle._storage = record(Node(op, (node,), shape, op.dtype))
                 handle._shape = shape
@@ -91,15 +93,22 @@ class ufunc:
             return self.numpy(*args)
         except NotNative as missing:
             return fallback.host_call(self.numpy, args, {}, str(missing))
-        keys, values, shape, has_array = operands
+        keys, values, shapes, has_array = operands
         if not has_array:
             return self.numpy(*args)
         resolution = self._resolve(keys)
         if resolution.ops is None:
             return fallback.host_call(self.numpy, args, {}, _without_kernel(keys))
+        shape = shapes[0] if len(shapes) == 1 else broadcast_shapes(*shapes)
         nodes = self._nodes(keys, values, resolution)
         if type(nodes) is Node:
             return result(build.broadcast(nodes, shape))
+        order = result_order(args, shape)
+        if order is not None:
+            nodes = turned_nodes(args, nodes, shape, order)  # type: ignore[arg-type]
+            extents = tuple([shape[axis] for axis in order])
+            made = [arranged(build.elementwise(op, nodes, extents), order) for op in resolution.ops]
+            return made[0] if self.nout == 1 else tuple(made)
         if self.nout == 1:
             return result(build.elementwise(resolution.ops[0], nodes, shape))
         return tuple([result(build.elementwise(op, nodes, shape)) for op in resolution.ops])
@@ -127,6 +136,8 @@ class ufunc:
                 try:
                     value = constant_of(value, dtype)
                 except OverflowError:
+                    if np.dtype(bool) in keys:
+                        raise
                     answer = comparison_with_unrepresentable(
                         self.__name__, dtype, value, scalar_first=position == 0
                     )
@@ -153,7 +164,7 @@ class ufunc:
             return self.numpy(*[None] * nin, **options)  # NumPy's TypeError
         given = [out for out in outs if out is not None]
         try:
-            keys, values, shape, has_array = _operands(args)
+            keys, values, shapes, has_array = _operands(args)
             if not has_array and not any(isinstance(item, Handle) for item in (where, *given)):
                 return self.numpy(*args, **kwargs)
             resolution = self._resolve_fully(keys, outs, signature, casting)
@@ -167,9 +178,10 @@ class ufunc:
             return fallback.host_call(self.numpy, args, every, str(missing))
         nodes = self._nodes(keys, values, resolution)
         if mask is not None:
-            shape = broadcast_shapes(shape, mask.shape)
+            shapes = [*shapes, mask.shape]
+        shape = broadcast_shapes(*shapes)
         if given:
-            shape = _shape_with_outputs([node.shape for node in values if type(node) is Node], shape, given)
+            shape = _shape_with_outputs(shapes, shape, given)
         elif mask is not None and "out" not in kwargs:
             warnings.warn(UNINITIALIZED, UserWarning, fallback.user_stacklevel())
         results = []
@@ -304,8 +316,8 @@ class _Foreign(Exception):
 
 def _operands(
     args: tuple[Any, ...],
-) -> tuple[tuple[Any, ...], list[Any], tuple[int, ...], bool]:
-    """Keys, nodes (a Python scalar: itself), their common shape, and whether any is an array."""
+) -> tuple[tuple[Any, ...], list[Any], list[tuple[int, ...]], bool]:
+    """Keys, nodes (a Python scalar: itself), the nodes' shapes, and whether any is an array."""
     keys: list[Any] = []
     values: list[Any] = []
     shapes: list[tuple[int, ...]] = []
@@ -334,8 +346,7 @@ def _operands(
         keys.append(value._dtype)
         values.append(node_of(value))
         shapes.append(value._shape)
-    shape = shapes[0] if len(shapes) == 1 else broadcast_shapes(*shapes)
-    return tuple(keys), values, shape, has_array
+    return tuple(keys), values, shapes, has_array
 
 
 def _without_kernel(keys: tuple[Any, ...]) -> str:

@@ -70,6 +70,8 @@ class Footprint:
     ----------
     kernels : int
         Kernels launched.
+    library_calls : int
+        Operations that a library of the host did on the device's memory (matrix products).
     fallbacks : int
         Operations that NumPy did on the host.
     nbytes : int
@@ -81,6 +83,7 @@ class Footprint:
     """
 
     kernels: int
+    library_calls: int
     fallbacks: int
     nbytes: int
     peak_nbytes: int
@@ -133,6 +136,7 @@ class Clfuse:
         with self._settings():
             plan = clfuse.explain(*results(program.compute(clfuse, *arrays)))
             nbytes = sum(kernel.nbytes for kernel in plan.kernels)
+            library_calls = sum(kernel.kind == "library" for kernel in plan.kernels)
             del plan
             before = clfuse.stats()
             reset_peak()
@@ -140,8 +144,11 @@ class Clfuse:
             clfuse.evaluate(*values)
             clfuse.synchronize()
             after = clfuse.stats()
+        if all(after[name] == before[name] for name in ("plans_made", "plans_reused", "fallbacks")):
+            raise RuntimeError("a later run found the first one's results and did nothing")
         return Footprint(
             kernels=after["kernels_launched"] - before["kernels_launched"],
+            library_calls=library_calls,
             fallbacks=after["fallbacks"] - before["fallbacks"],
             nbytes=nbytes,
             peak_nbytes=after["device_bytes_peak"] - before["device_bytes_now"],

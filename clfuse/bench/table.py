@@ -52,9 +52,9 @@ def cells(row: Row) -> tuple[str, ...]:
     timing = row.timings.get("clfuse")
     kernels = peak = MISSING
     if footprint is not None:
-        kernels = str(footprint.kernels) + (
-            f" + {footprint.fallbacks} host" if footprint.fallbacks else ""
-        )
+        kernels = str(footprint.kernels)
+        kernels += f" + {footprint.library_calls} library" if footprint.library_calls else ""
+        kernels += f" + {footprint.fallbacks} host" if footprint.fallbacks else ""
         peak = f"{footprint.peak_nbytes / 1e6:.1f} ({footprint.result_nbytes / 1e6:.1f})"
     return (
         row.program.name,
@@ -175,6 +175,7 @@ def as_record(row: Row) -> dict[str, Any]:
         },
         "best_peer": row.best_peer,
         "kernels": None if footprint is None else footprint.kernels,
+        "library_calls": None if footprint is None else footprint.library_calls,
         "fallbacks": None if footprint is None else footprint.fallbacks,
         "nbytes": None if footprint is None else footprint.nbytes,
         "peak_nbytes": None if footprint is None else footprint.peak_nbytes,

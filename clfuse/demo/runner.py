@@ -36,6 +36,9 @@ __all__ = ["PROGRAMS", "Measurement", "measure", "program_paths"]
 
 PROGRAMS = Path(__file__).parent / "programs"
 
+# What a program's inputs and results may be besides clfuse's own types.
+HOST_TYPES = (bool, int, float, complex, str, numpy.generic, numpy.ndarray)
+
 REPETITIONS = 7
 # A slow program is repeated less: its time varies less, too.
 BUDGET_S = 4.0
@@ -148,8 +151,9 @@ def finish_numpy(*values: Any) -> None:
 
 
 def device_arrays(values: Any) -> Iterator[Any]:
-    """Those of `values` that clfuse may still have to compute."""
-    return (value for value in values if isinstance(value, clfuse.ndarray))
+    """Those of `values` that clfuse may still have to compute: its arrays and its lazy scalars."""
+    # A lazy scalar says to isinstance that it is NumPy's: ask for the type itself.
+    return (value for value in values if not issubclass(type(value), HOST_TYPES))
 
 
 def disagreement(expected: Mapping[str, Any], actual: Mapping[str, Any]) -> tuple[float, bool]:

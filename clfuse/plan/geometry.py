@@ -158,6 +158,8 @@ def _width(kernel: Kernel, traits: DeviceTraits, extent: int) -> int:
     if nbytes == 0:
         return 1
     width = min(MAX_LANES, max(1, traits.vector_bytes // nbytes))
+    if kernel.kind == "map" and len(kernel.extents) == 1:
+        return width  # short arrays take the scalar loop: their length must not change the source
     while width > 1 and width > extent:
         width //= 2
     return width

@@ -70,14 +70,24 @@ class Memory:
         for index, entry in enumerate(pending):
             for node in entry.updates:
                 writers.setdefault(node, []).append(index)
+        # An update that cannot be in place reads its old contents just before it: whoever wants
+        # those bytes must know, so this comes before any decision.
+        self._copies: defaultdict[int, dict[int, int]] = defaultdict(dict)
+        for node, indices in writers.items():
+            source = self._old_value(node)
+            if source is None:
+                before.setdefault(indices[0], []).extend(self._prefill(node, indices[0]))
+            else:
+                self._copies[source][node] = indices[0]
+        for node, indices in writers.items():
+            source = self._old_value(node)
+            if source is None:
+                continue
+            if self._update_in_place(node, indices, source):
+                del self._copies[source][node]
+            else:
+                before.setdefault(indices[0], []).extend(self._prefill(node, indices[0]))
         for index, entry in enumerate(pending):
-            for node in entry.updates:
-                if writers[node][0] == index and not self._update_in_place(node, writers[node]):
-                    filling = lowering.prefill(node)
-                    before.setdefault(index, []).extend(filling)
-                    for launch in filling:
-                        for value, _ in reads_of(launch.launch):
-                            self._readers[value].add(index)
             self._donate(index, entry.launch)
         self.launches: list[Launch] = []
         for index, entry in enumerate(pending):
@@ -98,14 +108,35 @@ class Memory:
             return True
         return value in self._kept
 
-    def _free_after(self, value: int, stores: dict[int, Access]) -> bool:
+    def _prefill(self, node: int, index: int) -> list[Pending]:
+        filling = self.lowering.prefill(node)
+        for launch in filling:
+            for value, _ in reads_of(launch.launch):
+                self._readers[value].add(index)
+        return filling
+
+    def _old_value(self, node: int) -> int | None:
+        """The value that an update's old contents lie in, None where they are computed instead."""
+        old = self.graph.inputs[node][0]
+        if self.graph.kinds[old] is Kind.LEAF:
+            return self.values.leaf(old)
+        placement = self.lowering.placement
+        if placement.stored[old] and placement.level[old] < placement.level[node]:
+            return self.values.of_node[old]
+        return None
+
+    def _free_after(self, value: int, stores: dict[int, Access], update: int = -1) -> bool:
         """Whether `value` may be overwritten by these launches (number -> access of the store).
 
-        They may read it too, but only at the very elements that they write.
+        They may read it too, but only at the very elements that they write. `update` is the node
+        that would be in place.
         """
         if self._needed_later(value) or value in self._taken:
             return False
         first = min(stores)
+        for node, index in self._copies[value].items():
+            if node != update and index >= first:
+                return False
         for reader in self._readers[value]:
             if reader < first:
                 continue
@@ -116,17 +147,9 @@ class Memory:
                 return False
         return True
 
-    def _update_in_place(self, node: int, writers: list[int]) -> bool:
-        old = self.graph.inputs[node][0]
+    def _update_in_place(self, node: int, writers: list[int], source: int) -> bool:
         target = self.values.of_node[node]
-        if self.graph.kinds[old] is Kind.LEAF:
-            source: int | None = self.values.leaf(old)
-        else:
-            source = self.values.of_node.get(old)
-        if source is None or self.values.nbytes[source] != self.values.nbytes[target]:
-            return False
-        placement = self.lowering.placement
-        if placement.level[old] >= placement.level[node] or not placement.stored[old]:
+        if self.values.nbytes[source] != self.values.nbytes[target]:
             return False
         stores = {}
         for index in writers:
@@ -134,7 +157,7 @@ class Memory:
             assert isinstance(launch, Kernel)
             (store,) = [store for store in launch.stores if store.value == target]
             stores[index] = store.access
-        if not self._free_after(source, stores):
+        if not self._free_after(source, stores, node):
             return False
         self._take(target, source)
         return True

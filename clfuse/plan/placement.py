@@ -270,7 +270,10 @@ class Placement:
         """Whether reading `operand` more than once an element calls for memory."""
         if self.graph.sizes[operand] <= 1 and self.weight[operand] <= cost.MAX_STEPS:
             return False
-        return self._spread[operand] > 1.0 and self.weight[operand] > cost.CHEAP_WEIGHT
+        cheap = cost.CHEAP_WEIGHT
+        if self.loaded[operand] == 0:  # made from nothing: storing it adds a load for every read
+            cheap += self.graph.dtypes[operand].itemsize
+        return self._spread[operand] > 1.0 and self.weight[operand] > cheap
 
     def _view(self, node: int) -> None:
         graph = self.graph

@@ -1,7 +1,7 @@
 """Checks a finished schedule: `evaluate` calls it with ``CLFUSE_DEBUG=1``, tests always.
 
-What is checked is what would otherwise corrupt memory silently: every access stays inside its array,
-and every load finds the value that it wants in the bytes that it reads.
+What is checked is what would otherwise corrupt memory silently: every access stays inside its
+array, and every load finds the value that it wants in the bytes that it reads.
 """
 
 from __future__ import annotations

@@ -134,24 +134,23 @@ class Body:
         if item.dtype.kind == "b":
             zero = vector("uchar", width)
             return f"({text} != ({zero})(0))", Register(name, item.dtype, 1)
+        if item.dtype.char == "e":
+            text = self.writer(width).from_half(text)
         return text, Register(name, item.dtype)
 
     def _loaded(self, pointer: str, item: Load, width: int) -> str:
-        half = item.dtype.char == "e"
         place = self.place(item.access)
         if width == 1:
-            return f"vload_half({place}, {pointer})" if half else f"{pointer}[{place}]"
+            return f"{pointer}[{place}]"
         stride = self._lane_stride(item.access)
-        load = f"vload_half{width}" if half else f"vload{width}"
         if stride == 1:
-            return f"{load}(0, {pointer} + {place})"
+            return f"vload{width}(0, {pointer} + {place})"
         if stride == -1:
-            return f"{load}(0, {pointer} + {place} - {width - 1}).s{_LANES[width - 1 :: -1]}"
-        kind = vector("float" if half else memory_type(item.dtype), width)
-        lanes = [self.place(item.access, lane) for lane in range(width)]
-        if half:
-            return f"({kind})({', '.join(f'vload_half({lane}, {pointer})' for lane in lanes)})"
-        return f"({kind})({', '.join(f'{pointer}[{lane}]' for lane in lanes)})"
+            start = f"{pointer} + {place} - {width - 1}"
+            return f"vload{width}(0, {start}).s{_LANES[width - 1 :: -1]}"
+        kind = vector(memory_type(item.dtype), width)
+        lanes = [f"{pointer}[{self.place(item.access, lane)}]" for lane in range(width)]
+        return f"({kind})({', '.join(lanes)})"
 
     def _index(self, item: Index, width: int, name: str) -> tuple[str, Register]:
         dtype = np.dtype(np.int64)
@@ -173,34 +172,28 @@ class Body:
         writer = self.writer(width)
         text = self.memory_text(writer, register, store.dtype)
         place = self.place(store.access)
-        half = store.dtype.char == "e"
         if width == 1:
-            if half:
-                return [f"vstore_half_rte({text}, {place}, {pointer});"]
             return [f"{pointer}[{place}] = {text};"]
         stride = self._lane_stride(store.access)
-        save = f"vstore_half{width}_rte" if half else f"vstore{width}"
         if stride == 1:
-            return [f"{save}({text}, 0, {pointer} + {place});"]
-        kind = vector("float" if half else memory_type(store.dtype), width)
+            return [f"vstore{width}({text}, 0, {pointer} + {place});"]
+        kind = vector(memory_type(store.dtype), width)
         if stride == -1:
             order = _LANES[width - 1 :: -1]
-            return [
-                f"{{ const {kind} w = {text}; "
-                f"{save}(w.s{order}, 0, {pointer} + {place} - {width - 1}); }}"
-            ]
+            start = f"{pointer} + {place} - {width - 1}"
+            return [f"{{ const {kind} w = {text}; vstore{width}(w.s{order}, 0, {start}); }}"]
         lines = [f"{{ const {kind} w = {text};"]
         for lane in range(width):
             where = self.place(store.access, lane)
-            if half:
-                lines.append(f"  vstore_half_rte(w.s{_LANES[lane]}, {where}, {pointer});")
-            else:
-                lines.append(f"  {pointer}[{where}] = w.s{_LANES[lane]};")
+            lines.append(f"  {pointer}[{where}] = w.s{_LANES[lane]};")
         lines.append("}")
         return lines
 
     def memory_text(self, writer: Expressions, register: Register, dtype: np.dtype) -> str:
         """A register converted to what `dtype` looks like in memory."""
+        if dtype.char == "e":
+            # A fold's result has more digits than a half; everything else is rounded already.
+            return writer.to_half(writer.half(writer.cast(register, dtype)))
         if dtype.kind != "b":
             return writer.cast(register, dtype)
         lanes = (

@@ -154,6 +154,20 @@ class Expressions:
         self.preamble.defines[f"DEFINE_ROUND_TO_ODD({', '.join(types)})"] = None
         return f"round_to_odd_{types[0]}({text})"
 
+    def from_half(self, text: str) -> str:
+        """The bits of halves, as loaded, as floats."""
+        return f"from_half_{self._define_half('DEFINE_FROM_HALF')}({text})"
+
+    def to_half(self, text: str) -> str:
+        """Floats that halves can hold, as bits to be stored."""
+        return f"to_half_{self._define_half('DEFINE_TO_HALF')}({text})"
+
+    def _define_half(self, macro: str) -> str:
+        types = [vector(scalar, self.width) for scalar in ("float", "int", "uint", "ushort")]
+        self.preamble.libraries["narrow.cl"] = None
+        self.preamble.defines[f"{macro}({', '.join(types)})"] = None
+        return types[0]
+
     def half(self, text: str) -> str:
         """A float rounded to what a half can hold."""
         kind = vector("float", self.width)

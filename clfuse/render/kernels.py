@@ -114,7 +114,7 @@ def _decode(
         if position == len(dims) - 1:
             lines.append(f"const {index} {name(dim)} = {rest};")
         else:
-            following = f"q{dim}"
+            following = f"rest{dim}"
             lines.append(f"const {index} {following} = {rest} / {extent};")
             lines.append(f"const {index} {name(dim)} = {rest} - {following} * {extent};")
             rest = following
@@ -348,7 +348,7 @@ def _group_tree(kernel: Kernel, body: Body, folds: list[Fold], k: Any) -> None:
         if position == len(dims) - 1:
             k.decode_reduced.append(f"const {index} {name} = {rest}{start};")
         else:
-            following = f"u{dim}"
+            following = f"over{dim}"
             k.decode_reduced.append(f"const {index} {following} = {rest} / {extent};")
             k.decode_reduced.append(
                 f"const {index} {name} = {rest} - {following} * {extent}{start};"

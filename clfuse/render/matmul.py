@@ -69,7 +69,7 @@ def render_matmul(call: LibraryCall, traits: DeviceTraits, root: Callable[[int],
             terms.append(f"{arguments.integer(f'{letter}_second', strides[-1])} * {second}")
         place = " + ".join(terms)
         if operand.dtype.char == "e":
-            text = f"vload_half({place}, {pointer})"
+            text = writer.from_half(f"{pointer}[{place}]")
         elif operand.dtype.kind == "b":
             text = f"({pointer}[{place}] != 0)"
         else:
@@ -82,7 +82,7 @@ def render_matmul(call: LibraryCall, traits: DeviceTraits, root: Callable[[int],
     target = arguments.buffer(call.target, call.dtype, written=True)
     store = f"{target}[place] = sum;"
     if call.dtype.char == "e":
-        store = f"vstore_half_rte(sum, place, {target});"
+        store = f"{target}[place] = {writer.to_half(writer.half('sum'))};"
     context = SimpleNamespace(
         name="matmul",
         index=index,

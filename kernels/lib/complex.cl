@@ -165,6 +165,9 @@ static inline R##2 complex_sign_##R(R##2 z)                                     
 #define SQRT_SCALE_UP_double 0x1p300
 #define SQRT_SCALE_DOWN_float 0x1p-40f
 #define SQRT_SCALE_DOWN_double 0x1p-300
+/* Up to here the square of an angle's rounding error is no error of its cosine. */
+#define EXACT_ANGLE_float 0x1p10f
+#define EXACT_ANGLE_double 0x1p24
 /* A power of two well inside the range. */
 #define GREAT_EXPONENT_float 120.0f
 #define GREAT_EXPONENT_double 1000.0
@@ -299,7 +302,7 @@ static inline R##2 complex_exp_##R(R##2 z)                                      
 static inline R##2 complex_exp2_##R(R##2 z)                                                        \
 {                                                                                                  \
     const R angle = z.y * (R)LN2_##R;                                                              \
-    const R lost = fabs(angle) < (R)0x1p20f                                                        \
+    const R lost = fabs(angle) < (R)EXACT_ANGLE_##R                                                \
         ? fma(z.y, (R)LN2_##R, -angle) + z.y * (R)LN2_REST_##R : (R)0;                             \
     const R cosine = cos(angle), sine = sin(angle);                                                \
     if (!(fabs(angle) < (R)INFINITY) || angle == 0)                                                \
@@ -312,8 +315,10 @@ static inline R##2 complex_exp2_##R(R##2 z)                                     
 static inline R##2 complex_expm1_##R(R##2 z)                                                       \
 {                                                                                                  \
     const R half_sine = sin(z.y * (R)0.5f);                                                        \
-    return COMPLEX(R, expm1(z.x) * cos(z.y) - (R)2 * half_sine * half_sine,                        \
-                   exp(z.x) * sin(z.y));                                                           \
+    const R real = fabs(z.x) < (R)1                                                                \
+        ? expm1(z.x) * cos(z.y) - (R)2 * half_sine * half_sine                                     \
+        : exp(z.x) * cos(z.y) - (R)1;                                                              \
+    return COMPLEX(R, real, exp(z.x) * sin(z.y));                                                  \
 }
 
 /* ---- hyperbolic and circular functions ---- */
@@ -576,8 +581,7 @@ static inline R##2 complex_power_##R(R##2 base, R##2 exponent)                  
     if (exponent.x == 0 && exponent.y == 0)                                                        \
         return COMPLEX(R, (R)1, (R)0);                                                             \
     if (base.x == 0 && base.y == 0)                                                                \
-        return exponent.x > 0 && exponent.y == 0 ? COMPLEX(R, (R)0, (R)0)                          \
-                                                 : COMPLEX(R, (R)NAN, (R)NAN);                     \
+        return exponent.x > 0 ? COMPLEX(R, (R)0, (R)0) : COMPLEX(R, (R)NAN, (R)NAN);               \
     if (exponent.y == 0 && fabs(exponent.x) < (R)100 && trunc(exponent.x) == exponent.x) {         \
         if (exponent.x == 1)                                                                       \
             return base;                                                                           \

@@ -1,7 +1,7 @@
 """Runs rows of the op tables on a device, by themselves: no graph, no planner, no renderer.
 
 `test_op_rows` calls it, and so may whoever has written a row and wants to see its worst error:
-``python tests/device/numerics_harness.py --platform pocl exp log``.
+``CLFUSE_DEVICE=pocl python -m tests.device.numerics_harness exp log``.
 
 Rows with the same input dtypes share one kernel with many outputs, as a build takes 0.15 s on PoCL
 whatever the kernel holds.  A work-item loads one vector of each operand, evaluates every row, and
@@ -22,9 +22,12 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-import pyopencl as cl
 
-from clfuse.ops import UFUNCS, Ufunc, class_of
+from clfuse.ops import FAULTY_BUILTINS, UFUNCS, Ufunc, class_of
+from clfuse.runtime.buffers import allocate, download, upload
+from clfuse.runtime.device import Device, get_device
+from clfuse.runtime.launch import enqueue
+from clfuse.runtime.program import build
 
 KERNEL_LIBRARY: Final = Path(__file__).parents[2] / "kernels" / "lib"
 
@@ -45,8 +48,6 @@ MASK_LANES: Final = {1: "char", 2: "short", 4: "int", 8: "long"}
 
 BOOL_LANE_NBYTES: Final = 4
 """Bool operands are loaded as masks in lanes of this size here; the renderer picks what fits."""
-
-OPENCL_OPTIONS: Final = ("-cl-std=CL1.2",)
 
 
 # ---- cases ----
@@ -172,9 +173,19 @@ def store(dtype_name: str, value: str, pointer: str, width: int, mask: str) -> s
     return f"vstore{width}({value}, i, {pointer})"
 
 
-def kernel_source(cases: Sequence[Case], width: int, expressions: dict[Case, str]) -> str:
+def replacements(platform: str) -> dict[tuple[str, str], str]:
+    """Return the expressions that stand in for faulty builtins on a platform."""
+    return {
+        which: text
+        for faulty in FAULTY_BUILTINS if re.search(faulty.platform, platform)
+        for which, text in faulty.expressions.items()
+    }
+
+
+def kernel_source(cases: Sequence[Case], width: int, platform: str) -> str:
     """Render one kernel that evaluates every case on the same operands."""
     inputs = cases[0].inputs
+    replaced = replacements(platform)
     libraries: dict[str, None] = {}
     defines: dict[str, None] = {}
     body = []
@@ -188,7 +199,8 @@ def kernel_source(cases: Sequence[Case], width: int, expressions: dict[Case, str
         if define:
             libraries.update(dict.fromkeys(row.libraries))
             defines.update(dict.fromkeys(define.format(**types).splitlines()))
-        expression = expressions.get(case, row.expressions[key]).format(*operands, **types)
+        text = replaced.get((row.name, case.inputs[row.typed_by]), row.expressions[key])
+        expression = text.format(*operands, **types)
         body.append(f"    const {types['O']} y{index} = {expression};")
         body.append(f"    {store(case.output, f'y{index}', f'out{index}', width, types['I'])};")
     loads = [
@@ -211,61 +223,23 @@ def kernel_source(cases: Sequence[Case], width: int, expressions: dict[Case, str
     ])
 
 
-# ---- devices ----
+# ---- the device ----
 
 
-@dataclass(frozen=True)
-class Bench:
-    """A device with a queue."""
-
-    name: str
-    platform: str
-    context: Any
-    queue: Any
-
-    @property
-    def device(self) -> Any:
-        return self.context.devices[0]
-
-
-@functools.cache
-def benches() -> tuple[Bench, ...]:
-    """Return the devices that build a kernel, one for each platform."""
-    found = []
-    for platform in cl.get_platforms():
-        for device in platform.get_devices()[:1]:
-            context = cl.Context([device])
-            found.append(Bench(device.name, platform.name, context, cl.CommandQueue(context)))
-    return tuple(found)
-
-
-def build(bench: Bench, source: str) -> Any:
-    options = list(OPENCL_OPTIONS)
-    if bench.device.single_fp_config & cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT:
-        options.append("-cl-fp32-correctly-rounded-divide-sqrt")
-    return cl.Program(bench.context, source).build(options=options, cache_dir=False)
-
-
-def evaluate_cases(bench: Bench, cases: Sequence[Case], width: int,
-                   operands: Sequence[npt.NDArray[Any]],
-                   expressions: dict[Case, str] | None = None) -> dict[Case, npt.NDArray[Any]]:
+def evaluate_cases(device: Device, cases: Sequence[Case], width: int,
+                   operands: Sequence[npt.NDArray[Any]]) -> dict[Case, npt.NDArray[Any]]:
     """Run cases of one tuple of input dtypes on 1-d operands of one length."""
     count = len(operands[0])
     padded = -(-count // width) * width
-    source = kernel_source(cases, width, expressions or {})
-    kernel = build(bench, source).evaluate
-    flags = cl.mem_flags
-    arguments = [
-        cl.Buffer(bench.context, flags.READ_ONLY | flags.COPY_HOST_PTR,
-                  hostbuf=np.resize(operand, padded))
-        for operand in operands
-    ]
-    results = {case: np.empty(padded, case.output) for case in cases}
-    outputs = [cl.Buffer(bench.context, flags.WRITE_ONLY, max(r.nbytes, 1)) for r in results.values()]
-    kernel(bench.queue, (padded // width,), None, *arguments, *outputs)
-    for result, output in zip(results.values(), outputs, strict=True):
-        cl.enqueue_copy(bench.queue, result, output)
-    return {case: result[:count] for case, result in results.items()}
+    source = kernel_source(cases, width, device.platform_name)
+    program = build(device, source, "evaluate", (None,) * (len(operands) + len(cases)))
+    inputs = [upload(device, np.resize(operand, padded)) for operand in operands]
+    outputs = [allocate(device, padded * np.dtype(case.output).itemsize) for case in cases]
+    enqueue(program, (padded // width,), None, [buffer.mem for buffer in (*inputs, *outputs)])
+    return {
+        case: download(output, case.output, (padded,))[:count]
+        for case, output in zip(cases, outputs, strict=True)
+    }
 
 
 # ---- operands ----
@@ -474,11 +448,18 @@ def reference(case: Case, count: int) -> Reference:
     if case.row.name in ("power", "float_power") and numpys.dtype.kind == "c":
         # exp(b log a) multiplies the relative error of the logarithm by b log a: in NumPy's too.
         with np.errstate(all="ignore"):
+            finite = np.isfinite(operands[0]) & np.isfinite(operands[1]) & (operands[0] != 0)
             turned = np.abs(operands[1].astype(complex)) * np.abs(np.log(operands[0].astype(complex)))
-        amplification += np.where(np.isfinite(turned), turned, 0)
+        amplification += np.where(finite, turned, 0)
+    elif case.row.name == "exp2" and numpys.dtype.kind == "c":
+        # An angle y log 2 of many turns has its rounding error in them, NumPy's another than ours.
+        with np.errstate(all="ignore"):
+            angle = np.abs(operands[0].imag.astype(float))
+        amplification += np.where((angle > 2.0**10) & np.isfinite(angle), angle, 0)
     return Reference(tuple(operands), allowed, numpys, exact, amplification)
 
 
+@np.errstate(all="ignore")
 def compare(case: Case, width: int, known: Reference, actual: npt.NDArray[Any]) -> Verdict:
     """Compare a device's results with NumPy's (bits) or with the exact ones (ulps).
 
@@ -495,22 +476,27 @@ def compare(case: Case, width: int, known: Reference, actual: npt.NDArray[Any]) 
         for part, numpy_part, exact in zip(
                 _real_parts(actual), _real_parts(numpys), exacts, strict=True):
             nan = np.isnan(part)
-            unlike = nan != np.isnan(numpy_part)
+            eps = np.finfo(actual.dtype).eps
+            unlike = (nan != np.isnan(numpy_part)) & (known.amplification < 1 / eps)
             if case.row.name not in UNSIGNED_ZERO:
-                zero = (part == 0) & (numpy_part == 0)
+                zero = (part == 0) & (numpy_part == 0) & (known.amplification <= 8)
                 unlike |= zero & (np.signbit(part) != np.signbit(numpy_part))
             differs = ~nan & (part != numpy_part)
             if known.exact is not None:
-                scale = functools.reduce(np.fmax, map(np.abs, exacts))
+                scale = np.abs(known.exact)
                 if case.row.name in SUM_OF_OPERAND:
-                    scale = np.fmax(scale, np.fmax(*known.operands))
+                    scale = np.fmax(scale, np.abs(np.fmax(*known.operands)))
+                from_exact = distance_in_ulps(part, exact, scale)
+                from_numpy = distance_in_ulps(part, numpy_part.astype(exact.dtype), scale)
+                numpys_own = distance_in_ulps(numpy_part, exact, scale)
                 # Where NumPy itself is far off, being near it is as good.
-                distance = np.fmin(distance_in_ulps(part, exact, scale),
-                                   distance_in_ulps(part, numpy_part.astype(exact.dtype), scale))
+                distance = np.fmin(from_exact, from_numpy)
                 distance[~differs | np.isnan(distance)] = 0
-                distance /= known.amplification
-                differs = distance > case.tolerance
-                worst = max(worst, float(distance.max(initial=0)))
+                differs = distance / known.amplification > case.tolerance
+                # Past the ends of the range an amplified error may turn the direction.
+                differs &= ~(np.isinf(part) & np.isinf(numpy_part) & (known.amplification > 8))
+                fair = ~nan & (numpys_own < 64) & (known.amplification == 1)
+                worst = max(worst, float(from_exact[fair].max(initial=0)))
             wrong |= unlike | differs
     example = ""
     if wrong.any():
@@ -526,28 +512,34 @@ def _real_parts(array: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
     return [array.real, array.imag] if array.dtype.kind == "c" else [array]
 
 
-def check(bench: Bench, cases: Sequence[Case], width: int, count: int = RANDOM_COUNT
+def check(device: Device, cases: Sequence[Case], width: int, count: int = RANDOM_COUNT
           ) -> list[Verdict]:
     """Evaluate and compare cases, one kernel for each tuple of input dtypes."""
     verdicts = []
     by_inputs = itertools.groupby(sorted(cases, key=lambda c: c.inputs), key=lambda c: c.inputs)
     for inputs, group in by_inputs:
         together = list(group)
-        results = evaluate_cases(bench, together, width, operands_for(inputs, count))
+        results = evaluate_cases(device, together, width, operands_for(inputs, count))
         verdicts += [compare(c, width, reference(c, count), results[c]) for c in together]
     return verdicts
 
 
 def widths_of(inputs: Sequence[str]) -> tuple[int, ...]:
-    """Return the widths that a case is run at: complex numbers are not vectorised."""
-    return (1,) if class_of(inputs[0]) == "complex" else (1, 8, 16)
+    """Return the widths to try: one, a GPU's, and those that fill a register of 32 or 64 bytes.
+
+    Complex numbers are not vectorised, and double16 is wider than any register.
+    """
+    if class_of(inputs[0]) == "complex":
+        return (1,)
+    if max(map(lane_nbytes, inputs)) == 8:
+        return (1, 4, 8)
+    return (1, 4, 16) if class_of(inputs[0]) == "float" else (1, 16)
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Print the verdict on the rows named, on every device."""
+    """Print the verdict on the rows named (all of them if none is)."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--platform", default="", help="part of the platform's name")
-    parser.add_argument("--dtype", default="", help="dtype name that an operand must have")
+    parser.add_argument("--dtype", default="", help="regular expression for the first operand's")
     parser.add_argument("--width", type=int, default=0)
     parser.add_argument("--count", type=int, default=RANDOM_COUNT)
     parser.add_argument("--verbose", action="store_true")
@@ -555,16 +547,13 @@ def main(arguments: Sequence[str]) -> None:
     options = parser.parse_args(arguments)
     cases = [c for c in native_cases(options.names)
              if not options.dtype or re.fullmatch(options.dtype, c.inputs[0])]
-    for bench in benches():
-        if options.platform.lower() not in bench.platform.lower():
-            continue
-        print(f"{bench.platform}: {bench.name}")
-        for width in (1, 8, 16):
-            chosen = [c for c in cases if width in widths_of(c.inputs)
-                      and options.width in (0, width)]
-            for verdict in check(bench, chosen, width, options.count):
-                if options.verbose or not verdict.passed:
-                    print(f"  {verdict}")
+    device = get_device()
+    print(device)
+    for width in (1, 4, 8, 16):
+        chosen = [c for c in cases if width in widths_of(c.inputs) and options.width in (0, width)]
+        for verdict in check(device, chosen, width, options.count):
+            if options.verbose or not verdict.passed:
+                print(f"  {verdict}")
 
 
 if __name__ == "__main__":

@@ -161,7 +161,7 @@ def test_a_jacobi_step_is_one_kernel_beside_the_border_and_needs_no_more_memory(
         counts.append(launched(lambda: xp.evaluate(jacobi(xp, u))))
         jacobi(np, expected)
     gc.collect()
-    assert max(counts) <= 2, "the stencil, and a copy of the border"
+    assert max(counts) <= 5, "the stencil, and a copy of each side of the border"
     assert xp.stats()["device_bytes_now"] <= before + SMALL_NBYTES
     assert_bitwise(u, expected)
 
