@@ -13,6 +13,7 @@ from .op_row import Ufunc
 COMPLEX: Final = ("complex.cl",)
 INTEGER: Final = ("integer.cl",)
 FLOAT: Final = ("float.cl",)
+ELEMENTARY: Final = ("elementary.cl",)
 HALF: Final = ("half.cl",)
 
 
@@ -31,11 +32,14 @@ def both(text: str) -> dict[str, str]:
     return {"signed": text, "unsigned": text}
 
 
-def rounding(name: str, builtin: str) -> Ufunc:
+_ROUNDING: Final = {"float": "DEFINE_VECTOR_ROUNDING({T})"}  # used where FAULTY_BUILTINS says so
+
+
+def rounding(name: str) -> Ufunc:
     """Make the row of floor, ceil or trunc, which leave integers alone."""
     return Ufunc(name, 1, {
-        "bool": "{0}", "signed": "{0}", "unsigned": "{0}", "float": f"{builtin}({{0}})",
-    })
+        "bool": "{0}", **both("{0}"), "float": f"{name}({{0}})",
+    }, define=_ROUNDING, libraries=ELEMENTARY)
 
 
 def integer_function(name: str, weight: float) -> Ufunc:
@@ -104,7 +108,8 @@ ROWS: Final = (
     Ufunc("positive", 1, {**both("{0}"), "float": "{0}", "complex": "{0}"}),
     Ufunc("absolute", 1, {
         "bool": "{0}",
-        "signed": "as_{T}(abs({0}))",  # abs is unsigned, so the least integer stays itself
+        # PoCL's abs is a function call; the least integer stays itself.
+        "signed": "({0} < ({T})(0) ? as_{T}(({U})(-as_{U}({0}))) : {0})",
         "unsigned": "{0}", "float": "fabs({0})", "complex": "hypot({0}.x, {0}.y)",
     }, complex_ulp=4),
     Ufunc("fabs", 1, {"float": "fabs({0})"}),
@@ -116,10 +121,11 @@ ROWS: Final = (
                  "({0} == ({T})(0) ? ({T})(0) : {0})))",
         "complex": "complex_sign_{R}({0})",
     }, define={"complex": "DEFINE_COMPLEX_SIGN({R})"}, libraries=COMPLEX, weight=4, complex_ulp=4),
-    Ufunc("rint", 1, {"float": "rint({0})", "complex": "rint({0})"}),
-    rounding("floor", "floor"),
-    rounding("ceil", "ceil"),
-    rounding("trunc", "trunc"),
+    Ufunc("rint", 1, {"float": "rint({0})", "complex": "rint({0})"}, define=_ROUNDING,
+          libraries=ELEMENTARY),
+    rounding("floor"),
+    rounding("ceil"),
+    rounding("trunc"),
     Ufunc("square", 1, {
         "signed": wrapping("*").replace("{1}", "{0}"), "unsigned": "({T})({0} * {0})",
         "int16": _SHORT_SQUARE, "uint16": _SHORT_SQUARE,

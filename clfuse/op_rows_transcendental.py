@@ -13,10 +13,15 @@ from .op_row import Ufunc
 COMPLEX: Final = ("complex.cl",)
 FLOAT: Final = ("float.cl",)
 INTEGER: Final = ("integer.cl",)
-BUILTIN: Final = ("builtin.cl",)
+ELEMENTARY: Final = ("elementary.cl",)
 
 # Two ushorts multiply as ints at width 1, where 65535 * 65535 overflows: they are widened.
 _SHORT_POWER: Final = "convert_{T}(power_uint{W}(convert_uint{W}({0}), convert_uint{W}({1})))"
+
+# What FAULTY_BUILTINS puts in the place of a builtin; defined for every device, used by few.
+_CIRCULAR: Final = "DEFINE_CIRCULAR({}, {{T}}, {{I}}, int{{W}}, {{S}})"
+_POW_FLOAT: Final = "DEFINE_POW_FLOAT({T}, {I}, double{W}, long{W})"
+_POW_DOUBLE: Final = "DEFINE_POW_DOUBLE({T}, {I}, int{W})"
 
 _LOG: Final = ("DEFINE_COMPLEX_LOG({R})",)
 _EXP: Final = ("DEFINE_COMPLEX_EXP({R})",)
@@ -38,15 +43,11 @@ def rounded(name: str, weight: float, defines: tuple[str, ...] = (), builtin: st
                  weight=weight, ulp=4, complex_ulp=4)
 
 
-def circular(name: str, weight: float, defines: tuple[str, ...]) -> Ufunc:
-    """Make the row of sin, cos or tan, with what a runtime needs whose builtin is wrong for float."""
+def circular(name: str, weight: float, defines: tuple[str, ...], replacement: str) -> Ufunc:
+    """Make the row of sin, cos or tan; `replacement` defines what stands in for a faulty builtin."""
     row = rounded(name, weight, defines)
-    by_magnitude = f"DEFINE_BY_MAGNITUDE({name}, {{T}}, {{I}})"
-    return Ufunc(
-        name, 1,
-        {**row.expressions, **dict.fromkeys(("float16", "float32"), row.expressions["float"])},
-        define={**row.define, **dict.fromkeys(("float16", "float32"), by_magnitude)},
-        libraries=(*COMPLEX, *BUILTIN), weight=weight, ulp=4, complex_ulp=4)
+    return Ufunc(name, 1, row.expressions, define={**row.define, "float": replacement},
+                 libraries=(*COMPLEX, *ELEMENTARY), weight=weight, ulp=4, complex_ulp=4)
 
 
 ROWS: Final = (
@@ -57,9 +58,9 @@ ROWS: Final = (
     rounded("log2", 8, _LOG),
     rounded("log10", 8, _LOG),
     rounded("log1p", 10, _LOG),
-    circular("sin", 10, _SINH),
-    circular("cos", 10, _SINH),
-    circular("tan", 14, _TANH),
+    circular("sin", 10, _SINH, _CIRCULAR.format("sin")),
+    circular("cos", 10, _SINH, _CIRCULAR.format("cos")),
+    circular("tan", 14, _TANH, "DEFINE_BY_MAGNITUDE(tan, {T}, {I})"),
     rounded("arcsin", 12, _INVERSES, "asin"),
     rounded("arccos", 12, _INVERSES, "acos"),
     rounded("arctan", 12, _ARCTANH, "atan"),
@@ -76,18 +77,19 @@ ROWS: Final = (
         "float": "pow({0}, {1})", "float64": "pow({0}, {1})",
         "complex": "complex_power_{R}({0}, {1})",
     }, define={
-        "float64": "DEFINE_POW_OF_SUBNORMAL({T}, {I})",
+        "float": _POW_FLOAT, "float64": _POW_DOUBLE,
         **dict.fromkeys(("signed", "unsigned"), "DEFINE_POWER({T}, {I}, {U})"),
         **dict.fromkeys(("int16", "uint16"), "DEFINE_POWER(uint{W}, int{W}, uint{W})"),
         "complex": "\n".join(_POWER),
-    }, libraries=INTEGER + COMPLEX + BUILTIN, weight=20, ulp=4, complex_ulp=4),
+    }, libraries=INTEGER + COMPLEX + ELEMENTARY, weight=20, ulp=4, complex_ulp=4),
     Ufunc("float_power", 2, {
         "float64": "pow({0}, {1})", "complex128": "complex_power_{R}({0}, {1})",
     }, define={
-        "float64": "DEFINE_POW_OF_SUBNORMAL({T}, {I})", "complex128": "\n".join(_POWER),
-    }, libraries=COMPLEX + BUILTIN, weight=20, ulp=4, complex_ulp=4),
+        "float64": _POW_DOUBLE, "complex128": "\n".join(_POWER),
+    }, libraries=COMPLEX + ELEMENTARY, weight=20, ulp=4, complex_ulp=4),
     Ufunc("arctan2", 2, {"float": "atan2({0}, {1})"}, weight=16, ulp=4),
-    Ufunc("hypot", 2, {"float": "hypot({0}, {1})"}, weight=10, ulp=4),
+    Ufunc("hypot", 2, {"float": "hypot({0}, {1})"},
+          define={"float": "DEFINE_VECTOR_HYPOT({T}, {S})"}, libraries=ELEMENTARY, weight=10, ulp=4),
     # NumPy's formula; where the sum cancels, the error is of the size of the larger operand's ulp.
     Ufunc("logaddexp", 2, dict.fromkeys(("float", "float64"), "logaddexp_{T}({0}, {1})"),
           define={"float": "DEFINE_LOGADDEXP({T}, M_LN2_F)",

@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from clfuse.ops import FAULTY_BUILTINS
+
 __all__ = ["QUIRKS", "DeviceTraits", "Quirk", "apply_quirks", "with_schedule"]
 
 #: Chunks of a large launch on a CPU: enough for its units to even out, few enough that a launch
@@ -191,6 +193,15 @@ QUIRKS: tuple[Quirk, ...] = (
         " million random bit patterns divide and take roots exactly as in NumPy, scalar and"
         " float16 (2026.2)",
         "https://registry.khronos.org/OpenCL/specs/3.0-unified/html/OpenCL_API.html",
+    ),
+    *(
+        Quirk(
+            f"faulty-builtins-{number}",
+            {"platform": faulty.platform},
+            {"expressions": faulty.expressions},
+            faulty.reason,
+        )
+        for number, faulty in enumerate(FAULTY_BUILTINS)
     ),
 )
 

@@ -138,7 +138,10 @@ def requested_dtype(dtype: Any) -> np.dtype | None:
 def value_node(value: Any, dtype: np.dtype) -> Node:
     """What an assignment stores: `value` as a node of `dtype`, cast the way NumPy's assignment casts."""
     if isinstance(value, Handle):
-        return assigned(node_of(value), dtype)
+        fits = dtype.kind not in "iu" or np.can_cast(value._dtype, dtype, "safe")
+        if fits or type(value) is not handles.SCALAR:
+            return assigned(node_of(value), dtype)
+        value = host_scalar(value)  # NumPy refuses a scalar that does not fit: it has to be seen
     kind = type(value)
     if kind is float and dtype.kind in "fc":
         return build.constant(dtype.type(value))

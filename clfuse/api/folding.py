@@ -134,7 +134,7 @@ def folded(
         node = choose(node_of(mask), node, neutral, dtype, common)
     shape = node.shape
     kept = tuple([extent for place, extent in enumerate(shape) if place not in axes])
-    if math.prod([shape[place] for place in axes]) == 0 and math.prod(kept) != 0:
+    if math.prod([shape[place] for place in axes]) == 0:
         if start is not None:
             return build.broadcast(start, kept)
         if not has_identity:

@@ -12,6 +12,7 @@ from ..graph import build
 from ..graph.ir import Node
 from . import indexing
 from .conversion import NotNative, as_handle, requested_dtype, value_node
+from .creation import ordered
 from .expressions import convert
 from .fallback import native
 from .geometry import expanded, normalized_axis, reshaped
@@ -303,4 +304,4 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
             part = _beside(node, axis, mode, width, fill, before=before)
             parts.insert(0, part) if before else parts.append(part)
         node = build.concatenate(parts, axis)
-    return fresh(node)
+    return ordered(fresh(node), "F" if handle.flags.fnc else "C")

@@ -6,6 +6,7 @@ NumPy treats as weak (NEP 50). bool is not weak; NumPy scalars and 0-d arrays ar
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -17,8 +18,6 @@ from .handle import DTYPES, native_dtype
 
 WEAK: Final = frozenset({int, float, complex})
 """Types of the Python scalars that adapt to the arrays beside them."""
-
-_SAMPLES: Final = {int: 1, float: 1.0, complex: 1j}
 
 ROWS_OF_OUTPUTS: Final = {
     "divmod": ("floor_divide", "remainder"),
@@ -70,8 +69,11 @@ def resolve(
     outputs: tuple[np.dtype | None, ...] = (None,),
     signature: Any = None,
     casting: str = "same_kind",
+    scalars: Sequence[Any] = (),
 ) -> Resolution:
     """The loop that NumPy takes for operands with these keys; raises what NumPy raises.
+
+    `scalars` holds the operands, of which the Python scalars are looked at.
 
     >>> resolve(np.add, (np.dtype("float32"), float)).outputs
     (dtype('float32'),)
@@ -80,7 +82,10 @@ def resolve(
     if options or casting != "same_kind":
         # NumPy 2.4 crashes when resolve_dtypes has to name a Python scalar in an error. A call on
         # empty arrays raises the same errors.
-        operands = [_SAMPLES[key] if key in WEAK else np.empty(0, key) for key in keys]
+        operands = [
+            np.empty(0, key) if key not in WEAK else value
+            for key, value in zip(keys, scalars, strict=True)
+        ]
         outs = tuple([None if dtype is None else np.empty(0, dtype) for dtype in outputs])
         function(*operands, out=outs, casting=casting, **options)
         casting = "unsafe"

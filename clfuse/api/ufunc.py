@@ -100,18 +100,27 @@ class ufunc:
         if resolution.ops is None:
             return fallback.host_call(self.numpy, args, {}, _without_kernel(keys))
         shape = shapes[0] if len(shapes) == 1 else broadcast_shapes(*shapes)
-        nodes = self._nodes(keys, values, resolution)
+        nodes = self._nodes(keys, values, resolution, shape)
         if type(nodes) is Node:
             return result(build.broadcast(nodes, shape))
+        return self._results(args, nodes, resolution.ops, shape)
+
+    def _results(
+        self,
+        args: tuple[Any, ...],
+        nodes: tuple[Node, ...],
+        ops: tuple[Op, ...],
+        shape: tuple[int, ...],
+    ) -> Any:
+        """New arrays, one an output, lying in memory as NumPy's would."""
         order = result_order(args, shape)
-        if order is not None:
-            nodes = turned_nodes(args, nodes, shape, order)  # type: ignore[arg-type]
+        if order is None:
+            made = [result(build.elementwise(op, nodes, shape)) for op in ops]
+        else:
+            turned = turned_nodes(args, nodes, shape, order)
             extents = tuple([shape[axis] for axis in order])
-            made = [arranged(build.elementwise(op, nodes, extents), order) for op in resolution.ops]
-            return made[0] if self.nout == 1 else tuple(made)
-        if self.nout == 1:
-            return result(build.elementwise(resolution.ops[0], nodes, shape))
-        return tuple([result(build.elementwise(op, nodes, shape)) for op in resolution.ops])
+            made = [arranged(build.elementwise(op, turned, extents), order) for op in ops]
+        return made[0] if self.nout == 1 else tuple(made)
 
     def _resolve(self, keys: tuple[Any, ...]) -> Resolution:
         found = self._resolutions.get(keys)
@@ -126,7 +135,11 @@ class ufunc:
         return found
 
     def _nodes(
-        self, keys: tuple[Any, ...], values: list[Any], resolution: Resolution
+        self,
+        keys: tuple[Any, ...],
+        values: list[Any],
+        resolution: Resolution,
+        shape: tuple[int, ...],
     ) -> tuple[Node, ...] | Node:
         """The operands as nodes; or the answer itself where no loop has to look at them."""
         nodes = []
@@ -145,7 +158,7 @@ class ufunc:
                         raise
                     return answer
             nodes.append(value)
-        if self.__name__ == "power" and resolution.inputs[1].kind == "i":
+        if self.__name__ == "power" and resolution.inputs[1].kind == "i" and 0 not in shape:
             _refuse_negative_exponents(nodes[1])
         return tuple(nodes)
 
@@ -167,7 +180,7 @@ class ufunc:
             keys, values, shapes, has_array = _operands(args)
             if not has_array and not any(isinstance(item, Handle) for item in (where, *given)):
                 return self.numpy(*args, **kwargs)
-            resolution = self._resolve_fully(keys, outs, signature, casting)
+            resolution = self._resolve_fully(keys, values, outs, signature, casting)
             if resolution.ops is None:
                 raise NotNative(_without_kernel(keys))
             mask = None if where is True else _mask_of(where)
@@ -176,14 +189,16 @@ class ufunc:
         except NotNative as missing:
             every = {**kwargs, "out": tuple(outs)} if given else kwargs
             return fallback.host_call(self.numpy, args, every, str(missing))
-        nodes = self._nodes(keys, values, resolution)
         if mask is not None:
             shapes = [*shapes, mask.shape]
         shape = broadcast_shapes(*shapes)
         if given:
             shape = _shape_with_outputs(shapes, shape, given)
-        elif mask is not None and "out" not in kwargs:
+        nodes = self._nodes(keys, values, resolution, shape)
+        if mask is not None and not given and "out" not in kwargs:
             warnings.warn(UNINITIALIZED, UserWarning, fallback.user_stacklevel())
+        if not given and mask is None and not as_array and type(nodes) is tuple:
+            return self._results(args, nodes, resolution.ops, shape)
         results = []
         for position, out in enumerate(outs):
             op = resolution.ops[position]
@@ -228,12 +243,17 @@ class ufunc:
         return (None,) * self.nin + (np.dtype(dtype),) * self.nout
 
     def _resolve_fully(
-        self, keys: tuple[Any, ...], outs: list[Any], signature: Any, casting: str
+        self,
+        keys: tuple[Any, ...],
+        values: list[Any],
+        outs: list[Any],
+        signature: Any,
+        casting: str,
     ) -> Resolution:
         dtypes = tuple(None if out is None else out.dtype for out in outs)
         if isinstance(signature, list):
             signature = tuple(signature)
-        return resolve(self.numpy, keys, dtypes, signature, casting)
+        return resolve(self.numpy, keys, dtypes, signature, casting, values)
 
     # -- methods ----------------------------------------------------------------------------------
 
@@ -420,8 +440,7 @@ BY_NUMPY: Final[dict[np.ufunc, ufunc]] = {}
 
 
 def _collect() -> None:
-    for name in dir(np):
-        function = getattr(np, name)
+    for function in vars(np).values():  # not dir(): that would import numpy's lazy submodules
         if isinstance(function, np.ufunc) and function not in BY_NUMPY:
             ours = ufunc(function)
             BY_NUMPY[function] = ours

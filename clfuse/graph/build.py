@@ -23,6 +23,7 @@ from .layout import contiguous_strides
 
 INT64 = np.dtype(np.int64)
 BOOL = np.dtype(np.bool_)
+INT8 = np.dtype(np.int8)
 
 
 def leaf(buffer: Any, shape: tuple[int, ...], dtype: np.dtype) -> Node:
@@ -128,6 +129,8 @@ def reduce(name: str, node: Node, axes: tuple[int, ...], dtype: np.dtype) -> Nod
 
 def arg_reduce(name: str, node: Node, axes: tuple[int, ...]) -> Node:
     """argmax or argmin: the first position, in C order of `axes`, of the extreme (or first NaN)."""
+    if node.dtype == BOOL:
+        node = cast(node, INT8)
     shape = tuple(extent for axis, extent in enumerate(node.shape) if axis not in axes)
     op = reduction(Kind.ARGREDUCE, name, node.dtype, INT64)
     return Node(op, (node,), shape, INT64, axes)

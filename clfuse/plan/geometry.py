@@ -127,7 +127,7 @@ def _needs_wide_index(kernel: Kernel) -> bool:
 def _lane_nbytes(kernel: Kernel) -> int:
     """Bytes of the widest element that the loop's vectors hold; 0 when it cannot be vectors."""
     widest = 1
-    for item in kernel.body:
+    for item in kernel.body + kernel.epilogue:
         dtypes: list[np.dtype] = []
         if isinstance(item, Load):
             dtypes.append(item.dtype)
@@ -139,7 +139,7 @@ def _lane_nbytes(kernel: Kernel) -> int:
             if dtype.kind == "c":
                 return 0
             widest = max(widest, register_nbytes(dtype))
-    for store in kernel.stores:
+    for store in kernel.stores + kernel.results:
         if store.dtype.kind == "c":
             return 0
         widest = max(widest, register_nbytes(store.dtype))

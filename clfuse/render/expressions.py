@@ -82,7 +82,7 @@ class Expressions:
             if source.kind == "b":
                 return self.mask(register, lane_nbytes)
             lanes = Register(
-                self.truth(register), np.dtype(np.bool_), register_nbytes(source), False
+                self.truth(register), np.dtype(np.bool_), _lanes_like(source), False
             )
             return self.mask(lanes, lane_nbytes)
         if source == dtype:
@@ -218,7 +218,7 @@ class Expressions:
         dtypes = list(op.input_dtypes)
         masks = [register for register in operands if register.dtype.kind == "b"]
         leading = dtypes[op.row.typed_by]
-        lanes = self.lanes_of(masks) if leading.kind == "b" else register_nbytes(leading)
+        lanes = self.lanes_of(masks) if leading.kind == "b" else _lanes_like(leading)
         texts = []
         for register, dtype in zip(operands, dtypes, strict=True):
             if dtype.kind == "b":
@@ -236,9 +236,9 @@ class Expressions:
         assert dtype is not None
         if op.name == "bitcast":
             return self._bitcast(register, dtype), Register(name, dtype)
-        lanes = (
-            register.lane_nbytes if register.dtype.kind == "b" else register_nbytes(register.dtype)
-        )
+        lanes = register.lane_nbytes
+        if register.dtype.kind != "b":
+            lanes = _lanes_like(register.dtype)
         return self.cast(register, dtype, lanes), Register(name, dtype, lanes)
 
     def _bitcast(self, register: Register, dtype: np.dtype) -> str:
@@ -325,6 +325,11 @@ _EXACT_ON_HALF = frozenset(
     ]
 )
 """Rows whose result is a half already when their operands are."""
+
+
+def _lanes_like(dtype: np.dtype) -> int:
+    """Bytes of the lanes of a mask made from `dtype`; complex numbers have no vectors, so any."""
+    return 4 if dtype.kind == "c" else register_nbytes(dtype)
 
 
 def _real_part(dtype: np.dtype) -> np.dtype:

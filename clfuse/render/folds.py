@@ -78,6 +78,8 @@ class Fold:
         every = "&&" if writer.width == 1 else "&"
         better = f"({item} {operator} {value})"
         equal = f"({item} == {value})"
+        if self.dtype.kind == "c":
+            better, equal = self._complex_order(writer, value, item)
         if type_class(self.dtype) == "float":
             better = f"({better} {both} (({item} != {item}) {every} ({value} == {value})))"
             equal = f"({equal} {both} (({item} != {item}) {every} ({value} != {value})))"
@@ -93,6 +95,18 @@ class Fold:
             f"  {position} = take ? {item_position} : {position};",
             "}",
         ]
+
+    def _complex_order(self, writer: Expressions, value: str, item: str) -> tuple[str, str]:
+        """(better, as good) of complex numbers: lexicographic, a NaN in either part before all."""
+        name = "less" if self.accumulator.name == "argmin" else "greater"
+        before = writer.formatted(name, [self.dtype, self.dtype], [item, value], None, 4)
+        item_nan = f"({item}.x != {item}.x || {item}.y != {item}.y)"
+        value_nan = f"({value}.x != {value}.x || {value}.y != {value}.y)"
+        same = f"({item}.x == {value}.x && {item}.y == {value}.y)"
+        return (
+            f"(!{value_nan} && ({item_nan} || {before}))",
+            f"({same} || ({item_nan} && {value_nan}))",
+        )
 
     def start_total(self, writer: Expressions, number: str) -> list[str]:
         """Declare the compensated total and its error."""

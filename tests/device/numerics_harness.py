@@ -303,6 +303,8 @@ def hostile(dtype_name: str) -> npt.NDArray[Any]:
     dtype = np.dtype(dtype_name)
     if dtype.kind == "b":
         return np.array([False, True])
+    if dtype.kind == "c":
+        return hostile_complex(dtype_name)
     if dtype.kind in "iu":
         if dtype.itemsize == 1:
             return np.arange(np.iinfo(dtype).min, np.iinfo(dtype).max + 1).astype(dtype)

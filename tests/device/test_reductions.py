@@ -60,22 +60,34 @@ def bound_of(name: str, data: Array, axis: Any, **options: Any) -> Any:
     return bound + (1j * bound if result.dtype.kind == "c" else 0)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+def compare(batch: Batch, name: str, dtype: str, shape: tuple[int, ...], axis: Any,
+            keepdims: bool = False) -> None:
+    """Add one reduction of ordinary data to the batch."""
+    data = ordinary(1, shape, dtype)
+    options = {"keepdims": True} if keepdims else {}
+    batch.same(f"{name} of {dtype}{shape} axis={axis} keepdims={keepdims}",
+               lambda m: getattr(m, name)(m.array(data), axis=axis, **options),
+               bound=bound_of(name, data, axis, **options), zero_signs=False)
+
+
 @pytest.mark.parametrize("name", REDUCTIONS)
-def test_a_reduction_over_any_axes_agrees_with_numpy(name: str, dtype: str,
-                                                     xp: ModuleType) -> None:
+def test_a_reduction_over_any_axes_agrees_with_numpy(name: str, xp: ModuleType) -> None:
     batch = Batch(xp)
     for shape in SHAPES:
-        data = ordinary(1, shape, dtype)
         for axis in axes_of(len(shape)):
             if takes_one_axis(name) and isinstance(axis, tuple):
                 continue
             for keepdims in (False, True):
-                options = {"keepdims": True} if keepdims else {}
-                batch.same(
-                    f"{name} {shape} axis={axis} keepdims={keepdims}",
-                    lambda m, d=data, a=axis, o=options: getattr(m, name)(m.array(d), axis=a, **o),
-                    bound=bound_of(name, data, axis, **options), zero_signs=False)
+                compare(batch, name, "float64", shape, axis, keepdims)
+    batch.check()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_dtype_reduces_to_numpys_dtype_and_value(dtype: str, xp: ModuleType) -> None:
+    batch = Batch(xp)
+    for name in REDUCTIONS:
+        for shape, axis in (((67,), None), ((5, 33), 0), ((5, 33), -1), ((0,), None), ((), None)):
+            compare(batch, name, dtype, shape, axis)
     batch.check()
 
 

@@ -81,7 +81,12 @@ def allowance(name: str, inputs: list[Array], expected: Array, exact: Array | No
     if name in CANCELLING:
         modulus = np.maximum(modulus, np.maximum(*(np.abs(i) for i in inputs)))
     one = np.abs(np.spacing(np.where(np.isfinite(modulus), modulus, np.finfo(real).max)))
-    ulp = COMPLEX_ULP if expected.dtype.kind == "c" else HALF_ULP if real == "f2" else ULP
+    ulp: Any = COMPLEX_ULP if expected.dtype.kind == "c" else HALF_ULP if real == "f2" else ULP
+    if name in ("power", "float_power") and expected.dtype.kind == "c":
+        # exp(b log a): what the product is off by is a relative error of the result.
+        with np.errstate(all="ignore"):
+            turns = np.abs(inputs[1]) * np.abs(np.log(inputs[0]))
+        ulp = ulp + 2 * np.where(np.isfinite(turns), turns, 0)
     own = np.abs(expected.astype(truth.dtype) - truth)
     # Where NumPy or the exact result overflows, the two have to agree as they are.
     finite = np.isfinite(truth.astype(expected.dtype)) & np.isfinite(expected)
@@ -172,13 +177,14 @@ SCALARS: tuple[Any, ...] = (
     True, 0, 1, 3, -1, 127, 255, 300, 2 ** 40, -2 ** 63, 2 ** 63, 2 ** 64, 2.5, -0.0, 1e30, 1e300,
     float("inf"), float("nan"), 2j, np.bool_(True), np.int8(3), np.uint64(7), np.float16(1.5),
     np.float32(0.1), np.float64(0.1), np.complex64(1 + 2j))
+FEWER_DTYPES = ("bool", "int8", "uint8", "uint64", "float16", "float32", "complex64")
 
 
-@pytest.mark.parametrize("name", ["add", "multiply", "less", "equal", "divide", "maximum",
-                                  "floor_divide", "bitwise_or"])
+@pytest.mark.parametrize("name", ["add", "less", "equal", "divide", "maximum", "floor_divide",
+                                  "bitwise_or"])
 def test_python_numbers_are_weak_and_numpy_scalars_strong(name: str, xp: ModuleType) -> None:
     batch = Batch(xp)
-    for dtype in DTYPES:
+    for dtype in DTYPES if name == "add" else FEWER_DTYPES:
         data = ordinary(4, 9, dtype)
         for scalar in SCALARS:
             for order in (1, -1):

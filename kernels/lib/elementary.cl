@@ -1,0 +1,245 @@
+/* Functions of floats for runtimes whose builtins are wrong or slow in vectors; the op tables'
+ * FAULTY_BUILTINS say where.  T is a float or double type, I the integer type with the same lanes, N
+ * the int type with as many, S one lane's type.  Coefficients are minimax (Remez) for the intervals
+ * named; every error below is relative to the result.
+ */
+
+/* ---- rounding: one instruction where clang is asked for it itself ---- */
+
+/* PoCL 3.1 calls a function for each of these: 3 to 16 ns a vector instead of 0.3. */
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_elementwise_floor) && __has_builtin(__builtin_elementwise_roundeven)
+#define VECTOR_ceil(x) __builtin_elementwise_ceil(x)
+#define VECTOR_floor(x) __builtin_elementwise_floor(x)
+#define VECTOR_rint(x) __builtin_elementwise_roundeven(x)
+#define VECTOR_trunc(x) __builtin_elementwise_trunc(x)
+#endif
+#endif
+#ifndef VECTOR_rint
+#define VECTOR_ceil(x) ceil(x)
+#define VECTOR_floor(x) floor(x)
+#define VECTOR_rint(x) rint(x)
+#define VECTOR_trunc(x) trunc(x)
+#endif
+
+#define DEFINE_VECTOR_ROUNDING(T)                                                                  \
+static inline T vector_ceil_##T(T value) { return VECTOR_ceil(value); }                            \
+static inline T vector_floor_##T(T value) { return VECTOR_floor(value); }                          \
+static inline T vector_rint_##T(T value) { return VECTOR_rint(value); }                            \
+static inline T vector_trunc_##T(T value) { return VECTOR_trunc(value); }
+
+/* ---- hypot ---- */
+
+/* Squares of magnitudes between 1 / HYPOT_WIDE and HYPOT_WIDE neither overflow nor lose bits, and the
+ * scale brings every other magnitude between them. */
+#define HYPOT_WIDE_float 0x1p60f
+#define HYPOT_WIDE_double 0x1p500
+#define HYPOT_SMALL_float 0x1p-60f
+#define HYPOT_SMALL_double 0x1p-500
+#define HYPOT_UP_float 0x1p100f
+#define HYPOT_UP_double 0x1p600
+#define HYPOT_DOWN_float 0x1p-100f
+#define HYPOT_DOWN_double 0x1p-600
+
+#define DEFINE_VECTOR_HYPOT(T, S)                                                                  \
+static inline T vector_hypot_##T(T first, T second)                                                \
+{                                                                                                  \
+    const T a = fabs(first), b = fabs(second), larger = a > b ? a : b;                             \
+    const T up = larger < (T)(HYPOT_SMALL_##S) ? (T)(HYPOT_UP_##S) : (T)(1);                       \
+    const T scale = larger > (T)(HYPOT_WIDE_##S) ? (T)(HYPOT_DOWN_##S) : up;                       \
+    const T down = larger < (T)(HYPOT_SMALL_##S) ? (T)(HYPOT_DOWN_##S) : (T)(1);                   \
+    const T back = larger > (T)(HYPOT_WIDE_##S) ? (T)(HYPOT_UP_##S) : down;                        \
+    const T x = a * scale, y = b * scale;                                                          \
+    const T length = sqrt(fma(x, x, y * y)) * back;                                                \
+    return a == (T)(INFINITY) || b == (T)(INFINITY) ? (T)(INFINITY) : length;                      \
+}
+
+#define ANY_LANE_BEYOND(I, mask) any((mask) ? (I)(-1) : (I)(0))
+
+/* ---- sin and cos ---- */
+
+/* pi / 2 in three parts (Cody and Waite): turns * part is exact to fma, and the parts hold three
+ * mantissas, so that the rest is right to its last place up to the angle given as limit. */
+#define TWO_OVER_PI_float 0x1.45f306p-1f
+#define TWO_OVER_PI_double 0x1.45f306dc9c883p-1
+#define QUARTER_1_float 0x1.921fb6p+0f
+#define QUARTER_2_float -0x1.777a5cp-25f
+#define QUARTER_3_float -0x1.ee59dap-50f
+#define QUARTER_1_double 0x1.921fb54442d18p+0
+#define QUARTER_2_double 0x1.1a62633145c07p-54
+#define QUARTER_3_double -0x1.f1976b7ed8fbcp-110
+#define NEAR_ANGLE_float 0x1p15f
+#define NEAR_ANGLE_double 0x1p26
+/* Where no lane may stay when its neighbours are large. */
+#define LARGE_ANGLE_float 0x1p23f
+#define LARGE_ANGLE_double 0x1p30
+
+/* (sin(r) / r - 1) / r^2 and (cos(r) - 1 + r^2 / 2) / r^4 of s = r^2 for |r| <= pi / 4; errors 2^-28
+ * and 2^-33 in float, 2^-58 and 2^-63 in double. */
+#define SINE_SERIES_float(T, s)                                                                    \
+    fma(s, fma(s, (T)(-0x1.994b46p-13f), (T)(0x1.110756p-7f)), (T)(-0x1.555546p-3f))
+#define COSINE_SERIES_float(T, s)                                                                  \
+    fma(s, fma(s, (T)(0x1.99e876p-16f), (T)(-0x1.6c0c28p-10f)), (T)(0x1.55554ap-5f))
+#define SINE_SERIES_double(T, s)                                                                   \
+    fma(s, fma(s, fma(s, fma(s, fma(s, (T)(0x1.5d9155223072ap-33), (T)(-0x1.ae5e60a1f40f5p-26)),   \
+        (T)(0x1.71de3570ca7c3p-19)), (T)(-0x1.a01a019c09e28p-13)), (T)(0x1.111111110f83fp-7)),     \
+        (T)(-0x1.5555555555549p-3))
+#define COSINE_SERIES_double(T, s)                                                                 \
+    fma(s, fma(s, fma(s, fma(s, fma(s, (T)(-0x1.8fa29316f0b1fp-37), (T)(0x1.1ee9d3e10b54bp-29)),   \
+        (T)(-0x1.27e4f7e545723p-22)), (T)(0x1.a01a019c7ce4cp-16)), (T)(-0x1.6c16c16c14f47p-10)),   \
+        (T)(0x1.555555555554bp-5))
+
+/* cos is sin a quarter later, and even. */
+#define FIRST_QUARTER_sin 0
+#define FIRST_QUARTER_cos 1
+#define SIGN_OF_sin(I, S, angle) (as_##I(angle) & SIGN_BIT(I, S))
+#define SIGN_OF_cos(I, S, angle) ((I)(0))
+#define SIGN_BIT(I, S) ((I)(1) << (I)(8 * sizeof(S) - 1))
+
+/* Lanes with large angles, infinities and NaN are left to the builtin, which must not see small ones
+ * beside them (PoCL 3.1: one lane past 2^23 makes it reduce the whole vector for such). */
+#define DEFINE_CIRCULAR(function, T, I, N, S)                                                      \
+static inline T near_##function##_##T(T angle)                                                     \
+{                                                                                                  \
+    const T magnitude = fabs(angle);                                                               \
+    const T turns = VECTOR_rint(magnitude * (T)(TWO_OVER_PI_##S));                                 \
+    const T rest = fma(-turns, (T)(QUARTER_3_##S), fma(-turns, (T)(QUARTER_2_##S),                 \
+        fma(-turns, (T)(QUARTER_1_##S), magnitude)));                                              \
+    const T square = rest * rest;                                                                  \
+    const T sine = fma(rest * square, SINE_SERIES_##S(T, square), rest);                           \
+    const T cosine = fma(square * square, COSINE_SERIES_##S(T, square),                            \
+        fma(square, (T)(-0.5f), (T)(1)));                                                          \
+    const I quarter = convert_##I(convert_##N(turns)) + (I)(FIRST_QUARTER_##function);             \
+    const T value = (quarter & (I)(1)) != (I)(0) ? cosine : sine;                                  \
+    const I negative = (quarter & (I)(2)) << (I)(8 * sizeof(S) - 2);                               \
+    return as_##T(as_##I(value) ^ negative ^ SIGN_OF_##function(I, S, angle));                     \
+}                                                                                                  \
+static inline T ranged_##function##_##T(T angle)                                                   \
+{                                                                                                  \
+    const I large = !(fabs(angle) < (T)(NEAR_ANGLE_##S));                                          \
+    if (!ANY_LANE_BEYOND(I, large))                                                                \
+        return near_##function##_##T(angle);                                                       \
+    const T of_large = function(large ? angle : (T)(LARGE_ANGLE_##S));                             \
+    return large ? of_large : near_##function##_##T(large ? (T)(0) : angle);                       \
+}
+
+/* tan is left to the builtin whole, but with large angles apart. */
+#define DEFINE_BY_MAGNITUDE(function, T, I)                                                        \
+static inline T function##_by_magnitude_##T(T angle)                                               \
+{                                                                                                  \
+    const I large = !(fabs(angle) < (T)(0x1p22f));                                                 \
+    if (!ANY_LANE_BEYOND(I, large))                                                                \
+        return function(angle);                                                                    \
+    const T of_large = function(large ? angle : (T)(0x1p23f));                                     \
+    return large ? of_large : function(large ? (T)(0) : angle);                                    \
+}
+
+/* ---- pow ---- */
+
+/* log2 of a mantissa in [sqrt(1/2), sqrt(2)) is 2 / ln 2 times atanh of s = (m - 1) / (m + 1), and
+ * atanh(s) / s is 1 + z / 3 + z^2 q(z) or 1 + z l(z) of z = s^2 <= 0.0295: errors 2^-73 and 2^-45. */
+#define BITS_OF_SQRT_HALF 0x3fe6a09e667f3bcdL
+#define ATANH_SERIES_LONG(T, z)                                                                    \
+    fma(z, fma(z, fma(z, fma(z, fma(z, fma(z, fma(z, (T)(0x1.eb11f0e712662p-5),                    \
+        (T)(0x1.de33572849704p-5)), (T)(0x1.1120b647682d8p-4)), (T)(0x1.3b1362b18fee5p-4)),        \
+        (T)(0x1.745d18326462ep-4)), (T)(0x1.c71c71c580414p-4)), (T)(0x1.2492492493036p-3)),        \
+        (T)(0x1.9999999999996p-3))
+#define ATANH_SERIES_SHORT(T, z)                                                                   \
+    fma(z, fma(z, fma(z, fma(z, (T)(0x1.91159fe4fa329p-4), (T)(0x1.c62b133e883dep-4)),             \
+        (T)(0x1.249411f36d467p-3)), (T)(0x1.999996a93a50dp-3)), (T)(0x1.555555561e4b5p-2))
+/* (2^r - 1) / r for |r| <= 1/2: errors 2^-58 and 2^-34. */
+#define EXP2_SERIES_LONG(T, r)                                                                     \
+    fma(r, fma(r, fma(r, fma(r, fma(r, fma(r, fma(r, fma(r, fma(r, fma(r,                          \
+        (T)(0x1.e79b5c2089ff7p-32), (T)(0x1.e61b7019c655ap-28)), (T)(0x1.b5267d433ac6fp-24)),      \
+        (T)(0x1.62bfc78ba63fep-20)), (T)(0x1.ffcbfba93ee2cp-17)), (T)(0x1.4309130edf51fp-13)),     \
+        (T)(0x1.5d87fe78cd7e6p-10)), (T)(0x1.3b2ab6fba00fcp-7)), (T)(0x1.c6b08d7049fe7p-5)),       \
+        (T)(0x1.ebfbdff82c5a4p-3)), (T)(0x1.62e42fefa39efp-1))
+#define EXP2_SERIES_SHORT(T, r)                                                                    \
+    fma(r, fma(r, fma(r, fma(r, fma(r, fma(r, (T)(0x1.fde561c89f405p-17),                          \
+        (T)(0x1.445ca4f8e3613p-13)), (T)(0x1.5d8a86dd240f0p-10)), (T)(0x1.3b29f377fa2d4p-7)),      \
+        (T)(0x1.c6b08abf49a29p-5)), (T)(0x1.ebfbe077ab450p-3)), (T)(0x1.62e42ff0e2306p-1))
+#define POWER_OF_TWO_IN(T, I, exponent) as_##T(((exponent) + (I)(1023)) << (I)(52))
+
+/* Past this exponent of two nothing finite is left, also of the subnormal numbers. */
+#define EXP2_LIMIT 1100
+
+/* The values of C99 (F.9.4.4) around the plain one, of |base|. */
+#define POW_WITH_SPECIAL_VALUES(T, I, base, exponent, plain)                                       \
+    const T half_exponent = exponent * (T)(0.5f);                                                  \
+    const I whole_exponent = VECTOR_trunc(exponent) == exponent;                                   \
+    const I odd_exponent = whole_exponent && VECTOR_trunc(half_exponent) != half_exponent;         \
+    const T of_one = fabs(base) == (T)(1) && exponent == exponent ? (T)(1) : plain;                \
+    const T with_sign = odd_exponent ? copysign(of_one, base) : of_one;                            \
+    const I outside = base < (T)(0) && base > (T)(-INFINITY) && !whole_exponent;                   \
+    return exponent == (T)(0) || base == (T)(1) ? (T)(1) : (outside ? (T)(NAN) : with_sign);
+
+/* In sums of two doubles where one is not enough: the error of the logarithm counts as often as the
+ * exponent is large. */
+#define DEFINE_POW_DOUBLE(T, I, N)                                                                 \
+static inline T vector_pow_##T(T base, T exponent)                                                 \
+{                                                                                                  \
+    const T magnitude = fabs(base);                                                                \
+    const I subnormal = magnitude < (T)(0x1p-1022);                                                \
+    const I bits = as_##I(subnormal ? magnitude * (T)(0x1p54) : magnitude);                        \
+    const I power = (bits - (I)(BITS_OF_SQRT_HALF)) >> (I)(52);                                    \
+    const T mantissa = as_##T(bits - (power << (I)(52)));                                          \
+    const T whole = convert_##T(convert_##N(power)) - (subnormal ? (T)(54) : (T)(0));              \
+    const T above = mantissa - (T)(1), sum = mantissa + (T)(1);                                    \
+    const T sum_rest = mantissa - (sum - (T)(1)), reciprocal = (T)(1) / sum;                       \
+    const T s = above * reciprocal;                                                                \
+    const T s_rest = (fma(-s, sum, above) - s * sum_rest) * reciprocal;                            \
+    const T z = s * s, z_rest = fma(s, s, -z) + (T)(2) * s * s_rest;                               \
+    const T third = z * (T)(0x1.5555555555555p-2);                                                 \
+    const T third_rest = fma(z, (T)(0x1.5555555555555p-2), -third)                                 \
+        + fma(z, (T)(0x1.5555555555555p-56), z_rest * (T)(0x1.5555555555555p-2));                  \
+    const T w = (T)(1) + third;                                                                    \
+    const T w_rest = (third - (w - (T)(1))) + fma(z * z, ATANH_SERIES_LONG(T, z), third_rest);     \
+    const T p = s * w, p_rest = fma(s, w, -p) + fma(s, w_rest, s_rest * w);                        \
+    const T l = p * (T)(0x1.71547652b82fep+1);                                                     \
+    const T l_rest = fma(p, (T)(0x1.71547652b82fep+1), -l)                                         \
+        + fma(p, (T)(0x1.777d0ffda0d24p-55), p_rest * (T)(0x1.71547652b82fep+1));                  \
+    const T finite_log = whole + l, log_rest = (l - (finite_log - whole)) + l_rest;                \
+    const I ordinary = magnitude > (T)(0) && magnitude < (T)(INFINITY);                            \
+    const T log = ordinary ? finite_log : (magnitude == (T)(0) ? (T)(-INFINITY) : magnitude);      \
+    const T product = exponent * log;                                                              \
+    const I in_range = fabs(product) < (T)(EXP2_LIMIT);                                            \
+    const T product_rest = fma(exponent, log, -product) + exponent * log_rest;                     \
+    const T e = in_range ? product : (T)(0);                                                       \
+    const T n = VECTOR_rint(e), r = (e - n) + (in_range ? product_rest : (T)(0));                  \
+    const I first = convert_##I(convert_##N(n)) >> (I)(1);                                         \
+    const I second = convert_##I(convert_##N(n)) - first;                                          \
+    const T scaled = fma(r, EXP2_SERIES_LONG(T, r), (T)(1))                                        \
+        * POWER_OF_TWO_IN(T, I, first) * POWER_OF_TWO_IN(T, I, second);                            \
+    const T beyond = product > (T)(0) ? (T)(INFINITY) : (T)(0);                                    \
+    const T plain = in_range ? scaled : (product != product ? product : beyond);                   \
+    POW_WITH_SPECIAL_VALUES(T, I, base, exponent, plain)                                           \
+}
+
+#ifdef cl_khr_fp64
+/* For floats in doubles: D and L are the double and long types with as many lanes as T.  Nothing where
+ * there are no doubles; nobody uses it there. */
+#define DEFINE_POW_FLOAT(T, I, D, L)                                                               \
+static inline T vector_pow_##T(T base, T exponent)                                                 \
+{                                                                                                  \
+    const T magnitude = fabs(base);                                                                \
+    const L bits = as_##L(convert_##D(magnitude));                                                 \
+    const L power = (bits - (L)(BITS_OF_SQRT_HALF)) >> (L)(52);                                    \
+    const D mantissa = as_##D(bits - (power << (L)(52)));                                          \
+    const D s = (mantissa - (D)(1)) / (mantissa + (D)(1)), z = s * s;                              \
+    const D l = fma(s * z, ATANH_SERIES_SHORT(D, z), s);                                           \
+    const D log = fma(l, (D)(0x1.71547652b82fep+1), convert_##D(convert_##I(power)));              \
+    const D product = convert_##D(exponent) * log;                                                 \
+    const D e = clamp(product, (D)(-200), (D)(200));                                               \
+    const D n = VECTOR_rint(e), r = e - n;                                                         \
+    const T scaled = convert_##T(fma(r, EXP2_SERIES_SHORT(D, r), (D)(1))                           \
+        * POWER_OF_TWO_IN(D, L, convert_##L(convert_##I(n))));                                     \
+    const I ordinary = magnitude > (T)(0) && magnitude < (T)(INFINITY);                            \
+    const I finite = ordinary && fabs(exponent) < (T)(INFINITY);                                   \
+    const T direction = (magnitude - (T)(1)) * exponent;                                           \
+    const T limit = direction > (T)(0) ? (T)(INFINITY) : (T)(0);                                   \
+    const T plain = finite ? scaled : (direction != direction ? direction : limit);                \
+    POW_WITH_SPECIAL_VALUES(T, I, base, exponent, plain)                                           \
+}
+#else
+#define DEFINE_POW_FLOAT(T, I, D, L)
+#endif
