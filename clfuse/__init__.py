@@ -1,7 +1,8 @@
-"""NumPy's interface on OpenCL devices: what is done with arrays is recorded, fused, and run when it is looked at.
+"""NumPy's interface on OpenCL devices: what is done with arrays is recorded, fused, and run when it
+is looked at.
 
-Use it in NumPy's place: ``import clfuse as np``. Every public name of NumPy's is here (`__version__` too:
-programs ask it what NumPy can do); the names in `__all__` are beyond NumPy's.
+Use it in NumPy's place: ``import clfuse as np``. Every public name of NumPy's is here
+(`__version__` too: programs ask it what NumPy can do); the names in `__all__` are beyond NumPy's.
 
 Examples
 --------
@@ -21,6 +22,7 @@ from . import config, counters
 # importing a submodule later would put the module in the function's place.
 from .evaluate import evaluate_all as _evaluate_all  # noqa: F401
 from .explain import explain_nodes as _explain_nodes  # noqa: F401
+
 from .profile import Profile as _Profile  # noqa: F401  isort: skip
 from .api import namespace as _namespace
 from .api.control import (
@@ -74,7 +76,7 @@ __all__ = [
     "synchronize",
     "ufunc",
 ]
-__all__ += _namespace.names()  # type: ignore[has-type]
+__all__ += _namespace.names()
 
 _namespace.register_submodules()
 

@@ -17,9 +17,9 @@ What an expression may use, and what it may rely on:
     the real type of a complex dtype (``float``, ``double``).
 
 A comparison gives 1 at width 1 but -1 in the lanes of a vector, so a result that is a mask is only
-ever asked whether it is zero.  bool operands are such masks too, in lanes of one size.  The value of
-an expression is complete only once it is stored in a variable of type ``{O}``: at width 1 C computes
-chars and shorts as ints, and storing them is what makes them wrap.
+ever asked whether it is zero.  bool operands are such masks too, in lanes of one size.  The value
+of an expression is complete only once it is stored in a variable of type ``{O}``: at width 1 C
+computes chars and shorts as ints, and storing them is what makes them wrap.
 """
 
 from __future__ import annotations

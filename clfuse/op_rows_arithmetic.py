@@ -1,4 +1,4 @@
-"""Op-table rows of arithmetic: NumPy's bits, its wrap-around, its division rules; `ops` collects them.
+"""Op-table rows of arithmetic: NumPy's bits, wrap-around, rules of division; for `ops`.
 
 Signed integers are added and multiplied as unsigned ones, because a compiler may take signed
 overflow for impossible and NumPy wraps.
@@ -148,7 +148,8 @@ ROWS: Final = (
     integer_function("gcd", 100),
     integer_function("lcm", 120),
     Ufunc("sqrt", 1, {"float": "sqrt({0})", "complex": "complex_sqrt_{R}({0})"},
-          define={"complex": "DEFINE_COMPLEX_SQRT({R})"}, libraries=COMPLEX, weight=4, complex_ulp=4),
+          define={"complex": "DEFINE_COMPLEX_SQRT({R})"}, libraries=COMPLEX, weight=4,
+          complex_ulp=4),
     conversion_of_angle("degrees", *_TO_DEGREES),
     conversion_of_angle("rad2deg", *_TO_DEGREES),
     conversion_of_angle("radians", *_TO_RADIANS),

@@ -1,4 +1,4 @@
-"""Op-table rows that are not ufuncs of NumPy's but what its functions are made of; `ops` collects them.
+"""Op-table rows that are no ufuncs but what NumPy's functions are made of; for `ops`.
 
 None of the names is a ufunc's.  `Ufunc.output` says what dtype comes out.
 """
@@ -18,7 +18,7 @@ _EVERY_CLASS: Final = ("bool", "signed", "unsigned", "float", "complex")
 
 ROWS: Final = (
     # numpy.where: operand 0 is a mask in lanes of the size of the others' (the renderer's care).
-    # At width 1 a condition is an int and the others may be float2: clang's reading of ?: allows it.
+    # At width 1 the condition is an int and the others may be float2, as clang allows.
     Ufunc("where", 3, dict.fromkeys(_EVERY_CLASS, "({0} ? {1} : {2})"), typed_by=1, output="same"),
     Ufunc("real", 1, {"complex": "{0}.x"}, output="real"),
     Ufunc("imag", 1, {"complex": "{0}.y"}, output="real"),

@@ -1,7 +1,8 @@
-"""Op-table rows of the functions that are rounded: exp, log, powers, angles; `ops` collects them.
+"""Op-table rows of the functions that are rounded: exp, log, powers, angles; for `ops`.
 
-Every row promises 4 ulp.  Builtins are kept wherever they hold that on PoCL and on Intel's runtime,
-since they are the vector code that the runtimes ship; the worst measured is beside each row.
+Every row promises 4 ulp.  Builtins are kept wherever they hold that on PoCL 3.1 and on Intel's
+runtime 2026.2, since they are the vector code that the runtimes ship; what stands in for those that
+do not is in FAULTY_BUILTINS.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def rounded(name: str, weight: float, defines: tuple[str, ...] = (), builtin: st
 
 
 def circular(name: str, weight: float, defines: tuple[str, ...], replacement: str) -> Ufunc:
-    """Make the row of sin, cos or tan; `replacement` defines what stands in for a faulty builtin."""
+    """Make the row of sin, cos or tan; `replacement` defines what stands in for the builtin."""
     row = rounded(name, weight, defines)
     return Ufunc(name, 1, row.expressions, define={**row.define, "float": replacement},
                  libraries=(*COMPLEX, *ELEMENTARY), weight=weight, ulp=4, complex_ulp=4)
@@ -89,7 +90,8 @@ ROWS: Final = (
     }, libraries=COMPLEX + ELEMENTARY, weight=20, ulp=4, complex_ulp=4),
     Ufunc("arctan2", 2, {"float": "atan2({0}, {1})"}, weight=16, ulp=4),
     Ufunc("hypot", 2, {"float": "hypot({0}, {1})"},
-          define={"float": "DEFINE_VECTOR_HYPOT({T}, {S})"}, libraries=ELEMENTARY, weight=10, ulp=4),
+          define={"float": "DEFINE_VECTOR_HYPOT({T}, {S})"}, libraries=ELEMENTARY, weight=10,
+          ulp=4),
     # NumPy's formula; where the sum cancels, the error is of the size of the larger operand's ulp.
     Ufunc("logaddexp", 2, dict.fromkeys(("float", "float64"), "logaddexp_{T}({0}, {1})"),
           define={"float": "DEFINE_LOGADDEXP({T}, M_LN2_F)",

@@ -1,4 +1,4 @@
-"""The op tables: what each ufunc and each reduction is in OpenCL C; graph, plan and render read them.
+"""The op tables: each ufunc and reduction in OpenCL C; graph, plan and render read them.
 
 `UFUNCS` and `REDUCTIONS` are keyed by NumPy's own names.  A new ufunc is a new row in one of the
 ``op_rows_*`` modules; `op_row` says what its expression may use.
@@ -36,11 +36,11 @@ __all__ = [
 
 
 def _by_name(*tables: tuple[Ufunc, ...]) -> Mapping[str, Ufunc]:
-    rows = [row for table in tables for row in table]
-    named = {row.name: row for row in rows}
-    if len(named) != len(rows):
-        names = [row.name for row in rows]
-        raise AssertionError(f"rows of one name: {sorted({n for n in names if names.count(n) > 1})}")
+    named: dict[str, Ufunc] = {}
+    for row in (row for table in tables for row in table):
+        if row.name in named:
+            raise AssertionError(f"two rows are called {row.name}")
+        named[row.name] = row
     return MappingProxyType(named)
 
 
@@ -100,7 +100,10 @@ _FLOATS: Final = ("float16", "float32", "float64")
 FAULTY_BUILTINS: Final = (
     FaultyBuiltins(
         _POCL,
-        {(name, dtype): f"ranged_{name}_{{T}}({{0}})" for name in ("sin", "cos") for dtype in _FLOATS},
+        {
+            (name, dtype): f"ranged_{name}_{{T}}({{0}})"
+            for name in ("sin", "cos") for dtype in _FLOATS
+        },
         "PoCL 3.1 with SLEEF: a vector of float with one lane past 2**23, or infinite, gets wrong"
         " sines and cosines in its small lanes (sin(-0.00082) = -0.0132); and 1.5 ns an element"
         " where ours take 0.7 (float16), 2.9 and 1.4 (double8)",

@@ -1,4 +1,5 @@
-"""Attributes and dtype changes of arrays: real, imag, ``view(dtype)``, in-place shape; called by `ndarray`."""
+"""Attributes and dtype changes of arrays: real, imag, ``view(dtype)``, in-place shape; called
+by `ndarray`."""
 
 from __future__ import annotations
 
@@ -59,7 +60,8 @@ def _component(handle: Handle, part: int) -> Any:
 
 
 def _layout_as(handle: Handle, dtype: np.dtype) -> tuple[tuple[int, ...], int, tuple[int, ...]]:
-    """Shape, offset and strides of the same bytes as `dtype`; NumPy's ValueError where they do not fit."""
+    """Shape, offset and strides of the same bytes as `dtype`; NumPy's ValueError where they do
+    not fit."""
     shape = handle._shape
     offset, strides = layout(handle)
     old, new = handle._dtype.itemsize, dtype.itemsize
@@ -128,9 +130,7 @@ def _settle(handle: Handle, shape: tuple[int, ...], offset: int, strides: tuple[
 
 def set_shape(handle: Handle, shape: Any) -> None:
     """``x.shape = shape``: AttributeError where that takes a copy."""
-    wanted = completed_shape(
-        requested_shape(shape), math.prod(handle._shape)
-    )
+    wanted = completed_shape(requested_shape(shape), math.prod(handle._shape))
     offset, strides = layout(handle)
     found = reshaped_strides(handle._shape, strides, wanted)
     if found is None:
@@ -151,9 +151,13 @@ def set_dtype(handle: Handle, dtype: Any) -> None:
 
 
 def cast_to(
-    handle: Handle, dtype: Any, order: Any = "K", casting: str = "unsafe", subok: bool = True,
+    handle: Handle,
+    dtype: Any,
+    order: Any = "K",
+    casting: str = "unsafe",
+    subok: bool = True,
     copy: bool = True,
-) -> Any:  # fmt: skip
+) -> Any:
     """``x.astype(dtype)``: a new array, unless it may be the same one and `copy` is false."""
     try:
         wanted = requested_dtype(dtype if dtype is not None else float)

@@ -1,4 +1,5 @@
-"""The names beyond NumPy's: evaluate, synchronize, stats, explain, profile and devices; `clfuse` exports them."""
+"""The names beyond NumPy's: evaluate, synchronize, stats, explain, profile and devices;
+`clfuse` exports them."""
 
 from __future__ import annotations
 
@@ -81,8 +82,8 @@ def explain(*arrays: Any) -> Plan:
     Returns
     -------
     Plan
-        `.kernels` with name, kind, source, reads, writes, nbytes and ops; `.cuts` with reasons. It prints
-        as a table.
+        `.kernels` with name, kind, source, reads, writes, nbytes and ops; `.cuts` with reasons. It
+        prints as a table.
     """
     from ..explain import explain_nodes
 
@@ -116,8 +117,8 @@ def set_device(spec: Any) -> Device:
     Parameters
     ----------
     spec : str or Device or None
-        ``cpu``, ``gpu``, part of a platform's or device's name, ``0``, ``0:1``, ``nvidia:1``; None goes
-        back to what CLFUSE_DEVICE says.
+        ``cpu``, ``gpu``, part of a platform's or device's name, ``0``, ``0:1``, ``nvidia:1``; None
+        goes back to what CLFUSE_DEVICE says.
     """
     from ..runtime import device
 

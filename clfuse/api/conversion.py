@@ -1,4 +1,5 @@
-"""Between host and device: NumPy arrays and Python objects to handles and back; used by all of `api`.
+"""Between host and device: NumPy arrays and Python objects to handles and back; used by all of
+`api`.
 
 What comes in is a snapshot: changing the NumPy array afterwards changes nothing here. One element
 takes no memory on the device: it is a constant of the program.
@@ -33,7 +34,8 @@ class NotNative(Exception):
 
 
 def host_node(array: np.ndarray) -> Node:
-    """The node of a host array whose dtype is native: uploaded, or a constant where that will do."""
+    """The node of a host array whose dtype is native: uploaded, or a constant where that will
+    do."""
     dtype = native_dtype(array.dtype)
     if dtype is None:
         raise NotNative(f"dtype {array.dtype} does not live on devices")
@@ -92,9 +94,11 @@ def contains_handles(items: Iterable[Any]) -> bool:
 
 
 def stacked(items: Any, dtype: np.dtype | None = None) -> Any:
-    """What ``numpy.array`` makes of a nested list that holds arrays: they are joined on the device."""
+    """What ``numpy.array`` makes of a nested list that holds arrays: they are joined on the
+    device."""
     parts = [
-        stacked(item) if isinstance(item, list | tuple) and contains_handles(item)
+        stacked(item)
+        if isinstance(item, list | tuple) and contains_handles(item)
         else as_handle(item)
         for item in items
     ]
@@ -102,7 +106,8 @@ def stacked(items: Any, dtype: np.dtype | None = None) -> Any:
     if len(shapes) != 1:
         raise ValueError(
             "setting an array element with a sequence. The requested array has an inhomogeneous "
-            f"shape after 1 dimensions. The detected shape was ({len(parts)},) + inhomogeneous part."
+            f"shape after 1 dimensions. The detected shape was ({len(parts)},) + inhomogeneous "
+            "part."
         )
     (shape,) = shapes
     if dtype is None:
@@ -136,7 +141,8 @@ def requested_dtype(dtype: Any) -> np.dtype | None:
 
 
 def value_node(value: Any, dtype: np.dtype) -> Node:
-    """What an assignment stores: `value` as a node of `dtype`, cast the way NumPy's assignment casts."""
+    """What an assignment stores: `value` as a node of `dtype`, cast the way NumPy's assignment
+    casts."""
     if isinstance(value, Handle):
         fits = dtype.kind not in "iu" or np.can_cast(value._dtype, dtype, "safe")
         if fits or type(value) is not handles.SCALAR:
@@ -175,7 +181,8 @@ def assigned(node: Node, dtype: np.dtype) -> Node:
 
 
 def host_view(handle: Handle) -> np.ndarray:
-    """What the array holds now, as a read-only NumPy array; without a copy where memory is shared."""
+    """What the array holds now, as a read-only NumPy array; without a copy where memory is
+    shared."""
     view = handle._view
     if view is None:
         return stored_view(handle._storage.node)

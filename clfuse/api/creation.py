@@ -1,4 +1,5 @@
-"""New arrays from values, shapes and other arrays; programs, methods and the other functions call them.
+"""New arrays from values, shapes and other arrays; programs, methods and the other functions call
+them.
 
 Arrays of one value take no memory until somebody writes them to it. dtypes that do not live on
 devices (object, strings, datetime64, structured, longdouble, foreign byte order) give a real
@@ -13,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ..evaluate import share
 from ..graph import build
 from ..graph.ir import Node
 from . import handle as handles
@@ -20,6 +22,7 @@ from .conversion import (
     as_handle,
     contains_handles,
     from_host,
+    held,
     requested_dtype,
     stacked,
     value_node,
@@ -35,7 +38,8 @@ from .promotion import FLOAT64
 _LARGEST_NBYTES = np.iinfo(np.intp).max
 _CANNOT_AVOID_COPY = (
     "Unable to avoid copy while creating an array as requested.\n"
-    "If using `np.array(obj, copy=False)` replace it with `np.asarray(obj)` to allow a copy when needed"
+    "If using `np.array(obj, copy=False)` replace it with `np.asarray(obj)` to allow a copy when "
+    "needed"
 )
 
 
@@ -58,9 +62,16 @@ def _converted(handle: Handle, dtype: Any, copy: bool | None, order: Any) -> Any
 
 @native(np.array)
 def array(
-    object: Any, dtype: Any = None, *, copy: bool | None = True, order: Any = "K",
-    subok: bool = False, ndmin: int = 0, ndmax: int = 0, like: Any = None,
-) -> Any:  # fmt: skip
+    object: Any,
+    dtype: Any = None,
+    *,
+    copy: bool | None = True,
+    order: Any = "K",
+    subok: bool = False,
+    ndmin: int = 0,
+    ndmax: int = 0,
+    like: Any = None,
+) -> Any:
     """A new array with the values of `object`: a snapshot, whatever happens to `object` afterwards.
 
     Parameters
@@ -68,8 +79,9 @@ def array(
     object : array_like
     dtype : dtype, optional
     copy : bool or None
-        None copies only where it must. False is a ValueError wherever a copy would be made, which for
-        memory of NumPy's is always: the device's view of it would see later changes.
+        None copies only where it must. False is a ValueError wherever a copy would be made: CPU
+        devices can look at the memory of a C-contiguous NumPy array. The caller then promises not
+        to change it: recorded work that has not run yet would see the change.
     order : {"K", "A", "C", "F"}
         "F" gives a transposed storage; the others C order.
     ndmin : int
@@ -78,7 +90,7 @@ def array(
     if isinstance(object, Handle):
         made = _converted(object, dtype, copy, order)
     elif copy is False:
-        raise ValueError(_CANNOT_AVOID_COPY)
+        made = _sharing(object, dtype)
     elif isinstance(object, list | tuple) and contains_handles(object):
         wanted = requested_dtype(dtype)
         made = stacked(object, wanted)
@@ -93,6 +105,17 @@ def array(
     return ordered(made, order)
 
 
+def _sharing(value: Any, dtype: Any) -> Any:
+    """An array on a NumPy array's own memory; ValueError where the device cannot look at it."""
+    node = None
+    is_native = type(value) is np.ndarray and native_dtype(value.dtype) is not None
+    if is_native and (dtype is None or value.dtype == np.dtype(dtype)):
+        node = share(value)
+    if node is None:
+        raise ValueError(_CANNOT_AVOID_COPY)
+    return held(node)
+
+
 def _with_leading_axes(handle: Any, rank: int) -> Any:
     lead = rank - len(handle._shape)
     offset, strides = handles.layout(handle)
@@ -101,18 +124,28 @@ def _with_leading_axes(handle: Any, rank: int) -> Any:
 
 @native(np.asarray)
 def asarray(
-    a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: bool | None = None,
+    a: Any,
+    dtype: Any = None,
+    order: Any = None,
+    *,
+    device: Any = None,
+    copy: bool | None = None,
     like: Any = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """`a` as an array; itself if it is one and nothing has to change."""
     return array(a, dtype, copy=copy, order=order or "K")
 
 
 @native(np.asanyarray)
 def asanyarray(
-    a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: bool | None = None,
+    a: Any,
+    dtype: Any = None,
+    order: Any = None,
+    *,
+    device: Any = None,
+    copy: bool | None = None,
     like: Any = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """`a` as an array; itself if it is one and nothing has to change."""
     return array(a, dtype, copy=copy, order=order or "K")
 
@@ -130,6 +163,14 @@ def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
 def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
     """`a` as an array in Fortran order, of at least one axis."""
     return array(a, dtype, copy=None, ndmin=1, order="F")
+
+
+@native(np.astype)
+def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
+    """The array with its elements cast to `dtype`."""
+    if not isinstance(x, Handle | np.ndarray):
+        raise TypeError(f"Input should be a NumPy array. It is of type {type(x)}.")
+    return as_handle(x).astype(dtype, copy=copy)
 
 
 @native(np.copy)
@@ -175,28 +216,39 @@ def _laid_out(node: Node, order: Any) -> Any:
 
 
 @native(np.zeros)
-def zeros(shape: Any, dtype: Any = float, order: Any = "C", *, device: Any = None, like: Any = None) -> Any:
+def zeros(
+    shape: Any, dtype: Any = float, order: Any = "C", *, device: Any = None, like: Any = None
+) -> Any:
     """An array of zeros."""
     return _filled(0, shape, dtype, order)
 
 
 @native(np.ones)
-def ones(shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None) -> Any:
+def ones(
+    shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None
+) -> Any:
     """An array of ones."""
     return _filled(1, shape, dtype, order)
 
 
 @native(np.empty)
-def empty(shape: Any, dtype: Any = float, order: Any = "C", *, device: Any = None, like: Any = None) -> Any:
+def empty(
+    shape: Any, dtype: Any = float, order: Any = "C", *, device: Any = None, like: Any = None
+) -> Any:
     """An array whose contents nobody may rely on; they are zeros, which cost nothing."""
     return _filled(0, shape, dtype, order)
 
 
 @native(np.full)
 def full(
-    shape: Any, fill_value: Any, dtype: Any = None, order: Any = "C", *, device: Any = None,
+    shape: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    order: Any = "C",
+    *,
+    device: Any = None,
     like: Any = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """An array with `fill_value`, broadcast, everywhere."""
     if dtype is None:
         dtype = fill_value.dtype if isinstance(fill_value, Handle) else np.asarray(fill_value).dtype
@@ -220,9 +272,14 @@ def _like(prototype: Any, dtype: Any, shape: Any) -> tuple[Any, Any]:
 
 @native(np.zeros_like)
 def zeros_like(
-    a: Any, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None, *,
+    a: Any,
+    dtype: Any = None,
+    order: Any = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
     device: Any = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """Zeros in the shape and dtype of `a`."""
     dtype, shape = _like(a, dtype, shape)
     return _filled(0, shape, dtype, order)
@@ -230,9 +287,14 @@ def zeros_like(
 
 @native(np.ones_like)
 def ones_like(
-    a: Any, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None, *,
+    a: Any,
+    dtype: Any = None,
+    order: Any = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
     device: Any = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """Ones in the shape and dtype of `a`."""
     dtype, shape = _like(a, dtype, shape)
     return _filled(1, shape, dtype, order)
@@ -240,9 +302,15 @@ def ones_like(
 
 @native(np.empty_like)
 def empty_like(
-    prototype: Any, /, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None,
-    *, device: Any = None,
-) -> Any:  # fmt: skip
+    prototype: Any,
+    /,
+    dtype: Any = None,
+    order: Any = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: Any = None,
+) -> Any:
     """An array of unspecified contents in the shape and dtype of `prototype`."""
     dtype, shape = _like(prototype, dtype, shape)
     return _filled(0, shape, dtype, order)
@@ -250,9 +318,15 @@ def empty_like(
 
 @native(np.full_like)
 def full_like(
-    a: Any, fill_value: Any, dtype: Any = None, order: Any = "K", subok: bool = True,
-    shape: Any = None, *, device: Any = None,
-) -> Any:  # fmt: skip
+    a: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    order: Any = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: Any = None,
+) -> Any:
     """`fill_value` everywhere, in the shape and dtype of `a`."""
     dtype, shape = _like(a, dtype, shape)
     return full(shape, fill_value, dtype, order)
@@ -272,9 +346,15 @@ def _shifted(node: Node, distance: int) -> Node:
 
 @native(np.eye)
 def eye(
-    N: Any, M: Any = None, k: Any = 0, dtype: Any = float, order: Any = "C", *, device: Any = None,
+    N: Any,
+    M: Any = None,
+    k: Any = 0,
+    dtype: Any = float,
+    order: Any = "C",
+    *,
+    device: Any = None,
     like: Any = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """A matrix with ones on one diagonal."""
     wanted = requested_dtype(dtype) or FLOAT64
     rows, columns = as_index(N), as_index(N if M is None else M)
@@ -375,16 +455,23 @@ def fromiter(iter: Any, dtype: Any, count: Any = -1, *, like: Any = None) -> Any
 
 
 @native(np.fromstring)
-def fromstring(string: Any, dtype: Any = float, count: Any = -1, *, sep: Any, like: Any = None) -> Any:
+def fromstring(
+    string: Any, dtype: Any = float, count: Any = -1, *, sep: Any, like: Any = None
+) -> Any:
     """A vector of the numbers that a text holds."""
     return array(np.fromstring(string, dtype, count, sep=sep))
 
 
 @native(np.fromfile)
 def fromfile(
-    file: Any, dtype: Any = float, count: Any = -1, sep: Any = "", offset: Any = 0, *,
+    file: Any,
+    dtype: Any = float,
+    count: Any = -1,
+    sep: Any = "",
+    offset: Any = 0,
+    *,
     like: Any = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """A vector of the numbers that a file holds."""
     return array(np.fromfile(file, dtype, count, sep, offset))
 

@@ -23,7 +23,9 @@ def _along(axis: int, part: slice | int) -> tuple[Any, ...]:
 
 
 @native(np.diff)
-def diff(a: Any, n: Any = 1, axis: Any = -1, prepend: Any = _Missing, append: Any = _Missing) -> Any:
+def diff(
+    a: Any, n: Any = 1, axis: Any = -1, prepend: Any = _Missing, append: Any = _Missing
+) -> Any:
     """Differences of neighbours along an axis, taken `n` times."""
     times = as_index(n)
     if times == 0:
@@ -114,21 +116,29 @@ def _edge(array: Any, axis: int, spacing: Any, order: int, *, last: bool) -> Any
         step = spacing if uniform else spacing[-1 if last else 0]
         return ((at[0] - at[1]) if last else (at[1] - at[0])) / step
     if uniform:
-        factors = [1.5 / spacing, -2.0 / spacing, 0.5 / spacing] if last else [
-            -1.5 / spacing, 2.0 / spacing, -0.5 / spacing,
-        ]  # fmt: skip
+        factors = (
+            [1.5 / spacing, -2.0 / spacing, 0.5 / spacing]
+            if last
+            else [
+                -1.5 / spacing,
+                2.0 / spacing,
+                -0.5 / spacing,
+            ]
+        )
     elif last:
         one, two = spacing[-2], spacing[-1]
         factors = [
-            (2.0 * two + one) / (two * (one + two)), -(two + one) / (one * two),
+            (2.0 * two + one) / (two * (one + two)),
+            -(two + one) / (one * two),
             two / (one * (one + two)),
-        ]  # fmt: skip
+        ]
     else:
         one, two = spacing[0], spacing[1]
         factors = [
-            -(2.0 * one + two) / (one * (one + two)), (one + two) / (one * two),
+            -(2.0 * one + two) / (one * (one + two)),
+            (one + two) / (one * two),
             -one / (two * (one + two)),
-        ]  # fmt: skip
+        ]
     terms = [factor * value for factor, value in zip(factors, at, strict=True)]
     return terms[2] + terms[1] + terms[0] if last else terms[0] + terms[1] + terms[2]
 
@@ -143,8 +153,10 @@ def _interior(array: Any, axis: int, spacing: Any) -> Any:
     shape = [1] * array.ndim
     shape[axis] = -1
     factors = (
-        -two / (one * (one + two)), (two - one) / (one * two), one / (two * (one + two)),
-    )  # fmt: skip
+        -two / (one * (one + two)),
+        (two - one) / (one * two),
+        one / (two * (one + two)),
+    )
     a, b, c = (factor.reshape(shape) for factor in factors)
     return a * before + b * middle + c * after
 
@@ -202,5 +214,3 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: Any = -1) -> Any:
             step = diff(coordinates, axis=axis)
     pairs = values[_along(place, slice(1, None))] + values[_along(place, slice(None, -1))]
     return (step * pairs / 2.0).sum(place)
-
-

@@ -1,4 +1,5 @@
-"""Small expressions on nodes, of which functions that are no ufuncs are composed; used by all of `api`."""
+"""Small expressions on nodes, of which functions that are no ufuncs are composed; used by all
+of `api`."""
 
 from __future__ import annotations
 
@@ -61,7 +62,8 @@ def convert(node: Node, dtype: np.dtype) -> Node:
 
 
 def combine(function: np.ufunc, *nodes: Node) -> Node:
-    """The ufunc on nodes of any native dtypes and shapes that broadcast; its loop must be native."""
+    """The ufunc on nodes of any native dtypes and shapes that broadcast; its loop must be
+    native."""
     resolution = resolve(function, tuple(node.dtype for node in nodes))
     if resolution.ops is None:
         raise AssertionError(f"{function.__name__} is composed of but not native: {nodes}")
@@ -69,9 +71,7 @@ def combine(function: np.ufunc, *nodes: Node) -> Node:
     return build.elementwise(resolution.ops[0], nodes, shape)
 
 
-def choose(
-    mask: Node, chosen: Node, other: Node, dtype: np.dtype, shape: tuple[int, ...]
-) -> Node:
+def choose(mask: Node, chosen: Node, other: Node, dtype: np.dtype, shape: tuple[int, ...]) -> Node:
     """`chosen` where `mask` is true, else `other`; broadcast to `shape`, of `dtype`."""
     op = loop("where", (BOOL, dtype, dtype), dtype)
     operands = (convert(mask, BOOL), convert(chosen, dtype), convert(other, dtype))

@@ -1,7 +1,8 @@
 """What no kernel does is done by NumPy on the host: counted, announced, and written back.
 
-`native` marks the functions of ours that answer for one of NumPy's; whatever such a function cannot do
-(it raises `conversion.NotNative`) and every function of NumPy's that has none goes to `host_call`.
+`native` marks the functions of ours that answer for one of NumPy's; whatever such a function cannot
+do (it raises `conversion.NotNative`) and every function of NumPy's that has none goes to
+`host_call`.
 """
 
 from __future__ import annotations
@@ -32,9 +33,15 @@ OWN_FOLDERS: Final = tuple(
 """Frames in these are never the user's: NumPy's and clfuse's."""
 
 MUTATED: Final[Mapping[str, str]] = {
-    "put": "a", "place": "arr", "putmask": "a", "copyto": "dst", "fill_diagonal": "a",
-    "put_along_axis": "arr", "shuffle": "x", "at": "a",
-}  # fmt: skip
+    "put": "a",
+    "place": "arr",
+    "putmask": "a",
+    "copyto": "dst",
+    "fill_diagonal": "a",
+    "put_along_axis": "arr",
+    "shuffle": "x",
+    "at": "a",
+}
 """NumPy functions that write into an argument, and its name. `out` is known without."""
 
 NATIVE: Final[dict[Any, Callable[..., Any]]] = {}
@@ -45,7 +52,8 @@ NATIVE: Final[dict[Any, Callable[..., Any]]] = {}
 
 
 def _user_frame() -> tuple[Any, int]:
-    """The first frame outside clfuse and NumPy, and how many frames above the caller's it is."""
+    """The first frame outside clfuse and NumPy, from the caller's caller up, and the `stacklevel`
+    that names it where 1 is the caller's caller."""
     frame = sys._getframe(2)
     level = 1
     while frame.f_back is not None and frame.f_code.co_filename.startswith(OWN_FOLDERS):
@@ -91,7 +99,7 @@ def count_fallback(name: str, reason: str = "") -> None:
         f"{name}: no kernel does this{why}; NumPy did it on the host, at {place}; "
         "CLFUSE_FALLBACK=allow silences this",
         FallbackWarning,
-        level,
+        level + 1,  # above count_fallback itself
     )
 
 
@@ -99,7 +107,8 @@ def count_fallback(name: str, reason: str = "") -> None:
 
 
 class HostArguments:
-    """The arguments of one call on the host: converts handles, remembers what must be written back."""
+    """The arguments of one call on the host: converts handles, remembers what must be written
+    back."""
 
     def __init__(self) -> None:
         self._read: dict[int, np.ndarray] = {}
@@ -114,7 +123,8 @@ class HostArguments:
         return self._written[id(handle)][1]
 
     def to_host(self, value: Any) -> Any:
-        """`value` with every handle in it, also inside lists, tuples and dicts, as a NumPy array."""
+        """`value` with every handle in it, also inside lists, tuples and dicts, as a NumPy
+        array."""
         if isinstance(value, Handle):
             if id(value) in self._written:
                 return self._written[id(value)][1]
@@ -220,7 +230,8 @@ def host_call(
 
 
 def native(*references: Any, method: bool = False) -> Callable[[_Function], _Function]:
-    """Decorator: this function answers for NumPy's `references`, and leaves to it what it cannot do.
+    """Decorator: this function answers for NumPy's `references`, and leaves to it what it cannot
+    do.
 
     `method` says that NumPy's function asks its first argument's method: that of a scalar returns
     scalars, also where the array's would return a 0-d array, such as the one given as `out`.
@@ -236,9 +247,9 @@ def native(*references: Any, method: bool = False) -> Callable[[_Function], _Fun
             except NotNative as missing:
                 reason = str(missing)
             else:
-                if method and type(made) is handles.ARRAY and not made._shape:
-                    if args and type(args[0]) is handles.SCALAR:
-                        return handles.result(node_of(made))
+                is_0d = method and type(made) is handles.ARRAY and not made._shape
+                if is_0d and args and type(args[0]) is handles.SCALAR:
+                    return handles.result(node_of(made))
                 return made
             return host_call(reference, args, kwargs, reason)
 

@@ -1,4 +1,5 @@
-"""``x.flags``: how an array lies in memory and whether it may be written to; called by `ndarray`."""
+"""``x.flags``: how an array lies in memory and whether it may be written to; called by
+`ndarray`."""
 
 from __future__ import annotations
 
@@ -10,13 +11,28 @@ from .conversion import is_contiguous
 from .handle import Handle, View, is_writeable, layout
 
 _SHORT: Final = {
-    "C": "c_contiguous", "F": "f_contiguous", "O": "owndata", "W": "writeable", "A": "aligned",
-    "X": "writebackifcopy", "FNC": "fnc", "FORC": "forc", "B": "behaved", "CA": "carray",
-    "FA": "farray", "CONTIGUOUS": "c_contiguous", "FORTRAN": "f_contiguous",
-}  # fmt: skip
+    "C": "c_contiguous",
+    "F": "f_contiguous",
+    "O": "owndata",
+    "W": "writeable",
+    "A": "aligned",
+    "X": "writebackifcopy",
+    "FNC": "fnc",
+    "FORC": "forc",
+    "B": "behaved",
+    "CA": "carray",
+    "FA": "farray",
+    "CONTIGUOUS": "c_contiguous",
+    "FORTRAN": "f_contiguous",
+}
 _SHOWN: Final = (
-    "C_CONTIGUOUS", "F_CONTIGUOUS", "OWNDATA", "WRITEABLE", "ALIGNED", "WRITEBACKIFCOPY",
-)  # fmt: skip
+    "C_CONTIGUOUS",
+    "F_CONTIGUOUS",
+    "OWNDATA",
+    "WRITEABLE",
+    "ALIGNED",
+    "WRITEBACKIFCOPY",
+)
 
 
 def set_writeable(handle: Handle, writeable: bool) -> None:
@@ -33,8 +49,12 @@ def set_writeable(handle: Handle, writeable: bool) -> None:
     view.writeable = writeable
     node = handle._storage.node
     if (
-        writeable and view.base is None and view.offset == 0
-        and handle._shape == node.shape and handle._dtype is node.dtype and is_contiguous(handle)
+        writeable
+        and view.base is None
+        and view.offset == 0
+        and handle._shape == node.shape
+        and handle._dtype is node.dtype
+        and is_contiguous(handle)
     ):
         handle._view = None
 
@@ -109,7 +129,10 @@ class flagsobj:
     @property
     def num(self) -> int:
         return (
-            self.c_contiguous | self.f_contiguous << 1 | self.owndata << 2 | 0x100
+            self.c_contiguous
+            | self.f_contiguous << 1
+            | self.owndata << 2
+            | 0x100
             | self.writeable << 10
         )
 

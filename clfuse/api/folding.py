@@ -75,7 +75,8 @@ def fold(
     initial: Any,
     where: Any,
 ) -> Any:
-    """``function.reduce(array, ...)`` as a node; `NotNative` where the op tables have no such fold."""
+    """``function.reduce(array, ...)`` as a node; `NotNative` where the op tables have no such
+    fold."""
     handle = as_handle(array)
     if isinstance(out, tuple):
         if len(out) != 1:
@@ -138,9 +139,7 @@ def folded(
         if start is not None:
             return build.broadcast(start, kept)
         if not has_identity:
-            raise ValueError(
-                f"zero-size array to reduction operation {name} which has no identity"
-            )
+            raise ValueError(f"zero-size array to reduction operation {name} which has no identity")
         return build.filled(dtype.type(function.identity), kept)
     folded_node = build.reduce(name, node, axes, dtype) if axes else node
     if start is not None:
@@ -175,8 +174,8 @@ def delivered(
         raise TypeError("return arrays must be of ArrayType")
     if tuple(out.shape) != node.shape:
         raise ValueError(
-            f"output parameter for reduction operation has the wrong shape: {shape_text(tuple(out.shape))}"
-            f"; it must have shape {shape_text(node.shape)}"
+            "output parameter for reduction operation has the wrong shape: "
+            f"{shape_text(tuple(out.shape))}; it must have shape {shape_text(node.shape)}"
         )
     if isinstance(out, np.ndarray):
         np.copyto(out, np.asarray(handles.fresh(node)), casting="unsafe")

@@ -1,4 +1,5 @@
-"""Views by new strides: reshape, transpose and what is made of them; called by methods and functions.
+"""Views by new strides: reshape, transpose and what is made of them; called by methods and
+functions.
 
 The functions on handles take and give handles that share storage where NumPy's results do.
 """
@@ -40,7 +41,9 @@ def normalized_axes(axes: Any, rank: int, name: str = "axis") -> tuple[int, ...]
             axes = tuple(axes)
     found = tuple([normalized_axis(axis, rank) for axis in axes])
     if len(set(found)) != len(found):
-        raise ValueError(f"repeated axis in `{name}` argument" if name != "axis" else "repeated axis")
+        raise ValueError(
+            f"repeated axis in `{name}` argument" if name != "axis" else "repeated axis"
+        )
     return found
 
 
@@ -55,13 +58,16 @@ def requested_shape(shape: Any) -> tuple[int, ...]:
         return (shape,)
     if isinstance(shape, Handle) and shape._shape:
         shape = shape.tolist()  # type: ignore[attr-defined]
-    if isinstance(shape, Iterable) and not (isinstance(shape, Handle | np.ndarray) and not shape.shape):
+    if isinstance(shape, Iterable) and not (
+        isinstance(shape, Handle | np.ndarray) and not shape.shape
+    ):
         return tuple([as_index(extent) for extent in shape])
     return (as_index(shape),)
 
 
 def completed_shape(shape: tuple[int, ...], size: int) -> tuple[int, ...]:
-    """`shape` with its one -1 replaced; ValueError as NumPy's when it does not hold `size` elements."""
+    """`shape` with its one -1 replaced; ValueError as NumPy's when it does not hold `size`
+    elements."""
     unknown = [axis for axis, extent in enumerate(shape) if extent < 0]
     if len(unknown) > 1:
         raise ValueError("can only specify one unknown dimension")
@@ -131,7 +137,8 @@ def reshaped_strides(
         if new_shape[place] == 1:
             following = place + 1
             new_strides[place] = (
-                new_strides[following] * new_shape[following] if following < len(new_shape)
+                new_strides[following] * new_shape[following]
+                if following < len(new_shape)
                 else (old[-1][1] if old else 1)
             )
     return tuple(new_strides)
@@ -158,9 +165,12 @@ def permuted(handle: Handle, axes: Sequence[int]) -> Any:
     offset, strides = layout(handle)
     shape = handle._shape
     return view_of(
-        handle, tuple([shape[axis] for axis in axes]), offset, tuple([strides[a] for a in axes]),
+        handle,
+        tuple([shape[axis] for axis in axes]),
+        offset,
+        tuple([strides[a] for a in axes]),
         rearranged=True,
-    )  # fmt: skip
+    )
 
 
 def transposed(handle: Handle, axes: Any = None) -> Any:

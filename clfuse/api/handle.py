@@ -1,4 +1,5 @@
-"""The state of an array: a storage cell and how the array lies on it; every module of `api` uses it.
+"""The state of an array: a storage cell and how the array lies on it; every module of `api` uses
+it.
 
 `Handle` has the state and no methods. Function modules take handles and make new ones with `fresh`,
 `result` and `view_of`; `ndarray` derives the two public classes from it and registers them here, so
@@ -22,10 +23,22 @@ from . import reinterpret
 DTYPES: Final[dict[str, np.dtype]] = {
     name: np.dtype(name)
     for name in (
-        "bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64",
-        "float16", "float32", "float64", "complex64", "complex128",
+        "bool",
+        "int8",
+        "uint8",
+        "int16",
+        "uint16",
+        "int32",
+        "uint32",
+        "int64",
+        "uint64",
+        "float16",
+        "float32",
+        "float64",
+        "complex64",
+        "complex128",
     )
-}  # fmt: skip
+}
 """The dtypes that live on a device, one object each."""
 
 _native: dict[np.dtype, np.dtype | None] = {}
@@ -231,7 +244,5 @@ def write(handle: Handle, value: Node) -> None:
     value = build.broadcast(build.cast(value, handle._dtype), handle._shape)
     view = handle._view
     if view is not None:
-        value = reinterpret.write(
-            storage.node, value, handle._dtype, view.offset, view.strides
-        )
+        value = reinterpret.write(storage.node, value, handle._dtype, view.offset, view.strides)
     rebind(storage, value)

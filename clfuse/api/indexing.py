@@ -145,9 +145,7 @@ def get(handle: Handle, index: Any) -> Any:
 
 def element(handle: Handle, offset: int) -> Any:
     """The element at a storage position, as a lazy scalar: later writes do not change it."""
-    return result(
-        handles.reinterpret.read(handle._storage.node, (), handle._dtype, offset, ())
-    )
+    return result(handles.reinterpret.read(handle._storage.node, (), handle._dtype, offset, ()))
 
 
 def _get_advanced(handle: Handle, index: Any) -> Any:
@@ -202,7 +200,8 @@ def fitted(node: Node, shape: tuple[int, ...]) -> Node:
         extent not in (1, goal) for extent, goal in zip(wanted, shape[lead:], strict=True)
     ):
         raise ValueError(
-            f"could not broadcast input array from shape {shape_text(given)} into shape {shape_text(shape)}"
+            f"could not broadcast input array from shape {shape_text(given)} into shape "
+            f"{shape_text(shape)}"
         )
     return build.broadcast(node if wanted == given else build.reshape(node, wanted), shape)
 
@@ -247,8 +246,7 @@ def _put_masked(handle: Handle, mask: Any, value: Any) -> bool:
     if len(node.shape) == len(rest) + 1 and node.shape[0] == 1:
         node = build.reshape(node, node.shape[1:])
     if len(node.shape) > len(rest) or any(
-        extent not in (1, goal)
-        for extent, goal in zip(node.shape[::-1], rest[::-1], strict=False)
+        extent not in (1, goal) for extent, goal in zip(node.shape[::-1], rest[::-1], strict=False)
     ):
         return False
     if rest:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from operator import index as as_index
 from typing import Any
@@ -20,9 +21,9 @@ from .handle import Handle, fresh, is_writeable, native_dtype, node_of, write
 from .manipulation import atleast_1d, atleast_2d, atleast_3d, ravel, sliced
 
 
-
 def stand_in(handle: Handle) -> np.ndarray:
-    """A NumPy array of the same shape and dtype in one element of memory: what NumPy's errors need."""
+    """A NumPy array of the same shape and dtype in one element of memory: what NumPy's errors
+    need."""
     return np.broadcast_to(np.zeros((), handle._dtype), handle._shape)
 
 
@@ -165,7 +166,7 @@ def _cut(handle: Any, axis: int, bounds: list[int]) -> list[Any]:
     lead = (slice(None),) * axis
     return [
         indexing.get(handle, (*lead, slice(start, stop)))
-        for start, stop in zip(bounds[:-1], bounds[1:], strict=True)
+        for start, stop in itertools.pairwise(bounds)
     ]
 
 
@@ -255,10 +256,14 @@ def _pairs(value: Any, rank: int, name: str) -> list[tuple[Any, Any]]:
     try:
         return [tuple(pair) for pair in np.broadcast_to(np.asarray(value), (rank, 2)).tolist()]
     except ValueError:
-        raise ValueError(f"operands could not be broadcast together: `{name}` for {rank} axes") from None
+        raise ValueError(
+            f"operands could not be broadcast together: `{name}` for {rank} axes"
+        ) from None
 
 
-def _beside(node: Node, axis: int, mode: str, width: int, fill: Node | None, *, before: bool) -> Node:
+def _beside(
+    node: Node, axis: int, mode: str, width: int, fill: Node | None, *, before: bool
+) -> Node:
     """What is put in front of or behind `node` along one axis."""
     extent = node.shape[axis]
     shape = (*node.shape[:axis], width, *node.shape[axis + 1 :])
@@ -278,8 +283,14 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
     """The array with elements put around it."""
     handle = as_handle(array)
     rank = len(handle._shape)
-    known = {"constant": {"constant_values"}, "edge": set(), "empty": set(), "wrap": set(),
-             "reflect": {"reflect_type"}, "symmetric": {"reflect_type"}}  # fmt: skip
+    known = {
+        "constant": {"constant_values"},
+        "edge": set(),
+        "empty": set(),
+        "wrap": set(),
+        "reflect": {"reflect_type"},
+        "symmetric": {"reflect_type"},
+    }
     if mode not in known or not kwargs.keys() <= known[mode] or kwargs.get("reflect_type") == "odd":
         raise NotNative(f"mode {mode}")
     if not isinstance(pad_width, dict) and np.asarray(pad_width).dtype.kind != "i":
@@ -295,7 +306,9 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
         if mode in ("reflect", "symmetric", "wrap") and max(widths_here) > limit:
             raise NotNative(f"mode {mode} over more than the array itself")
         if mode == "edge" and extent == 0 and max(widths_here):
-            raise ValueError(f"can't extend empty axis {axis} using modes other than 'constant' or 'empty'")
+            raise ValueError(
+                f"can't extend empty axis {axis} using modes other than 'constant' or 'empty'"
+            )
         parts = [node]
         for width, value, before in zip(widths_here, fills, (True, False), strict=True):
             if not width:

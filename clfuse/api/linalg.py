@@ -1,4 +1,5 @@
-"""Products of vectors and matrices, and norms; `matmul` is the host's BLAS on the device's own memory.
+"""Products of vectors and matrices, and norms; `matmul` is the host's BLAS on the device's own
+memory.
 
 Products with a vector are multiplications and sums, which fuse with what is around them.
 """
@@ -243,7 +244,9 @@ def kron(a: Any, b: Any) -> Any:
         [extent for pair in zip(shapes[0], (1,) * rank, strict=True) for extent in pair],
         [extent for pair in zip((1,) * rank, shapes[1], strict=True) for extent in pair],
     ]
-    product = UFUNCS["multiply"](reshaped(left, tuple(spread[0])), reshaped(right, tuple(spread[1])))
+    product = UFUNCS["multiply"](
+        reshaped(left, tuple(spread[0])), reshaped(right, tuple(spread[1]))
+    )
     extents = tuple([one * two for one, two in zip(*shapes, strict=True)])
     return result(build.reshape(node_of(product), extents))
 
@@ -275,7 +278,14 @@ def trace(
 ) -> Any:
     """The sum of a diagonal."""
     return fold(
-        np.add, diagonal_of(as_handle(a), offset, axis1, axis2), -1, dtype, out, False, _Missing, True
+        np.add,
+        diagonal_of(as_handle(a), offset, axis1, axis2),
+        -1,
+        dtype,
+        out,
+        False,
+        _Missing,
+        True,
     )
 
 
@@ -292,7 +302,8 @@ def _squares(node: Node) -> Node:
 
 @native(np.linalg.norm)
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
-    """The norm of vectors: Euclidean, largest, least, sum; others, and those of matrices, on the host."""
+    """The norm of vectors: Euclidean, largest, least, sum; others, and those of matrices, on
+    the host."""
     handle = as_handle(x)
     node = node_of(handle)
     if node.dtype.kind in "biu":
@@ -300,13 +311,19 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     rank = len(node.shape)
     axes = reduction_axes(axis, rank)
     is_vector = len(axes) == 1 or (ord is None and (axis is None or len(axes) == 2))
-    if not is_vector or (ord not in (None, 1, 2, np.inf, -np.inf, 0)) or (ord is None and rank == 0):
+    if (
+        not is_vector
+        or (ord not in (None, 1, 2, np.inf, -np.inf, 0))
+        or (ord is None and rank == 0)
+    ):
         raise NotNative(f"order {ord}")
     if ord in (None, 2) and (axis is None or len(axes) >= 1):
         squares = _squares(node)
         total = combine(np.sqrt, folded(np.add, squares, axes, squares.dtype))
     elif ord == 0:
-        nonzero = convert(combine(np.not_equal, node, build.constant(node.dtype.type(0))), node.dtype)
+        nonzero = convert(
+            combine(np.not_equal, node, build.constant(node.dtype.type(0))), node.dtype
+        )
         total = folded(np.add, nonzero, axes, node.dtype)
     else:
         size = combine(np.absolute, node)

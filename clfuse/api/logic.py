@@ -101,7 +101,10 @@ def isreal(x: Any) -> Any:
 def _signed_infinity(x: Any, out: Any, *, negative: bool) -> Any:
     handle = as_handle(x)
     if handle._dtype.kind == "c":
-        raise TypeError(f"This operation is not supported for {handle._dtype} values because it would be ambiguous.")
+        raise TypeError(
+            f"This operation is not supported for {handle._dtype} values because it would be "
+            "ambiguous."
+        )
     infinite = UFUNCS["isinf"](handle)
     sign = UFUNCS["signbit"](handle if handle._dtype.kind == "f" else handle.astype(FLOAT64))
     side = sign if negative else UFUNCS["logical_not"](sign)
@@ -217,9 +220,12 @@ def _stand_in(handle: Handle, memory: np.ndarray) -> np.ndarray:
     offset, strides = layout(handle)
     itemsize = handle._dtype.itemsize
     return np.ndarray(
-        handle._shape, handle._dtype, memory.data, offset * itemsize,
+        handle._shape,
+        handle._dtype,
+        memory.data,
+        offset * itemsize,
         tuple([stride * itemsize for stride in strides]),
-    )  # fmt: skip
+    )
 
 
 def _shared(question: Any, a: Any, b: Any, max_work: Any) -> bool:
@@ -240,5 +246,3 @@ def shares_memory(a: Any, b: Any, /, max_work: Any = -1) -> bool:
 def may_share_memory(a: Any, b: Any, /, max_work: Any = 0) -> bool:
     """Whether the extents of two arrays in memory overlap."""
     return _shared(np.may_share_memory, a, b, max_work)
-
-

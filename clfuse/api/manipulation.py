@@ -1,7 +1,7 @@
 """Shapes changed and elements moved, with NumPy's signatures; methods call some of them.
 
-What NumPy does by a view is one here. What it copies (roll, repeat, tile, pad) is recorded as views and
-concatenations, which cost nothing where they are read by a fused kernel.
+What NumPy does by a view is one here. What it copies (roll, repeat, tile, pad) is recorded as views
+and concatenations, which cost nothing where they are read by a fused kernel.
 """
 
 from __future__ import annotations
@@ -32,8 +32,6 @@ from .geometry import (
     transposed,
 )
 from .handle import Handle, fresh, node_of
-
-
 
 # -- reshape --------------------------------------------------------------------------------------
 
@@ -199,7 +197,6 @@ def _widened_to_3d(handle: Handle) -> Any:
 def atleast_3d(*arys: Any) -> Any:
     """Arrays with at least three axes."""
     return _at_least(arys, _widened_to_3d)
-
 
 
 # -- broadcasting ---------------------------------------------------------------------------------

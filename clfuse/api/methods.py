@@ -14,13 +14,15 @@ from . import (
     attributes,
     creation,
     geometry,
-    handle as handles,
     indexing,
     linalg,
     manipulation,
     reductions,
     selection,
     statistics,
+)
+from . import (
+    handle as handles,
 )
 from .conversion import host_view
 from .fallback import count_fallback, host_call
@@ -69,33 +71,61 @@ class ArrayMethods:
 
     # -- reductions -------------------------------------------------------------------------------
 
-    def sum(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = _Missing,
-            initial: Any = _Missing, where: Any = _Missing) -> Any:  # fmt: skip
+    def sum(
+        self,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        keepdims: Any = _Missing,
+        initial: Any = _Missing,
+        where: Any = _Missing,
+    ) -> Any:
         """`numpy.sum`."""
         return reductions.sum(self, axis, dtype, out, keepdims, initial, where)
 
-    def prod(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = _Missing,
-             initial: Any = _Missing, where: Any = _Missing) -> Any:  # fmt: skip
+    def prod(
+        self,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        keepdims: Any = _Missing,
+        initial: Any = _Missing,
+        where: Any = _Missing,
+    ) -> Any:
         """`numpy.prod`."""
         return reductions.prod(self, axis, dtype, out, keepdims, initial, where)
 
-    def max(self, axis: Any = None, out: Any = None, keepdims: Any = _Missing,
-            initial: Any = _Missing, where: Any = _Missing) -> Any:  # fmt: skip
+    def max(
+        self,
+        axis: Any = None,
+        out: Any = None,
+        keepdims: Any = _Missing,
+        initial: Any = _Missing,
+        where: Any = _Missing,
+    ) -> Any:
         """`numpy.max`."""
         return reductions.max(self, axis, out, keepdims, initial, where)
 
-    def min(self, axis: Any = None, out: Any = None, keepdims: Any = _Missing,
-            initial: Any = _Missing, where: Any = _Missing) -> Any:  # fmt: skip
+    def min(
+        self,
+        axis: Any = None,
+        out: Any = None,
+        keepdims: Any = _Missing,
+        initial: Any = _Missing,
+        where: Any = _Missing,
+    ) -> Any:
         """`numpy.min`."""
         return reductions.min(self, axis, out, keepdims, initial, where)
 
-    def any(self, axis: Any = None, out: Any = None, keepdims: Any = _Missing, *,
-            where: Any = _Missing) -> Any:  # fmt: skip
+    def any(
+        self, axis: Any = None, out: Any = None, keepdims: Any = _Missing, *, where: Any = _Missing
+    ) -> Any:
         """`numpy.any`."""
         return reductions.any(self, axis, out, keepdims, where=where)
 
-    def all(self, axis: Any = None, out: Any = None, keepdims: Any = _Missing, *,
-            where: Any = _Missing) -> Any:  # fmt: skip
+    def all(
+        self, axis: Any = None, out: Any = None, keepdims: Any = _Missing, *, where: Any = _Missing
+    ) -> Any:
         """`numpy.all`."""
         return reductions.all(self, axis, out, keepdims, where=where)
 
@@ -107,29 +137,55 @@ class ArrayMethods:
         """`numpy.argmin`."""
         return reductions.argmin(self, axis, out, keepdims=keepdims)
 
-    def mean(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = _Missing,
-             *, where: Any = _Missing) -> Any:  # fmt: skip
+    def mean(
+        self,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        keepdims: Any = _Missing,
+        *,
+        where: Any = _Missing,
+    ) -> Any:
         """`numpy.mean`."""
         return statistics.mean(self, axis, dtype, out, keepdims, where=where)
 
-    def var(self, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0,
-            keepdims: Any = _Missing, *, where: Any = _Missing, mean: Any = _Missing,
-            correction: Any = _Missing) -> Any:  # fmt: skip
+    def var(
+        self,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        ddof: Any = 0,
+        keepdims: Any = _Missing,
+        *,
+        where: Any = _Missing,
+        mean: Any = _Missing,
+        correction: Any = _Missing,
+    ) -> Any:
         """`numpy.var`."""
         return statistics.var(
             self, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction
         )
 
-    def std(self, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0,
-            keepdims: Any = _Missing, *, where: Any = _Missing, mean: Any = _Missing,
-            correction: Any = _Missing) -> Any:  # fmt: skip
+    def std(
+        self,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        ddof: Any = 0,
+        keepdims: Any = _Missing,
+        *,
+        where: Any = _Missing,
+        mean: Any = _Missing,
+        correction: Any = _Missing,
+    ) -> Any:
         """`numpy.std`."""
         return statistics.std(
             self, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction
         )
 
-    def trace(self, offset: Any = 0, axis1: Any = 0, axis2: Any = 1, dtype: Any = None,
-              out: Any = None) -> Any:  # fmt: skip
+    def trace(
+        self, offset: Any = 0, axis1: Any = 0, axis2: Any = 1, dtype: Any = None, out: Any = None
+    ) -> Any:
         """`numpy.trace`."""
         return linalg.trace(self, offset, axis1, axis2, dtype, out)
 
@@ -174,8 +230,14 @@ class ArrayMethods:
 
     # -- values -----------------------------------------------------------------------------------
 
-    def astype(self, dtype: Any, order: Any = "K", casting: str = "unsafe", subok: bool = True,
-               copy: bool = True) -> Any:  # fmt: skip
+    def astype(
+        self,
+        dtype: Any,
+        order: Any = "K",
+        casting: str = "unsafe",
+        subok: bool = True,
+        copy: bool = True,
+    ) -> Any:
         """The array with its elements cast to `dtype`."""
         return attributes.cast_to(self, dtype, order, casting, subok, copy)  # type: ignore[arg-type]
 
@@ -241,9 +303,17 @@ class ArrayMethods:
 
 
 for _name in (
-    "argsort", "byteswap", "choose", "compress", "cumprod", "cumsum", "getfield", "nonzero",
-    "searchsorted", "take",
-):  # fmt: skip
+    "argsort",
+    "byteswap",
+    "choose",
+    "compress",
+    "cumprod",
+    "cumsum",
+    "getfield",
+    "nonzero",
+    "searchsorted",
+    "take",
+):
     setattr(ArrayMethods, _name, _host_method(_name))
 
 
@@ -297,5 +367,3 @@ def _resize_in_place(handle: Handle, shape: tuple[int, ...]) -> None:
     changed = fresh(build.reshape(flat, shape))
     # Views that others hold keep the old storage: NumPy forbids them (refcheck), nobody looks.
     handle._storage, handle._shape, handle._view = changed._storage, shape, None
-
-

@@ -1,7 +1,8 @@
-"""Every public name: ours where there is one, else NumPy's, on the host where it takes arrays; `clfuse` looks here.
+"""Every public name: ours where there is one, else NumPy's, on the host where it takes arrays;
+`clfuse` looks here.
 
-`lookup` answers for names that are not in `clfuse` itself. Classes, constants and functions that have
-nothing to do with arrays are NumPy's own objects.
+`lookup` answers for names that are not in `clfuse` itself. Classes, constants and functions that
+have nothing to do with arrays are NumPy's own objects.
 """
 
 from __future__ import annotations
@@ -33,11 +34,14 @@ from .ndarray import ndarray
 from .sequences import mgrid, ogrid
 from .ufunc import BY_NUMPY, ufunc
 
-PLAIN: Final = frozenset("""
-    base_repr binary_repr geterr geterrcall get_include get_printoptions getbufsize info isdtype isfortran
-    isscalar issubdtype iterable mintypecode printoptions promote_types set_printoptions setbufsize
-    can_cast common_type min_scalar_type result_type seterr seterrcall show_config show_runtime test typename frompyfunc
-""".split())
+PLAIN: Final = frozenset(
+    """
+    base_repr binary_repr geterr geterrcall get_include get_printoptions getbufsize info isdtype
+    isfortran isscalar issubdtype iterable mintypecode printoptions promote_types set_printoptions
+    setbufsize can_cast common_type min_scalar_type result_type seterr seterrcall show_config
+    show_runtime test typename frompyfunc
+""".split()
+)
 """Functions of NumPy's that do not compute with arrays: they are NumPy's own."""
 
 _FUNCTIONS: Final = (
@@ -150,5 +154,3 @@ def coverage() -> dict[str, str]:
         else:
             found[name] = "native" if reference in NATIVE else "host"
     return found
-
-

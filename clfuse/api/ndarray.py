@@ -1,9 +1,11 @@
-"""The array and the lazy scalar that programs see: operators, attributes, protocols; methods are in `methods`.
+"""The array and the lazy scalar that programs see: operators, attributes, protocols.
 
-Reductions, and everything else for which NumPy returns a scalar, return a `scalar`: a value that may
-not be computed yet and behaves like a NumPy scalar. It cannot be written to, ``+=`` makes a new one, it
-hashes and formats as a number, and ``isinstance(x, numpy.floating)`` holds. Only ``type(x)`` and C code
-that looks at it can tell the difference.
+Methods are in `methods`; `clfuse` exports `ndarray`, functions make both through `handle`.
+
+Reductions, and everything else for which NumPy returns a scalar, return a `scalar`: a value that
+may not be computed yet and behaves like a NumPy scalar. It cannot be written to, ``+=`` makes a new
+one, it hashes and formats as a number, and ``isinstance(x, numpy.floating)`` holds. Only
+``type(x)`` and C code that looks at it can tell the difference.
 """
 
 from __future__ import annotations
@@ -21,8 +23,8 @@ from .creation import array as make_array
 from .flags import flagsobj
 from .handle import Handle, fresh, layout, node_of
 from .linalg import matmul
-from .order import copied
 from .methods import ArrayMethods, MutatingMethods
+from .order import copied
 
 
 class _Common(ArrayMethods, Handle):
@@ -111,6 +113,10 @@ class _Common(ArrayMethods, Handle):
         """The device that the array is, or will be, on."""
         return protocols.device_of(self)
 
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        return protocols.interface(self)
+
     # -- protocols --------------------------------------------------------------------------------
 
     __array_ufunc__ = protocols.array_ufunc
@@ -175,9 +181,14 @@ class ndarray(MutatingMethods, _Common):
     __class_getitem__ = classmethod(type(list[int]))  # type: ignore[var-annotated]
 
     def __new__(
-        cls, shape: Any = None, dtype: Any = float, buffer: Any = None, offset: int = 0,
-        strides: Any = None, order: Any = None,
-    ) -> Any:  # fmt: skip
+        cls,
+        shape: Any = None,
+        dtype: Any = float,
+        buffer: Any = None,
+        offset: int = 0,
+        strides: Any = None,
+        order: Any = None,
+    ) -> Any:
         host = np.ndarray(shape, dtype, buffer, offset, strides, order)
         if buffer is None:
             return fresh(build.filled(host.dtype.type(0), host.shape))

@@ -24,16 +24,29 @@ from .ufunc import UFUNCS, ufunc
 _new: Final = object.__new__
 
 BINARY: Final = {
-    "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide",
-    "floordiv": "floor_divide", "mod": "remainder", "and": "bitwise_and", "or": "bitwise_or",
-    "xor": "bitwise_xor", "lshift": "left_shift", "rshift": "right_shift",
-}  # fmt: skip
-"""Name of the operator, without underscores -> the ufunc; there are reflected and in-place forms."""
+    "add": "add",
+    "sub": "subtract",
+    "mul": "multiply",
+    "truediv": "divide",
+    "floordiv": "floor_divide",
+    "mod": "remainder",
+    "and": "bitwise_and",
+    "or": "bitwise_or",
+    "xor": "bitwise_xor",
+    "lshift": "left_shift",
+    "rshift": "right_shift",
+}
+"""Name of the operator, without underscores -> the ufunc; there are reflected and in-place
+forms."""
 
 COMPARISONS: Final = {
-    "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater",
+    "eq": "equal",
+    "ne": "not_equal",
+    "lt": "less",
+    "le": "less_equal",
+    "gt": "greater",
     "ge": "greater_equal",
-}  # fmt: skip
+}
 
 UNARY: Final = {"neg": "negative", "pos": "positive", "abs": "absolute", "invert": "invert"}
 
@@ -41,7 +54,8 @@ UNARY: Final = {"neg": "negative", "pos": "positive", "abs": "absolute", "invert
 def _defers(other: Any) -> Any:
     """What an operator does about an operand of a foreign type: None to go on, else its answer.
 
-    By NumPy's rules: `NotImplemented` where the other has turned ufuncs off, or wants to come first.
+    By NumPy's rules: `NotImplemented` where the other has turned ufuncs off, or wants to come
+    first.
     """
     kind = type(other)
     if issubclass(kind, np.ndarray | np.generic | list | tuple | str | bytes) or other is None:
@@ -177,7 +191,8 @@ def comparison(function: ufunc) -> Callable[[Any, Any], Any]:
 
     def method(self: Any, other: Any) -> Any:
         if other is None or isinstance(other, str | bytes):
-            # numpy.equal has no loop for these, yet `==` answers False: only NumPy's operator knows.
+            # numpy.equal has no loop for these, yet `==` answers False: only NumPy's operator
+            # knows.
             count_fallback(name, f"not for {type(other).__name__}")
             arguments = HostArguments()
             host = arguments.to_host(self)
@@ -262,8 +277,8 @@ def to_bool(self: Any) -> bool:
         size = math.prod(self._shape)
         if size == 0:
             raise ValueError(
-                "The truth value of an empty array is ambiguous. Use `array.size > 0` to check that "
-                "an array is not empty."
+                "The truth value of an empty array is ambiguous. Use `array.size > 0` to check "
+                "that an array is not empty."
             )
         if size > 1:
             raise ValueError(
@@ -274,7 +289,8 @@ def to_bool(self: Any) -> bool:
 
 
 def _host_value(self: Any) -> Any:
-    """What Python's conversions are asked about: a NumPy scalar for a lazy scalar, else an array."""
+    """What Python's conversions are asked about: a NumPy scalar for a lazy scalar, else an
+    array."""
     value = host_view(self)
     return value[()] if type(self) is handles.SCALAR else value
 

@@ -1,8 +1,9 @@
-"""Which axis of a new array varies fastest: NumPy's order "K", kept so that results lie as NumPy's do.
+"""Which axis of a new array varies fastest: NumPy's order "K", kept so that results lie as NumPy's
+do.
 
 A result of transposed operands is itself transposed. That shows in strides, flags and in whether
-``ravel`` gives a view; and it saves the transposition. Storage is in C order always, so such a result
-is a transposed view that owns its storage.
+``ravel`` gives a view; and it saves the transposition. Storage is in C order always, so such a
+result is a transposed view that owns its storage.
 """
 
 from __future__ import annotations

@@ -51,5 +51,3 @@ def array_repr(arr: Any, *args: Any, **kwargs: Any) -> str:
 def array_str(a: Any, *args: Any, **kwargs: Any) -> str:
     """`numpy.array_str` of an array."""
     return np.array_str(_hosted_text(a), *args, **kwargs)
-
-

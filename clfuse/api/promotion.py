@@ -1,4 +1,5 @@
-"""Which loop a call takes: NumPy's own `ufunc.resolve_dtypes`, remembered; called by `ufunc` and by the operators.
+"""Which loop a call takes: NumPy's own `ufunc.resolve_dtypes`, remembered; called by `ufunc` and by
+the operators.
 
 A key is one entry an operand: its dtype, or `int`, `float` or `complex` for a Python scalar, which
 NumPy treats as weak (NEP 50). bool is not weak; NumPy scalars and 0-d arrays are not either.
@@ -30,7 +31,8 @@ _LITTLE: Final = 4096  # remembered constants; more than any program has literal
 
 
 class Resolution:
-    """The dtypes of one loop, and its operations, one an output; `ops` is None if it is not native."""
+    """The dtypes of one loop, and its operations, one an output; `ops` is None if it is not
+    native."""
 
     __slots__ = ("inputs", "ops", "outputs")
 
@@ -125,7 +127,8 @@ _COMPARISONS: Final = {
 def comparison_with_unrepresentable(
     name: str, dtype: np.dtype, value: Any, *, scalar_first: bool
 ) -> Node | None:
-    """The answer that needs no comparison: an int beyond the range of an integer dtype; else None."""
+    """The answer that needs no comparison: an int beyond the range of an integer dtype; else
+    None."""
     answers = _COMPARISONS.get(name)
     if answers is None or dtype.kind not in "iu" or not isinstance(value, int):
         return None

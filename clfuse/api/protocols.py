@@ -1,4 +1,5 @@
-"""What other libraries ask an array for: NumPy's dispatch, host copies, DLPack, pickling; used by `ndarray`."""
+"""What other libraries ask an array for: NumPy's dispatch, host copies, DLPack, pickling; used
+by `ndarray`."""
 
 from __future__ import annotations
 
@@ -40,7 +41,9 @@ def array_ufunc(self: Handle, function: np.ufunc, method: str, *inputs: Any, **k
     ours = BY_NUMPY.get(function)
     if ours is None:
         name = function.__name__ if method == "__call__" else f"{function.__name__}.{method}"
-        return host_call(getattr(function, method), inputs, kwargs, "it is no ufunc of NumPy's", name)
+        return host_call(
+            getattr(function, method), inputs, kwargs, "it is no ufunc of NumPy's", name
+        )
     return getattr(ours, method)(*inputs, **kwargs)
 
 
@@ -71,6 +74,25 @@ def to_numpy(handle: Handle, dtype: Any, copy: bool | None) -> np.ndarray:
             raise ValueError("Unable to avoid copy while creating an array as requested.")
         return host_view(handle).astype(dtype)
     return host_copy(handle) if copy else host_view(handle)
+
+
+def interface(handle: Handle) -> dict[str, Any]:
+    """`__array_interface__`: a read-only snapshot on the host, which `data` keeps alive.
+
+    Strides are always named: who cannot follow them then asks for ``tobytes()``, not for a buffer,
+    which a Python class cannot be.
+    """
+    host = host_view(handle)
+    if not host.flags.c_contiguous:  # `data` has to be one run of bytes
+        host = host.copy()
+        host.flags.writeable = False
+    return {
+        "version": 3,
+        "shape": host.shape,
+        "typestr": host.dtype.str,
+        "strides": host.strides,
+        "data": host,
+    }
 
 
 def to_dlpack(handle: Handle, options: dict[str, Any]) -> Any:
@@ -111,5 +133,3 @@ def moved_to(handle: Handle, device: Any, stream: Any) -> Any:
         return handle
     with devices.device(target):
         return array(host_view(handle))
-
-

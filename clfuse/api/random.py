@@ -16,7 +16,9 @@ from .conversion import host_view
 from .fallback import host_call
 from .handle import Handle
 
-_PLAIN: Final = frozenset({"seed", "get_state", "set_state", "get_bit_generator", "set_bit_generator"})
+_PLAIN: Final = frozenset(
+    {"seed", "get_state", "set_state", "get_bit_generator", "set_bit_generator"}
+)
 """Functions of `numpy.random` that deal with states, not with arrays."""
 
 
@@ -108,5 +110,3 @@ def build_namespace() -> types.ModuleType:
     module.RandomState = RandomState  # type: ignore[attr-defined]
     module.default_rng = default_rng  # type: ignore[attr-defined]
     return module
-
-

@@ -1,4 +1,5 @@
-"""Reductions with NumPy's signatures: sum, max, all, argmin and their kind; methods call them too."""
+"""Reductions with NumPy's signatures: sum, max, all, argmin and their kind; methods call them
+too."""
 
 from __future__ import annotations
 
@@ -34,36 +35,54 @@ def _fold(
 
 @native(np.sum, method=True)
 def sum(
-    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = _Missing,
-    initial: Any = _Missing, where: Any = _Missing,
-) -> Any:  # fmt: skip
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = _Missing,
+    initial: Any = _Missing,
+    where: Any = _Missing,
+) -> Any:
     """Sum over axes; small integers are added in 64 bits."""
     return _fold(np.add, a, axis, dtype, out, keepdims, initial, where)
 
 
 @native(np.prod, method=True)
 def prod(
-    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = _Missing,
-    initial: Any = _Missing, where: Any = _Missing,
-) -> Any:  # fmt: skip
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = _Missing,
+    initial: Any = _Missing,
+    where: Any = _Missing,
+) -> Any:
     """Product over axes; small integers are multiplied in 64 bits."""
     return _fold(np.multiply, a, axis, dtype, out, keepdims, initial, where)
 
 
 @native(np.max, np.amax, method=True)
 def max(
-    a: Any, axis: Any = None, out: Any = None, keepdims: Any = _Missing,
-    initial: Any = _Missing, where: Any = _Missing,
-) -> Any:  # fmt: skip
+    a: Any,
+    axis: Any = None,
+    out: Any = None,
+    keepdims: Any = _Missing,
+    initial: Any = _Missing,
+    where: Any = _Missing,
+) -> Any:
     """Greatest element over axes; NaN if there is one."""
     return _fold(np.maximum, a, axis, None, out, keepdims, initial, where)
 
 
 @native(np.min, np.amin, method=True)
 def min(
-    a: Any, axis: Any = None, out: Any = None, keepdims: Any = _Missing,
-    initial: Any = _Missing, where: Any = _Missing,
-) -> Any:  # fmt: skip
+    a: Any,
+    axis: Any = None,
+    out: Any = None,
+    keepdims: Any = _Missing,
+    initial: Any = _Missing,
+    where: Any = _Missing,
+) -> Any:
     """Least element over axes; NaN if there is one."""
     return _fold(np.minimum, a, axis, None, out, keepdims, initial, where)
 
@@ -106,9 +125,7 @@ def count_nonzero(a: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
     handle = as_handle(a)
     axes = reduction_axes(axis, len(handle._shape))
     node = convert(convert(node_of(handle), BOOL), INT64)
-    return delivered(
-        folded(np.add, node, axes, INT64), handle._shape, axes, None, bool(keepdims)
-    )
+    return delivered(folded(np.add, node, axes, INT64), handle._shape, axes, None, bool(keepdims))
 
 
 @native(np.ptp)
@@ -119,7 +136,9 @@ def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = _Missing) -> 
     node = node_of(handle)
     if handle._dtype is BOOL:
         raise NotNative("not for bool")
-    extremes = [folded(function, node, axes, handle._dtype) for function in (np.maximum, np.minimum)]
+    extremes = [
+        folded(function, node, axes, handle._dtype) for function in (np.maximum, np.minimum)
+    ]
     difference = combine(np.subtract, *extremes)
     return delivered(difference, handle._shape, axes, out, keepdims is not _Missing and keepdims)
 
@@ -141,42 +160,63 @@ def without_nan(a: Any, replacement: float) -> Any:
 
 @native(np.nansum)
 def nansum(
-    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = _Missing,
-    initial: Any = _Missing, where: Any = _Missing,
-) -> Any:  # fmt: skip
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = _Missing,
+    initial: Any = _Missing,
+    where: Any = _Missing,
+) -> Any:
     """Sum over axes, NaN counted as 0."""
     return sum(without_nan(a, 0), axis, dtype, out, keepdims, initial, where)
 
 
 @native(np.nanprod)
 def nanprod(
-    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = _Missing,
-    initial: Any = _Missing, where: Any = _Missing,
-) -> Any:  # fmt: skip
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = _Missing,
+    initial: Any = _Missing,
+    where: Any = _Missing,
+) -> Any:
     """Product over axes, NaN counted as 1."""
     return prod(without_nan(a, 1), axis, dtype, out, keepdims, initial, where)
 
 
-def _nan_extreme(function: np.ufunc, a: Any, axis: Any, out: Any, keepdims: Any, **options: Any) -> Any:
-    # Whether a slice holds nothing but NaN is not known when this is recorded: the result is NaN, as
+def _nan_extreme(
+    function: np.ufunc, a: Any, axis: Any, out: Any, keepdims: Any, **options: Any
+) -> Any:
+    # Whether a slice holds nothing but NaN is not known when this is recorded: the result is NaN,
+    # as
     # NumPy's is, without NumPy's warning.
     return _fold(function, a, axis, None, out, keepdims, **options)
 
 
 @native(np.nanmax)
 def nanmax(
-    a: Any, axis: Any = None, out: Any = None, keepdims: Any = _Missing,
-    initial: Any = _Missing, where: Any = _Missing,
-) -> Any:  # fmt: skip
+    a: Any,
+    axis: Any = None,
+    out: Any = None,
+    keepdims: Any = _Missing,
+    initial: Any = _Missing,
+    where: Any = _Missing,
+) -> Any:
     """Greatest element over axes that is not NaN."""
     return _nan_extreme(np.fmax, a, axis, out, keepdims, initial=initial, where=where)
 
 
 @native(np.nanmin)
 def nanmin(
-    a: Any, axis: Any = None, out: Any = None, keepdims: Any = _Missing,
-    initial: Any = _Missing, where: Any = _Missing,
-) -> Any:  # fmt: skip
+    a: Any,
+    axis: Any = None,
+    out: Any = None,
+    keepdims: Any = _Missing,
+    initial: Any = _Missing,
+    where: Any = _Missing,
+) -> Any:
     """Least element over axes that is not NaN."""
     return _nan_extreme(np.fmin, a, axis, out, keepdims, initial=initial, where=where)
 

@@ -1,9 +1,10 @@
 """Storage read and written as another dtype, as nodes: what `handle` makes of views.
 
-``x.real``, ``x.imag`` and ``x.view(dtype)`` see the bytes of a storage as elements of a dtype of the
-same, a smaller or a larger size. Elements of the same size are bitcast. A smaller element is part of
-a stored one (a component of a complex number, or bits that are shifted down); when the strides walk
-over whole stored elements nothing else is needed, otherwise the storage is taken apart as a whole.
+``x.real``, ``x.imag`` and ``x.view(dtype)`` see the bytes of a storage as elements of a dtype of
+the same, a smaller or a larger size. Elements of the same size are bitcast. A smaller element is
+part of a stored one (a component of a complex number, or bits that are shifted down); when the
+strides walk over whole stored elements nothing else is needed, otherwise the storage is taken apart
+as a whole.
 """
 
 from __future__ import annotations
@@ -43,9 +44,7 @@ def read(
     return build.view(flat, shape, offset, strides)
 
 
-def write(
-    node: Node, value: Node, dtype: np.dtype, offset: int, strides: tuple[int, ...]
-) -> Node:
+def write(node: Node, value: Node, dtype: np.dtype, offset: int, strides: tuple[int, ...]) -> Node:
     """`node` after `value` (of `dtype`) was written where `read` would have read."""
     stored = node.dtype
     shape = value.shape

@@ -22,7 +22,8 @@ _Missing = np._NoValue
 
 
 def _operand(value: Any) -> tuple[Any, Any]:
-    """A value as what `numpy.result_type` is asked about, and as a handle or a weak Python scalar."""
+    """A value as what `numpy.result_type` is asked about, and as a handle or a weak Python
+    scalar."""
     if type(value) in WEAK:
         return value, value
     handle = as_handle(value)
@@ -47,7 +48,8 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     # Unlike an operator, NumPy's where wraps a Python int that the dtype does not hold.
     nodes = [
         build.constant(np.asarray(item).astype(dtype)[()])
-        if type(item) in WEAK else _as_node(item, dtype)
+        if type(item) in WEAK
+        else _as_node(item, dtype)
         for item in (chosen, other)
     ]
     shape = broadcast_shapes(mask._shape, *[node.shape for node in nodes])
@@ -88,7 +90,7 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
         raise NotNative("the target is not an array of clfuse's")
     if type(src) in WEAK or type(src) is bool:
         node = value_node(src, dst._dtype)
-        if isinstance(src, float) and dst._dtype.kind in "iub" or isinstance(src, complex):
+        if (isinstance(src, float) and dst._dtype.kind in "iub") or isinstance(src, complex):
             np.copyto(np.empty((), dst._dtype), src, casting=casting)  # type: ignore[arg-type]
     else:
         source = as_handle(src)
@@ -118,9 +120,15 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
 
 @native(np.clip, method=True)
 def clip(
-    a: Any, a_min: Any = _Missing, a_max: Any = _Missing, out: Any = None, *, min: Any = _Missing,
-    max: Any = _Missing, **kwargs: Any,
-) -> Any:  # fmt: skip
+    a: Any,
+    a_min: Any = _Missing,
+    a_max: Any = _Missing,
+    out: Any = None,
+    *,
+    min: Any = _Missing,
+    max: Any = _Missing,
+    **kwargs: Any,
+) -> Any:
     """The elements, none below `a_min` and none above `a_max`."""
     if a_min is _Missing and a_max is _Missing:
         low = None if min is _Missing else min
@@ -214,5 +222,3 @@ def nan_to_num(
         write(x, node)
         return x
     return result(node)
-
-

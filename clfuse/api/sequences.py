@@ -1,4 +1,5 @@
-"""Evenly spaced numbers and grids, with NumPy's arithmetic; computed where they are read, never stored.
+"""Evenly spaced numbers and grids, with NumPy's arithmetic; computed where they are read, never
+stored.
 
 NumPy fills ``arange`` as ``start + i * delta`` with `delta` the rounded difference of the first two
 elements, and sets the last element of ``linspace`` to `stop`. Where these give other bits than the
@@ -39,9 +40,16 @@ def _plain(value: Any) -> Any:
 
 @native(np.arange)
 def arange(
-    start_or_stop: Any = _Missing, /, stop: Any = _Missing, step: Any = 1, *, dtype: Any = None,
-    device: Any = None, like: Any = None, start: Any = _Missing,
-) -> Any:  # fmt: skip
+    start_or_stop: Any = _Missing,
+    /,
+    stop: Any = _Missing,
+    step: Any = 1,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    like: Any = None,
+    start: Any = _Missing,
+) -> Any:
     """Evenly spaced numbers in a half-open interval."""
     if start_or_stop is _Missing:
         start_or_stop = 0 if start is _Missing else start
@@ -78,7 +86,9 @@ def _progression(ends: np.ndarray, count: int) -> Node:
     if dtype.kind == "c":
         part = np.dtype(f"float{4 * dtype.itemsize}")
         real, imag = (_progression(np.ascontiguousarray(e), count) for e in (ends.real, ends.imag))
-        return build.apply("make_complex", (convert(real, part), convert(imag, part)), dtype, (count,))
+        return build.apply(
+            "make_complex", (convert(real, part), convert(imag, part)), dtype, (count,)
+        )
     computing = FLOAT32 if dtype is FLOAT16 else dtype
     start = ends[0].astype(computing)
     with np.errstate(all="ignore"):
@@ -101,9 +111,16 @@ def _progression(ends: np.ndarray, count: int) -> Node:
 
 @native(np.linspace)
 def linspace(
-    start: Any, stop: Any, num: Any = 50, endpoint: bool = True, retstep: bool = False,
-    dtype: Any = None, axis: Any = 0, *, device: Any = None,
-) -> Any:  # fmt: skip
+    start: Any,
+    stop: Any,
+    num: Any = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: Any = None,
+    axis: Any = 0,
+    *,
+    device: Any = None,
+) -> Any:
     """`num` evenly spaced numbers from `start` to `stop`."""
     count = as_index(num)
     if count < 0:
@@ -112,7 +129,8 @@ def linspace(
     keys = [np.asarray(key) if isinstance(key, list | tuple) else key for key in keys]
     computing = requested_dtype(np.result_type(*keys, 0.0))
     wanted = requested_dtype(dtype) or computing
-    assert computing is not None and wanted is not None
+    assert computing is not None
+    assert wanted is not None
     ends = [convert(node_of(as_handle(item)), computing) for item in (start, stop)]
     rank = max(len(end.shape) for end in ends)
     node, step = _spaced(ends[0], ends[1], count, bool(endpoint), computing, rank)
@@ -183,9 +201,14 @@ def _ends_at(start: Node, stop: Node, step: Node, count: int) -> bool:
 
 @native(np.logspace)
 def logspace(
-    start: Any, stop: Any, num: Any = 50, endpoint: bool = True, base: Any = 10.0,
-    dtype: Any = None, axis: Any = 0,
-) -> Any:  # fmt: skip
+    start: Any,
+    stop: Any,
+    num: Any = 50,
+    endpoint: bool = True,
+    base: Any = 10.0,
+    dtype: Any = None,
+    axis: Any = 0,
+) -> Any:
     """`num` numbers whose logarithms are evenly spaced."""
     if not isinstance(base, int | float) and np.ndim(base):
         raise NotNative("several bases")
@@ -254,8 +277,10 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
         shape = (1,) * place + (math.prod(node.shape),) + (1,) * (rank - place - 1)
         nodes.append(build.reshape(node, shape))
     if not sparse and nodes:
-        common = tuple(max(extents) if 0 not in extents else 0
-                       for extents in zip(*[node.shape for node in nodes], strict=True))
+        common = tuple(
+            max(extents) if 0 not in extents else 0
+            for extents in zip(*[node.shape for node in nodes], strict=True)
+        )
         nodes = [build.broadcast(node, common) for node in nodes]
     return tuple([fresh(node) for node in nodes])
 
@@ -277,9 +302,7 @@ class _Grid:
             return tuple(axes)
         common = tuple([axis.size for axis in axes])
         rows = [build.broadcast(node_of(axis), common) for axis in axes]
-        return fresh(
-            build.concatenate([build.reshape(row, (1, *common)) for row in rows], 0)
-        )
+        return fresh(build.concatenate([build.reshape(row, (1, *common)) for row in rows], 0))
 
     def __len__(self) -> int:
         return 0
@@ -290,7 +313,9 @@ ogrid = _Grid(np.ogrid, sparse=True)
 
 
 @native(np.fromfunction)
-def fromfunction(function: Any, shape: Any, *, dtype: Any = float, like: Any = None, **kwargs: Any) -> Any:
+def fromfunction(
+    function: Any, shape: Any, *, dtype: Any = float, like: Any = None, **kwargs: Any
+) -> Any:
     """What a function makes of the indices of an array of this shape."""
     return function(*indices(shape, dtype=dtype), **kwargs)
 
@@ -314,5 +339,3 @@ def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
     column_shape = (handle._shape[0], 1)
     chosen = powers if increasing else powers[::-1]
     return fresh(build.concatenate([build.reshape(power, column_shape) for power in chosen], 1))
-
-

@@ -60,7 +60,12 @@ builtin_max = max
 
 def _axes(handle: Handle, axis: Any, where: Any = True) -> tuple[int, ...]:
     """The axes named; unlike the ufuncs' reductions these know no axis 0 of a 0-d array."""
-    if axis is not None and not handle._shape and axis != () and (where is True or where is _Missing):
+    if (
+        axis is not None
+        and not handle._shape
+        and axis != ()
+        and (where is True or where is _Missing)
+    ):
         raise np.exceptions.AxisError(axis[0] if isinstance(axis, tuple) else axis, 0)
     return reduction_axes(axis, len(handle._shape))
 
@@ -90,9 +95,14 @@ def _kept(handle: Handle, axes: tuple[int, ...]) -> tuple[int, ...]:
 
 @native(np.mean, method=True)
 def mean(
-    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = _Missing, *,
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = _Missing,
+    *,
     where: Any = _Missing,
-) -> Any:  # fmt: skip
+) -> Any:
     """Arithmetic mean over axes; integers in float64, float16 through float32."""
     handle = as_handle(a)
     axes = _axes(handle, axis, where)
@@ -120,9 +130,7 @@ def _variance(
     computing = _computing_dtype(handle, dtype)
     count = _Count(handle, axes, where)
     if count.node is None and ddof >= count.number:
-        warnings.warn(
-            "Degrees of freedom <= 0 for slice", RuntimeWarning, user_stacklevel()
-        )
+        warnings.warn("Degrees of freedom <= 0 for slice", RuntimeWarning, user_stacklevel())
     node = node_of(handle)
     kept = _kept(handle, axes)
     if mean is _Missing:
@@ -150,10 +158,17 @@ def _spread(node: Node, handle: Handle, axes: Any, dtype: Any, out: Any, keepdim
 
 @native(np.var, method=True)
 def var(
-    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0,
-    keepdims: Any = _Missing, *, where: Any = _Missing, mean: Any = _Missing,
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    ddof: Any = 0,
+    keepdims: Any = _Missing,
+    *,
+    where: Any = _Missing,
+    mean: Any = _Missing,
     correction: Any = _Missing,
-) -> Any:  # fmt: skip
+) -> Any:
     """Variance over axes, in two passes as NumPy makes it; one kernel computes both."""
     node, handle, axes = _variance(a, axis, dtype, out, ddof, where, mean, correction)
     return _spread(node, handle, axes, dtype, out, keepdims)
@@ -161,10 +176,17 @@ def var(
 
 @native(np.std, method=True)
 def std(
-    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0,
-    keepdims: Any = _Missing, *, where: Any = _Missing, mean: Any = _Missing,
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    ddof: Any = 0,
+    keepdims: Any = _Missing,
+    *,
+    where: Any = _Missing,
+    mean: Any = _Missing,
     correction: Any = _Missing,
-) -> Any:  # fmt: skip
+) -> Any:
     """Standard deviation over axes: the square root of the variance."""
     node, handle, axes = _variance(a, axis, dtype, out, ddof, where, mean, correction)
     root = convert(combine(np.sqrt, node), node.dtype)
@@ -173,9 +195,13 @@ def std(
 
 @native(np.average)
 def average(
-    a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *,
+    a: Any,
+    axis: Any = None,
+    weights: Any = None,
+    returned: bool = False,
+    *,
     keepdims: Any = _Missing,
-) -> Any:  # fmt: skip
+) -> Any:
     """Weighted mean over axes."""
     handle = as_handle(a)
     if weights is None:
@@ -216,9 +242,14 @@ def _present(a: Any, where: Any) -> tuple[Handle, Any]:
 
 @native(np.nanmean)
 def nanmean(
-    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = _Missing, *,
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = _Missing,
+    *,
     where: Any = _Missing,
-) -> Any:  # fmt: skip
+) -> Any:
     """Mean over axes of what is not NaN."""
     handle, mask = _present(a, where)
     return mean(handle, axis, dtype, out, keepdims, where=mask)
@@ -226,10 +257,17 @@ def nanmean(
 
 @native(np.nanvar)
 def nanvar(
-    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0,
-    keepdims: Any = _Missing, *, where: Any = _Missing, mean: Any = _Missing,
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    ddof: Any = 0,
+    keepdims: Any = _Missing,
+    *,
+    where: Any = _Missing,
+    mean: Any = _Missing,
     correction: Any = _Missing,
-) -> Any:  # fmt: skip
+) -> Any:
     """Variance over axes of what is not NaN."""
     handle, mask = _present(a, where)
     return var(
@@ -239,14 +277,19 @@ def nanvar(
 
 @native(np.nanstd)
 def nanstd(
-    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0,
-    keepdims: Any = _Missing, *, where: Any = _Missing, mean: Any = _Missing,
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    ddof: Any = 0,
+    keepdims: Any = _Missing,
+    *,
+    where: Any = _Missing,
+    mean: Any = _Missing,
     correction: Any = _Missing,
-) -> Any:  # fmt: skip
+) -> Any:
     """Standard deviation over axes of what is not NaN."""
     handle, mask = _present(a, where)
     return std(
         handle, axis, dtype, out, ddof, keepdims, where=mask, mean=mean, correction=correction
     )
-
-

@@ -1,4 +1,5 @@
-"""Ufunc objects: what ``clfuse.sin`` is; called by programs, by the operators and by `__array_ufunc__`.
+"""Ufunc objects: what ``clfuse.sin`` is; called by programs, by the operators and by
+`__array_ufunc__`.
 
 A call finds the loop that NumPy would take (`promotion`), records one node an output, and returns.
 Loops that the op tables lack, and dtypes that stay on the host, run through `fallback`. A call on
@@ -42,8 +43,8 @@ _new: Final = object.__new__
 class ufunc:
     """A NumPy ufunc whose calls on arrays of clfuse's are recorded.
 
-    Attributes that are not described here are NumPy's own: `nin`, `nout`, `nargs`, `ntypes`, `types`,
-    `identity`, `signature`, `resolve_dtypes`.
+    Attributes that are not described here are NumPy's own: `nin`, `nout`, `nargs`, `ntypes`,
+    `types`, `identity`, `signature`, `resolve_dtypes`.
     """
 
     def __init__(self, function: np.ufunc) -> None:
@@ -221,9 +222,7 @@ class ufunc:
             outs = [out]
         if len(outs) != nout:
             if isinstance(out, tuple):
-                raise ValueError(
-                    "The 'out' tuple must have exactly one entry per ufunc output"
-                )
+                raise ValueError("The 'out' tuple must have exactly one entry per ufunc output")
             raise TypeError("'out' must be a tuple of arrays")
         if not all(item is None or isinstance(item, handles.ARRAY | np.ndarray) for item in outs):
             raise TypeError("return arrays must be of ArrayType")
@@ -400,9 +399,7 @@ def _shape_with_outputs(
         common = broadcast_shapes(shape, *[tuple(out.shape) for out in outs])
     except ValueError:
         texts = " ".join(map(shape_text, [*(shapes or [shape]), *[out.shape for out in outs]]))
-        raise ValueError(
-            f"operands could not be broadcast together with shapes {texts} "
-        ) from None
+        raise ValueError(f"operands could not be broadcast together with shapes {texts} ") from None
     for out in outs:
         if tuple(out.shape) != common:
             raise ValueError(

@@ -15,11 +15,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..dtypes import mask_type, memory_type, register_nbytes
+from ..dtypes import mask_type, memory_type
 from ..plan.schedule import Access, Index, Item, Kernel, Load, Scalar, Store
 from ..traits import DeviceTraits
 from .arguments import Arguments
-from .expressions import Expressions, Preamble, Register, vector
+from .expressions import Expressions, Preamble, Register, lanes_like, vector
 
 
 class Body:
@@ -196,9 +196,9 @@ class Body:
             return writer.to_half(writer.half(writer.cast(register, dtype)))
         if dtype.kind != "b":
             return writer.cast(register, dtype)
-        lanes = (
-            register.lane_nbytes if register.dtype.kind == "b" else register_nbytes(register.dtype)
-        )
+        lanes = register.lane_nbytes
+        if register.dtype.kind != "b":
+            lanes = lanes_like(register.dtype)
         mask = writer.cast(register, dtype, lanes)
         if writer.width == 1:
             return f"(uchar)(({mask}) != 0)"

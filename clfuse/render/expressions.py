@@ -82,7 +82,7 @@ class Expressions:
             if source.kind == "b":
                 return self.mask(register, lane_nbytes)
             lanes = Register(
-                self.truth(register), np.dtype(np.bool_), _lanes_like(source), False
+                self.truth(register), np.dtype(np.bool_), lanes_like(source), False
             )
             return self.mask(lanes, lane_nbytes)
         if source == dtype:
@@ -218,7 +218,7 @@ class Expressions:
         dtypes = list(op.input_dtypes)
         masks = [register for register in operands if register.dtype.kind == "b"]
         leading = dtypes[op.row.typed_by]
-        lanes = self.lanes_of(masks) if leading.kind == "b" else _lanes_like(leading)
+        lanes = self.lanes_of(masks) if leading.kind == "b" else lanes_like(leading)
         texts = []
         for register, dtype in zip(operands, dtypes, strict=True):
             if dtype.kind == "b":
@@ -238,7 +238,7 @@ class Expressions:
             return self._bitcast(register, dtype), Register(name, dtype)
         lanes = register.lane_nbytes
         if register.dtype.kind != "b":
-            lanes = _lanes_like(register.dtype)
+            lanes = lanes_like(register.dtype)
         return self.cast(register, dtype, lanes), Register(name, dtype, lanes)
 
     def _bitcast(self, register: Register, dtype: np.dtype) -> str:
@@ -327,7 +327,7 @@ _EXACT_ON_HALF = frozenset(
 """Rows whose result is a half already when their operands are."""
 
 
-def _lanes_like(dtype: np.dtype) -> int:
+def lanes_like(dtype: np.dtype) -> int:
     """Bytes of the lanes of a mask made from `dtype`; complex numbers have no vectors, so any."""
     return 4 if dtype.kind == "c" else register_nbytes(dtype)
 

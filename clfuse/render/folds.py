@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..dtypes import mask_type, memory_type, name_of, register_nbytes, type_class
+from ..dtypes import mask_type, memory_type, name_of, type_class
 from ..ops import REDUCTIONS
 from ..plan.schedule import Accumulator
-from .expressions import Expressions, Register, vector
+from .expressions import Expressions, Register, lanes_like, vector
 
 _ARGUMENT = {"argmin": "<", "argmax": ">"}
 
@@ -23,7 +23,7 @@ class Fold:
         self.number = number
         self.accumulator = accumulator
         self.dtype = accumulator.dtype
-        self.lane_nbytes = lane_nbytes if self.dtype.kind == "b" else register_nbytes(self.dtype)
+        self.lane_nbytes = lane_nbytes if self.dtype.kind == "b" else lanes_like(self.dtype)
         self.is_argument = accumulator.name in _ARGUMENT
         self.compensates = accumulator.name == "add" and self.dtype.kind in "fc"
 

@@ -257,8 +257,8 @@ def hostile_floats(dtype_name: str) -> npt.NDArray[Any]:
     magnitudes = [
         0.0, least, 3 * least, tiny, tiny - least, tiny * 3, epsilon, epsilon / 2, 1e-3, 0.1, 0.25,
         0.5 - epsilon / 4, 0.5, 0.5 + epsilon / 2, 0.7, 1 - epsilon / 2, 1.0, 1 + epsilon, 1.5, 2.0,
-        2.5, 3.0, np.pi / 2, np.pi, 3 * np.pi, 7.0, 10.0, 11.5, 88.0, 89.0, 100.0, 104.0, 127.0, 128.0,
-        150.0, 255.0, 1000.0, 32768.0,
+        2.5, 3.0, np.pi / 2, np.pi, 3 * np.pi, 7.0, 10.0, 11.5, 88.0, 89.0, 100.0, 104.0, 127.0,
+        128.0, 150.0, 255.0, 1000.0, 32768.0,
         integers_end / 2 - 0.5, integers_end - 1, integers_end, integers_end * 3,
         709.0, 710.0, 745.0, 1024.0, 1e5, 1e7, 2.0**31, 2.0**63, 2.0**64, 1e22,
         greatest**0.5, greatest / 2, greatest, np.inf, np.nan,
@@ -344,7 +344,7 @@ def operands_for(inputs: Sequence[str], count: int = RANDOM_COUNT) -> list[npt.N
     grid = [g.reshape(-1) for g in np.meshgrid(*columns, indexing="ij")]
     bulk = [random_operand(name, count, random) for name in inputs]
     near = [b.copy() for b in bulk]
-    if len(inputs) == 2 and inputs[0] == inputs[1]:  # operands near each other, as sums cancel there
+    if len(inputs) == 2 and inputs[0] == inputs[1]:  # near each other, where sums cancel
         near[1] = np.roll(near[0], 1)
         near[1][::2] = near[0][::2]
     return [np.concatenate(parts) for parts in zip(grid, bulk, near, strict=True)]
@@ -451,7 +451,8 @@ def reference(case: Case, count: int) -> Reference:
         # exp(b log a) multiplies the relative error of the logarithm by b log a: in NumPy's too.
         with np.errstate(all="ignore"):
             finite = np.isfinite(operands[0]) & np.isfinite(operands[1]) & (operands[0] != 0)
-            turned = np.abs(operands[1].astype(complex)) * np.abs(np.log(operands[0].astype(complex)))
+            base, exponent = (operand.astype(complex) for operand in operands)
+            turned = np.abs(exponent) * np.abs(np.log(base))
         amplification += np.where(finite, turned, 0)
     elif case.row.name == "exp2" and numpys.dtype.kind == "c":
         # An angle y log 2 of many turns has its rounding error in them, NumPy's another than ours.
