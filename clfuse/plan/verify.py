@@ -23,9 +23,9 @@ def verify(schedule: Schedule) -> None:
         Naming the launch, the value and the invariant.
     """
     contents: dict[object, int] = {}
-    for number, value in enumerate(schedule.values):
-        if value.buffer is not None:
-            contents["buffer", value.buffer] = number
+    for number, known in enumerate(schedule.values):
+        if known.buffer is not None:
+            contents["buffer", known.buffer] = number
     for position, launch in enumerate(schedule.launches):
         where = f"launch {position} ({launch.label if isinstance(launch, Kernel) else launch})"
         for value, _ in reads_of(launch):
