@@ -76,7 +76,7 @@ __all__ = [
     "synchronize",
     "ufunc",
 ]
-__all__ += _namespace.names()
+__all__ += _namespace.exported()
 
 _namespace.register_submodules()
 

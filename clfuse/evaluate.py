@@ -38,8 +38,9 @@ if TYPE_CHECKING:
     from .runtime.device import Device
     from .runtime.program import Program
 
-PLANS_KEPT: Final = 1024
-"""Plans in the cache; the least recently used goes first. A plan takes some tens of kilobytes."""
+PLANS_KEPT: Final = 256
+"""Plans in the cache; the least recently used goes first. A plan holds its programs, which take
+megabytes each."""
 
 lock = threading.RLock()
 """One evaluation at a time: recording needs no lock, graphs are immutable."""
@@ -72,7 +73,11 @@ class Planned:
 observers: Final[list[Callable[[Prepared, Any], None]]] = []
 """Called with every kernel's launch and event while somebody profiles."""
 
-_plans: OrderedDict[Any, list[Planned]] = OrderedDict()
+_plans: OrderedDict[tuple[Any, int], Planned] = OrderedDict()
+"""(summary of the structure, running number) -> plan: plans of one summary are compared in full."""
+
+_numbers: dict[Any, list[int]] = {}
+"""Summary -> the running numbers of its plans."""
 
 
 def evaluate_nodes(nodes: Sequence[Node], *, wait: bool = False) -> None:
@@ -201,18 +206,23 @@ def find_plan(snapshot: Snapshot, device: Device) -> Planned:
         snapshot.roots,
         snapshot.items[snapshot.roots[0]][1],
     )
-    candidates = _plans.get(key)
-    if candidates is not None:
-        for planned in candidates:
-            if planned.structure.same_structure(snapshot):
-                counters["plans_reused"] += 1
-                _plans.move_to_end(key)
-                return planned
+    numbers = _numbers.get(key, ())
+    for number in numbers:
+        planned = _plans[key, number]
+        if planned.structure.same_structure(snapshot):
+            counters["plans_reused"] += 1
+            _plans.move_to_end((key, number))
+            return planned
     planned = make_plan(snapshot, device, fuse=fuse)
     counters["plans_made"] += 1
-    _plans.setdefault(key, []).append(planned)
+    number = counters["plans_made"]
+    _plans[key, number] = planned
+    _numbers.setdefault(key, []).append(number)
     while len(_plans) > PLANS_KEPT:
-        _plans.popitem(last=False)
+        (old_key, old_number), _ = _plans.popitem(last=False)
+        _numbers[old_key].remove(old_number)
+        if not _numbers[old_key]:
+            del _numbers[old_key]
     return planned
 
 

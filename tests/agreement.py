@@ -26,6 +26,11 @@ def host(value: Any) -> NDArray[np.generic]:
     return np.asarray(get() if callable(get) else value)
 
 
+def is_recorded(xp: ModuleType, value: Any) -> bool:
+    """Whether the value is an array or a scalar of the module under test, perhaps not computed."""
+    return xp is not np and type(value).__module__.split(".")[0] == xp.__name__
+
+
 def difference_of_form(actual: Any, expected: Any) -> str | None:
     """What differs in dtype and shape, asked of the objects themselves, or None."""
     expected_dtype, expected_shape = np.asarray(expected).dtype, np.shape(expected)
@@ -284,8 +289,7 @@ class Batch:
     def check(self) -> None:
         """Evaluate what was recorded in one call and report every difference."""
         evaluate = getattr(self.xp, "evaluate", None)
-        arrays = [actual for _, actual, _ in self._pending
-                  if isinstance(actual, getattr(self.xp, "ndarray", ()))]
+        arrays = [actual for _, actual, _ in self._pending if is_recorded(self.xp, actual)]
         if evaluate is not None and arrays:
             try:
                 evaluate(*arrays)

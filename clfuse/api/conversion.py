@@ -39,11 +39,13 @@ def host_node(array: np.ndarray) -> Node:
     dtype = native_dtype(array.dtype)
     if dtype is None:
         raise NotNative(f"dtype {array.dtype} does not live on devices")
+    if array.dtype is not dtype:
+        array = array.astype(dtype)
     if array.size == 1:
-        return build.filled(array.dtype.type(array.reshape(())[()]), array.shape)
+        return build.filled(array.reshape(())[()], array.shape)
     if array.size == 0:
         return build.filled(dtype.type(0), array.shape)
-    return upload(array if array.dtype is dtype else array.view(dtype))
+    return upload(array)
 
 
 def held(node: Node) -> Any:
@@ -70,10 +72,7 @@ def as_handle(value: Any) -> Any:
         return value
     kind = type(value)
     if kind is float or kind is int or kind is bool or kind is complex:
-        scalar = np.asarray(value)
-        if native_dtype(scalar.dtype) is None:
-            raise NotNative("Python ints beyond 64 bits do not live on devices")
-        return held(build.constant(scalar[()]))
+        return held(host_node(np.asarray(value)))
     if (kind is list or kind is tuple) and contains_handles(value):
         return stacked(value)
     if isinstance(value, np.ndarray) and kind is not np.ndarray and kind is not np.memmap:
@@ -126,13 +125,13 @@ def requested_dtype(dtype: Any) -> np.dtype | None:
     if dtype is None:
         return None
     if dtype is float:
-        return FLOAT64
+        return native_dtype(FLOAT64)
     if dtype is int:
         return INT64
     if dtype is bool:
         return BOOL
     if dtype is complex:
-        return COMPLEX128
+        return native_dtype(COMPLEX128)
     wanted = np.dtype(dtype)
     found = native_dtype(wanted)
     if found is None:

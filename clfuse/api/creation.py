@@ -33,7 +33,6 @@ from .geometry import diagonal_of, permuted, requested_shape
 from .handle import Handle, fresh, native_dtype, node_of, view_of
 from .indexing import fitted
 from .order import arranged, copy_order, permuted_node
-from .promotion import FLOAT64
 
 _LARGEST_NBYTES = np.iinfo(np.intp).max
 _CANNOT_AVOID_COPY = (
@@ -168,8 +167,8 @@ def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
 @native(np.astype)
 def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
     """The array with its elements cast to `dtype`."""
-    if not isinstance(x, Handle | np.ndarray):
-        raise TypeError(f"Input should be a NumPy array. It is of type {type(x)}.")
+    if not isinstance(x, Handle | np.ndarray | np.generic):
+        raise TypeError(f"Input should be a NumPy array or scalar. It is a {type(x)} instead.")
     return as_handle(x).astype(dtype, copy=copy)
 
 
@@ -198,7 +197,7 @@ def ordered(made: Any, order: Any) -> Any:
 
 
 def _filled(value: Any, shape: Any, dtype: Any, order: Any) -> Any:
-    wanted = requested_dtype(dtype) or FLOAT64
+    wanted = requested_dtype(float if dtype is None else dtype)
     return _laid_out(build.filled(wanted.type(value), _checked_shape(shape, wanted)), order)
 
 
@@ -270,6 +269,19 @@ def _like(prototype: Any, dtype: Any, shape: Any) -> tuple[Any, Any]:
     )
 
 
+def _filled_like(value: Any, prototype: Any, dtype: Any, shape: Any, order: Any) -> Any:
+    kept = None
+    if shape is None and order in ("K", "A") and isinstance(prototype, Handle):
+        kept = copy_order(prototype)
+    dtype, shape = _like(prototype, dtype, shape)
+    if kept is None:
+        return _filled(value, shape, dtype, order)
+    wanted = requested_dtype(dtype)
+    assert wanted is not None
+    extents = tuple([shape[axis] for axis in kept])
+    return arranged(build.filled(wanted.type(value), extents), kept)
+
+
 @native(np.zeros_like)
 def zeros_like(
     a: Any,
@@ -281,8 +293,7 @@ def zeros_like(
     device: Any = None,
 ) -> Any:
     """Zeros in the shape and dtype of `a`."""
-    dtype, shape = _like(a, dtype, shape)
-    return _filled(0, shape, dtype, order)
+    return _filled_like(0, a, dtype, shape, order)
 
 
 @native(np.ones_like)
@@ -296,8 +307,7 @@ def ones_like(
     device: Any = None,
 ) -> Any:
     """Ones in the shape and dtype of `a`."""
-    dtype, shape = _like(a, dtype, shape)
-    return _filled(1, shape, dtype, order)
+    return _filled_like(1, a, dtype, shape, order)
 
 
 @native(np.empty_like)
@@ -312,8 +322,7 @@ def empty_like(
     device: Any = None,
 ) -> Any:
     """An array of unspecified contents in the shape and dtype of `prototype`."""
-    dtype, shape = _like(prototype, dtype, shape)
-    return _filled(0, shape, dtype, order)
+    return _filled_like(0, prototype, dtype, shape, order)
 
 
 @native(np.full_like)
@@ -356,7 +365,7 @@ def eye(
     like: Any = None,
 ) -> Any:
     """A matrix with ones on one diagonal."""
-    wanted = requested_dtype(dtype) or FLOAT64
+    wanted = requested_dtype(float if dtype is None else dtype)
     rows, columns = as_index(N), as_index(N if M is None else M)
     if rows < 0 or columns < 0:
         raise ValueError("negative dimensions are not allowed")
@@ -380,7 +389,7 @@ def triangle(rows: int, columns: int, k: int) -> Node:
 @native(np.tri)
 def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = float, *, like: Any = None) -> Any:
     """A matrix with ones at and below a diagonal."""
-    wanted = requested_dtype(dtype) or FLOAT64
+    wanted = requested_dtype(float if dtype is None else dtype)
     rows = max(as_index(N), 0)
     columns = rows if M is None else max(as_index(M), 0)
     return fresh(convert(triangle(rows, columns, as_index(k)), wanted))
@@ -391,7 +400,7 @@ def _masked_triangle(m: Any, k: int, *, keep_lower: bool) -> Any:
     node = node_of(handle)
     rank = len(node.shape)
     if rank == 0:
-        raise ValueError("input must have at least one dimension")
+        raise TypeError("tri() missing 1 required positional argument: 'N'")
     rows = node.shape[-2] if rank > 1 else node.shape[0]
     columns = node.shape[-1]
     mask = triangle(rows, columns, k)

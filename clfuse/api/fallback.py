@@ -210,10 +210,11 @@ def host_call(
     named: dict[str, Any] = dict(kwargs)
     if len(args) > 0:
         named.update(zip(_parameters(function), args, strict=False))
-    if name in MUTATED and MUTATED[name] not in named and args:
-        named[MUTATED[name]] = args[0]
     count_fallback(name, reason)
-    for mutated in _mutated_names(name, named):
+    function_name = name.rpartition(".")[2]
+    if function_name in MUTATED and args:
+        named[MUTATED[function_name]] = args[0]
+    for mutated in _mutated_names(function_name, named):
         target = named.get(mutated)
         for item in target if isinstance(target, tuple) else (target,):
             if isinstance(item, Handle):

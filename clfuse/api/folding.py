@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from operator import index as as_index
 from typing import Any
 
@@ -44,8 +45,15 @@ def reduction_axes(axis: Any, rank: int) -> tuple[int, ...]:
 
 def accumulator_dtype(function: np.ufunc, operand: np.dtype, dtype: Any, out: Any) -> np.dtype:
     """The dtype in which `function` folds elements of dtype `operand`."""
-    name = function.__name__
     wanted = requested_dtype(dtype)
+    return _accumulator(function, operand, wanted, None if out is None else out.dtype)
+
+
+@lru_cache(maxsize=1024)
+def _accumulator(
+    function: np.ufunc, operand: np.dtype, wanted: np.dtype | None, out: np.dtype | None
+) -> np.dtype:
+    name = function.__name__
     if name in _LOGICAL:
         if wanted is not None and wanted is not BOOL:
             raise NotNative(f"{name} in {wanted}")
@@ -53,7 +61,7 @@ def accumulator_dtype(function: np.ufunc, operand: np.dtype, dtype: Any, out: An
     first = operand
     if wanted is None and out is not None:
         # NumPy resolves the loop with the output in the accumulator's place.
-        first = native_dtype(out.dtype) or operand
+        first = native_dtype(out) or operand
     elif wanted is None and name in _WIDENED and operand.kind in "biu" and operand.itemsize < 8:
         wanted = UINT64 if operand.kind == "u" else INT64
     options = {} if wanted is None else {"signature": (wanted, wanted, wanted)}
@@ -62,6 +70,9 @@ def accumulator_dtype(function: np.ufunc, operand: np.dtype, dtype: Any, out: An
     found = native_dtype(dtypes[2])
     if found is None or dtypes[0] != dtypes[2]:
         raise NotNative(f"accumulates in {dtypes}")
+    row = REDUCTIONS[name]
+    if row.identity_of(found.name) is None or not is_native(name, (found, found)):
+        raise NotNative(f"not for {found}")
     return found
 
 
@@ -88,9 +99,6 @@ def fold(
     if name not in REDUCTIONS:
         raise NotNative("it is no reduction of the op tables")
     accumulator = accumulator_dtype(function, handle._dtype, dtype, out)
-    row = REDUCTIONS[name]
-    if row.identity_of(accumulator.name) is None or not is_native(name, (accumulator,) * 2):
-        raise NotNative(f"not for {accumulator}")
     order = result_order((handle,), shape) if out is None and where is True else None
     if order is not None and not keepdims:
         turned = turned_nodes((handle,), (), shape, order)[0]

@@ -39,7 +39,8 @@ def normalized_axes(axes: Any, rank: int, name: str = "axis") -> tuple[int, ...]
             axes = (as_index(axes),)
         except TypeError:
             axes = tuple(axes)
-    found = tuple([normalized_axis(axis, rank) for axis in axes])
+    prefix = None if name == "axis" else name
+    found = tuple([normalized_axis(axis, rank, prefix) for axis in axes])
     if len(set(found)) != len(found):
         raise ValueError(
             f"repeated axis in `{name}` argument" if name != "axis" else "repeated axis"

@@ -16,6 +16,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from ..config import settings
+from ..dtypes import needs_fp64
 from ..graph import build
 from ..graph.ir import Node, Storage, rebind, record
 from . import reinterpret
@@ -47,15 +49,26 @@ _native: dict[np.dtype, np.dtype | None] = {}
 def native_dtype(dtype: np.dtype) -> np.dtype | None:
     """The one object for a dtype that lives on the device, None for all others.
 
+    Under ``CLFUSE_FP64=downcast``, on a device without double precision, float32 stands for float64.
+
     >>> native_dtype(np.dtype("longlong")) is np.dtype(np.int64), native_dtype(np.dtype(">f4"))
     (True, None)
     """
-    try:
-        return _native[dtype]
-    except KeyError:
-        found = DTYPES.get(dtype.name) if dtype.isnative and dtype.names is None else None
+    found = _native.get(dtype, dtype)
+    if found is dtype and dtype not in _native:
         # Equal dtypes that carry metadata, or C's `long long`, must not replace the usual object.
-        return _native.setdefault(dtype, found)
+        found = DTYPES.get(dtype.name) if dtype.isnative and dtype.names is None else None
+        _native[dtype] = found
+    if settings.fp64 == "downcast" and found is not None and needs_fp64(found) and lacks_fp64():
+        return DTYPES["complex64" if found.kind == "c" else "float32"]
+    return found
+
+
+def lacks_fp64() -> bool:
+    """Whether the current device has no double precision."""
+    from ..runtime.device import get_device
+
+    return not get_device().traits.fp64
 
 
 class View:

@@ -180,11 +180,14 @@ def put(handle: Handle, index: Any, value: Any) -> None:
     if found is None:
         _put_advanced(handle, index, value)
         return
-    shape, offset, strides, _ = found
+    shape, offset, strides, is_element = found
     target = view_of(handle, shape, offset, strides)
     if isinstance(value, Handle) and same_place(value, target):
         return  # what `x[i:j] += y` ends with: the view was written to already
-    write(target, fitted(value_node(value, handle._dtype), shape))
+    node = value_node(value, handle._dtype)
+    if is_element and node.shape:
+        np.empty(1)[0] = np.empty(node.shape)  # NumPy's error; older ones take a single element
+    write(target, fitted(node, shape))
 
 
 def fitted(node: Node, shape: tuple[int, ...]) -> Node:

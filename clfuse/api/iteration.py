@@ -98,10 +98,12 @@ class flatiter:
         from .manipulation import resize
 
         flat = reshaped(self.base, (len(self),))
-        count = math.prod(indexing.get(flat, index).shape)
-        if count:
+        shape = indexing.get(flat, index)._shape
+        if not shape:
+            indexing.put(flat, index, value)
+        elif math.prod(shape):
             # NumPy repeats the values for as long as there are elements to fill.
-            indexing.put(flat, index, resize(value, (count,)))
+            indexing.put(flat, index, resize(value, (math.prod(shape),)))
         if flat._storage is not self.base._storage:
             indexing.put(self.base, Ellipsis, reshaped(flat, self.base._shape))
 

@@ -14,16 +14,16 @@ import numpy as np
 
 from ..graph import build
 from ..graph.ir import Node
-from .conversion import NotNative, as_handle
+from .conversion import NotNative, as_handle, requested_dtype
 from .expressions import combine, convert, shape_text
 from .fallback import host_call, native
 from .folding import delivered, fold, folded, reduction_axes
-from .geometry import diagonal_of, normalized_axis, permuted, reshaped
+from .geometry import completed_shape, diagonal_of, normalized_axis, permuted, reshaped
 from .handle import Handle, fresh, native_dtype, node_of, result
 from .joining import delivered as written
 from .joining import stack
 from .manipulation import moveaxis
-from .promotion import BOOL, FLOAT64
+from .promotion import BOOL
 from .ufunc import BY_NUMPY, UFUNCS, ufunc
 
 _Missing = np._NoValue
@@ -162,7 +162,10 @@ def _text(handle: Handle) -> str:
 @native(np.vdot)
 def vdot(a: Any, b: Any, /) -> Any:
     """The sum of products of all elements, those of `a` conjugated."""
-    left, right = (reshaped(h, (math.prod(h._shape),)) for h in (as_handle(a), as_handle(b)))
+    left, right = as_handle(a), as_handle(b)
+    size = math.prod(left._shape)
+    left = reshaped(left, (size,))
+    right = reshaped(right, completed_shape((size,), math.prod(right._shape)))
     if left._dtype.kind == "c":
         left = UFUNCS["conjugate"](left)
     return dot(left, right)
@@ -307,7 +310,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     handle = as_handle(x)
     node = node_of(handle)
     if node.dtype.kind in "biu":
-        node = convert(node, FLOAT64)
+        node = convert(node, requested_dtype(float))
     rank = len(node.shape)
     axes = reduction_axes(axis, rank)
     is_vector = len(axes) == 1 or (ord is None and (axis is None or len(axes) == 2))

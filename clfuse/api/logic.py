@@ -9,11 +9,10 @@ import numpy as np
 
 from ..graph import build
 from . import reductions
-from .conversion import as_handle
+from .conversion import as_handle, requested_dtype
 from .expressions import choose, combine, convert
 from .fallback import native
 from .handle import Handle, fresh, layout, node_of, result
-from .promotion import FLOAT64
 from .ufunc import UFUNCS
 
 
@@ -106,7 +105,7 @@ def _signed_infinity(x: Any, out: Any, *, negative: bool) -> Any:
             "ambiguous."
         )
     infinite = UFUNCS["isinf"](handle)
-    sign = UFUNCS["signbit"](handle if handle._dtype.kind == "f" else handle.astype(FLOAT64))
+    sign = UFUNCS["signbit"](handle if handle._dtype.kind == "f" else handle.astype(float))
     side = sign if negative else UFUNCS["logical_not"](sign)
     return UFUNCS["logical_and"](infinite, side, out=out)
 
@@ -151,7 +150,7 @@ def sinc(x: Any) -> Any:
     """sin(pi x) / (pi x)."""
     node = node_of(as_handle(x))
     if node.dtype.kind in "biu":
-        node = convert(node, FLOAT64)
+        node = convert(node, requested_dtype(float))
     zero = build.constant(node.dtype.type(0))
     small = build.constant(node.dtype.type(1.0e-20))
     away = choose(combine(np.equal, node, zero), small, node, node.dtype, node.shape)

@@ -7,6 +7,7 @@ and concatenations, which cost nothing where they are read by a fused kernel.
 from __future__ import annotations
 
 import math
+from operator import index as as_index
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ from .geometry import (
     swapped,
     transposed,
 )
-from .handle import Handle, fresh, node_of
+from .handle import Handle, fresh, layout, node_of, view_of
 
 # -- reshape --------------------------------------------------------------------------------------
 
@@ -224,6 +225,47 @@ def broadcast_arrays(*args: Any, subok: bool = False) -> Any:
             array if array._shape == shape else broadcast_view(array, shape, writeable=True)
             for array in arrays
         ]
+    )
+
+
+@native(np.lib.stride_tricks.sliding_window_view)
+def sliding_window_view(
+    x: Any, window_shape: Any, axis: Any = None, *, subok: bool = False, writeable: bool = False
+) -> Any:
+    """Every window of this shape over the array, along new last axes: a view."""
+    handle = as_handle(x)
+    rank = len(handle._shape)
+    windows = window_shape if isinstance(window_shape, tuple | list) else (window_shape,)
+    windows = tuple([as_index(extent) for extent in windows])
+    if any(extent < 0 for extent in windows):
+        raise ValueError("`window_shape` cannot contain negative values")
+    if axis is None:
+        axes = tuple(range(rank))
+        if len(windows) != rank:
+            raise ValueError(
+                "Since axis is None, must provide window_shape for all dimensions of `x`; got "
+                f"{len(windows)} window_shape elements and `x.ndim` is {rank}."
+            )
+    else:
+        axes = tuple([normalized_axis(a, rank) for a in (axis if np.ndim(axis) else (axis,))])
+        if len(windows) != len(axes):
+            raise ValueError(
+                "Must provide matching length window_shape and axis; got "
+                f"{len(windows)} window_shape elements and {len(axes)} axes elements."
+            )
+    offset, strides = layout(handle)
+    shape = list(handle._shape)
+    for place, extent in zip(axes, windows, strict=True):
+        if shape[place] < extent:
+            raise ValueError("window shape cannot be larger than input array shape")
+        shape[place] -= extent - 1
+    return view_of(
+        handle,
+        (*shape, *windows),
+        offset,
+        (*strides, *[strides[place] for place in axes]),
+        writeable=writeable,
+        rearranged=True,
     )
 
 

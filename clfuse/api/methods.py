@@ -193,6 +193,8 @@ class ArrayMethods:
 
     def reshape(self, *shape: Any, order: Any = "C", copy: bool | None = None) -> Any:
         """`numpy.reshape`; the shape as one argument or as several."""
+        if not shape:
+            raise TypeError("reshape() takes exactly 1 argument (0 given)")
         if len(shape) == 1:
             return manipulation.reshape(self, shape[0], order, copy=copy)
         return manipulation.reshape(self, shape, order, copy=copy)
@@ -253,7 +255,9 @@ class ArrayMethods:
 
     def clip(self, min: Any = _Missing, max: Any = _Missing, out: Any = None, **kwargs: Any) -> Any:
         """`numpy.clip`."""
-        return selection.clip(self, min, max, out, **kwargs)
+        low = None if min is _Missing else min
+        high = None if max is _Missing else max
+        return selection.clip(self, low, high, out, **kwargs)
 
     def round(self, decimals: Any = 0, out: Any = None) -> Any:
         """`numpy.round`."""
@@ -261,9 +265,16 @@ class ArrayMethods:
 
     def conj(self) -> Any:
         """`numpy.conjugate`."""
-        return UFUNCS["conjugate"](self)
+        return UFUNCS["conjugate"](self) if self._dtype.kind == "c" else self
 
     conjugate = conj
+
+    def byteswap(self, inplace: bool = False) -> Any:
+        """The elements with their bytes in the opposite order."""
+        swapped = host_call(np.ndarray.byteswap, (self,), {}, name="ndarray.byteswap")
+        if inplace:
+            indexing.put(self, Ellipsis, swapped)
+        return self if inplace else swapped
 
     def dot(self, b: Any, /, out: Any = None) -> Any:
         """`numpy.dot`."""
@@ -304,7 +315,6 @@ class ArrayMethods:
 
 for _name in (
     "argsort",
-    "byteswap",
     "choose",
     "compress",
     "cumprod",

@@ -133,6 +133,11 @@ def lookup(name: str) -> Any:
     return found if name in PLAIN else _ours(found, name)
 
 
+def exported() -> list[str]:
+    """What ``from numpy import *`` gives: it leaves names of Python's builtins alone."""
+    return list(np.__all__)
+
+
 def names() -> list[str]:
     """Public names of NumPy's main namespace."""
     return [name for name in dir(np) if not name.startswith("_")]

@@ -138,14 +138,6 @@ class _Common(ArrayMethods, Handle):
         """A copy on the host, as a `numpy.ndarray` that may be written to."""
         return host_copy(self)
 
-    def __matmul__(self, other: Any) -> Any:
-        answer = operators._defers(other)
-        return matmul(self, other) if answer is None else answer
-
-    def __rmatmul__(self, other: Any) -> Any:
-        answer = operators._defers(other)
-        return matmul(other, self) if answer is None else answer
-
 
 for _name, _function in operators.table().items():
     setattr(_Common, _name, _function)
@@ -291,15 +283,16 @@ class ndarray(MutatingMethods, _Common):
     def __reduce__(self) -> Any:
         return protocols.restored, (host_view(self), bool(self.flags.writeable))
 
+    def __matmul__(self, other: Any) -> Any:
+        answer = operators._defers(other)
+        return matmul(self, other) if answer is None else answer
+
+    def __rmatmul__(self, other: Any) -> Any:
+        answer = operators._defers(other)
+        return matmul(other, self) if answer is None else answer
+
     def __imatmul__(self, other: Any) -> Any:
-        product = matmul(self, other)
-        if product.shape != self._shape:
-            raise ValueError(
-                "inplace matrix multiplication requires the first operand to have at least one "
-                "and the second at least two dimensions."
-            )
-        indexing.put(self, Ellipsis, product)
-        return self
+        return matmul(self, other, out=self)
 
 
 for _name, _function in operators.in_place_table().items():

@@ -13,7 +13,7 @@ from .conversion import NotNative, as_handle, requested_dtype
 from .expressions import broadcast_shapes, combine, convert
 from .fallback import native, user_stacklevel
 from .folding import delivered, folded, reduction_axes
-from .handle import Handle, node_of, result
+from .handle import Handle, native_dtype, node_of, result
 from .promotion import BOOL, FLOAT16, FLOAT32, FLOAT64, INT64
 from .reductions import element_count
 
@@ -42,7 +42,7 @@ class _Count:
         dtype = total.dtype
         real = np.dtype(f"float{4 * dtype.itemsize}") if dtype.kind == "c" else dtype
         if dtype.kind in "biu":
-            real = FLOAT64
+            real = requested_dtype(float)
         if self.node is None:
             count = build.constant(real.type(builtin_max(self.number - ddof, 0)))
         else:
@@ -76,7 +76,9 @@ def _computing_dtype(handle: Handle, dtype: Any) -> np.dtype:
     if wanted is not None:
         return wanted
     if handle._dtype.kind in "biu":
-        return FLOAT64
+        wanted = native_dtype(FLOAT64)
+        assert wanted is not None
+        return wanted
     return FLOAT32 if handle._dtype is FLOAT16 else handle._dtype
 
 

@@ -192,9 +192,7 @@ class ufunc:
             return fallback.host_call(self.numpy, args, every, str(missing))
         if mask is not None:
             shapes = [*shapes, mask.shape]
-        shape = broadcast_shapes(*shapes)
-        if given:
-            shape = _shape_with_outputs(shapes, shape, given)
+        shape = _shape_with_outputs(shapes, given)
         nodes = self._nodes(keys, values, resolution, shape)
         if mask is not None and not given and "out" not in kwargs:
             warnings.warn(UNINITIALIZED, UserWarning, fallback.user_stacklevel())
@@ -392,14 +390,9 @@ def _mask_of(where: Any) -> Node:
     return node_of(mask)
 
 
-def _shape_with_outputs(
-    shapes: list[tuple[int, ...]], shape: tuple[int, ...], outs: list[Any]
-) -> tuple[int, ...]:
-    try:
-        common = broadcast_shapes(shape, *[tuple(out.shape) for out in outs])
-    except ValueError:
-        texts = " ".join(map(shape_text, [*(shapes or [shape]), *[out.shape for out in outs]]))
-        raise ValueError(f"operands could not be broadcast together with shapes {texts} ") from None
+def _shape_with_outputs(shapes: list[tuple[int, ...]], outs: list[Any]) -> tuple[int, ...]:
+    """The common shape of operands and outputs, which no output may have to be stretched to."""
+    common = broadcast_shapes(*shapes, *[tuple(out.shape) for out in outs])
     for out in outs:
         if tuple(out.shape) != common:
             raise ValueError(

@@ -12,7 +12,6 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from itertools import chain
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -23,9 +22,6 @@ LIVE = 1
 """Flag: somebody outside the evaluated graph still refers to the node (or its bytes)."""
 COMPUTED = 2
 """Flag: computed by an earlier evaluation without being stored."""
-
-_inputs_of = attrgetter("inputs")
-
 
 class Snapshot:
     """The nodes below the requested ones.
@@ -110,7 +106,9 @@ def take(roots: Sequence[Node]) -> Snapshot:
 
 def _references(nodes: list[Node]) -> list[int]:
     """References to every node beyond those of the walked graph (and a fixed few of our own)."""
-    inner = Counter(chain.from_iterable(map(_inputs_of, nodes)))
+    # By identity: nodes with several results (divmod) may share one tuple of inputs.
+    tuples = {id(node.inputs): node.inputs for node in nodes}
+    inner = Counter(chain.from_iterable(tuples.values()))
     totals = list(map(sys.getrefcount, nodes))
     return [total - inner[node] for total, node in zip(totals, nodes)]  # noqa: B905 (speed)
 

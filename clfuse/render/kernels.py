@@ -164,7 +164,7 @@ def _mask_lanes(kernel: Kernel, accumulator: Accumulator) -> int:
     widest = 1
     for item in kernel.body:
         if isinstance(item, Load):
-            widest = max(widest, register_nbytes(item.dtype))
+            widest = max(widest, min(register_nbytes(item.dtype), 8))
         elif isinstance(item, Step):
             for dtype in (item.dtype, *item.op.input_dtypes):
                 widest = max(widest, min(register_nbytes(dtype), 8))

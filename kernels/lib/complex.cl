@@ -305,19 +305,21 @@ static inline R##2 complex_exp2_##R(R##2 z)                                     
     const R lost = fabs(angle) < (R)EXACT_ANGLE_##R                                                \
         ? fma(z.y, (R)LN2_##R, -angle) + z.y * (R)LN2_REST_##R : (R)0;                             \
     const R cosine = cos(angle), sine = sin(angle);                                                \
-    if (!(fabs(angle) < (R)INFINITY) || angle == 0)                                                \
-        return complex_exp_at_angle_##R(z.x * (R)LN2_##R, angle, cosine, sine);                    \
+    if (angle == 0)                                                                                \
+        return COMPLEX(R, exp2(z.x), angle);                                                       \
+    if (!(fabs(angle) < (R)INFINITY))                                                              \
+        return complex_exp_at_angle_##R(z.x, angle, cosine, sine);                                 \
     const R##2 direction = COMPLEX(R, fma(-lost, sine, cosine), fma(lost, cosine, sine));          \
     const R whole = clamp(trunc(z.x * (R)0.5f), -(R)GREAT_EXPONENT_##R, (R)GREAT_EXPONENT_##R);    \
     return isinf(z.x) ? direction * exp2(z.x) : direction * exp2(whole) * exp2(z.x - whole);       \
 }                                                                                                  \
-/* NumPy's formula, which has not Annex G's values at infinity. */                                 \
+/* NumPy's formulas, which have not Annex G's values at infinity.  The second cancels near z = 0, the\
+ * first doubles the sine's error where the angle is not small. */                                 \
 static inline R##2 complex_expm1_##R(R##2 z)                                                       \
 {                                                                                                  \
-    const R half_sine = sin(z.y * (R)0.5f);                                                        \
-    const R real = fabs(z.x) < (R)1                                                                \
-        ? expm1(z.x) * cos(z.y) - (R)2 * half_sine * half_sine                                     \
-        : exp(z.x) * cos(z.y) - (R)1;                                                              \
+    const R half_sine = sin(z.y * (R)0.5f), cosine = cos(z.y);                                     \
+    const R real = fabs(z.x) < (R)1 && cosine > (R)0.5f                                            \
+        ? expm1(z.x) * cosine - (R)2 * half_sine * half_sine : exp(z.x) * cosine - (R)1;           \
     return COMPLEX(R, real, exp(z.x) * sin(z.y));                                                  \
 }
 

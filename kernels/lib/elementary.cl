@@ -198,7 +198,9 @@ static inline T vector_pow_##T(T base, T exponent)                              
     const T l = p * (T)(0x1.71547652b82fep+1);                                                     \
     const T l_rest = fma(p, (T)(0x1.71547652b82fep+1), -l)                                         \
         + fma(p, (T)(0x1.777d0ffda0d24p-55), p_rest * (T)(0x1.71547652b82fep+1));                  \
-    const T finite_log = whole + l, log_rest = (l - (finite_log - whole)) + l_rest;                \
+    const T rough_log = whole + l, rough_rest = (l - (rough_log - whole)) + l_rest;                \
+    const T finite_log = rough_log + rough_rest;                                                   \
+    const T log_rest = rough_rest - (finite_log - rough_log);                                      \
     const I ordinary = magnitude > (T)(0) && magnitude < (T)(INFINITY);                            \
     const T log = ordinary ? finite_log : (magnitude == (T)(0) ? (T)(-INFINITY) : magnitude);      \
     const T product = exponent * log;                                                              \

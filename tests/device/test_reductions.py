@@ -166,9 +166,9 @@ def test_the_first_of_equal_extremes_is_found(xp: ModuleType) -> None:
 @pytest.mark.parametrize("name", ["sum", "prod", "mean"])
 def test_dtype_says_in_what_a_sum_is_done(name: str, xp: ModuleType) -> None:
     batch = Batch(xp)
-    for dtype in DTYPES:
+    for dtype in ("bool", "int8", "uint64", "float16", "float32", "complex64"):
         data = ordinary(3, (3, 4), dtype, "positive")
-        for wanted in DTYPES:
+        for wanted in ("bool", "int8", "int64", "float16", "float64", "complex128"):
             if np.dtype(wanted).kind in "biu" and np.dtype(dtype).kind in "fc":
                 continue
             batch.same(f"{name} of {dtype} in {wanted}",

@@ -106,7 +106,7 @@ def _compare_variables(xp: ModuleType, names: dict[str, Any], reference: Referen
             return Difference("form", name, form)
     evaluate = getattr(xp, "evaluate", None)
     arrays = [names[name] for name in reference.values
-              if isinstance(names[name], getattr(xp, "ndarray", ()))]
+              if agreement.is_recorded(xp, names[name])]
     if evaluate is not None and arrays:
         error = agreement.error_of(lambda: evaluate(*arrays))
         if error is not None:

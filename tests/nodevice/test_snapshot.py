@@ -66,3 +66,13 @@ def test_a_chain_of_a_hundred_thousand_operations_is_no_recursion() -> None:
         value = call("negative", value)
     assert len(take([value]).nodes) == 100_001
     del value  # and neither is freeing it
+
+
+def test_an_array_that_two_results_share_as_inputs_is_alive_while_held() -> None:
+    held = array(10)
+    inputs = (held, held)
+    first, second = call("add", held, held), call("subtract", held, held)
+    first.inputs = second.inputs = inputs
+    del inputs
+    snapshot = take([first, second])
+    assert snapshot.flags[snapshot.nodes.index(held)] & LIVE
