@@ -49,7 +49,8 @@ _native: dict[np.dtype, np.dtype | None] = {}
 def native_dtype(dtype: np.dtype) -> np.dtype | None:
     """The one object for a dtype that lives on the device, None for all others.
 
-    Under ``CLFUSE_FP64=downcast``, on a device without double precision, float32 stands for float64.
+    Under ``CLFUSE_FP64=downcast``, on a device without double precision, float32 stands for
+    float64.
 
     >>> native_dtype(np.dtype("longlong")) is np.dtype(np.int64), native_dtype(np.dtype(">f4"))
     (True, None)
