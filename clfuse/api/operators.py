@@ -16,8 +16,9 @@ import numpy as np
 from ..graph.ir import Node, record
 from . import handle as handles
 from .conversion import host_view
+from .expressions import broadcast_shapes
 from .fallback import HostArguments, count_fallback
-from .handle import Handle, node_of, write
+from .handle import node_of, write
 from .promotion import constant_of
 from .ufunc import UFUNCS, ufunc
 
@@ -73,36 +74,40 @@ def binary(function: ufunc) -> Callable[[Any, Any], Any]:
     """``self + other``."""
     loops = function.loops
     get_loop = loops.get
-    call = function.__call__
+    call = function.record
 
     def method(self: Any, other: Any) -> Any:
         kind = type(other)
         shape = self._shape
-        if kind is handles.ARRAY:
+        if kind is handles.ARRAY or kind is handles.SCALAR:
             op = get_loop((self._dtype, other._dtype))
-            if op is not None and shape and (shape is other._shape or shape == other._shape):
-                view = self._view
-                if view is None:
-                    left = self._storage.node
-                elif view.ordered:
-                    left = node_of(self)
-                else:
-                    return call(self, other)
-                view = other._view
-                if view is None:
-                    right = other._storage.node
-                elif view.ordered:
-                    right = node_of(other)
-                else:
-                    return call(self, other)
-                dtype = op.dtype
-                handle = _new(kind)
-                handle._storage = record(Node(op, (left, right), shape, dtype))
-                handle._shape = shape
-                handle._dtype = dtype
-                handle._view = None
-                return handle
-            return call(self, other)
+            if op is None:
+                return call(self, other)
+            if shape is not other._shape and shape != other._shape:
+                shape = broadcast_shapes(shape, other._shape)
+            if not shape:
+                return call(self, other)
+            view = self._view
+            if view is None:
+                left = self._storage.node
+            elif view.ordered:
+                left = node_of(self)
+            else:
+                return call(self, other)
+            view = other._view
+            if view is None:
+                right = other._storage.node
+            elif view.ordered:
+                right = node_of(other)
+            else:
+                return call(self, other)
+            dtype = op.dtype
+            handle = _new(handles.ARRAY)
+            handle._storage = record(Node(op, (left, right), shape, dtype))
+            handle._shape = shape
+            handle._dtype = dtype
+            handle._view = None
+            return handle
         if kind is float or kind is int:
             op = get_loop((self._dtype, kind))
             view = self._view
@@ -120,7 +125,7 @@ def binary(function: ufunc) -> Callable[[Any, Any], Any]:
                 handle._view = None
                 return handle
             return call(self, other)
-        if kind is complex or kind is bool or isinstance(other, Handle):
+        if kind is complex or kind is bool:
             return call(self, other)
         answer = _defers(other)
         return call(self, other) if answer is None else answer
@@ -208,6 +213,11 @@ _DUNDER: Final = {name: f"__{short}__" for short, name in COMPARISONS.items()}
 def unary(function: ufunc) -> Callable[[Any], Any]:
     """``-self``."""
     return lambda self: function(self)
+
+
+for _function in UFUNCS.values():
+    if _function.nin == 2 and _function.nout == 1 and _function.signature is None:
+        _function.fast = binary(_function)
 
 
 # -- power ----------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ nothing but scalars of NumPy and Python is NumPy's: there is no array to keep on
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -59,6 +60,8 @@ class ufunc:
 
         Only loops that need no look at the values: an integer power's exponents are checked.
         """
+        self.fast: Callable[[Any, Any], Any] | None = None
+        """The operator of two operands, if it has been made (`operators`)."""
         self._resolutions: dict[tuple[Any, ...], Resolution] = {}
 
     def __getattr__(self, name: str) -> Any:
@@ -88,6 +91,14 @@ class ufunc:
                 handle._dtype = op.dtype
                 handle._view = None
                 return handle
+        elif self.fast is not None and type(args[0]) is handles.ARRAY:
+            kind = type(args[1])
+            if kind is handles.ARRAY or kind is handles.SCALAR or kind is float or kind is int:
+                return self.fast(*args)
+        return self.record(*args)
+
+    def record(self, *args: Any) -> Any:
+        """Call on `nin` operands of any kind, without options: what the fast paths leave."""
         try:
             operands = _operands(args)
         except _Foreign:

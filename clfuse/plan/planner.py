@@ -77,11 +77,30 @@ def _place_and_lower(graph: Graph, fuse: bool) -> tuple[Placement, Lowering, Mem
     joined: frozenset[int] = frozenset()
     while True:
         placement = Placement(graph, fuse=fuse, joined=joined)
+        _keep_inputs_of_pending(graph, placement)
         try:
             lowering = Lowering(placement)
             return placement, lowering, Memory(lowering)
         except Straddles as refused:
             joined |= {refused.node}
+
+
+def _keep_inputs_of_pending(graph: Graph, placement: Placement) -> None:
+    """Buffers below a value that stays pending are needed after the plan, whoever else reads them.
+
+    A value that somebody holds may be computed on the way without being stored: it is computed again
+    when it is looked at, from the same inputs.
+    """
+    pending = [False] * len(graph)
+    for node in range(len(graph) - 1, -1, -1):
+        kept = placement.stored[node] and (graph.requested[node] or graph.live[node])
+        buffer = graph.buffer[node]
+        if buffer is not None:
+            if pending[node]:
+                graph.buffer_live[buffer] = True
+        elif not kept and (pending[node] or graph.live[node]):
+            for operand in graph.inputs[node]:
+                pending[operand] = True
 
 
 def _registers_after(kernel: Kernel) -> Registers:

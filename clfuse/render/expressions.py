@@ -81,9 +81,7 @@ class Expressions:
         if dtype.kind == "b":
             if source.kind == "b":
                 return self.mask(register, lane_nbytes)
-            lanes = Register(
-                self.truth(register), np.dtype(np.bool_), lanes_like(source), False
-            )
+            lanes = Register(self.truth(register), np.dtype(np.bool_), lanes_like(source), False)
             return self.mask(lanes, lane_nbytes)
         if source == dtype:
             return self.number(register)
@@ -243,15 +241,20 @@ class Expressions:
 
     def _bitcast(self, register: Register, dtype: np.dtype) -> str:
         source = register.dtype
-        if "e" in (source.char, dtype.char):
-            raise AssertionError("bitcast of float16 is not native")
         if source.kind == "b":
-            byte = np.dtype(np.uint8)
-            text = self.cast(register, byte)
-            return text if dtype == byte else f"as_{self.type_of(dtype)}({text})"
+            text = self.cast(register, np.dtype(np.uint8))
+            bits = np.dtype(np.uint8)
+        elif source.char == "e":
+            text, bits = self.to_half(self.number(register)), np.dtype(np.uint16)
+        else:
+            text, bits = self.number(register), source
         if dtype.kind == "b":
-            return self.cast(register, dtype, register_nbytes(source))
-        return f"as_{self.type_of(dtype)}({self.number(register)})"
+            return self.cast(Register(text, bits), dtype, register_nbytes(bits))
+        if dtype.char == "e":
+            if bits.char != "H":
+                text = f"as_{self.type_of(np.dtype(np.uint16))}({text})"
+            return self.from_half(text)
+        return text if dtype == bits else f"as_{self.type_of(dtype)}({text})"
 
     def formatted(
         self,

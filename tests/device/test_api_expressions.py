@@ -2,7 +2,7 @@
 
 The lists hold one expression or statement a line. Every line starts from the same few arrays
 (`SETUP`); `m` is the module. Results of a whole list are evaluated together, because every kernel
-takes time to build. A lazy scalar counts as the NumPy scalar that it stands for; where NumPy raises,
+takes time to build. A lazy scalar counts as the NumPy scalar that it is. Where NumPy raises,
 clfuse raises an error of that class at the call.
 """
 

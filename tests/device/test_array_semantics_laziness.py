@@ -243,28 +243,36 @@ def test_live_intermediates_are_stored_by_the_same_kernel(xp: ModuleType,
     assert_bitwise(b, host(x) * 2 + 1)
 
 
-def test_sources_views_and_moves_need_no_kernel_of_their_own(xp: ModuleType,
-                                                             launched: Launched) -> None:
+# Expressions over an array of shape (40, 50), and in how many pieces their results may be computed:
+# what a roll or a pad puts together is one kernel for each part, and no copy.
+SOURCES_AND_MOVES: dict[str, tuple[Callable[[Any, Any], Any], int]] = {
+    "arange": (lambda m, x: m.arange(50.0) * x[0], 1),
+    "linspace and zeros": (lambda m, x: m.linspace(0, 1, 50) + m.zeros((40, 50)) + x, 1),
+    "transpose": (lambda m, x: x.T[:40, :40] + x[:, :40], 1),
+    "flip and slice": (lambda m, x: x[::-1, 1:] * x[:, :-1], 1),
+    "broadcast": (lambda m, x: x - x[:, :1] - x[0], 1),
+    "where": (lambda m, x: m.where(x > 0, x, -x), 1),
+    "repeat": (lambda m, x: m.repeat(x[::2], 2, axis=0) - x, 1),
+    "roll": (lambda m, x: x + m.roll(x, 1, axis=1), 2),
+    "concatenate": (lambda m, x: m.concatenate([x[20:], x[:20]]) * 2, 2),
+    "pad": (lambda m, x: m.pad(x[1:-1, 1:-1], 1) + x, 5),
+}
+
+
+@pytest.mark.parametrize("name", SOURCES_AND_MOVES)
+def test_sources_views_and_moves_are_computed_where_they_are_read(
+        name: str, xp: ModuleType, launched: Launched) -> None:
+    expression, pieces = SOURCES_AND_MOVES[name]
     (x,) = ready(xp, ordinary(16, (40, 50), "float64", "unit"))
     expected = host(x)
-    cases: dict[str, Callable[[Any, Any], Any]] = {
-        "arange": lambda m, x: m.arange(50.0) * x[0],
-        "linspace and zeros": lambda m, x: m.linspace(0, 1, 50) + m.zeros((40, 50)) + x,
-        "transpose": lambda m, x: x.T[:40, :40] + x[:, :40],
-        "flip and slice": lambda m, x: x[::-1, 1:] * x[:, :-1],
-        "broadcast": lambda m, x: x - x[:, :1] - x[0],
-        "roll": lambda m, x: x + m.roll(x, 1, axis=1),
-        "pad": lambda m, x: m.pad(x[1:-1, 1:-1], 1) + x,
-        "concatenate": lambda m, x: m.concatenate([x[20:], x[:20]]) * 2,
-        "where": lambda m, x: m.where(x > 0, x, -x),
-        "repeat": lambda m, x: m.repeat(x[::2], 2, axis=0) - x,
-    }
-    for name, case in cases.items():
-        results: list[Any] = []
-        count = launched(lambda c=case, r=results: xp.evaluate(  # type: ignore[misc]
-            r.append(c(xp, x)) or r[0]))
-        assert count == 1, name
-        assert_bitwise(results[0], case(np, expected))
+    gc.collect()
+    xp.counters.reset_peak()
+    before = xp.stats()["device_bytes_now"]
+    results: list[Any] = []
+    assert launched(lambda: xp.evaluate(
+        results.append(expression(xp, x)) or results[0])) <= pieces
+    assert xp.stats()["device_bytes_peak"] - before <= results[0].nbytes
+    assert_bitwise(results[0], expression(np, expected))
 
 
 def test_without_fusion_each_operation_is_a_kernel(xp: ModuleType, launched: Launched,

@@ -325,3 +325,13 @@ def test_a_value_computed_before_and_still_held_is_stored_the_second_time() -> N
     held.computed = True
     schedule = planned(build.reduce("add", held, (0,), FLOAT64))
     assert 8 * N in schedule.slots
+
+
+def test_the_inputs_of_a_value_that_stays_pending_are_not_overwritten() -> None:
+    old = array(N)
+    pending = call("sqrt", old)
+    root = call("add", build.update(old, array(10), 0, (1,)), pending)
+    del old
+    schedule = planned(root)
+    assert 8 * N not in [schedule.slots[slot] for slot in schedule.reuses]
+    assert pending.shape == (N,)

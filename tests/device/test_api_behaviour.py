@@ -1,0 +1,178 @@
+"""What expressions cannot show: fallbacks, foreign operands, layouts, narrowed dtypes, threads."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+import warnings
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.agreement import assert_bitwise
+
+pytestmark = pytest.mark.clfuse_only
+
+Setting = Callable[..., None]
+
+
+class Foreign:
+    """An operand that answers ufuncs itself, as xarray's and pandas' objects do."""
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> str:
+        return f"{ufunc.__name__} answered"
+
+
+class Refusing:
+    """An operand that has turned ufuncs off."""
+
+    __array_ufunc__ = None
+
+    def __radd__(self, other: Any) -> str:
+        return "added"
+
+
+class Preferred:
+    """An operand that wants to come first."""
+
+    __array_priority__ = 100.0
+
+    def __rmul__(self, other: Any) -> str:
+        return "multiplied"
+
+
+def test_operands_of_other_libraries_answer_themselves(xp: ModuleType) -> None:
+    x = xp.arange(3)
+    assert x + Foreign() == "add answered"
+    assert xp.multiply(x, Foreign()) == "multiply answered"
+    assert x + Refusing() == "added"
+    assert x * Preferred() == "multiplied"
+    with pytest.raises(TypeError):
+        x - Refusing()
+
+
+def test_a_ufunc_writes_into_an_array_of_numpys(xp: ModuleType) -> None:
+    target = np.zeros(4)
+    assert xp.add(xp.arange(4), 1, out=target) is target
+    assert_bitwise(target, np.arange(4) + 1.0)
+    target += xp.arange(4)
+    assert_bitwise(target, np.arange(4) * 2 + 1.0)
+
+
+def test_results_lie_in_memory_as_numpys_do(xp: ModuleType) -> None:
+    def strides(m: ModuleType) -> list[Any]:
+        k = m.arange(24.0).reshape(2, 3, 4)
+        turned = k.transpose(2, 0, 1)
+        made = [turned + 1, turned * turned, m.sin(turned), turned.copy("K"), turned.copy(),
+                turned.astype("float32"), m.where(turned > 3, turned, 0), turned + k[0, 0, 0],
+                turned + m.ones((4, 2, 3)), m.zeros_like(turned),
+                m.broadcast_to(k[0], (2, 3, 4)) + 1,
+                m.asfortranarray(k), m.zeros((2, 3), order="F"), turned[::2] + turned[1::2]]
+        return [(x.strides, x.flags.c_contiguous, x.flags.f_contiguous) for x in made]
+
+    assert strides(xp) == strides(np)
+
+
+def test_fallbacks_name_the_function_the_reason_and_the_line(xp: ModuleType,
+                                                             setting: Setting) -> None:
+    setting(fallback="warn")
+    x = xp.arange(4.0)
+    for call, name in ((lambda: xp.add.accumulate(x), "add.accumulate"),
+                       (lambda: x[[0, 1]], "__getitem__"),
+                       (lambda: xp.linalg.svd(xp.eye(2)), "linalg.svd"),
+                       (lambda: np.median(x), "median"),
+                       (lambda: xp.random.rand(3), "random.rand")):
+        with pytest.warns(xp.FallbackWarning, match=name) as caught:
+            call()
+        assert caught[0].filename == __file__
+    setting(fallback="raise")
+    with pytest.raises(xp.FallbackError, match=r"sort.*test_api_behaviour\.py:\d+"):
+        xp.sort(x)
+    with pytest.raises(xp.FallbackError):
+        x[[0, 1]] = 5
+    assert_bitwise(x, np.arange(4.0))
+
+
+def test_scalars_alone_are_numpys_business(xp: ModuleType) -> None:
+    before = xp.stats()
+    assert type(xp.sqrt(2.0)) is np.float64
+    assert type(xp.add(1, 2)) is np.int64
+    after = xp.stats()
+    assert after["nodes_recorded"] == before["nodes_recorded"]
+    assert after["fallbacks"] == before["fallbacks"]
+
+
+def test_float32_stands_for_float64_where_that_is_asked_for(
+        xp: ModuleType, setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
+    from clfuse.api import handle
+    from clfuse.api.ufunc import UFUNCS
+
+    def forget() -> None:
+        for function in UFUNCS.values():
+            function.loops.clear()
+            function._resolutions.clear()
+
+    monkeypatch.setattr(handle, "lacks_fp64", lambda: True)
+    setting(fp64="downcast")
+    forget()
+    try:
+        for made in (xp.zeros(3), xp.array([1.5, 2.5]), xp.linspace(0, 1, 3), xp.arange(3) / 2,
+                     xp.arange(3).mean(), xp.arange(0, 1, 0.25), xp.sin(xp.arange(3)), xp.eye(2),
+                     xp.ones(2, "float64"), xp.arange(3).astype(float)):
+            assert made.dtype == np.float32
+        assert xp.zeros(2, complex).dtype == np.complex64
+    finally:
+        forget()
+
+
+def test_a_pickle_holds_the_values_and_the_flag(xp: ModuleType) -> None:
+    x = xp.arange(12.0).reshape(3, 4)[:, ::2]
+    x.flags.writeable = False
+    again = pickle.loads(pickle.dumps(x, protocol=5))
+    assert isinstance(again, xp.ndarray)
+    assert not again.flags.writeable
+    assert_bitwise(again, np.arange(12.0).reshape(3, 4)[:, ::2])
+
+
+def test_an_element_is_a_value_and_not_a_view(xp: ModuleType) -> None:
+    x = xp.arange(4.0)
+    element = x[2]
+    x[2] = 50
+    assert element == 2
+    total = x.sum()
+    kept = total
+    total += 1
+    assert (float(kept), float(total)) == (54.0, 55.0)
+    counted = {x.max(): "largest"}
+    assert counted[50.0] == "largest"
+
+
+def test_threads_record_at_the_same_time(xp: ModuleType) -> None:
+    results: dict[int, Any] = {}
+
+    def work(number: int) -> None:
+        x = xp.arange(100.0) + number
+        for _ in range(200):
+            x = x + 1
+            x[::2] *= 1
+        results[number] = x
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    xp.evaluate(*results.values())
+    for number, x in results.items():
+        assert_bitwise(x, np.arange(100.0) + number + 200)
+
+
+def test_a_nan_becomes_an_integer_with_numpys_error(xp: ModuleType) -> None:
+    x = xp.zeros(2, "int32")
+    with warnings.catch_warnings(), pytest.raises(ValueError, match="NaN"):
+        x[0] = float("nan")
+    with pytest.raises(OverflowError):
+        x[1] = xp.array([2.0 ** 40]).sum()
