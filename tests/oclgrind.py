@@ -5,7 +5,8 @@
 Oclgrind takes the place of the OpenCL library for the process that it starts, interprets every
 kernel and reports invalid reads and writes, reads of uninitialised memory where asked for, races
 and diverging barriers. Any report is a failure. So is a run in which no kernel ran on Oclgrind, and
-a run in which a kernel with known faults goes unreported. ci/test calls this.
+a run in which a kernel with known faults goes unreported. Values do not count here: the simulator
+itself computes some instructions wrongly. ci/test calls this.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ SUBSET = (
     "[broadcast column]",
     "tests/device/test_ufuncs.py::test_out_may_overlap_the_operands",
     "tests/device/test_ufuncs.py::test_where_leaves_the_rest_of_out_alone",
+    "tests/device/test_ufuncs.py::test_operators_do_what_their_ufuncs_do[float64]",
     "tests/device/test_ufuncs.py::test_strided_flipped_and_transposed_operands_give_the_same_values"
     "[float32]",
     "tests/device/test_reductions.py::test_views_reduce_like_arrays[sum]",
@@ -51,7 +53,7 @@ SUBSET = (
     "test_sources_views_and_moves_are_computed_where_they_are_read",
     "tests/device/test_fuzz.py",
 )
-FUZZ_PROGRAMS = "30"
+FUZZ_PROGRAMS = "60"
 MOST_REPORTS = 10  # shown
 
 # Two work-items write one element, and one writes past the end.
@@ -142,7 +144,8 @@ def check_subset(schedule: str, options: argparse.Namespace) -> list[str]:
     with tempfile.TemporaryDirectory() as folder:
         summary = Path(folder) / "summary.json"
         environment = {"CLFUSE_SCHEDULE": schedule, "CLFUSE_DEVICE": "oclgrind",
-                       "CLFUSE_TEST_DEVICE": "required", "CLFUSE_FUZZ_PROGRAMS": options.programs}
+                       "CLFUSE_TEST_DEVICE": "required", "CLFUSE_TEST_SIMULATOR": "1",
+                       "CLFUSE_FALLBACK": "allow", "CLFUSE_FUZZ_PROGRAMS": options.programs}
         run = under_oclgrind(
             [sys.executable, "-m", "tests.oclgrind", "--inside", str(summary), "-q", "--tb=short",
              "-p", "no:cacheprovider", *(options.tests or SUBSET)],

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..graph import build
-from ..graph.ir import Kind, Node, loop
+from ..graph.ir import Kind, Node, Op, loop
 from .promotion import BOOL, resolve
 
 
@@ -64,11 +64,17 @@ def convert(node: Node, dtype: np.dtype) -> Node:
 def combine(function: np.ufunc, *nodes: Node) -> Node:
     """The ufunc on nodes of any native dtypes and shapes that broadcast; its loop must be
     native."""
-    resolution = resolve(function, tuple(node.dtype for node in nodes))
-    if resolution.ops is None:
-        raise AssertionError(f"{function.__name__} is composed of but not native: {nodes}")
+    op = _loop_of(function, tuple([node.dtype for node in nodes]))
     shape = broadcast_shapes(*[node.shape for node in nodes])
-    return build.elementwise(resolution.ops[0], nodes, shape)
+    return build.elementwise(op, nodes, shape)
+
+
+@lru_cache(maxsize=4096)
+def _loop_of(function: np.ufunc, dtypes: tuple[np.dtype, ...]) -> Op:
+    resolution = resolve(function, dtypes)
+    if resolution.ops is None:
+        raise AssertionError(f"{function.__name__} is composed of but not native: {dtypes}")
+    return resolution.ops[0]
 
 
 def choose(mask: Node, chosen: Node, other: Node, dtype: np.dtype, shape: tuple[int, ...]) -> Node:

@@ -19,6 +19,7 @@ from .fallback import native
 from .geometry import expanded, normalized_axis, reshaped
 from .handle import Handle, fresh, is_writeable, native_dtype, node_of, write
 from .manipulation import atleast_1d, atleast_2d, atleast_3d, ravel, sliced
+from .order import Permutation, arranged, loop_order, permuted_node, stretched_strides
 
 
 def stand_in(handle: Handle) -> np.ndarray:
@@ -68,8 +69,21 @@ def concatenate(
                 f"Cannot cast array data from {part._dtype!r} to {wanted!r} according to the rule "
                 f"'{casting}'"
             )
+    order = None if out is not None else _order_of(parts, place)
+    if order is not None:
+        turned = [convert(permuted_node(part, part._shape, order), wanted) for part in parts]
+        return arranged(build.concatenate(turned, order.index(place)), order)
     node = build.concatenate([convert(node_of(part), wanted) for part in parts], place)
     return delivered(node, out)
+
+
+def _order_of(parts: list[Handle], axis: int) -> Permutation | None:
+    """The order in which joined arrays lie: theirs, where they agree on one."""
+    if all(part._view is None or part._view.ordered for part in parts):
+        return None
+    shape = list(parts[0]._shape)
+    shape[axis] = sum(part._shape[axis] for part in parts)
+    return loop_order(tuple(shape), [stretched_strides(part, part._shape) for part in parts])
 
 
 def delivered(node: Node, out: Any) -> Any:

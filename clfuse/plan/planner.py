@@ -88,8 +88,8 @@ def _place_and_lower(graph: Graph, fuse: bool) -> tuple[Placement, Lowering, Mem
 def _keep_inputs_of_pending(graph: Graph, placement: Placement) -> None:
     """Buffers below a value that stays pending are needed after the plan, whoever else reads them.
 
-    A value that somebody holds may be computed on the way without being stored: it is computed again
-    when it is looked at, from the same inputs.
+    A value that somebody holds may be computed on the way without being stored: it is computed
+    again when it is looked at, from the same inputs.
     """
     pending = [False] * len(graph)
     for node in range(len(graph) - 1, -1, -1):

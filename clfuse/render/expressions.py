@@ -241,13 +241,15 @@ class Expressions:
 
     def _bitcast(self, register: Register, dtype: np.dtype) -> str:
         source = register.dtype
+        bits: np.dtype = source
         if source.kind == "b":
-            text = self.cast(register, np.dtype(np.uint8))
             bits = np.dtype(np.uint8)
+            text = self.cast(register, bits)
         elif source.char == "e":
-            text, bits = self.to_half(self.number(register)), np.dtype(np.uint16)
+            bits = np.dtype(np.uint16)
+            text = self.to_half(self.number(register))
         else:
-            text, bits = self.number(register), source
+            text = self.number(register)
         if dtype.kind == "b":
             return self.cast(Register(text, bits), dtype, register_nbytes(bits))
         if dtype.char == "e":

@@ -52,8 +52,8 @@ class Program:
     kernel: cl.Kernel
 
 
-#: Programs kept in memory; the least recently asked for goes first. Measured: a program takes 1.5 MB
-#: (PoCL 3.1) to 6 MB (Intel 2026.2), and comes back from the disk cache in some milliseconds.
+#: Programs kept in memory; the least recently asked for goes first. Measured: a program takes
+#: 1.5 MB (PoCL 3.1) to 6 MB (Intel 2026.2), and comes back from disk in some milliseconds.
 PROGRAMS_LIMIT = 256
 
 _programs: dict[tuple[Device, str, str, str, Arguments], Program] = {}

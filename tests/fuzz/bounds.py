@@ -178,6 +178,10 @@ def _complex(name: str, values: Sequence[Array], sizes: Sequence[Array], result:
             unit = float(np.finfo(result.dtype).eps)
             bound = (HALF_ULPS if result.dtype.itemsize == 2 else COMPLEX_ULPS) * (
                 spacing(result) + unit * np.abs(result).astype(np.float64))
+            if name in ("power", "float_power"):
+                # exp(b log a): what the product is off by is a relative error of the result.
+                turns = np.abs(values[1]) * np.abs(np.log(values[0].astype(np.complex128)))
+                bound = bound * (1 + np.where(np.isfinite(turns), turns, 0))
         else:
             raise Unbounded(f"{name} of inexact complex values")
     if exact and name not in ("divide", "true_divide", "multiply", "square"):

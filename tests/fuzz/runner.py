@@ -79,6 +79,8 @@ def _compare(tested: Program, xp: ModuleType, expected: list[Observation],
         where = f"step {number}, {step.text()}"
         seen.clear()
         error = agreement.error_of(lambda step=step: execute(step, names))  # type: ignore[misc]
+        if agreement.is_simulators(error):
+            return None
         if not agreement.same_class(error, wanted.error):
             return Difference("error", where, f"{_class(error)}: {_short(error)}; "
                               f"NumPy: {_class(wanted.error)}: {_short(wanted.error)}")
@@ -109,6 +111,8 @@ def _compare_variables(xp: ModuleType, names: dict[str, Any], reference: Referen
               if agreement.is_recorded(xp, names[name])]
     if evaluate is not None and arrays:
         error = agreement.error_of(lambda: evaluate(*arrays))
+        if agreement.is_simulators(error):
+            return None
         if error is not None:
             return Difference("evaluation", "the end", f"{_class(error)}: {_short(error)}")
     for name, value in reference.values.items():
@@ -125,6 +129,8 @@ def _compare_variables(xp: ModuleType, names: dict[str, Any], reference: Referen
 def _observed(where: str, actual: Any, wanted: Observation) -> Difference | None:
     if isinstance(wanted.value, str):
         if actual == wanted.value:
+            return None
+        if agreement.SIMULATED:
             return None
         return Difference("text", where, f"{actual!r}, NumPy shows {wanted.value!r}")
     problem = agreement.problem_within(np.asarray(actual), wanted.value, np.asarray(wanted.bound))

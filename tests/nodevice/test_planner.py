@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from recording import (
+from tests.nodevice.recording import (
     BOOL,
     FLOAT64,
     array,

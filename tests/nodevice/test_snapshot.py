@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from recording import array, call, number
+from tests.nodevice.recording import array, call, number
 
 from clfuse.graph.snapshot import COMPUTED, LIVE, take
 
