@@ -274,7 +274,7 @@ def _finish_reduction(
     groups = -(-rows // kernel.width) if across_results else rows
     split = _pieces(kernel, traits, groups, length)
     if traits.schedule == "gpu":
-        kernel.work_group = traits.work_group
+        kernel.work_group = _group_that_fits(kernel, traits)
     if split <= 1:
         _count_items(kernel, traits, groups, length)
         kernel.compensated = _is_long(kernel, length)
@@ -317,13 +317,26 @@ def _pieces(kernel: Kernel, traits: DeviceTraits, groups: int, length: int) -> i
     return max(1, min(-(-wanted // max(groups, 1)), length // smallest, longest))
 
 
+def _group_that_fits(kernel: Kernel, traits: DeviceTraits) -> int:
+    """Work-items of a group whose trees fit into local memory together."""
+    each = sum(
+        register_nbytes(accumulator.dtype) * (4 if accumulator.dtype.kind == "b" else 1)
+        + (8 if accumulator.position is not None else 0)
+        for accumulator in kernel.accumulators
+    )
+    group = traits.work_group
+    while group > 1 and group * each > traits.local_nbytes:
+        group //= 2
+    return group
+
+
 def _count_items(kernel: Kernel, traits: DeviceTraits, groups: int, length: int) -> None:
     units = max(1, groups * kernel.chunks)
     if traits.schedule == "gpu":
         if kernel.vector < len(kernel.extents) - kernel.reduced:
-            kernel.work_items = _round_up(min(units, traits.work_items), traits.work_group)
+            kernel.work_items = _round_up(min(units, traits.work_items), kernel.work_group)
         else:
-            kernel.work_items = min(units, 1 << 16) * traits.work_group
+            kernel.work_items = min(units, 1 << 16) * kernel.work_group
         return
     work = groups * max(kernel.width, 1) * length
     kernel.work_items = max(1, min(units, traits.work_items, work // MIN_ELEMENTS_PER_ITEM))
@@ -339,7 +352,7 @@ def _is_long(kernel: Kernel, length: int) -> bool:
     across_results = kernel.vector < len(kernel.extents) - kernel.reduced
     lanes = 1 if across_results else kernel.width * kernel.unroll
     if kernel.schedule == "gpu" and not across_results:
-        lanes = kernel.work_group
+        lanes = max(kernel.work_group, 1)
     return length // lanes > LONG_SUM
 
 
@@ -405,7 +418,7 @@ def _two_stages(
     folding.vector = kept
     folding.wide_index = kernel.wide_index
     if traits.schedule == "gpu":
-        folding.work_group = traits.work_group
+        folding.work_group = kernel.work_group
     _count_items(folding, traits, rows, pieces)
     return [kernel, folding]
 

@@ -89,7 +89,8 @@ class Lowering:
                 sink = Sink(node, target, identity(self.graph.shapes[node]))
                 self._add(maps, level, node, sink, node)
         for carrier, nodes in reductions.items():
-            self._reduction(carrier, nodes, maps)
+            for start in range(0, len(nodes), cost.MAX_STORES):
+                self._reduction(carrier, nodes[start : start + cost.MAX_STORES], maps)
         for (level, _), sinks in maps.items():
             for start in range(0, len(sinks), cost.MAX_STORES):
                 self._map(level, sinks[start : start + cost.MAX_STORES])

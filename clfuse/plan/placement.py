@@ -28,6 +28,9 @@ Carrier = tuple[int, tuple[int, ...], tuple[int, ...], int]
 """(level, shape that is reduced, axes, group): reductions with equal carriers share a kernel."""
 
 
+_ARGUMENTS = (Kind.CONSTANT, Kind.VIEW)
+"""What adds arguments to the kernel that reads it: a scalar, or an offset and strides."""
+
 _OPERATIONS = (Kind.MAP, Kind.REDUCE, Kind.ARGREDUCE)
 """What is a kernel each without fusion."""
 
@@ -208,7 +211,7 @@ class Placement:
         self._arguments[key].update(
             operand
             for operand in operands
-            if self.sealed[operand] or graph.kinds[operand] is Kind.CONSTANT
+            if self.sealed[operand] or graph.kinds[operand] in _ARGUMENTS
         )
         weight = op.weight
         loaded = 0.0
@@ -242,7 +245,7 @@ class Placement:
             1
             for operand in operands
             if operand not in arguments
-            and (self.sealed[operand] or self.graph.kinds[operand] is Kind.CONSTANT)
+            and (self.sealed[operand] or self.graph.kinds[operand] in _ARGUMENTS)
         )
         return len(arguments) + new > cost.MAX_ARGUMENTS
 

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
+from clfuse.graph import build
+from clfuse.graph.ir import Node
+from clfuse.plan import cost
+from clfuse.plan.schedule import Copy, Load, Step
+from clfuse.traits import DeviceTraits
 from tests.nodevice.recording import (
     BOOL,
     FLOAT64,
@@ -14,12 +20,6 @@ from tests.nodevice.recording import (
     number,
     planned,
 )
-
-from clfuse.graph import build
-from clfuse.graph.ir import Node
-from clfuse.plan import cost
-from clfuse.plan.schedule import Copy, Load, Step
-from clfuse.traits import DeviceTraits
 
 N = 1_000_000
 
@@ -335,3 +335,14 @@ def test_the_inputs_of_a_value_that_stays_pending_are_not_overwritten() -> None:
     schedule = planned(root)
     assert 8 * N not in [schedule.slots[slot] for slot in schedule.reuses]
     assert pending.shape == (N,)
+
+
+def test_side_by_side_reductions_fit_into_local_memory() -> None:
+    traits = DeviceTraits(
+        kind="gpu", schedule="gpu", vector_bytes=16, work_group=256, work_items=65536,
+        local_nbytes=32768,
+    )
+    sums = [build.reduce("add", array(1000, 1000), (1,), FLOAT64) for _ in range(40)]
+    for kernel in kernels(planned(*sums, traits=traits)):
+        assert kernel.work_group * 8 * len(kernel.accumulators) <= 32768
+        assert len(kernel.results) <= cost.MAX_STORES

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from tests.nodevice.recording import array, call, number
-
 from clfuse.graph.snapshot import COMPUTED, LIVE, take
+from tests.nodevice.recording import array, call, number
 
 
 def test_intermediates_that_nobody_holds_are_dead() -> None:
