@@ -69,10 +69,11 @@ def ulps_apart(actual: NDArray[Any], expected: NDArray[Any],
     one, other = actual.astype(wide), expected.astype(wide)
     with np.errstate(all="ignore"):
         rounded = expected.astype(dtype)
-        spacing = np.maximum(np.abs(np.spacing(np.where(np.isfinite(rounded), rounded, 1)))
-                             .astype(wide), wide.type(limits.smallest_subnormal))
-        # Past the largest number the exact result rounds to infinity, or is half a unit off it.
-        spacing = np.where(np.isinf(rounded), np.spacing(limits.max).astype(wide), spacing)
+        # Of the largest number NumPy's spacing is infinite; results past it round to infinity.
+        most = limits.max / 2
+        size = np.where(np.isnan(rounded), 1, np.minimum(np.abs(rounded), most))
+        spacing = np.maximum(np.spacing(size.astype(dtype)).astype(wide),
+                             wide.type(limits.smallest_subnormal))
         other = np.where(np.isinf(rounded) & np.isinf(one), np.sign(other) * wide.type(np.inf),
                          other)
         same = (one == other) | (np.isnan(one) & np.isnan(other))
@@ -158,10 +159,10 @@ def problem_within(actual: Any, expected: Any, bound: NDArray[Any],
     got, wanted = host(actual), np.asarray(expected)
     centre = wanted if around is None else around
     if wanted.dtype.kind == "c":
-        right = same_bits(got, wanted) | (_near(got.real, centre.real, bound.real)
-                                          & _near(got.imag, centre.imag, bound.imag))
+        right = (_near(got.real, wanted.real, centre.real, bound.real)
+                 & _near(got.imag, wanted.imag, centre.imag, bound.imag))
     else:
-        right = same_bits(got, wanted) | _near(got, centre, np.real(bound))
+        right = _near(got, wanted, centre, np.real(bound))
     if right.all() or SIMULATED:
         return None
     if wanted.dtype.kind not in "fc":
@@ -170,13 +171,15 @@ def problem_within(actual: Any, expected: Any, bound: NDArray[Any],
     return describe(got, wanted, ~right, inputs) + f"\n  allowed: {allowed}"
 
 
-def _near(actual: NDArray[Any], expected: NDArray[Any], bound: NDArray[Any]) -> NDArray[np.bool_]:
+def _near(actual: NDArray[Any], expected: NDArray[Any], centre: NDArray[Any],
+          bound: NDArray[Any]) -> NDArray[np.bool_]:
+    """Where real numbers are as expected, or within the bound of the centre."""
+    same = same_bits(actual, expected)
+    if expected.dtype.kind != "f" or not np.any(bound):
+        return same
     with np.errstate(all="ignore"):
-        if expected.dtype.kind != "f" or not np.any(bound):
-            return same_bits(actual, expected)
-        off = np.abs(actual.astype(np.longdouble) - expected.astype(np.longdouble))
-        return np.asarray(same_bits(actual, expected) | ((off <= bound) & (bound > 0))
-                          | np.isposinf(bound))
+        off = np.abs(actual.astype(np.longdouble) - centre.astype(np.longdouble))
+        return np.asarray(same | ((off <= bound) & (bound > 0)) | np.isposinf(bound))
 
 
 def assert_bitwise(actual: Any, expected: Any, *, zero_signs: bool = True) -> None:

@@ -164,12 +164,15 @@ def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
     return array(a, dtype, copy=None, ndmin=1, order="F")
 
 
-@native(np.astype)
 def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
     """The array with its elements cast to `dtype`."""
     if not isinstance(x, Handle | np.ndarray | np.generic):
         raise TypeError(f"Input should be a NumPy array or scalar. It is a {type(x)} instead.")
     return as_handle(x).astype(dtype, copy=copy)
+
+
+if hasattr(np, "astype"):  # since NumPy 2.1
+    astype = native(np.astype)(astype)
 
 
 @native(np.copy)

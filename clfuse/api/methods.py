@@ -40,6 +40,7 @@ def _host_method(name: str) -> Callable[..., Any]:
     def call(self: Handle, *args: Any, **kwargs: Any) -> Any:
         return host_call(method, (self, *args), kwargs, name=f"ndarray.{name}")
 
+    call.__doc__ = f"`numpy.ndarray.{name}`, on the host."
     return call
 
 
@@ -61,6 +62,7 @@ def _host_method_in_place(name: str) -> Callable[..., Any]:
         arguments.write_back()
         return arguments.to_device(value)
 
+    call.__doc__ = f"`numpy.ndarray.{name}`, on the host."
     return call
 
 

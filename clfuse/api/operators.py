@@ -52,7 +52,7 @@ COMPARISONS: Final = {
 UNARY: Final = {"neg": "negative", "pos": "positive", "abs": "absolute", "invert": "invert"}
 
 
-def _defers(other: Any) -> Any:
+def defers(other: Any) -> Any:
     """What an operator does about an operand of a foreign type: None to go on, else its answer.
 
     By NumPy's rules: `NotImplemented` where the other has turned ufuncs off, or wants to come
@@ -127,7 +127,7 @@ def binary(function: ufunc) -> Callable[[Any, Any], Any]:
             return call(self, other)
         if kind is complex or kind is bool:
             return call(self, other)
-        answer = _defers(other)
+        answer = defers(other)
         return call(self, other) if answer is None else answer
 
     return method
@@ -155,7 +155,7 @@ def reflected(function: ufunc) -> Callable[[Any, Any], Any]:
                 handle._view = None
                 return handle
             return call(other, self)
-        answer = _defers(other)
+        answer = defers(other)
         return call(other, self) if answer is None else answer
 
     return method
@@ -268,13 +268,13 @@ _power_in_place = in_place(UFUNCS["power"])
 
 def divided(self: Any, other: Any) -> Any:
     """``divmod(self, other)``."""
-    answer = _defers(other)
+    answer = defers(other)
     return UFUNCS["divmod"](self, other) if answer is None else answer
 
 
 def divided_reflected(self: Any, other: Any) -> Any:
     """``divmod(other, self)``."""
-    answer = _defers(other)
+    answer = defers(other)
     return UFUNCS["divmod"](other, self) if answer is None else answer
 
 

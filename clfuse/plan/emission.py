@@ -6,6 +6,8 @@ C order. Emission walks from what is stored towards memory, once per (node, acce
 
 from __future__ import annotations
 
+import math
+
 from ..graph.ir import Kind
 from ..graph.layout import contiguous_strides, delinearize, linearize
 from .graph import Graph
@@ -25,6 +27,18 @@ class Straddles(Exception):
         self.node = node
         self.dim = dim
         self.position = position
+
+
+class Refines(Exception):
+    """The iteration must also have the axes of `shape` (as many elements) as dimensions.
+
+    `node` is the reshape that asks for it.
+    """
+
+    def __init__(self, node: int, shape: tuple[int, ...]) -> None:
+        super().__init__(node, shape)
+        self.node = node
+        self.shape = shape
 
 
 class ValueTable:
@@ -95,7 +109,7 @@ class Emitter:
         self.folded = folded if folded is not None else {}
         self.items: list[Item] = []
         self.variables: dict[tuple[int, Access | None], int] = {}
-        self.missing: list[int] = []
+        self._reshape = -1
         self._zero = Access(0, (0,) * len(extents))
 
     def in_memory(self, node: int) -> bool:
@@ -191,6 +205,8 @@ class Emitter:
             return self._zero
         shape = self.graph.shapes[node]
         if strides == contiguous_strides(shape):
+            if node in self.placement.refining:
+                self._reshape = node
             return Access(access.offset + offset, access.strides)
         axes = self._axes(node, access)
         total = [0] * len(self.extents)
@@ -203,6 +219,11 @@ class Emitter:
     def _axes(self, node: int, access: Access) -> tuple[tuple[int, tuple[int, ...]], ...]:
         shape = self.graph.shapes[node]
         axes = delinearize(shape, self.extents, access.offset, access.strides)
+        whole = access == Access(0, contiguous_strides(self.extents))
+        if axes is None and self._reshape >= 0:
+            if whole and math.prod(self.extents) == self.graph.sizes[node]:
+                raise Refines(self._reshape, shape)
+            raise Straddles(self._reshape, None, 0)
         if axes is None:
             raise AssertionError(
                 f"planner error: {self.graph.label(node)} cannot be read at {access} over "

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from ..graph.ir import Kind
 from ..graph.layout import contiguous_strides, delinearize
 from . import cost
-from .emission import Emitter, Registers, Straddles, ValueTable, identity
+from .emission import Emitter, Refines, Registers, Straddles, ValueTable, identity
 from .graph import Graph
 from .placement import Placement
 from .schedule import (
@@ -163,10 +164,15 @@ class Lowering:
                 updates.append(owner)
         boxes = [tuple([(0, extent) for extent in shape])]
         done = 0
+        lift = _Lift(shape)
         while boxes:
             box = boxes.pop()
             try:
-                kernel = self._over_box(level, sinks, shape, box)
+                kernel = self._over_box(level, sinks, lift, box)
+            except Refines as finer:
+                lift = lift.refined(finer)
+                boxes = [tuple([(0, extent) for extent in lift.extents])]
+                continue
             except Straddles as cut:
                 if cut.dim is None or len(boxes) + done >= cost.MAX_BOXES:
                     raise
@@ -182,16 +188,17 @@ class Lowering:
         self,
         level: int,
         sinks: list[Sink],
-        shape: tuple[int, ...],
+        lift: _Lift,
         box: tuple[tuple[int, int], ...],
     ) -> Kernel:
-        """The kernel that computes `sinks` over a part of their shape."""
+        """The kernel that computes `sinks` over a part of their iteration."""
         extents = tuple([stop - start for start, stop in box])
         emitter = Emitter(self.placement, self.values, level, extents, Registers())
         stores = []
         for sink in sinks:
-            var = emitter.emit(sink.node, _inside(Access(0, contiguous_strides(shape)), box))
-            stores.append(self._store(var, sink.node, sink.value, _inside(sink.access, box)))
+            var = emitter.emit(sink.node, _inside(identity(lift.extents), box))
+            place = _inside(lift.access(sink.access), box)
+            stores.append(self._store(var, sink.node, sink.value, place))
         return Kernel("map", extents, emitter.items, stores)
 
     def _store(self, var: int, node: int, value: int, access: Access) -> Store:
@@ -278,7 +285,8 @@ class Lowering:
         rest = []
         for sink in sinks:
             key = (sink.node, identity(shape, order))
-            if sink.access == Access(0, strides) and key in loop.variables:
+            whole = self.values.node[sink.value] == sink.node and sink.access == Access(0, strides)
+            if whole and key in loop.variables:
                 var = loop.variables[key]
                 kernel.stores.append(
                     self._store(var, sink.node, sink.value, identity(shape, order))
@@ -350,6 +358,55 @@ class Lowering:
             kernel = Kernel("map", extents, emitter.items, [store], boxed=len(boxes) > 1)
             launches.append(Pending(level, kernel))
         return launches
+
+
+class _Lift:
+    """An iteration over `shape` whose dimensions are split further, into `extents`."""
+
+    def __init__(self, shape: tuple[int, ...], extents: tuple[int, ...] | None = None) -> None:
+        self.shape = shape
+        self.extents = shape if extents is None else extents
+
+    def refined(self, finer: Refines) -> _Lift:
+        """Split so that the axes of another shape of the same size are dimensions, too.
+
+        The products of the last extents, of both shapes, are where dimensions begin; they must
+        divide one another, as 24 = 4 x 6 and 24 = 4 x 2 x 3 do, but 4 x 6 and 3 x 8 do not.
+        """
+        starts = {1}
+        for extents in (self.extents, finer.shape):
+            product = 1
+            for extent in reversed(extents):
+                product *= extent
+                starts.add(product)
+        ordered = sorted(starts, reverse=True)
+        parts = []
+        for large, small in pairwise(ordered):
+            if large % small:
+                raise Straddles(finer.node, None, 0)
+            parts.append(large // small)
+        if tuple(parts) == self.extents:
+            raise Straddles(finer.node, None, 0)
+        return _Lift(self.shape, tuple(parts))
+
+    def access(self, access: Access) -> Access:
+        """An access over `shape` as one over `extents`."""
+        if self.extents == self.shape:
+            return access
+        strides = []
+        dims = [
+            (extent, stride)
+            for extent, stride in zip(self.shape, access.strides, strict=True)
+            if extent != 1
+        ]
+        left, stride = dims.pop() if dims else (1, 0)
+        for extent in reversed(self.extents):
+            if left == 1 and dims:
+                left, stride = dims.pop()
+            strides.append(stride)
+            stride *= extent
+            left //= extent
+        return Access(access.offset, tuple(reversed(strides)))
 
 
 def _inside(access: Access, box: tuple[tuple[int, int], ...]) -> Access:

@@ -47,7 +47,7 @@ class Placement:
     """
 
     def __init__(
-        self, graph: Graph, *, fuse: bool = True, joined: frozenset[int] = frozenset()
+        self, graph: Graph, *, fuse: bool = True, refused: frozenset[int] = frozenset()
     ) -> None:
         self.graph = graph
         self.fuse = fuse
@@ -61,7 +61,10 @@ class Placement:
         self.linear = [False] * count
         self.cuts: list[Cut] = []
         self._spread = self._count_spread_reads()
-        self.piecewise = self._piecewise_readable() - joined if fuse else set()
+        self.piecewise: set[int] = set()
+        self.refining: set[int] = set()
+        if fuse:
+            self._find_element_wise_readers(refused)
         self._steps: defaultdict[Any, int] = defaultdict(int)
         self._arguments: defaultdict[Any, set[int]] = defaultdict(set)
         visit = {
@@ -115,18 +118,22 @@ class Placement:
                     spread[operand] += 1.0
         return spread
 
-    def _piecewise_readable(self) -> set[int]:
-        """Concatenations that only element-wise results read.
+    def _find_element_wise_readers(self, refused: frozenset[int]) -> None:
+        """Concatenations, and reshapes that merge axes, which only element-wise results read.
 
-        Those need no memory: the reader runs over boxes in which every element comes from one part.
+        Those need no memory: the reader runs over boxes in which every element comes from one part,
+        or over an iteration that has the axes before the merge. `refused` were tried in vain.
         """
         graph = self.graph
         suits = [True] * len(graph)
-        found = set()
         for node in range(len(graph) - 1, -1, -1):
             kind = graph.kinds[node]
-            if kind is Kind.CONCATENATE and suits[node] and graph.sizes[node]:
-                found.add(node)
+            reshapes = kind is Kind.VIEW and self._same_order(node, graph.inputs[node][0])
+            if suits[node] and graph.sizes[node] and node not in refused:
+                if kind is Kind.CONCATENATE:
+                    self.piecewise.add(node)
+                elif reshapes:
+                    self.refining.add(node)
             for operand in graph.inputs[node]:
                 if kind is Kind.MAP or kind is Kind.CONCATENATE:
                     suits[operand] = suits[operand] and (suits[node] or graph.requested[node])
@@ -134,6 +141,7 @@ class Placement:
                     suits[operand] = (
                         suits[operand]
                         and suits[node]
+                        and not reshapes
                         and delinearize(
                             graph.shapes[operand], graph.shapes[node], *graph.params[node]
                         )
@@ -141,7 +149,6 @@ class Placement:
                     )
                 elif kind is not Kind.UPDATE:
                     suits[operand] = False
-        return found
 
     def _store(self, node: int, reason: str) -> None:
         if not self.stored[node] and not self.sealed[node]:
@@ -305,6 +312,7 @@ class Placement:
             return
         possible = (
             self.linear[operand]
+            or node in self.refining
             or delinearize(graph.shapes[operand], shape, offset, strides) is not None
         )
         if not possible:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ..graph.snapshot import Snapshot
 from ..traits import DeviceTraits
-from .emission import Registers, Straddles
+from .emission import Refines, Registers, Straddles
 from .geometry import finish
 from .graph import Graph
 from .lowering import Lowering
@@ -73,16 +73,16 @@ def plan(snapshot: Snapshot, traits: DeviceTraits, *, fuse: bool = True) -> Sche
 
 
 def _place_and_lower(graph: Graph, fuse: bool) -> tuple[Placement, Lowering, Memory]:
-    """The first three passes; concatenations that cannot be read in parts are stored."""
-    joined: frozenset[int] = frozenset()
+    """The first three passes; what cannot be read in parts after all is stored."""
+    refused: frozenset[int] = frozenset()
     while True:
-        placement = Placement(graph, fuse=fuse, joined=joined)
+        placement = Placement(graph, fuse=fuse, refused=refused)
         _keep_inputs_of_pending(graph, placement)
         try:
             lowering = Lowering(placement)
             return placement, lowering, Memory(lowering)
-        except Straddles as refused:
-            joined |= {refused.node}
+        except (Straddles, Refines) as cut:
+            refused |= {cut.node}
 
 
 def _keep_inputs_of_pending(graph: Graph, placement: Placement) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import random
+from contextlib import nullcontext
 from types import ModuleType
 
 import pytest
@@ -46,7 +47,10 @@ def test_random_programs_run_as_under_numpy(batch: int, xp: ModuleType) -> None:
     @seed(FIRST + batch)
     @given(st.integers(0, 2 ** 32 - 1))
     def run(program_seed: int) -> None:
-        found = _report(program_seed, xp)
+        # Every plan is checked too: liveness and bounds.
+        checked = xp.config.override(debug=True) if hasattr(xp, "config") else nullcontext()
+        with checked:
+            found = _report(program_seed, xp)
         if found is not None:
             pytest.fail(f"python -m tests.fuzz --seed {program_seed}\n{found}", pytrace=False)
 

@@ -346,3 +346,22 @@ def test_side_by_side_reductions_fit_into_local_memory() -> None:
     for kernel in kernels(planned(*sums, traits=traits)):
         assert kernel.work_group * 8 * len(kernel.accumulators) <= 32768
         assert len(kernel.results) <= cost.MAX_STORES
+
+
+def repeat(node: Node, count: int) -> Node:
+    (extent,) = node.shape
+    spread = build.view(node, (extent, count), 0, (1, 0))
+    return build.reshape(spread, (extent * count,))
+
+
+def test_repeated_elements_are_read_in_place() -> None:
+    schedule = planned(call("add", repeat(array(1000), 3), array(3000)))
+    (kernel,) = kernels(schedule)
+    assert kernel.extents == (1000, 3)
+    assert sum(schedule.slots) == 8 * 3000
+
+
+def test_a_repeated_array_that_a_sum_reads_too_goes_through_memory() -> None:
+    doubled = call("multiply", repeat(array(1000), 2), number(2.0))
+    schedule = planned(doubled, build.reduce("add", doubled, (0,), FLOAT64))
+    assert 8 * 2000 in schedule.slots
