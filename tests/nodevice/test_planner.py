@@ -357,7 +357,7 @@ def repeat(node: Node, count: int) -> Node:
 def test_repeated_elements_are_read_in_place() -> None:
     schedule = planned(call("add", repeat(array(1000), 3), array(3000)))
     (kernel,) = kernels(schedule)
-    assert kernel.extents == (1000, 3)
+    assert sorted(kernel.extents) == [3, 1000]
     assert sum(schedule.slots) == 8 * 3000
 
 
