@@ -358,7 +358,7 @@ def test_repeated_elements_are_read_in_place() -> None:
     schedule = planned(call("add", repeat(array(1000), 3), array(3000)))
     (kernel,) = kernels(schedule)
     assert sorted(kernel.extents) == [3, 1000]
-    assert sum(schedule.slots) == 8 * 3000
+    assert len(schedule.launches) == 1
 
 
 def test_a_repeated_array_that_a_sum_reads_too_goes_through_memory() -> None:
