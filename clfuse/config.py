@@ -191,6 +191,15 @@ SETTINGS: tuple[Setting, ...] = (
         "a whole number from 0",
         "work-items of a large launch; 0 takes the device's",
     ),
+    Setting(
+        "stream_bytes",
+        "CLFUSE_STREAM_BYTES",
+        -1,
+        _count(-1),
+        "a whole number from -1",
+        "bytes that a CPU kernel moves from which on it stores past the caches; -1 takes the"
+        " device's",
+    ),
 )
 
 
@@ -213,6 +222,7 @@ class Settings:
     debug: bool
     vector_bytes: int
     work_items: int
+    stream_bytes: int
 
     if not TYPE_CHECKING:
 

@@ -200,6 +200,7 @@ def find_plan(snapshot: Snapshot, device: Device) -> Planned:
         settings.schedule,
         settings.vector_bytes,
         settings.work_items,
+        settings.stream_bytes,
         settings.fp,
         fuse,
         len(snapshot.items),

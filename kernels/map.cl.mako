@@ -21,6 +21,13 @@ __kernel void ${k.name}(${k.signature})
         ${line}
 % endfor
         ${k.index} j = low;
+% if k.lead:
+        // Element by element up to where the result is aligned, then vectors, then the rest.
+        const ${k.index} edge = min(high, low + (${k.index})${k.lead});
+        for (int part = 0; part < 2; part++) {
+        const ${k.index} stop = part ? high : edge;
+        if (part)
+% endif
 % if k.width > 1:
         for (; j + ${k.width} <= high; j += ${k.width}) {
 % for line in k.vector_body:
@@ -28,11 +35,14 @@ __kernel void ${k.name}(${k.signature})
 % endfor
         }
 % endif
-        for (; j < high; j++) {
+        for (; j < ${"stop" if k.lead else "high"}; j++) {
 % for line in k.scalar_body:
             ${line}
 % endfor
         }
+% if k.lead:
+        }
+% endif
     }
 % else:
     const ${k.index} id = get_global_id(0), step = get_global_size(0);

@@ -284,11 +284,11 @@ class ndarray(MutatingMethods, _Common):
         return protocols.restored, (host_view(self), bool(self.flags.writeable))
 
     def __matmul__(self, other: Any) -> Any:
-        answer = operators.defers(other)
+        answer = operators.defers(self, other)
         return matmul(self, other) if answer is None else answer
 
     def __rmatmul__(self, other: Any) -> Any:
-        answer = operators.defers(other)
+        answer = operators.defers(self, other)
         return matmul(other, self) if answer is None else answer
 
     def __imatmul__(self, other: Any) -> Any:

@@ -52,7 +52,7 @@ COMPARISONS: Final = {
 UNARY: Final = {"neg": "negative", "pos": "positive", "abs": "absolute", "invert": "invert"}
 
 
-def defers(other: Any) -> Any:
+def defers(self: Any, other: Any) -> Any:
     """What an operator does about an operand of a foreign type: None to go on, else its answer.
 
     By NumPy's rules: `NotImplemented` where the other has turned ufuncs off, or wants to come
@@ -70,8 +70,10 @@ def defers(other: Any) -> Any:
     return None
 
 
-def binary(function: ufunc) -> Callable[[Any, Any], Any]:
-    """``self + other``."""
+def binary(
+    function: ufunc, defers: Callable[[Any, Any], Any] = defers
+) -> Callable[[Any, Any], Any]:
+    """``self + other``; `defers` says what happens to operands of foreign types."""
     loops = function.loops
     get_loop = loops.get
     call = function.record
@@ -127,10 +129,45 @@ def binary(function: ufunc) -> Callable[[Any, Any], Any]:
             return call(self, other)
         if kind is complex or kind is bool:
             return call(self, other)
-        answer = defers(other)
+        answer = defers(self, other)
         return call(self, other) if answer is None else answer
 
     return method
+
+
+_LARGEST_POWER: Final = 2.0**64
+_reciprocals: dict[Any, float | None] = {}
+
+
+def _exact_reciprocal(value: Any) -> float | None:
+    """``1 / value`` of a power of two of moderate size, else None."""
+    try:
+        return _reciprocals[value]
+    except KeyError:
+        size = abs(value)
+        exact = 1 / _LARGEST_POWER <= size <= _LARGEST_POWER and math.frexp(size)[0] == 0.5
+        if len(_reciprocals) >= _RECIPROCALS_KEPT:
+            _reciprocals.clear()
+        _reciprocals[value] = 1.0 / value if exact else None
+        return _reciprocals[value]
+
+
+_RECIPROCALS_KEPT: Final = 1024
+
+
+def divide(self: Any, other: Any) -> Any:
+    """``self / other``; by a power of two as a product, which has the same bits and takes less."""
+    kind = type(other)
+    if (kind is float or kind is int) and self._dtype in _DIVIDED_AS_PRODUCT:
+        factor = _exact_reciprocal(other)
+        if factor is not None:
+            return _multiply(self, factor)
+    return _divide(self, other)
+
+
+_DIVIDED_AS_PRODUCT: Final = (np.dtype(np.float32), np.dtype(np.float64))
+_multiply = binary(UFUNCS["multiply"])
+_divide = binary(UFUNCS["divide"])
 
 
 def reflected(function: ufunc) -> Callable[[Any, Any], Any]:
@@ -155,7 +192,7 @@ def reflected(function: ufunc) -> Callable[[Any, Any], Any]:
                 handle._view = None
                 return handle
             return call(other, self)
-        answer = defers(other)
+        answer = defers(self, other)
         return call(other, self) if answer is None else answer
 
     return method
@@ -192,9 +229,8 @@ def in_place(function: ufunc) -> Callable[[Any, Any], Any]:
 def comparison(function: ufunc) -> Callable[[Any, Any], Any]:
     """``self < other``; of values that cannot be compared, NumPy decides what that means."""
     name = function.__name__
-    compare = binary(function)
 
-    def method(self: Any, other: Any) -> Any:
+    def answer(self: Any, other: Any) -> Any:
         if other is None or isinstance(other, str | bytes):
             # numpy.equal has no loop for these, yet `==` answers False: only NumPy's operator
             # knows.
@@ -202,9 +238,9 @@ def comparison(function: ufunc) -> Callable[[Any, Any], Any]:
             arguments = HostArguments()
             host = arguments.to_host(self)
             return arguments.to_device(getattr(host, _DUNDER[name])(other))
-        return compare(self, other)
+        return defers(self, other)
 
-    return method
+    return binary(function, answer)
 
 
 _DUNDER: Final = {name: f"__{short}__" for short, name in COMPARISONS.items()}
@@ -268,13 +304,13 @@ _power_in_place = in_place(UFUNCS["power"])
 
 def divided(self: Any, other: Any) -> Any:
     """``divmod(self, other)``."""
-    answer = defers(other)
+    answer = defers(self, other)
     return UFUNCS["divmod"](self, other) if answer is None else answer
 
 
 def divided_reflected(self: Any, other: Any) -> Any:
     """``divmod(other, self)``."""
-    answer = defers(other)
+    answer = defers(self, other)
     return UFUNCS["divmod"](other, self) if answer is None else answer
 
 
@@ -333,6 +369,7 @@ def table() -> dict[str, Callable[..., Any]]:
         found[f"__{short}__"] = comparison(UFUNCS[name])
     for short, name in UNARY.items():
         found[f"__{short}__"] = unary(UFUNCS[name])
+    found["__truediv__"] = divide
     found["__pow__"] = power
     found["__rpow__"] = reflected(UFUNCS["power"])
     found["__divmod__"] = divided

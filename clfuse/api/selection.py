@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from ..graph import build
-from ..graph.ir import Node
+from ..graph.ir import Node, Op, loop, record
+from . import handle as handles
 from .conversion import NotNative, as_handle, requested_dtype, value_node
 from .expressions import broadcast_shapes, choose, combine, convert, scalar
 from .fallback import native
-from .handle import Handle, fresh, is_writeable, node_of, result, write
+from .handle import DTYPES, Handle, fresh, is_writeable, node_of, result, write
 from .indexing import fitted
 from .order import arranged, result_order, turned_nodes
 from .promotion import BOOL, WEAK, constant_of
@@ -34,9 +35,60 @@ def _as_node(value: Any, dtype: np.dtype) -> Node:
     return constant_of(value, dtype) if type(value) in WEAK else convert(node_of(value), dtype)
 
 
+_loops: dict[np.dtype, Op] = {
+    dtype: loop("where", (BOOL, dtype, dtype), dtype) for dtype in DTYPES.values()
+}
+_new = object.__new__
+
+
+def _plain_node(value: Any, shape: tuple[int, ...], dtype: np.dtype) -> Node | None:
+    """An operand of the usual kind as a node: an array of this shape and dtype that lies in C
+    order, or a Python scalar that the dtype holds; None for all others."""
+    kind = type(value)
+    if kind is handles.ARRAY:
+        view = value._view
+        if value._dtype is not dtype or value._shape != shape:
+            return None
+        if view is None:
+            return value._storage.node  # type: ignore[no-any-return]
+        return node_of(value) if view.ordered else None
+    if (kind is float and dtype.kind in "fc") or (kind is int and dtype.kind in "iufc"):
+        try:
+            return constant_of(value, dtype)
+        except OverflowError:
+            return None
+    return None
+
+
+def _where_alike(mask: Any, x: Any, y: Any) -> Any:
+    """`where` of arrays of one shape and dtype, and scalars; None where it is not that simple."""
+    shape = mask._shape
+    if mask._dtype is not BOOL or not shape:
+        return None
+    dtype = x._dtype if type(x) is handles.ARRAY else y._dtype
+    nodes = (
+        _plain_node(mask, shape, BOOL),
+        _plain_node(x, shape, dtype),
+        _plain_node(y, shape, dtype),
+    )
+    if None in nodes:
+        return None
+    handle = _new(handles.ARRAY)
+    handle._storage = record(Node(_loops[dtype], nodes, shape, dtype))  # type: ignore[arg-type]
+    handle._shape = shape
+    handle._dtype = dtype
+    handle._view = None
+    return handle
+
+
 @native(np.where)
 def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     """`x` where the condition is true, else `y`."""
+    array = handles.ARRAY
+    if type(condition) is array and (type(x) is array or type(y) is array):
+        handle = _where_alike(condition, x, y)
+        if handle is not None:
+            return handle
     if x is None and y is None:
         raise NotNative("the positions of what is true")
     if x is None or y is None:

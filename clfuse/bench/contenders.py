@@ -90,6 +90,25 @@ class Footprint:
     result_nbytes: int
 
 
+_uploaded: list[tuple[Arrays, str, Arrays]] = []
+
+
+def upload(inputs: Arrays) -> Arrays:
+    """The inputs as clfuse's arrays on its current device; the same ones for the same tuple.
+
+    Whoever computes on the device reads the same memory: which pages an array got makes up to 15%.
+    """
+    device = repr(clfuse.get_device())
+    for known, where, arrays in _uploaded:
+        if known is inputs and where == device:
+            return arrays
+    arrays = tuple(clfuse.asarray(value) for value in inputs)
+    clfuse.evaluate(*arrays)
+    clfuse.synchronize()
+    _uploaded[:] = [(inputs, device, arrays)]
+    return arrays
+
+
 class Clfuse:
     """clfuse on its current device, with the inputs there.
 
@@ -108,7 +127,7 @@ class Clfuse:
 
     def bind(self, program: Program, inputs: Arrays) -> Run:
         """See `Contender.bind`."""
-        arrays = self._upload(inputs)
+        arrays = upload(inputs)
 
         def run() -> Arrays:
             with self._settings():
@@ -119,20 +138,13 @@ class Clfuse:
 
         return run
 
-    @staticmethod
-    def _upload(inputs: Arrays) -> Arrays:
-        arrays = tuple(clfuse.asarray(value) for value in inputs)
-        clfuse.evaluate(*arrays)
-        clfuse.synchronize()
-        return arrays
-
     def to_host(self, values: Arrays) -> Arrays:
         """See `Contender.to_host`."""
         return tuple(clfuse.asnumpy(value) for value in values)
 
     def footprint(self, program: Program, inputs: Arrays) -> Footprint:
         """Look at one steady run of a program instead of timing it."""
-        arrays = self._upload(inputs)
+        arrays = upload(inputs)
         with self._settings():
             plan = clfuse.explain(*results(program.compute(clfuse, *arrays)))
             nbytes = sum(kernel.nbytes for kernel in plan.kernels)

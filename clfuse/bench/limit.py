@@ -10,16 +10,17 @@ ones and the all-pairs ones also run as grid-stride loops.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy
 
+from clfuse.bench import contenders
 from clfuse.bench.contenders import Run
 from clfuse.bench.programs import Arrays, Program
-from clfuse.runtime.buffers import Buffer, allocate, download, upload
+from clfuse.runtime.buffers import Buffer, allocate, download
 from clfuse.runtime.device import Device
 from clfuse.runtime.launch import enqueue, finish
 from clfuse.runtime.program import build
@@ -97,9 +98,10 @@ class Bench:
         nbytes = int(numpy.prod(shape, dtype=numpy.int64)) * kind.itemsize
         return Result(allocate(self.device, nbytes), kind, shape)
 
-    def upload(self, arrays: Sequence[numpy.ndarray[Any, Any]]) -> list[Buffer]:
-        """Buffers with these arrays."""
-        return [upload(self.device, array) for array in arrays]
+    def upload(self, arrays: Arrays) -> list[Buffer]:
+        """Buffers with these arrays: those that clfuse's own arrays lie in."""
+        nodes = [array._storage.node for array in contenders.upload(arrays)]
+        return [node.buffer for node in nodes]
 
 
 Plan = tuple[list[Callable[[], None]], list[Result]]

@@ -30,6 +30,10 @@ MIN_ELEMENTS_PER_PIECE: Final = 16384
 MAX_LANES: Final = 16
 """The widest vector of OpenCL C."""
 
+MAX_STREAMED_WEIGHT: Final = 8.0
+"""Results of heavier steps are stored through the caches: there is nothing to win where arithmetic
+takes the time, and a streaming store right behind a sine made it three times slower (PoCL)."""
+
 LONG_SUM: Final = 128
 """Additions to one accumulator (a lane of a vector) before it is folded into a compensated total;
 NumPy's pairwise summation has blocks of the same length."""
@@ -43,7 +47,9 @@ def finish(
     kernel.schedule = traits.schedule
     kernel.wide_index = _needs_wide_index(kernel)
     if kernel.kind == "map":
-        return [_finish_map(kernel, traits)]
+        kernel = _finish_map(kernel, traits)
+        kernel.streams = _should_stream(kernel, traits)
+        return [kernel]
     return _finish_reduction(kernel, traits, values, registers)
 
 
@@ -227,6 +233,28 @@ def _finish_map(kernel: Kernel, traits: DeviceTraits) -> Kernel:
     kernel.chunk_length = _round_up(-(-extent // pieces), kernel.width)
     kernel.work_items = min(items, max(1, rows * pieces))
     return kernel
+
+
+def _should_stream(kernel: Kernel, traits: DeviceTraits) -> bool:
+    """Whether results go past the caches: of CPU kernels that wait for memory, on large arrays."""
+    heaviest = max([step.op.weight for step in kernel.body if isinstance(step, Step)], default=0.0)
+    return (
+        kernel.schedule == "cpu"
+        and heaviest <= MAX_STREAMED_WEIGHT
+        and _moved(kernel) >= traits.stream_nbytes
+    )
+
+
+def _moved(kernel: Kernel) -> int:
+    """Bytes that a map kernel reads and writes, every array once."""
+    moved: dict[int, int] = {}
+    for item in [*kernel.body, *kernel.stores]:
+        if isinstance(item, Load | Store):
+            walked = zip(kernel.extents, item.access.strides, strict=True)
+            elements = math.prod([extent for extent, stride in walked if stride])
+            nbytes = elements * item.dtype.itemsize
+            moved[item.value] = max(moved.get(item.value, 0), nbytes)
+    return sum(moved.values())
 
 
 def _round_up(count: int, multiple: int) -> int:

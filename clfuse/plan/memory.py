@@ -83,7 +83,7 @@ class Memory:
             source = self._old_value(node)
             if source is None:
                 continue
-            if self._update_in_place(node, indices, source):
+            if self._update_in_place(node, indices, source) or self._update_in_turn(node, indices):
                 del self._copies[source][node]
             else:
                 before.setdefault(indices[0], []).extend(self._prefill(node, indices[0]))
@@ -148,6 +148,32 @@ class Memory:
         return True
 
     def _update_in_place(self, node: int, writers: list[int], source: int) -> bool:
+        return self._take_if_free(node, writers, source)
+
+    def _update_in_turn(self, node: int, writers: list[int]) -> bool:
+        """Let an update take over the bytes of the array that its old contents were updated from.
+
+        As in a loop of ``a[1:-1] = f(a)``, which reads neighbours: two buffers take turns. What
+        lies outside the region is the same in both from the first turn on: nothing is copied.
+        """
+        graph = self.graph
+        old, value = graph.inputs[node]
+        if graph.kinds[old] is not Kind.UPDATE:
+            return False
+        earlier, earlier_value = graph.inputs[old]
+        same_region = (
+            graph.params[old] == graph.params[node]
+            and graph.shapes[earlier_value] == graph.shapes[value]
+        )
+        if not same_region or graph.dtypes[earlier] is not graph.dtypes[node]:
+            return False
+        source = self._old_value(old)
+        if source is None or self.takes_over.get(self.values.of_node[old]) == source:
+            return False
+        return self._take_if_free(node, writers, source)
+
+    def _take_if_free(self, node: int, writers: list[int], source: int) -> bool:
+        """Write an update into the bytes of `source`, if nobody reads them afterwards."""
         target = self.values.of_node[node]
         if self.values.nbytes[source] != self.values.nbytes[target]:
             return False

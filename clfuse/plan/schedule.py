@@ -121,6 +121,7 @@ class Kernel:
     work_items: int = 1
     work_group: int = 1
     label: str = ""
+    streams: bool = False  # results go past the caches: the kernel moves more than they hold
     boxed: bool = False  # one of several boxes: offsets are arguments even where they are 0
 
 

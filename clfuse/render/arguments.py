@@ -72,6 +72,10 @@ class Arguments:
         self._buffers += 1
         return self._add(key, BufferArgument(root), memory_type(dtype), name, root)
 
+    def shares(self, value: int, other: int) -> bool:
+        """Whether two values are the same bytes."""
+        return self._root(value) == self._root(other)
+
     def constant(self, position: int, dtype: np.dtype) -> str:
         """The name of a scalar of the program; bool arrives as int, half as float."""
         key = ("constant", position)

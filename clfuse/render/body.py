@@ -175,9 +175,17 @@ class Body:
         if width == 1:
             return [f"{pointer}[{place}] = {text};"]
         stride = self._lane_stride(store.access)
-        if stride == 1:
-            return [f"vstore{width}({text}, 0, {pointer} + {place});"]
         kind = vector(memory_type(store.dtype), width)
+        if stride == 1:
+            plain = f"vstore{width}({text}, 0, {pointer} + {place});"
+            if not self.is_streamed(store):
+                return [plain]
+            self.preamble.libraries["stream.cl"] = None
+            streamed = f"STREAM({kind}, {text}, {pointer} + {place});"
+            if self.is_aligned(store):
+                return [streamed]
+            test = f"IS_ALIGNED({kind}, {pointer} + {place})"
+            return [f"if ({test}) {streamed}", f"else {plain}"]
         if stride == -1:
             order = _LANES[width - 1 :: -1]
             start = f"{pointer} + {place} - {width - 1}"
@@ -188,6 +196,31 @@ class Body:
             lines.append(f"  {pointer}[{where}] = w.s{_LANES[lane]};")
         lines.append("}")
         return lines
+
+    def is_streamed(self, store: Store) -> bool:
+        """Whether vectors of this store go past the caches: not where its memory is read, too."""
+        return (
+            self.kernel.streams
+            and self._lane_stride(store.access) == 1
+            and not any(
+                isinstance(item, Load) and self.arguments.shares(item.value, store.value)
+                for item in self.kernel.body
+            )
+        )
+
+    def is_aligned(self, store: Store) -> bool:
+        """Whether every vector of this store begins at a multiple of its size, by construction."""
+        return len(self.kernel.extents) == 1 and store.access.offset == 0 and not self.kernel.boxed
+
+    def first_aligned(self) -> str:
+        """Elements before the first streamed store is aligned; empty if they all are."""
+        for store in self.kernel.stores:
+            if self.kernel.width > 1 and self.is_streamed(store) and not self.is_aligned(store):
+                kind = memory_type(store.dtype)
+                pointer = self.arguments.buffer(store.value, store.dtype, written=True)
+                wide = vector(kind, self.kernel.width)
+                return f"UNALIGNED({kind}, {wide}, {pointer} + {self.place(store.access)})"
+        return ""
 
     def memory_text(self, writer: Expressions, register: Register, dtype: np.dtype) -> str:
         """A register converted to what `dtype` looks like in memory."""

@@ -154,6 +154,7 @@ def _map(kernel: Kernel, body: Body, k: Any) -> None:
     k.vector_body = []
     if kernel.width > 1:
         k.vector_body, _ = _compute(body, kernel, kernel.width, uniform)
+    k.lead = body.first_aligned()
     k.groups = body.group_lines
 
 

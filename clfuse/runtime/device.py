@@ -92,7 +92,7 @@ class Device:
         self._opened = False
         self._context: cl.Context | None = None
         self._queue: cl.CommandQueue | None = None
-        self._forced: tuple[tuple[str, int, int], DeviceTraits] | None = None
+        self._forced: tuple[tuple[str, int, int, int], DeviceTraits] | None = None
         #: Made by `runtime.buffers` for the first buffer.
         self.pool: Pool | None = None
         #: (event, object): host memory that must live until its command is done; kept by
@@ -112,7 +112,12 @@ class Device:
     @property
     def traits(self) -> DeviceTraits:
         """The device's facts, with the schedule, vectors and work-items that settings force."""
-        forced = (settings.schedule, settings.vector_bytes, settings.work_items)
+        forced = (
+            settings.schedule,
+            settings.vector_bytes,
+            settings.work_items,
+            settings.stream_bytes,
+        )
         if self._forced is None or self._forced[0] != forced:
             self._forced = (forced, _force(self._own_traits, *forced))
         return self._forced[1]
@@ -236,13 +241,17 @@ def _read_traits(handle: cl.Device, platform: cl.Platform) -> DeviceTraits:
     return apply_quirks(with_schedule(native, "gpu" if kind == "gpu" else "cpu"))
 
 
-def _force(traits: DeviceTraits, schedule: str, vector_bytes: int, work_items: int) -> DeviceTraits:
+def _force(
+    traits: DeviceTraits, schedule: str, vector_bytes: int, work_items: int, stream_bytes: int
+) -> DeviceTraits:
     if schedule not in ("auto", traits.schedule):
         traits = with_schedule(traits, schedule)
     if vector_bytes:
         traits = replace(traits, vector_bytes=vector_bytes)
     if work_items:
         traits = replace(traits, work_items=work_items)
+    if stream_bytes >= 0:
+        traits = replace(traits, stream_nbytes=stream_bytes)
     return traits
 
 

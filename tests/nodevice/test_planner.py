@@ -13,6 +13,7 @@ from clfuse.traits import DeviceTraits
 from tests.nodevice.recording import (
     BOOL,
     FLOAT64,
+    TRAITS,
     array,
     call,
     kernels,
@@ -221,6 +222,31 @@ def test_repeated_updates_alternate_between_two_buffers() -> None:
         grid = interior_update(grid, five_point(grid))
     schedule = planned(grid)
     assert schedule.slots == [8 * N, 8 * N]
+    # The border is copied into the first buffer only; after that it is in both.
+    assert len(kernels(schedule)) == 10 + 4
+
+
+def test_updates_of_different_parts_copy_what_the_buffer_before_does_not_have() -> None:
+    grid = array(1000, 1000)
+    for _ in range(3):
+        grid = interior_update(grid, five_point(grid))
+        grid = build.update(grid, array(1000), 0, (1,))
+    stored = sum(int(np.prod(kernel.extents)) for kernel in kernels(planned(grid)))
+    assert stored >= 3 * (998 * 998 + 1000) + 2 * (N - 998 * 998)
+
+
+def test_only_large_kernels_that_wait_for_memory_store_past_the_caches() -> None:
+    def streams(size: int, *names: str) -> bool:
+        value = array(size)
+        for name in names:
+            value = call(name, value)
+        (kernel,) = kernels(planned(value))
+        return kernel.streams
+
+    large = TRAITS.stream_nbytes // 16
+    assert streams(large, "negative", "sqrt")
+    assert not streams(large - 1, "negative", "sqrt")
+    assert not streams(large, "negative", "sin")
 
 
 def test_an_update_of_a_dead_array_writes_in_place() -> None:

@@ -1,0 +1,34 @@
+"""Stores that go past the caches give the same arrays, wherever rows begin."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from tests.agreement import Batch
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int16"])
+def test_results_are_the_same_from_every_first_element_on(xp: ModuleType, dtype: str) -> None:
+    grid = (np.arange(13 * 77) % 251).reshape(13, 77).astype(dtype)
+    batch = Batch(xp)
+    with xp.config.override(stream_bytes=0):
+        for first in range(4):
+
+            def written(m: ModuleType, first: int = first) -> object:
+                x = m.asarray(grid)
+                result = x + 1
+                width = 77 - 3 * first
+                result[2:-1, first : first + width] = x[1:-2, :width] + x[2:-1, -width:]
+                return result
+
+            batch.same(f"rows from {first} on", written)
+        batch.same("two widths", lambda m: [m.asarray(grid) * 2, m.asarray(grid) > 5])
+        batch.same("short", lambda m: m.asarray(grid)[0, :5] * 3)
+        batch.same("in place", lambda m: m.add(y := m.asarray(grid).ravel() * 1, 1, out=y))
+        batch.check()
+        x = xp.asarray(grid)
+        (kernel,) = xp.explain(x[:, 1:] + x[:, :-1]).kernels
+        assert ("STREAM(" in kernel.source) == (xp.get_device().traits.schedule == "cpu")
