@@ -19,6 +19,13 @@ MAX_ARGUMENTS: Final = 48
 """Buffers and scalars of one kernel as the passes count them: 1,024 bytes of parameters (the least
 that OpenCL 1.2's full profile promises) hold this many with their offsets and strides."""
 
+MAX_UNROLLED: Final = 8
+"""Elements of a fold that is written out as operations of an element-wise kernel; NumPy's own sums
+are as simple up to here, so the bits are the same."""
+
+MAX_UNROLLED_WEIGHT: Final = 64.0
+"""What such a fold may cost an element: a loop of its own is better from there on."""
+
 MAX_STORES: Final = 16
 """Results of one kernel: more streams than the caches' ways and write buffers follow."""
 

@@ -6,9 +6,10 @@ C order. Emission walks from what is stored towards memory, once per (node, acce
 
 from __future__ import annotations
 
+import itertools
 import math
 
-from ..graph.ir import Kind
+from ..graph.ir import Kind, Op, loop
 from ..graph.layout import contiguous_strides, delinearize, linearize
 from .graph import Graph
 from .placement import Placement
@@ -162,7 +163,24 @@ class Emitter:
             return [self._key(operand, self._through_view(node, operand, access))]
         if kind is Kind.CONCATENATE:
             return [self._part(node, access)]
+        if node in self.placement.unrolled:
+            return self._folded_elements(node, access)
         return []
+
+    def _folded_elements(self, node: int, access: Access) -> list[tuple[int, Access | None]]:
+        """The elements that a short fold combines, in C order of the folded axes."""
+        (operand,) = self.graph.inputs[node]
+        shape = self.graph.shapes[operand]
+        kept = iter(self._axes(node, access))
+        still = (0,) * len(self.extents)
+        folded = self.graph.params[node]
+        axes = [(0, still) if axis in folded else next(kept) for axis in range(len(shape))]
+        found = []
+        for place in itertools.product(*[range(shape[axis]) for axis in folded]):
+            for axis, index in zip(folded, place, strict=True):
+                axes[axis] = (index, still)
+            found.append(self._key(operand, Access(*linearize(shape, axes, len(self.extents)))))
+        return found
 
     def _part(self, node: int, access: Access) -> tuple[int, Access | None]:
         """The one operand of a concatenation that this iteration reads, and where."""
@@ -249,6 +267,8 @@ class Emitter:
             return var
         if kind is Kind.VIEW or kind is Kind.CONCATENATE:
             return operands[0]
+        if node in self.placement.unrolled:
+            return self._fold(node, operands)
         var = self.registers.new()
         if kind is Kind.IOTA:
             self.items.append(Index(var, access))
@@ -262,6 +282,35 @@ class Emitter:
                 f"planner error: {graph.label(node)} (level {self.placement.level[node]}) is read "
                 f"by a kernel of level {self.level} but is not in memory"
             )
+        return var
+
+    def _fold(self, node: int, operands: list[int]) -> int:
+        """Steps that combine the elements of a short fold, in NumPy's order.
+
+        That is from first to last, but in pairs for the eight floats that NumPy's sums along the
+        last axis take at a time (four complex numbers).
+        """
+        graph = self.graph
+        (operand,) = graph.inputs[node]
+        op = graph.ops[node]
+        assert op is not None
+        dtype = op.input_dtypes[0]
+        step = loop(op.name, (dtype, dtype), dtype)
+        last = graph.params[node][-1] == len(graph.shapes[operand]) - 1
+        block = {"f": 8, "c": 4}.get(dtype.kind)
+        if last and op.name == "add" and len(operands) == block:
+            while len(operands) > 1:
+                pairs = zip(operands[::2], operands[1::2], strict=True)
+                operands = [self._step(step, left, right) for left, right in pairs]
+        total = operands[0]
+        for operand in operands[1:]:
+            total = self._step(step, total, operand)
+        return total
+
+    def _step(self, step: Op, left: int, right: int) -> int:
+        var = self.registers.new()
+        assert step.dtype is not None
+        self.items.append(Step(var, step, (left, right), step.input_dtypes, step.dtype))
         return var
 
 

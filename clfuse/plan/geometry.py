@@ -40,9 +40,12 @@ NumPy's pairwise summation has blocks of the same length."""
 
 
 def finish(
-    kernel: Kernel, traits: DeviceTraits, values: ValueTable, *, registers: Registers
+    kernel: Kernel, traits: DeviceTraits, values: ValueTable, *, registers: Registers | None
 ) -> list[Kernel]:
-    """Fix the geometry of `kernel`; a reduction with few results becomes two kernels."""
+    """Fix the geometry of `kernel`; a reduction with few results becomes two kernels.
+
+    `registers` are those of a reduction, for what the second kernel loads.
+    """
     kernel = _merge_dimensions(kernel)
     kernel.schedule = traits.schedule
     kernel.wide_index = _needs_wide_index(kernel)
@@ -50,6 +53,7 @@ def finish(
         kernel = _finish_map(kernel, traits)
         kernel.streams = _should_stream(kernel, traits)
         return [kernel]
+    assert registers is not None
     return _finish_reduction(kernel, traits, values, registers)
 
 

@@ -44,6 +44,7 @@ class Placement:
     stored : list of bool
     carrier : list of Carrier or None
     cuts : list of Cut, why values that nobody asked for are stored
+    unrolled : set of int, short folds that are computed element by element
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class Placement:
         self.refining: set[int] = set()
         if fuse:
             self._find_element_wise_readers(refused)
+        self.unrolled: set[int] = set()
         self._steps: defaultdict[Any, int] = defaultdict(int)
         self._arguments: defaultdict[Any, set[int]] = defaultdict(set)
         visit = {
@@ -328,9 +330,34 @@ class Placement:
         self.loaded[node] = graph.dtypes[node].itemsize
         self.linear[node] = strides == contiguous_strides(shape)
 
+    def _unrolled_count(self, node: int) -> int:
+        """Elements of a fold so short that it is written out, as in ``(p - q).sum(-1)`` of points
+        in space; else 0.
+
+        Halves are folded as floats, which single steps of them are not.
+        """
+        graph = self.graph
+        (operand,) = graph.inputs[node]
+        if not self.fuse or graph.kinds[node] is not Kind.REDUCE or graph.dtypes[node].char == "e":
+            return 0
+        count = graph.sizes[operand] // max(graph.sizes[node], 1)
+        most = cost.MAX_UNROLLED // 2 if graph.dtypes[node].kind == "c" else cost.MAX_UNROLLED
+        if not 1 <= count <= most or not graph.sizes[node]:
+            return 0
+        weight = 0.0 if self.sealed[operand] else self.weight[operand]
+        return count if count * (weight + 1) <= cost.MAX_UNROLLED_WEIGHT else 0
+
     def _reduce(self, node: int) -> None:
         graph = self.graph
         (operand,) = graph.inputs[node]
+        count = self._unrolled_count(node)
+        if count:
+            self.unrolled.add(node)
+            self._map(node)
+            self.weight[node] *= count
+            self.loaded[node] *= count
+            self._steps[self.level[node], graph.shapes[node]] += int(self.weight[node])
+            return
         if self.sealed[operand]:
             level = self.level[operand] + 1
         elif self.carrier[operand] is not None:

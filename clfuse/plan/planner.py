@@ -13,6 +13,7 @@ from .geometry import finish
 from .graph import Graph
 from .lowering import Lowering
 from .memory import Memory, slots_of
+from .packing import pack
 from .placement import Placement
 from .schedule import Kernel, Launch, Load, Schedule, Step, Value
 
@@ -26,7 +27,8 @@ def plan(snapshot: Snapshot, traits: DeviceTraits, *, fuse: bool = True) -> Sche
     for launch in memory.launches:
         if isinstance(launch, Kernel):
             launch.label = _label(launch)
-            launches += finish(launch, traits, values, registers=_registers_after(launch))
+            for kernel in finish(launch, traits, values, registers=_registers_after(launch)):
+                launches += [*pack(kernel, traits, values), kernel]
         else:
             launches.append(launch)
     kept = {

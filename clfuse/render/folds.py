@@ -58,6 +58,35 @@ class Fold:
             return self._fold_argument(writer, value, position, item, item_position)
         return [f"{value} = {self.combined(writer, value, item)};"]
 
+    def fold_next(
+        self, writer: Expressions, value: str, position: str, item: str, item_position: str
+    ) -> list[str]:
+        """As `fold`, for an item behind all those that ``value`` has seen.
+
+        An arg-reduction then only takes what is better, or the first NaN. Where nothing is better
+        than the identity, ``position`` stays at LONG_MAX: the first element is as good as any.
+        """
+        if not self.is_argument or self.dtype.kind == "c":
+            return self.fold(writer, value, position, item, item_position)
+        not_worse = {"argmin": ">=", "argmax": "<="}[self.accumulator.name]
+        single = writer.width == 1
+        take = f"!({item} {not_worse} {value})" if single else f"~({item} {not_worse} {value})"
+        if type_class(self.dtype) == "float":
+            take = f"({take} {'&&' if single else '&'} ({value} == {value}))"
+        if single:
+            kind, where = "int", "take"
+        else:
+            mask = vector("long", writer.width)
+            kind = vector(mask_type(self.lane_nbytes), writer.width)
+            where = "take" if self.lane_nbytes == 8 else f"convert_{mask}(take)"
+        return [
+            "{",
+            f"  const {kind} take = {take};",
+            f"  {value} = take ? {item} : {value};",
+            f"  {position} = {where} ? {item_position} : {position};",
+            "}",
+        ]
+
     def combined(self, writer: Expressions, left: str, right: str) -> str:
         """The row of the reduction applied to two texts."""
         dtypes = [self.dtype, self.dtype]
@@ -171,5 +200,5 @@ class Fold:
     def result(self, text: str) -> Register:
         """The folded value as a register of the epilogue (an arg-reduction's is its position)."""
         if self.is_argument:
-            return Register(text, np.dtype(np.int64))
+            return Register(f"({text} == LONG_MAX ? 0L : {text})", np.dtype(np.int64))
         return Register(text, self.dtype, self.lane_nbytes)

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
@@ -179,6 +180,17 @@ def _folds(kernel: Kernel) -> list[Fold]:
     ]
 
 
+def _folding(kernel: Kernel, fold: Fold) -> Callable[..., list[str]]:
+    """How the loop folds its next element: more simply where positions only grow."""
+    kept = len(kernel.extents) - kernel.reduced
+    for item in kernel.body:
+        if isinstance(item, Index) and item.var == fold.accumulator.position:
+            strides = item.access.strides[kept:]
+            if all(outer >= inner for outer, inner in pairwise(strides)):
+                return fold.fold_next
+    return fold.fold
+
+
 def _chunk_arguments(kernel: Kernel, body: Body, k: Any) -> None:
     k.chunked = kernel.chunk >= 0
     if k.chunked:
@@ -233,7 +245,7 @@ def _rows(kernel: Kernel, body: Body, k: Any) -> None:
         if kernel.compensated and fold.compensates:
             k.scalar_body = k.scalar_body + fold.add_to_total(single, item, f"q{fold.number}")
         else:
-            k.scalar_body = k.scalar_body + fold.fold(
+            k.scalar_body = k.scalar_body + _folding(kernel, fold)(
                 single, f"q{fold.number}", f"z{fold.number}", item, position
             )
     if width > 1:
@@ -269,7 +281,7 @@ def _vector_copy(
     lines, registers = _compute(body, kernel, width, uniform)
     for fold in folds:
         item, position = fold.item(writer, registers)
-        lines += fold.fold(
+        lines += _folding(kernel, fold)(
             writer, f"v{fold.number}_{copy}", f"p{fold.number}_{copy}", item, position
         )
     if copy:
@@ -471,7 +483,8 @@ def _columns(kernel: Kernel, body: Body, k: Any) -> None:
                 lines = lines + fold.add_to_total(writer, item, f"q{number}")
                 finish.append(f"q{number} = {_column_total(fold, writer)};")
             else:
-                lines = lines + fold.fold(writer, f"q{number}", f"z{number}", item, position)
+                folding = _folding(kernel, fold)
+                lines = lines + folding(writer, f"q{number}", f"z{number}", item, position)
             results[fold.accumulator.var] = fold.result(
                 f"z{number}" if fold.is_argument else f"q{number}"
             )

@@ -1,0 +1,68 @@
+"""Strided arrays that a kernel reads again and again are copied side by side first.
+
+A load whose lanes lie apart takes one instruction a lane. Where every element is read often (the
+points of ``p[:, None] - q``, coordinate by coordinate), a small kernel before packs them, so that
+the large one loads whole vectors. Called by `planner` for finished CPU kernels.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Final
+
+from ..graph.layout import contiguous_strides
+from ..traits import DeviceTraits
+from .emission import ValueTable
+from .geometry import finish
+from .schedule import Access, Kernel, Load, Store
+
+MIN_READS: Final = 16
+"""Reads of an element that pay for reading and writing it once more."""
+
+MAX_PACKED_NBYTES: Final = 1 << 20
+"""What is packed should still be in the caches when the kernel reads it."""
+
+
+def pack(kernel: Kernel, traits: DeviceTraits, values: ValueTable) -> list[Kernel]:
+    """Kernels that must run before `kernel`, whose loads are changed to read what they store."""
+    if kernel.schedule != "cpu" or kernel.width == 1:
+        return []
+    copies: dict[tuple[int, ...], dict[Load, Store]] = {}
+    packed: dict[int, Load] = {}
+    for position, item in enumerate(kernel.body):
+        if not isinstance(item, Load) or not _is_apart(item, kernel):
+            continue
+        dims = [dim for dim, stride in enumerate(item.access.strides) if stride]
+        extents = tuple([kernel.extents[dim] for dim in dims])
+        nbytes = math.prod(extents) * item.dtype.itemsize
+        if math.prod(kernel.extents) < MIN_READS * math.prod(extents) or nbytes > MAX_PACKED_NBYTES:
+            continue
+        # The lanes' dimension last, whatever the order of the loops.
+        dims.sort(key=lambda dim: dim == kernel.vector)
+        extents = tuple([kernel.extents[dim] for dim in dims])
+        strides = [0] * len(kernel.extents)
+        for dim, stride in zip(dims, contiguous_strides(extents), strict=True):
+            strides[dim] = stride
+        value = values.new(nbytes)
+        packed[position] = replace(item, value=value, access=Access(0, tuple(strides)))
+        source = replace(
+            item,
+            var=len(copies.setdefault(extents, {})),
+            access=Access(item.access.offset, tuple([item.access.strides[dim] for dim in dims])),
+        )
+        target = Access(0, contiguous_strides(extents))
+        copies[extents][source] = Store(source.var, item.dtype, value, item.dtype, target)
+    for position, load in packed.items():
+        kernel.body[position] = load
+    first: list[Kernel] = []
+    for extents, moves in copies.items():
+        copy = Kernel("map", extents, list(moves), list(moves.values()), label="map_pack")
+        first += finish(copy, traits, values, registers=None)
+    return first
+
+
+def _is_apart(load: Load, kernel: Kernel) -> bool:
+    """Whether the lanes of a load do not lie side by side."""
+    strides = load.access.strides
+    return kernel.vector < len(strides) and abs(strides[kernel.vector]) > 1
