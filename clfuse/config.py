@@ -133,7 +133,8 @@ SETTINGS: tuple[Setting, ...] = (
         "strict",
         _one_of("strict", "fast"),
         "strict or fast",
-        "fast lets the compiler reassociate and approximate floating-point arithmetic",
+        "fast lets the compiler reassociate and approximate floating-point arithmetic, and take it "
+        "for finite, in kernels that only calculate",
     ),
     Setting(
         "fp64",

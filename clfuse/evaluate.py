@@ -246,13 +246,17 @@ def make_plan(snapshot: Snapshot, device: Device, *, fuse: bool) -> Planned:
     for step in schedule.launches:
         if isinstance(step, Kernel):
             rendered = render(step, traits, root)
-            built = program.build(device, rendered.source, rendered.name, rendered.dtypes)
+            built = program.build(
+                device, rendered.source, rendered.name, rendered.dtypes, relaxed=rendered.relaxed
+            )
             moved = sum(nbytes for _, _, nbytes in reads_of(step, schedule))
             moved += sum(nbytes for _, _, nbytes in writes_of(step, schedule))
             steps.append(Prepared(step, rendered, built, _arguments(rendered), moved))
         elif isinstance(step, LibraryCall) and traits.schedule == "gpu" and is_renderable(step):
             rendered = render_matmul(step, traits, root)
-            built = program.build(device, rendered.source, rendered.name, rendered.dtypes)
+            built = program.build(
+                device, rendered.source, rendered.name, rendered.dtypes, relaxed=rendered.relaxed
+            )
             moved = math.prod(step.shape) * step.dtype.itemsize
             moved += sum(math.prod(o.shape) * o.dtype.itemsize for o in step.operands)
             steps.append(Prepared(step, rendered, built, _arguments(rendered), moved))

@@ -24,6 +24,8 @@ import pytest
 # `from tests.hostile import ...` works whichever folder pytest was started from.
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+from tests.compiling import Compiling
+
 MODULE = os.environ.get("CLFUSE_TEST_MODULE", "clfuse")
 ARITHMETIC_WARNINGS = ("Degrees of freedom", "Mean of empty", "invalid value", "divide by zero",
                        "overflow", "underflow")
@@ -32,6 +34,10 @@ DEVICE_TESTS = Path(__file__).parent / "device"
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "clfuse_only: uses names that NumPy does not have")
+    if MODULE == "clfuse":
+        compiling = Compiling()
+        config.pluginmanager.register(compiling)
+        compiling.watch()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -13,7 +13,6 @@ Where programs can tell the difference from NumPy:
   refuses it. Assigned to an integer array of another dtype it is computed at once, because NumPy
   refuses values that do not fit.
 - Arrays of dtypes that do not live on devices are `numpy.ndarray`s.
-- A host array in Fortran order is stored in C order; ``order="F"`` asked for is kept.
 - `numpy.asarray(x)` is read-only: a snapshot on the device's own memory where that is shared.
 - Floating-point warnings (division by zero, overflow) are not issued, and "All-NaN slice" is not:
   values are not known when the call is made.

@@ -12,7 +12,6 @@ import numpy as np
 from ..graph import build
 from . import handle as handles
 from .conversion import NotNative, host_view, requested_dtype
-from .creation import ordered
 from .expressions import convert
 from .fallback import count_fallback, user_stacklevel
 from .geometry import completed_shape, requested_shape, reshaped_strides
@@ -20,6 +19,7 @@ from .handle import (
     Handle,
     View,
     fresh,
+    is_contiguous,
     is_ordered,
     layout,
     native_dtype,
@@ -27,7 +27,7 @@ from .handle import (
     result,
     view_of,
 )
-from .order import arranged, copy_order, permuted_node
+from .order import asked_order, checked, is_fortran, mapped, turned_back
 
 _COMPLEX_TO_REAL = "Casting complex values to real discards the imaginary part"
 
@@ -41,10 +41,13 @@ def imaginary_part(handle: Handle) -> Any:
     """``x.imag``: a view of the imaginary parts; read-only zeros where there are none."""
     if handle._dtype.kind == "c":
         return _component(handle, 1)
-    zeros = build.filled(handle._dtype.type(0), handle._shape)
+    zero = handle._dtype.type(0)
     if type(handle) is handles.SCALAR:
-        return result(zeros)
-    array = fresh(zeros)
+        return result(build.filled(zero, ()))
+    kept = asked_order("A", handle._shape, (handle,), None)
+    array = fresh(build.filled(zero, handle._shape[::-1] if kept else handle._shape))
+    if kept:
+        turned_back(array, kept)
     array.flags.writeable = False
     return array
 
@@ -171,13 +174,20 @@ def cast_to(
             f"Cannot cast {what} from {handle._dtype!r} to {wanted!r} according to the rule "
             f"'{casting}'"
         )
-    if not copy and wanted is handle._dtype:
+    letter = checked(order)
+    if not copy and wanted is handle._dtype and _lies_in(handle, letter):
         return handle
     if handle._dtype.kind == "c" and wanted.kind not in "cb":
         warnings.warn(_COMPLEX_TO_REAL, np.exceptions.ComplexWarning, user_stacklevel())
     if type(handle) is handles.SCALAR:
         return result(convert(node_of(handle), wanted))
-    kept = copy_order(handle) if order in ("K", None) else None
-    if kept is not None:
-        return arranged(convert(permuted_node(handle, handle._shape, kept), wanted), kept)
-    return ordered(fresh(convert(node_of(handle), wanted)), order)
+    return mapped(handle, lambda node: convert(node, wanted), letter)
+
+
+def _lies_in(handle: Handle, order: str) -> bool:
+    """Whether the array lies in memory as `order` asks for."""
+    if order == "C":
+        return is_contiguous(handle)
+    if order == "F":
+        return is_fortran(handle)
+    return order == "K" or is_contiguous(handle) or is_fortran(handle)

@@ -17,10 +17,10 @@ from ..evaluate import host_view as stored_view
 from ..evaluate import upload
 from ..graph import build
 from ..graph.ir import Node, Storage
-from ..graph.layout import contiguous_strides
 from . import handle as handles
 from .expressions import convert
 from .handle import Handle, fresh, layout, native_dtype, node_of
+from .order import copy_order, permuted_node, stride_order, turned_back
 from .promotion import BOOL, COMPLEX128, FLOAT64, INT64
 
 _COMPLEX_TO_REAL = "Casting complex values to real discards the imaginary part"
@@ -59,8 +59,12 @@ def held(node: Node) -> Any:
 
 
 def from_host(array: np.ndarray) -> Any:
-    """A new array with the values that a NumPy array of a native dtype has now."""
-    return held(host_node(array))
+    """A new array with the values that a NumPy array of a native dtype has now; it lies in memory
+    as a copy of that array would."""
+    order = stride_order(array.shape, array.strides) if array.ndim > 1 else None
+    if order is None:
+        return held(host_node(array))
+    return turned_back(held(host_node(array.transpose(order))), order)
 
 
 # -- handles from anything ------------------------------------------------------------------------
@@ -190,7 +194,11 @@ def host_view(handle: Handle) -> np.ndarray:
     if buffer is not None and node.dtype is handle._dtype and buffer.device.traits.unified_memory:
         offset, strides = layout(handle)
         return _strided(stored_view(node), handle._shape, offset, strides)
-    return stored_view(node_of(handle))
+    order = copy_order(handle)
+    if order is None:
+        return stored_view(node_of(handle))
+    turned = stored_view(permuted_node(handle, handle._shape, order))
+    return turned.transpose(np.argsort(order))
 
 
 def _strided(
@@ -209,7 +217,7 @@ def host_copy(handle: Handle) -> np.ndarray:
     """What the array holds now, as a NumPy array of its own that may be written to."""
     if handle._view is None:
         return stored_copy(handle._storage.node)
-    return np.array(host_view(handle), order="C")
+    return np.array(host_view(handle))
 
 
 def host_scalar(handle: Handle) -> np.generic:
@@ -226,14 +234,3 @@ def asnumpy(value: Any) -> np.ndarray:
         An array of clfuse's, or anything that `numpy.array` takes.
     """
     return host_copy(value) if isinstance(value, Handle) else np.array(value)
-
-
-def is_contiguous(handle: Handle) -> bool:
-    """Whether the elements lie side by side in C order."""
-    view = handle._view
-    if view is None or 0 in handle._shape:
-        return True
-    strides = tuple(
-        [0 if n == 1 else stride for n, stride in zip(handle._shape, view.strides, strict=True)]
-    )
-    return strides == contiguous_strides(handle._shape)

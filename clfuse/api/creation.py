@@ -30,9 +30,19 @@ from .conversion import (
 from .expressions import choose, combine, convert
 from .fallback import native
 from .geometry import diagonal_of, permuted, requested_shape
-from .handle import Handle, fresh, native_dtype, node_of, view_of
+from .handle import Handle, fresh, is_contiguous, native_dtype, node_of, result, view_of
 from .indexing import fitted
-from .order import arranged, copy_order, permuted_node
+from .order import (
+    Permutation,
+    arranged,
+    asked_order,
+    checked,
+    is_fortran,
+    mapped,
+    permuted_node,
+    stride_order,
+)
+from .selection import where
 
 _LARGEST_NBYTES = np.iinfo(np.intp).max
 _CANNOT_AVOID_COPY = (
@@ -40,7 +50,6 @@ _CANNOT_AVOID_COPY = (
     "If using `np.array(obj, copy=False)` replace it with `np.asarray(obj)` to allow a copy when "
     "needed"
 )
-
 
 # -- from values ----------------------------------------------------------------------------------
 
@@ -53,10 +62,7 @@ def _converted(handle: Handle, dtype: Any, copy: bool | None, order: Any) -> Any
         return handle
     if copy is False:
         raise ValueError(_CANNOT_AVOID_COPY)
-    kept = copy_order(handle) if order in ("K", "A") else None
-    if kept is not None:
-        return arranged(convert(permuted_node(handle, handle._shape, kept), wanted), kept)
-    return fresh(convert(node_of(handle), wanted))
+    return mapped(handle, lambda node: convert(node, wanted), order)
 
 
 @native(np.array)
@@ -82,7 +88,7 @@ def array(
         devices can look at the memory of a C-contiguous NumPy array. The caller then promises not
         to change it: recorded work that has not run yet would see the change.
     order : {"K", "A", "C", "F"}
-        "F" gives a transposed storage; the others C order.
+        "K" keeps the order of the axes in memory, "A" Fortran order only.
     ndmin : int
         Least number of axes; new ones come first.
     """
@@ -182,12 +188,11 @@ def copy(a: Any, order: Any = "K", subok: bool = False) -> Any:
 
 
 def ordered(made: Any, order: Any) -> Any:
-    """A new array laid out as `order` says; only "F" is different from what arrays are anyway."""
-    if order not in ("C", "F", "A", "K", None):
-        raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
-    if order == "C" and made._view is not None and not made.flags.c_contiguous:
+    """The array, or a copy of it where it does not lie as `order` says."""
+    order = checked(order)
+    if order == "C" and not is_contiguous(made):
         return fresh(node_of(made))
-    if order != "F" or len(made._shape) < 2 or made.flags.f_contiguous:
+    if order != "F" or len(made._shape) < 2 or is_fortran(made):
         return made
     backwards = range(len(made._shape))[::-1]
     transposed = fresh(node_of(permuted(made, backwards)))
@@ -273,16 +278,27 @@ def _like(prototype: Any, dtype: Any, shape: Any) -> tuple[Any, Any]:
 
 
 def _filled_like(value: Any, prototype: Any, dtype: Any, shape: Any, order: Any) -> Any:
-    kept = None
-    if shape is None and order in ("K", "A") and isinstance(prototype, Handle):
-        kept = copy_order(prototype)
+    kept = _order_like(prototype, shape, order)
     dtype, shape = _like(prototype, dtype, shape)
     if kept is None:
-        return _filled(value, shape, dtype, order)
+        return _filled(value, shape, dtype, "C")
     wanted = requested_dtype(dtype)
-    assert wanted is not None
-    extents = tuple([shape[axis] for axis in kept])
-    return arranged(build.filled(wanted.type(value), extents), kept)
+    extents = _checked_shape(shape, wanted)
+    return arranged(build.filled(wanted.type(value), tuple([extents[a] for a in kept])), kept)
+
+
+def _order_like(prototype: Any, shape: Any, order: Any) -> Permutation | None:
+    """The order in which an array like `prototype` lies, of `shape` where that is not None."""
+    letter = checked(order)
+    extents = None if shape is None else requested_shape(shape)
+    if not isinstance(prototype, Handle):
+        model = np.empty_like(prototype, order=letter, shape=extents)  # type: ignore[arg-type]
+        return stride_order(model.shape, model.strides)
+    extents = prototype._shape if extents is None else extents
+    kept = None
+    if len(extents) == len(prototype._shape) and not is_contiguous(prototype):
+        kept = stride_order(extents, handles.layout(prototype)[1])
+    return asked_order(letter, extents, (prototype,), kept)
 
 
 @native(np.zeros_like)
@@ -340,8 +356,12 @@ def full_like(
     device: Any = None,
 ) -> Any:
     """`fill_value` everywhere, in the shape and dtype of `a`."""
+    kept = _order_like(a, shape, order)
     dtype, shape = _like(a, dtype, shape)
-    return full(shape, fill_value, dtype, order)
+    if kept is None:
+        return full(shape, fill_value, dtype)
+    filled = full(shape, fill_value, dtype)
+    return arranged(permuted_node(filled, filled._shape, kept), kept)
 
 
 # -- matrices -------------------------------------------------------------------------------------
@@ -409,8 +429,10 @@ def _masked_triangle(m: Any, k: int, *, keep_lower: bool) -> Any:
     mask = triangle(rows, columns, k)
     zero = build.constant(handle._dtype.type(0))
     shape = node.shape if rank > 1 else (rows, columns)
-    chosen, other = (node, zero) if keep_lower else (zero, node)
-    return fresh(choose(mask, chosen, other, handle._dtype, shape))
+    if rank == 1:
+        chosen, other = (node, zero) if keep_lower else (zero, node)
+        return fresh(choose(mask, chosen, other, handle._dtype, shape))
+    return where(fresh(mask), *((handle, result(zero)) if keep_lower else (result(zero), handle)))
 
 
 @native(np.tril)

@@ -13,6 +13,7 @@ from .geometry import normalized_axis
 from .handle import Handle
 from .joining import concatenate
 from .manipulation import broadcast_to, ravel
+from .order import copied, copy_order, turned, turned_back
 from .ufunc import UFUNCS
 
 _Missing = np._NoValue
@@ -180,7 +181,11 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
             raise NotNative("of bool")
         array = array.astype(np.float64)
     made = []
-    for place, spacing in zip(axes, spacings, strict=True):
+    order = copy_order(array)
+    if order is not None:
+        array = turned(copied(array), array._shape, order)
+    for axis, spacing in zip(axes, spacings, strict=True):
+        place = axis if order is None else order.index(axis)
         if array._shape[place] < edge_order + 1:
             raise ValueError(
                 "Shape of array too small to calculate a numerical gradient, "
@@ -192,7 +197,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
             _edge(array, place, spacing, edge_order, last=True)[_along(place, None)],  # type: ignore[arg-type]
         ]
         joined = concatenate([part.astype(array._dtype, copy=False) for part in parts], place)
-        made.append(joined)
+        made.append(joined if order is None else turned_back(joined, order))
     return made[0] if len(axes) == 1 else tuple(made)
 
 

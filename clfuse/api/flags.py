@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, Final
 
 from . import handle as handles
-from .conversion import is_contiguous
-from .handle import Handle, View, is_writeable, layout
+from .handle import Handle, View, is_contiguous, is_writeable
+from .order import is_fortran
 
 _SHORT: Final = {
     "C": "c_contiguous",
@@ -73,15 +72,7 @@ class flagsobj:
 
     @property
     def f_contiguous(self) -> bool:
-        shape = self._handle._shape
-        if math.prod(shape) == 0:
-            return True
-        step = 1
-        for extent, stride in zip(shape, layout(self._handle)[1], strict=True):
-            if extent != 1 and stride != step:
-                return False
-            step *= extent
-        return True
+        return is_fortran(self._handle)
 
     contiguous = c_contiguous
 

@@ -17,7 +17,7 @@ from .conversion import NotNative, as_handle, assigned, requested_dtype
 from .expressions import broadcast_shapes, choose, convert, scalar, shape_text
 from .geometry import normalized_axis
 from .handle import Handle, is_writeable, native_dtype, node_of, result, write
-from .order import arranged, result_order, turned_nodes
+from .order import Permutation, arranged, result_order, turned
 from .promotion import BOOL, INT64, UINT64, is_native
 
 AxisError = np.exceptions.AxisError
@@ -99,17 +99,29 @@ def fold(
     if name not in REDUCTIONS:
         raise NotNative("it is no reduction of the op tables")
     accumulator = accumulator_dtype(function, handle._dtype, dtype, out)
-    order = result_order((handle,), shape) if out is None and where is True else None
-    if order is not None and not keepdims:
-        turned = turned_nodes((handle,), (), shape, order)[0]
-        turned_axes = tuple([place for place, axis in enumerate(order) if axis in axes])
-        node = folded(function, turned, turned_axes, accumulator, initial)
-        kept = [axis for axis in order if axis not in axes]
-        if len(kept) > 1:
-            return arranged(node, tuple([sorted(kept).index(axis) for axis in kept]))
-        return result(node)
+    handle, axes, where, order = in_memory_order(handle, axes, where, out)
     node = folded(function, node_of(handle), axes, accumulator, initial, where)
-    return delivered(node, shape, axes, out, keepdims)
+    return delivered(node, handle._shape, axes, out, keepdims, order)
+
+
+def in_memory_order(
+    handle: Handle, axes: tuple[int, ...], where: Any = True, out: Any = None
+) -> tuple[Handle, tuple[int, ...], Any, Permutation | None]:
+    """What a reduction works on, its axes as they lie in memory, so that its result lies as
+    NumPy's: array, axes to fold, mask, and the order for `delivered`; None if nothing is turned."""
+    shape = handle._shape
+    masked = where is not True and where is not np._NoValue
+    if masked:
+        where = as_handle(where)
+    order = result_order((handle, where) if masked else (handle,), shape)
+    if order is None or out is not None:
+        return handle, axes, where, None
+    if masked:
+        if broadcast_shapes(shape, where._shape) != shape:
+            return handle, axes, where, None  # an error, which names the shapes as they are
+        where = turned(where, shape, order)
+    places = tuple([place for place, axis in enumerate(order) if axis in axes])
+    return turned(handle, shape, order), places, where, order
 
 
 def folded(
@@ -167,13 +179,27 @@ def _initial_node(initial: Any, dtype: np.dtype) -> Node:
 
 
 def delivered(
-    node: Node, shape: tuple[int, ...], axes: tuple[int, ...], out: Any, keepdims: Any
+    node: Node,
+    shape: tuple[int, ...],
+    axes: tuple[int, ...],
+    out: Any,
+    keepdims: Any,
+    order: Permutation | None = None,
 ) -> Any:
-    """A reduction's result: with its axes kept as extents of 1 if wanted, and in `out` if given."""
+    """A reduction's result: with its axes kept as extents of 1 if wanted, and in `out` if given.
+
+    `order` is that in which `in_memory_order` has turned the axes of what was reduced.
+    """
     if keepdims and keepdims is not np._NoValue:
         node = build.reshape(
             node, tuple([1 if place in axes else extent for place, extent in enumerate(shape)])
         )
+    if order is not None:
+        kept = list(order)
+        if len(node.shape) != len(order):
+            kept = [axis for place, axis in enumerate(order) if place not in axes]
+        if len(kept) > 1:
+            return arranged(node, tuple([sorted(kept).index(axis) for axis in kept]))
     if out is None:
         return result(node)
     if out is Ellipsis:

@@ -20,6 +20,7 @@ from ..config import settings
 from ..dtypes import needs_fp64
 from ..graph import build
 from ..graph.ir import Node, Storage, rebind, record
+from ..graph.layout import contiguous_strides
 from . import reinterpret
 
 DTYPES: Final[dict[str, np.dtype]] = {
@@ -219,6 +220,17 @@ def layout(handle: Handle) -> tuple[int, tuple[int, ...]]:
     if view is None:
         return 0, c_strides(handle._shape)
     return view.offset, view.strides
+
+
+def is_contiguous(handle: Handle) -> bool:
+    """Whether the elements lie side by side in C order."""
+    view = handle._view
+    if view is None or 0 in handle._shape:
+        return True
+    strides = tuple(
+        [0 if n == 1 else stride for n, stride in zip(handle._shape, view.strides, strict=True)]
+    )
+    return strides == contiguous_strides(handle._shape)
 
 
 def is_writeable(handle: Handle) -> bool:

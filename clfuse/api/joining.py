@@ -17,9 +17,9 @@ from .creation import ordered
 from .expressions import convert
 from .fallback import native
 from .geometry import expanded, normalized_axis, reshaped
-from .handle import Handle, fresh, is_writeable, native_dtype, node_of, write
+from .handle import Handle, fresh, is_writeable, layout, native_dtype, node_of, write
 from .manipulation import atleast_1d, atleast_2d, atleast_3d, ravel, sliced
-from .order import Permutation, arranged, loop_order, permuted_node, stretched_strides
+from .order import Permutation, arranged, loop_order, permuted_node
 
 
 def stand_in(handle: Handle) -> np.ndarray:
@@ -83,7 +83,14 @@ def _order_of(parts: list[Handle], axis: int) -> Permutation | None:
         return None
     shape = list(parts[0]._shape)
     shape[axis] = sum(part._shape[axis] for part in parts)
-    return loop_order(tuple(shape), [stretched_strides(part, part._shape) for part in parts])
+    # Unlike in a ufunc, in a join the stride 0 of a stretched axis counts: as the shortest.
+    return loop_order(
+        tuple(shape),
+        [
+            tuple([0 if n == 1 else 2 * abs(s) or 1 for n, s in zip(*pair, strict=True)])
+            for pair in [(part._shape, layout(part)[1]) for part in parts]
+        ],
+    )
 
 
 def delivered(node: Node, out: Any) -> Any:

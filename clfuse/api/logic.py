@@ -10,9 +10,9 @@ import numpy as np
 from ..graph import build
 from . import reductions
 from .conversion import as_handle, requested_dtype
-from .expressions import choose, combine, convert
 from .fallback import native
-from .handle import Handle, fresh, layout, node_of, result
+from .handle import Handle, layout, result
+from .selection import where
 from .ufunc import UFUNCS
 
 
@@ -23,7 +23,7 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
     weak = type(b) in (int, float)
     if not weak:
         wanted = np.result_type(right._dtype, 1.0)
-        right = fresh(convert(node_of(right), np.dtype(wanted)))
+        right = right if right._dtype == wanted else right.astype(wanted)
     other: Any = float(b) if weak else right
     distance = UFUNCS["absolute"](UFUNCS["subtract"](left, other))
     allowed = atol + rtol * abs(other)
@@ -148,14 +148,11 @@ def angle(z: Any, deg: bool = False) -> Any:
 @native(np.sinc)
 def sinc(x: Any) -> Any:
     """sin(pi x) / (pi x)."""
-    node = node_of(as_handle(x))
-    if node.dtype.kind in "biu":
-        node = convert(node, requested_dtype(float))
-    zero = build.constant(node.dtype.type(0))
-    small = build.constant(node.dtype.type(1.0e-20))
-    away = choose(combine(np.equal, node, zero), small, node, node.dtype, node.shape)
-    scaled = combine(np.multiply, build.constant(node.dtype.type(math.pi)), away)
-    return result(combine(np.divide, combine(np.sin, scaled), scaled))
+    handle = as_handle(x)
+    if handle._dtype.kind in "biu":
+        handle = handle.astype(requested_dtype(float))
+    scaled = math.pi * where(UFUNCS["equal"](handle, 0), 1.0e-20, handle)
+    return UFUNCS["sin"](scaled) / scaled
 
 
 # -- plain questions ------------------------------------------------------------------------------

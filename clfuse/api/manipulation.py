@@ -32,7 +32,17 @@ from .geometry import (
     swapped,
     transposed,
 )
-from .handle import Handle, fresh, layout, node_of, view_of
+from .handle import Handle, fresh, is_contiguous, layout, node_of, view_of
+from .order import (
+    arranged,
+    asked_order,
+    checked,
+    copy_order,
+    is_fortran,
+    permuted_node,
+    result_order,
+    turned,
+)
 
 # -- reshape --------------------------------------------------------------------------------------
 
@@ -42,12 +52,11 @@ def reshape(a: Any, /, shape: Any, order: Any = "C", *, copy: bool | None = None
     """The same elements under another shape: a view where strides allow it."""
     handle = as_handle(a)
     wanted = completed_shape(requested_shape(shape), math.prod(handle._shape))
-    if order in ("A", "F"):
-        if order == "F" or (handle.flags.f_contiguous and not handle.flags.c_contiguous):
-            backwards = reshape(transposed(handle), wanted[::-1], copy=copy)
-            return transposed(backwards)
-    elif order != "C" and order is not None:
+    letter = "C" if order is None else checked(order)
+    if letter == "K":
         raise ValueError(f"order must be one of 'C', 'F', 'A' (got {order!r})")
+    if letter == "F" or (letter == "A" and is_fortran(handle) and not is_contiguous(handle)):
+        return transposed(reshape(transposed(handle), wanted[::-1], copy=copy))
     made = reshaped(handle, wanted)
     if copy:
         return fresh(node_of(made))
@@ -61,12 +70,11 @@ def ravel(a: Any, order: Any = "C") -> Any:
     """The elements as a vector: a view where they lie in that order."""
     handle = as_handle(a)
     size = (math.prod(handle._shape),)
-    if order not in ("C", "F", "A", "K"):
-        raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
-    is_fortran = handle.flags.f_contiguous and not handle.flags.c_contiguous
-    if order == "F" or (order in ("A", "K") and is_fortran):
-        handle = transposed(handle)
-    if not handle.flags.c_contiguous:
+    kept = result_order((handle,), handle._shape)
+    axes = asked_order(order, handle._shape, (handle,), kept)
+    if axes is not None:
+        handle = turned(handle, handle._shape, axes)
+    if not is_contiguous(handle):
         # NumPy copies here even where strides would allow a view.
         return fresh(build.reshape(node_of(handle), size))
     return reshaped(handle, size)
@@ -347,19 +355,21 @@ def rolled(node: Node, axis: int, shift: int) -> Node:
 def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     """The elements moved in a circle along axes."""
     handle = as_handle(a)
-    node = node_of(handle)
     if axis is None:
+        node = node_of(handle)
         flat = build.reshape(node, (math.prod(node.shape),))
         total = int(np.sum(_plain_integers(shift)))
         return fresh(build.reshape(rolled(flat, 0, total), node.shape))
     axes = axis if isinstance(axis, tuple | list) else (axis,)
-    places = [normalized_axis(item, len(node.shape)) for item in axes]
+    places = [normalized_axis(item, len(handle._shape)) for item in axes]
     pairs = np.broadcast(_plain_integers(shift), places)
     if pairs.ndim > 1:
         raise ValueError("'shift' and 'axis' should be scalars or 1D sequences")
+    order = copy_order(handle)
+    node = node_of(handle) if order is None else permuted_node(handle, handle._shape, order)
     for distance, place in pairs:
-        node = rolled(node, int(place), int(distance))
-    return fresh(node)
+        node = rolled(node, order.index(place) if order else int(place), int(distance))
+    return fresh(node) if order is None else arranged(node, order)
 
 
 def _plain_integers(value: Any) -> Any:

@@ -12,6 +12,7 @@ from .conversion import host_copy, host_view
 from .creation import array
 from .fallback import NATIVE, host_call
 from .handle import Handle
+from .order import stride_order
 from .ufunc import BY_NUMPY
 
 DLPACK_CPU: Final = (1, 0)
@@ -83,16 +84,25 @@ def interface(handle: Handle) -> dict[str, Any]:
     which a Python class cannot be.
     """
     host = host_view(handle)
-    if not host.flags.c_contiguous:  # `data` has to be one run of bytes
-        host = host.copy()
+    run = _run_of_bytes(host)
+    if run is None:
+        host = host.copy(order="K")
         host.flags.writeable = False
+        run = _run_of_bytes(host)
     return {
         "version": 3,
         "shape": host.shape,
         "typestr": host.dtype.str,
         "strides": host.strides,
-        "data": host,
+        "data": run,
     }
+
+
+def _run_of_bytes(host: np.ndarray) -> np.ndarray | None:
+    """The array with its axes in the order of memory if that is C-contiguous, else None."""
+    order = stride_order(host.shape, host.strides)
+    run = host if order is None else host.transpose(order)
+    return run if run.flags.c_contiguous else None
 
 
 def to_dlpack(handle: Handle, options: dict[str, Any]) -> Any:

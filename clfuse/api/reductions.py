@@ -12,8 +12,9 @@ from ..graph import build
 from .conversion import NotNative, as_handle
 from .expressions import choose, combine, convert
 from .fallback import native
-from .folding import arg_fold, delivered, fold, folded, reduction_axes
+from .folding import arg_fold, delivered, fold, folded, in_memory_order, reduction_axes
 from .handle import Handle, node_of
+from .order import mapped
 from .promotion import BOOL, INT64
 
 _Missing = np._NoValue
@@ -124,8 +125,11 @@ def count_nonzero(a: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
     """How many elements are not zero, over axes."""
     handle = as_handle(a)
     axes = reduction_axes(axis, len(handle._shape))
-    node = convert(convert(node_of(handle), BOOL), INT64)
-    return delivered(folded(np.add, node, axes, INT64), handle._shape, axes, None, bool(keepdims))
+    if handle._dtype is not BOOL:
+        handle = mapped(handle, lambda node: convert(node, BOOL))
+    handle, axes, _, order = in_memory_order(handle, axes)
+    node = folded(np.add, convert(node_of(handle), INT64), axes, INT64)
+    return delivered(node, handle._shape, axes, None, bool(keepdims), order)
 
 
 @native(np.ptp)
@@ -133,14 +137,16 @@ def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = _Missing) -> 
     """Greatest minus least element over axes."""
     handle = as_handle(a)
     axes = reduction_axes(axis, len(handle._shape))
-    node = node_of(handle)
     if handle._dtype is BOOL:
         raise NotNative("not for bool")
+    handle, axes, _, order = in_memory_order(handle, axes, True, out)
+    node = node_of(handle)
     extremes = [
         folded(function, node, axes, handle._dtype) for function in (np.maximum, np.minimum)
     ]
     difference = combine(np.subtract, *extremes)
-    return delivered(difference, handle._shape, axes, out, keepdims is not _Missing and keepdims)
+    kept = keepdims is not _Missing and keepdims
+    return delivered(difference, handle._shape, axes, out, kept, order)
 
 
 # -- without NaN ----------------------------------------------------------------------------------
@@ -151,11 +157,11 @@ def without_nan(a: Any, replacement: float) -> Any:
     handle = as_handle(a)
     if handle._dtype.kind not in "fc":
         return handle
-    from .handle import fresh
-
-    node = node_of(handle)
     other = build.constant(handle._dtype.type(replacement))
-    return fresh(choose(combine(np.isnan, node), other, node, handle._dtype, node.shape))
+    return mapped(
+        handle,
+        lambda node: choose(combine(np.isnan, node), other, node, handle._dtype, node.shape),
+    )
 
 
 @native(np.nansum)

@@ -15,7 +15,7 @@ from .expressions import broadcast_shapes, choose, combine, convert, scalar
 from .fallback import native
 from .handle import DTYPES, Handle, fresh, is_writeable, node_of, result, write
 from .indexing import fitted
-from .order import arranged, result_order, turned_nodes
+from .order import arranged, copied, copy_order, permuted_node, result_order, turned_nodes
 from .promotion import BOOL, WEAK, constant_of
 from .ufunc import UFUNCS
 
@@ -233,7 +233,7 @@ def round(a: Any, decimals: Any = 0, out: Any = None) -> Any:
         return UFUNCS["rint"](handle, out=out)
     factor = 10.0 ** abs(places)
     first, last = ("multiply", "divide") if places > 0 else ("divide", "multiply")
-    rounded = UFUNCS["rint"](UFUNCS[first](handle, factor))
+    rounded = UFUNCS["rint"](UFUNCS[first](handle, factor, order="A"))
     return UFUNCS[last](rounded, factor, out=out)
 
 
@@ -256,9 +256,10 @@ def nan_to_num(
     if dtype.kind != "f":
         if dtype.kind == "c" or not copy:
             raise NotNative(f"of {dtype}")
-        return fresh(node_of(handle)) if handle._shape else result(node_of(handle))
+        return copied(handle) if handle._shape else result(node_of(handle))
     limits = np.finfo(dtype)
-    node = node_of(handle)
+    order = None if not copy else copy_order(handle)
+    node = node_of(handle) if order is None else permuted_node(handle, handle._shape, order)
     largest = limits.max if posinf is None else posinf
     least = limits.min if neginf is None else neginf
     infinity = scalar(np.inf, dtype)
@@ -273,4 +274,4 @@ def nan_to_num(
     if not copy and isinstance(x, Handle) and is_writeable(x):
         write(x, node)
         return x
-    return result(node)
+    return result(node) if order is None else arranged(node, order)

@@ -12,10 +12,12 @@ from ..graph.ir import Node
 from .conversion import NotNative, as_handle, requested_dtype
 from .expressions import broadcast_shapes, combine, convert
 from .fallback import native, user_stacklevel
-from .folding import delivered, folded, reduction_axes
+from .folding import delivered, folded, in_memory_order, reduction_axes
 from .handle import Handle, native_dtype, node_of, result
+from .order import Permutation, copied, copy_order, permuted_node
 from .promotion import BOOL, FLOAT16, FLOAT32, FLOAT64, INT64
 from .reductions import element_count
+from .ufunc import UFUNCS
 
 _Missing = np._NoValue
 
@@ -109,6 +111,7 @@ def mean(
     handle = as_handle(a)
     axes = _axes(handle, axis, where)
     computing = _computing_dtype(handle, dtype)
+    handle, axes, where, order = in_memory_order(handle, axes, where, out)
     count = _Count(handle, axes, where)
     if count.number == 0:
         warnings.warn("Mean of empty slice.", RuntimeWarning, user_stacklevel())
@@ -116,13 +119,14 @@ def mean(
     node = count.divide(_through(total, out), 0)
     if dtype is None and out is None and handle._dtype is FLOAT16:
         node = convert(node, FLOAT16)
-    return delivered(node, handle._shape, axes, out, keepdims)
+    return delivered(node, handle._shape, axes, out, keepdims, order)
 
 
 def _variance(
     a: Any, axis: Any, dtype: Any, out: Any, ddof: Any, where: Any, mean: Any, correction: Any
-) -> tuple[Node, Handle, tuple[int, ...]]:
-    """The variance without its reduced axes, in the computing dtype."""
+) -> tuple[Node, Handle, tuple[int, ...], Permutation | None]:
+    """The variance without its reduced axes, in the computing dtype; what was reduced, its axes and
+    their order in memory."""
     if correction is not _Missing:
         if ddof != 0:
             raise ValueError("ddof and correction can't be provided simultaneously.")
@@ -130,16 +134,21 @@ def _variance(
     handle = as_handle(a)
     axes = _axes(handle, axis, where)
     computing = _computing_dtype(handle, dtype)
+    shape = handle._shape
+    given = None if mean is _Missing else as_handle(mean)
+    order = None
+    if given is None or broadcast_shapes(shape, given._shape) == shape:
+        handle, axes, where, order = in_memory_order(handle, axes, where, out)
     count = _Count(handle, axes, where)
     if count.node is None and ddof >= count.number:
         warnings.warn("Degrees of freedom <= 0 for slice", RuntimeWarning, user_stacklevel())
     node = node_of(handle)
     kept = _kept(handle, axes)
-    if mean is _Missing:
+    if given is None:
         total = folded(np.add, node, axes, computing, where=count.mask)
         center = count.divide(_through(build.reshape(total, kept), out), 0, kept)
     else:
-        center = node_of(as_handle(mean))
+        center = node_of(given) if order is None else permuted_node(given, shape, order)
     distance = combine(np.subtract, node, center)
     if distance.dtype.kind == "c":
         part = np.dtype(f"float{4 * distance.dtype.itemsize}")
@@ -149,13 +158,21 @@ def _variance(
     else:
         square = combine(np.multiply, distance, distance)
     total = folded(np.add, square, axes, computing, where=count.mask)
-    return count.divide(_through(total, out), ddof), handle, axes
+    return count.divide(_through(total, out), ddof), handle, axes, order
 
 
-def _spread(node: Node, handle: Handle, axes: Any, dtype: Any, out: Any, keepdims: Any) -> Any:
+def _spread(
+    node: Node,
+    handle: Handle,
+    axes: Any,
+    order: Permutation | None,
+    dtype: Any,
+    out: Any,
+    keepdims: Any,
+) -> Any:
     if dtype is None and out is None and handle._dtype is FLOAT16:
         node = convert(node, FLOAT16)
-    return delivered(node, handle._shape, axes, out, keepdims)
+    return delivered(node, handle._shape, axes, out, keepdims, order)
 
 
 @native(np.var, method=True)
@@ -172,8 +189,8 @@ def var(
     correction: Any = _Missing,
 ) -> Any:
     """Variance over axes, in two passes as NumPy makes it; one kernel computes both."""
-    node, handle, axes = _variance(a, axis, dtype, out, ddof, where, mean, correction)
-    return _spread(node, handle, axes, dtype, out, keepdims)
+    node, handle, axes, order = _variance(a, axis, dtype, out, ddof, where, mean, correction)
+    return _spread(node, handle, axes, order, dtype, out, keepdims)
 
 
 @native(np.std, method=True)
@@ -190,9 +207,9 @@ def std(
     correction: Any = _Missing,
 ) -> Any:
     """Standard deviation over axes: the square root of the variance."""
-    node, handle, axes = _variance(a, axis, dtype, out, ddof, where, mean, correction)
+    node, handle, axes, order = _variance(a, axis, dtype, out, ddof, where, mean, correction)
     root = convert(combine(np.sqrt, node), node.dtype)
-    return _spread(root, handle, axes, dtype, out, keepdims)
+    return _spread(root, handle, axes, order, dtype, out, keepdims)
 
 
 @native(np.average)
@@ -222,10 +239,11 @@ def average(
         dtype = np.result_type(dtype, FLOAT64)
     dtype = requested_dtype(dtype)
     assert dtype is not None
+    handle, axes, weight, order = in_memory_order(handle, axes, weight)
     total = folded(np.add, convert(node_of(weight), dtype), axes, dtype)
     product = combine(np.multiply, convert(node_of(handle), dtype), convert(node_of(weight), dtype))
     node = combine(np.divide, folded(np.add, product, axes, dtype), total)
-    return delivered(node, handle._shape, axes, None, keepdims)
+    return delivered(node, handle._shape, axes, None, keepdims, order)
 
 
 # -- without NaN ----------------------------------------------------------------------------------
@@ -236,10 +254,12 @@ def _present(a: Any, where: Any) -> tuple[Handle, Any]:
     handle = as_handle(a)
     if handle._dtype.kind not in "fc":
         return handle, where
-    present = combine(np.logical_not, combine(np.isnan, node_of(handle)))
+    if copy_order(handle) is not None:
+        handle = copied(handle)
+    present = UFUNCS["logical_not"](UFUNCS["isnan"](handle))
     if where is not _Missing:
-        present = combine(np.logical_and, present, node_of(as_handle(where)))
-    return handle, result(present)
+        present = UFUNCS["logical_and"](present, as_handle(where))
+    return handle, present
 
 
 @native(np.nanmean)

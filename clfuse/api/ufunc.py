@@ -23,7 +23,7 @@ from .expressions import broadcast_shapes, choose, convert, shape_text
 from .folding import fold
 from .geometry import reshaped
 from .handle import Handle, is_writeable, native_dtype, node_of, result, write
-from .order import arranged, result_order, turned_nodes
+from .order import arranged, asked_order, checked, result_order, turned_nodes
 from .promotion import (
     BOOL,
     WEAK,
@@ -123,9 +123,13 @@ class ufunc:
         nodes: tuple[Node, ...],
         ops: tuple[Op, ...],
         shape: tuple[int, ...],
+        asked: Any = "K",
     ) -> Any:
-        """New arrays, one an output, lying in memory as NumPy's would."""
+        """New arrays, one an output, lying in memory as NumPy's would under ``order=asked``."""
         order = result_order(args, shape)
+        if asked != "K":
+            arrays = [arg if isinstance(arg, Handle) else as_handle(arg) for arg in args]
+            order = asked_order(asked, shape, [a for a in arrays if a._shape], order)
         if order is None:
             made = [result(build.elementwise(op, nodes, shape)) for op in ops]
         else:
@@ -185,6 +189,7 @@ class ufunc:
         where = options.pop("where", True)
         casting = options.pop("casting", "same_kind")
         signature = self._signature(options)
+        order = checked(options.get("order"))
         if not options.keys() <= {"order", "subok"}:
             return self.numpy(*[None] * nin, **options)  # NumPy's TypeError
         given = [out for out in outs if out is not None]
@@ -208,7 +213,7 @@ class ufunc:
         if mask is not None and not given and "out" not in kwargs:
             warnings.warn(UNINITIALIZED, UserWarning, fallback.user_stacklevel())
         if not given and mask is None and not as_array and type(nodes) is tuple:
-            return self._results(args, nodes, resolution.ops, shape)
+            return self._results(args, nodes, resolution.ops, shape, order)
         results = []
         for position, out in enumerate(outs):
             op = resolution.ops[position]

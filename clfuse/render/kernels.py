@@ -34,6 +34,7 @@ from .arguments import Arguments, Binding
 from .body import Body
 from .expressions import Expressions, Preamble, Register, vector
 from .folds import Fold
+from .relaxed import may_relax
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,7 @@ class Rendered:
     bindings : tuple of Binding, the arguments in order
     dtypes : tuple, a dtype a scalar argument, None a buffer
     global_size, local_size : tuple of int
+    relaxed : bool, whether ``CLFUSE_FP=fast`` may relax it
     """
 
     name: str
@@ -54,6 +56,7 @@ class Rendered:
     dtypes: tuple[np.dtype | None, ...]
     global_size: tuple[int, ...]
     local_size: tuple[int, ...]
+    relaxed: bool = False
 
 
 def render(kernel: Kernel, traits: DeviceTraits, root: Callable[[int], int]) -> Rendered:
@@ -89,6 +92,7 @@ def render(kernel: Kernel, traits: DeviceTraits, root: Callable[[int], int]) -> 
         arguments.dtypes,
         (kernel.work_items,),
         (group,),
+        may_relax(kernel, traits),
     )
 
 

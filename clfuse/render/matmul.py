@@ -105,6 +105,7 @@ def render_matmul(call: LibraryCall, traits: DeviceTraits, root: Callable[[int],
         arguments.dtypes,
         (tiles * tile * tile,),
         (tile * tile,),
+        call.dtype.kind == "f" and not preamble.libraries,
     )
 
 

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from .expressions import Preamble
 
-_HEAD: Final = "#pragma OPENCL FP_CONTRACT OFF\n"
-"""No fused multiply-add: NumPy's bits have two roundings."""
+_HEAD: Final = "#ifndef __FAST_RELAXED_MATH__\n#pragma OPENCL FP_CONTRACT OFF\n#endif\n"
+"""No fused multiply-add but under fast-math: NumPy's bits have two roundings."""
 
 _FP64: Final = "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n"
 

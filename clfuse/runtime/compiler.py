@@ -60,23 +60,27 @@ def compile_program(context: cl.Context, source: str, options: str) -> cl.Progra
     # each build, since whoever restores the filters (pytest, after every test) drops it.
     warnings.filterwarnings("ignore", category=cl.CompilerWarning)
     handle = context.devices[0]
-    # False means no cache, which pyopencl's annotation leaves out.
-    no_cache: Any = False
     if has_src_build_cache(handle):
-        return _built(cl.Program(context, source).build(options, cache_dir=no_cache))
+        return _built(cl._cl._Program(context, source), options)
     path = _binary_path(handle, source, options)
     program = _load(context, path, options) if path is not None else None
     if program is None:
-        program = _built(cl.Program(context, source).build(options, cache_dir=no_cache))
+        program = _built(cl._cl._Program(context, source), options)
         if path is not None:
             binaries: Any = program.get_info(cl.program_info.BINARIES)
             _store(path, binaries[0])
     return program
 
 
-def _built(program: cl.Program) -> cl.Program:
-    """Give pyopencl's unannotated result its type."""
-    return program
+def _built(program: cl._cl._Program, options: str) -> cl.Program:
+    """Build with these options alone.
+
+    `pyopencl.Program.build` adds the folder of its own header files, which lies elsewhere in every
+    environment: the drivers' caches, whose keys hold the options, would know no program again.
+    """
+    import pyopencl as cl
+
+    return cl.Program(program.build(options.encode()))
 
 
 def _binary_path(handle: cl.Device, source: str, options: str) -> Path | None:
@@ -120,7 +124,7 @@ def _load(context: cl.Context, path: Path, options: str) -> cl.Program | None:
     try:
         binary = path.read_bytes()
         os.utime(path)  # the time of the last use, by which old ones are removed
-        return _built(cl.Program(context, context.devices, [binary]).build(options))
+        return _built(cl._cl._Program(context, context.devices, [binary]), options)
     except (OSError, cl.Error):
         return None
 

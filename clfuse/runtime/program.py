@@ -61,7 +61,12 @@ _lock = threading.Lock()
 
 
 def build(
-    device: Device, source: str, name: str, arguments: Sequence[np.dtype[Any] | None]
+    device: Device,
+    source: str,
+    name: str,
+    arguments: Sequence[np.dtype[Any] | None],
+    *,
+    relaxed: bool = False,
 ) -> Program:
     """Return the kernel `name` of a source, built for a device; the same source is built once.
 
@@ -75,13 +80,15 @@ def build(
         A kernel in it.
     arguments : sequence of numpy.dtype or None
         The dtype of each scalar argument, None for each buffer.
+    relaxed : bool
+        Whether the kernel only calculates, so that ``CLFUSE_FP=fast`` may approximate in it.
 
     Raises
     ------
     KernelBuildError
         The compiler refused; its `path` names a file with source and log.
     """
-    options = build_options(device)
+    options = build_options(device, relaxed=relaxed)
     key = (device, source, name, options, tuple(arguments))
     with _lock:
         program = _programs.pop(key, None) or _build(*key)
@@ -91,14 +98,14 @@ def build(
     return program
 
 
-def build_options(device: Device) -> str:
-    """Return the compiler options that settings and traits ask for."""
-    options = []
+def build_options(device: Device, *, relaxed: bool) -> str:
+    """Return the compiler options that settings and traits ask for, for a kernel that may be
+    `relaxed` or not."""
+    if relaxed and settings.fp == "fast":
+        return "-cl-fast-relaxed-math"
     if device.traits.correctly_rounded_divide:
-        options.append("-cl-fp32-correctly-rounded-divide-sqrt")
-    if settings.fp == "fast":
-        options.append("-cl-fast-relaxed-math")
-    return " ".join(options)
+        return "-cl-fp32-correctly-rounded-divide-sqrt"
+    return ""
 
 
 def _build(device: Device, source: str, name: str, options: str, arguments: Arguments) -> Program:
