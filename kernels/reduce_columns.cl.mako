@@ -25,7 +25,7 @@ __kernel void ${k.name}(${k.signature})
 % for line in k.decode:
         ${line}
 % endfor
-% for width, start, body, finish in k.versions:
+% for width, phases in k.versions:
 % if width > 1:
         if (j + ${width} <= n) {
 % elif k.width > 1:
@@ -33,20 +33,22 @@ __kernel void ${k.name}(${k.signature})
 % else:
         {
 % endif
-% for line in start:
+% for p in phases:
+% for line in p.start:
             ${line}
 % endfor
 % for dim, begin, end in k.outer_loops:
             for (${k.index} i${dim} = ${begin}; i${dim} < ${end}; i${dim}++) {
 % endfor
-% for line in k.groups + k.before + body:
+% for line in p.groups + p.before + p.body:
                 ${line}
 % endfor
 % for _ in k.outer_loops:
             }
 % endfor
-% for line in finish:
+% for line in p.finish:
             ${line}
+% endfor
 % endfor
         }
 % endfor

@@ -1,6 +1,6 @@
-## Reductions whose lanes run along a folded dimension: one result, or one piece of it, at a time.
+## Reductions, and row programs of several phases, whose lanes run along a folded dimension: one result, or one piece of it, at a time.
 ##
-##    CPU     work-items share the results (and pieces); lanes and ${k.unroll} independent accumulators, then the rest
+##    CPU     work-items share the results (and pieces); lanes and independent accumulators, then the rest
 ##            one by one; lanes are folded last:    v0 v1 v2 v3 -> (v0+v2)(v1+v3) -> one
 ##    GPU     a work-group shares one result: its work-items stride over it, then fold a tree in local memory
 ${k.head}\
@@ -23,24 +23,29 @@ __kernel void ${k.name}(${k.signature})
 % else:
         const ${k.index} row = unit;
 % endif
-% for line in k.decode + k.start:
+% for line in k.decode:
         ${line}
 % endfor
+% for p in k.phases:
+% for line in p.start:
+        ${line}
+% endfor
+        {
 % if k.schedule == "cpu":
-% for dim, begin, end in k.outer_loops:
+% for dim, begin, end in p.outer_loops:
         for (${k.index} i${dim} = ${begin}; i${dim} < ${end}; i${dim}++) {
 % endfor
-% for line in k.groups + k.before:
+% for line in p.groups + p.before:
             ${line}
 % endfor
-            ${k.index} j = ${k.begin};
-            const ${k.index} stop = ${k.end};
+            ${k.index} j = ${p.begin};
+            const ${k.index} stop = ${p.end};
 % if k.width > 1:
-% if k.compensated:
-            while (j + ${k.width * k.unroll} <= stop) {
-                const ${k.index} pause = min((${k.index})(stop - ${k.width * k.unroll} + 1), (${k.index})(j + ${k.block}));
-                for (; j < pause; j += ${k.width * k.unroll}) {
-% for lines in k.vector_bodies:
+% if p.compensated:
+            while (j + ${k.width * p.unroll} <= stop) {
+                const ${k.index} pause = min((${k.index})(stop - ${k.width * p.unroll} + 1), (${k.index})(j + ${p.block}));
+                for (; j < pause; j += ${k.width * p.unroll}) {
+% for lines in p.vector_bodies:
                     {
 % for line in lines:
                         ${line}
@@ -48,13 +53,13 @@ __kernel void ${k.name}(${k.signature})
                     }
 % endfor
                 }
-% for line in k.pause:
+% for line in p.pause:
                 ${line}
 % endfor
             }
 % else:
-            for (; j + ${k.width * k.unroll} <= stop; j += ${k.width * k.unroll}) {
-% for lines in k.vector_bodies:
+            for (; j + ${k.width * p.unroll} <= stop; j += ${k.width * p.unroll}) {
+% for lines in p.vector_bodies:
                 {
 % for line in lines:
                     ${line}
@@ -63,46 +68,52 @@ __kernel void ${k.name}(${k.signature})
 % endfor
             }
 % endif
-% if k.unroll > 1:
+% if p.unroll > 1:
             for (; j + ${k.width} <= stop; j += ${k.width}) {
-% for line in k.vector_bodies[0]:
+% for line in p.vector_bodies[0]:
                 ${line}
 % endfor
             }
-% if k.compensated:
-% for line in k.pause:
+% if p.compensated:
+% for line in p.pause:
             ${line}
 % endfor
 % endif
 % endif
 % endif
             for (; j < stop; j++) {
-% for line in k.scalar_body:
+% for line in p.scalar_body:
                 ${line}
 % endfor
             }
-% for _ in k.outer_loops:
+% for _ in p.outer_loops:
         }
 % endfor
 % else:
-        const ${k.index} length = ${k.piece_length};
+        const ${k.index} length = ${p.piece_length};
         for (${k.index} t = get_local_id(0); t < length; t += (${k.index})get_local_size(0)) {
-% for line in k.decode_reduced + k.groups + k.before + k.scalar_body:
+% for line in p.decode_reduced + p.groups + p.before + p.scalar_body:
             ${line}
 % endfor
         }
-% for line in k.tree:
+% endif
+        }
+% for line in p.tree + p.shared:
         ${line}
 % endfor
+% if p.own:
+% if k.schedule == "gpu":
         if (get_local_id(0) == 0)
 % endif
         {
-% for line in k.finish:
+% for line in p.own:
             ${line}
 % endfor
         }
-% if k.schedule == "gpu":
-        barrier(CLK_LOCAL_MEM_FENCE);
 % endif
+% if k.schedule == "gpu":
+        barrier(CLK_LOCAL_MEM_FENCE${"" if p.last else " | CLK_GLOBAL_MEM_FENCE"});
+% endif
+% endfor
     }
 }

@@ -9,7 +9,7 @@ GPU: work-items stride over everything; a work-group folds one result (or one pi
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, Final
 
@@ -19,7 +19,7 @@ from ..dtypes import register_nbytes
 from ..graph.layout import contiguous_strides
 from ..traits import DeviceTraits
 from .emission import Registers, ValueTable
-from .schedule import Access, Accumulator, Index, Item, Kernel, Load, Step, Store
+from .schedule import Access, Accumulator, Carried, Index, Item, Kernel, Load, Step, Store
 
 MIN_ELEMENTS_PER_ITEM: Final = 4096
 """Less work than this is not worth another work-item on a CPU: about 1 us of streaming."""
@@ -58,11 +58,43 @@ def finish(
 
 
 def _accesses(kernel: Kernel) -> Iterator[Access]:
-    for item in kernel.body:
-        if isinstance(item, Load | Index):
-            yield item.access
-    for store in kernel.stores:
-        yield store.access
+    for phase in kernel.phases:
+        for item in phase.body:
+            if isinstance(item, Load | Index):
+                yield item.access
+        for store in phase.stores:
+            yield store.access
+
+
+def _kept_accesses(kernel: Kernel) -> Iterator[Access]:
+    for phase in kernel.phases:
+        for item in phase.epilogue:
+            if isinstance(item, Load | Index):
+                yield item.access
+        for store in phase.results:
+            yield store.access
+
+
+def _rearranged(
+    kernel: Kernel,
+    extents: tuple[int, ...],
+    reduced: int,
+    loop_access: Callable[[Access], Access],
+    kept_access: Callable[[Access], Access],
+) -> Kernel:
+    """The same kernel, phases included, over other dimensions."""
+    return replace(
+        kernel,
+        extents=extents,
+        reduced=reduced,
+        body=_with_accesses(kernel.body, loop_access),
+        stores=[replace(store, access=loop_access(store.access)) for store in kernel.stores],
+        epilogue=_with_accesses(kernel.epilogue, kept_access),
+        results=[replace(store, access=kept_access(store.access)) for store in kernel.results],
+        then=[
+            _rearranged(phase, extents, reduced, loop_access, kept_access) for phase in kernel.then
+        ],
+    )
 
 
 def _merge_dimensions(kernel: Kernel) -> Kernel:
@@ -74,12 +106,7 @@ def _merge_dimensions(kernel: Kernel) -> Kernel:
     extents = list(kernel.extents)
     groups: list[list[int]] = []  # old dimensions that make a new one
     loop = list(dict.fromkeys(access.strides for access in _accesses(kernel)))
-    after = list(
-        dict.fromkeys(
-            [item.access.strides for item in kernel.epilogue if isinstance(item, Load | Index)]
-            + [store.access.strides for store in kernel.results]
-        )
-    )
+    after = list(dict.fromkeys(access.strides for access in _kept_accesses(kernel)))
     for dim in range(len(extents)):
         if extents[dim] == 1:
             continue
@@ -102,15 +129,8 @@ def _merge_dimensions(kernel: Kernel) -> Kernel:
     def kept_access(access: Access) -> Access:
         return Access(access.offset, tuple([access.strides[group[-1]] for group in kept_groups]))
 
-    return replace(
-        kernel,
-        extents=new_extents,
-        reduced=len(groups) - len(kept_groups),
-        body=_with_accesses(kernel.body, loop_access),
-        stores=[replace(store, access=loop_access(store.access)) for store in kernel.stores],
-        epilogue=_with_accesses(kernel.epilogue, kept_access),
-        results=[replace(store, access=kept_access(store.access)) for store in kernel.results],
-    )
+    reduced = len(groups) - len(kept_groups)
+    return _rearranged(kernel, new_extents, reduced, loop_access, kept_access)
 
 
 def _with_accesses(items: list[Item], change: Any) -> list[Item]:
@@ -136,10 +156,13 @@ def _needs_wide_index(kernel: Kernel) -> bool:
 
 def _lane_nbytes(kernel: Kernel) -> int:
     """Bytes of the widest element that the loop's vectors hold; 0 when it cannot be vectors."""
+    if kernel.then:
+        each = [_lane_nbytes(replace(phase, then=[])) for phase in kernel.phases]
+        return 0 if 0 in each else max(each)
     widest = 1
     for item in kernel.body + kernel.epilogue:
         dtypes: list[np.dtype] = []
-        if isinstance(item, Load):
+        if isinstance(item, Load | Carried):
             dtypes.append(item.dtype)
         elif isinstance(item, Step):
             dtypes += [item.dtype, *item.dtypes, *item.op.input_dtypes]
@@ -196,14 +219,8 @@ def _last(kernel: Kernel, dim: int) -> Kernel:
         chosen = full if len(access.strides) == len(full) else order
         return Access(access.offset, tuple([access.strides[other] for other in chosen]))
 
-    return replace(
-        kernel,
-        extents=tuple([kernel.extents[other] for other in full]),
-        body=_with_accesses(kernel.body, permuted),
-        stores=[replace(store, access=permuted(store.access)) for store in kernel.stores],
-        epilogue=_with_accesses(kernel.epilogue, permuted),
-        results=[replace(store, access=permuted(store.access)) for store in kernel.results],
-    )
+    extents = tuple([kernel.extents[other] for other in full])
+    return _rearranged(kernel, extents, kernel.reduced, permuted, permuted)
 
 
 def _finish_map(kernel: Kernel, traits: DeviceTraits) -> Kernel:
@@ -268,23 +285,50 @@ def _round_up(count: int, multiple: int) -> int:
 def _finish_reduction(
     kernel: Kernel, traits: DeviceTraits, values: ValueTable, registers: Registers
 ) -> list[Kernel]:
+    kernel = _oriented(kernel, traits)
+    kept = len(kernel.extents) - kernel.reduced
+    rows = math.prod(kernel.extents[:kept])
+    length = math.prod(kernel.extents[kept:])
+    extent = kernel.extents[kernel.vector]
+    kernel.width = 1 if traits.schedule == "gpu" else _width(kernel, traits, extent)
+    across_results = kernel.vector < kept
+    if traits.schedule == "cpu" and not across_results:
+        for phase in kernel.phases:
+            phase.unroll = _unroll(phase)
+    groups = -(-rows // kernel.width) if across_results else rows
+    split = 1 if kernel.then else _pieces(kernel, traits, groups, length)
+    if traits.schedule == "gpu":
+        kernel.work_group = _group_that_fits(kernel, traits)
+    if split <= 1:
+        _count_items(kernel, traits, groups, length)
+        for phase in kernel.phases:
+            phase.schedule, phase.vector, phase.width = traits.schedule, kernel.vector, kernel.width
+            phase.wide_index, phase.work_group = kernel.wide_index, kernel.work_group
+            phase.compensated = _is_long(phase, length)
+        return [kernel]
+    return _two_stages(kernel, traits, values, registers, split, groups, length)
+
+
+def _unroll(phase: Kernel) -> int:
+    """Independent accumulators of each fold, to hide the latency of an addition."""
+    steps = sum(isinstance(item, Step) for item in phase.body)
+    if not phase.accumulators or len(phase.accumulators) > 4:
+        return 1
+    return 4 if steps <= 6 else 2 if steps <= 20 else 1
+
+
+def _oriented(kernel: Kernel, traits: DeviceTraits) -> Kernel:
+    """A reduction with its dimensions in the order of the loops, and its `vector` dimension."""
     if kernel.reduced == 0:  # only extents of 1 are reduced
-        kernel = replace(
+        kernel = _rearranged(
             kernel,
-            extents=(*kernel.extents, 1),
-            reduced=1,
-            body=_with_accesses(
-                kernel.body, lambda access: Access(access.offset, (*access.strides, 0))
-            ),
-            stores=[
-                replace(store, access=Access(store.access.offset, (*store.access.strides, 0)))
-                for store in kernel.stores
-            ],
+            (*kernel.extents, 1),
+            1,
+            lambda access: Access(access.offset, (*access.strides, 0)),
+            lambda access: access,
         )
     kept = len(kernel.extents) - kernel.reduced
     lanes = max(1, traits.vector_bytes // max(1, _lane_nbytes(kernel) or 64))
-    rows = math.prod(kernel.extents[:kept])
-    length = math.prod(kernel.extents[kept:])
     along = len(kernel.extents) - 1
     if kept:
         candidates = [*range(kept), *range(kept, len(kernel.extents))]
@@ -295,23 +339,17 @@ def _finish_reduction(
     else:
         kernel = _reduced_last(kernel, along)
         kernel.vector = len(kernel.extents) - 1
-    extent = kernel.extents[kernel.vector]
-    kernel.width = 1 if traits.schedule == "gpu" else _width(kernel, traits, extent)
-    across_results = kernel.vector < kept
-    steps = sum(isinstance(item, Step) for item in kernel.body)
-    if traits.schedule == "cpu" and not across_results:
-        kernel.unroll = 4 if steps <= 6 else 2 if steps <= 20 else 1
-        if len(kernel.accumulators) > 4:
-            kernel.unroll = 1
-    groups = -(-rows // kernel.width) if across_results else rows
-    split = _pieces(kernel, traits, groups, length)
-    if traits.schedule == "gpu":
-        kernel.work_group = _group_that_fits(kernel, traits)
-    if split <= 1:
-        _count_items(kernel, traits, groups, length)
-        kernel.compensated = _is_long(kernel, length)
-        return [kernel]
-    return _two_stages(kernel, traits, values, registers, split, groups, length)
+    return kernel
+
+
+def independent_units(kernel: Kernel, traits: DeviceTraits) -> int:
+    """Rows of a reduction (or strips of columns, as wide as a vector) that can run side by side."""
+    kernel = _oriented(_merge_dimensions(kernel), traits)
+    kept = len(kernel.extents) - kernel.reduced
+    rows = math.prod(kernel.extents[:kept])
+    if kernel.vector >= kept or traits.schedule == "gpu":
+        return rows
+    return -(-rows // _width(kernel, traits, kernel.extents[kernel.vector]))
 
 
 def _reduced_last(kernel: Kernel, dim: int) -> Kernel:
@@ -326,12 +364,8 @@ def _reduced_last(kernel: Kernel, dim: int) -> Kernel:
     def permuted(access: Access) -> Access:
         return Access(access.offset, tuple([access.strides[other] for other in order]))
 
-    return replace(
-        kernel,
-        extents=tuple([kernel.extents[other] for other in order]),
-        body=_with_accesses(kernel.body, permuted),
-        stores=[replace(store, access=permuted(store.access)) for store in kernel.stores],
-    )
+    extents = tuple([kernel.extents[other] for other in order])
+    return _rearranged(kernel, extents, kernel.reduced, permuted, lambda access: access)
 
 
 def _pieces(kernel: Kernel, traits: DeviceTraits, groups: int, length: int) -> int:
@@ -354,7 +388,8 @@ def _group_that_fits(kernel: Kernel, traits: DeviceTraits) -> int:
     each = sum(
         register_nbytes(accumulator.dtype) * (4 if accumulator.dtype.kind == "b" else 1)
         + (8 if accumulator.position is not None else 0)
-        for accumulator in kernel.accumulators
+        for phase in kernel.phases
+        for accumulator in phase.accumulators
     )
     group = traits.work_group
     while group > 1 and group * each > traits.local_nbytes:

@@ -48,6 +48,8 @@ class Pending:
     level: int
     launch: Launch
     updates: list[int] = field(default_factory=list)
+    shape: tuple[int, ...] | None = None  # of the iteration, if its dimensions are these axes
+    order: tuple[int, ...] = ()  # the axes of `shape`, as the kernel's dimensions have them
 
 
 class Lowering:
@@ -181,7 +183,8 @@ class Lowering:
                     boxes.append((*box[: cut.dim], part, *box[cut.dim + 1 :]))
                 continue
             kernel.boxed = done > 0 or bool(boxes)
-            self.pending.append(Pending(level, kernel, updates))
+            whole = shape if lift.extents == shape and not kernel.boxed else None
+            self.pending.append(Pending(level, kernel, updates, whole, tuple(range(len(shape)))))
             done += 1
 
     def _over_box(
@@ -249,7 +252,7 @@ class Lowering:
         )
         self._take_along(kernel, loop, level, shape, order, maps)
         if math.prod(kept_extents):
-            self.pending.append(Pending(level, kernel))
+            self.pending.append(Pending(level, kernel, [], shape, order))
 
     def _reductions_below(self, nodes: list[int], carrier: Any) -> list[int]:
         """The reductions that the carried `nodes` are made of, each once, in graph order."""

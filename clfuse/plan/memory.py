@@ -24,10 +24,10 @@ def reads_of(launch: Launch) -> list[tuple[int, Access | None]]:
         return [(launch.source, None)]
     if isinstance(launch, LibraryCall):
         return [(operand.value, None) for operand in launch.operands]
-    found: list[tuple[int, Access | None]] = [
-        (item.value, item.access) for item in launch.body if isinstance(item, Load)
-    ]
-    found += [(item.value, None) for item in launch.epilogue if isinstance(item, Load)]
+    found: list[tuple[int, Access | None]] = []
+    for phase in launch.phases:
+        found += [(item.value, item.access) for item in phase.body if isinstance(item, Load)]
+        found += [(item.value, None) for item in phase.epilogue if isinstance(item, Load)]
     return found
 
 
@@ -35,12 +35,14 @@ def writes_of(launch: Launch) -> list[int]:
     """The values that a launch stores to."""
     if isinstance(launch, Copy | LibraryCall):
         return [launch.target]
-    found = [store.value for store in launch.stores + launch.results]
-    for accumulator in launch.accumulators:
-        if accumulator.partial is not None:
-            found.append(accumulator.partial)
-        if accumulator.partial_position is not None:
-            found.append(accumulator.partial_position)
+    found = []
+    for phase in launch.phases:
+        found += [store.value for store in phase.stores + phase.results]
+        for accumulator in phase.accumulators:
+            if accumulator.partial is not None:
+                found.append(accumulator.partial)
+            if accumulator.partial_position is not None:
+                found.append(accumulator.partial_position)
     return found
 
 
@@ -190,10 +192,28 @@ class Memory:
 
     def _donate(self, index: int, launch: Launch) -> None:
         """Write results over inputs that die in this launch, where reads and writes coincide."""
-        if not isinstance(launch, Kernel) or launch.kind != "map" or launch.boxed:
+        if not isinstance(launch, Kernel) or launch.boxed:
             return
-        loads = {item.value: item.dtype for item in launch.body if isinstance(item, Load)}
-        for store in launch.stores:
+        if launch.kind != "map" and not launch.then:
+            return
+        phases = launch.phases
+        for number, phase in enumerate(phases):
+            later = {
+                item.value
+                for other in phases[number + 1 :]
+                for item in other.body
+                if isinstance(item, Load)
+            }
+            self._donate_phase(index, phase, later)
+
+    def _donate_phase(self, index: int, phase: Kernel, later: set[int]) -> None:
+        """The same for one phase of a launch; values that `later` phases read stay."""
+        loads = {
+            item.value: item.dtype
+            for item in phase.body
+            if isinstance(item, Load) and item.value not in later
+        }
+        for store in phase.stores:
             owner = self.values.node[store.value]
             if store.value in self.takes_over or (
                 owner is not None and self.graph.kinds[owner] in _WRITTEN_IN_PARTS

@@ -155,7 +155,7 @@ class Placement:
     def _store(self, node: int, reason: str) -> None:
         if not self.stored[node] and not self.sealed[node]:
             self.stored[node] = True
-            self.cuts.append(Cut(self.graph.label(node), reason, self.graph.nbytes(node)))
+            self.cuts.append(Cut(self.graph.label(node), reason, self.graph.nbytes(node), node))
 
     def after(self, node: int, reason: str) -> int:
         """The first level that can load `node` from memory, storing it if it was not."""

@@ -1,6 +1,6 @@
 """(graph, device traits) -> Schedule: the passes in order; called by `evaluate` on a cache miss.
 
-merge equal nodes  ->  place (levels, what is stored)  ->  lower (kernels)
+merge equal nodes  ->  place (levels, what is stored)  ->  lower (kernels)  ->  rows (phases)
 ->  memory (in-place, copies, slots)  ->  geometry (vectors, pieces, work-items)
 """
 
@@ -15,13 +15,14 @@ from .lowering import Lowering
 from .memory import Memory, slots_of
 from .packing import pack
 from .placement import Placement
+from .rows import join_rows
 from .schedule import Kernel, Launch, Load, Schedule, Step, Value
 
 
 def plan(snapshot: Snapshot, traits: DeviceTraits, *, fuse: bool = True) -> Schedule:
     """Decide how `snapshot` is computed on a device with these traits."""
     graph = Graph(snapshot)
-    placement, lowering, memory = _place_and_lower(graph, fuse)
+    placement, lowering, memory = _place_and_lower(graph, traits, fuse)
     values = lowering.values
     launches: list[Launch] = []
     for launch in memory.launches:
@@ -74,14 +75,18 @@ def plan(snapshot: Snapshot, traits: DeviceTraits, *, fuse: bool = True) -> Sche
     )
 
 
-def _place_and_lower(graph: Graph, fuse: bool) -> tuple[Placement, Lowering, Memory]:
-    """The first three passes; what cannot be read in parts after all is stored."""
+def _place_and_lower(
+    graph: Graph, traits: DeviceTraits, fuse: bool
+) -> tuple[Placement, Lowering, Memory]:
+    """The passes up to memory; what cannot be read in parts after all is stored."""
     refused: frozenset[int] = frozenset()
     while True:
         placement = Placement(graph, fuse=fuse, refused=refused)
         _keep_inputs_of_pending(graph, placement)
         try:
             lowering = Lowering(placement)
+            if fuse:
+                join_rows(lowering, traits)
             return placement, lowering, Memory(lowering)
         except (Straddles, Refines) as cut:
             refused |= {cut.node}
@@ -108,10 +113,9 @@ def _keep_inputs_of_pending(graph: Graph, placement: Placement) -> None:
 def _registers_after(kernel: Kernel) -> Registers:
     """Register numbers that `kernel` does not use yet."""
     registers = Registers()
-    for item in kernel.body + kernel.epilogue:
-        registers.count = max(registers.count, item.var + 1)
-    for accumulator in kernel.accumulators:
-        registers.count = max(registers.count, accumulator.var + 1)
+    for phase in kernel.phases:
+        for item in [*phase.body, *phase.epilogue, *phase.accumulators]:
+            registers.count = max(registers.count, item.var + 1)
     return registers
 
 
@@ -120,9 +124,11 @@ _LABEL_OPERATIONS = 4
 
 def _label(kernel: Kernel) -> str:
     """A readable name of the kernel: its kind and first operations; an OpenCL C identifier."""
-    names = [item.op.name for item in kernel.body + kernel.epilogue if isinstance(item, Step)]
-    folds = [accumulator.name for accumulator in kernel.accumulators]
+    phases = kernel.phases
+    items = [item for phase in phases for item in phase.body + phase.epilogue]
+    names = [item.op.name for item in items if isinstance(item, Step)]
+    folds = [accumulator.name for phase in phases for accumulator in phase.accumulators]
     words = list(dict.fromkeys(names))[:_LABEL_OPERATIONS] + list(dict.fromkeys(folds))
     if not words:
-        words = ["copy" if any(isinstance(item, Load) for item in kernel.body) else "fill"]
-    return "_".join([kernel.kind, *words])
+        words = ["copy" if any(isinstance(item, Load) for item in items) else "fill"]
+    return "_".join(["rows" if kernel.then else kernel.kind, *words])

@@ -50,6 +50,15 @@ class Scalar:
 
 
 @dataclass(frozen=True, slots=True)
+class Carried:
+    """Register `var` = register `source` of an earlier phase's epilogue, one for a whole row."""
+
+    var: int
+    source: int
+    dtype: np.dtype
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """Register `var` = an element-wise loop of registers."""
 
@@ -88,7 +97,7 @@ class Store:
     access: Access
 
 
-Item = Load | Index | Scalar | Step
+Item = Load | Index | Scalar | Carried | Step
 
 
 @dataclass(slots=True)
@@ -99,6 +108,9 @@ class Kernel:
     then run once for each index of the others. `vector` is the dimension of the vector lanes.
     `chunk` splits the reduced dimension number `chunk` (counted in `extents`) into `chunks` pieces
     of `chunk_length`; partial results then have the piece as their last axis.
+
+    `then` are later phases: kernels over the same extents, which run row by row (or column by
+    column) right after this one's epilogue; those that fold nothing have no accumulators.
     """
 
     kind: str
@@ -122,7 +134,13 @@ class Kernel:
     work_group: int = 1
     label: str = ""
     streams: bool = False  # results go past the caches: the kernel moves more than they hold
+    then: list[Kernel] = field(default_factory=list)
     boxed: bool = False  # one of several boxes: offsets are arguments even where they are 0
+
+    @property
+    def phases(self) -> list[Kernel]:
+        """The kernel itself and its later phases, in order."""
+        return [self, *self.then]
 
 
 @dataclass(slots=True)
@@ -181,6 +199,7 @@ class Cut:
     what: str
     reason: str
     nbytes: int
+    node: int = -1
 
 
 @dataclass(slots=True)

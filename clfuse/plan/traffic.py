@@ -17,9 +17,14 @@ def reads_of(kernel: Kernel, schedule: Schedule) -> list[Use]:
     """What the kernel loads."""
     kept = kernel.extents[: len(kernel.extents) - kernel.reduced]
     moved: dict[int, tuple[str, int]] = {}
-    for items, extents in ((kernel.body, kernel.extents), (kernel.epilogue, kept)):
+    written: set[int] = set()
+    parts = []
+    for phase in kernel.phases:
+        parts += [(phase, phase.body, kernel.extents), (phase, phase.epilogue, kept)]
+    for phase, items, extents in parts:
         for item in items:
-            if not isinstance(item, Load):
+            # What an earlier phase has written is still in the caches.
+            if not isinstance(item, Load) or item.value in written:
                 continue
             elements = math.prod(
                 [
@@ -31,6 +36,7 @@ def reads_of(kernel: Kernel, schedule: Schedule) -> list[Use]:
             nbytes = min(elements * item.dtype.itemsize, schedule.values[item.value].nbytes)
             known = moved.get(item.value, ("", 0))[1]
             moved[item.value] = (str(item.dtype), max(known, nbytes))
+        written.update(store.value for store in phase.stores)
     return [(value, dtype, nbytes) for value, (dtype, nbytes) in moved.items()]
 
 
@@ -38,14 +44,15 @@ def writes_of(kernel: Kernel, schedule: Schedule) -> list[Use]:
     """What the kernel stores, partial results included."""
     kept = math.prod(kernel.extents[: len(kernel.extents) - kernel.reduced])
     uses = []
-    for stores, count in ((kernel.stores, math.prod(kernel.extents)), (kernel.results, kept)):
-        for store in stores:
-            uses.append((store.value, str(store.dtype), count * store.dtype.itemsize))
-    for accumulator in kernel.accumulators:
-        for value, dtype in (
-            (accumulator.partial, str(accumulator.dtype)),
-            (accumulator.partial_position, "int64"),
-        ):
-            if value is not None:
-                uses.append((value, dtype, schedule.values[value].nbytes))
+    for phase in kernel.phases:
+        for stores, count in ((phase.stores, math.prod(kernel.extents)), (phase.results, kept)):
+            for store in stores:
+                uses.append((store.value, str(store.dtype), count * store.dtype.itemsize))
+        for accumulator in phase.accumulators:
+            for value, dtype in (
+                (accumulator.partial, str(accumulator.dtype)),
+                (accumulator.partial_position, "int64"),
+            ):
+                if value is not None:
+                    uses.append((value, dtype, schedule.values[value].nbytes))
     return uses

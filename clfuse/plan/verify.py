@@ -6,6 +6,8 @@ array, and every load finds the value that it wants in the bytes that it reads.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from .memory import reads_of, writes_of
 from .schedule import Access, Copy, Index, Kernel, Launch, LibraryCall, Load, Schedule, Store
 
@@ -28,18 +30,22 @@ def verify(schedule: Schedule) -> None:
             contents["buffer", known.buffer] = number
     for position, launch in enumerate(schedule.launches):
         where = f"launch {position} ({launch.label if isinstance(launch, Kernel) else launch})"
-        for value, _ in reads_of(launch):
-            place = _place(schedule, value)
-            if place is None or contents.get(place) != value:
-                raise PlanError(
-                    f"{where} reads value {value}, but {place} holds {contents.get(place)}"
-                )
-        _check_bounds(launch, schedule, where)
-        for value in writes_of(launch):
-            place = _place(schedule, value)
-            if place is None:
-                raise PlanError(f"{where} writes value {value}, which has no memory")
-            contents[place] = value
+        phases: list[Launch] = [launch]
+        if isinstance(launch, Kernel):
+            phases = [replace(phase, then=[]) for phase in launch.phases]
+        for phase in phases:
+            for value, _ in reads_of(phase):
+                place = _place(schedule, value)
+                if place is None or contents.get(place) != value:
+                    raise PlanError(
+                        f"{where} reads value {value}, but {place} holds {contents.get(place)}"
+                    )
+            _check_bounds(phase, schedule, where)
+            for value in writes_of(phase):
+                place = _place(schedule, value)
+                if place is None:
+                    raise PlanError(f"{where} writes value {value}, which has no memory")
+                contents[place] = value
     for node, value in schedule.keeps.items():
         place = _place(schedule, value)
         if schedule.values[value].nbytes and contents.get(place) != value:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..dtypes import mask_type, memory_type
-from ..plan.schedule import Access, Index, Item, Kernel, Load, Scalar, Store
+from ..plan.schedule import Access, Carried, Index, Item, Kernel, Load, Scalar, Store
 from ..traits import DeviceTraits
 from .arguments import Arguments
 from .expressions import Expressions, Preamble, Register, lanes_like, vector
@@ -29,7 +29,12 @@ class Body:
     """
 
     def __init__(
-        self, kernel: Kernel, traits: DeviceTraits, arguments: Arguments, preamble: Preamble
+        self,
+        kernel: Kernel,
+        traits: DeviceTraits,
+        arguments: Arguments,
+        preamble: Preamble,
+        first_group: int = 0,
     ) -> None:
         self.kernel = kernel
         self.traits = traits
@@ -38,7 +43,9 @@ class Body:
         self.vector = kernel.vector
         self.groups: dict[tuple[int, ...], str] = {}
         self.group_lines: list[str] = []
-        self.uniform: dict[int, Register] = {}
+        self.first_group = first_group
+        self.carried: dict[int, Register] = {}
+        """Registers of earlier phases, at the width that is being written."""
 
     def writer(self, width: int) -> Expressions:
         """Expressions of `width` for this kernel."""
@@ -48,7 +55,7 @@ class Body:
         """The name of the sum of all index terms but the lanes' (computed by `group_lines`)."""
         strides = access.strides
         if strides not in self.groups:
-            number = len(self.groups)
+            number = self.first_group + len(self.groups)
             terms = []
             for dim, stride in enumerate(strides):
                 if dim == self.vector or stride == 0:
@@ -90,6 +97,8 @@ class Body:
         for item in items:
             if isinstance(item, Scalar):
                 uniform = True
+            elif isinstance(item, Carried):
+                uniform = self.vector >= len(self.kernel.extents) - self.kernel.reduced
             elif isinstance(item, Load | Index):
                 uniform = self._lane_stride(item.access) == 0
             else:
@@ -118,6 +127,8 @@ class Body:
             elif isinstance(item, Scalar):
                 text = self.arguments.constant(item.constant, item.dtype)
                 register = Register(name, item.dtype)
+            elif isinstance(item, Carried):
+                text, register = self._carry(item, writer, name)
             else:
                 operands = [registers[operand] for operand in item.operands]
                 text, register = writer.step(item.op, operands, name)
@@ -127,6 +138,14 @@ class Body:
             out.append(f"const {kind} {name} = {text};")
             registers[item.var] = register
         return out
+
+    def _carry(self, item: Carried, writer: Expressions, name: str) -> tuple[str, Register]:
+        """A row's result, rounded as if it had been stored."""
+        register = self.carried[item.source]
+        text = writer.cast(register, item.dtype, register.lane_nbytes)
+        if item.dtype.char == "e":
+            text = writer.half(text)
+        return text, Register(name, item.dtype, register.lane_nbytes)
 
     def _load(self, item: Load, width: int, name: str) -> tuple[str, Register]:
         pointer = self.arguments.buffer(item.value, item.dtype)

@@ -8,6 +8,7 @@ calls a function of ``kernels/lib`` (which split numbers exactly) or decides by 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -36,6 +37,8 @@ def may_relax(kernel: Kernel, traits: DeviceTraits) -> bool:
     A row that is not listed keeps its kernel strict where it takes or makes floats, and so does a
     cast of floats to integers, which may jump; integers and masks are the same under fast-math.
     """
+    if kernel.then:
+        return all(may_relax(replace(phase, then=[]), traits) for phase in kernel.phases)
     if any(is_float(accumulator.dtype) for accumulator in kernel.accumulators):
         return False
     if any(store.dtype.char == "e" for store in kernel.stores + kernel.results):

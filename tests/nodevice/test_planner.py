@@ -183,13 +183,78 @@ def test_a_result_that_the_sum_passes_over_is_stored_on_the_way() -> None:
     assert moved_nbytes(schedule) == 2 * 8 * N + 8 * 1000
 
 
-def test_variance_reads_its_array_twice_and_stores_no_deviations() -> None:
-    x = array(1000, 1000)
-    mean = call("divide", build.reduce("add", x, (1,), FLOAT64), number(1000.0))
-    deviation = call("subtract", x, build.reshape(mean, (1000, 1)))
-    schedule = planned(build.reduce("add", call("multiply", deviation, deviation), (1,), FLOAT64))
-    assert len(kernels(schedule)) == 2
+def variance(x: Node) -> Node:
+    """Of the last axis, from deviations."""
+    length = number(float(x.shape[-1]))
+    mean = call("divide", build.reduce("add", x, (len(x.shape) - 1,), FLOAT64), length)
+    deviation = call("subtract", x, build.reshape(mean, (*x.shape[:-1], 1)))
+    square = call("multiply", deviation, deviation)
+    return call("divide", build.reduce("add", square, (len(x.shape) - 1,), FLOAT64), length)
+
+
+def test_variances_of_few_long_rows_read_them_twice_and_store_no_deviations() -> None:
+    schedule = planned(variance(array(2, 500_000)))
+    assert len(kernels(schedule)) == 4
     assert moved_nbytes(schedule) < 2.1 * 8 * N
+
+
+def test_variances_of_many_rows_are_one_kernel_that_reads_its_array_once() -> None:
+    schedule = planned(variance(array(1000, 1000)))
+    (kernel,) = kernels(schedule)
+    assert [len(phase.accumulators) for phase in kernel.phases] == [1, 1]
+    assert moved_nbytes(schedule) == 8 * N + 8 * 1000
+
+
+def softmax(x: Node) -> Node:
+    """Of the last axis."""
+    rows = (*x.shape[:-1], 1)
+    most = build.reshape(build.reduce("maximum", x, (len(x.shape) - 1,), FLOAT64), rows)
+    powers = call("exp", call("subtract", x, most))
+    total = build.reshape(build.reduce("add", powers, (len(x.shape) - 1,), FLOAT64), rows)
+    return call("divide", powers, total)
+
+
+def test_softmax_is_one_kernel_whose_powers_lie_in_the_result() -> None:
+    x = array(1000, 1000)
+    schedule = planned(softmax(x))
+    (kernel,) = kernels(schedule)
+    assert len(kernel.phases) == 3
+    assert not any(phase.results for phase in kernel.phases)
+    assert len(schedule.slots) == 1
+
+
+def test_softmax_along_columns_is_one_kernel_where_there_are_strips_enough() -> None:
+    def columns(x: Node) -> Node:
+        turned = build.view(x, x.shape[::-1], 0, (1, x.shape[1]))
+        return softmax(turned)
+
+    assert len(kernels(planned(columns(array(1000, 1000))))) == 1
+    assert len(kernels(planned(columns(array(100_000, 10))))) > 3
+
+
+def test_a_row_result_that_somebody_else_reads_is_stored_too() -> None:
+    x = array(1000, 1000)
+    total = build.reduce("add", x, (1,), FLOAT64)
+    share = call("divide", x, build.reshape(total, (1000, 1)))
+    turned = call("exp", build.view(total, (1000,), 999, (-1,)))
+    first, second = kernels(planned(share, turned))
+    assert len(first.phases) == 2
+    assert first.results
+    assert not second.accumulators
+
+
+def test_what_reads_another_row_is_no_phase() -> None:
+    x = array(1000, 1000)
+    total = build.reshape(build.reduce("add", x, (1,), FLOAT64), (1000, 1))
+    flipped = build.view(total, (1000, 1), 999, (-1, 0))
+    first, second = kernels(planned(call("divide", x, flipped)))
+    assert not first.then
+    assert not second.then
+
+
+def test_phases_overwrite_a_dead_array_but_not_one_that_is_held() -> None:
+    x = array(1000, 1000)
+    assert len(planned(softmax(x), build.view(x, (3,), 0, (1,))).slots) > 1
 
 
 def test_an_expensive_value_for_a_later_kernel_is_stored_and_says_why() -> None:

@@ -1,0 +1,242 @@
+"""Launches that walk the same rows become phases of one kernel; called by `planner` before memory.
+
+    softmax of rows:   max of the row  ->  exp(a - max), stored, and its sum  ->  divided
+
+As kernels of their own each of these reads the whole array from memory. As phases of one kernel,
+run row by row, only the first does: the row is still in the cache when the next begins, and a
+row's results are registers. That asks for rows enough to share among the device's units; long rows
+in small numbers are better split, so they stay separate kernels of two stages.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from ..graph.ir import Kind
+from ..traits import DeviceTraits
+from . import cost
+from .geometry import independent_units
+from .lowering import Lowering, Pending
+from .memory import reads_of, writes_of
+from .schedule import Access, Carried, Index, Item, Kernel, Load, Step, Store
+
+ROWS_PER_UNIT: Final = 4
+"""Rows for every compute unit that make sharing whole rows as good as splitting them."""
+
+SMALL: Final = 16384
+"""Elements of an iteration that one unit may walk alone: launches cost more than sharing wins."""
+
+
+def join_rows(lowering: Lowering, traits: DeviceTraits) -> None:
+    """Turn launches that follow a reduction over the same rows into its phases, in place."""
+    Rows(lowering, traits).join()
+
+
+class Rows:
+    """The pass: who writes and reads every value, and the launches that were joined."""
+
+    def __init__(self, lowering: Lowering, traits: DeviceTraits) -> None:
+        self.lowering = lowering
+        self.traits = traits
+        self.readers: defaultdict[int, list[int]] = defaultdict(list)
+        self.written_at: dict[int, int] = {}
+        self.base_of: dict[int, int] = {}
+        for number, entry in enumerate(lowering.pending):
+            for value in dict.fromkeys(value for value, _ in reads_of(entry.launch)):
+                self.readers[value].append(number)
+            for value in writes_of(entry.launch):
+                self.written_at[value] = max(number, self.written_at.get(value, -1))
+        self.nodes_of: defaultdict[int, list[int]] = defaultdict(list)
+        for node, value in lowering.values.of_node.items():
+            self.nodes_of[value].append(node)
+
+    def join(self) -> None:
+        """Join what can be joined and drop row results that nobody needs in memory any more."""
+        pending = self.lowering.pending
+        for number, entry in enumerate(pending):
+            launch = entry.launch
+            if number not in self.base_of and isinstance(launch, Kernel) and launch.accumulators:
+                self._extend(number, entry, launch)
+        self.lowering.pending = [
+            entry for number, entry in enumerate(pending) if number not in self.base_of
+        ]
+
+    def _extend(self, number: int, entry: Pending, base: Kernel) -> None:
+        """Append phases to `base` as long as one that reads its results suits."""
+        suits: bool | None = None
+        candidates = self._readers_of(base, number)
+        tried = set(candidates)
+        while candidates:
+            candidate = candidates.pop(0)
+            phase = self._as_phase(number, entry, base, self.lowering.pending[candidate])
+            if phase is None:
+                continue
+            if suits is None:
+                suits = self._has_rows_enough(base)
+            if not suits:
+                return
+            base.then.append(phase)
+            self.base_of[candidate] = number
+            for value in writes_of(phase):
+                self.written_at[value] = number
+            new = [reader for reader in self._readers_of(phase, number) if reader not in tried]
+            tried.update(new)
+            candidates = sorted(candidates + new)
+        if base.then:
+            self._drop_results(number, base)
+
+    def _readers_of(self, kernel: Kernel, number: int) -> list[int]:
+        found = {reader for value in writes_of(kernel) for reader in self.readers[value]}
+        return sorted(reader for reader in found if reader > number and reader not in self.base_of)
+
+    def _has_rows_enough(self, base: Kernel) -> bool:
+        elements = 1
+        for extent in base.extents:
+            elements *= extent
+        if elements <= SMALL:
+            return True
+        wanted = ROWS_PER_UNIT * self.traits.compute_units
+        return independent_units(base, self.traits) >= wanted
+
+    def _as_phase(self, number: int, entry: Pending, base: Kernel, other: Pending) -> Kernel | None:
+        """`other` as the next phase of `base`, or None where it has to stay a launch."""
+        kernel = other.launch
+        if not isinstance(kernel, Kernel) or other.shape != entry.shape or other.updates:
+            return None
+        if entry.shape is None or (kernel.accumulators and other.order != entry.order):
+            return None
+        if not kernel.accumulators and other.order != tuple(range(len(entry.shape))):
+            return None
+        graph, values = self.lowering.graph, self.lowering.values
+        for store in kernel.stores + kernel.results:
+            owner = values.node[store.value]
+            if owner is None or graph.kinds[owner] is Kind.CONCATENATE:
+                return None
+        kept = len(base.extents) - base.reduced
+
+        def turned(access: Access) -> Access:
+            if kernel.accumulators:
+                return access
+            return Access(access.offset, tuple([access.strides[axis] for axis in entry.order]))
+
+        return _Phase(self, number, base, kept).of(kernel, turned)
+
+    def _drop_results(self, number: int, base: Kernel) -> None:
+        """Row results that only the phases read, and nobody holds, need no memory."""
+        graph, placement = self.lowering.graph, self.lowering.placement
+        loaded = {value for value, _ in reads_of(base)}
+        dropped = set()
+        for phase in base.phases:
+            results = []
+            for store in phase.results:
+                held = any(
+                    graph.requested[node] or (graph.live[node] and placement.stored[node])
+                    for node in self.nodes_of[store.value]
+                )
+                read_elsewhere = any(
+                    self.base_of.get(reader) != number for reader in self.readers[store.value]
+                )
+                if held or read_elsewhere or store.value in loaded:
+                    results.append(store)
+                else:
+                    dropped.update(self.nodes_of[store.value])
+            phase.results = results
+        placement.cuts = [cut for cut in placement.cuts if cut.node not in dropped]
+
+
+class _Phase:
+    """Turns one kernel into a phase of `base`: its registers behind all others."""
+
+    def __init__(self, rows: Rows, number: int, base: Kernel, kept: int) -> None:
+        self.rows = rows
+        self.number = number
+        self.base = base
+        self.kept = kept
+        self.results: dict[int, Store] = {}
+        self.stores: dict[int, Store] = {}
+        self.registers = 0
+        for phase in base.phases:
+            self.results.update({store.value: store for store in phase.results})
+            self.stores.update({store.value: store for store in phase.stores})
+            for item in [*phase.body, *phase.epilogue, *phase.accumulators]:
+                self.registers = max(self.registers, item.var + 1)
+
+    def of(self, kernel: Kernel, turned: Callable[[Access], Access]) -> Kernel | None:
+        """The phase, or None where it reads something else than its own row."""
+        body = self._items(kernel.body, turned, False)
+        epilogue = self._items(kernel.epilogue, turned, True)
+        if body is None or epilogue is None or self._is_too_large(kernel):
+            return None
+        first = self.registers
+        return replace(
+            kernel,
+            extents=self.base.extents,
+            reduced=self.base.reduced,
+            body=body,
+            epilogue=epilogue,
+            stores=[
+                replace(store, var=store.var + first, access=turned(store.access))
+                for store in kernel.stores
+            ],
+            results=[replace(store, var=store.var + first) for store in kernel.results],
+            accumulators=[
+                replace(
+                    accumulator,
+                    var=accumulator.var + first,
+                    operand=accumulator.operand + first,
+                    position=None if accumulator.position is None else accumulator.position + first,
+                )
+                for accumulator in kernel.accumulators
+            ],
+        )
+
+    def _is_too_large(self, kernel: Kernel) -> bool:
+        phases = [*self.base.phases, kernel]
+        steps = sum(len(phase.body) + len(phase.epilogue) for phase in phases)
+        values = {value for phase in phases for value, _ in reads_of(phase)}
+        values.update(value for phase in phases for value in writes_of(phase))
+        return steps > cost.MAX_STEPS or 3 * len(values) > cost.MAX_ARGUMENTS
+
+    def _items(
+        self, items: list[Item], turned: Callable[[Access], Access], after: bool
+    ) -> list[Item] | None:
+        found: list[Item] = []
+        first = self.registers
+        for item in items:
+            var = item.var + first
+            if isinstance(item, Step):
+                operands = tuple([operand + first for operand in item.operands])
+                found.append(replace(item, var=var, operands=operands))
+            elif isinstance(item, Load):
+                loaded = self._load(item, item.access if after else turned(item.access), after)
+                if loaded is None:
+                    return None
+                found.append(loaded)
+            elif isinstance(item, Index):
+                access = item.access if after else turned(item.access)
+                found.append(replace(item, var=var, access=access))
+            else:
+                found.append(replace(item, var=var))
+        return found
+
+    def _load(self, item: Load, access: Access, after: bool) -> Item | None:
+        """A load as the phase's: a register for a row's result, memory for what is there."""
+        var = item.var + self.registers
+        result = self.results.get(item.value)
+        if result is not None:
+            strides = access.strides[: self.kept]
+            along = access.strides[self.kept :]
+            own_row = access.offset == result.access.offset and not any(along)
+            if own_row and strides == result.access.strides and result.dtype is result.var_dtype:
+                return Carried(var, result.var, item.dtype)
+            return None
+        store = self.stores.get(item.value)
+        if store is not None:
+            if after or access != store.access or store.dtype is not item.dtype:
+                return None
+        elif self.rows.written_at.get(item.value, -1) >= self.number:
+            return None
+        return replace(item, var=var, access=access)

@@ -1,0 +1,474 @@
+"""Reductions, and row programs of several phases, as the contents of their templates; called by
+`render.kernels`.
+
+    reduce_rows      lanes run along a folded dimension; a row is one result, or a piece of it
+    reduce_columns   lanes run along a kept dimension; each lane has a result of its own
+
+A phase passes once over the row: it folds, stores, or both. Its epilogue's registers are there for
+the next phase.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from ..dtypes import memory_type, register_nbytes
+from ..plan.geometry import LONG_SUM
+from ..plan.schedule import Accumulator, Index, Kernel, Load, Step
+from ..traits import DeviceTraits
+from .arguments import Arguments
+from .body import Body
+from .expressions import Expressions, Preamble, Register, vector
+from .folds import Fold
+from .loops import before, compute, decode
+
+
+def _mask_lanes(kernel: Kernel, accumulator: Accumulator) -> int:
+    """The lane size of a bool accumulator: that of the widest operand in the loop."""
+    if accumulator.dtype.kind != "b":
+        return 4
+    widest = 1
+    for item in kernel.body:
+        if isinstance(item, Load):
+            widest = max(widest, min(register_nbytes(item.dtype), 8))
+        elif isinstance(item, Step):
+            for dtype in (item.dtype, *item.op.input_dtypes):
+                widest = max(widest, min(register_nbytes(dtype), 8))
+    return widest
+
+
+def _folds(kernel: Kernel, first: int) -> list[Fold]:
+    """The folds of one phase, numbered from `first`."""
+    return [
+        Fold(number, accumulator, _mask_lanes(kernel, accumulator))
+        for number, accumulator in enumerate(kernel.accumulators, first)
+    ]
+
+
+def _folding(kernel: Kernel, fold: Fold) -> Callable[..., list[str]]:
+    """How the loop folds its next element: more simply where positions only grow."""
+    kept = len(kernel.extents) - kernel.reduced
+    for item in kernel.body:
+        if isinstance(item, Index) and item.var == fold.accumulator.position:
+            strides = item.access.strides[kept:]
+            if all(outer >= inner for outer, inner in pairwise(strides)):
+                return fold.fold_next
+    return fold.fold
+
+
+def _chunk_arguments(kernel: Kernel, body: Body, k: Any) -> None:
+    k.chunked = kernel.chunk >= 0
+    if k.chunked:
+        body.arguments.integer("chunks", kernel.chunks)
+        body.arguments.integer("chunk_length", kernel.chunk_length)
+        k.chunk_extent = body.arguments.integer(f"n{kernel.chunk}", kernel.extents[kernel.chunk])
+    else:
+        k.chunk_extent = ""
+
+
+def _outer_loops(kernel: Kernel, body: Body, dims: list[int]) -> list[tuple[int, str, str]]:
+    loops = []
+    for dim in dims:
+        extent = body.arguments.integer(f"n{dim}", kernel.extents[dim])
+        loops.append((dim, "low", "high") if dim == kernel.chunk else (dim, "0", extent))
+    return loops
+
+
+class _Phases:
+    """Writes the phases one after another: groups, folds and registers go on counting."""
+
+    def __init__(
+        self, kernel: Kernel, traits: DeviceTraits, arguments: Arguments, preamble: Preamble
+    ) -> None:
+        self.kernel = kernel
+        self.bodies: list[Body] = []
+        self.folds: list[list[Fold]] = []
+        folds = 0
+        for number, phase in enumerate(kernel.phases):
+            # An index group of a phase has a number of its own: a hundred are enough for a phase.
+            self.bodies.append(Body(phase, traits, arguments, preamble, 100 * number))
+            self.folds.append(_folds(phase, folds))
+            folds += len(phase.accumulators)
+
+    def __iter__(self) -> Iterator[tuple[Kernel, Body, list[Fold], bool]]:
+        """(phase, its body, its folds, whether it is the last)."""
+        last = len(self.bodies) - 1
+        for number, phase in enumerate(self.kernel.phases):
+            yield phase, self.bodies[number], self.folds[number], number == last
+
+    def carry(self, registers: dict[int, Register]) -> None:
+        """Let all phases know the registers of an epilogue."""
+        for body in self.bodies:
+            body.carried.update(registers)
+
+
+def fill(
+    kernel: Kernel,
+    traits: DeviceTraits,
+    arguments: Arguments,
+    preamble: Preamble,
+    k: SimpleNamespace,
+) -> str:
+    """Fill in what the template needs; returns the template's name."""
+    phases = _Phases(kernel, traits, arguments, preamble)
+    body = phases.bodies[0]
+    if kernel.vector < len(kernel.extents) - kernel.reduced:
+        _columns(kernel, body, phases, k)
+        return "reduce_columns.cl.mako"
+    kept = len(kernel.extents) - kernel.reduced
+    k.row_extents = [arguments.integer(f"n{dim}", kernel.extents[dim]) for dim in range(kept)]
+    _chunk_arguments(kernel, body, k)
+    k.decode = decode(body, list(range(kept)), "row")
+    k.local_memory = []
+    k.phases = []
+    for phase, phase_body, folds, last in phases:
+        part, registers = _row_phase(phase, phase_body, folds, last)
+        phases.carry(registers)
+        k.phases.append(part)
+        k.local_memory += part.local_memory
+    return "reduce_rows.cl.mako"
+
+
+def _row_phase(
+    kernel: Kernel, body: Body, folds: list[Fold], last: bool
+) -> tuple[SimpleNamespace, dict[int, Register]]:
+    """One pass over a row: its loops, what follows them, and the registers that it leaves.
+
+    `shared` runs in every work-item of a row, `own` in one.
+    """
+    p = SimpleNamespace(last=last, compensated=kernel.compensated, unroll=kernel.unroll)
+    arguments = body.arguments
+    kept = len(kernel.extents) - kernel.reduced
+    width, unroll = kernel.width, kernel.unroll
+    gpu = kernel.schedule == "gpu"
+    widths = [1 << power for power in range(5) if 1 << power <= width]
+    writers = {lanes: body.writer(lanes) for lanes in widths}
+    inner = kernel.vector
+    extent = arguments.integer(f"n{inner}", kernel.extents[inner])
+    p.outer_loops = _outer_loops(kernel, body, list(range(kept, inner)))
+    chunked_here = kernel.chunk == inner
+    p.begin, p.end = ("low", "high") if chunked_here else ("0", extent)
+    p.before, uniform = before(body, kernel)
+    p.start, p.pause, p.vector_bodies = [], [], []
+    p.block = f"{width * unroll * LONG_SUM // 4}"
+    single = writers[1]
+    for fold in folds:
+        number = str(fold.number)
+        p.start += fold.start(single, f"q{number}", f"z{number}")
+        if width > 1 and not gpu:
+            for copy in range(unroll):
+                p.start += fold.start(writers[width], f"v{number}_{copy}", f"p{number}_{copy}")
+        if kernel.compensated and fold.compensates:
+            p.start += fold.start_total(single, f"q{number}")
+            if width > 1:
+                p.start += fold.start_total(writers[width], f"v{number}")
+    p.scalar_body, registers = compute(body, kernel, 1, uniform)
+    for fold in folds:
+        item, position = fold.item(single, registers)
+        if kernel.compensated and fold.compensates:
+            p.scalar_body = p.scalar_body + fold.add_to_total(single, item, f"q{fold.number}")
+        else:
+            p.scalar_body = p.scalar_body + _folding(kernel, fold)(
+                single, f"q{fold.number}", f"z{fold.number}", item, position
+            )
+    if width > 1:
+        for copy in range(unroll):
+            p.vector_bodies.append(_vector_copy(kernel, body, uniform, folds, copy))
+        if kernel.compensated:
+            p.pause = _pause(folds, writers[width], unroll)
+    p.groups = list(body.group_lines)
+    body.group_lines.clear()
+    p.local_memory, p.tree = [], []
+    joining = []
+    if gpu:
+        _decode_reduced(kernel, body, p)
+        if folds:
+            _group_tree(kernel, body, folds, p)
+            if not last:
+                joining = _from_first_item(folds)
+    elif width > 1:
+        joining = _join_lanes(kernel, folds, writers, width, unroll)
+    results: dict[int, Register] = {}
+    for fold in folds:
+        text = f"q{fold.number}"
+        if kernel.compensated and fold.compensates and not gpu:
+            joining.append(f"q{fold.number} = {fold.total(f'q{fold.number}')};")
+        results[fold.accumulator.var] = fold.result(f"z{fold.number}" if fold.is_argument else text)
+    computed, stores, results = _finish_lines(kernel, body, folds, results, 1, "row", "q", "z")
+    computed = joining + body.group_lines + computed
+    p.shared, p.own = ([], computed + stores) if last else (computed, stores)
+    return p, results
+
+
+def _from_first_item(folds: list[Fold]) -> list[str]:
+    """What a work-group's first item has folded, for all its items."""
+    lines = []
+    for fold in folds:
+        lines.append(f"q{fold.number} = s{fold.number}[0];")
+        if fold.is_argument:
+            lines.append(f"z{fold.number} = y{fold.number}[0];")
+    return lines
+
+
+def _vector_copy(
+    kernel: Kernel, body: Body, uniform: dict[int, Register], folds: list[Fold], copy: int
+) -> list[str]:
+    """One unrolled copy of the vector body, folding into accumulator number `copy`."""
+    width = kernel.width
+    writer = body.writer(width)
+    lines, registers = compute(body, kernel, width, uniform)
+    for fold in folds:
+        item, position = fold.item(writer, registers)
+        lines += _folding(kernel, fold)(
+            writer, f"v{fold.number}_{copy}", f"p{fold.number}_{copy}", item, position
+        )
+    if copy:
+        index = body.arguments.index_type
+        later = f"const {index} j_ = j + {copy * width};"
+        return [later, "{", f"const {index} j = j_;", *lines, "}"]
+    return lines
+
+
+def _pause(folds: list[Fold], writer: Expressions, unroll: int) -> list[str]:
+    """Move the vector accumulators into their compensated totals and start them anew."""
+    lines = []
+    for fold in folds:
+        if not fold.compensates:
+            continue
+        number = fold.number
+        parts = [f"v{number}_{copy}" for copy in range(unroll)]
+        while len(parts) > 1:
+            half = len(parts) // 2
+            parts = [f"({parts[i]} + {parts[i + half]})" for i in range(half)]
+        lines += fold.add_to_total(writer, parts[0], f"v{number}")
+        for copy in range(unroll):
+            lines.append(f"v{number}_{copy} = {fold.identity(writer)};")
+    return lines
+
+
+def _join_lanes(
+    kernel: Kernel, folds: list[Fold], writers: dict[int, Expressions], width: int, unroll: int
+) -> list[str]:
+    """Fold the unrolled accumulators, then their lanes, then the scalar rest, into ``q``."""
+    lines = []
+    wide, single = writers[width], writers[1]
+    for fold in folds:
+        number = fold.number
+        if kernel.compensated and fold.compensates:
+            parts = " + ".join(f"v{number}_{copy}" for copy in range(unroll))
+            lines += fold.add_to_total(wide, f"({parts})", f"v{number}")
+            array = memory_type(fold.dtype) if fold.dtype.char != "e" else "float"
+            lines.append(f"{array} w{number}[{2 * width}];")
+            lines.append(f"vstore{width}(tv{number}, 0, w{number});")
+            lines.append(f"ev{number} = isfinite(ev{number}) ? ev{number} : 0;")
+            lines.append(f"vstore{width}(ev{number}, 1, w{number});")
+            lines.append(f"for (int lane = 0; lane < {2 * width}; lane++)")
+            lines += fold.add_to_total(single, f"w{number}[lane]", f"q{number}")
+            continue
+        for copy in range(1, unroll):
+            lines += fold.fold(
+                wide,
+                f"v{number}_0",
+                f"p{number}_0",
+                f"v{number}_{copy}",
+                f"p{number}_{copy}",
+            )
+        lines += fold.across_lanes(writers, width)
+        lines += fold.fold(single, f"q{number}", f"z{number}", f"l{number}", f"m{number}")
+    return lines
+
+
+def _decode_reduced(kernel: Kernel, body: Body, k: Any) -> None:
+    """Split a work-item's running number ``t`` within a row into the folded indices."""
+    kept = len(kernel.extents) - kernel.reduced
+    dims = list(range(kept, len(kernel.extents)))
+    extents = [
+        "(high - low)"
+        if dim == kernel.chunk
+        else body.arguments.integer(f"n{dim}", kernel.extents[dim])
+        for dim in dims
+    ]
+    index = body.arguments.index_type
+    k.piece_length = " * ".join(extents)
+    k.decode_reduced = []
+    rest = "t"
+    for position, dim in enumerate(reversed(dims)):
+        name = "j" if dim == kernel.vector else f"i{dim}"
+        extent = extents[len(dims) - 1 - position]
+        start = " + low" if dim == kernel.chunk else ""
+        if position == len(dims) - 1:
+            k.decode_reduced.append(f"const {index} {name} = {rest}{start};")
+        else:
+            following = f"over{dim}"
+            k.decode_reduced.append(f"const {index} {following} = {rest} / {extent};")
+            k.decode_reduced.append(
+                f"const {index} {name} = {rest} - {following} * {extent}{start};"
+            )
+            rest = following
+
+
+def _group_tree(kernel: Kernel, body: Body, folds: list[Fold], k: Any) -> None:
+    """Local memory and the tree over it, for the GPU's schedule."""
+    single = body.writer(1)
+    for fold in folds:
+        number = fold.number
+        kind = fold.type_at(single)
+        k.local_memory.append(f"__local {kind} s{number}[{kernel.work_group}];")
+        if fold.is_argument:
+            k.local_memory.append(f"__local long y{number}[{kernel.work_group}];")
+        if kernel.compensated and fold.compensates:
+            k.tree.append(f"q{number} = {fold.total(f'q{number}')};")
+        k.tree.append(f"s{number}[get_local_id(0)] = q{number};")
+        if fold.is_argument:
+            k.tree.append(f"y{number}[get_local_id(0)] = z{number};")
+    k.tree.append("barrier(CLK_LOCAL_MEM_FENCE);")
+    k.tree.append(f"for (int span = {kernel.work_group // 2}; span > 0; span /= 2) {{")
+    k.tree.append("    if (get_local_id(0) < span) {")
+    for fold in folds:
+        number = fold.number
+        k.tree += [
+            f"        {line}"
+            for line in fold.fold(
+                single,
+                f"q{number}",
+                f"z{number}",
+                f"s{number}[get_local_id(0) + span]",
+                f"y{number}[get_local_id(0) + span]",
+            )
+        ]
+        k.tree.append(f"        s{number}[get_local_id(0)] = q{number};")
+        if fold.is_argument:
+            k.tree.append(f"        y{number}[get_local_id(0)] = z{number};")
+    k.tree += ["    }", "    barrier(CLK_LOCAL_MEM_FENCE);", "}"]
+
+
+def _finish_lines(
+    kernel: Kernel,
+    body: Body,
+    folds: list[Fold],
+    results: dict[int, Register],
+    width: int,
+    place: str,
+    value_name: str,
+    position_name: str,
+) -> tuple[list[str], list[str], dict[int, Register]]:
+    """(epilogue, its stores or those of partial results, all registers), at one width."""
+    lines: list[str] = []
+    arguments = body.arguments
+    if kernel.chunk >= 0:
+        writer = body.writer(width)
+        for fold in folds:
+            accumulator = fold.accumulator
+            assert accumulator.partial is not None
+            stored = np.dtype(np.float32) if fold.dtype.char == "e" else fold.dtype
+            pointer = arguments.buffer(accumulator.partial, stored, written=True)
+            register = Register(f"{value_name}{fold.number}", fold.dtype, fold.lane_nbytes)
+            text = (
+                register.text
+                if stored != fold.dtype
+                else body.memory_text(writer, register, stored)
+            )
+            lines += _partial_store(pointer, text, memory_type(stored), width, place)
+            if accumulator.partial_position is not None:
+                pointer = arguments.buffer(
+                    accumulator.partial_position, np.dtype(np.int64), written=True
+                )
+                text = f"{position_name}{fold.number}"
+                lines += _partial_store(pointer, text, "long", width, place)
+        return [], lines, results
+    registers = dict(results)
+    computed = body.lines(kernel.epilogue, width, registers, "f")
+    stores = []
+    for store in kernel.results:
+        stores += body.store(store, width, registers[store.var])
+    return computed, stores, registers
+
+
+def _partial_store(pointer: str, text: str, kind: str, width: int, place: str) -> list[str]:
+    if width == 1:
+        return [f"{pointer}[({place}) * chunks + piece] = {text};"]
+    lines = [f"{{ const {vector(kind, width)} w = {text};"]
+    for lane in range(width):
+        lines.append(
+            f"  {pointer}[({place} + {lane}) * chunks + piece] = w.s{'0123456789abcdef'[lane]};"
+        )
+    return [*lines, "}"]
+
+
+def _columns(kernel: Kernel, body: Body, phases: _Phases, k: Any) -> None:
+    arguments = body.arguments
+    kept = len(kernel.extents) - kernel.reduced
+    arguments.integer("n", kernel.extents[kernel.vector])
+    outer = list(range(kept - 1))
+    k.row_extents = [arguments.integer(f"n{dim}", kernel.extents[dim]) for dim in outer]
+    _chunk_arguments(kernel, body, k)
+    k.decode = decode(body, outer, "row")
+    k.outer_loops = _outer_loops(kernel, body, list(range(kept, len(kernel.extents))))
+    k.versions = []
+    widths = [kernel.width, 1] if kernel.width > 1 else [1]
+    # Index groups are declared where they are first used; the second version needs them again.
+    groups_of_loop: defaultdict[int, list[str]] = defaultdict(list)
+    groups_of_epilogue: defaultdict[int, list[str]] = defaultdict(list)
+    for width in widths:
+        parts = []
+        for number, (phase, phase_body, folds, _) in enumerate(phases):
+            part, registers = _column_phase(
+                phase, phase_body, folds, width, groups_of_loop[number], groups_of_epilogue[number]
+            )
+            phases.carry(registers)
+            parts.append(part)
+        k.versions.append((width, parts))
+
+
+def _column_phase(
+    kernel: Kernel,
+    body: Body,
+    folds: list[Fold],
+    width: int,
+    groups_of_loop: list[str],
+    groups_of_epilogue: list[str],
+) -> tuple[SimpleNamespace, dict[int, Register]]:
+    """One pass down some columns: its loop, what follows it, and the registers that it leaves."""
+    p = SimpleNamespace()
+    writer = body.writer(width)
+    p.before, uniform = before(body, kernel)
+    lines, registers = compute(body, kernel, width, uniform)
+    groups_of_loop += body.group_lines
+    body.group_lines.clear()
+    p.start, p.finish = [], []
+    results: dict[int, Register] = {}
+    for fold in folds:
+        number = str(fold.number)
+        item, position = fold.item(writer, registers)
+        p.start += fold.start(writer, f"q{number}", f"z{number}")
+        if kernel.compensated and fold.compensates:
+            p.start += fold.start_total(writer, f"q{number}")
+            lines = lines + fold.add_to_total(writer, item, f"q{number}")
+            p.finish.append(f"q{number} = {_column_total(fold, writer)};")
+        else:
+            folding = _folding(kernel, fold)
+            lines = lines + folding(writer, f"q{number}", f"z{number}", item, position)
+        results[fold.accumulator.var] = fold.result(
+            f"z{number}" if fold.is_argument else f"q{number}"
+        )
+    computed, stores, results = _finish_lines(
+        kernel, body, folds, results, width, "row * n + j", "q", "z"
+    )
+    groups_of_epilogue += body.group_lines
+    body.group_lines.clear()
+    p.groups, p.body = groups_of_loop, lines
+    p.finish += [*groups_of_epilogue, *computed, *stores]
+    return p, results
+
+
+def _column_total(fold: Fold, writer: Expressions) -> str:
+    number = f"q{fold.number}"
+    if fold.dtype.kind == "c" or writer.width == 1:
+        return fold.total(number)
+    return f"(isfinite(e{number}) ? t{number} + e{number} : t{number})"
