@@ -16,14 +16,22 @@ NORMAL: Final = ("normal.cl",)
 _EVERY_CLASS: Final = ("bool", "signed", "unsigned", "float", "complex")
 
 
-def _of_bits(name: str, output: str, define: str, weight: float = 3) -> Ufunc:
+_FROM_BITS: Final = {
+    "uniform": ("DEFINE_UNIFORM_OF_BITS_{output}({{T}}, {kind})", PHILOX, 3),
+    "open": ("DEFINE_OPEN_OF_BITS_{output}({{T}}, {kind})", PHILOX, 3),
+    "positive": ("DEFINE_POSITIVE_OF_BITS({{T}}, {kind})", PHILOX, 3),
+    "normal": ("DEFINE_NORMAL_OF_BITS({kind}, {scalar}, {mask}, {{I}}, {{U}})", NORMAL, 18),
+}
+
+
+def _of_bits(name: str, output: str) -> Ufunc:
     """Make the row ``<name>_of_bits_<output>``: a float from the uint64 whose bits are random."""
+    define, libraries, weight = _FROM_BITS[name]
     scalar, mask = {"float64": ("double", "long{W}"), "float32": ("float", "int{W}")}[output]
     kind = f"{scalar}{{W}}"
-    text = define.format(name=output, kind=kind, scalar=scalar, mask=mask)
+    text = define.format(output=output, kind=kind, scalar=scalar, mask=mask)
     return Ufunc(f"{name}_of_bits_{output}", 1, {"uint64": f"{name}_of_bits_{kind}({{0}})"},
-                 define={"uint64": text}, libraries=NORMAL if name == "normal" else PHILOX,
-                 weight=weight, output=output)
+                 define={"uint64": text}, libraries=libraries, weight=weight, output=output)
 
 
 ROWS: Final = (
@@ -52,13 +60,7 @@ ROWS: Final = (
             libraries=PHILOX, weight=14, output="uint64")
       for name, words in (("philox_bits", "word0, word1"), ("philox_more_bits", "word2, word3"))),
     # What is made of 64 random bits: numbers in [0, 1), in (0, 1), in (0, 1], and normal ones.
-    *(_of_bits("uniform", output, "DEFINE_UNIFORM_OF_BITS_{name}({{T}}, {kind})")
-      for output in ("float64", "float32")),
-    _of_bits("open", "float64", "DEFINE_OPEN_OF_BITS({{T}}, {kind})"),
-    *(_of_bits("positive", output, "DEFINE_POSITIVE_OF_BITS({{T}}, {kind})")
-      for output in ("float64", "float32")),
-    *(_of_bits("normal", output, "DEFINE_NORMAL_OF_BITS({kind}, {scalar}, {mask}, {{I}}, {{U}})",
-               weight=18)
+    *(_of_bits(name, output) for name in ("uniform", "open", "positive", "normal")
       for output in ("float64", "float32")),
     # The upper 64 bits of a product of 128.
     Ufunc("multiply_high", 2, {"uint64": "mul_hi({0}, {1})"}, weight=4, output="same"),

@@ -47,11 +47,18 @@ static inline F uniform_of_bits_##F(U bits)                                     
     return convert_##F(bits >> (U)(40)) * (F)(0x1p-24f);                                           \
 }
 
-/* The middles of 2^52 equal parts of (0, 1): never 0, never 1, and 1 minus one is exact. */
-#define DEFINE_OPEN_OF_BITS(U, F)                                                                  \
+/* The middles of 2^52 (float: 2^23) equal parts of (0, 1): never 0, never 1, and 1 minus one is
+ * exact. */
+#define DEFINE_OPEN_OF_BITS_float64(U, F)                                                          \
 static inline F open_of_bits_##F(U bits)                                                           \
 {                                                                                                  \
     return (convert_##F(bits >> (U)(12)) + (F)(0.5)) * (F)(0x1p-52);                               \
+}
+
+#define DEFINE_OPEN_OF_BITS_float32(U, F)                                                          \
+static inline F open_of_bits_##F(U bits)                                                           \
+{                                                                                                  \
+    return (convert_##F(bits >> (U)(41)) + (F)(0.5f)) * (F)(0x1p-23f);                             \
 }
 
 /* For logarithms: above 0, at most 1, and the finer the smaller. */

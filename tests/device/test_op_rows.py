@@ -189,14 +189,14 @@ def test_numbers_made_of_random_bits_are_what_the_bits_say(width: int) -> None:
 
     for dtype, kept in (("float64", 53), ("float32", 24)):
         assert (made("uniform", dtype) == (bits >> np.uint64(64 - kept)) / 2.0**kept).all()
+        opened = made("open", dtype)
+        assert (opened == ((bits >> np.uint64(65 - kept)) + 0.5) / 2.0 ** (kept - 1)).all()
+        assert 0 < opened.min() < opened.max() < 1
         positive = made("positive", dtype)
         scale = np.dtype(dtype).type(2.0**-64)
         assert (positive == (bits.astype(dtype) + np.dtype(dtype).type(0.5)) * scale).all()
         assert positive.min() > 0
         assert positive.max() == 1
-    opened = made("open", "float64")
-    assert (opened == ((bits >> np.uint64(12)) + 0.5) * 2.0**-52).all()
-    assert 0 < opened.min() < opened.max() < 1
     # The tail that each normal number cuts off, against what it was made of.
     whole = bits.view(np.int64) >> 11
     size = np.where(whole < 0, ~whole, whole)
