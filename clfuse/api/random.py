@@ -18,9 +18,9 @@ import numpy as np
 from ..config import settings
 from .random_bits import Philox4x32
 from .random_generator import (
+    HOST,
     Generator,
     default_rng,
-    host_bits,
     hosted_method,
     on_host,
 )
@@ -129,9 +129,9 @@ class RandomState:
             method = getattr(self._generator, _RENAMED.get(name, name))
             if name != "binomial" or _is_one(bound.arguments["n"]):
                 return method(*bound.args, **bound.kwargs)
-        key, position, _ = self._generator.bit_generator.take()
-        numpys = np.random.RandomState(host_bits(key, position))
-        return hosted_method(getattr(numpys, name), args, kwargs, f"RandomState.{name}")
+        with HOST.placed(self._generator.bit_generator) as bits:
+            numpys = np.random.RandomState(bits)  # a new one keeps no normal number back
+            return hosted_method(getattr(numpys, name), args, kwargs, f"RandomState.{name}")
 
     def rand(self, *args: Any) -> Any:
         """Uniform numbers in [0, 1); the arguments are the shape."""
@@ -249,14 +249,8 @@ def build_namespace() -> types.ModuleType:
         if name.startswith("_"):
             continue
         found = getattr(np.random, name)
-        is_function = isinstance(
-            found,
-            types.BuiltinMethodType
-            | types.MethodType
-            | types.BuiltinFunctionType
-            | types.FunctionType,
-        )
-        setattr(module, name, _function(name) if is_function else found)
+        draws = callable(found) and not inspect.isclass(found) and name != "test"
+        setattr(module, name, _function(name) if draws else found)
     own: tuple[Any, ...] = (
         Generator,
         RandomState,

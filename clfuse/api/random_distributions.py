@@ -1,8 +1,8 @@
 """Distributions as formulas on random numbers, with what NumPy asks of their parameters;
 `random_generator` calls `sample`.
 
-A formula gets a `Draw` or a `SingleDraw` and is written with NumPy's functions, which record what is
-lazy and compute what is not. All but the discrete ones are inverse distribution functions of one
+A formula gets a `Draw` or a `SingleDraw` and is written with NumPy's functions, which record what
+is lazy and compute what is not. All but the discrete ones are inverse distribution functions of one
 uniform number.
 """
 
@@ -19,6 +19,7 @@ from . import handle as handles
 from .conversion import from_host, host_scalar
 from .expressions import broadcast_shapes, shape_text
 from .handle import Handle, native_dtype
+from .promotion import FLOAT64
 from .random_bits import Draw, Philox4x32, SingleDraw, as_array
 
 Check = Callable[..., tuple[type[Exception], str] | None]
@@ -50,7 +51,7 @@ def _positive(name: str) -> Check:
 def _range(low: Any, high: Any) -> tuple[type[Exception], str] | None:
     extent = np.subtract(high, low)
     if _any(np.logical_not(np.isfinite(extent))):
-        return OverflowError, "high - low range exceeds valid bounds"
+        return OverflowError, "Range exceeds valid bounds"
     return (ValueError, "high - low < 0") if _any(np.signbit(extent)) else None
 
 
@@ -67,7 +68,7 @@ def _sides(left: Any, mode: Any, right: Any) -> tuple[type[Exception], str] | No
 
 def _probability(p: Any) -> tuple[type[Exception], str] | None:
     fits = np.logical_and(np.greater_equal(p, 0), np.less_equal(p, 1))
-    return (ValueError, "p < 0, p > 1 or p is NaN") if _any(np.logical_not(fits)) else None
+    return (ValueError, "p < 0, p > 1 or p contains NaNs") if _any(np.logical_not(fits)) else None
 
 
 def _nothing(*parameters: Any) -> None:
@@ -77,7 +78,7 @@ def _nothing(*parameters: Any) -> None:
 # -- formulas -------------------------------------------------------------------------------------
 
 
-def exponential(draw: Any, dtype: np.dtype = np.dtype(float)) -> Any:
+def exponential(draw: Any, dtype: np.dtype = FLOAT64) -> Any:
     """Exponential with mean 1."""
     return 0.0 - np.log(draw.positive(dtype))  # 0 rather than -0 where the logarithm is 0
 
@@ -156,9 +157,7 @@ DISTRIBUTIONS: Final[dict[str, Distribution]] = {
         (0,),
     ),
     "weibull": Distribution(_weibull, _non_negative(0, "a"), (0,)),
-    "pareto": Distribution(
-        lambda draw, a: np.expm1(exponential(draw) / a), _positive("a"), (0,)
-    ),
+    "pareto": Distribution(lambda draw, a: np.expm1(exponential(draw) / a), _positive("a"), (0,)),
     "power": Distribution(_power, _positive("a"), (0,)),
     "triangular": Distribution(_triangular, _sides, (0, 1, 2)),
     "standard_cauchy": Distribution(lambda draw: np.tan(np.pi * (draw.inner() - 0.5))),
@@ -178,9 +177,7 @@ def requested_size(size: Any) -> tuple[int, ...] | None:
     if size is None:
         return None
     if isinstance(size, bool | np.bool_):
-        raise TypeError(
-            f"expected a sequence of integers or a single integer, got {str(size)!r}"
-        )
+        raise TypeError(f"expected a sequence of integers or a single integer, got {str(size)!r}")
     shape = requested_shape(size)
     if any(extent < 0 for extent in shape):
         raise ValueError("negative dimensions are not allowed")
@@ -235,8 +232,19 @@ def sample(
     -------
     float or lazy array
         Of NumPy's shape; a Python number where all parameters are scalars and there is no size.
+
+    Raises
+    ------
+    ValueError, OverflowError, TypeError
+        What NumPy raises for these parameters and this size.
     """
     row = DISTRIBUTIONS[name]
+    if size is None and all(type(value) is float or type(value) is int for value in parameters):
+        if examiner is not None:
+            examiner(*parameters, 0)
+        with np.errstate(all="ignore"):
+            made = row.formula(SingleDraw(generator), *map(float, parameters))
+        return made.item()
     given = [_parameter(value) for value in parameters]
     shape = requested_size(size)
     arrays = [value for value in given if _is_array(value)]
@@ -303,7 +311,8 @@ def into(out: Any, size: Any, dtype: np.dtype) -> tuple[int, ...]:
     contiguous = out.flags.c_contiguous or out.flags.f_contiguous  # type: ignore[union-attr]
     if not (contiguous and out.flags.writeable):  # type: ignore[union-attr]
         raise ValueError(
-            "Supplied output array must be contiguous, writable, aligned, and in machine byte-order."
+            "Supplied output array must be contiguous, writable, aligned, and in machine "
+            "byte-order."
         )
     if out.dtype != dtype:  # type: ignore[union-attr]
         raise TypeError(

@@ -2,15 +2,17 @@
 
 What it draws with depends on its bit generator. `Philox4x32` is native: arrays of uniform, normal
 and the other distributions of `random_distributions` are recorded, and the rest (gamma, Poisson,
-permutations, ...) is drawn by NumPy on the host, also from key and position alone. Any bit generator
-of NumPy's was chosen for its stream, so everything is drawn from it, on the host.
+permutations, ...) is drawn by NumPy on the host, also from key and position alone. Any bit
+generator of NumPy's was chosen for its stream, so everything is drawn from it, on the host.
 """
 
 from __future__ import annotations
 
 import functools
+import threading
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -20,13 +22,17 @@ from . import random_distributions as distributions
 from .conversion import NotNative, as_handle, host_view
 from .fallback import host_call
 from .handle import Handle, native_dtype
-from .promotion import INT64
+from .promotion import FLOAT64, INT64
 from .random_bits import Draw, Philox4x32, SingleDraw, as_array
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 EXAMINER: Final = np.random.Generator(np.random.PCG64(0))
 """Says what NumPy would about arguments; what it draws is thrown away."""
+
+
+_FAR: Final = 1 << 62
+"""Bounds of `integers` within this need no second look."""
 
 
 def on_host(value: Any) -> Any:
@@ -100,11 +106,11 @@ class Generator:
         self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], reason: str = ""
     ) -> Any:
         """NumPy's method `name`, counted; a native generator gives it one position."""
-        generator = self._numpy
-        if generator is None:
-            key, position, _ = self.bit_generator.take()
-            generator = np.random.Generator(host_bits(key, position))
-        return hosted_method(getattr(generator, name), args, kwargs, f"Generator.{name}", reason)
+        label = f"Generator.{name}"
+        if self._numpy is not None:
+            return hosted_method(getattr(self._numpy, name), args, kwargs, label, reason)
+        with HOST.placed(self.bit_generator):
+            return hosted_method(getattr(HOST.generator, name), args, kwargs, label, reason)
 
     # -- uniform bits ------------------------------------------------------------------------------
 
@@ -128,6 +134,8 @@ class Generator:
     def _standard(
         self, name: str, formula: Callable[..., Any], size: Any, dtype: Any, out: Any
     ) -> Any:
+        if size is None and out is None and (dtype is np.float64 or dtype is float):
+            return formula(SingleDraw(self.bit_generator), FLOAT64).item()
         wanted = distributions.is_native_float(dtype, name)
         if out is not None:
             shape: tuple[int, ...] | None = distributions.into(out, size, wanted)
@@ -163,6 +171,14 @@ class Generator:
         dtype: Any,
         endpoint: bool,
     ) -> Any:
+        if size is None and type(low) is int and (dtype is np.int64 or dtype is int):
+            first, last = (0, low) if high is None else (low, high)
+            if type(last) is int and -_FAR < first < last < _FAR:
+                return dtype(
+                    distributions.integers(
+                        self.bit_generator, first, last - (not endpoint), None, INT64
+                    )
+                )
         low, high = on_host(low), on_host(high)
         if np.ndim(low) or (high is not None and np.ndim(high)):
             raise NotNative("bounds that are arrays")
@@ -202,9 +218,7 @@ class Generator:
             count = _population(a)
             if count <= 0 and wanted:
                 raise ValueError("a must be a positive integer unless no samples are taken")
-            return distributions.integers(
-                self.bit_generator, 0, max(count, 1) - 1, shape, INT64
-            )
+            return distributions.integers(self.bit_generator, 0, max(count, 1) - 1, shape, INT64)
         array = as_handle(a) if native_dtype(a.dtype) is not None else a
         count = array.shape[axis]
         if count == 0 and wanted:
@@ -307,9 +321,36 @@ def _population(a: Any) -> int:
         ) from None
 
 
-def host_bits(key: int, position: int) -> np.random.Philox:
-    """A bit generator of NumPy's for one draw on the host: Philox4x64, keyed by both numbers."""
-    return np.random.Philox(key=key | position << 64)
+class HostBits:
+    """NumPy's Philox4x64, keyed by key and position of one draw: what is drawn on the host.
+
+    One for all generators: making one takes 20 us, as it asks the system for entropy.
+
+    Attributes
+    ----------
+    generator : numpy.random.Generator
+    lock : threading.RLock
+        Held while somebody draws.
+    """
+
+    def __init__(self) -> None:
+        self._bits = np.random.Philox(0)
+        self._start = self._bits.state
+        self._start["state"]["counter"] = np.zeros(4, np.uint64)
+        self.generator = np.random.Generator(self._bits)
+        self.lock = threading.RLock()
+
+    @contextmanager
+    def placed(self, bit_generator: Philox4x32) -> Iterator[np.random.Philox]:
+        """Take the next position of `bit_generator` and draw from there, for one draw."""
+        key, position, _ = bit_generator.take()
+        with self.lock:
+            self._start["state"]["key"] = np.array([key, position], np.uint64)
+            self._bits.state = self._start
+            yield self._bits
+
+
+HOST: Final = HostBits()
 
 
 def hosted_method(
@@ -375,5 +416,3 @@ def default_rng(seed: Any = None) -> Generator:
     if settings.exact_random or is_numpys:
         return Generator(np.random.default_rng(seed).bit_generator)
     return Generator(Philox4x32(seed))
-
-
