@@ -21,6 +21,7 @@ from .random_generator import (
     HOST,
     Generator,
     default_rng,
+    documentation,
     hosted_method,
     on_host,
 )
@@ -187,7 +188,7 @@ def _delegated(name: str) -> Callable[..., Any]:
 
     call.__name__ = name
     call.__qualname__ = f"RandomState.{name}"
-    call.__doc__ = getattr(np.random.RandomState, name).__doc__
+    call.__doc__ = documentation(getattr(np.random.RandomState, name))
     return call
 
 
@@ -238,7 +239,7 @@ def _function(name: str) -> Callable[..., Any]:
         return hosted_method(reference, args, kwargs, name)
 
     call.__name__ = name
-    call.__doc__ = reference.__doc__
+    call.__doc__ = documentation(reference)
     return call
 
 

@@ -314,6 +314,8 @@ def into(out: Any, size: Any, dtype: np.dtype) -> tuple[int, ...]:
             "Supplied output array must be contiguous, writable, aligned, and in machine "
             "byte-order."
         )
+    if isinstance(out, Handle):
+        dtype = native_dtype(dtype) or dtype  # CLFUSE_FP64=downcast
     if out.dtype != dtype:  # type: ignore[union-attr]
         raise TypeError(
             f"Supplied output array has the wrong type. Expected {dtype}, got {out.dtype}"  # type: ignore[union-attr]

@@ -9,6 +9,7 @@ generator of NumPy's was chosen for its stream, so everything is drawn from it, 
 from __future__ import annotations
 
 import functools
+import inspect
 import threading
 import types
 from collections.abc import Callable, Iterator
@@ -366,6 +367,11 @@ def hosted_method(
     return host_call(method, args, kwargs, reason, name=f"random.{name}")
 
 
+def documentation(function: Any) -> str:
+    """NumPy's documentation of a function without its examples, whose numbers are NumPy's."""
+    return inspect.cleandoc(function.__doc__ or "").partition("\nExamples\n")[0]
+
+
 def _left_to_numpy(name: str) -> Callable[..., Any]:
     reference = getattr(np.random.Generator, name)
 
@@ -374,7 +380,7 @@ def _left_to_numpy(name: str) -> Callable[..., Any]:
 
     call.__name__ = name
     call.__qualname__ = f"Generator.{name}"
-    call.__doc__ = reference.__doc__
+    call.__doc__ = documentation(reference)
     return call
 
 

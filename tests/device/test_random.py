@@ -323,6 +323,22 @@ def test_out_is_filled(xp: ModuleType) -> None:
     assert (np.asarray(base) != 0).tolist() == [False] * 2 + [True] * 3 + [False] * 5
 
 
+def test_float32_stands_for_float64_where_that_is_asked_for(
+        xp: ModuleType, setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
+    from clfuse.api import handle
+
+    setting(fp64="downcast")
+    monkeypatch.setattr(handle, "lacks_fp64", lambda: True)
+    rng = xp.random.default_rng(1)
+    out = xp.empty(100)
+    drawn = [rng.random(100), rng.normal(2, xp.ones(100)), rng.laplace(size=100),
+             rng.weibull(2.0, 100), rng.random(out=out)]
+    xp.evaluate(*drawn)
+    for numbers in drawn:
+        assert numbers.dtype == np.float32
+        assert np.isfinite(np.asarray(numbers)).all()
+
+
 # -- statistics ------------------------------------------------------------------------------------
 
 SAMPLES = 200_000
