@@ -368,8 +368,12 @@ def hosted_method(
 
 
 def documentation(function: Any) -> str:
-    """NumPy's documentation of a function without its examples, whose numbers are NumPy's."""
-    return inspect.cleandoc(function.__doc__ or "").partition("\nExamples\n")[0]
+    """NumPy's documentation of a function down to its notes: the numbers in its examples are
+    NumPy's."""
+    text = inspect.cleandoc(function.__doc__ or "")
+    for heading in ("Notes", "Examples"):
+        text = text.partition(f"\n{heading}\n---")[0]
+    return text
 
 
 def _left_to_numpy(name: str) -> Callable[..., Any]:
