@@ -12,14 +12,8 @@
  * 32 bits of a word is garbage, masked where it is multiplied and at the end.
  */
 
-#define DEFINE_PHILOX(NAME, I, U, FIRST, SECOND)                                                   \
-static inline U NAME##_##I(I index, I key, I stream)                                               \
-{                                                                                                  \
-    const U low = (U)(0xffffffff), bits = (U)(32);                                                 \
-    U word0 = as_##U(index), word1 = word0 >> bits;                                                \
-    U word2 = as_##U(stream), word3 = word2 >> bits;                                               \
-    U key0 = as_##U(key), key1 = key0 >> bits;                                                     \
-    for (int round = 0; round < 10; round++) {                                                     \
+#define PHILOX_ROUND(U)                                                                            \
+    {                                                                                              \
         const U product0 = (word0 & low) * (U)(0xd2511f53);                                        \
         const U product2 = (word2 & low) * (U)(0xcd9e8d57);                                        \
         word0 = (product2 >> bits) ^ word1 ^ key0;                                                 \
@@ -28,7 +22,18 @@ static inline U NAME##_##I(I index, I key, I stream)                            
         word3 = product0;                                                                          \
         key0 += (U)(0x9e3779b9);                                                                   \
         key1 += (U)(0xbb67ae85);                                                                   \
-    }                                                                                              \
+    }
+
+/* Written out: PoCL keeps a loop of ten rounds, which takes 1.15 times as long. */
+#define DEFINE_PHILOX(NAME, I, U, FIRST, SECOND)                                                   \
+static inline U NAME##_##I(I index, I key, I stream)                                               \
+{                                                                                                  \
+    const U low = (U)(0xffffffff), bits = (U)(32);                                                 \
+    U word0 = as_##U(index), word1 = word0 >> bits;                                                \
+    U word2 = as_##U(stream), word3 = word2 >> bits;                                               \
+    U key0 = as_##U(key), key1 = key0 >> bits;                                                     \
+    PHILOX_ROUND(U) PHILOX_ROUND(U) PHILOX_ROUND(U) PHILOX_ROUND(U) PHILOX_ROUND(U)                \
+    PHILOX_ROUND(U) PHILOX_ROUND(U) PHILOX_ROUND(U) PHILOX_ROUND(U) PHILOX_ROUND(U)                \
     return (FIRST & low) | (SECOND << bits);                                                       \
 }
 
