@@ -144,7 +144,7 @@ class RandomState:
 
     def randint(self, low: Any, high: Any = None, size: Any = None, dtype: Any = int) -> Any:
         """Whole numbers from `low` (0 where `high` is None) up to `high`, excluded."""
-        if self._numpy is not None or np.ndim(low) or (high is not None and np.ndim(high)):
+        if self._numpy is not None:
             return self._call("randint", (low, high, size, dtype), {})
         return self._generator._integers(
             _LEGACY_EXAMINER.randint, low, high, size, dtype, endpoint=False

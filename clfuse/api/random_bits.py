@@ -21,7 +21,7 @@ from typing import Any, Final
 import numpy as np
 
 from ..graph import build
-from ..graph.ir import Kind, Node, structural
+from ..graph.ir import Kind, Node, loop, structural
 from .handle import fresh, native_dtype, node_of
 from .promotion import FLOAT64, INT64, UINT64
 
@@ -32,6 +32,10 @@ _BLOCK: Final = 256
 """Single numbers made at once when a program draws one after the other: 0.5 us each, not 4."""
 
 _NORMAL: Final = NormalDist()
+_CONSTANT: Final = structural(Kind.CONSTANT, "constant", INT64)
+_BITS: Final = loop("philox_bits", (INT64,) * 3, UINT64)
+_MORE_BITS: Final = loop("philox_more_bits", (INT64,) * 3, UINT64)
+_HIGH: Final = loop("multiply_high", (UINT64, UINT64), UINT64)
 
 
 def philox(index: int, key: int, position: int) -> tuple[int, int]:
@@ -185,8 +189,8 @@ def _constant(number: int) -> Node:
     `build.constant` would share the node with an equal number elsewhere in the program: now and
     then another structure, and a new plan.
     """
-    value = np.uint64(number).astype(np.int64)
-    return Node(structural(Kind.CONSTANT, "constant", INT64), (), (), INT64, value)
+    value = np.int64(number - (1 << 64) if number >> 63 else number)
+    return Node(_CONSTANT, (), (), INT64, value)
 
 
 class Draw:
@@ -203,9 +207,8 @@ class Draw:
 
     def node(self, *, more: bool = False) -> Node:
         """64 bits an element, uint64; `more` gives 64 others."""
-        name = "philox_more_bits" if more else "philox_bits"
         operands = (self._index, self._key, self._position)
-        return build.apply(name, operands, UINT64, self._shape)
+        return build.elementwise(_MORE_BITS if more else _BITS, operands, self._shape)
 
     def bits(self) -> Any:
         """`node` as an array."""
@@ -213,8 +216,8 @@ class Draw:
 
     def _made(self, name: str, dtype: np.dtype) -> Any:
         dtype = native_dtype(dtype) or dtype  # CLFUSE_FP64=downcast
-        row = f"{name}_of_bits_{dtype.name}"
-        return fresh(build.apply(row, (self.node(),), dtype, self._shape))
+        op = loop(f"{name}_of_bits_float{8 * dtype.itemsize}", (UINT64,), dtype)
+        return fresh(build.elementwise(op, (self.node(),), self._shape))
 
     def uniform(self, dtype: np.dtype = FLOAT64) -> Any:
         """In [0, 1), multiples of 2**-53 (float32: 2**-24)."""
@@ -238,19 +241,24 @@ class Draw:
         The upper half of a product with 64 random bits (128 for counts above 2**32): no value is
         more than one part in 2**32 more frequent than another.
         """
-        first = self.node()
         if count > _WORD:
-            return fresh(first)
-        factor = build.broadcast(build.constant(np.uint64(count)), self._shape)
+            return fresh(self.node())
+        return self._scaled(build.constant(np.uint64(count)), wide=count > 1 << 32)
 
-        def high(bits: Node) -> Node:
-            return build.apply("multiply_high", (bits, factor), UINT64, self._shape)
+    def below_each(self, counts: Any) -> Any:
+        """`below` for an array of counts, uint64, that broadcasts to the shape; 0 means 2**64."""
+        scaled = self._scaled(node_of(counts), wide=True)
+        return np.where(np.equal(counts, np.uint64(0)), self.bits(), scaled)
 
-        if count <= 1 << 32:
-            return fresh(high(first))
+    def _scaled(self, factor: Node, *, wide: bool) -> Any:
+        def high(bits: Node) -> Any:
+            return fresh(build.elementwise(_HIGH, (bits, factor), self._shape))
+
+        first = self.node()
+        if not wide:
+            return high(first)
         low = fresh(first) * fresh(factor)
-        carried = low + fresh(high(self.node(more=True)))
-        return fresh(high(first)) + (carried < low)
+        return high(first) + np.less(low + high(self.node(more=True)), low)  # the carry
 
 
 class SingleDraw:

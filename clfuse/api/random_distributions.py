@@ -22,6 +22,9 @@ from .handle import Handle, native_dtype
 from .promotion import FLOAT64
 from .random_bits import Draw, Philox4x32, SingleDraw, as_array
 
+_MOST_ELEMENTS: Final = np.iinfo(np.intp).max // 8
+"""What NumPy can make an array of."""
+
 Check = Callable[..., tuple[type[Exception], str] | None]
 
 
@@ -176,12 +179,14 @@ def requested_size(size: Any) -> tuple[int, ...] | None:
 
     if size is None:
         return None
+    if type(size) is int and 0 <= size <= _MOST_ELEMENTS:
+        return (size,)
     if isinstance(size, bool | np.bool_):
         raise TypeError(f"expected a sequence of integers or a single integer, got {str(size)!r}")
     shape = requested_shape(size)
     if any(extent < 0 for extent in shape):
         raise ValueError("negative dimensions are not allowed")
-    if math.prod(shape) * 8 > np.iinfo(np.intp).max:
+    if math.prod(shape) > _MOST_ELEMENTS:
         raise ValueError("Maximum allowed dimension exceeded")
     return shape
 
@@ -257,14 +262,7 @@ def sample(
         failure = row.check(*given)
         if failure is not None:
             raise failure[0](failure[1])
-        common = broadcast_shapes(*[tuple(value.shape) for value in arrays])
-        if shape is None:
-            shape = common
-        elif broadcast_shapes(common, shape) != shape:
-            raise ValueError(
-                f"Output size {shape_text(shape)} is not compatible with broadcast dimensions of "
-                f"inputs {shape_text(common)}."
-            )
+        shape = _full_shape(broadcast_shapes(*[tuple(value.shape) for value in arrays]), size)
     elif examiner is not None:
         examiner(*[0.0 if isinstance(value, Handle) else value for value in given], 0)
     given = [value if _is_array(value) else _as_float(value) for value in given]
@@ -293,6 +291,30 @@ def integers(generator: Philox4x32, low: int, high: int, shape: Any, dtype: np.d
     if low:
         below = below + np.uint64(low % (1 << 64))  # modulo 2**64, as is the cast
     return as_array(below.astype(dtype))
+
+
+def integers_between(
+    generator: Philox4x32, low: np.ndarray, high: np.ndarray, size: Any, dtype: np.dtype
+) -> Any:
+    """`integers` with arrays of bounds that NumPy found to be good."""
+    shape = _full_shape(broadcast_shapes(low.shape, high.shape), size)
+    first = low.astype(np.uint64)  # modulo 2**64, as are the sums and the cast
+    counts = high.astype(np.uint64) - first + np.uint64(1)
+    below = Draw(generator, shape).below_each(from_host(counts))
+    return as_array((below + from_host(first)).astype(dtype))
+
+
+def _full_shape(common: tuple[int, ...], size: Any) -> tuple[int, ...]:
+    """The shape of a draw with parameters of the shape `common`; ValueError as NumPy's."""
+    shape = requested_size(size)
+    if shape is None:
+        return common
+    if broadcast_shapes(common, shape) != shape:
+        raise ValueError(
+            f"Output size {shape_text(shape)} is not compatible with broadcast dimensions of "
+            f"inputs {shape_text(common)}."
+        )
+    return shape
 
 
 def is_native_float(dtype: Any, name: str) -> np.dtype:

@@ -159,7 +159,7 @@ class Generator:
         """Whole numbers from `low` (0 where `high` is None) up to `high`, excluded unless
         `endpoint`; no value is more than one part in 2**32 more frequent than another.
 
-        Bounds that are arrays are left to NumPy, on the host.
+        Bounds that are lazy arrays are computed, as NumPy raises at the call for bad ones.
         """
         return self._integers(EXAMINER.integers, low, high, size, dtype, endpoint)
 
@@ -172,26 +172,29 @@ class Generator:
         dtype: Any,
         endpoint: bool,
     ) -> Any:
-        if size is None and type(low) is int and (dtype is np.int64 or dtype is int):
+        if type(low) is int and (dtype is np.int64 or dtype is int):
             first, last = (0, low) if high is None else (low, high)
             if type(last) is int and -_FAR < first < last < _FAR:
-                return dtype(
-                    distributions.integers(
-                        self.bit_generator, first, last - (not endpoint), None, INT64
-                    )
-                )
+                shape = distributions.requested_size(size)
+                last -= not endpoint
+                made = distributions.integers(self.bit_generator, first, last, shape, INT64)
+                return dtype(made) if shape is None else made
         low, high = on_host(low), on_host(high)
-        if np.ndim(low) or (high is not None and np.ndim(high)):
-            raise NotNative("bounds that are arrays")
+        is_array = bool(np.ndim(low) or (high is not None and np.ndim(high)))
         wanted = np.dtype(dtype)
         given = {"endpoint": True} if endpoint else {}
-        examiner(low, high, 1, dtype, **given)
-        shape = distributions.requested_size(size)
-        first, last = (0, int(low)) if high is None else (int(low), int(high))
-        if not endpoint:
-            last -= 1
+        examiner(low, high, None if is_array else 1, dtype, **given)
         native = native_dtype(wanted)
         assert native is not None
+        low, high = (0, low) if high is None else (low, high)
+        if is_array:
+            lows, highs = np.asarray(low), np.asarray(high)
+            if lows.dtype.kind not in "iub" or highs.dtype.kind not in "iub":
+                raise NotNative("bounds that are arrays of other dtypes than integers")
+            highs = highs if endpoint else highs.astype(np.uint64) - np.uint64(1)
+            return distributions.integers_between(self.bit_generator, lows, highs, size, native)
+        shape = distributions.requested_size(size)
+        first, last = int(low), int(high) - (not endpoint)
         made = distributions.integers(self.bit_generator, first, last, shape, native)
         if shape is not None:
             return made

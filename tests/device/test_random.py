@@ -143,6 +143,28 @@ def test_integers_are_the_upper_part_of_a_product(xp: ModuleType, setting: Setti
         assert alone == wanted[0]
 
 
+def test_integers_take_arrays_of_bounds(xp: ModuleType) -> None:
+    rng = xp.random.default_rng(78)
+    low = np.array([[0], [-5], [-(2**63)], [7]])
+    high = np.array([10, 2**40, 2**63 - 1])
+    first, more = expected_bits(rng, 24)
+    drawn = rng.integers(xp.asarray(low), high, (2, 4, 3), endpoint=True)
+    lows, highs = np.broadcast_to(low, (2, 4, 3)), np.broadcast_to(high, (2, 4, 3))
+    wanted = [int(a) + ((int(one) << 64 | int(two)) * (int(b) - int(a) + 1) >> 128)
+              for a, b, one, two in zip(lows.flat, highs.flat, first, more, strict=True)]
+    assert drawn.dtype == np.int64
+    assert np.asarray(drawn).ravel().tolist() == wanted
+    small = xp.random.RandomState(1).randint([1, 250], 256, (1000, 2), np.uint8)
+    assert small.dtype == np.uint8
+    assert (np.asarray(small).min(0) == [1, 250]).all()
+    assert (np.asarray(small).max(0) == 255).all()
+    assert rng.integers([], 5).shape == (0,)
+    for call in (lambda r: r.integers([1, 9], 5), lambda r: r.integers([1, 2], [5, 6, 7]),
+                 lambda r: r.integers([1, 2], 5, 3), lambda r: r.integers([0, -1], 5, dtype="u1")):
+        wanted_error = failure(call, np.random.default_rng(1))
+        assert failure(call, rng)[0] is wanted_error[0] is not type(None), wanted_error
+
+
 # -- where they are made ---------------------------------------------------------------------------
 
 
@@ -465,7 +487,7 @@ def test_what_numpy_draws_on_the_host_is_counted_and_repeatable(xp: ModuleType) 
     calls: list[Callable[[Any], Any]] = [
         lambda g: g.poisson(4.0, 5), lambda g: g.permutation(10), lambda g: g.gamma(2.0),
         lambda g: g.choice(10, 4, replace=False), lambda g: g.choice([1.5, 2.5], 3, p=[0.5, 0.5]),
-        lambda g: g.binomial(5, 0.5, 4), lambda g: g.integers([3, 400], [5, 500]),
+        lambda g: g.binomial(5, 0.5, 4), lambda g: g.integers([3.5, 400], [5, 500]),
         lambda g: g.permuted(np.arange(5)), lambda g: g.multivariate_normal([0, 1], np.eye(2)),
     ]
     rng, again = xp.random.default_rng(6), xp.random.default_rng(6)
