@@ -262,7 +262,7 @@ class Draw:
 
 
 class SingleDraw:
-    """What `Draw` is for one number, on the host: NumPy scalars."""
+    """What `Draw` is for one number, on the host: NumPy scalars, normal ones to a few ulp."""
 
     def __init__(self, generator: Philox4x32) -> None:
         self._bits = generator.single()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import math
 import pickle
 import threading
@@ -107,6 +108,16 @@ def test_normal_numbers_lie_where_the_inverse_distribution_says(xp: ModuleType, 
         error = np.abs(drawn - wanted) / np.maximum(np.abs(wanted), 1e-3 if ulps else 0)
         assert error.max() < ulps * np.finfo(dtype).eps
     assert (np.asarray(rng.normal([1.0, -2.0], [[0.0], [0.0], [0.0]])) == [[1, -2]] * 3).all()
+
+
+def test_every_device_and_every_version_draws_the_same_bits(xp: ModuleType, way: str) -> None:
+    rng = xp.random.default_rng(2024)
+    drawn = (rng.standard_normal(100_001), rng.standard_normal(100_001, np.float32),
+             rng.random(1001), rng.integers(-5, 2**40, 1001))
+    xp.evaluate(*drawn)
+    sums = [hashlib.sha256(np.asarray(numbers).tobytes()).hexdigest()[:12] for numbers in drawn]
+    assert sums == ["dbd1efcbaff8", "9d78daca870e", "6f5cc10d6710", "4252ac27f41e"]
+    assert [f"{z:.6f}" for z in np.asarray(drawn[0])[:3]] == ["0.498784", "-0.725665", "-0.377277"]
 
 
 INTEGER_RANGES = [
