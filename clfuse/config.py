@@ -145,6 +145,14 @@ SETTINGS: tuple[Setting, ...] = (
         "float64 on a device without double precision: an error, or float32 instead",
     ),
     Setting(
+        "exact_random",
+        "CLFUSE_EXACT_RANDOM",
+        False,
+        _switch,
+        "on or off",
+        "on draws random numbers on the host, with NumPy's own streams; off in kernels, by counter",
+    ),
+    Setting(
         "schedule",
         "CLFUSE_SCHEDULE",
         "auto",
@@ -217,6 +225,7 @@ class Settings:
     fallback: str
     fp: str
     fp64: str
+    exact_random: bool
     schedule: str
     max_nodes: int
     max_pinned_bytes: int

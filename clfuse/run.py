@@ -28,9 +28,11 @@ from typing import Any, NoReturn
 __all__ = ["Substitution", "load", "main"]
 
 USAGE = """\
-usage: python -m clfuse run [--device SPEC] (SCRIPT | -m MODULE | -c CODE | -) [ARGUMENT ...]
+usage: python -m clfuse run [--device SPEC] [--exact-random]
+                            (SCRIPT | -m MODULE | -c CODE | -) [ARGUMENT ...]
 
 Run a NumPy program unchanged: `import numpy` gives clfuse in it and in the modules beside it.
+--exact-random: random numbers are those that NumPy draws for the same seeds, made on the host.
 """
 
 ORIGINAL = "numpy"
@@ -420,7 +422,11 @@ def main(arguments: Sequence[str]) -> None:
     It returns when the program ends; `SystemExit` and other exceptions of the program pass through.
     """
     rest = list(arguments)
-    while rest and rest[0].startswith("--device"):
+    while rest and rest[0].startswith(("--device", "--exact-random")):
+        if rest[0] == "--exact-random":
+            os.environ["CLFUSE_EXACT_RANDOM"] = "on"
+            del rest[0]
+            continue
         option, equals, value = rest.pop(0).partition("=")
         if option != "--device" or not (equals or rest):
             fail(f"{option}: expected --device SPEC\n{USAGE}", 2)

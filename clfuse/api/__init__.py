@@ -18,5 +18,7 @@ Where programs can tell the difference from NumPy:
   values are not known when the call is made.
 - ``a ** b`` of signed integers looks at `b`: NumPy raises for negative exponents at the call.
 - ufuncs called with ``where=`` and without ``out=`` give zeros where NumPy gives what was there.
+- ``default_rng(seed)`` and ``random.seed(seed)`` give the same numbers on every run and device, but
+  not NumPy's; ``CLFUSE_EXACT_RANDOM=on`` gives those.
 - Subclasses of `ndarray` are not made by ``view(type)``.
 """

@@ -1,98 +1,246 @@
-"""``clfuse.random``: NumPy's random numbers, drawn on the host and put on the device.
+"""``clfuse.random``: random numbers by counter, in kernels; NumPy's own streams where asked for.
 
-Everything of `numpy.random` is here with the same streams for the same seeds: what `Generator` and
-`RandomState` draw is NumPy's own, counted as fallbacks.
+`Generator` and `default_rng` come from `random_generator`; `RandomState` and the functions of the
+module draw from the same kind of bits. Under ``CLFUSE_EXACT_RANDOM=on`` everything is drawn on the
+host, with NumPy's streams for the same seeds, counted as fallbacks.
 """
 
 from __future__ import annotations
 
+import inspect
 import types
 from collections.abc import Callable
+from functools import cache
 from typing import Any, Final
 
 import numpy as np
 
-from .conversion import host_view
-from .fallback import host_call
-from .handle import Handle
-
-_PLAIN: Final = frozenset(
-    {"seed", "get_state", "set_state", "get_bit_generator", "set_bit_generator"}
+from ..config import settings
+from .random_bits import Philox4x32
+from .random_generator import (
+    HOST,
+    Generator,
+    default_rng,
+    documentation,
+    hosted_method,
+    on_host,
 )
-"""Functions of `numpy.random` that deal with states, not with arrays."""
+
+_STATES: Final = frozenset({"seed", "get_state", "set_state", "spawn"})
+"""Methods of `numpy.random` that deal with states, not with arrays."""
+
+_RENAMED: Final = {"random_sample": "random", "randint": "integers"}
+"""Methods of RandomState that Generator has under another name."""
+
+_NATIVE: Final = frozenset(
+    """
+    random random_sample standard_normal standard_exponential uniform normal lognormal exponential
+    laplace logistic gumbel rayleigh weibull pareto power triangular standard_cauchy binomial
+""".split()
+)
+"""Methods that RandomState has of Generator."""
+
+_LEGACY_EXAMINER: Final = np.random.RandomState(0)
 
 
-class _Drawn:
-    """An object of `numpy.random` whose methods give arrays of clfuse's."""
+@cache
+def _signature(name: str) -> inspect.Signature:
+    return inspect.signature(getattr(_LEGACY_EXAMINER, name))
 
-    _kind: Any = object
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        self._numpy = self._kind(*[_host(item) for item in args], **kwargs)
+class RandomState:
+    """The older interface, `numpy.random.RandomState`, over the same bits as `Generator`.
 
-    @classmethod
-    def _around(cls, generator: Any) -> Any:
-        made = object.__new__(cls)
-        made._numpy = generator
-        return made
+    Parameters
+    ----------
+    seed : None, int, array_like of ints, BitGenerator
+        What NumPy takes. With a bit generator of NumPy's, or under ``CLFUSE_EXACT_RANDOM=on``, the
+        stream is NumPy's, drawn on the host; also after `set_state` with a state of MT19937.
+    """
 
-    def __getattr__(self, name: str) -> Any:
-        if name == "_numpy":
-            raise AttributeError(name)
-        found = getattr(self._numpy, name)
-        if not callable(found) or name in _PLAIN or name.startswith("_"):
-            return found
-        return _method(found, f"random.{type(self).__name__}.{name}")
+    def __init__(self, seed: Any = None) -> None:
+        self._numpy: Any = None
+        seed = on_host(seed)
+        if isinstance(seed, Philox4x32):
+            self._adopt(seed)
+        elif isinstance(seed, np.random.BitGenerator) or settings.exact_random:
+            self._numpy = np.random.RandomState(seed)
+        else:
+            self._adopt(_seeded(seed))
 
-    def __repr__(self) -> str:
-        return repr(self._numpy)
+    def _adopt(self, bit_generator: Any) -> None:
+        """Draw from `bit_generator` from now on."""
+        if isinstance(bit_generator, Philox4x32):
+            self._numpy = None
+            self._generator = Generator(bit_generator)
+        else:
+            self._numpy = np.random.RandomState(bit_generator)
+
+    def _shared_bit_generator(self) -> Any:
+        return self._generator.bit_generator if self._numpy is None else self._numpy._bit_generator
+
+    @property
+    def _bit_generator(self) -> Any:
+        return self._shared_bit_generator()
 
     def __reduce__(self) -> Any:
-        return _rewrapped, (type(self).__name__, self._numpy)
+        if self._numpy is None:
+            return RandomState, (self._generator.bit_generator,)
+        return _around, (self._numpy,)
+
+    def __repr__(self) -> str:
+        return f"{self} at 0x{id(self):X}"
+
+    def __str__(self) -> str:
+        return f"RandomState({type(self._shared_bit_generator()).__name__})"
+
+    # -- the state ---------------------------------------------------------------------------------
+
+    def seed(self, seed: Any = None) -> None:
+        """Start again from a seed."""
+        if self._numpy is not None:
+            self._numpy.seed(on_host(seed))
+        else:
+            self._adopt(_seeded(on_host(seed)))
+
+    def get_state(self, legacy: bool = True) -> Any:
+        """The state: a dict as `Philox4x32.state`, or NumPy's where the stream is NumPy's."""
+        if self._numpy is not None:
+            return self._numpy.get_state(legacy=legacy)
+        return self._generator.bit_generator.state
+
+    def set_state(self, state: Any) -> None:
+        """Return to a state. One of MT19937 makes the stream NumPy's."""
+        if isinstance(state, dict) and state.get("bit_generator") == Philox4x32.__name__:
+            bit_generator = Philox4x32(0)
+            bit_generator.state = state
+            self._adopt(bit_generator)
+            return
+        numpys = np.random.RandomState() if self._numpy is None else self._numpy
+        numpys.set_state(state)  # raises before anything has changed
+        self._numpy = numpys
+
+    # -- drawing -----------------------------------------------------------------------------------
+
+    def _call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if self._numpy is not None:
+            return hosted_method(getattr(self._numpy, name), args, kwargs, f"RandomState.{name}")
+        if name in _NATIVE:
+            bound = _signature(name).bind(*args, **kwargs)
+            method = getattr(self._generator, _RENAMED.get(name, name))
+            if name != "binomial" or _is_one(bound.arguments["n"]):
+                return method(*bound.args, **bound.kwargs)
+        with HOST.placed(self._generator.bit_generator) as bits:
+            numpys = np.random.RandomState(bits)  # a new one keeps no normal number back
+            return hosted_method(getattr(numpys, name), args, kwargs, f"RandomState.{name}")
+
+    def rand(self, *args: Any) -> Any:
+        """Uniform numbers in [0, 1); the arguments are the shape."""
+        return self._call("random_sample", (args or None,), {})
+
+    def randn(self, *args: Any) -> Any:
+        """Normal numbers; the arguments are the shape."""
+        return self._call("standard_normal", (args or None,), {})
+
+    def randint(self, low: Any, high: Any = None, size: Any = None, dtype: Any = int) -> Any:
+        """Whole numbers from `low` (0 where `high` is None) up to `high`, excluded."""
+        if self._numpy is not None:
+            return self._call("randint", (low, high, size, dtype), {})
+        return self._generator._integers(
+            _LEGACY_EXAMINER.randint, low, high, size, dtype, endpoint=False
+        )
+
+    def choice(self, a: Any, size: Any = None, replace: bool = True, p: Any = None) -> Any:
+        """Elements of the vector `a`, or of ``arange(a)``."""
+        if self._numpy is not None or not replace or p is not None:
+            return self._call("choice", (a, size, replace, p), {})
+        if np.ndim(a) > 1:
+            raise ValueError("a must be 1-dimensional")
+        return self._generator.choice(a, size)
+
+    def tomaxint(self, size: Any = None) -> Any:
+        """Whole numbers from 0 up to the largest int."""
+        if self._numpy is not None:
+            return self._call("tomaxint", (size,), {})
+        return self._generator.integers(0, np.iinfo(np.int_).max, size, np.int_, endpoint=True)
 
 
-def _rewrapped(name: str, generator: Any) -> Any:
-    return {"Generator": Generator, "RandomState": RandomState}[name]._around(generator)
+def _is_one(value: Any) -> bool:
+    return type(value) is int and value == 1
 
 
-def _host(value: Any) -> Any:
-    return host_view(value) if isinstance(value, Handle) else value
+def _around(numpys: Any) -> RandomState:
+    state = RandomState(Philox4x32(0))
+    state._numpy = numpys
+    return state
 
 
-def _method(method: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """A bound method that draws: on the host, with its arrays brought to the device."""
+def _seeded(seed: Any) -> Philox4x32:
+    """A bit generator for a seed of the older kind, with NumPy's errors for what is none."""
+    if seed is not None:
+        np.random.MT19937()._legacy_seeding(seed)
+    return Philox4x32(seed)
 
-    def call(*args: Any, **kwargs: Any) -> Any:
-        if method.__name__ == "shuffle" and args and not isinstance(args[0], Handle):
-            return method(*args, **kwargs)
-        return host_call(method, args, kwargs, name=name)
 
-    call.__doc__ = method.__doc__
-    call.__name__ = method.__name__
+def _delegated(name: str) -> Callable[..., Any]:
+    def call(self: RandomState, *args: Any, **kwargs: Any) -> Any:
+        return self._call(name, args, kwargs)
+
+    call.__name__ = name
+    call.__qualname__ = f"RandomState.{name}"
+    call.__doc__ = documentation(getattr(np.random.RandomState, name))
     return call
 
 
-class Generator(_Drawn):
-    """`numpy.random.Generator` whose arrays are clfuse's."""
-
-    _kind = np.random.Generator
-
-    def spawn(self, n_children: int) -> list[Any]:
-        """New independent generators."""
-        return [self._around(child) for child in self._numpy.spawn(n_children)]
+for _name in dir(np.random.RandomState):
+    if not _name.startswith("_") and not hasattr(RandomState, _name):
+        setattr(RandomState, _name, _delegated(_name))
 
 
-class RandomState(_Drawn):
-    """`numpy.random.RandomState` whose arrays are clfuse's."""
+# -- the module -----------------------------------------------------------------------------------
 
-    _kind = np.random.RandomState
+_global: Final = [RandomState(Philox4x32())]
+"""What the functions of the module draw from."""
 
 
-def default_rng(seed: Any = None) -> Generator:
-    """A `Generator`; NumPy's stream for the seed."""
-    if isinstance(seed, Generator):
-        return seed
-    return Generator._around(np.random.default_rng(_host(seed)))
+def get_bit_generator() -> Any:
+    """The bit generator that the functions of this module draw from."""
+    if settings.exact_random:
+        return np.random.get_bit_generator()
+    return _global[0]._shared_bit_generator()
+
+
+def set_bit_generator(bitgen: Any) -> None:
+    """Let the functions of this module draw from `bitgen`."""
+    if settings.exact_random:
+        np.random.set_bit_generator(bitgen)
+    else:
+        _global[0]._adopt(bitgen)
+
+
+def seed(seed: Any = None) -> None:
+    """Start the functions of this module again from a seed."""
+    if settings.exact_random:
+        np.random.seed(on_host(seed))
+    else:
+        _global[0].seed(seed)
+
+
+def _function(name: str) -> Callable[..., Any]:
+    """A function of the module: a method of the global `RandomState`, or NumPy's function."""
+    reference = getattr(np.random, name)
+    method = {"ranf": "random_sample", "sample": "random_sample"}.get(name, name)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if not settings.exact_random:
+            return getattr(_global[0], method)(*args, **kwargs)
+        if name in _STATES:
+            return reference(*args, **kwargs)
+        return hosted_method(reference, args, kwargs, name)
+
+    call.__name__ = name
+    call.__doc__ = documentation(reference)
+    return call
 
 
 def build_namespace() -> types.ModuleType:
@@ -102,11 +250,17 @@ def build_namespace() -> types.ModuleType:
         if name.startswith("_"):
             continue
         found = getattr(np.random, name)
-        is_method = isinstance(found, types.BuiltinMethodType | types.MethodType)
-        if is_method or isinstance(found, types.BuiltinFunctionType | types.FunctionType):
-            found = found if name in _PLAIN else _method(found, f"random.{name}")
-        setattr(module, name, found)
-    module.Generator = Generator  # type: ignore[attr-defined]
-    module.RandomState = RandomState  # type: ignore[attr-defined]
-    module.default_rng = default_rng  # type: ignore[attr-defined]
+        draws = callable(found) and not inspect.isclass(found) and name != "test"
+        setattr(module, name, _function(name) if draws else found)
+    own: tuple[Any, ...] = (
+        Generator,
+        RandomState,
+        Philox4x32,
+        default_rng,
+        seed,
+        get_bit_generator,
+        set_bit_generator,
+    )
+    for item in own:
+        setattr(module, item.__name__, item)
     return module

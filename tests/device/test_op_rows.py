@@ -8,6 +8,7 @@ the last place of the exact result, complex results in the plane.
 from __future__ import annotations
 
 import itertools
+import math
 from typing import Any
 
 import numpy as np
@@ -150,12 +151,12 @@ def test_reductions_without_elements_give_numpys_identity(row: Reduction) -> Non
 
 # ---- random numbers ----
 
-# Random123's known answers for Philox4x32-10: counter, key, the first two words.
+# Random123's known answers for Philox4x32-10: counter, key, result.
 PHILOX_ANSWERS = [
-    ((0, 0, 0, 0), (0, 0), (0x6627E8D5, 0xE169C58D)),
-    ((0xFFFFFFFF,) * 4, (0xFFFFFFFF,) * 2, (0x408F276D, 0x41C83B0E)),
+    ((0, 0, 0, 0), (0, 0), (0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8)),
+    ((0xFFFFFFFF,) * 4, (0xFFFFFFFF,) * 2, (0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD)),
     ((0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344), (0xA4093822, 0x299F31D0),
-     (0xD16CFE09, 0x94FDCCEB)),
+     (0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1)),
 ]
 
 
@@ -168,22 +169,52 @@ def test_philox_gives_the_known_answers(width: int) -> None:
     index = np.array([long_of(c[0], c[1]) for c, _, _ in PHILOX_ANSWERS], np.int64)
     key = np.array([long_of(*k) for _, k, _ in PHILOX_ANSWERS], np.int64)
     stream = np.array([long_of(c[2], c[3]) for c, _, _ in PHILOX_ANSWERS], np.int64)
-    expected = np.array([w[1] << 32 | w[0] for _, _, w in PHILOX_ANSWERS], np.uint64)
-    row, inputs = UFUNCS["philox_bits64"], ("int64",) * 3
-    bits = on_device(row, inputs, "uint64", width, index, key, stream)
-    assert (bits == expected).all()
-    for name, kept in (("float64", 53), ("float32", 24)):
-        uniform = on_device(UFUNCS[f"philox_uniform_{name}"], inputs, name, width,
-                            index, key, stream)
-        assert (uniform == (expected >> np.uint64(64 - kept)).astype(name) / 2.0**kept).all()
+    for name, first in (("philox_bits", 0), ("philox_more_bits", 2)):
+        expected = [w[first + 1] << 32 | w[first] for _, _, w in PHILOX_ANSWERS]
+        bits = on_device(UFUNCS[name], ("int64",) * 3, "uint64", width, index, key, stream)
+        assert bits.tolist() == expected
 
 
-def test_uniform_numbers_fill_the_unit_interval_evenly() -> None:
-    count = 1 << 16
-    index = np.arange(count)
-    uniform = on_device(UFUNCS["philox_uniform_float64"], ("int64",) * 3, "float64", 8, index,
-                        np.full(count, 2**63 - 25), np.full(count, -7))
-    cells = np.bincount((uniform * 64).astype(int), minlength=64)
-    assert len(cells) == 64
-    chi_squared = float(((cells - count / 64) ** 2).sum() / (count / 64))
-    assert 25 < chi_squared < 120  # 63 degrees of freedom: one in ten million is outside
+@pytest.mark.parametrize("width", [1, 4, 8])
+def test_numbers_made_of_random_bits_are_what_the_bits_say(width: int) -> None:
+    ends = [0, 1, 2**11 - 1, 2**11, 2**12, 2**40 - 1, 2**40, 2**63 - 1, 2**63, 2**63 + 2**11,
+            2**64 - 2**40, 2**64 - 2**12, 2**64 - 1]
+    random = np.random.default_rng(1).integers(0, 2**64, 500, np.uint64)
+    small = random >> np.arange(500, dtype=np.uint64) % np.uint64(64)
+    bits = np.concatenate([np.array(ends, np.uint64), random, small, ~small])
+
+    def made(name: str, output: str) -> npt.NDArray[Any]:
+        row = UFUNCS[f"{name}_of_bits_{output}"]
+        return on_device(row, ("uint64",), output, width, bits)
+
+    for dtype, kept in (("float64", 53), ("float32", 24)):
+        assert (made("uniform", dtype) == (bits >> np.uint64(64 - kept)) / 2.0**kept).all()
+        opened = made("open", dtype)
+        assert (opened == ((bits >> np.uint64(65 - kept)) + 0.5) / 2.0 ** (kept - 1)).all()
+        assert 0 < opened.min() < opened.max() < 1
+        positive = made("positive", dtype)
+        scale = np.dtype(dtype).type(2.0**-64)
+        assert (positive == (bits.astype(dtype) + np.dtype(dtype).type(0.5)) * scale).all()
+        assert positive.min() > 0
+        assert positive.max() == 1
+    # The tail that each normal number cuts off, against what it was made of.
+    whole = bits.view(np.int64) >> 11
+    size = np.where(whole < 0, ~whole, whole)
+    tail = ((2**52 - 1 - size) + 0.5) * 2.0**-53
+    for dtype, bound in (("float64", 4e-15), ("float32", 4e-6)):
+        normal = made("normal", dtype)
+        assert (np.signbit(normal) == (whole < 0)).all()
+        expected = np.array([math.erfc(abs(float(z)) / math.sqrt(2)) / 2 for z in normal])
+        # An error of one part in 2^-53 of z changes the tail by z^2 times as much.
+        relative = np.abs(expected - tail) / tail / np.maximum(1, np.abs(normal) ** 2)
+        assert relative.max() < bound
+        assert 8.2 < normal.max() < 8.3
+        assert normal.min() == -normal.max()
+
+
+@pytest.mark.parametrize("width", [1, 8])
+def test_upper_half_of_a_product_is_exact(width: int) -> None:
+    ends = np.array([0, 1, 2**32 - 1, 2**32, 2**63, 2**64 - 1, 0x123456789ABCDEF], np.uint64)
+    left, right = (part.ravel() for part in np.meshgrid(ends, ends))
+    actual = on_device(UFUNCS["multiply_high"], ("uint64",) * 2, "uint64", width, left, right)
+    assert actual.tolist() == [int(a) * int(b) >> 64 for a, b in zip(left, right, strict=True)]

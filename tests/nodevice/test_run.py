@@ -327,6 +327,13 @@ def test_device_option_is_for_clfuse_and_not_for_the_program(tmp_path):
         assert clfuse_run(*option, "-c", source, "x", cwd=tmp_path).stdout == "pocl ['-c', 'x']\n"
 
 
+def test_exact_random_option_is_for_clfuse_and_not_for_the_program(tmp_path):
+    source = "import os, sys; print(os.environ['CLFUSE_EXACT_RANDOM'], sys.argv)"
+    for options in (["--exact-random", "--device", "cpu"], ["--device=cpu", "--exact-random"]):
+        finished = clfuse_run(*options, "-c", source, "--exact-random", cwd=tmp_path)
+        assert finished.stdout == "on ['-c', '--exact-random']\n"
+
+
 def test_no_device_is_touched_by_a_program_that_computes_nothing(tmp_path):
     source = "import numpy, sys; print('pyopencl' in sys.modules, 'mako' in sys.modules)"
     assert printed(tmp_path, source) == ["False False"]

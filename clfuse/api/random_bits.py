@@ -1,0 +1,309 @@
+"""Random bits by counter, and the numbers that are made of them; `random_generator` draws them.
+
+Philox4x32-10 (J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw, Parallel random numbers: as easy
+as 1, 2, 3, SC 2011) turns 128 bits of counter and 64 of key into 128 random bits. The key comes
+from the seed. Every draw takes the next *position*; its element k, counted in C order, has k and
+the position for its counter. So a number depends on (seed, position, k) alone: not on the device,
+the schedule, or what it is fused with.
+
+A recorded draw is an `iota` and some element-wise operations, with key and position as constants:
+it needs no memory, and the next draw of the same kind has the same plan. A draw of one number,
+which NumPy returns as a Python scalar, is made here on the host, of the same bits.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from statistics import NormalDist
+from typing import Any, Final
+
+import numpy as np
+
+from ..graph import build
+from ..graph.ir import Kind, Node, loop, structural
+from .handle import fresh, native_dtype, node_of
+from .promotion import FLOAT64, INT64, UINT64
+
+_LOW: Final = 0xFFFFFFFF
+_WORD: Final = 0xFFFFFFFFFFFFFFFF
+_ROUNDS: Final = 10
+_BLOCK: Final = 256
+"""Single numbers made at once when a program draws one after the other: 0.5 us each, not 4."""
+
+_NORMAL: Final = NormalDist()
+_CONSTANT: Final = structural(Kind.CONSTANT, "constant", INT64)
+_BITS: Final = loop("philox_bits", (INT64,) * 3, UINT64)
+_MORE_BITS: Final = loop("philox_more_bits", (INT64,) * 3, UINT64)
+_HIGH: Final = loop("multiply_high", (UINT64, UINT64), UINT64)
+
+
+def philox(index: int, key: int, position: int) -> tuple[int, int]:
+    """The 128 bits of one counter as two numbers of 64, as ``kernels/lib/philox.cl`` makes them.
+
+    >>> [hex(bits) for bits in philox(0, 0, 0)]
+    ['0xe169c58d6627e8d5', '0x9b00dbd8bc57ac4c']
+    """
+    word0, word1 = index & _LOW, index >> 32
+    word2, word3 = position & _LOW, position >> 32
+    key0, key1 = key & _LOW, key >> 32
+    for _ in range(_ROUNDS):
+        product0 = word0 * 0xD2511F53
+        product2 = word2 * 0xCD9E8D57
+        word0, word1 = (product2 >> 32) ^ word1 ^ key0, product2 & _LOW
+        word2, word3 = (product0 >> 32) ^ word3 ^ key1, product0 & _LOW
+        key0 = (key0 + 0x9E3779B9) & _LOW
+        key1 = (key1 + 0xBB67AE85) & _LOW
+    return word1 << 32 | word0, word3 << 32 | word2
+
+
+def _philox_block(key: int, position: int) -> list[tuple[int, int]]:
+    """`philox` of index 0 at `_BLOCK` positions from `position` on."""
+    low, bits = np.uint64(_LOW), np.uint64(32)
+    word2 = np.arange(_BLOCK, dtype=np.uint64) + np.uint64(position)  # wraps
+    word3 = word2 >> bits
+    word0 = word1 = np.zeros(_BLOCK, np.uint64)
+    key0, key1 = key & _LOW, key >> 32
+    for _ in range(_ROUNDS):
+        product0 = (word0 & low) * np.uint64(0xD2511F53)
+        product2 = (word2 & low) * np.uint64(0xCD9E8D57)
+        word0, word1 = (product2 >> bits) ^ word1 ^ np.uint64(key0), product2 & low
+        word2, word3 = (product0 >> bits) ^ word3 ^ np.uint64(key1), product0 & low
+        key0 = (key0 + 0x9E3779B9) & _LOW
+        key1 = (key1 + 0xBB67AE85) & _LOW
+    first, more = word1 << bits | word0, word3 << bits | word2
+    return list(zip(first.tolist(), more.tolist(), strict=True))
+
+
+class Philox4x32:
+    """The bit generator of `Generator`: a key and the position of the next draw.
+
+    Parameters
+    ----------
+    seed : None, int, array_like of ints, SeedSequence
+        As for `numpy.random.default_rng`.
+
+    Attributes
+    ----------
+    state : dict
+        ``{"bit_generator": "Philox4x32", "state": {"key": int, "position": int}}``, both below
+        2**64. What was drawn, and in which order, follows from it.
+    seed_seq : SeedSequence or None
+        What the key comes from; None where the state was set by hand.
+    lock : threading.Lock
+        Held while a position is taken.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For seeds that `numpy.random.SeedSequence` does not take.
+    """
+
+    def __init__(self, seed: Any = None) -> None:
+        if not hasattr(seed, "generate_state"):
+            seed = np.random.SeedSequence(seed)
+        self.seed_seq: Any = seed
+        self.lock = threading.Lock()
+        self._set(int(seed.generate_state(1, np.uint64)[0]), 0)
+
+    def _set(self, key: int, position: int) -> None:
+        self._key = key
+        self._position = position
+        self._key_node = _constant(key)
+        self._ahead: list[tuple[int, int]] = []
+        self._ahead_from = -_BLOCK
+
+    def single(self) -> tuple[int, int]:
+        """The 128 bits of a draw of one number, by `philox`."""
+        with self.lock:
+            position = self._position
+            self._position = (position + 1) & _WORD
+            place = position - self._ahead_from
+            if 0 <= place < len(self._ahead):
+                return self._ahead[place]
+            follows = 0 <= place <= _BLOCK
+            self._ahead_from = position
+            if not follows:  # perhaps the only one
+                self._ahead = []
+                return philox(0, self._key, position)
+            self._ahead = _philox_block(self._key, position)
+            return self._ahead[0]
+
+    def take(self, count: int = 1) -> tuple[int, int, Node]:
+        """Key and position of a draw, and the key as a node; later draws have other positions."""
+        with self.lock:
+            position = self._position
+            self._position = (position + count) & _WORD
+            return self._key, position, self._key_node
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """Key and position."""
+        with self.lock:
+            numbers = {"key": self._key, "position": self._position}
+        return {"bit_generator": type(self).__name__, "state": numbers}
+
+    @state.setter
+    def state(self, value: Any) -> None:
+        if not isinstance(value, dict):
+            raise TypeError("state must be a dict")
+        name = value.get("bit_generator", "")
+        if name != type(self).__name__:
+            raise ValueError(f"state must be for a {type(self).__name__} RNG, not {name!r}")
+        key, position = (int(value["state"][part]) for part in ("key", "position"))
+        if not (0 <= key <= _WORD and 0 <= position <= _WORD):
+            raise ValueError(f"key and position must be below 2**64: {key}, {position}")
+        with self.lock:
+            self.seed_seq = None
+            self._set(key, position)
+
+    def advance(self, delta: int) -> Philox4x32:
+        """Skip `delta` draws, of whatever size each; return the generator itself."""
+        self.take(int(delta))
+        return self
+
+    def spawn(self, n_children: int) -> list[Philox4x32]:
+        """New independent bit generators; TypeError when the state was set by hand."""
+        if self.seed_seq is None or not hasattr(self.seed_seq, "spawn"):
+            raise TypeError("The underlying SeedSequence does not implement spawning.")
+        return [type(self)(child) for child in self.seed_seq.spawn(n_children)]
+
+    def __reduce__(self) -> Any:
+        return _restored, (self.seed_seq, self._key, self._position)
+
+    def __repr__(self) -> str:
+        return f"<clfuse.random.{type(self).__name__} at 0x{id(self):X}>"
+
+
+def _restored(seed_seq: Any, key: int, position: int) -> Philox4x32:
+    generator = object.__new__(Philox4x32)
+    generator.seed_seq = seed_seq
+    generator.lock = threading.Lock()
+    generator._set(key, position)
+    return generator
+
+
+def _constant(number: int) -> Node:
+    """64 bits as an int64 scalar of the program, a node of its own.
+
+    `build.constant` would share the node with an equal number elsewhere in the program: now and
+    then another structure, and a new plan.
+    """
+    value = np.int64(number - (1 << 64) if number >> 63 else number)
+    return Node(_CONSTANT, (), (), INT64, value)
+
+
+class Draw:
+    """The random bits of one draw, as numbers: lazy arrays of `shape`.
+
+    The methods may be called more than once: they look at the same bits.
+    """
+
+    def __init__(self, generator: Philox4x32, shape: tuple[int, ...]) -> None:
+        _, position, self._key = generator.take()
+        self._position = _constant(position)
+        self._index = build.reshape(build.iota(math.prod(shape)), shape)
+        self._shape = shape
+
+    def node(self, *, more: bool = False) -> Node:
+        """64 bits an element, uint64; `more` gives 64 others."""
+        operands = (self._index, self._key, self._position)
+        return build.elementwise(_MORE_BITS if more else _BITS, operands, self._shape)
+
+    def bits(self) -> Any:
+        """`node` as an array."""
+        return fresh(self.node())
+
+    def _made(self, name: str, dtype: np.dtype) -> Any:
+        dtype = native_dtype(dtype) or dtype  # CLFUSE_FP64=downcast
+        op = loop(f"{name}_of_bits_float{8 * dtype.itemsize}", (UINT64,), dtype)
+        return fresh(build.elementwise(op, (self.node(),), self._shape))
+
+    def uniform(self, dtype: np.dtype = FLOAT64) -> Any:
+        """In [0, 1), multiples of 2**-53 (float32: 2**-24)."""
+        return self._made("uniform", dtype)
+
+    def inner(self) -> Any:
+        """In (0, 1), without the ends; float64."""
+        return self._made("open", FLOAT64)
+
+    def positive(self, dtype: np.dtype = FLOAT64) -> Any:
+        """In (0, 1], the finer the smaller."""
+        return self._made("positive", dtype)
+
+    def normal(self, dtype: np.dtype = FLOAT64) -> Any:
+        """Normal, by the inverse of their distribution function."""
+        return self._made("normal", dtype)
+
+    def below(self, count: int) -> Any:
+        """Whole numbers 0, 1, ... count-1 as uint64; `count` is at most 2**64.
+
+        The upper half of a product with 64 random bits (128 for counts above 2**32): no value is
+        more than one part in 2**32 more frequent than another.
+        """
+        if count > _WORD:
+            return fresh(self.node())
+        return self._scaled(build.constant(np.uint64(count)), wide=count > 1 << 32)
+
+    def below_each(self, counts: Any) -> Any:
+        """`below` for an array of counts, uint64, that broadcasts to the shape; 0 means 2**64."""
+        scaled = self._scaled(node_of(counts), wide=True)
+        return np.where(np.equal(counts, np.uint64(0)), self.bits(), scaled)
+
+    def _scaled(self, factor: Node, *, wide: bool) -> Any:
+        def high(bits: Node) -> Any:
+            return fresh(build.elementwise(_HIGH, (bits, factor), self._shape))
+
+        first = self.node()
+        if not wide:
+            return high(first)
+        low = fresh(first) * fresh(factor)
+        return high(first) + np.less(low + high(self.node(more=True)), low)  # the carry
+
+
+class SingleDraw:
+    """What `Draw` is for one number, on the host: NumPy scalars, normal ones to a few ulp."""
+
+    def __init__(self, generator: Philox4x32) -> None:
+        self._bits = generator.single()
+
+    def bits(self) -> Any:
+        """64 random bits, uint64."""
+        return np.uint64(self._bits[0])
+
+    def uniform(self, dtype: np.dtype = FLOAT64) -> Any:
+        """In [0, 1)."""
+        kept = 53 if dtype.itemsize == 8 else 24
+        return dtype.type((self._bits[0] >> (64 - kept)) / 2.0**kept)
+
+    def inner(self) -> Any:
+        """In (0, 1), without the ends."""
+        return np.float64(((self._bits[0] >> 12) + 0.5) * 2.0**-52)
+
+    def positive(self, dtype: np.dtype = FLOAT64) -> Any:
+        """In (0, 1]."""
+        return (np.uint64(self._bits[0]).astype(dtype) + dtype.type(0.5)) * dtype.type(2.0**-64)
+
+    def normal(self, dtype: np.dtype = FLOAT64) -> Any:
+        """Normal."""
+        whole = self._bits[0] >> 11
+        upper = whole >> 52  # of a signed number: below 0
+        size = whole ^ (1 << 53) - 1 if upper else whole
+        tail = ((1 << 52) - 1 - size + 0.5) * 2.0**-53
+        distance = -_NORMAL.inv_cdf(tail)
+        return dtype.type(-distance if upper else distance)
+
+    def below(self, count: int) -> int:
+        """A whole number below `count`."""
+        first, more = self._bits
+        if count > _WORD:
+            return first
+        if count <= 1 << 32:
+            return first * count >> 64
+        return (first << 64 | more) * count >> 128
+
+
+def as_array(value: Any) -> Any:
+    """What was computed of a `Draw` as an array of its own; NumPy returns a scalar for no shape
+    only."""
+    return fresh(node_of(value)) if not value._shape else value
