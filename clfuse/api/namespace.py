@@ -27,6 +27,7 @@ from . import (  # noqa: F401  (each registers its functions)
     selection,
     sequences,
     statistics,
+    taking,
 )
 from . import random as random_module
 from .fallback import NATIVE, host_call, hosted

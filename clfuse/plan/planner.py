@@ -15,7 +15,7 @@ from .lowering import Lowering
 from .memory import Memory, slots_of
 from .packing import pack
 from .placement import Placement
-from .schedule import Kernel, Launch, Load, Schedule, Step, Value
+from .schedule import Kernel, Launch, Load, Schedule, Value, operations_of
 
 
 def plan(snapshot: Snapshot, traits: DeviceTraits, *, fuse: bool = True) -> Schedule:
@@ -120,7 +120,7 @@ _LABEL_OPERATIONS = 4
 
 def _label(kernel: Kernel) -> str:
     """A readable name of the kernel: its kind and first operations; an OpenCL C identifier."""
-    names = [item.op.name for item in kernel.body + kernel.epilogue if isinstance(item, Step)]
+    names = operations_of(kernel.body + kernel.epilogue)
     folds = [accumulator.name for accumulator in kernel.accumulators]
     words = list(dict.fromkeys(names))[:_LABEL_OPERATIONS] + list(dict.fromkeys(folds))
     if not words:
