@@ -31,10 +31,10 @@ from ..graph.ir import Kind, Node, rebind
 from ..graph.ranges import Range, range_of
 from . import handle as handles
 from .conversion import NotNative, as_handle, contains_handles, host_node
-from .fallback import count_fallback
 from .expressions import choose, combine, convert, scalar
+from .fallback import count_fallback
 from .handle import DTYPES, Handle, layout, node_of
-from .promotion import INT64
+from .promotion import INT64, UINT64
 
 _NARROW: Final = 2**31 - 2**16
 """Storages of fewer elements have positions of 32 bits: twice the lanes."""
@@ -111,10 +111,10 @@ def _measured_base(node: Node) -> Node:
     base = node
     while base.op.kind is Kind.VIEW and base.buffer is None:
         (base,) = base.inputs
-    if base.buffer is None and base.op.kind is not Kind.CONSTANT:
-        if math.prod(base.shape) > _WORTH_COMPUTING * math.prod(node.shape):
-            return node
-    return base
+    computed = base.buffer is not None or base.op.kind is Kind.CONSTANT
+    if computed or math.prod(base.shape) <= _WORTH_COMPUTING * math.prod(node.shape):
+        return base
+    return node
 
 
 def bounds_of(node: Node) -> Range:
@@ -188,11 +188,11 @@ def indexed(array: Any, extent: int, stride: int) -> Indexed | None:
     """The array as an index into an axis; None where it leaves the axis. It is not empty."""
     if isinstance(array, Handle):
         node = node_of(array)
-        if node.dtype.name == "uint64":
+        if node.dtype is UINT64:
             node = build.cast(node, INT64)
         found = within(node, extent)
         return None if found is None else Indexed(node, extent, stride, found)
-    if array.dtype.name == "uint64" or not array.dtype.isnative:
+    if array.dtype == UINT64 or not array.dtype.isnative:
         array = array.astype(np.int64)
     low, high = int(array.min()), int(array.max())
     if low < -extent or high >= extent:
@@ -346,7 +346,6 @@ def numpys_selection(shape: Sequence[int], index: Any) -> np.ndarray:
     The array has no contents; what is selected from it has, and must be small.
     """
     return np.broadcast_to(np.False_, tuple(shape))[index]
-
 
 
 # -- writing --------------------------------------------------------------------------------------

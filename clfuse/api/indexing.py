@@ -162,7 +162,8 @@ def _get_advanced(handle: Handle, index: Any) -> Any:
         if math.prod(shape):
             return _get_on_host(handle, index, "an index holds what is no array")
         return fresh(build.filled(handle._dtype.type(0), shape))
-    return result(gathered(source, chosen))
+    node = gathered(source, chosen)
+    return fresh(node) if Ellipsis in chosen.template else result(node)
 
 
 def _get_on_host(handle: Handle, index: Any, reason: str) -> Any:
@@ -216,7 +217,7 @@ def fitted(node: Node, shape: tuple[int, ...]) -> Node:
         extent not in (1, goal) for extent, goal in zip(wanted, shape[lead:], strict=True)
     ):
         raise ValueError(
-            f"could not broadcast input array from shape {shape_text(given)} into shape "
+            f"could not broadcast input array from shape {shape_text(wanted)} into shape "
             f"{shape_text(shape)}"
         )
     return build.broadcast(node if wanted == given else build.reshape(node, wanted), shape)
@@ -251,7 +252,11 @@ def _scatter(handle: Handle, index: Any, value: Any) -> bool:
             return False
         stretching(value_node(value, handle._dtype), shape)
         return True
-    node = stretching(value_node(value, handle._dtype), chosen.shape)
+    node = value_node(value, handle._dtype)
+    if chosen.common:
+        node = stretching(node, chosen.shape)
+    else:  # integers in arrays of no axes are integers
+        fitted(node, chosen.shape)
     mutate(handle, "setitem", [*[item.node for item in chosen.arrays], node], chosen.template)
     return True
 

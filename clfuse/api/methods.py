@@ -233,9 +233,7 @@ class ArrayMethods:
         """`numpy.repeat`."""
         return manipulation.repeat(self, repeats, axis)
 
-    def take(
-        self, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise"
-    ) -> Any:
+    def take(self, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Any:
         """`numpy.take`."""
         return taking.take(self, indices, axis, out, mode)
 

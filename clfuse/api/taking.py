@@ -11,7 +11,8 @@ import numpy as np
 from ..graph import build
 from ..graph.ir import Node
 from .conversion import NotNative, as_handle, assigned, host_node
-from .expressions import broadcast_shapes, choose as select_by_mask, combine, convert, scalar
+from .expressions import choose as select_by_mask
+from .expressions import combine, convert, scalar
 from .fallback import HostArguments, native
 from .gathering import (
     Indexed,
@@ -78,6 +79,8 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "r
         raise NotNative(f"mode {mode!r}")
     shape = handle._shape
     wanted = (*shape[:axis], *chosen_by.shape, *shape[axis + 1 :])
+    if mode == "wrap" and not math.prod(wanted):  # NumPy 2.4 never ends, if the axis is empty
+        return _delivered(build.filled(handle._dtype.type(0), wanted), out)
     if not math.prod(wanted) or not shape[axis]:
         raise NotNative("of no elements")
     source, offset, strides = source_of(handle)
@@ -137,6 +140,32 @@ def _on_host(value: Any) -> Any:
     return HostArguments().to_host(value)
 
 
+@native(np.ix_)
+def ix_(*args: Any) -> tuple[Any, ...]:
+    """Vectors of indices as an open mesh: ``a[ix_(rows, columns)]`` is a rectangle of `a`."""
+    made = []
+    for place, item in enumerate(args):
+        array = item if isinstance(item, Handle) else np.asarray(item)
+        if len(array.shape) != 1:
+            raise ValueError("Cross index must be 1 dimensional")
+        if array.dtype == BOOL:
+            raise NotNative("of a mask")
+        if not math.prod(array.shape):
+            array = np.zeros(0, np.intp)
+        handle = array if isinstance(array, Handle) else _with_bounds(array)
+        behind = (1,) * (len(args) - place - 1)
+        made.append(reshaped(handle, (1,) * place + handle._shape + behind))
+    return tuple(made)
+
+
+def _with_bounds(array: np.ndarray) -> Any:
+    """A host array as one of ours that is known not to leave its bounds: no wait to find out."""
+    handle = as_handle(array)
+    if array.dtype.kind in "iu" and array.size:
+        handle._storage.node.measured = int(array.min()), int(array.max())
+    return handle
+
+
 @native(np.choose, method=True)
 def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     """Of several arrays, at each place the element of the one that an integer names."""
@@ -151,7 +180,7 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     if dtype is None:
         raise NotNative("the choices are of another kind")
     nodes = [convert(node_of(array), dtype) for array in arrays]
-    shape = broadcast_shapes(tuple(selector.shape), *[node.shape for node in nodes])
+    shape = np.broadcast_shapes(*[node.shape for node in nodes], tuple(selector.shape))
     if not math.prod(shape) or not math.prod(selector.shape):
         raise NotNative("of no elements")
     if mode == "raise":
@@ -265,15 +294,18 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
 def at(function: np.ufunc, a: Any, indices: Any, operands: tuple[Any, ...]) -> None:
     """``ufunc.at``: through indices, once for every time that a place is named."""
     target = _target(a)
-    given = [as_handle(operand if isinstance(operand, Handle) else np.asarray(operand))
-             for operand in operands]
+    given = [
+        as_handle(operand if isinstance(operand, Handle) else np.asarray(operand))
+        for operand in operands
+    ]
     if len(given) != function.nin - 1 or function is np.power:
         raise NotNative("an error that depends on the values")
     nothing = np.zeros(0, np.intp)
     function.at(np.zeros(1, target._dtype), nothing, *[np.zeros(0, g._dtype) for g in given])
     chosen = parse(target._shape, *layout(target), indices)
     if chosen is None:
-        raise NotNative("the index selects nothing, or is none")
+        numpys_selection(target._shape, _on_host(indices))
+        raise NotNative("the index selects nothing")
     nodes = []
     for operand in given:
         try:

@@ -179,14 +179,14 @@ def gather(
     """
     while source.op.kind is Kind.VIEW and source.buffer is None:
         (inner,) = source.inputs
-        if math.prod(inner.shape) == 1:
-            source = inner
-        elif source.param == (0, contiguous_strides(source.shape)) and math.prod(
-            source.shape
-        ) == math.prod(inner.shape):
-            source = inner
-        else:
+        size = math.prod(inner.shape)
+        is_reshape = size == math.prod(source.shape) and source.param == (
+            0,
+            contiguous_strides(source.shape),
+        )
+        if size != 1 and not is_reshape:
             break
+        source = inner
     if math.prod(source.shape) == 1:
         return view(source, shape, 0, (0,) * len(shape))
     strides = tuple(

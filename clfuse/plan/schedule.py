@@ -179,7 +179,7 @@ class LibraryCall:
 
 
 MUTATIONS: Final = frozenset(["setitem", "put", "putmask", "place", "at"])
-"""Library calls that give their first operand, changed: done in place where nobody else needs it."""
+"""Library calls that give their first operand, changed; in place where nobody else needs it."""
 
 
 Launch = Kernel | Copy | LibraryCall

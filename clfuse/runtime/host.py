@@ -90,9 +90,9 @@ FUNCTIONS: Final[dict[str, Callable[[Sequence[Array], Array, Any], None]]] = {
     "matmul": _matmul,
     "setitem": _mutation(_setitem),
     "at": _mutation(_at),
-    "put": _mutation(lambda view, arrays, mode: np.put(view, *arrays, mode=mode)),
-    "putmask": _mutation(lambda view, arrays, _: np.putmask(view, *arrays)),
-    "place": _mutation(lambda view, arrays, _: np.place(view, *arrays)),
+    "put": _mutation(lambda view, arrays, mode: np.put(view, arrays[0], arrays[1], mode)),
+    "putmask": _mutation(lambda view, arrays, _: np.putmask(view, arrays[0], arrays[1])),
+    "place": _mutation(lambda view, arrays, _: np.place(view, arrays[0], arrays[1])),
 }
 """Name of a LIBRARY operation -> function of (operands, result to fill, param)."""
 
