@@ -36,10 +36,10 @@ from .fallback import count_fallback
 from .handle import DTYPES, Handle, layout, node_of
 from .promotion import INT64, UINT64
 
-_NARROW: Final = 2**31 - 2**16
+INDEX_LIMIT: Final = 2**31 - 2**16
 """Storages of fewer elements have positions of 32 bits: twice the lanes."""
 
-_INT32: Final = DTYPES["int32"]
+POSITION: Final = DTYPES["int32"]
 
 _WORTH_COMPUTING: Final = 8
 """How much larger than a part of it an array may be to be computed and measured as a whole."""
@@ -84,7 +84,7 @@ class Selection:
 
     def position(self, size: int) -> Node | None:
         """The sum of ``index * stride``, for a storage of `size` elements; None where it is 0."""
-        dtype = _INT32 if size < _NARROW else INT64
+        dtype = POSITION if size < INDEX_LIMIT else INT64
         total: Node | None = None
         for array in self.arrays:
             if array.extent == 1:
@@ -199,7 +199,7 @@ def indexed(array: Any, extent: int, stride: int) -> Indexed | None:
         return None
     if low < 0:
         array = np.where(array < 0, array.astype(np.int64) + extent, array)
-    if extent < _NARROW and array.dtype.itemsize > 4:
+    if extent < INDEX_LIMIT and array.dtype.itemsize > 4:
         array = array.astype(np.int32)
     return Indexed(host_node(array), extent, stride, (0, extent - 1))
 
@@ -365,10 +365,7 @@ def mutate(handle: Handle, name: str, operands: Sequence[Node], extra: Any) -> N
         Besides the array.
     extra : hashable
     """
-    from ..runtime.device import get_device
-
-    if not get_device().traits.unified_memory:
-        count_fallback(name, "only the host writes through indices")
+    count_host_library(name)
     storage = handle._storage
     char = handle._dtype.char
     view = (char, handle._shape, *layout(handle))
@@ -376,6 +373,14 @@ def mutate(handle: Handle, name: str, operands: Sequence[Node], extra: Any) -> N
     inputs = (storage.node, *[_unstretched(node) for node in operands])
     old = storage.node
     rebind(storage, build.library(name, inputs, old.shape, old.dtype, (view, shapes, extra)))
+
+
+def count_host_library(name: str) -> None:
+    """Count a step that NumPy makes as a fallback, on devices where it copies."""
+    from ..runtime.device import get_device
+
+    if not get_device().traits.unified_memory:
+        count_fallback(name, "only the host counts and writes through indices")
 
 
 def _unstretched(node: Node) -> Node:

@@ -18,6 +18,7 @@ from . import (
     linalg,
     manipulation,
     reductions,
+    searching,
     selection,
     statistics,
     taking,
@@ -241,6 +242,10 @@ class ArrayMethods:
         """`numpy.choose`."""
         return taking.choose(self, choices, out, mode)
 
+    def searchsorted(self, v: Any, side: str = "left", sorter: Any = None) -> Any:
+        """`numpy.searchsorted`."""
+        return searching.searchsorted(self, v, side, sorter)
+
     # -- values -----------------------------------------------------------------------------------
 
     def astype(
@@ -331,7 +336,6 @@ for _name in (
     "cumsum",
     "getfield",
     "nonzero",
-    "searchsorted",
 ):
     setattr(ArrayMethods, _name, _host_method(_name))
 

@@ -24,6 +24,7 @@ from . import (  # noqa: F401  (each registers its functions)
     manipulation,
     printing,
     reductions,
+    searching,
     selection,
     sequences,
     statistics,

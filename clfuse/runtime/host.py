@@ -21,6 +21,11 @@ def _matmul(operands: Sequence[Array], out: Array, param: Any) -> None:
     np.matmul(operands[0], operands[1], out=out)
 
 
+def _bincount(operands: Sequence[Array], out: Array, param: Any) -> None:
+    weights = operands[1] if len(operands) > 1 else None
+    np.copyto(out, np.bincount(operands[0], weights, len(out)))
+
+
 Layout = tuple[str, tuple[int, ...], int, tuple[int, ...]]
 """dtype character, shape, offset and strides of a view on a storage; in elements of that dtype."""
 
@@ -88,6 +93,7 @@ def _at(view: Array, arrays: list[Any], extra: Any) -> None:
 
 FUNCTIONS: Final[dict[str, Callable[[Sequence[Array], Array, Any], None]]] = {
     "matmul": _matmul,
+    "bincount": _bincount,
     "setitem": _mutation(_setitem),
     "at": _mutation(_at),
     "put": _mutation(lambda view, arrays, mode: np.put(view, arrays[0], arrays[1], mode)),
