@@ -99,8 +99,9 @@ class Selection:
             total = term if total is None else combine(np.add, total, term)
         if total is None:
             return None
-        total = build.broadcast(total, self.common)
-        return build.reshape(total, self.common + (1,) * self.behind)
+        if total.shape != self.common:
+            total = build.broadcast(total, self.common)
+        return build.reshape(total, self.common + (1,) * self.behind) if self.behind else total
 
 
 # -- bounds ---------------------------------------------------------------------------------------
@@ -222,6 +223,8 @@ def parse(
     NotNative
         For masks.
     """
+    if type(index) is handles.ARRAY and shape and index._dtype.kind in "iu":
+        return _along_first(shape, offset, strides, index)
     items = _spread(index if type(index) is tuple else (index,), len(shape))
     if items is None:
         return None
@@ -278,6 +281,22 @@ def parse(
             return None
         chosen.arrays.append(found)
     return chosen
+
+
+def _along_first(
+    shape: tuple[int, ...], offset: int, strides: tuple[int, ...], index: Handle
+) -> Selection | None:
+    """`parse` for one array of the device alone: what programs write most."""
+    common = index._shape
+    chosen = common + shape[1:]
+    if 0 in chosen or not shape[0]:
+        return None
+    found = indexed(index, shape[0], strides[0])
+    if found is None:
+        return None
+    steps = (0,) * len(common) + strides[1:]
+    template = (("array", 0),)
+    return Selection(chosen, offset, steps, [found], common, len(shape) - 1, template)
 
 
 def _spread(index: tuple[Any, ...], rank: int) -> list[Any] | None:

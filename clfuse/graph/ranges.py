@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache
 from typing import Any, Final
 
 import numpy as np
@@ -49,6 +50,7 @@ def range_of(node: Node, depth: int = MAX_DEPTH) -> Range:
     return limits if found is None else _inside(found, limits)
 
 
+@cache
 def _limits(dtype: np.dtype) -> Range:
     if dtype.kind == "b":
         return 0, 1
