@@ -1,5 +1,5 @@
 """Where numbers fall among sorted ones, and how often they occur: searchsorted, digitize, interp,
-bincount; `namespace` and `methods` use them.
+bincount, histogram; `namespace` and `methods` use them.
 
 A binary search over n elements is about log2(n) loads at computed positions, each of which depends
 on the comparison before. All of them are operations on the element that is looked for, so a search
@@ -14,6 +14,7 @@ is one kernel, together with what makes the elements and with what is done with 
 
 from __future__ import annotations
 
+import math
 from operator import index as as_index
 from typing import Any
 
@@ -21,13 +22,18 @@ import numpy as np
 
 from ..graph import build
 from ..graph.ir import Node
+from .attributes import cast_to
 from .conversion import NotNative, as_handle, host_view
 from .expressions import choose, combine, convert, scalar
 from .fallback import native
 from .gathering import INDEX_LIMIT, POSITION, bounds_of, count_host_library
+from .geometry import reshaped
 from .handle import Handle, fresh, native_dtype, node_of, result
+from .indexing import get
 from .promotion import FLOAT64, INT64
+from .sequences import linspace
 from .taking import take
+from .ufunc import UFUNCS
 
 
 def _before(table: Node, key: Node, *, right: bool) -> Node:
@@ -189,3 +195,99 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
     count_host_library("bincount")
     dtype = INT64 if weights is None else FLOAT64
     return fresh(build.library("bincount", inputs, shape, dtype))
+
+
+@native(np.histogram)
+def histogram(
+    a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
+) -> Any:
+    """How many elements fall into each bin, and the bins' edges.
+
+    The numbers of the bins are computed by NumPy's formulas in one kernel, and counted by NumPy on
+    the device's memory. Without a range, smallest and largest element are waited for.
+    """
+    if weights is not None or isinstance(bins, str):
+        raise NotNative("with weights, or bins by a rule")
+    handle = as_handle(a)
+    handle = reshaped(handle, (math.prod(handle._shape),))
+    if not handle._shape[0] or handle._dtype.kind not in "iuf":
+        raise NotNative("not of these elements")
+    if np.ndim(bins) == 0:
+        count = as_index(bins)
+        if count < 1:
+            raise ValueError("`bins` must be positive, when an integer")
+        edges, kept, number = _even_bins(handle, count, range)
+    elif np.ndim(bins) == 1:
+        if range is not None:
+            _outer_edges(handle, range)
+        edges, kept, number = _given_bins(handle, as_handle(bins))
+        count = edges._shape[0] - 1
+    else:
+        raise ValueError("`bins` must be 1d, when an array")
+    outside = build.constant(np.int64(count))
+    place = choose(kept, number, outside, INT64, handle._shape)
+    count_host_library("histogram")
+    counted = build.library("bincount", [place], (count + 1,), INT64)
+    counts = fresh(build.view(counted, (count,), 0, (1,)))
+    if density:
+        widths = UFUNCS["subtract"](edges[1:], edges[:-1])
+        total = UFUNCS["add"].reduce(counts)
+        return UFUNCS["divide"](UFUNCS["divide"](counts, widths), total), edges
+    return counts, edges
+
+
+def _outer_edges(handle: Handle, given: Any) -> tuple[Any, Any]:
+    """The ends of a histogram, as numbers; NumPy's errors for those that are none."""
+    if given is None:
+        found = "autodetected"
+        ends = UFUNCS["minimum"].reduce(handle), UFUNCS["maximum"].reduce(handle)
+        first, last = [host_view(end).reshape(())[()] for end in ends]
+    else:
+        found = "supplied"
+        first, last = given
+        if first > last:
+            raise ValueError("max must be larger than min in range parameter.")
+    if not (np.isfinite(first) and np.isfinite(last)):
+        raise ValueError(f"{found} range of [{first}, {last}] is not finite")
+    if first == last:
+        return first - 0.5, last + 0.5
+    return first, last
+
+
+def _even_bins(handle: Handle, count: int, given: Any) -> tuple[Any, Node, Node]:
+    """Edges, which elements lie inside, and their bins: corrected where rounding was off by one."""
+    first, last = _outer_edges(handle, given)
+    dtype = np.result_type(first, last, handle._dtype)
+    if dtype.kind in "iu":
+        dtype = np.result_type(dtype, float)
+    width = last - first
+    if isinstance(first, np.integer):
+        width = np.float64(int(last) - int(first))
+    edges = linspace(first, last, count + 1, dtype=dtype)
+    less, both = UFUNCS["less"], UFUNCS["logical_and"]
+    kept = both(UFUNCS["greater_equal"](handle, first), UFUNCS["less_equal"](handle, last))
+    values = cast_to(handle, dtype)
+    scaled = UFUNCS["divide"](UFUNCS["subtract"](values, first), width)
+    number = cast_to(UFUNCS["multiply"](scaled, count), INT64)
+    number = UFUNCS["clip"](number, 0, count - 1)
+    early = less(values, get(edges, number))
+    number = UFUNCS["subtract"](number, early)
+    following = get(edges, UFUNCS["clip"](UFUNCS["add"](number, 1), 0, count))
+    late = both(UFUNCS["greater_equal"](values, following), less(number, count - 1))
+    return edges, node_of(kept), node_of(UFUNCS["add"](number, late))
+
+
+def _given_bins(handle: Handle, edges: Handle) -> tuple[Any, Node, Node]:
+    """The same for edges that need not lie evenly; the last bin has both its ends."""
+    steps = host_view(edges)
+    if len(steps) < 2 or edges._dtype.kind == "c":
+        raise NotNative("with these bins")
+    if np.any(steps[:-1] > steps[1:]):
+        raise ValueError("`bins` must increase monotonically, when an array")
+    count = len(steps) - 1
+    found = searchsorted(edges, handle, "right")
+    at_end = UFUNCS["equal"](handle, get(edges, -1))
+    number = UFUNCS["subtract"](UFUNCS["minimum"](found, count), 1)
+    beyond = UFUNCS["logical_and"](UFUNCS["greater"](found, count), UFUNCS["logical_not"](at_end))
+    inside = UFUNCS["logical_and"](UFUNCS["greater"](found, 0), UFUNCS["logical_not"](beyond))
+    return edges, node_of(inside), node_of(number)

@@ -33,7 +33,7 @@ def range_of(node: Node, depth: int = MAX_DEPTH) -> Range:
 
     >>> from clfuse.graph import build
     >>> range_of(build.view(build.iota(5), (2,), 1, (1,)))
-    (0, 4)
+    (1, 2)
     """
     limits = _limits(node.dtype)
     try:

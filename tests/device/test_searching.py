@@ -60,6 +60,25 @@ def test_counts_bins_and_errors(xp: ModuleType) -> None:
     batch.check()
 
 
+def test_histograms_are_numpys_also_where_rounding_decides(xp: ModuleType) -> None:
+    rng = np.random.default_rng(19)
+    data = {"normal": rng.standard_normal(3000), "on edges": np.repeat(0.1 * np.arange(30), 10),
+            "wide": rng.integers(-128, 128, 999), "single": rng.random(3000).astype("f4"),
+            "ends": np.array([2**63, 5, 2**64 - 1], "u8"), "nan": np.array([1, np.nan, 2.0])}
+    texts = {"m.histogram(x)": data, "m.histogram(x, 30, (0.0, 2.9), density=True)": ["on edges"],
+             "m.histogram(x, [-1, 0, 0.5, 2])": ["normal", "wide", "nan"],
+             "m.histogram(x, bins=m.arange(-5, 6))": ["wide"],
+             "m.histogram(x, [1, 0])": ["wide"], "m.histogram(x, 0)": ["wide"],
+             "m.histogram(x, range=(2, 1))": ["wide"], "m.histogram(x, [[1]])": ["wide"],
+             "m.histogram(x, 3, (0, m.inf))": ["wide"]}
+    batch = Batch(xp)
+    for text, names in texts.items():
+        for name in names:
+            batch.same(f"{text} {name}", lambda m, text=text, values=data[name]: eval(
+                text, {"m": m, "x": m.asarray(values)}))
+    batch.check()
+
+
 @pytest.mark.clfuse_only
 def test_a_search_is_one_kernel_with_what_is_around_it(xp: ModuleType) -> None:
     table, x = xp.asarray(np.sort(np.random.default_rng(3).random(1000))), xp.linspace(0, 1, 5000)
