@@ -31,7 +31,7 @@ from ..graph.ir import Kind, Node, rebind
 from ..graph.ranges import Range, range_of
 from . import handle as handles
 from .conversion import NotNative, as_handle, contains_handles, host_node
-from .expressions import choose, combine, convert, scalar
+from .expressions import combine, convert, scalar
 from .fallback import count_fallback
 from .handle import DTYPES, Handle, layout, node_of
 from .promotion import INT64, UINT64
@@ -84,16 +84,17 @@ class Selection:
 
     def position(self, size: int) -> Node | None:
         """The sum of ``index * stride``, for a storage of `size` elements; None where it is 0."""
-        dtype = POSITION if size < INDEX_LIMIT else INT64
+        # Narrowing what is loaded wide would cost an operation and win no lanes.
+        wide = any(array.node.dtype.itemsize > 4 for array in self.arrays)
+        dtype = INT64 if wide or size >= INDEX_LIMIT else POSITION
         total: Node | None = None
         for array in self.arrays:
             if array.extent == 1:
                 continue
             term = convert(array.node, dtype)
             if array.range[0] < 0:
-                behind = combine(np.add, term, scalar(array.extent, dtype))
-                is_negative = combine(np.less, term, scalar(0, dtype))
-                term = choose(is_negative, behind, term, dtype, term.shape)
+                extent = scalar(array.extent, dtype)
+                term = build.apply("wrap_index", (term, extent), dtype, term.shape)
             if array.stride != 1:
                 term = combine(np.multiply, term, scalar(array.stride, dtype))
             total = term if total is None else combine(np.add, total, term)

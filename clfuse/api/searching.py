@@ -23,7 +23,7 @@ import numpy as np
 from ..graph import build
 from ..graph.ir import Node
 from .attributes import cast_to
-from .conversion import NotNative, as_handle, host_view
+from .conversion import NotNative, as_handle, from_host, host_view
 from .expressions import choose, combine, convert, scalar
 from .fallback import native
 from .gathering import INDEX_LIMIT, POSITION, bounds_of, count_host_library
@@ -31,7 +31,6 @@ from .geometry import reshaped
 from .handle import Handle, fresh, native_dtype, node_of, result
 from .indexing import get
 from .promotion import FLOAT64, INT64
-from .sequences import linspace
 from .taking import take
 from .ufunc import UFUNCS
 
@@ -227,8 +226,7 @@ def histogram(
     outside = build.constant(np.int64(count))
     place = choose(kept, number, outside, INT64, handle._shape)
     count_host_library("histogram")
-    counted = build.library("bincount", [place], (count + 1,), INT64)
-    counts = fresh(build.view(counted, (count,), 0, (1,)))
+    counts = fresh(build.library("bincount", [place], (count,), INT64))
     if density:
         widths = UFUNCS["subtract"](edges[1:], edges[:-1])
         total = UFUNCS["add"].reduce(counts)
@@ -263,7 +261,7 @@ def _even_bins(handle: Handle, count: int, given: Any) -> tuple[Any, Node, Node]
     width = last - first
     if isinstance(first, np.integer):
         width = np.float64(int(last) - int(first))
-    edges = linspace(first, last, count + 1, dtype=dtype)
+    edges = from_host(np.linspace(first, last, count + 1, dtype=dtype))
     less, both = UFUNCS["less"], UFUNCS["logical_and"]
     kept = both(UFUNCS["greater_equal"](handle, first), UFUNCS["less_equal"](handle, last))
     values = cast_to(handle, dtype)

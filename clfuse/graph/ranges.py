@@ -173,6 +173,7 @@ _LOOPS: Final[dict[str, Callable[..., Range | None]]] = {
     "right_shift": _right_shift,
     "clip": _clip,
     "where": lambda left, right: (min(left[0], right[0]), max(left[1], right[1])),
+    "wrap_index": lambda item, extent: (0, extent[1] - 1),  # of an index that was checked
     "positive": lambda item: item,
     "negative": lambda item: (-item[1], -item[0]),
 }

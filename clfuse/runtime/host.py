@@ -23,7 +23,8 @@ def _matmul(operands: Sequence[Array], out: Array, param: Any) -> None:
 
 def _bincount(operands: Sequence[Array], out: Array, param: Any) -> None:
     weights = operands[1] if len(operands) > 1 else None
-    np.copyto(out, np.bincount(operands[0], weights, len(out)))
+    counts = np.bincount(operands[0], weights, len(out))
+    np.copyto(out, counts[: len(out)])  # `api.searching.histogram` lets one number stand for none
 
 
 Layout = tuple[str, tuple[int, ...], int, tuple[int, ...]]

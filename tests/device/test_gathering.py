@@ -300,6 +300,7 @@ def test_a_lookup_is_one_kernel_and_its_check_another_once(xp: ModuleType,
     assert launched(lambda: xp.evaluate(table[numbers] * w + 1)) == 1, "a host index needs none"
     (kernel,) = xp.explain(table[index] * w + 1).kernels
     assert {"gather", "multiply", "add"} <= set(kernel.ops)
+    assert len(xp.explain(xp.exp(table)[index] * 2).kernels) == 2, "indices are not stored"
 
 
 @pytest.mark.clfuse_only
