@@ -95,6 +95,14 @@ def test_rows_are_loaded_in_vectors() -> None:
     assert next(item for item in kernel.body if isinstance(item, Load)).access.strides[1] == 0
 
 
+def test_strided_rows_of_a_gather_are_not_packed_for_their_many_reads() -> None:
+    points, start = array(3000), array(500, 1, dtype=np.int32)
+    chosen = build.gather(points, start, (500, 900), 0, (0, 3))
+    schedule = planned(call("multiply", chosen, array(500, 900)))
+    (kernel,) = kernels(schedule)
+    assert len(positions_of(kernel)) == 1
+
+
 def test_without_fusion_a_gather_is_a_kernel_of_its_own() -> None:
     table, index = array(TABLE), array(N, dtype=np.int32)
     schedule = planned(call("negative", gather(table, index)), fuse=False)
