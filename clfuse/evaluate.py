@@ -189,6 +189,7 @@ def _launch(
             ],
             (places[step.target], step.dtype, step.shape),  # type: ignore[arg-type]
             step.param,
+            [(place, snapshot.nodes[number].param) for place, number in step.scalars],
         )
 
 

@@ -22,7 +22,7 @@ from .plan.schedule import (
     Launch,
     LibraryCall,
     Schedule,
-    Step,
+    operations_of,
 )
 from .plan.traffic import reads_of, writes_of
 
@@ -183,9 +183,9 @@ def _explained(
     source = render(launch, device.traits, storage_roots(schedule)).source
     reads = tuple([_use(*use, schedule) for use in reads_of(launch, schedule)])
     writes = tuple([_use(*use, schedule) for use in writes_of(launch, schedule)])
-    ops = [item.op.name for item in launch.body if isinstance(item, Step)]
+    ops = operations_of(launch.body)
     ops += [accumulator.name for accumulator in launch.accumulators]
-    ops += [item.op.name for item in launch.epilogue if isinstance(item, Step)]
+    ops += operations_of(launch.epilogue)
     moved = sum(use.nbytes for use in reads + writes)
     return ExplainedKernel(launch.label, launch.kind, source, reads, writes, moved, tuple(ops))
 

@@ -38,6 +38,8 @@ ROWS: Final = (
     # numpy.where: operand 0 is a mask in lanes of the size of the others' (the renderer's care).
     # At width 1 the condition is an int and the others may be float2, as clang allows.
     Ufunc("where", 3, dict.fromkeys(_EVERY_CLASS, "({0} ? {1} : {2})"), typed_by=1, output="same"),
+    # An index into an axis of operand 1's length: negative ones count from its end.
+    Ufunc("wrap_index", 2, {"signed": "({0} < ({T})(0) ? {0} + {1} : {0})"}, output="same"),
     Ufunc("real", 1, {"complex": "{0}.x"}, output="real"),
     Ufunc("imag", 1, {"complex": "{0}.y"}, output="real"),
     Ufunc("make_complex", 2, {"float32": "(float2)({0}, {1})", "float64": "(double2)({0}, {1})"},

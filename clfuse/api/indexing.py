@@ -1,12 +1,14 @@
 """``x[index]`` and ``x[index] = value``; called by `ndarray` and by the manipulation functions.
 
-Integers, slices, Ellipsis and newaxis give views: a new layout on the same storage. Integer and
-boolean arrays go through the host, except an assignment through one mask whose value does not
-depend on how many elements are selected: that is a selection by `where`.
+Integers, slices, Ellipsis and newaxis give views: a new layout on the same storage. Integer arrays
+are loads at computed positions (`gathering`); an assignment through them is made by NumPy on the
+device's memory. Boolean arrays go through the host, except an assignment through one mask whose
+value does not depend on how many elements are selected: that is a selection by `where`.
 """
 
 from __future__ import annotations
 
+import math
 from operator import index as as_index
 from typing import Any
 
@@ -25,6 +27,7 @@ from .conversion import (
 )
 from .expressions import choose, shape_text
 from .fallback import HostArguments, count_fallback
+from .gathering import gathered, mutate, numpys_selection, parse, source_of
 from .handle import Handle, fresh, is_writeable, layout, node_of, result, same_place, view_of, write
 from .promotion import BOOL
 
@@ -149,13 +152,24 @@ def element(handle: Handle, offset: int) -> Any:
 
 
 def _get_advanced(handle: Handle, index: Any) -> Any:
-    if isinstance(index, Handle) and index._shape == () and index._dtype.kind in "iu":
-        # A 0-d integer array selects like an integer, but what comes out is a copy.
-        chosen = get(handle, int(host_view(index)[()]))
-        return chosen if type(chosen) is handles.SCALAR else fresh(node_of(chosen))
+    source, offset, strides = source_of(handle)
+    try:
+        chosen = parse(handle._shape, offset, strides, index)
+    except NotNative as missing:
+        return _get_on_host(handle, index, str(missing))
+    if chosen is None:
+        shape = numpys_selection(handle._shape, HostArguments().to_host(index)).shape
+        if math.prod(shape):
+            return _get_on_host(handle, index, "an index holds what is no array")
+        return fresh(build.filled(handle._dtype.type(0), shape))
+    node = gathered(source, chosen)
+    return fresh(node) if Ellipsis in chosen.template else result(node)
+
+
+def _get_on_host(handle: Handle, index: Any, reason: str) -> Any:
     host_index = HostArguments().to_host(index)
     _check(handle, host_index)
-    count_fallback("__getitem__", "an index holds arrays")
+    count_fallback("__getitem__", reason)
     chosen = host_view(handle)[host_index]
     if isinstance(chosen, np.generic):
         return result(build.constant(chosen))
@@ -203,7 +217,7 @@ def fitted(node: Node, shape: tuple[int, ...]) -> Node:
         extent not in (1, goal) for extent, goal in zip(wanted, shape[lead:], strict=True)
     ):
         raise ValueError(
-            f"could not broadcast input array from shape {shape_text(given)} into shape "
+            f"could not broadcast input array from shape {shape_text(wanted)} into shape "
             f"{shape_text(shape)}"
         )
     return build.broadcast(node if wanted == given else build.reshape(node, wanted), shape)
@@ -213,14 +227,50 @@ def _put_advanced(handle: Handle, index: Any, value: Any) -> None:
     mask = _single_mask(index)
     if mask is not None and _put_masked(handle, mask, value):
         return
+    try:
+        if _scatter(handle, index, value):
+            return
+        reason = "the index or the value holds what is no array"
+    except NotNative as missing:
+        reason = str(missing)
     host_index = HostArguments().to_host(index)
     _check(handle, host_index)
     arguments = HostArguments()
     given = arguments.to_host(value)
-    count_fallback("__setitem__", "an index holds arrays")
+    count_fallback("__setitem__", reason)
     changed = np.array(host_view(handle))
     changed[host_index] = given
     write(handle, host_node(changed))
+
+
+def _scatter(handle: Handle, index: Any, value: Any) -> bool:
+    """Record an assignment through index arrays; NumPy makes it, so the last of several wins."""
+    chosen = parse(handle._shape, *layout(handle), index)
+    if chosen is None:
+        shape = numpys_selection(handle._shape, HostArguments().to_host(index)).shape
+        if math.prod(shape):
+            return False
+        stretching(value_node(value, handle._dtype), shape)
+        return True
+    node = value_node(value, handle._dtype)
+    if chosen.common:
+        node = stretching(node, chosen.shape)
+    else:  # integers in arrays of no axes are integers
+        fitted(node, chosen.shape)
+    mutate(handle, "setitem", [*[item.node for item in chosen.arrays], node], chosen.template)
+    return True
+
+
+def stretching(node: Node, shape: tuple[int, ...]) -> Node:
+    """`node` without leading extents of 1 beyond those of `shape`, to which it must stretch."""
+    try:
+        fitted(node, shape)
+    except ValueError:
+        raise ValueError(
+            f"shape mismatch: value array of shape {shape_text(node.shape)} could not be broadcast "
+            f"to indexing result of shape {shape_text(shape)}"
+        ) from None
+    return build.reshape(node, node.shape[max(len(node.shape) - len(shape), 0) :])
 
 
 def _single_mask(index: Any) -> Any:

@@ -18,8 +18,10 @@ from . import (
     linalg,
     manipulation,
     reductions,
+    searching,
     selection,
     statistics,
+    taking,
 )
 from . import (
     handle as handles,
@@ -232,6 +234,18 @@ class ArrayMethods:
         """`numpy.repeat`."""
         return manipulation.repeat(self, repeats, axis)
 
+    def take(self, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Any:
+        """`numpy.take`."""
+        return taking.take(self, indices, axis, out, mode)
+
+    def choose(self, choices: Any, out: Any = None, mode: str = "raise") -> Any:
+        """`numpy.choose`."""
+        return taking.choose(self, choices, out, mode)
+
+    def searchsorted(self, v: Any, side: str = "left", sorter: Any = None) -> Any:
+        """`numpy.searchsorted`."""
+        return searching.searchsorted(self, v, side, sorter)
+
     # -- values -----------------------------------------------------------------------------------
 
     def astype(
@@ -317,14 +331,11 @@ class ArrayMethods:
 
 for _name in (
     "argsort",
-    "choose",
     "compress",
     "cumprod",
     "cumsum",
     "getfield",
     "nonzero",
-    "searchsorted",
-    "take",
 ):
     setattr(ArrayMethods, _name, _host_method(_name))
 
@@ -339,6 +350,10 @@ class MutatingMethods:
         if isinstance(value, list | tuple) or (hasattr(value, "ndim") and value.ndim):
             raise ValueError("setting an array element with a sequence.")
         indexing.put(self, Ellipsis, value)  # type: ignore[arg-type]
+
+    def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
+        """`numpy.put`."""
+        taking.put(self, indices, values, mode)
 
     def setflags(self, write: Any = None, align: Any = None, uic: Any = None) -> None:
         """Let the array be written to, or not."""
@@ -357,7 +372,7 @@ class MutatingMethods:
         _resize_in_place(self, wanted)  # type: ignore[arg-type]
 
 
-for _name in ("partition", "put", "setfield", "sort"):
+for _name in ("partition", "setfield", "sort"):
     setattr(MutatingMethods, _name, _host_method_in_place(_name))
 MutatingMethods.argpartition = _host_method("argpartition")  # type: ignore[attr-defined]
 

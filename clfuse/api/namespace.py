@@ -24,9 +24,11 @@ from . import (  # noqa: F401  (each registers its functions)
     manipulation,
     printing,
     reductions,
+    searching,
     selection,
     sequences,
     statistics,
+    taking,
 )
 from . import random as random_module
 from .fallback import NATIVE, host_call, hosted

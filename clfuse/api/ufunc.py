@@ -305,8 +305,16 @@ class ufunc:
 
     def at(self, a: Any, indices: Any, *b: Any) -> None:
         """Write through indices, each of them once for every time it is named: `numpy.ufunc.at`."""
+        from .taking import at
+
+        try:
+            at(self.numpy, a, indices, b)
+        except NotNative as missing:
+            reason = str(missing)
+        else:
+            return
         arguments = fallback.HostArguments()
-        fallback.count_fallback(f"{self.__name__}.at")
+        fallback.count_fallback(f"{self.__name__}.at", reason)
         if isinstance(a, Handle):
             arguments.writable(a)
         self.numpy.at(*[arguments.to_host(value) for value in (a, indices, *b)])

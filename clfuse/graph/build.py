@@ -169,6 +169,33 @@ def concatenate(nodes: Sequence[Node], axis: int) -> Node:
     return Node(op, tuple(nodes), shape, nodes[0].dtype, axis)
 
 
+def gather(
+    source: Node, position: Node, shape: tuple[int, ...], offset: int, strides: tuple[int, ...]
+) -> Node:
+    """The element at ``position + offset + sum(index * strides)`` of the C order of `source`.
+
+    `position` holds int32 or int64 and broadcasts to `shape`. The caller has made sure that every
+    such element exists, and also the one for position 0.
+    """
+    while source.op.kind is Kind.VIEW and source.buffer is None:
+        (inner,) = source.inputs
+        size = math.prod(inner.shape)
+        is_reshape = size == math.prod(source.shape) and source.param == (
+            0,
+            contiguous_strides(source.shape),
+        )
+        if size != 1 and not is_reshape:
+            break
+        source = inner
+    if math.prod(source.shape) == 1:
+        return view(source, shape, 0, (0,) * len(shape))
+    strides = tuple(
+        [0 if extent == 1 else stride for extent, stride in zip(shape, strides, strict=True)]
+    )
+    op = structural(Kind.GATHER, "gather", source.dtype)
+    return Node(op, (source, position), shape, source.dtype, (offset, strides))
+
+
 def library(
     name: str, nodes: Sequence[Node], shape: tuple[int, ...], dtype: np.dtype, param: Any = None
 ) -> Node:

@@ -39,6 +39,8 @@ class Kind(IntEnum):
     LIBRARY = (
         9  # a host library's or a kernel library's call on stored inputs; param: its arguments
     )
+    GATHER = 10  # inputs (source, position): element position + offset + sum(index * stride) of the
+    # source's C order; position broadcasts; param as in VIEW
 
 
 class Op:
@@ -91,7 +93,7 @@ def reduction(kind: Kind, name: str, operand: np.dtype, dtype: np.dtype) -> Op:
 
 @cache
 def structural(kind: Kind, name: str, dtype: np.dtype) -> Op:
-    """VIEW, UPDATE, CONCATENATE, IOTA, CONSTANT, LEAF and LIBRARY operations of one dtype."""
+    """VIEW, UPDATE, CONCATENATE, IOTA, CONSTANT, LEAF, LIBRARY and GATHER operations of a dtype."""
     return Op(kind, name, None, (), dtype)
 
 
@@ -110,9 +112,13 @@ class Node:
         The bytes, C-contiguous, once they exist.
     computed : bool
         An earlier evaluation computed this value without storing it: the next one stores it.
+    measured : tuple of int
+        Smallest and largest element of an integer array that was looked at (`ranges`); unset until
+        then, because setting it would cost every node time.
     """
 
-    __slots__ = ("buffer", "computed", "dtype", "inputs", "op", "param", "shape")
+    __slots__ = ("buffer", "computed", "dtype", "inputs", "measured", "op", "param", "shape")
+    measured: tuple[int, int]
 
     def __init__(
         self,

@@ -12,6 +12,9 @@ CHEAP_WEIGHT: Final = 3.0
 """An expression of at most this weight is computed again for every shifted or broadcast read: its
 loads hit the cache, and storing it would move at least twice its bytes."""
 
+GATHER_WEIGHT: Final = 4.0
+"""A load at a computed position, in additions: lanes are loaded one by one."""
+
 MAX_STEPS: Final = 400
 """Operations of one kernel: PoCL's and NVIDIA's build time grows faster than linearly beyond."""
 

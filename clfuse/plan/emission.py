@@ -165,6 +165,9 @@ class Emitter:
             return [self._part(node, access)]
         if node in self.placement.unrolled:
             return self._folded_elements(node, access)
+        if kind is Kind.GATHER:
+            position = self.graph.inputs[node][1]
+            return [self._key(position, self._broadcast(node, position, access))]
         return []
 
     def _folded_elements(self, node: int, access: Access) -> list[tuple[int, Access | None]]:
@@ -226,6 +229,13 @@ class Emitter:
             if node in self.placement.refining:
                 self._reshape = node
             return Access(access.offset + offset, access.strides)
+        return self._composed(node, access)
+
+    def _composed(self, node: int, access: Access) -> Access:
+        """`access` to a node whose parameter is an affine map, followed by that map."""
+        offset, strides = self.graph.params[node]
+        if not any(strides):
+            return Access(offset, self._zero.strides)
         axes = self._axes(node, access)
         total = [0] * len(self.extents)
         for (start, coefficients), stride in zip(axes, strides, strict=True):
@@ -249,6 +259,12 @@ class Emitter:
             )
         return axes
 
+    def _value_of(self, node: int) -> int:
+        """The value that a node in memory lies in."""
+        if self.graph.kinds[node] is Kind.LEAF:
+            return self.values.leaf(node)
+        return self.values.of_node[node]
+
     def _item(self, node: int, access: Access | None, operands: list[int]) -> int:
         graph = self.graph
         if node in self.folded:
@@ -262,8 +278,7 @@ class Emitter:
             return var
         if self.in_memory(node):
             var = self.registers.new()
-            value = self.values.leaf(node) if kind is Kind.LEAF else self.values.of_node[node]
-            self.items.append(Load(var, value, graph.dtypes[node], access))
+            self.items.append(Load(var, self._value_of(node), graph.dtypes[node], access))
             return var
         if kind is Kind.VIEW or kind is Kind.CONCATENATE:
             return operands[0]
@@ -277,6 +292,19 @@ class Emitter:
             assert op is not None
             dtypes = tuple([graph.dtypes[operand] for operand in graph.inputs[node]])
             self.items.append(Step(var, op, tuple(operands), dtypes, graph.dtypes[node]))
+        elif kind is Kind.GATHER:
+            source = graph.inputs[node][0]
+            if not self.in_memory(source):
+                raise AssertionError(f"planner error: {graph.label(source)} is not in memory")
+            self.items.append(
+                Load(
+                    var,
+                    self._value_of(source),
+                    graph.dtypes[node],
+                    self._composed(node, access),
+                    operands[0],
+                )
+            )
         else:
             raise AssertionError(
                 f"planner error: {graph.label(node)} (level {self.placement.level[node]}) is read "

@@ -303,7 +303,12 @@ class Lowering:
     def _library(self, node: int) -> None:
         graph = self.graph
         operands = []
-        for operand in graph.inputs[node]:
+        scalars = []
+        for place, operand in enumerate(graph.inputs[node]):
+            constant = graph.constant[operand]
+            if constant is not None:
+                scalars.append((place, constant))
+                continue
             offset, strides = 0, contiguous_strides(graph.shapes[operand])
             source = operand
             if self.placement.is_view_of_memory(operand):
@@ -326,6 +331,7 @@ class Lowering:
             graph.shapes[node],
             graph.dtypes[node],
             graph.params[node],
+            tuple(scalars),
         )
         self.pending.append(Pending(self.placement.level[node], call))
 

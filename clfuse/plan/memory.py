@@ -8,11 +8,13 @@ old contents get them copied first (`Lowering.prefill`).
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 
 from ..graph.ir import Kind
+from ..graph.layout import contiguous_strides
 from .graph import Graph
 from .lowering import Lowering, Pending
-from .schedule import Access, Copy, Kernel, Launch, LibraryCall, Load
+from .schedule import MUTATIONS, Access, Copy, Kernel, Launch, LibraryCall, Load
 
 _WRITTEN_IN_PARTS = (Kind.UPDATE, Kind.CONCATENATE)
 """Several launches write these, so their bytes may not be an input of a later one before."""
@@ -26,7 +28,11 @@ def reads_of(launch: Launch) -> list[tuple[int, Access | None]]:
         return [(operand.value, None) for operand in launch.operands]
     found: list[tuple[int, Access | None]] = []
     for phase in launch.phases:
-        found += [(item.value, item.access) for item in phase.body if isinstance(item, Load)]
+        found += [
+            (item.value, item.access if item.position is None else None)
+            for item in phase.body
+            if isinstance(item, Load)
+        ]
         found += [(item.value, None) for item in phase.epilogue if isinstance(item, Load)]
     return found
 
@@ -90,7 +96,10 @@ class Memory:
             else:
                 before.setdefault(indices[0], []).extend(self._prefill(node, indices[0]))
         for index, entry in enumerate(pending):
-            self._donate(index, entry.launch)
+            if isinstance(entry.launch, LibraryCall):
+                self._mutate_in_place(index, entry.launch)
+            else:
+                self._donate(index, entry.launch)
         self.launches: list[Launch] = []
         for index, entry in enumerate(pending):
             self.launches += [filling.launch for filling in before.get(index, ())]
@@ -127,7 +136,9 @@ class Memory:
             return self.values.of_node[old]
         return None
 
-    def _free_after(self, value: int, stores: dict[int, Access], update: int = -1) -> bool:
+    def _free_after(
+        self, value: int, stores: Mapping[int, Access | None], update: int = -1
+    ) -> bool:
         """Whether `value` may be overwritten by these launches (number -> access of the store).
 
         They may read it too, but only at the very elements that they write. `update` is the node
@@ -189,6 +200,19 @@ class Memory:
             return False
         self._take(target, source)
         return True
+
+    def _mutate_in_place(self, index: int, call: LibraryCall) -> None:
+        """Let a library call change its first operand itself, where that dies with the call."""
+        if call.name not in MUTATIONS or not call.operands or (0, 0) in call.scalars:
+            return
+        old = call.operands[0]
+        whole = old.offset == 0 and old.strides == contiguous_strides(old.shape)
+        if (
+            whole
+            and self.values.nbytes[old.value] == self.values.nbytes[call.target]
+            and self._free_after(old.value, {index: None})
+        ):
+            self._take(call.target, old.value)
 
     def _donate(self, index: int, launch: Launch) -> None:
         """Write results over inputs that die in this launch, where reads and writes coincide."""

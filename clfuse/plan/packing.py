@@ -63,6 +63,8 @@ def pack(kernel: Kernel, traits: DeviceTraits, values: ValueTable) -> list[Kerne
 
 
 def _is_apart(load: Load, kernel: Kernel) -> bool:
-    """Whether the lanes of a load do not lie side by side."""
+    """Whether the lanes of a load do not lie side by side, nor anywhere (a gather's)."""
     strides = load.access.strides
-    return kernel.vector < len(strides) and abs(strides[kernel.vector]) > 1
+    return (
+        load.position is None and kernel.vector < len(strides) and abs(strides[kernel.vector]) > 1
+    )

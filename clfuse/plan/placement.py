@@ -31,7 +31,7 @@ Carrier = tuple[int, tuple[int, ...], tuple[int, ...], int]
 _ARGUMENTS = (Kind.CONSTANT, Kind.VIEW)
 """What adds arguments to the kernel that reads it: a scalar, or an offset and strides."""
 
-_OPERATIONS = (Kind.MAP, Kind.REDUCE, Kind.ARGREDUCE)
+_OPERATIONS = (Kind.MAP, Kind.GATHER, Kind.REDUCE, Kind.ARGREDUCE)
 """What is a kernel each without fusion."""
 
 
@@ -80,6 +80,7 @@ class Placement:
             Kind.UPDATE: self._update,
             Kind.CONCATENATE: self._concatenate,
             Kind.LIBRARY: self._library,
+            Kind.GATHER: self._gather,
         }
         for node in range(count):
             visit[graph.kinds[node]](node)
@@ -109,7 +110,7 @@ class Placement:
         spread = [0.0] * len(graph)
         for node in range(len(graph)):
             kind = graph.kinds[node]
-            if kind is Kind.VIEW or kind is Kind.MAP:
+            if kind is Kind.VIEW or kind is Kind.MAP or kind is Kind.GATHER:
                 for operand in graph.inputs[node]:
                     if kind is Kind.VIEW or graph.shapes[operand] != graph.shapes[node]:
                         spread[operand] += graph.sizes[node] / max(graph.sizes[operand], 1)
@@ -136,8 +137,9 @@ class Placement:
                     self.piecewise.add(node)
                 elif reshapes:
                     self.refining.add(node)
-            for operand in graph.inputs[node]:
-                if kind is Kind.MAP or kind is Kind.CONCATENATE:
+            for place, operand in enumerate(graph.inputs[node]):
+                computes = kind is Kind.MAP or (kind is Kind.GATHER and place == 1)
+                if computes or kind is Kind.CONCATENATE:
                     suits[operand] = suits[operand] and (suits[node] or graph.requested[node])
                 elif kind is Kind.VIEW:
                     suits[operand] = (
@@ -181,12 +183,39 @@ class Placement:
         return bool(_squeezed(graph.shapes[node]) == _squeezed(graph.shapes[operand]))
 
     def _map(self, node: int) -> None:
+        op = self.graph.ops[node]
+        assert op is not None
+        self._element_wise(node, self.graph.inputs[node], 0, op.weight, 0.0)
+
+    def _gather(self, node: int) -> None:
+        """The source lies in memory; positions are computed, and the result is read, as any
+        element-wise value."""
+        graph = self.graph
+        source, position = graph.inputs[node]
+        if self.sealed[source]:
+            level = self.level[source] + 1
+        else:
+            level = self.after(source, "read at computed positions")
+        nbytes = graph.dtypes[node].itemsize
+        self._element_wise(node, (position,), level, cost.GATHER_WEIGHT, nbytes, (source,))
+        if any(graph.params[node][1]):
+            self.linear[node] = False
+
+    def _element_wise(
+        self,
+        node: int,
+        operands: tuple[int, ...],
+        level: int,
+        weight: float,
+        loaded: float,
+        buffers: tuple[int, ...] = (),
+    ) -> None:
+        """Place what is computed element by element from `operands`, at `level` or above.
+
+        `weight` and `loaded` are the operation's own; `buffers` are loaded beside the operands.
+        """
         graph = self.graph
         shape = graph.shapes[node]
-        op = graph.ops[node]
-        assert op is not None
-        operands = graph.inputs[node]
-        level = 0
         carriers: list[int] = []
         for operand in operands:
             if self.sealed[operand]:
@@ -212,18 +241,17 @@ class Placement:
                     carrier = None
                     break
         key: Any = (level, shape if carrier is None else carrier)
-        while self._full(key, operands):
+        while self._full(key, operands + buffers):
             level += 1
             carrier = None
             key = (level, shape)
         self._steps[key] += 1
+        self._arguments[key].update(buffers)
         self._arguments[key].update(
             operand
             for operand in operands
             if self.sealed[operand] or graph.kinds[operand] in _ARGUMENTS
         )
-        weight = op.weight
-        loaded = 0.0
         for operand in operands:
             if self.level[operand] < level and not self.sealed[operand]:
                 self._keep_or_recompute(operand, level)
@@ -404,6 +432,8 @@ class Placement:
     def _library(self, node: int) -> None:
         level = 0
         for operand in self.graph.inputs[node]:
+            if self.graph.kinds[operand] is Kind.CONSTANT:
+                continue
             if self.sealed[operand]:
                 level = max(level, self.level[operand] + 1)
             elif self.is_view_of_memory(operand):

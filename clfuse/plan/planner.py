@@ -16,7 +16,7 @@ from .memory import Memory, slots_of
 from .packing import pack
 from .placement import Placement
 from .rows import join_rows
-from .schedule import Kernel, Launch, Load, Schedule, Step, Value
+from .schedule import Kernel, Launch, Load, Schedule, Value, operations_of
 
 
 def plan(snapshot: Snapshot, traits: DeviceTraits, *, fuse: bool = True) -> Schedule:
@@ -126,7 +126,7 @@ def _label(kernel: Kernel) -> str:
     """A readable name of the kernel: its kind and first operations; an OpenCL C identifier."""
     phases = kernel.phases
     items = [item for phase in phases for item in phase.body + phase.epilogue]
-    names = [item.op.name for item in items if isinstance(item, Step)]
+    names = operations_of(items)
     folds = [accumulator.name for phase in phases for accumulator in phase.accumulators]
     words = list(dict.fromkeys(names))[:_LABEL_OPERATIONS] + list(dict.fromkeys(folds))
     if not words:

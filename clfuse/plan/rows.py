@@ -225,6 +225,11 @@ class _Phase:
     def _load(self, item: Load, access: Access, after: bool) -> Item | None:
         """A load as the phase's: a register for a row's result, memory for what is there."""
         var = item.var + self.registers
+        if item.position is not None:
+            # A gather reads any row.
+            if self.rows.written_at.get(item.value, -1) >= self.number:
+                return None
+            return replace(item, var=var, access=access, position=item.position + self.registers)
         result = self.results.get(item.value)
         if result is not None:
             strides = access.strides[: self.kept]

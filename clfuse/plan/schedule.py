@@ -6,8 +6,9 @@ has a value number. Variables are the numbered registers of one kernel.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -24,12 +25,17 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Register `var` from value `value` in global memory."""
+    """Register `var` from value `value` in global memory.
+
+    A gather adds the register `position` to the element's number; its access alone names an
+    existing element, too.
+    """
 
     var: int
     value: int
     dtype: np.dtype
     access: Access
+    position: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +106,17 @@ class Store:
 Item = Load | Index | Scalar | Carried | Step
 
 
+def operations_of(items: Sequence[Item]) -> list[str]:
+    """Names of the operations that `items` perform, in order."""
+    names = []
+    for item in items:
+        if isinstance(item, Step):
+            names.append(item.op.name)
+        elif isinstance(item, Load) and item.position is not None:
+            names.append("gather")
+    return names
+
+
 @dataclass(slots=True)
 class Kernel:
     """One generated kernel: a loop nest over `extents`.
@@ -165,7 +182,10 @@ class Operand:
 
 @dataclass(slots=True)
 class LibraryCall:
-    """`name` of runtime.host on stored operands, into value `target`."""
+    """`name` of runtime.host on stored operands, into value `target`.
+
+    `scalars` are constants among the operands: (place, number of the constant in the graph).
+    """
 
     name: str
     operands: list[Operand]
@@ -173,6 +193,11 @@ class LibraryCall:
     shape: tuple[int, ...]
     dtype: np.dtype
     param: Any
+    scalars: tuple[tuple[int, int], ...] = ()
+
+
+MUTATIONS: Final = frozenset(["setitem", "put", "putmask", "place", "at"])
+"""Library calls that give their first operand, changed; in place where nobody else needs it."""
 
 
 Launch = Kernel | Copy | LibraryCall

@@ -30,7 +30,7 @@ def reads_of(kernel: Kernel, schedule: Schedule) -> list[Use]:
                 [
                     extent
                     for extent, stride in zip(extents, item.access.strides, strict=True)
-                    if stride
+                    if stride or item.position is not None
                 ]
             )
             nbytes = min(elements * item.dtype.itemsize, schedule.values[item.value].nbytes)

@@ -80,6 +80,7 @@ def _check_bounds(launch: Launch, schedule: Schedule, where: str) -> None:
     for items, extents in ((launch.body, launch.extents), (launch.epilogue, kept)):
         for item in items:
             if isinstance(item, Load):
+                # Of a gather, the element for position 0; `api.gathering` bounds positions.
                 _check_element(item, extents, schedule, where)
             elif isinstance(item, Index) and len(item.access.strides) != len(extents):
                 raise PlanError(f"{where}: an index of another rank, {item}")

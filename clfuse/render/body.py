@@ -3,6 +3,7 @@
     const float8 r0 = vload8(0, a0 + x0 + j);          Load, contiguous along the lanes
     const float8 r1 = (float8)(c1);                    a value that does not change along the lanes
     const int8 r2 = (r0 < r1);                         Step, a mask
+    const float8 r3 = (float8)(a1[x1 + r4.s0], ...);   Load of a gather, lane by lane
     vstore8((r2 ? r0 : r1), 0, a1 + x0 + j);           Store
 
 What is the same for all lanes (scalars, loads with stride 0, steps of such) is computed once before
@@ -101,6 +102,8 @@ class Body:
                 uniform = self.vector >= len(self.kernel.extents) - self.kernel.reduced
             elif isinstance(item, Load | Index):
                 uniform = self._lane_stride(item.access) == 0
+                if isinstance(item, Load) and item.position is not None:
+                    uniform = uniform and item.position in same
             else:
                 uniform = all(operand in same for operand in item.operands)
             if uniform:
@@ -121,7 +124,8 @@ class Body:
         for item in items:
             name = f"{prefix}{item.var}"
             if isinstance(item, Load):
-                text, register = self._load(item, width, name)
+                position = None if item.position is None else registers[item.position]
+                text, register = self._load(item, width, name, position)
             elif isinstance(item, Index):
                 text, register = self._index(item, width, name)
             elif isinstance(item, Scalar):
@@ -147,15 +151,30 @@ class Body:
             text = writer.half(text)
         return text, Register(name, item.dtype, register.lane_nbytes)
 
-    def _load(self, item: Load, width: int, name: str) -> tuple[str, Register]:
+    def _load(
+        self, item: Load, width: int, name: str, position: Register | None
+    ) -> tuple[str, Register]:
         pointer = self.arguments.buffer(item.value, item.dtype)
-        text = self._loaded(pointer, item, width)
+        if position is not None and width > 1 and not position.uniform:
+            text = self._gathered(pointer, item, width, position)
+        else:
+            if position is not None:  # the same for all lanes
+                pointer = f"({pointer} + {position.text})"
+            text = self._loaded(pointer, item, width)
         if item.dtype.kind == "b":
             zero = vector("uchar", width)
             return f"({text} != ({zero})(0))", Register(name, item.dtype, 1)
         if item.dtype.char == "e":
             text = self.writer(width).from_half(text)
         return text, Register(name, item.dtype)
+
+    def _gathered(self, pointer: str, item: Load, width: int, position: Register) -> str:
+        kind = vector(memory_type(item.dtype), width)
+        lanes = [
+            f"{pointer}[{self.place(item.access, lane)} + {position.text}.s{_LANES[lane]}]"
+            for lane in range(width)
+        ]
+        return f"({kind})({', '.join(lanes)})"
 
     def _loaded(self, pointer: str, item: Load, width: int) -> str:
         place = self.place(item.access)

@@ -21,8 +21,85 @@ def _matmul(operands: Sequence[Array], out: Array, param: Any) -> None:
     np.matmul(operands[0], operands[1], out=out)
 
 
+def _bincount(operands: Sequence[Array], out: Array, param: Any) -> None:
+    weights = operands[1] if len(operands) > 1 else None
+    counts = np.bincount(operands[0], weights, len(out))
+    np.copyto(out, counts[: len(out)])  # `api.searching.histogram` lets one number stand for none
+
+
+Layout = tuple[str, tuple[int, ...], int, tuple[int, ...]]
+"""dtype character, shape, offset and strides of a view on a storage; in elements of that dtype."""
+
+
+def _mutation(
+    change: Callable[[Array, list[Any], Any], None],
+) -> Callable[[Sequence[Array], Array, Any], None]:
+    """A library function that gives its first operand with a view of it changed by NumPy.
+
+    Its param is ``(layout, shapes, extra)``: the view, the shapes that the other operands are
+    stretched to, and what `change` needs besides. Where the planner has put the result into the
+    operand's own bytes nothing is copied.
+    """
+
+    def call(operands: Sequence[Array], out: Array, param: Any) -> None:
+        layout, shapes, extra = param
+        if np.ndim(operands[0]) != out.ndim or not _same_memory(operands[0], out):
+            np.copyto(out, operands[0])
+        arrays = [
+            np.broadcast_to(operand, shape)
+            for operand, shape in zip(operands[1:], shapes, strict=True)
+        ]
+        change(_seen(out, layout), arrays, extra)
+
+    return call
+
+
+def _same_memory(left: Array, right: Array) -> bool:
+    return bool(left.__array_interface__["data"][0] == right.__array_interface__["data"][0])
+
+
+def _seen(out: Array, layout: Layout) -> Array:
+    char, shape, offset, strides = layout
+    flat = out.reshape(-1).view(char)
+    steps = tuple([stride * flat.itemsize for stride in strides])
+    return np.lib.stride_tricks.as_strided(flat[offset:], shape, steps)
+
+
+def index_of(template: Sequence[Any], arrays: Sequence[Any]) -> tuple[Any, ...]:
+    """The index that a template describes.
+
+    ``("array", number)`` stands for one of `arrays`, ``("slice", start, stop, step)`` for a slice;
+    all other items stand for themselves. Templates can be hashed, slices (before Python 3.12)
+    cannot.
+    """
+    index = []
+    for item in template:
+        if type(item) is not tuple:
+            index.append(item)
+        elif item[0] == "array":
+            index.append(arrays[item[1]])
+        else:
+            index.append(slice(*item[1:]))
+    return tuple(index)
+
+
+def _setitem(view: Array, arrays: list[Any], template: Any) -> None:
+    view[index_of(template, arrays[:-1])] = arrays[-1]
+
+
+def _at(view: Array, arrays: list[Any], extra: Any) -> None:
+    function, template, count = extra
+    function.at(view, index_of(template, arrays[:count]), *arrays[count:])
+
+
 FUNCTIONS: Final[dict[str, Callable[[Sequence[Array], Array, Any], None]]] = {
     "matmul": _matmul,
+    "bincount": _bincount,
+    "setitem": _mutation(_setitem),
+    "at": _mutation(_at),
+    "put": _mutation(lambda view, arrays, mode: np.put(view, arrays[0], arrays[1], mode)),
+    "putmask": _mutation(lambda view, arrays, _: np.putmask(view, arrays[0], arrays[1])),
+    "place": _mutation(lambda view, arrays, _: np.place(view, arrays[0], arrays[1])),
 }
 """Name of a LIBRARY operation -> function of (operands, result to fill, param)."""
 
@@ -40,6 +117,7 @@ def call(
     operands: Sequence[tuple[Buffer, np.dtype[Any], tuple[int, ...], int, tuple[int, ...]]],
     target: tuple[Buffer, np.dtype[Any], tuple[int, ...]],
     param: Any,
+    scalars: Sequence[tuple[int, Any]] = (),
 ) -> None:
     """Run the library function `name`; waits for the device first.
 
@@ -53,10 +131,13 @@ def call(
         Filled in C order.
     param : object
         What the node carried.
+    scalars : sequence of (int, NumPy scalar)
+        Further operands, each with its place among all of them.
     """
     with ExitStack() as stack:
-        flat: dict[int, Array] = {}
-        views = []
+        out = stack.enter_context(mapped(*target, write=True))
+        flat: dict[int, Array] = {id(target[0]): out.reshape(-1)}  # an operand may be the result
+        views: list[Any] = []
         for buffer, dtype, shape, offset, strides in operands:
             if id(buffer) not in flat:
                 count = (buffer.nbytes // dtype.itemsize,)
@@ -69,5 +150,6 @@ def call(
                     writeable=False,
                 )
             )
-        out = stack.enter_context(mapped(*target, write=True))
+        for place, scalar in scalars:
+            views.insert(place, scalar)
         FUNCTIONS[name](views, out, param)

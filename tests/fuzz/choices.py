@@ -154,6 +154,28 @@ class Choices:
             key.insert(self.random.randint(0, len(key)), None)
         return tuple(key)
 
+    def indices(self, n: int, target: str) -> Any:
+        """An integer array that selects from an axis of length `n` of the array `target`."""
+        def suits(value: Any) -> bool:
+            return (isinstance(value, np.ndarray) and value.dtype.kind in "iu" and value.ndim > 0
+                    and value.size > 0 and -n <= int(value.min()) and int(value.max()) < n
+                    and not np.may_share_memory(value, self.value(target)))
+
+        known = self.name(suits) if n and self.random.random() < 0.6 else None
+        if known is not None:
+            return Var(known)
+        count = self.random.choice([1, 2, 3, 5, n])
+        wrong = self.random.random() < 0.04 or not n
+        shape = (count,) if self.random.random() < 0.8 else (count, self.random.choice([1, 2]))
+        numbers = [self.random.randrange(-n - wrong, max(n, 1) + wrong)
+                   for _ in range(int(np.prod(shape)))]
+        if len(shape) == 1 and self.random.random() < 0.4:
+            return numbers
+        name = f"c{len(self.constants)}"
+        dtype = self.random.choice(["int64", "int64", "int32", "int8"] if n < 128 else ["int64"])
+        self.constants[name] = Constant(np.array(numbers, dtype).reshape(shape))
+        return Data(name)
+
     def cut(self, n: int) -> slice:
         kind = self.random.random()
         if kind < 0.3:

@@ -17,7 +17,7 @@ from tests import hostile
 from tests.fuzz import program
 from tests.fuzz.bounds import Unbounded
 from tests.fuzz.choices import Choices
-from tests.fuzz.program import Program, Step, Var
+from tests.fuzz.program import Data, Program, Step, Var
 from tests.fuzz.reference import Observation
 
 FEWEST_STEPS, MOST_STEPS = 5, 40
@@ -252,6 +252,50 @@ class Generator(Choices):
         key = self.key(np.shape(self.value(name)))
         return Step(program.GETITEM, "", self.new(), (Var(name), key))
 
+    def _gather_key(self, name: str) -> tuple[Any, ...] | None:
+        """An index with one or two integer arrays in it, mostly arrays of the device."""
+        shape = np.shape(self.value(name))
+        key: list[Any] = [self.cut(n) if self.random.random() < 0.7
+                          else self.random.randrange(-n, n) if n else slice(None) for n in shape]
+        for axis in self.random.sample(range(len(shape)), min(len(shape),
+                                                               self.random.choice([1, 1, 2]))):
+            indices = self.indices(shape[axis], name)
+            if isinstance(indices, Data) and self.random.random() < 0.6:
+                (made,) = self.new()
+                if not self.keep(Step(program.CALL, "array", (made,), (indices,))):
+                    return None
+                indices = Var(made)
+            key[axis] = indices
+        if self.random.random() < 0.2:
+            key.insert(self.random.randint(0, len(key)), None)
+        return tuple(key)
+
+    def draw_gather(self) -> Step | None:
+        name = self.array(1)
+        key = None if name is None else self._gather_key(name)
+        if name is None or key is None:
+            return None
+        if self.random.random() < 0.25:
+            axis = self.axis(len(np.shape(self.value(name))))
+            arrays = [k for k in key if isinstance(k, (Var, Data))]
+            if arrays and np.size(self.value(name)):  # NumPy 2.4 hangs on empty axes that wrap
+                return Step(program.CALL, "take", self.new(), (Var(name), arrays[0], axis),
+                            {"mode": self.random.choice(["raise", "wrap", "clip"])})
+        return Step(program.GETITEM, "", self.new(), (Var(name), key))
+
+    def draw_scatter(self) -> Step | None:
+        name = self.array(1)
+        key = None if name is None else self._gather_key(name)
+        if name is None or key is None:
+            return None
+        try:
+            shape = self.value(name)[tuple(self.reference.value_of(k) for k in key)].shape
+        except (IndexError, ValueError):
+            return Step(program.SETITEM, "", (), (Var(name), key, 1))
+        other = self.name(lambda v: self._broadcasts(np.shape(v), shape))
+        source = Var(other) if other is not None else self.number()
+        return Step(program.SETITEM, "", (), (Var(name), key, source))
+
     def draw_setitem(self) -> Step | None:
         name = self.array(0)
         if name is None:
@@ -444,6 +488,7 @@ class Generator(Choices):
 WEIGHTS = [
     ("creation", 9), ("unary", 12), ("binary", 16), ("operator", 14), ("inplace", 9),
     ("where", 4), ("clip", 2), ("astype", 4), ("getitem", 11), ("setitem", 11), ("shift", 3),
-    ("move", 14), ("attribute", 3), ("reduction", 9), ("two_results", 1), ("host", 1),
-    ("observe", 3), ("delete", 4), ("alias", 1), ("evaluate", 1), ("fill", 1), ("fault", 1),
+    ("move", 14), ("gather", 4), ("scatter", 3), ("attribute", 3), ("reduction", 9),
+    ("two_results", 1), ("host", 1), ("observe", 3), ("delete", 4), ("alias", 1), ("evaluate", 1),
+    ("fill", 1), ("fault", 1),
 ]

@@ -229,6 +229,8 @@ class Reference:
         names = dict(self._names)
         names.update({name: c.values for name, c in self.constants.items()})
         names.update(self.bounds)
+        names.update({v.name: self.values[v.name] for v in walk(step.args[1:])
+                      if isinstance(v, Var)})  # indices select bounds as they select values
         kwargs = {k: 0 if k == "constant_values" else v for k, v in step.kwargs.items()}
         execute(Step(step.kind, step.function, step.targets, step.args, kwargs), names)
         made = names[step.targets[0]]
@@ -301,6 +303,9 @@ class Reference:
         names = {"target": self.bounds[name], "bound": bound if np.iscomplexobj(self.bounds[name])
                  else np.real(bound)}
         key = program.show_key(step.args[1]) if step.kind == program.SETITEM else "..."
+        names.update({v.name: self.values[v.name] for v in walk(step.args[1]) if isinstance(v, Var)}
+                     if step.kind == program.SETITEM else {})
+        names.update({name: c.values for name, c in self.constants.items()})
         exec(compiled(f"target[{key}] = bound"), names)
         return Observation()
 

@@ -1,0 +1,291 @@
+"""Where numbers fall among sorted ones, and how often they occur: searchsorted, digitize, interp,
+bincount, histogram; `namespace` and `methods` use them.
+
+A binary search over n elements is about log2(n) loads at computed positions, each of which depends
+on the comparison before. All of them are operations on the element that is looked for, so a search
+is one kernel, together with what makes the elements and with what is done with the places:
+
+    place = -1                      of the last element known to come before the key
+    for half in (n/2, n/4 ...):     the same lengths whatever the key is: nothing to branch on
+        probe = place + half
+        place = probe if table[probe] < key else place
+    place + 1
+"""
+
+from __future__ import annotations
+
+import math
+from operator import index as as_index
+from typing import Any
+
+import numpy as np
+
+from ..graph import build
+from ..graph.ir import Node
+from .attributes import cast_to
+from .conversion import NotNative, as_handle, from_host, host_view
+from .expressions import choose, combine, convert, scalar
+from .fallback import native
+from .gathering import INDEX_LIMIT, POSITION, bounds_of, count_host_library
+from .geometry import reshaped
+from .handle import Handle, fresh, native_dtype, node_of, result
+from .indexing import get
+from .promotion import FLOAT64, INT64
+from .taking import take
+from .ufunc import UFUNCS
+
+
+def _before(table: Node, key: Node, *, right: bool) -> Node:
+    """Whether an element of the table comes before a key; NaN after all numbers.
+
+    With `right`, elements equal to the key come before it, too.
+    """
+    if right:
+        found = combine(np.less_equal, table, key)
+        return found if key.dtype.kind != "f" else combine(np.logical_or, found, _is_nan(key))
+    if key.dtype.kind != "f":
+        return combine(np.less, table, key)
+    later = combine(np.less_equal, key, table)
+    is_number = combine(np.equal, table, table)
+    return combine(np.logical_and, combine(np.logical_not, later), is_number)
+
+
+def _is_nan(node: Node) -> Node:
+    return combine(np.isnan, node)
+
+
+def count_before(table: Node, key: Node, *, right: bool) -> Node:
+    """How many elements of a sorted vector come before each key; int32, of the keys' shape.
+
+    Both have one dtype; the table is not empty.
+    """
+    shape = key.shape
+    place = build.broadcast(scalar(-1, POSITION), shape)
+    length = table.shape[0]
+    while length:
+        half = max(length // 2, 1)
+        probe = combine(np.add, place, scalar(half, POSITION))
+        element = build.gather(table, probe, shape, 0, (0,) * len(shape))
+        place = choose(_before(element, key, right=right), probe, place, POSITION, shape)
+        length -= half if length > 1 else 1
+    return combine(np.add, place, scalar(1, POSITION))
+
+
+def _sorted_table(a: Any) -> Handle:
+    table = as_handle(a)
+    if len(table._shape) != 1 or not 0 < table._shape[0] < INDEX_LIMIT:
+        raise NotNative("not in a vector of this length")
+    return table
+
+
+@native(np.searchsorted, method=True)
+def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
+    """The places where elements would have to be inserted into a sorted vector to keep it so."""
+    table, keys = _sorted_table(a), as_handle(v)
+    dtype = native_dtype(np.result_type(table._dtype, keys._dtype))
+    if dtype is None or dtype.kind == "c" or 0 in keys._shape or side not in ("left", "right"):
+        raise NotNative("not by this order")
+    if sorter is not None:
+        order = as_handle(sorter)
+        if order._dtype.kind not in "iu" or order._shape != table._shape:
+            raise NotNative("the sorter is of another kind")
+        if bounds_of(node_of(order))[0] < 0 or bounds_of(node_of(order))[1] >= table._shape[0]:
+            raise NotNative("the sorter leaves the vector")
+        table = take(table, order)
+    places = count_before(
+        convert(node_of(table), dtype), convert(node_of(keys), dtype), right=side == "right"
+    )
+    return result(convert(places, INT64))
+
+
+@native(np.digitize)
+def digitize(x: Any, bins: Any, right: bool = False) -> Any:
+    """The numbers of the bins that elements belong to; the bins rise or fall."""
+    handle, edges = as_handle(x), _sorted_table(bins)
+    if handle._dtype.kind == "c" or edges._dtype.kind == "c":
+        raise NotNative("of complex numbers")
+    steps = host_view(edges)
+    side = "left" if right else "right"
+    if np.all(steps[:-1] <= steps[1:]):
+        return searchsorted(edges, handle, side)
+    if not np.all(steps[:-1] >= steps[1:]):
+        raise ValueError("bins must be monotonically increasing or decreasing")
+    places = searchsorted(edges[::-1], handle, "left" if side == "right" else "right")  # type: ignore[index]
+    return edges._shape[0] - places
+
+
+@native(np.interp)
+def interp(
+    x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
+) -> Any:
+    """Piecewise linear interpolation between the points ``(xp, fp)``, with NumPy's formula."""
+    if period is not None:
+        raise NotNative("of a periodic function")
+    handle, places, values = as_handle(x), _sorted_table(xp), as_handle(fp)
+    count = places._shape[0]
+    inputs = (handle, places, values)
+    if values._shape != places._shape or count < 2 or 0 in handle._shape:
+        raise NotNative("of these points")
+    if any(item._dtype.kind == "c" for item in inputs) or native_dtype(FLOAT64) is not FLOAT64:
+        raise NotNative("of these dtypes")
+    at, table, heights = [convert(node_of(item), FLOAT64) for item in inputs]
+    shape = at.shape
+    found = count_before(table, at, right=True)
+    low = combine(np.subtract, found, scalar(1, POSITION))
+    low = combine(np.minimum, low, scalar(count - 2, POSITION))
+    low = combine(np.maximum, low, scalar(0, POSITION))
+    zeros = (0,) * len(shape)
+    x0, y0 = (build.gather(node, low, shape, 0, zeros) for node in (table, heights))
+    x1, y1 = (build.gather(node, low, shape, 1, zeros) for node in (table, heights))
+    slope = combine(np.divide, combine(np.subtract, y1, y0), combine(np.subtract, x1, x0))
+
+    def pick(mask: Node, chosen: Node, other: Node) -> Node:
+        return choose(mask, chosen, other, FLOAT64, shape)
+
+    def from_point(place: Node, height: Node) -> Node:
+        run = combine(np.subtract, at, place)
+        return combine(np.add, combine(np.multiply, slope, run), height)
+
+    line, back = from_point(x0, y0), from_point(x1, y1)
+    flat = pick(combine(np.equal, y0, y1), y0, back)
+    line = pick(_is_nan(line), pick(_is_nan(back), flat, back), line)
+    line = pick(combine(np.equal, x0, at), y0, line)
+    first = build.view(heights, (), 0, ())
+    last = build.view(heights, (), count - 1, ())
+    ends = [
+        default if given is None else convert(node_of(as_handle(given)), FLOAT64)
+        for given, default in ((left, first), (right, last))
+    ]
+    if any(end.shape for end in ends):
+        raise NotNative("the value outside is no scalar")
+    is_last = combine(np.equal, found, scalar(count, POSITION))
+    is_beyond = combine(np.greater, at, build.view(table, (), count - 1, ()))
+    line = pick(is_last, pick(is_beyond, ends[1], last), line)
+    line = pick(combine(np.equal, found, scalar(0, POSITION)), ends[0], line)
+    return result(pick(_is_nan(at), at, line))
+
+
+@native(np.bincount)
+def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
+    """How often each number from 0 on occurs, or the sum of the weights where it does.
+
+    NumPy counts, on the device's memory. The length of the result is known only when the largest
+    number is: that is waited for.
+    """
+    handle = as_handle(x)
+    if len(handle._shape) != 1 or not handle._shape[0] or handle._dtype.kind not in "biu":
+        raise NotNative("not of a vector of integers")
+    length = as_index(minlength)
+    if length < 0:
+        raise ValueError("'minlength' must not be negative")
+    node = convert(node_of(handle), INT64) if handle._dtype.kind == "b" else node_of(handle)
+    low, high = bounds_of(node)
+    if low < 0:
+        raise ValueError("'list' argument must have no negative elements")
+    shape = (max(high + 1, length),)
+    inputs = [node]
+    if weights is not None:
+        given = as_handle(weights)
+        if given._dtype.kind == "c" or len(given._shape) != 1:
+            raise NotNative("with weights of another kind")
+        if given._shape != handle._shape:
+            raise ValueError("The weights and list don't have the same length.")
+        inputs.append(convert(node_of(given), FLOAT64))
+    count_host_library("bincount")
+    dtype = INT64 if weights is None else FLOAT64
+    return fresh(build.library("bincount", inputs, shape, dtype))
+
+
+@native(np.histogram)
+def histogram(
+    a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
+) -> Any:
+    """How many elements fall into each bin, and the bins' edges.
+
+    The numbers of the bins are computed by NumPy's formulas in one kernel, and counted by NumPy on
+    the device's memory. Without a range, smallest and largest element are waited for.
+    """
+    if weights is not None or isinstance(bins, str):
+        raise NotNative("with weights, or bins by a rule")
+    handle = as_handle(a)
+    handle = reshaped(handle, (math.prod(handle._shape),))
+    if not handle._shape[0] or handle._dtype.kind not in "iuf":
+        raise NotNative("not of these elements")
+    if np.ndim(bins) == 0:
+        count = as_index(bins)
+        if count < 1:
+            raise ValueError("`bins` must be positive, when an integer")
+        edges, kept, number = _even_bins(handle, count, range)
+    elif np.ndim(bins) == 1:
+        if range is not None:
+            _outer_edges(handle, range)
+        edges, kept, number = _given_bins(handle, as_handle(bins))
+        count = edges._shape[0] - 1
+    else:
+        raise ValueError("`bins` must be 1d, when an array")
+    outside = build.constant(np.int64(count))
+    place = choose(kept, number, outside, INT64, handle._shape)
+    count_host_library("histogram")
+    counts = fresh(build.library("bincount", [place], (count,), INT64))
+    if density:
+        widths = UFUNCS["subtract"](edges[1:], edges[:-1])
+        total = UFUNCS["add"].reduce(counts)
+        return UFUNCS["divide"](UFUNCS["divide"](counts, widths), total), edges
+    return counts, edges
+
+
+def _outer_edges(handle: Handle, given: Any) -> tuple[Any, Any]:
+    """The ends of a histogram, as numbers; NumPy's errors for those that are none."""
+    if given is None:
+        found = "autodetected"
+        ends = UFUNCS["minimum"].reduce(handle), UFUNCS["maximum"].reduce(handle)
+        first, last = [host_view(end).reshape(())[()] for end in ends]
+    else:
+        found = "supplied"
+        first, last = given
+        if first > last:
+            raise ValueError("max must be larger than min in range parameter.")
+    if not (np.isfinite(first) and np.isfinite(last)):
+        raise ValueError(f"{found} range of [{first}, {last}] is not finite")
+    if first == last:
+        return first - 0.5, last + 0.5
+    return first, last
+
+
+def _even_bins(handle: Handle, count: int, given: Any) -> tuple[Any, Node, Node]:
+    """Edges, which elements lie inside, and their bins: corrected where rounding was off by one."""
+    first, last = _outer_edges(handle, given)
+    dtype = np.result_type(first, last, handle._dtype)
+    if dtype.kind in "iu":
+        dtype = np.result_type(dtype, float)
+    width = last - first
+    if isinstance(first, np.integer):
+        width = np.float64(int(last) - int(first))
+    edges = from_host(np.linspace(first, last, count + 1, dtype=dtype))
+    less, both = UFUNCS["less"], UFUNCS["logical_and"]
+    kept = both(UFUNCS["greater_equal"](handle, first), UFUNCS["less_equal"](handle, last))
+    values = cast_to(handle, dtype)
+    scaled = UFUNCS["divide"](UFUNCS["subtract"](values, first), width)
+    number = cast_to(UFUNCS["multiply"](scaled, count), INT64)
+    number = UFUNCS["clip"](number, 0, count - 1)
+    early = less(values, get(edges, number))
+    number = UFUNCS["subtract"](number, early)
+    following = get(edges, UFUNCS["clip"](UFUNCS["add"](number, 1), 0, count))
+    late = both(UFUNCS["greater_equal"](values, following), less(number, count - 1))
+    return edges, node_of(kept), node_of(UFUNCS["add"](number, late))
+
+
+def _given_bins(handle: Handle, edges: Handle) -> tuple[Any, Node, Node]:
+    """The same for edges that need not lie evenly; the last bin has both its ends."""
+    steps = host_view(edges)
+    if len(steps) < 2 or edges._dtype.kind == "c":
+        raise NotNative("with these bins")
+    if np.any(steps[:-1] > steps[1:]):
+        raise ValueError("`bins` must increase monotonically, when an array")
+    count = len(steps) - 1
+    found = searchsorted(edges, handle, "right")
+    at_end = UFUNCS["equal"](handle, get(edges, -1))
+    number = UFUNCS["subtract"](UFUNCS["minimum"](found, count), 1)
+    beyond = UFUNCS["logical_and"](UFUNCS["greater"](found, count), UFUNCS["logical_not"](at_end))
+    inside = UFUNCS["logical_and"](UFUNCS["greater"](found, 0), UFUNCS["logical_not"](beyond))
+    return edges, node_of(inside), node_of(number)
