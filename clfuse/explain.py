@@ -21,6 +21,7 @@ from .plan.schedule import (
     Cut,
     Launch,
     LibraryCall,
+    Prefix,
     Schedule,
     Step,
 )
@@ -57,7 +58,7 @@ class ExplainedKernel:
     name : str
         The kernel's name in the OpenCL C.
     kind : str
-        ``map``, ``reduce``, ``copy`` or ``library``.
+        ``map``, ``reduce``, ``scan``, ``compact``, ``expand``, ``copy`` or ``library``.
     source : str
         OpenCL C; empty for copies and library calls.
     reads, writes : tuple of ArrayUse
@@ -183,7 +184,11 @@ def _explained(
     source = render(launch, device.traits, storage_roots(schedule)).source
     reads = tuple([_use(*use, schedule) for use in reads_of(launch, schedule)])
     writes = tuple([_use(*use, schedule) for use in writes_of(launch, schedule)])
-    ops = [item.op.name for item in launch.body if isinstance(item, Step)]
+    ops = [
+        item.op.name if isinstance(item, Step) else f"accumulate {item.name}"
+        for item in launch.body
+        if isinstance(item, Step | Prefix)
+    ]
     ops += [accumulator.name for accumulator in launch.accumulators]
     ops += [item.op.name for item in launch.epilogue if isinstance(item, Step)]
     moved = sum(use.nbytes for use in reads + writes)

@@ -1,8 +1,8 @@
 """``x[index]`` and ``x[index] = value``; called by `ndarray` and by the manipulation functions.
 
-Integers, slices, Ellipsis and newaxis give views: a new layout on the same storage. Integer and
-boolean arrays go through the host, except an assignment through one mask whose value does not
-depend on how many elements are selected: that is a selection by `where`.
+Integers, slices, Ellipsis and newaxis give views: a new layout on the same storage. One boolean
+array, of the array's shape or of that of its leading axes, selects by `masks`. Integer arrays, and
+masks beside other indices, go through the host.
 """
 
 from __future__ import annotations
@@ -26,10 +26,12 @@ from .conversion import (
 from .expressions import choose, shape_text
 from .fallback import HostArguments, count_fallback
 from .handle import Handle, fresh, is_writeable, layout, node_of, result, same_place, view_of, write
+from .masks import replaced, selected
 from .promotion import BOOL
 
 Layout = tuple[tuple[int, ...], int, tuple[int, ...], bool]
 
+_BOOLS = (bool, np.bool_)
 _INVALID = (
     "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean "
     "arrays are valid indices"
@@ -153,6 +155,9 @@ def _get_advanced(handle: Handle, index: Any) -> Any:
         # A 0-d integer array selects like an integer, but what comes out is a copy.
         chosen = get(handle, int(host_view(index)[()]))
         return chosen if type(chosen) is handles.SCALAR else fresh(node_of(chosen))
+    mask = _single_mask(index)
+    if mask is not None and mask.shape == handle._shape[: mask.ndim]:
+        return fresh(selected(node_of(handle), node_of(as_handle(mask))))
     host_index = HostArguments().to_host(index)
     _check(handle, host_index)
     count_fallback("__getitem__", "an index holds arrays")
@@ -227,13 +232,17 @@ def _single_mask(index: Any) -> Any:
     """The mask, where the index is nothing but one boolean array; else None."""
     if type(index) is tuple and len(index) == 1:
         (index,) = index
+    if type(index) is tuple and len(index) == 2 and index[1] is Ellipsis:
+        index = index[0]
+    if type(index) is list and index and all(isinstance(item, _BOOLS) for item in index):
+        return np.array(index)
     if isinstance(index, Handle | np.ndarray) and index.dtype == BOOL and index.ndim > 0:
         return index
     return None
 
 
 def _put_masked(handle: Handle, mask: Any, value: Any) -> bool:
-    """Assign through a mask by selection; False where every selected element has its own value."""
+    """Assign through a mask; False where the value does not have one element for each selected."""
     rank = len(mask.shape)
     shape = handle._shape
     if mask.shape != shape[:rank]:
@@ -251,7 +260,10 @@ def _put_masked(handle: Handle, mask: Any, value: Any) -> bool:
     if len(node.shape) > len(rest) or any(
         extent not in (1, goal) for extent, goal in zip(node.shape[::-1], rest[::-1], strict=False)
     ):
-        return False
+        changed = replaced(node_of(handle), chooser, node)
+        if changed is not None:
+            write(handle, changed)
+        return changed is not None
     if rest:
         chooser = build.reshape(chooser, mask.shape + (1,) * len(rest))
     write(handle, choose(chooser, node, node_of(handle), handle._dtype, shape))

@@ -39,6 +39,10 @@ class Kind(IntEnum):
     LIBRARY = (
         9  # a host library's or a kernel library's call on stored inputs; param: its arguments
     )
+    SCAN = 10  # every partial result of a fold along one axis; param: axes, that one alone
+    COUNTS = 11  # sums of the pieces of a vector of zeros and ones; param: their length
+    COMPACT = 12  # inputs (mask, value, starts): what the mask selects of value; param as COUNTS
+    EXPAND = 13  # inputs (mask, other, starts, packed): packed where mask is true; param as COUNTS
 
 
 class Op:
@@ -85,7 +89,7 @@ def bitcast_loop(source: np.dtype, target: np.dtype) -> Op:
 
 @cache
 def reduction(kind: Kind, name: str, operand: np.dtype, dtype: np.dtype) -> Op:
-    """A reduction that accumulates in `dtype` (ARGREDUCE: that compares values of `operand`)."""
+    """A reduction or a scan that accumulates in `dtype` (ARGREDUCE: that compares `operand`)."""
     return Op(kind, name, None, (operand,), dtype)
 
 
@@ -110,9 +114,12 @@ class Node:
         The bytes, C-contiguous, once they exist.
     computed : bool
         An earlier evaluation computed this value without storing it: the next one stores it.
+    tally : Any
+        Of a mask that selected something: how many elements it selects. Not set otherwise.
     """
 
-    __slots__ = ("buffer", "computed", "dtype", "inputs", "op", "param", "shape")
+    __slots__ = ("buffer", "computed", "dtype", "inputs", "op", "param", "shape", "tally")
+    tally: Any
 
     def __init__(
         self,

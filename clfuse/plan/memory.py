@@ -12,10 +12,13 @@ from collections import defaultdict
 from ..graph.ir import Kind
 from .graph import Graph
 from .lowering import Lowering, Pending
-from .schedule import Access, Copy, Kernel, Launch, LibraryCall, Load
+from .schedule import Access, Copy, Kernel, Launch, LibraryCall, Load, Prefix
 
 _WRITTEN_IN_PARTS = (Kind.UPDATE, Kind.CONCATENATE)
 """Several launches write these, so their bytes may not be an input of a later one before."""
+
+_ELSEWHERE = ("reduce", "compact")
+"""Kernels that store at other elements than those that they have just read."""
 
 
 def reads_of(launch: Launch) -> list[tuple[int, Access | None]]:
@@ -28,6 +31,15 @@ def reads_of(launch: Launch) -> list[tuple[int, Access | None]]:
         (item.value, item.access) for item in launch.body if isinstance(item, Load)
     ]
     found += [(item.value, None) for item in launch.epilogue if isinstance(item, Load)]
+    found += [
+        (item.partial, None)
+        for item in launch.body
+        if isinstance(item, Prefix) and item.partial is not None
+    ]
+    if launch.selection is not None:
+        found.append((launch.selection.starts, None))
+        if launch.selection.packed is not None:
+            found.append((launch.selection.packed.value, None))
     return found
 
 
@@ -190,7 +202,7 @@ class Memory:
 
     def _donate(self, index: int, launch: Launch) -> None:
         """Write results over inputs that die in this launch, where reads and writes coincide."""
-        if not isinstance(launch, Kernel) or launch.kind != "map" or launch.boxed:
+        if not isinstance(launch, Kernel) or launch.kind in _ELSEWHERE or launch.boxed:
             return
         loads = {item.value: item.dtype for item in launch.body if isinstance(item, Load)}
         for store in launch.stores:

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from ..graph.snapshot import Snapshot
 from ..traits import DeviceTraits
-from .emission import Refines, Registers, Straddles
+from .emission import Refines, Registers, Straddles, ValueTable
 from .geometry import finish
 from .graph import Graph
 from .lowering import Lowering
 from .memory import Memory, slots_of
 from .packing import pack
 from .placement import Placement
-from .schedule import Kernel, Launch, Load, Schedule, Step, Value
+from .scans import finish_scan
+from .schedule import Kernel, Launch, Load, Prefix, Schedule, Step, Value
+from .selections import finish_selection
 
 
 def plan(snapshot: Snapshot, traits: DeviceTraits, *, fuse: bool = True) -> Schedule:
@@ -27,8 +29,7 @@ def plan(snapshot: Snapshot, traits: DeviceTraits, *, fuse: bool = True) -> Sche
     for launch in memory.launches:
         if isinstance(launch, Kernel):
             launch.label = _label(launch)
-            for kernel in finish(launch, traits, values, registers=_registers_after(launch)):
-                launches += [*pack(kernel, traits, values), kernel]
+            launches += _finished(launch, traits, values)
         else:
             launches.append(launch)
     kept = {
@@ -105,6 +106,18 @@ def _keep_inputs_of_pending(graph: Graph, placement: Placement) -> None:
                 pending[operand] = True
 
 
+def _finished(kernel: Kernel, traits: DeviceTraits, values: ValueTable) -> list[Kernel]:
+    if kernel.chunk >= 0:
+        return finish_selection(kernel, traits)
+    registers = _registers_after(kernel)
+    if kernel.kind == "scan":
+        return finish_scan(kernel, traits, values, registers=registers)
+    finished = []
+    for made in finish(kernel, traits, values, registers=registers):
+        finished += [*pack(made, traits, values), made]
+    return finished
+
+
 def _registers_after(kernel: Kernel) -> Registers:
     """Register numbers that `kernel` does not use yet."""
     registers = Registers()
@@ -122,6 +135,7 @@ def _label(kernel: Kernel) -> str:
     """A readable name of the kernel: its kind and first operations; an OpenCL C identifier."""
     names = [item.op.name for item in kernel.body + kernel.epilogue if isinstance(item, Step)]
     folds = [accumulator.name for accumulator in kernel.accumulators]
+    folds += [item.name for item in kernel.body if isinstance(item, Prefix)]
     words = list(dict.fromkeys(names))[:_LABEL_OPERATIONS] + list(dict.fromkeys(folds))
     if not words:
         words = ["copy" if any(isinstance(item, Load) for item in kernel.body) else "fill"]

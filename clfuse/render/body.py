@@ -11,12 +11,12 @@ the loop, in registers ``c``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from ..dtypes import mask_type, memory_type
-from ..plan.schedule import Access, Index, Item, Kernel, Load, Scalar, Store
+from ..plan.schedule import Access, Index, Item, Kernel, Load, Prefix, Scalar, Store
 from ..traits import DeviceTraits
 from .arguments import Arguments
 from .expressions import Expressions, Preamble, Register, lanes_like, vector
@@ -39,6 +39,8 @@ class Body:
         self.groups: dict[tuple[int, ...], str] = {}
         self.group_lines: list[str] = []
         self.uniform: dict[int, Register] = {}
+        self.scan: Callable[..., tuple[list[str], Register]] | None = None
+        """Writes a `Prefix`: (item, writer, registers, name) -> its lines and its register."""
 
     def writer(self, width: int) -> Expressions:
         """Expressions of `width` for this kernel."""
@@ -92,6 +94,8 @@ class Body:
                 uniform = True
             elif isinstance(item, Load | Index):
                 uniform = self._lane_stride(item.access) == 0
+            elif isinstance(item, Prefix):
+                uniform = False
             else:
                 uniform = all(operand in same for operand in item.operands)
             if uniform:
@@ -111,6 +115,11 @@ class Body:
         out = []
         for item in items:
             name = f"{prefix}{item.var}"
+            if isinstance(item, Prefix):
+                assert self.scan is not None
+                scanned, registers[item.var] = self.scan(item, writer, registers, name)
+                out += scanned
+                continue
             if isinstance(item, Load):
                 text, register = self._load(item, width, name)
             elif isinstance(item, Index):

@@ -27,6 +27,7 @@ import numpy as np
 
 from ..dtypes import memory_type, needs_fp64, register_nbytes
 from ..plan.geometry import LONG_SUM
+from ..plan.scans import needed
 from ..plan.schedule import Accumulator, Index, Kernel, Load, Step
 from ..traits import DeviceTraits
 from . import templates
@@ -35,6 +36,17 @@ from .body import Body
 from .expressions import Expressions, Preamble, Register, vector
 from .folds import Fold
 from .relaxed import may_relax
+from .scans import (
+    PrefixFold,
+    carries_across,
+    carries_of_group,
+    folds_of,
+    group_lines,
+    lane_lines,
+    neutral_line,
+    running_lines,
+)
+from .selections import write_selection
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +87,15 @@ def render(kernel: Kernel, traits: DeviceTraits, root: Callable[[int], int]) -> 
     if kernel.kind == "map":
         template = "map.cl.mako"
         _map(kernel, body, context)
+    elif kernel.kind == "scan" and kernel.vector == len(kernel.extents) - 1:
+        template = "scan_rows.cl.mako"
+        _scan_rows(kernel, body, context)
+    elif kernel.kind == "scan":
+        template = "reduce_columns.cl.mako"
+        _scan_columns(kernel, body, context)
+    elif kernel.selection is not None:
+        template = "select.cl.mako"
+        write_selection(kernel, body, context)
     elif kernel.vector < len(kernel.extents) - kernel.reduced:
         template = "reduce_columns.cl.mako"
         _columns(kernel, body, context)
@@ -504,3 +525,78 @@ def _column_total(fold: Fold, writer: Expressions) -> str:
     if fold.dtype.kind == "c" or writer.width == 1:
         return fold.total(number)
     return f"(isfinite(e{number}) ? t{number} + e{number} : t{number})"
+
+
+def _scan_rows(kernel: Kernel, body: Body, k: Any) -> None:
+    """Lanes, or the work-items of a group, are neighbours of a row."""
+    arguments = body.arguments
+    axis = kernel.vector
+    width, group = kernel.width, kernel.work_group
+    single = body.writer(1)
+    folds = folds_of(kernel, _mask_lanes)
+    k.row_extents = [arguments.integer(f"n{dim}", kernel.extents[dim]) for dim in range(axis)]
+    k.extent = arguments.integer(f"n{axis}", kernel.extents[axis])
+    k.group = group
+    _chunk_arguments(kernel, body, k)
+    k.decode = _decode(body, list(range(axis)), "row")
+    k.before, uniform = _before(body, kernel)
+    k.start, k.local_memory, k.stores, k.vector_body = [], [], [], []
+    _, inside = body.split(kernel.body)
+    for fold in folds.values():
+        k.start += fold.start(single)
+        if kernel.schedule == "gpu":
+            k.local_memory.append(f"__local {fold.fold.type_at(single)} s{fold.number}[{group}];")
+        elif kernel.chunk >= 0:
+            k.start += carries_across(fold, body, single, "row", arguments.index_type)
+    if kernel.schedule == "gpu":
+        every = list(folds.values())
+        if kernel.chunk >= 0:
+            k.start += carries_of_group(every, body, single, group)
+        before = needed(inside, {fold.prefix.operand for fold in every})
+        after = [item for item in inside if item not in before and item.var not in folds]
+        registers = dict(uniform)
+        names = [f"r{var}" for var in folds]
+        k.scalar_body = body.lines(before, 1, registers)
+        k.scalar_body += group_lines(every, single, registers, names, group)
+        k.scalar_body += body.lines(after, 1, registers)
+        for store in kernel.stores:
+            k.stores += body.store(store, 1, registers[store.var])
+    else:
+        body.scan = _by_fold(folds, running_lines)
+        k.scalar_body, _ = _compute(body, kernel, 1, uniform)
+        if width > 1:
+            writers = {lanes: body.writer(lanes) for lanes in (1, width)}
+            k.start += [neutral_line(fold, writers, width) for fold in folds.values()]
+            body.scan = _by_fold(folds, lane_lines)
+            k.vector_body, _ = _compute(body, kernel, width, uniform)
+    k.groups = body.group_lines
+
+
+def _by_fold(folds: dict[int, PrefixFold], write: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda item, writer, registers, name: write(folds[item.var], writer, registers, name)
+
+
+def _scan_columns(kernel: Kernel, body: Body, k: Any) -> None:
+    """Lanes are neighbouring rows, each walked from its start."""
+    arguments = body.arguments
+    axis = len(kernel.extents) - 1
+    folds = folds_of(kernel, _mask_lanes)
+    body.scan = _by_fold(folds, running_lines)
+    arguments.integer("n", kernel.extents[kernel.vector])
+    outer = list(range(axis - 1))
+    k.row_extents = [arguments.integer(f"n{dim}", kernel.extents[dim]) for dim in outer]
+    _chunk_arguments(kernel, body, k)
+    k.decode = _decode(body, outer, "row")
+    k.outer_loops = _outer_loops(kernel, body, [axis])
+    k.before, uniform = _before(body, kernel)
+    k.versions = []
+    for width in (kernel.width, 1) if kernel.width > 1 else (1,):
+        writer = body.writer(width)
+        lines, _ = _compute(body, kernel, width, uniform)
+        start = []
+        for fold in folds.values():
+            start += fold.start(writer)
+            if kernel.chunk >= 0:
+                start += carries_across(fold, body, writer, "row * n + j", arguments.index_type)
+        k.versions.append((width, start, lines, []))
+    k.groups = body.group_lines
