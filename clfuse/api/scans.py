@@ -23,7 +23,7 @@ from .expressions import convert
 from .folding import accumulator_dtype
 from .geometry import normalized_axis, reshaped
 from .handle import Handle, fresh, is_writeable, node_of, write
-from .order import arranged, result_order, turned_nodes
+from .order import arranged, result_order, turned
 
 
 def accumulated(function: np.ufunc, array: Any, axis: Any, dtype: Any, out: Any) -> Any:
@@ -62,8 +62,8 @@ def accumulated(function: np.ufunc, array: Any, axis: Any, dtype: Any, out: Any)
     order = result_order((handle,), shape)
     if order is None:
         return fresh(scanned(name, node_of(handle), place, found))
-    (turned,) = turned_nodes((handle,), (), shape, order)
-    return arranged(scanned(name, turned, order.index(place), found), order)
+    node = node_of(turned(handle, shape, order))
+    return arranged(scanned(name, node, order.index(place), found), order)
 
 
 def scanned(name: str, node: Node, axis: int, dtype: np.dtype) -> Node:
