@@ -57,7 +57,7 @@ class ExplainedKernel:
     name : str
         The kernel's name in the OpenCL C.
     kind : str
-        ``map``, ``reduce``, ``copy`` or ``library``.
+        ``map``, ``reduce``, ``scan``, ``compact``, ``expand``, ``copy`` or ``library``.
     source : str
         OpenCL C; empty for copies and library calls.
     reads, writes : tuple of ArrayUse
@@ -183,7 +183,7 @@ def _explained(
     source = render(launch, device.traits, storage_roots(schedule)).source
     reads = tuple([_use(*use, schedule) for use in reads_of(launch, schedule)])
     writes = tuple([_use(*use, schedule) for use in writes_of(launch, schedule)])
-    ops = operations_of(launch.body)
+    ops = [name for phase in launch.phases for name in operations_of(phase.body)]
     ops += [accumulator.name for accumulator in launch.accumulators]
     ops += operations_of(launch.epilogue)
     moved = sum(use.nbytes for use in reads + writes)

@@ -2,8 +2,8 @@
 
 Integers, slices, Ellipsis and newaxis give views: a new layout on the same storage. Integer arrays
 are loads at computed positions (`gathering`); an assignment through them is made by NumPy on the
-device's memory. Boolean arrays go through the host, except an assignment through one mask whose
-value does not depend on how many elements are selected: that is a selection by `where`.
+device's memory. One boolean array, of the array's shape or of that of its leading axes, selects by
+`masks`. Masks beside other indices go through the host.
 """
 
 from __future__ import annotations
@@ -29,10 +29,12 @@ from .expressions import choose, shape_text
 from .fallback import HostArguments, count_fallback
 from .gathering import gathered, mutate, numpys_selection, parse, source_of
 from .handle import Handle, fresh, is_writeable, layout, node_of, result, same_place, view_of, write
+from .masks import replaced, selected
 from .promotion import BOOL
 
 Layout = tuple[tuple[int, ...], int, tuple[int, ...], bool]
 
+_BOOLS = (bool, np.bool_)
 _INVALID = (
     "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean "
     "arrays are valid indices"
@@ -152,6 +154,9 @@ def element(handle: Handle, offset: int) -> Any:
 
 
 def _get_advanced(handle: Handle, index: Any) -> Any:
+    mask = _single_mask(index)
+    if mask is not None and mask.shape == handle._shape[: mask.ndim]:
+        return fresh(selected(node_of(handle), node_of(as_handle(mask))))
     source, offset, strides = source_of(handle)
     try:
         chosen = parse(handle._shape, offset, strides, index)
@@ -277,13 +282,17 @@ def _single_mask(index: Any) -> Any:
     """The mask, where the index is nothing but one boolean array; else None."""
     if type(index) is tuple and len(index) == 1:
         (index,) = index
+    if type(index) is tuple and len(index) == 2 and index[1] is Ellipsis:
+        index = index[0]
+    if type(index) is list and index and all(isinstance(item, _BOOLS) for item in index):
+        return np.array(index)
     if isinstance(index, Handle | np.ndarray) and index.dtype == BOOL and index.ndim > 0:
         return index
     return None
 
 
 def _put_masked(handle: Handle, mask: Any, value: Any) -> bool:
-    """Assign through a mask by selection; False where every selected element has its own value."""
+    """Assign through a mask; False where the value does not have one element for each selected."""
     rank = len(mask.shape)
     shape = handle._shape
     if mask.shape != shape[:rank]:
@@ -301,7 +310,10 @@ def _put_masked(handle: Handle, mask: Any, value: Any) -> bool:
     if len(node.shape) > len(rest) or any(
         extent not in (1, goal) for extent, goal in zip(node.shape[::-1], rest[::-1], strict=False)
     ):
-        return False
+        changed = replaced(node_of(handle), chooser, node)
+        if changed is not None:
+            write(handle, changed)
+        return changed is not None
     if rest:
         chooser = build.reshape(chooser, mask.shape + (1,) * len(rest))
     write(handle, choose(chooser, node, node_of(handle), handle._dtype, shape))

@@ -13,10 +13,12 @@ from ..graph import build
 from . import (
     attributes,
     creation,
+    cumulative,
     geometry,
     indexing,
     linalg,
     manipulation,
+    masks,
     reductions,
     searching,
     selection,
@@ -193,6 +195,22 @@ class ArrayMethods:
         """`numpy.trace`."""
         return linalg.trace(self, offset, axis1, axis2, dtype, out)
 
+    def cumsum(self, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+        """`numpy.cumsum`."""
+        return cumulative.cumsum(self, axis, dtype, out)
+
+    def cumprod(self, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+        """`numpy.cumprod`."""
+        return cumulative.cumprod(self, axis, dtype, out)
+
+    def nonzero(self) -> Any:
+        """`numpy.nonzero`."""
+        return masks.nonzero(self)
+
+    def compress(self, condition: Any, axis: Any = None, out: Any = None) -> Any:
+        """`numpy.compress`."""
+        return masks.compress(condition, self, axis, out)
+
     # -- shapes -----------------------------------------------------------------------------------
 
     def reshape(self, *shape: Any, order: Any = "C", copy: bool | None = None) -> Any:
@@ -331,11 +349,7 @@ class ArrayMethods:
 
 for _name in (
     "argsort",
-    "compress",
-    "cumprod",
-    "cumsum",
     "getfield",
-    "nonzero",
 ):
     setattr(ArrayMethods, _name, _host_method(_name))
 

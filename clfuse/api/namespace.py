@@ -17,11 +17,13 @@ import numpy as np
 
 from . import (  # noqa: F401  (each registers its functions)
     creation,
+    cumulative,
     differences,
     joining,
     linalg,
     logic,
     manipulation,
+    masks,
     printing,
     reductions,
     searching,

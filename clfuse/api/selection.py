@@ -15,6 +15,7 @@ from .expressions import broadcast_shapes, choose, combine, convert, scalar
 from .fallback import native
 from .handle import DTYPES, Handle, fresh, is_writeable, node_of, result, write
 from .indexing import fitted
+from .masks import nonzero
 from .order import arranged, copied, copy_order, permuted_node, result_order, turned_nodes
 from .promotion import BOOL, WEAK, constant_of
 from .ufunc import UFUNCS
@@ -90,7 +91,7 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
         if handle is not None:
             return handle
     if x is None and y is None:
-        raise NotNative("the positions of what is true")
+        return nonzero(condition)
     if x is None or y is None:
         raise ValueError("either both or neither of x and y should be given")
     mask = as_handle(condition)

@@ -32,6 +32,7 @@ from .promotion import (
     constant_of,
     resolve,
 )
+from .scans import accumulated
 
 UNINITIALIZED = (
     "'where' used without 'out', expect unitialized memory in output. If this is intentional, "
@@ -295,13 +296,16 @@ class ufunc:
 
     def accumulate(self, array: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
         """Every partial result along an axis: `numpy.ufunc.accumulate`."""
-        return self._on_host("accumulate", (array, axis, dtype, out), {})
+        try:
+            return accumulated(self.numpy, array, axis, dtype, out)
+        except NotNative as missing:
+            return self._on_host("accumulate", (array, axis, dtype, out), str(missing))
 
     def reduceat(
         self, array: Any, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None
     ) -> Any:
         """Fold slices of an axis: `numpy.ufunc.reduceat`."""
-        return self._on_host("reduceat", (array, indices, axis, dtype, out), {})
+        return self._on_host("reduceat", (array, indices, axis, dtype, out))
 
     def at(self, a: Any, indices: Any, *b: Any) -> None:
         """Write through indices, each of them once for every time it is named: `numpy.ufunc.at`."""
@@ -332,10 +336,10 @@ class ufunc:
             )
         return self(reshaped(left, left._shape + (1,) * len(right._shape)), right, **kwargs)
 
-    def _on_host(self, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _on_host(self, method: str, args: tuple[Any, ...], reason: str = "") -> Any:
         out = args[-1] if method != "at" else None
         arguments = fallback.HostArguments()
-        fallback.count_fallback(f"{self.__name__}.{method}")
+        fallback.count_fallback(f"{self.__name__}.{method}", reason)
         for item in out if isinstance(out, tuple) else (out,):
             if isinstance(item, Handle):
                 arguments.writable(item)

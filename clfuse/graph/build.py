@@ -24,6 +24,7 @@ from .layout import contiguous_strides
 INT64 = np.dtype(np.int64)
 BOOL = np.dtype(np.bool_)
 INT8 = np.dtype(np.int8)
+INT32 = np.dtype(np.int32)
 
 
 def leaf(buffer: Any, shape: tuple[int, ...], dtype: np.dtype) -> Node:
@@ -127,6 +128,18 @@ def reduce(name: str, node: Node, axes: tuple[int, ...], dtype: np.dtype) -> Nod
     return Node(op, (cast(node, dtype),), shape, dtype, axes)
 
 
+def scan(name: str, node: Node, axis: int, dtype: np.dtype) -> Node:
+    """Every partial result of folding `axis` with the REDUCTIONS row `name`, in `dtype`.
+
+    Element k along the axis is the fold of elements 0 to k of the input, which is cast to `dtype`
+    first. Along an axis of at most one element there is nothing to fold.
+    """
+    node = cast(node, dtype)
+    if node.shape[axis] < 2 or math.prod(node.shape) == 0:
+        return node
+    return Node(reduction(Kind.SCAN, name, dtype, dtype), (node,), node.shape, dtype, (axis,))
+
+
 def arg_reduce(name: str, node: Node, axes: tuple[int, ...]) -> Node:
     """argmax or argmin: the first position, in C order of `axes`, of the extreme (or first NaN)."""
     if node.dtype == BOOL:
@@ -156,6 +169,37 @@ def update(old: Node, value: Node, offset: int, strides: tuple[int, ...]) -> Nod
             return reshape(value, old.shape)
     op = structural(Kind.UPDATE, "update", old.dtype)
     return Node(op, (old, value), old.shape, old.dtype, (offset, strides))
+
+
+def counts(mask: Node, piece: int) -> Node:
+    """How many elements of a mask (n,) are true in each piece of `piece` elements, as int32."""
+    pieces = -(-mask.shape[0] // piece)
+    # Not a cast: Oclgrind, with which the tests look for wild accesses, casts masks wrongly.
+    select = loop("where", (BOOL, INT32, INT32), INT32)
+    one, zero = constant(np.int32(1)), constant(np.int32(0))
+    ones = elementwise(select, (mask, one, zero), mask.shape)
+    op = structural(Kind.COUNTS, "counts", INT32)
+    return Node(op, (ones,), (pieces,), INT32, piece)
+
+
+def compact(mask: Node, value: Node, starts: Node, count: int, piece: int) -> Node:
+    """The `count` elements of `value` (n,) where `mask` (n,) is true, in order.
+
+    `starts` (pieces + 1,), int64, holds how many elements are true before each piece of `piece`
+    elements, and `count`. It decides where a piece's elements go, so it must be right.
+    """
+    op = structural(Kind.COMPACT, "compact", value.dtype)
+    return Node(op, (mask, value, starts), (count,), value.dtype, piece)
+
+
+def expand(mask: Node, other: Node, starts: Node, packed: Node, piece: int) -> Node:
+    """`other` (n,) with the elements of `packed` (count,), in order, where `mask` is true.
+
+    The inverse of `compact`; `starts` and `piece` as there, `packed` not empty.
+    """
+    op = structural(Kind.EXPAND, "expand", other.dtype)
+    inputs = (mask, other, starts, cast(packed, other.dtype))
+    return Node(op, inputs, other.shape, other.dtype, piece)
 
 
 def concatenate(nodes: Sequence[Node], axis: int) -> Node:

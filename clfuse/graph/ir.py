@@ -41,6 +41,10 @@ class Kind(IntEnum):
     )
     GATHER = 10  # inputs (source, position): element position + offset + sum(index * stride) of the
     # source's C order; position broadcasts; param as in VIEW
+    SCAN = 11  # every partial result of a fold along one axis; param: axes, that one alone
+    COUNTS = 12  # sums of the pieces of a vector of zeros and ones; param: their length
+    COMPACT = 13  # inputs (mask, value, starts): what the mask selects of value; param as COUNTS
+    EXPAND = 14  # inputs (mask, other, starts, packed): packed where mask is true; param as COUNTS
 
 
 class Op:
@@ -87,7 +91,7 @@ def bitcast_loop(source: np.dtype, target: np.dtype) -> Op:
 
 @cache
 def reduction(kind: Kind, name: str, operand: np.dtype, dtype: np.dtype) -> Op:
-    """A reduction that accumulates in `dtype` (ARGREDUCE: that compares values of `operand`)."""
+    """A reduction or a scan that accumulates in `dtype` (ARGREDUCE: that compares `operand`)."""
     return Op(kind, name, None, (operand,), dtype)
 
 
@@ -115,10 +119,23 @@ class Node:
     measured : tuple of int
         Smallest and largest element of an integer array that was looked at (`ranges`); unset until
         then, because setting it would cost every node time.
+    tally : Any
+        Of a mask that selected something: how many elements it selects. Not set otherwise.
     """
 
-    __slots__ = ("buffer", "computed", "dtype", "inputs", "measured", "op", "param", "shape")
+    __slots__ = (
+        "buffer",
+        "computed",
+        "dtype",
+        "inputs",
+        "measured",
+        "op",
+        "param",
+        "shape",
+        "tally",
+    )
     measured: tuple[int, int]
+    tally: Any
 
     def __init__(
         self,

@@ -13,7 +13,7 @@ from ..graph.ir import Kind, Op, loop
 from ..graph.layout import contiguous_strides, delinearize, linearize
 from .graph import Graph
 from .placement import Placement
-from .schedule import Access, Index, Item, Load, Scalar, Step
+from .schedule import Access, Index, Item, Load, Prefix, Scalar, Step
 
 
 class Straddles(Exception):
@@ -108,6 +108,8 @@ class Emitter:
         self.extents = extents
         self.registers = registers
         self.folded = folded if folded is not None else {}
+        self.scanned: Access | None = None
+        """Where scans may be read: element by element, as this kernel runs over them."""
         self.items: list[Item] = []
         self.variables: dict[tuple[int, Access | None], int] = {}
         self._reshape = -1
@@ -168,6 +170,8 @@ class Emitter:
         if kind is Kind.GATHER:
             position = self.graph.inputs[node][1]
             return [self._key(position, self._broadcast(node, position, access))]
+        if kind is Kind.SCAN and access == self.scanned:
+            return [self._key(self.graph.inputs[node][0], access)]
         return []
 
     def _folded_elements(self, node: int, access: Access) -> list[tuple[int, Access | None]]:
@@ -305,6 +309,10 @@ class Emitter:
                     operands[0],
                 )
             )
+        elif kind is Kind.SCAN and operands:
+            op = graph.ops[node]
+            assert op is not None
+            self.items.append(Prefix(var, op.name, operands[0], graph.dtypes[node]))
         else:
             raise AssertionError(
                 f"planner error: {graph.label(node)} (level {self.placement.level[node]}) is read "

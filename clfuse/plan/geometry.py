@@ -46,12 +46,12 @@ def finish(
 
     `registers` are those of a reduction, for what the second kernel loads.
     """
-    kernel = _merge_dimensions(kernel)
+    kernel = merge_dimensions(kernel)
     kernel.schedule = traits.schedule
-    kernel.wide_index = _needs_wide_index(kernel)
+    kernel.wide_index = needs_wide_index(kernel)
     if kernel.kind == "map":
         kernel = _finish_map(kernel, traits)
-        kernel.streams = _should_stream(kernel, traits)
+        kernel.streams = should_stream(kernel, traits)
         return [kernel]
     assert registers is not None
     return _finish_reduction(kernel, traits, values, registers)
@@ -87,9 +87,9 @@ def _rearranged(
         kernel,
         extents=extents,
         reduced=reduced,
-        body=_with_accesses(kernel.body, loop_access),
+        body=with_accesses(kernel.body, loop_access),
         stores=[replace(store, access=loop_access(store.access)) for store in kernel.stores],
-        epilogue=_with_accesses(kernel.epilogue, kept_access),
+        epilogue=with_accesses(kernel.epilogue, kept_access),
         results=[replace(store, access=kept_access(store.access)) for store in kernel.results],
         then=[
             _rearranged(phase, extents, reduced, loop_access, kept_access) for phase in kernel.then
@@ -97,7 +97,7 @@ def _rearranged(
     )
 
 
-def _merge_dimensions(kernel: Kernel) -> Kernel:
+def merge_dimensions(kernel: Kernel) -> Kernel:
     """Drop extents of 1 and join neighbours that every access walks as one dimension.
 
     Kept and reduced dimensions stay apart. Epilogue accesses only have the kept ones.
@@ -133,7 +133,8 @@ def _merge_dimensions(kernel: Kernel) -> Kernel:
     return _rearranged(kernel, new_extents, reduced, loop_access, kept_access)
 
 
-def _with_accesses(items: list[Item], change: Any) -> list[Item]:
+def with_accesses(items: list[Item], change: Any) -> list[Item]:
+    """The items with `change` applied to every access."""
     return [
         replace(item, access=change(item.access)) if isinstance(item, Load | Index) else item
         for item in items
@@ -147,17 +148,18 @@ def _reach(access: Access, extents: tuple[int, ...]) -> int:
     )
 
 
-def _needs_wide_index(kernel: Kernel) -> bool:
+def needs_wide_index(kernel: Kernel) -> bool:
+    """Whether an index of this kernel may leave 32 bits."""
     limit = 2**31 - 2**16  # room for the overshoot of unrolled loops
     if math.prod(kernel.extents) >= limit:
         return True
     return any(_reach(access, kernel.extents) >= limit for access in _accesses(kernel))
 
 
-def _lane_nbytes(kernel: Kernel) -> int:
+def lane_nbytes(kernel: Kernel) -> int:
     """Bytes of the widest element that the loop's vectors hold; 0 when it cannot be vectors."""
     if kernel.then:
-        each = [_lane_nbytes(replace(phase, then=[])) for phase in kernel.phases]
+        each = [lane_nbytes(replace(phase, then=[])) for phase in kernel.phases]
         return 0 if 0 in each else max(each)
     widest = 1
     for item in kernel.body + kernel.epilogue:
@@ -185,9 +187,9 @@ def _lane_nbytes(kernel: Kernel) -> int:
     return widest
 
 
-def _width(kernel: Kernel, traits: DeviceTraits, extent: int) -> int:
+def width_for(kernel: Kernel, traits: DeviceTraits, extent: int) -> int:
     """Vector lanes for a loop over `extent`."""
-    nbytes = _lane_nbytes(kernel)
+    nbytes = lane_nbytes(kernel)
     if nbytes == 0:
         return 1
     width = min(MAX_LANES, max(1, traits.vector_bytes // nbytes))
@@ -198,7 +200,7 @@ def _width(kernel: Kernel, traits: DeviceTraits, extent: int) -> int:
     return width
 
 
-def _suits_vectors(kernel: Kernel, dim: int, lanes: int) -> float:
+def suits_vectors(kernel: Kernel, dim: int, lanes: int) -> float:
     """How well the loop's memory accesses run along `dim`; higher is better."""
     if not kernel.extents:
         return 0.0
@@ -209,7 +211,7 @@ def _suits_vectors(kernel: Kernel, dim: int, lanes: int) -> float:
     return score - (4.0 if kernel.extents[dim] < lanes else 0.0)
 
 
-def _last(kernel: Kernel, dim: int) -> Kernel:
+def last(kernel: Kernel, dim: int) -> Kernel:
     """The same kernel with kept dimension `dim` moved to be the last kept one."""
     kept = len(kernel.extents) - kernel.reduced
     order = [other for other in range(kept) if other != dim] + [dim]
@@ -224,39 +226,39 @@ def _last(kernel: Kernel, dim: int) -> Kernel:
 
 
 def _finish_map(kernel: Kernel, traits: DeviceTraits) -> Kernel:
-    lanes = max(1, traits.vector_bytes // max(1, _lane_nbytes(kernel) or 64))
+    lanes = max(1, traits.vector_bytes // max(1, lane_nbytes(kernel) or 64))
     if not kernel.extents:
         kernel = replace(
             kernel,
             extents=(1,),
-            body=_with_accesses(kernel.body, lambda access: Access(access.offset, (0,))),
+            body=with_accesses(kernel.body, lambda access: Access(access.offset, (0,))),
             stores=[
                 replace(store, access=Access(store.access.offset, (0,))) for store in kernel.stores
             ],
         )
     dims = range(len(kernel.extents))
-    best = max(dims, key=lambda dim: (_suits_vectors(kernel, dim, lanes), dim))
-    kernel = _last(kernel, best)
+    best = max(dims, key=lambda dim: (suits_vectors(kernel, dim, lanes), dim))
+    kernel = last(kernel, best)
     rank = len(kernel.extents)
     kernel.vector = rank - 1
     extent = kernel.extents[-1]
-    kernel.width = _width(kernel, traits, extent)
+    kernel.width = width_for(kernel, traits, extent)
     total = math.prod(kernel.extents)
     if traits.schedule == "gpu":
         kernel.work_group = traits.work_group
         wanted = -(-total // max(kernel.width, 1))
-        kernel.work_items = _round_up(min(wanted, traits.work_items), traits.work_group)
+        kernel.work_items = round_up(min(wanted, traits.work_items), traits.work_group)
         return kernel
     items = max(1, min(traits.work_items, total // MIN_ELEMENTS_PER_ITEM))
     rows = total // max(extent, 1)
     pieces = 1 if rows >= items else -(-items // max(rows, 1))
     kernel.chunks = pieces
-    kernel.chunk_length = _round_up(-(-extent // pieces), kernel.width)
+    kernel.chunk_length = round_up(-(-extent // pieces), kernel.width)
     kernel.work_items = min(items, max(1, rows * pieces))
     return kernel
 
 
-def _should_stream(kernel: Kernel, traits: DeviceTraits) -> bool:
+def should_stream(kernel: Kernel, traits: DeviceTraits) -> bool:
     """Whether results go past the caches: of CPU kernels that wait for memory, on large arrays."""
     heaviest = max([step.op.weight for step in kernel.body if isinstance(step, Step)], default=0.0)
     return (
@@ -278,7 +280,8 @@ def _moved(kernel: Kernel) -> int:
     return sum(moved.values())
 
 
-def _round_up(count: int, multiple: int) -> int:
+def round_up(count: int, multiple: int) -> int:
+    """The least multiple of `multiple` from `count` up."""
     return -(-count // multiple) * multiple
 
 
@@ -290,21 +293,21 @@ def _finish_reduction(
     rows = math.prod(kernel.extents[:kept])
     length = math.prod(kernel.extents[kept:])
     extent = kernel.extents[kernel.vector]
-    kernel.width = 1 if traits.schedule == "gpu" else _width(kernel, traits, extent)
+    kernel.width = 1 if traits.schedule == "gpu" else width_for(kernel, traits, extent)
     across_results = kernel.vector < kept
     if traits.schedule == "cpu" and not across_results:
         for phase in kernel.phases:
             phase.unroll = _unroll(phase)
     groups = -(-rows // kernel.width) if across_results else rows
-    split = 1 if kernel.then else _pieces(kernel, traits, groups, length)
+    split = 1 if kernel.then else pieces_of(kernel, traits, groups, length)
     if traits.schedule == "gpu":
         kernel.work_group = _group_that_fits(kernel, traits)
     if split <= 1:
-        _count_items(kernel, traits, groups, length)
+        count_items(kernel, traits, groups, length)
         for phase in kernel.phases:
             phase.schedule, phase.vector, phase.width = traits.schedule, kernel.vector, kernel.width
             phase.wide_index, phase.work_group = kernel.wide_index, kernel.work_group
-            phase.compensated = _is_long(phase, length)
+            phase.compensated = is_long(phase, length)
         return [kernel]
     return _two_stages(kernel, traits, values, registers, split, groups, length)
 
@@ -328,13 +331,13 @@ def _oriented(kernel: Kernel, traits: DeviceTraits) -> Kernel:
             lambda access: access,
         )
     kept = len(kernel.extents) - kernel.reduced
-    lanes = max(1, traits.vector_bytes // max(1, _lane_nbytes(kernel) or 64))
+    lanes = max(1, traits.vector_bytes // max(1, lane_nbytes(kernel) or 64))
     along = len(kernel.extents) - 1
     if kept:
         candidates = [*range(kept), *range(kept, len(kernel.extents))]
-        along = max(candidates, key=lambda dim: (_suits_vectors(kernel, dim, lanes), dim))
+        along = max(candidates, key=lambda dim: (suits_vectors(kernel, dim, lanes), dim))
     if along < kept:
-        kernel = _last(kernel, along)
+        kernel = last(kernel, along)
         kernel.vector = kept - 1
     else:
         kernel = _reduced_last(kernel, along)
@@ -344,12 +347,12 @@ def _oriented(kernel: Kernel, traits: DeviceTraits) -> Kernel:
 
 def independent_units(kernel: Kernel, traits: DeviceTraits) -> int:
     """Rows of a reduction (or strips of columns, as wide as a vector) that can run side by side."""
-    kernel = _oriented(_merge_dimensions(kernel), traits)
+    kernel = _oriented(merge_dimensions(kernel), traits)
     kept = len(kernel.extents) - kernel.reduced
     rows = math.prod(kernel.extents[:kept])
     if kernel.vector >= kept or traits.schedule == "gpu":
         return rows
-    return -(-rows // _width(kernel, traits, kernel.extents[kernel.vector]))
+    return -(-rows // width_for(kernel, traits, kernel.extents[kernel.vector]))
 
 
 def _reduced_last(kernel: Kernel, dim: int) -> Kernel:
@@ -368,7 +371,7 @@ def _reduced_last(kernel: Kernel, dim: int) -> Kernel:
     return _rearranged(kernel, extents, kernel.reduced, permuted, lambda access: access)
 
 
-def _pieces(kernel: Kernel, traits: DeviceTraits, groups: int, length: int) -> int:
+def pieces_of(kernel: Kernel, traits: DeviceTraits, groups: int, length: int) -> int:
     """Into how many pieces each fold is split, so that the device has enough to do."""
     lanes = kernel.width if kernel.vector < len(kernel.extents) - kernel.reduced else 1
     smallest = max(1, MIN_ELEMENTS_PER_PIECE // lanes)
@@ -397,11 +400,12 @@ def _group_that_fits(kernel: Kernel, traits: DeviceTraits) -> int:
     return group
 
 
-def _count_items(kernel: Kernel, traits: DeviceTraits, groups: int, length: int) -> None:
+def count_items(kernel: Kernel, traits: DeviceTraits, groups: int, length: int) -> None:
+    """Fix the work-items of a kernel that walks `groups` rows of `length`, each in its pieces."""
     units = max(1, groups * kernel.chunks)
     if traits.schedule == "gpu":
         if kernel.vector < len(kernel.extents) - kernel.reduced:
-            kernel.work_items = _round_up(min(units, traits.work_items), kernel.work_group)
+            kernel.work_items = round_up(min(units, traits.work_items), kernel.work_group)
         else:
             kernel.work_items = min(units, 1 << 16) * kernel.work_group
         return
@@ -409,7 +413,7 @@ def _count_items(kernel: Kernel, traits: DeviceTraits, groups: int, length: int)
     kernel.work_items = max(1, min(units, traits.work_items, work // MIN_ELEMENTS_PER_ITEM))
 
 
-def _is_long(kernel: Kernel, length: int) -> bool:
+def is_long(kernel: Kernel, length: int) -> bool:
     """Whether a plain running sum would lose more than NumPy's pairwise one."""
     if not any(
         accumulator.name == "add" and accumulator.dtype.kind in "fc"
@@ -438,7 +442,7 @@ def _two_stages(
     dim = max(reduced, key=lambda dim: (kernel.extents[dim], dim))
     piece = -(-kernel.extents[dim] // split)
     if dim == kernel.vector:
-        piece = _round_up(piece, kernel.width * kernel.unroll)
+        piece = round_up(piece, kernel.width * kernel.unroll)
     pieces = -(-kernel.extents[dim] // piece)
     rows = math.prod(kernel.extents[:kept])
     row_strides = contiguous_strides((*kernel.extents[:kept], pieces))
@@ -478,15 +482,15 @@ def _two_stages(
     kernel.chunk = dim
     kernel.chunks = pieces
     kernel.chunk_length = piece
-    _count_items(kernel, traits, groups, length)
-    kernel.compensated = _is_long(kernel, length // pieces)
+    count_items(kernel, traits, groups, length)
+    kernel.compensated = is_long(kernel, length // pieces)
     folding.label = f"{kernel.label}_pieces"
     folding.schedule = traits.schedule
     folding.vector = kept
     folding.wide_index = kernel.wide_index
     if traits.schedule == "gpu":
         folding.work_group = kernel.work_group
-    _count_items(folding, traits, rows, pieces)
+    count_items(folding, traits, rows, pieces)
     return [kernel, folding]
 
 

@@ -30,6 +30,7 @@ from .schedule import (
     Operand,
     Store,
 )
+from .selections import masked_kernels
 
 
 @dataclass(slots=True)
@@ -70,6 +71,7 @@ class Lowering:
         maps: dict[Any, list[Sink]] = {}
         reductions: dict[Any, list[int]] = {}
         libraries: list[int] = []
+        masked: list[int] = []
         self._number_values()
         for node in range(len(self.graph)):
             if not self._computed_here(node):
@@ -79,6 +81,8 @@ class Lowering:
             target = self.values.of_node[node]
             if kind is Kind.LIBRARY:
                 libraries.append(node)
+            elif kind in (Kind.COUNTS, Kind.COMPACT, Kind.EXPAND):
+                masked.append(node)
             elif kind is Kind.UPDATE:
                 value = self.graph.inputs[node][1]
                 access = Access(*self.graph.params[node])
@@ -91,6 +95,10 @@ class Lowering:
             else:
                 sink = Sink(node, target, identity(self.graph.shapes[node]))
                 self._add(maps, level, node, sink, node)
+        for level, kernel, emitter in masked_kernels(placement, self.values, masked):
+            if kernel.kind == "reduce":
+                self._take_along(kernel, emitter, level, kernel.extents, (0,), maps)
+            self.pending.append(Pending(level, kernel))
         for carrier, nodes in reductions.items():
             for start in range(0, len(nodes), cost.MAX_STORES):
                 self._reduction(carrier, nodes[start : start + cost.MAX_STORES], maps)
@@ -210,7 +218,10 @@ class Lowering:
         return Store(var, self.graph.dtypes[node], value, self.graph.dtypes[owner], access)
 
     def _reduction(self, carrier: Any, nodes: list[int], maps: dict[Any, list[Sink]]) -> None:
-        level, shape, axes, _ = carrier
+        level, shape, axes, (scans, _) = carrier
+        if scans:
+            self._scan(carrier, nodes, maps)
+            return
         graph = self.graph
         kept = tuple([axis for axis in range(len(shape)) if axis not in axes])
         order = kept + tuple(axes)
@@ -253,6 +264,21 @@ class Lowering:
         self._take_along(kernel, loop, level, shape, order, maps)
         if math.prod(kept_extents):
             self.pending.append(Pending(level, kernel, [], shape, order))
+
+    def _scan(self, carrier: Any, nodes: list[int], maps: dict[Any, list[Sink]]) -> None:
+        """One kernel for scans over one shape along one axis, and for what they carry."""
+        level, shape, (axis,), _ = carrier
+        order = (*[other for other in range(len(shape)) if other != axis], axis)
+        extents = tuple([shape[other] for other in order])
+        emitter = Emitter(self.placement, self.values, level, extents, Registers())
+        access = emitter.scanned = identity(shape, order)
+        stores = []
+        for node in nodes:
+            var = emitter.emit(node, access)
+            stores.append(self._store(var, node, self.values.of_node[node], access))
+        kernel = Kernel("scan", extents, emitter.items, stores, 1)
+        self._take_along(kernel, emitter, level, shape, order, maps)
+        self.pending.append(Pending(level, kernel))
 
     def _reductions_below(self, nodes: list[int], carrier: Any) -> list[int]:
         """The reductions that the carried `nodes` are made of, each once, in graph order."""

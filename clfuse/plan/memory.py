@@ -14,10 +14,13 @@ from ..graph.ir import Kind
 from ..graph.layout import contiguous_strides
 from .graph import Graph
 from .lowering import Lowering, Pending
-from .schedule import MUTATIONS, Access, Copy, Kernel, Launch, LibraryCall, Load
+from .schedule import MUTATIONS, Access, Copy, Kernel, Launch, LibraryCall, Load, Prefix
 
 _WRITTEN_IN_PARTS = (Kind.UPDATE, Kind.CONCATENATE)
 """Several launches write these, so their bytes may not be an input of a later one before."""
+
+_ELSEWHERE = ("reduce", "compact")
+"""Kernels that store at other elements than those that they have just read."""
 
 
 def reads_of(launch: Launch) -> list[tuple[int, Access | None]]:
@@ -34,6 +37,15 @@ def reads_of(launch: Launch) -> list[tuple[int, Access | None]]:
             if isinstance(item, Load)
         ]
         found += [(item.value, None) for item in phase.epilogue if isinstance(item, Load)]
+        found += [
+            (item.partial, None)
+            for item in phase.body
+            if isinstance(item, Prefix) and item.partial is not None
+        ]
+    if launch.selection is not None:
+        found.append((launch.selection.starts, None))
+        if launch.selection.packed is not None:
+            found.append((launch.selection.packed.value, None))
     return found
 
 

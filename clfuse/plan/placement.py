@@ -10,7 +10,8 @@ visits each node once, so planning stays linear.
 
 Reductions *carry* what follows them element by element on their kept axes in the same kernel (the
 epilogue); such nodes have a `carrier`. Anything that reads a carried value in another way (spread
-over the reduced axis again, say) waits one level.
+over the reduced axis again, say) waits one level. Scans carry what follows them element by element
+on all axes.
 """
 
 from __future__ import annotations
@@ -22,16 +23,16 @@ from ..graph.ir import Kind
 from ..graph.layout import contiguous_strides, delinearize
 from . import cost
 from .graph import Graph
-from .schedule import Cut
+from .schedule import Cut, is_sequential
 
-Carrier = tuple[int, tuple[int, ...], tuple[int, ...], int]
-"""(level, shape that is reduced, axes, group): reductions with equal carriers share a kernel."""
+Carrier = tuple[int, tuple[int, ...], tuple[int, ...], tuple[bool, int]]
+"""(level, shape that is reduced, axes, (whether a scan, group)): what shares one kernel."""
 
 
 _ARGUMENTS = (Kind.CONSTANT, Kind.VIEW)
 """What adds arguments to the kernel that reads it: a scalar, or an offset and strides."""
 
-_OPERATIONS = (Kind.MAP, Kind.GATHER, Kind.REDUCE, Kind.ARGREDUCE)
+_OPERATIONS = (Kind.MAP, Kind.GATHER, Kind.REDUCE, Kind.ARGREDUCE, Kind.SCAN)
 """What is a kernel each without fusion."""
 
 
@@ -77,10 +78,14 @@ class Placement:
             Kind.VIEW: self._view,
             Kind.REDUCE: self._reduce,
             Kind.ARGREDUCE: self._reduce,
+            Kind.SCAN: self._reduce,
             Kind.UPDATE: self._update,
             Kind.CONCATENATE: self._concatenate,
             Kind.LIBRARY: self._library,
             Kind.GATHER: self._gather,
+            Kind.COUNTS: self._counts,
+            Kind.COMPACT: self._selection,
+            Kind.EXPAND: self._selection,
         }
         for node in range(count):
             visit[graph.kinds[node]](node)
@@ -326,10 +331,13 @@ class Placement:
             self.loaded[node] = graph.dtypes[node].itemsize
             self.linear[node] = (offset == 0 and same_order) or strides == contiguous_strides(shape)
             return
-        if self.carrier[operand] is not None:
-            if same_order:
+        carrier = self.carrier[operand]
+        if carrier is not None:
+            # A reshape into other axes is carried no further: what broadcasts to its axes could
+            # not be read from the carrier's.
+            if same_order and _squeezed(shape) == _squeezed(graph.shapes[operand]):
                 self.level[node] = self.level[operand]
-                self.carrier[node] = self.carrier[operand]
+                self.carrier[node] = carrier
                 self.weight[node] = self.weight[operand]
             else:
                 self.level[node] = self.after(
@@ -394,7 +402,12 @@ class Placement:
             level = self.level[operand]
         self.level[node] = level
         group = 0 if self.fuse else node
-        self.carrier[node] = (level, graph.shapes[operand], graph.params[node], group)
+        is_scan = graph.kinds[node] is Kind.SCAN
+        if is_scan and self.fuse:
+            op = graph.ops[node]
+            assert op is not None
+            group = int(is_sequential(op.name, graph.dtypes[node]))
+        self.carrier[node] = (level, graph.shapes[operand], graph.params[node], (is_scan, group))
         self.weight[node] = 1e12
 
     def _inline_level(self, operand: int, reason: str) -> int:
@@ -412,6 +425,26 @@ class Placement:
             self._inline_level(value, "written into a part of another array"),
         )
         for operand in (old, value):
+            if self.level[operand] < level and not self.sealed[operand]:
+                self._keep_or_recompute(operand, level)
+        self._in_memory(node, level)
+
+    def _counts(self, node: int) -> None:
+        (mask,) = self.graph.inputs[node]
+        self._in_memory(node, self._inline_level(mask, "counted piece by piece"))
+
+    def _selection(self, node: int) -> None:
+        mask, value, starts, *packed = self.graph.inputs[node]
+        level = max(
+            self._inline_level(mask, "selects by mask"),
+            self._inline_level(value, "selected by a mask"),
+        )
+        for operand in (starts, *packed):
+            if self.sealed[operand]:
+                level = max(level, self.level[operand] + 1)
+            else:
+                level = max(level, self.after(operand, "read at positions that a mask decides"))
+        for operand in (mask, value):
             if self.level[operand] < level and not self.sealed[operand]:
                 self._keep_or_recompute(operand, level)
         self._in_memory(node, level)

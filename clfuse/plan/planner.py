@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ..graph.snapshot import Snapshot
 from ..traits import DeviceTraits
-from .emission import Refines, Registers, Straddles
+from .emission import Refines, Registers, Straddles, ValueTable
 from .geometry import finish
 from .graph import Graph
 from .lowering import Lowering
@@ -16,7 +16,9 @@ from .memory import Memory, slots_of
 from .packing import pack
 from .placement import Placement
 from .rows import join_rows
+from .scans import finish_scan
 from .schedule import Kernel, Launch, Load, Schedule, Value, operations_of
+from .selections import finish_selection
 
 
 def plan(snapshot: Snapshot, traits: DeviceTraits, *, fuse: bool = True) -> Schedule:
@@ -28,8 +30,7 @@ def plan(snapshot: Snapshot, traits: DeviceTraits, *, fuse: bool = True) -> Sche
     for launch in memory.launches:
         if isinstance(launch, Kernel):
             launch.label = _label(launch)
-            for kernel in finish(launch, traits, values, registers=_registers_after(launch)):
-                launches += [*pack(kernel, traits, values), kernel]
+            launches += _finished(launch, traits, values)
         else:
             launches.append(launch)
     kept = {
@@ -110,6 +111,18 @@ def _keep_inputs_of_pending(graph: Graph, placement: Placement) -> None:
                 pending[operand] = True
 
 
+def _finished(kernel: Kernel, traits: DeviceTraits, values: ValueTable) -> list[Kernel]:
+    if kernel.chunk >= 0:
+        return finish_selection(kernel, traits)
+    registers = _registers_after(kernel)
+    if kernel.kind == "scan":
+        return finish_scan(kernel, traits, values, registers=registers)
+    finished = []
+    for made in finish(kernel, traits, values, registers=registers):
+        finished += [*pack(made, traits, values), made]
+    return finished
+
+
 def _registers_after(kernel: Kernel) -> Registers:
     """Register numbers that `kernel` does not use yet."""
     registers = Registers()
@@ -131,4 +144,4 @@ def _label(kernel: Kernel) -> str:
     words = list(dict.fromkeys(names))[:_LABEL_OPERATIONS] + list(dict.fromkeys(folds))
     if not words:
         words = ["copy" if any(isinstance(item, Load) for item in items) else "fill"]
-    return "_".join(["rows" if kernel.then else kernel.kind, *words])
+    return "_".join(["rows" if kernel.then else kernel.kind, *words]).replace(" ", "_")

@@ -103,7 +103,22 @@ class Store:
     access: Access
 
 
-Item = Load | Index | Scalar | Carried | Step
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """Register `var` = fold of `operand` with the REDUCTIONS row `name`, up to this iteration.
+
+    Along the last extent. `partial` is the value with the folds of all pieces (row by row) where
+    the extent is split: those before a piece come into it.
+    """
+
+    var: int
+    name: str
+    operand: int
+    dtype: np.dtype
+    partial: int | None = None
+
+
+Item = Load | Index | Scalar | Carried | Step | Prefix
 
 
 def operations_of(items: Sequence[Item]) -> list[str]:
@@ -112,14 +127,45 @@ def operations_of(items: Sequence[Item]) -> list[str]:
     for item in items:
         if isinstance(item, Step):
             names.append(item.op.name)
+        elif isinstance(item, Prefix):
+            names.append(f"accumulate {item.name}")
         elif isinstance(item, Load) and item.position is not None:
             names.append("gather")
     return names
 
 
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What a ``compact`` or ``expand`` kernel has beside its body.
+
+    `mask` is the register that selects; `starts` the value that says how many elements are selected
+    before each piece. ``expand`` loads the next selected element by `packed` (whose access counts
+    for nothing) into the register that is stored, which is `other` where nothing is selected.
+    """
+
+    mask: int
+    starts: int
+    packed: Load | None = None
+    other: int = -1
+
+
+def is_sequential(name: str, dtype: np.dtype) -> bool:
+    """Whether a scan keeps NumPy's order: regrouping would change more than the last digits.
+
+    A product of some floats may overflow where the running product does not; sums of halves round
+    after every addition.
+    """
+    return (name == "multiply" and dtype.kind in "fc") or (name == "add" and dtype.char == "e")
+
+
 @dataclass(slots=True)
 class Kernel:
     """One generated kernel: a loop nest over `extents`.
+
+    `kind` is ``map``, ``reduce``, ``scan``, ``compact`` or ``expand``. A scan has `Prefix` items
+    along its last extent, and no epilogue: what follows the scan is part of the body, and stored
+    for every element. The last two have a `selection`; ``compact`` stores the selected elements
+    side by side, whatever the accesses of its stores say.
 
     The last `reduced` of the extents are folded by `accumulators`. `epilogue` and `results`
     then run once for each index of the others. `vector` is the dimension of the vector lanes.
@@ -152,6 +198,7 @@ class Kernel:
     label: str = ""
     streams: bool = False  # results go past the caches: the kernel moves more than they hold
     then: list[Kernel] = field(default_factory=list)
+    selection: Selection | None = None
     boxed: bool = False  # one of several boxes: offsets are arguments even where they are 0
 
     @property

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from .schedule import Kernel, Load, Schedule
+from .schedule import Kernel, Load, Prefix, Schedule
 
 Use = tuple[int, str, int]
 """(value number, dtype name, bytes moved)."""
@@ -23,6 +23,8 @@ def reads_of(kernel: Kernel, schedule: Schedule) -> list[Use]:
         parts += [(phase, phase.body, kernel.extents), (phase, phase.epilogue, kept)]
     for phase, items, extents in parts:
         for item in items:
+            if isinstance(item, Prefix) and item.partial is not None:
+                moved[item.partial] = (str(item.dtype), schedule.values[item.partial].nbytes)
             # What an earlier phase has written is still in the caches.
             if not isinstance(item, Load) or item.value in written:
                 continue
@@ -37,17 +39,25 @@ def reads_of(kernel: Kernel, schedule: Schedule) -> list[Use]:
             known = moved.get(item.value, ("", 0))[1]
             moved[item.value] = (str(item.dtype), max(known, nbytes))
         written.update(store.value for store in phase.stores)
+    if kernel.selection is not None:
+        starts, packed = kernel.selection.starts, kernel.selection.packed
+        moved[starts] = ("int64", schedule.values[starts].nbytes)
+        if packed is not None:
+            moved[packed.value] = (str(packed.dtype), schedule.values[packed.value].nbytes)
     return [(value, dtype, nbytes) for value, (dtype, nbytes) in moved.items()]
 
 
 def writes_of(kernel: Kernel, schedule: Schedule) -> list[Use]:
     """What the kernel stores, partial results included."""
     kept = math.prod(kernel.extents[: len(kernel.extents) - kernel.reduced])
-    uses = []
+    uses: list[Use] = []
     for phase in kernel.phases:
         for stores, count in ((phase.stores, math.prod(kernel.extents)), (phase.results, kept)):
             for store in stores:
-                uses.append((store.value, str(store.dtype), count * store.dtype.itemsize))
+                nbytes = count * store.dtype.itemsize
+                if kernel.kind == "compact":
+                    nbytes = schedule.values[store.value].nbytes
+                uses.append((store.value, str(store.dtype), nbytes))
         for accumulator in phase.accumulators:
             for value, dtype in (
                 (accumulator.partial, str(accumulator.dtype)),

@@ -12,12 +12,12 @@ the loop, in registers ``c``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from ..dtypes import mask_type, memory_type
-from ..plan.schedule import Access, Carried, Index, Item, Kernel, Load, Scalar, Store
+from ..plan.schedule import Access, Carried, Index, Item, Kernel, Load, Prefix, Scalar, Store
 from ..traits import DeviceTraits
 from .arguments import Arguments
 from .expressions import Expressions, Preamble, Register, lanes_like, vector
@@ -47,6 +47,8 @@ class Body:
         self.first_group = first_group
         self.carried: dict[int, Register] = {}
         """Registers of earlier phases, at the width that is being written."""
+        self.scan: Callable[..., tuple[list[str], Register]] | None = None
+        """Writes a `Prefix`: (item, writer, registers, name) -> its lines and its register."""
 
     def writer(self, width: int) -> Expressions:
         """Expressions of `width` for this kernel."""
@@ -104,6 +106,8 @@ class Body:
                 uniform = self._lane_stride(item.access) == 0
                 if isinstance(item, Load) and item.position is not None:
                     uniform = uniform and item.position in same
+            elif isinstance(item, Prefix):
+                uniform = False
             else:
                 uniform = all(operand in same for operand in item.operands)
             if uniform:
@@ -123,6 +127,11 @@ class Body:
         out = []
         for item in items:
             name = f"{prefix}{item.var}"
+            if isinstance(item, Prefix):
+                assert self.scan is not None
+                scanned, registers[item.var] = self.scan(item, writer, registers, name)
+                out += scanned
+                continue
             if isinstance(item, Load):
                 position = None if item.position is None else registers[item.position]
                 text, register = self._load(item, width, name, position)

@@ -27,12 +27,13 @@ import numpy as np
 from ..dtypes import needs_fp64
 from ..plan.schedule import Index, Kernel, Step
 from ..traits import DeviceTraits
-from . import reductions, templates
+from . import reductions, scan_kernels, templates
 from .arguments import Arguments, Binding
 from .body import Body
 from .expressions import Preamble
 from .loops import before, compute, decode
 from .relaxed import may_relax
+from .selections import write_selection
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,12 @@ def render(kernel: Kernel, traits: DeviceTraits, root: Callable[[int], int]) -> 
     if kernel.kind == "map":
         template = "map.cl.mako"
         _map(kernel, Body(kernel, traits, arguments, preamble), context)
+    elif kernel.kind == "scan":
+        body = Body(kernel, traits, arguments, preamble)
+        template = scan_kernels.fill(kernel, body, context)
+    elif kernel.selection is not None:
+        template = "select.cl.mako"
+        write_selection(kernel, Body(kernel, traits, arguments, preamble), context)
     else:
         template = reductions.fill(kernel, traits, arguments, preamble, context)
     context.signature = arguments.signature

@@ -29,7 +29,7 @@ from .folds import Fold
 from .loops import before, compute, decode
 
 
-def _mask_lanes(kernel: Kernel, accumulator: Accumulator) -> int:
+def mask_lanes(kernel: Kernel, accumulator: Accumulator) -> int:
     """The lane size of a bool accumulator: that of the widest operand in the loop."""
     if accumulator.dtype.kind != "b":
         return 4
@@ -46,7 +46,7 @@ def _mask_lanes(kernel: Kernel, accumulator: Accumulator) -> int:
 def _folds(kernel: Kernel, first: int) -> list[Fold]:
     """The folds of one phase, numbered from `first`."""
     return [
-        Fold(number, accumulator, _mask_lanes(kernel, accumulator))
+        Fold(number, accumulator, mask_lanes(kernel, accumulator))
         for number, accumulator in enumerate(kernel.accumulators, first)
     ]
 
@@ -62,7 +62,7 @@ def _folding(kernel: Kernel, fold: Fold) -> Callable[..., list[str]]:
     return fold.fold
 
 
-def _chunk_arguments(kernel: Kernel, body: Body, k: Any) -> None:
+def chunk_arguments(kernel: Kernel, body: Body, k: Any) -> None:
     k.chunked = kernel.chunk >= 0
     if k.chunked:
         body.arguments.integer("chunks", kernel.chunks)
@@ -72,7 +72,7 @@ def _chunk_arguments(kernel: Kernel, body: Body, k: Any) -> None:
         k.chunk_extent = ""
 
 
-def _outer_loops(kernel: Kernel, body: Body, dims: list[int]) -> list[tuple[int, str, str]]:
+def outer_loops(kernel: Kernel, body: Body, dims: list[int]) -> list[tuple[int, str, str]]:
     loops = []
     for dim in dims:
         extent = body.arguments.integer(f"n{dim}", kernel.extents[dim])
@@ -123,7 +123,7 @@ def fill(
         return "reduce_columns.cl.mako"
     kept = len(kernel.extents) - kernel.reduced
     k.row_extents = [arguments.integer(f"n{dim}", kernel.extents[dim]) for dim in range(kept)]
-    _chunk_arguments(kernel, body, k)
+    chunk_arguments(kernel, body, k)
     k.decode = decode(body, list(range(kept)), "row")
     k.local_memory = []
     k.phases = []
@@ -151,7 +151,7 @@ def _row_phase(
     writers = {lanes: body.writer(lanes) for lanes in widths}
     inner = kernel.vector
     extent = arguments.integer(f"n{inner}", kernel.extents[inner])
-    p.outer_loops = _outer_loops(kernel, body, list(range(kept, inner)))
+    p.outer_loops = outer_loops(kernel, body, list(range(kept, inner)))
     chunked_here = kernel.chunk == inner
     p.begin, p.end = ("low", "high") if chunked_here else ("0", extent)
     p.before, uniform = before(body, kernel)
@@ -407,9 +407,9 @@ def _columns(kernel: Kernel, body: Body, phases: _Phases, k: Any) -> None:
     arguments.integer("n", kernel.extents[kernel.vector])
     outer = list(range(kept - 1))
     k.row_extents = [arguments.integer(f"n{dim}", kernel.extents[dim]) for dim in outer]
-    _chunk_arguments(kernel, body, k)
+    chunk_arguments(kernel, body, k)
     k.decode = decode(body, outer, "row")
-    k.outer_loops = _outer_loops(kernel, body, list(range(kept, len(kernel.extents))))
+    k.outer_loops = outer_loops(kernel, body, list(range(kept, len(kernel.extents))))
     k.versions = []
     widths = [kernel.width, 1] if kernel.width > 1 else [1]
     # Index groups are declared where they are first used; the second version needs them again.

@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from ..plan.schedule import Index, Item, Kernel, Step
+from ..plan.schedule import Index, Item, Kernel, Prefix, Step
 from ..traits import DeviceTraits
 
 CALCULATING: Final = frozenset(
@@ -49,6 +49,8 @@ def may_relax(kernel: Kernel, traits: DeviceTraits) -> bool:
 def _calculates(item: Item, traits: DeviceTraits) -> bool:
     if isinstance(item, Index):
         return True
+    if isinstance(item, Prefix):
+        return not is_float(item.dtype)
     if not isinstance(item, Step):
         return item.dtype.char != "e"
     dtypes = (item.dtype, *item.op.input_dtypes)

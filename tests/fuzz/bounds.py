@@ -266,6 +266,38 @@ def for_reduction(name: str, value: Array, bound: Array, result: Array, axis: An
     return np.where(nothing, np.where(result == 0, UNSIGNED_ZERO, 0.0), made)
 
 
+def for_scan(name: str, value: Array, bound: Array, result: Array, axis: int) -> Array:
+    """Bounds of a scan of `value` (already cast to the dtype that it is done in)."""
+    if value.ndim == 0:
+        value, bound = value.reshape(1), np.asarray(bound).reshape(1)
+    exact = is_exact([bound])
+    if result.dtype.kind not in "fc" or name != "add" or result.dtype.char == "e":
+        if not exact:
+            raise Unbounded(f"{name} along an axis of inexact values")
+        if result.dtype.kind == "c" or (result.dtype.kind == "f" and name == "maximum"):
+            raise Unbounded("which of two equal numbers comes out, or how products are fused")
+        return np.zeros(result.shape)
+
+    def total(numbers: Array) -> Array:
+        return np.asarray(np.add.accumulate(numbers, axis=axis))
+
+    with np.errstate(all="ignore"):
+        finite = np.where(np.isfinite(value), value, 0)
+        magnitude = total(np.abs(finite).astype(np.float64))
+        count = total(np.ones(value.shape))
+        rounding = 4 * float(np.finfo(result.dtype).eps) * (np.sqrt(count) + 4)
+        made = total(np.abs(bound).astype(np.float64))
+        if not (exact and _sums_exactly(finite, result.dtype)):
+            made = made + rounding * magnitude
+            made = np.where(result == 0, np.maximum(made, UNSIGNED_ZERO), made)
+        overflows = magnitude > float(np.finfo(result.dtype).max) / 4
+        hurt = total(np.asarray(~np.isfinite(value)).astype(np.float64)) > 0
+        # Infinity and NaN come out alike in every order, if nothing else overflowed.
+        kept = 0.0 if exact and value.dtype.kind != "c" else np.inf
+        made = np.where(hurt, kept, made)
+        return np.where(overflows | (~np.isfinite(result) & ~hurt), np.inf, made)
+
+
 def _axes(axis: Any, ndim: int) -> Any:
     return tuple(range(ndim)) if axis is None else axis
 

@@ -18,7 +18,7 @@ from tests.fuzz import program
 from tests.fuzz.bounds import Unbounded
 from tests.fuzz.choices import Choices
 from tests.fuzz.program import Data, Program, Step, Var
-from tests.fuzz.reference import Observation
+from tests.fuzz.reference import SCANS, Observation
 
 FEWEST_STEPS, MOST_STEPS = 5, 40
 KEEP_ERROR = 0.25          # of the steps that happen to raise; the others are drawn again
@@ -421,12 +421,67 @@ class Generator(Choices):
         return Step(program.METHOD if method else program.CALL, function, self.new(),
                     (Var(name),), kwargs)
 
-    def draw_host(self) -> Step | None:
-        """What is not fused, or not yet: scans, sorts, products."""
+    def draw_scan(self) -> Step | None:
+        name = self.name()
+        if name is None:
+            return None
+        function = self.random.choice(["cumsum", "cumsum", *SCANS])
+        kwargs: dict[str, Any] = {}
+        ndim = np.ndim(self.value(name))
+        if function.startswith("cum"):
+            if self.random.random() < 0.75:
+                kwargs["axis"] = self.axis(ndim)
+            if self.random.random() < 0.15:
+                kwargs["dtype"] = self.dtype()
+            if self.random.random() < 0.4:
+                return Step(program.METHOD, function, self.new(), (Var(name),), kwargs)
+        elif self.random.random() < 0.8:
+            kwargs["axis"] = self.axis(ndim)
+        return Step(program.CALL, function, self.new(), (Var(name),), kwargs)
+
+    def draw_mask(self) -> Step | None:
+        """What a mask selects, or an assignment through it, of old elements or of new ones."""
         name = self.array(1)
         if name is None:
             return None
-        function = self.random.choice("cumsum sort diff dot matmul outer".split())
+        shape = np.shape(self.value(name))
+        mask = self.name(lambda v: isinstance(v, np.ndarray) and v.dtype == bool and v.ndim > 0
+                         and v.shape == shape[:v.ndim])
+        if mask is None or mask == name or self.random.random() < 0.3:
+            (mask,) = self.new("m")
+            if not self.keep(Step(program.OPERATOR, self.random.choice(("<", ">=", "!=")), (mask,),
+                                  (Var(name), self.number()))):
+                return None
+        kind = self.random.random()
+        if kind < 0.15:
+            function = self.random.choice(["flatnonzero", "argwhere"])
+            return Step(program.CALL, function, self.new(), (Var(mask),))
+        if kind < 0.4:
+            value = self.value(name)
+            (count,) = value[self.value(mask)].shape[:1] if self.value(mask).ndim else (0,)
+            other = self.name(lambda v: self._broadcasts(
+                np.shape(v), (count, *value.shape[self.value(mask).ndim:])))
+            source = self.number() if other is None or kind < 0.2 else Var(other)
+            return Step(program.SETITEM, "", (), (Var(name), (Var(mask),), source))
+        (chosen,) = self.new("s")
+        selected = Step(program.GETITEM, "", (chosen,), (Var(name), (Var(mask),)))
+        if kind < 0.7:
+            return selected
+        # What `name[mask] op= other` does.
+        if not self.keep(selected):
+            return None
+        (made,) = self.new()
+        if not self.keep(Step(program.OPERATOR, self.random.choice("+-*"), (made,),
+                              (Var(chosen), self.partner(chosen)))):
+            return None
+        return Step(program.SETITEM, "", (), (Var(name), (Var(mask),), Var(made)))
+
+    def draw_host(self) -> Step | None:
+        """What is not fused, or not yet: sorts, products."""
+        name = self.array(1)
+        if name is None:
+            return None
+        function = self.random.choice("sort diff dot matmul outer".split())
         if function in ("dot", "matmul", "outer"):
             return Step(program.CALL, function, self.new(), (Var(name), self.partner(name)))
         return Step(program.CALL, function, self.new(), (Var(name),))
@@ -489,6 +544,7 @@ WEIGHTS = [
     ("creation", 9), ("unary", 12), ("binary", 16), ("operator", 14), ("inplace", 9),
     ("where", 4), ("clip", 2), ("astype", 4), ("getitem", 11), ("setitem", 11), ("shift", 3),
     ("move", 14), ("gather", 4), ("scatter", 3), ("attribute", 3), ("reduction", 9),
+    ("scan", 3), ("mask", 5),
     ("two_results", 1), ("host", 1), ("observe", 3), ("delete", 4), ("alias", 1), ("evaluate", 1),
     ("fill", 1), ("fault", 1),
 ]

@@ -32,7 +32,13 @@ REDUCTIONS = frozenset("""
     sum prod min max any all mean var std argmin argmax count_nonzero
 """.split())
 # Right in integers, where no order of evaluation can be told from another.
-INTEGER_ONLY = frozenset("cumsum sort argsort diff dot matmul outer unique".split())
+INTEGER_ONLY = frozenset("""
+    sort argsort diff dot matmul outer unique flatnonzero argwhere
+""".split())
+SCANS = {
+    "cumsum": "add", "cumprod": "multiply", "maximum.accumulate": "maximum",
+    "logical_or.accumulate": "logical_or", "bitwise_xor.accumulate": "bitwise_xor",
+}
 OPERATORS = {
     "+": "add", "-": "subtract", "*": "multiply", "/": "divide", "//": "floor_divide",
     "%": "remainder", "**": "power", "&": "bitwise_and", "|": "bitwise_or", "^": "bitwise_xor",
@@ -258,6 +264,8 @@ class Reference:
             return np.asarray(padded)
         if name in REDUCTIONS:
             return self._reduced(step, inputs, given, result)
+        if name in SCANS:
+            return self._scanned(step, inputs, given, result)
         if name in INTEGER_ONLY:
             if np.asarray(result).dtype.kind in "fc" or not bounds.is_exact(given):
                 raise Unbounded(f"{name} of floats")
@@ -286,6 +294,19 @@ class Reference:
             where=options.get("where", True), ddof=options.get("ddof", 0),
             initial=options.get("initial"))
 
+    def _scanned(self, step: Step, inputs: list[Any], given: list[Any], result: Any,
+                 ) -> NDArray[Any]:
+        value, bound = np.asarray(inputs[0]), np.asarray(given[0])
+        axis = step.kwargs.get("axis", None if step.function.startswith("cum") else 0)
+        if np.asarray(result).dtype.kind in "biu" and value.dtype.kind in "fc":
+            if step.function != "logical_or.accumulate":
+                raise Unbounded("a scan of floats in integers")
+        elif SCANS[step.function] in ("add", "multiply"):
+            value = value.astype(np.asarray(result).dtype)
+        if axis is None:
+            value, bound, axis = value.ravel(), bound.ravel(), 0
+        return bounds.for_scan(SCANS[step.function], value, bound, np.asarray(result), axis)
+
     # Steps that write
 
     def _write(self, step: Step) -> Observation:
@@ -297,14 +318,16 @@ class Reference:
         source = step.args[-1]
         value = np.asarray(self.value_of(source))
         bound = _after_cast(value, self.bound_of(source), target)
+        # What is written may be what selects.
+        indices = {v.name: np.array(self.values[v.name]) for v in walk(step.args[1:-1])
+                   if isinstance(v, Var)}
         _, error = self._run(step)
         if error is not None:
             return Observation(error=error)
         names = {"target": self.bounds[name], "bound": bound if np.iscomplexobj(self.bounds[name])
                  else np.real(bound)}
         key = program.show_key(step.args[1]) if step.kind == program.SETITEM else "..."
-        names.update({v.name: self.values[v.name] for v in walk(step.args[1]) if isinstance(v, Var)}
-                     if step.kind == program.SETITEM else {})
+        names.update(indices)
         names.update({name: c.values for name, c in self.constants.items()})
         exec(compiled(f"target[{key}] = bound"), names)
         return Observation()

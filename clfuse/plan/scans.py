@@ -1,0 +1,167 @@
+"""How a scan runs on a device: along its rows or across them, whole or in pieces; for `planner`.
+
+    fold the pieces      s0 = x0+..+x3     s1 = x4+..+x7     ...       one read
+    scan each of them    x0, x0+x1, ..     s0+x4, ..         ...       one read, one write
+
+Rows enough for every work-item are scanned in one pass. Producers are computed in both passes, or
+where that moves more, the first stores them where the second writes its results.
+
+Pieces and lanes regroup what is folded, which changes the rounding of sums of floats. What
+`schedule.is_sequential` names keeps NumPy's order: every row is one walk.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from ..traits import DeviceTraits
+from . import cost
+from . import geometry as g
+from .emission import Registers, ValueTable
+from .schedule import Access, Accumulator, Item, Kernel, Load, Prefix, Step, Store, is_sequential
+
+
+def finish_scan(
+    kernel: Kernel, traits: DeviceTraits, values: ValueTable, *, registers: Registers
+) -> list[Kernel]:
+    """Fix the geometry of a scan; one with few rows becomes two kernels."""
+    kernel = g.merge_dimensions(kernel)
+    kernel.schedule = traits.schedule
+    kernel.wide_index = g.needs_wide_index(kernel)
+    scans = [item for item in kernel.body if isinstance(item, Prefix)]
+    sequential = is_sequential(scans[0].name, scans[0].dtype)  # they share a kernel by that
+    if sequential and len(kernel.extents) == 1:
+        kernel = _with_row(kernel)
+    axis = len(kernel.extents) - 1
+    lanes = max(1, traits.vector_bytes // max(1, g.lane_nbytes(kernel) or 64))
+    candidates = range(axis if sequential else axis + 1)
+    along = max(candidates, key=lambda dim: (g.suits_vectors(kernel, dim, lanes), dim))
+    if along < axis:
+        kernel = g.last(kernel, along)
+    kernel.vector = axis if along == axis else axis - 1
+    extent = kernel.extents[kernel.vector]
+    kernel.width = 1 if traits.schedule == "gpu" else g.width_for(kernel, traits, extent)
+    rows = math.prod(kernel.extents[:axis])
+    groups = rows if along == axis else -(-rows // kernel.width)
+    length = kernel.extents[axis]
+    if traits.schedule == "gpu":
+        kernel.work_group = _group_that_fits(scans, traits)
+    split = 1 if sequential else g.pieces_of(kernel, traits, groups, length)
+    unroll = 4 if traits.schedule == "cpu" and along == axis else 1
+    piece = -(-length // split)
+    if along == axis:
+        piece = g.round_up(piece, kernel.width * unroll)
+    if piece >= length:
+        g.count_items(kernel, traits, groups, length)
+        return [kernel]
+    kernel.chunk, kernel.chunks, kernel.chunk_length = axis, -(-length // piece), piece
+    first = _folds_of_pieces(kernel, scans, values, unroll)
+    kernel.body = [
+        replace(item, partial=first.accumulators[scans.index(item)].partial)
+        if isinstance(item, Prefix)
+        else item
+        for item in kernel.body
+    ]
+    _store_costly_operand(first, kernel, scans)
+    for launch in (first, kernel):
+        g.count_items(launch, traits, groups, length)
+    first.compensated = g.is_long(first, piece)
+    # Only along one row is every vector of the result aligned.
+    kernel.streams = len(kernel.extents) == 1 and g.should_stream(kernel, traits)
+    return [first, kernel]
+
+
+def _with_row(kernel: Kernel) -> Kernel:
+    """The same kernel with one row more, which the lanes may run across."""
+    return replace(
+        kernel,
+        extents=(1, *kernel.extents),
+        body=g.with_accesses(
+            kernel.body, lambda access: Access(access.offset, (0, *access.strides))
+        ),
+        stores=[
+            replace(store, access=Access(store.access.offset, (0, *store.access.strides)))
+            for store in kernel.stores
+        ],
+    )
+
+
+def _group_that_fits(scans: list[Prefix], traits: DeviceTraits) -> int:
+    """Work-items of a group whose shared elements fit into local memory together."""
+    each = sum([max(item.dtype.itemsize, 4) for item in scans])
+    group = traits.work_group
+    while group > 1 and group * each > traits.local_nbytes:
+        group //= 2
+    return group
+
+
+def _folds_of_pieces(
+    kernel: Kernel, scans: list[Prefix], values: ValueTable, unroll: int
+) -> Kernel:
+    """The first pass: every piece of every row folded, into values of their own."""
+    rows = math.prod(kernel.extents[:-1])
+    accumulators = []
+    for scan in scans:
+        # Halves are folded as floats, as everywhere.
+        nbytes = 4 if scan.dtype.char == "e" else scan.dtype.itemsize
+        partial = values.new(rows * kernel.chunks * nbytes)
+        accumulators.append(
+            Accumulator(scan.var, scan.name, scan.operand, scan.dtype, partial=partial)
+        )
+    body = needed(kernel.body, {scan.operand for scan in scans})
+    return replace(
+        kernel,
+        kind="reduce",
+        body=body,
+        stores=[],
+        accumulators=accumulators,
+        unroll=unroll if len(scans) <= 4 else 1,
+        label=f"{kernel.label}_pieces",
+    )
+
+
+def needed(body: list[Item], wanted: set[int]) -> list[Item]:
+    """The items that the registers `wanted` are made of."""
+    needed = set(wanted)
+    kept = []
+    for item in reversed(body):
+        if item.var not in needed:
+            continue
+        kept.append(item)
+        if isinstance(item, Step):
+            needed.update(item.operands)
+        elif isinstance(item, Prefix):
+            needed.add(item.operand)
+        elif isinstance(item, Load) and item.position is not None:
+            needed.add(item.position)
+    return kept[::-1]
+
+
+def _store_costly_operand(first: Kernel, second: Kernel, scans: list[Prefix]) -> None:
+    """Let the first pass store what is scanned, if computing it twice costs more.
+
+    It goes where the second pass writes the result, which must read nothing else then: the result
+    may lie in the bytes of an input.
+    """
+    (scan, *more) = scans
+    targets = [store for store in second.stores if store.var == scan.var]
+    weight = sum([item.op.weight for item in first.body if isinstance(item, Step)])
+    loads = {item.value: item.dtype.itemsize for item in first.body if isinstance(item, Load)}
+    again = cost.recompute_nbytes(weight, sum(loads.values()))
+    if more or not targets or again <= cost.store_nbytes(scan.dtype.itemsize):
+        return
+    target = targets[0]
+    if target.dtype != scan.dtype:
+        return
+    body = [
+        Load(item.var, target.value, target.dtype, target.access)
+        if item.var == scan.operand
+        else item
+        for item in second.body
+    ]
+    body = needed(body, {store.var for store in second.stores})
+    if sum(isinstance(item, Load) for item in body) > 1:
+        return
+    first.stores = [Store(scan.operand, scan.dtype, target.value, target.dtype, target.access)]
+    second.body = body

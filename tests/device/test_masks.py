@@ -1,0 +1,189 @@
+"""Boolean masks select, find and replace elements as NumPy's do, on the device.
+
+What is selected has the length that NumPy gives it, at the call; writing through a mask changes
+what shares the storage and nothing that was read before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.agreement import Batch, assert_bitwise, host
+from tests.hostile import DTYPES, ordinary
+
+LONG = 20_011  # several pieces and a tail
+MASKS = {
+    "none": np.zeros(LONG, bool),
+    "all": np.ones(LONG, bool),
+    "first": np.arange(LONG) == 0,
+    "last": np.arange(LONG) == LONG - 1,
+    "few": ordinary(1, LONG, "float64", "unit") > 0.999,
+    "half": ordinary(2, LONG, "bool"),
+    "most": ordinary(3, LONG, "float64", "unit") > -0.99,
+    "stretches": np.arange(LONG) % 5000 < 2500,
+}
+
+
+@pytest.fixture(params=["cpu", "gpu"], autouse=True)
+def schedule(request: pytest.FixtureRequest, xp: ModuleType) -> Iterator[None]:
+    """Every test under both schedules."""
+    if xp is np:
+        yield
+        return
+    with xp.config.override(schedule=request.param, debug=True):
+        yield
+
+
+@pytest.fixture
+def native(xp: ModuleType) -> Iterator[None]:
+    """Nothing may fall to the host."""
+    if xp is np:
+        yield
+        return
+    with xp.config.override(fallback="raise"):
+        yield
+
+
+@pytest.mark.usefixtures("native")
+def test_every_dtype_is_selected_and_replaced(xp: ModuleType) -> None:
+    batch = Batch(xp)
+    for dtype in DTYPES:
+        data = ordinary(4, LONG, dtype, "small" if dtype[0] in "iub" else "hostile")
+
+        def pack(m: Any, data: Any = data) -> Any:
+            x, mask = m.array(data), m.array(MASKS["half"])
+            return x[mask], m.where(mask, x, x[0])[mask][::-1]
+
+        def unpack(m: Any, data: Any = data) -> Any:
+            x, mask = m.array(data), m.array(MASKS["half"])
+            before = x + x
+            # A copy: NumPy itself reads elements here that it has written before.
+            x[mask] = x[:int(MASKS["half"].sum())][::-1].copy()
+            return x, before
+
+        batch.same(f"select {dtype}", pack)
+        batch.same(f"replace {dtype}", unpack)
+    batch.check()
+
+
+@pytest.mark.usefixtures("native")
+@pytest.mark.parametrize("name", MASKS)
+def test_every_density_is_selected_found_and_replaced(name: str, xp: ModuleType) -> None:
+    data, chosen = ordinary(5, LONG, "float32", "unit"), MASKS[name]
+
+    def write(m: Any) -> Any:
+        x, mask = m.array(data), m.array(chosen)
+        x[mask] = m.arange(chosen.sum(), dtype="float64")
+        y = x * 2
+        y[mask] += x[mask] * 3
+        y[~mask] -= 1
+        y[mask] = 7 if chosen.sum() == 1 else y[mask] - y.max()
+        return x, y
+
+    batch = Batch(xp)
+    for length in (LONG, 67, 2, 1):
+        part = slice(LONG - length, None)
+        batch.same(f"select {length}", lambda m, p=part: m.array(data)[p][m.array(chosen)[p]])
+        batch.same(f"find {length}", lambda m, p=part: m.flatnonzero(m.array(chosen)[p]))
+    batch.same("of an expression",
+               lambda m: (m.array(data) * 2)[m.array(chosen) & (m.array(data) < 0.5)])
+    batch.same("replace", write)
+    batch.same("nothing of nothing", lambda m: m.zeros((0, 3))[m.zeros(0, bool)])
+    batch.check()
+
+
+@pytest.mark.usefixtures("native")
+def test_masks_of_leading_axes_and_of_views_select_as_numpys(xp: ModuleType) -> None:
+    data = ordinary(6, (30, 40, 5), "int16")
+    chosen = ordinary(7, (30, 40), "bool")
+
+    def views(m: Any) -> Any:
+        x, mask = m.array(data), m.array(chosen)
+        flipped, turned = x[::-1, ::2], x.transpose(1, 0, 2)
+        return [x[mask], x[mask[:, 0]], flipped[mask[:, ::2]], turned[mask.T], x[:, 3][mask[:, 3]],
+                x[x > 2], x.T[x.T > 2], x[mask, ...],
+                m.broadcast_to(x[0, 0], (40, 5))[mask[0]], x[list(chosen[:, 0])]]
+
+    def found(m: Any) -> Any:
+        x = m.array(data)
+        return [*m.nonzero(x), *(x > 3).nonzero(), *m.where(x[0] < 0), m.argwhere(x[:, :3] == 1),
+                m.flatnonzero(x[:, ::3] > 0), m.count_nonzero(x)]
+
+    def named(m: Any) -> Any:
+        x = m.array(data)
+        return [m.compress(chosen[0], x, axis=1), m.compress(chosen[:, 0], x, 0),
+                x.compress(chosen[0, :5], axis=-1), m.compress(m.array(data.ravel() > 4), x),
+                m.extract(x[..., 0] > 1, x[..., 1]), m.extract(m.array(chosen), x[..., 2])]
+
+    def written(m: Any) -> Any:
+        x, mask = m.array(data), m.array(chosen)
+        shared, rows = x[::-1], m.array(chosen[:, 1])
+        x[mask] = m.arange(5)
+        x[rows] = x[rows] * x[rows][0]
+        shared[rows] += 1
+        x[mask] = m.array(data)[mask][::-1]
+        x[..., 2][mask] = m.arange(chosen.sum())
+        m.array(data)[mask] = 3
+        return x, shared
+
+    batch = Batch(xp)
+    for function in (views, found, named, written):
+        batch.same(function.__name__, function)
+    batch.check()
+
+
+def test_masks_that_numpy_refuses_are_refused(xp: ModuleType) -> None:
+    data, chosen = np.arange(12.0).reshape(3, 4), np.array([True, False, True])
+
+    def assign(key: Any, value: Any) -> Callable[[Any], Any]:
+        def run(m: Any) -> Any:
+            x = m.array(data)
+            x[m.array(key)] = m.array(value)
+            return x
+        return run
+
+    batch = Batch(xp)
+    batch.same("too short", lambda m: m.array(data)[m.array(chosen[:2])])
+    batch.same("too long", lambda m: m.array(data)[m.array(np.ones((3, 4, 1), bool))])
+    batch.same("too many values", assign(chosen, np.ones((3, 4))))
+    batch.same("too few values", assign(data > 5, np.ones(3)))
+    batch.same("none for none", assign(data > 50, np.ones(0)))
+    batch.same("one for none", assign(data > 50, np.ones(1)))
+    batch.same("two for none", assign(data > 50, np.ones(2)))
+    batch.same("one for all", assign(data > 5, np.ones(1)))
+    batch.same("nonzero of 0-d", lambda m: m.nonzero(m.array(3)))
+    batch.same("long condition", lambda m: m.compress([1, 0, 1, 1], m.array(data), axis=0))
+    batch.same("short condition", lambda m: m.compress([False, True], m.array(data), axis=1))
+    batch.check()
+
+
+@pytest.mark.clfuse_only
+def test_a_mask_is_counted_once_and_read_where_it_lies(
+        xp: ModuleType, launched: Callable[[Callable[[], object]], int]) -> None:
+    data, chosen = ordinary(8, LONG, "float64"), MASKS["half"]
+    x, y, mask = xp.array(data), xp.array(-data), xp.array(chosen)
+
+    def both() -> None:
+        one, other = x[mask], y[mask]
+        xp.evaluate(one, other)
+        assert_bitwise(one, data[chosen])
+        assert_bitwise(other, -data[chosen])
+
+    def in_place() -> None:
+        z = x + 0
+        z[mask] += y[mask] * 2
+        expected = data.copy()
+        expected[chosen] -= data[chosen] * 2
+        assert_bitwise(host(z), expected)
+
+    assert launched(both) == 2  # counts, and one kernel for the two
+    assert launched(both) == 1
+    assert launched(in_place) == 1
+    before = xp.stats()["device_bytes_now"]
+    assert launched(lambda: xp.evaluate(x[x > 0])) == 2
+    assert xp.stats()["device_bytes_now"] == before
