@@ -9,6 +9,7 @@ import numpy as np
 
 from ..graph import build
 from ..graph.ir import Node
+from . import blocks
 from .conversion import NotNative, as_handle, requested_dtype
 from .expressions import broadcast_shapes, combine, convert
 from .fallback import native, user_stacklevel
@@ -115,7 +116,10 @@ def mean(
     count = _Count(handle, axes, where)
     if count.number == 0:
         warnings.warn("Mean of empty slice.", RuntimeWarning, user_stacklevel())
-    total = folded(np.add, node_of(handle), axes, computing, where=count.mask)
+    if count.mask is True and blocks.are_worth_while(handle._shape, axes, computing):
+        total = blocks.Blocks(node_of(handle), axes, computing).total()
+    else:
+        total = folded(np.add, node_of(handle), axes, computing, where=count.mask)
     node = count.divide(_through(total, out), 0)
     if dtype is None and out is None and handle._dtype is FLOAT16:
         node = convert(node, FLOAT16)
@@ -144,6 +148,10 @@ def _variance(
         warnings.warn("Degrees of freedom <= 0 for slice", RuntimeWarning, user_stacklevel())
     node = node_of(handle)
     kept = _kept(handle, axes)
+    in_blocks = given is None and count.mask is True and out is None and node.dtype is computing
+    if in_blocks and blocks.are_worth_while(node.shape, axes, computing):
+        squares = blocks.Blocks(node, axes, computing).squares()
+        return count.divide(squares, ddof), handle, axes, order
     if given is None:
         total = folded(np.add, node, axes, computing, where=count.mask)
         center = count.divide(_through(build.reshape(total, kept), out), 0, kept)
@@ -188,7 +196,7 @@ def var(
     mean: Any = _Missing,
     correction: Any = _Missing,
 ) -> Any:
-    """Variance over axes, in two passes as NumPy makes it; one kernel computes both."""
+    """Variance over axes, in two passes as NumPy makes it: over rows, or over blocks of them."""
     node, handle, axes, order = _variance(a, axis, dtype, out, ddof, where, mean, correction)
     return _spread(node, handle, axes, order, dtype, out, keepdims)
 

@@ -1,0 +1,143 @@
+"""Mean and variance of long axes from blocks that stay in the cache; `statistics` uses it.
+
+A variance needs the mean first, so it reads its array twice; an array that does not fit into the
+cache is twice fetched from memory. In blocks of some thousand elements the second reading finds
+the block still there (one kernel with two phases). The parts are put together by
+
+    sum((x - m)**2)  =  sum over blocks of  sum((x - m_b)**2) + n_b * (m_b - m)**2
+
+(Chan, Golub and LeVeque, 1979), which cancels nothing and is as accurate as two passes.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+
+from ..graph import build
+from ..graph.ir import Node
+from .expressions import combine, convert, scalar
+from .promotion import FLOAT32, FLOAT64
+
+LONG_NBYTES: Final = 1 << 18
+"""An axis whose walk touches more than this many bytes is read in blocks."""
+
+BLOCK_NBYTES: Final = 1 << 16
+"""Bytes that the walk over a block touches: half of them are in the first-level cache."""
+
+LINE_NBYTES: Final = 64
+"""What a walk across rows touches for each of them: a cache line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some blocks of one length: their elements and their sums.
+
+    `elements` has the shape ``(before, blocks, length, after)``, `sums` ``(before, blocks,
+    after)``.
+    """
+
+    elements: Node
+    sums: Node
+    length: int
+
+    def means(self) -> Node:
+        """The mean of every block."""
+        return combine(np.divide, self.sums, scalar(self.length, self.sums.dtype))
+
+    def squares(self, mean: Node) -> Node:
+        """The squared distances of every block's elements from `mean` (before, 1, after), added
+        up."""
+        dtype = self.sums.dtype
+        means = self.means()
+        before, blocks, after = means.shape
+        distance = combine(
+            np.subtract, self.elements, build.reshape(means, (before, blocks, 1, after))
+        )
+        within = build.reduce("add", combine(np.multiply, distance, distance), (2,), dtype)
+        shift = combine(np.subtract, means, mean)
+        between = combine(np.multiply, shift, shift)
+        between = combine(np.multiply, between, scalar(self.length, dtype))
+        return build.reduce("add", combine(np.add, within, between), (1,), dtype)
+
+
+class Blocks:
+    """The blocks of a node along adjacent axes.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Of results: without the axes.
+    parts : list of Part
+        One, or two where the last block is shorter.
+    """
+
+    def __init__(self, node: Node, axes: tuple[int, ...], dtype: np.dtype) -> None:
+        node = convert(node, dtype)
+        shape = node.shape
+        self.shape = shape[: axes[0]] + shape[axes[-1] + 1 :]
+        self.before = math.prod(shape[: axes[0]])
+        self.after = math.prod(shape[axes[-1] + 1 :])
+        self.count = math.prod(shape[axes[0] : axes[-1] + 1])
+        length = block_length(self.count, dtype.itemsize if self.after == 1 else LINE_NBYTES)
+        blocks, rest = divmod(self.count, length)
+        self.parts = [self._part(node, 0, blocks, length)]
+        if rest:
+            self.parts.append(self._part(node, blocks * length, 1, rest))
+
+    def _part(self, node: Node, start: int, blocks: int, length: int) -> Part:
+        after = self.after
+        shape = (self.before, blocks, length, after)
+        strides = (self.count * after, length * after, after, 1)
+        kept = tuple(
+            [stride if extent != 1 else 0 for stride, extent in zip(strides, shape, strict=True)]
+        )
+        elements = build.view(node, shape, start * after, kept)
+        return Part(elements, build.reduce("add", elements, (2,), node.dtype), length)
+
+    def total(self) -> Node:
+        """The sum along the axes, of `shape`."""
+        dtype = self.parts[0].sums.dtype
+        totals = [build.reduce("add", part.sums, (1,), dtype) for part in self.parts]
+        return build.reshape(_added(totals), self.shape)
+
+    def squares(self) -> Node:
+        """The squared distances from the mean, added up; of `shape`."""
+        dtype = self.parts[0].sums.dtype
+        mean = combine(np.divide, self.total(), scalar(self.count, dtype))
+        mean = build.reshape(mean, (self.before, 1, self.after))
+        return build.reshape(_added([part.squares(mean) for part in self.parts]), self.shape)
+
+
+def _added(nodes: list[Node]) -> Node:
+    total = nodes[0]
+    for node in nodes[1:]:
+        total = combine(np.add, total, node)
+    return total
+
+
+def are_worth_while(shape: tuple[int, ...], axes: tuple[int, ...], dtype: np.dtype) -> bool:
+    """Whether reductions along `axes` of an array of this shape should go by blocks."""
+    if dtype not in (FLOAT32, FLOAT64) or not axes or axes[-1] - axes[0] + 1 != len(axes):
+        return False
+    count = math.prod(shape[axes[0] : axes[-1] + 1])
+    touched = dtype.itemsize if math.prod(shape[axes[-1] + 1 :]) == 1 else LINE_NBYTES
+    return count * touched > LONG_NBYTES
+
+
+@lru_cache(maxsize=1024)
+def block_length(count: int, nbytes: int) -> int:
+    """Elements of a block: a divisor of `count` where there is one of a fitting size.
+
+    >>> block_length(16_000_000, 8), block_length(125_000, 64)
+    (8192, 1000)
+    """
+    most = BLOCK_NBYTES // nbytes
+    for length in range(most, most // 4, -1):
+        if count % length == 0:
+            return length
+    return most
