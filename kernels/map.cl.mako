@@ -7,7 +7,9 @@ ${k.head}\
 __kernel void ${k.name}(${k.signature})
 {
 % if k.schedule == "cpu":
-% if k.rows:
+% if k.whole_rows:
+    const ${k.index} units = ${" * ".join(k.row_extents)};
+% elif k.rows:
     const ${k.index} units = ${" * ".join(k.row_extents)} * pieces;
 % else:
     const ${k.index} units = pieces;
@@ -15,8 +17,12 @@ __kernel void ${k.name}(${k.signature})
     const ${k.index} run = (units + (${k.index})get_global_size(0) - 1) / (${k.index})get_global_size(0);
     const ${k.index} first = (${k.index})get_global_id(0) * run, last = min(first + run, units);
     for (${k.index} unit = first; unit < last; unit++) {
+% if k.whole_rows:
+        const ${k.index} row = unit, low = 0, high = n;
+% else:
         const ${k.index} row = unit / pieces, low = (unit - row * pieces) * piece;
         const ${k.index} high = min(low + piece, n);
+% endif
 % for line in k.decode + k.groups + k.before:
         ${line}
 % endfor

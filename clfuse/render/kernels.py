@@ -109,7 +109,9 @@ def _uses_fp64(kernel: Kernel) -> bool:
 def _map(kernel: Kernel, body: Body, k: Any) -> None:
     arguments = body.arguments
     dims = list(range(len(kernel.extents) - 1))
-    if kernel.schedule == "cpu":
+    # Whole rows need no division for every row, which short ones would feel.
+    k.whole_rows = bool(dims) and kernel.chunks == 1
+    if kernel.schedule == "cpu" and not k.whole_rows:
         arguments.integer("pieces", kernel.chunks)
         arguments.integer("piece", kernel.chunk_length)
     arguments.integer("n", kernel.extents[-1])
