@@ -29,7 +29,7 @@ from .expressions import choose, shape_text
 from .fallback import HostArguments, count_fallback
 from .gathering import gathered, mutate, numpys_selection, parse, source_of
 from .handle import Handle, fresh, is_writeable, layout, node_of, result, same_place, view_of, write
-from .masks import replaced, selected
+from .masks import coordinates, replaced, selected
 from .promotion import BOOL
 
 Layout = tuple[tuple[int, ...], int, tuple[int, ...], bool]
@@ -157,6 +157,7 @@ def _get_advanced(handle: Handle, index: Any) -> Any:
     mask = _single_mask(index)
     if mask is not None and mask.shape == handle._shape[: mask.ndim]:
         return fresh(selected(node_of(handle), node_of(as_handle(mask))))
+    index = _without_masks(handle._shape, index)
     source, offset, strides = source_of(handle)
     try:
         chosen = parse(handle._shape, offset, strides, index)
@@ -233,7 +234,7 @@ def _put_advanced(handle: Handle, index: Any, value: Any) -> None:
     if mask is not None and _put_masked(handle, mask, value):
         return
     try:
-        if _scatter(handle, index, value):
+        if _scatter(handle, _without_masks(handle._shape, index), value):
             return
         reason = "the index or the value holds what is no array"
     except NotNative as missing:
@@ -289,6 +290,39 @@ def _single_mask(index: Any) -> Any:
     if isinstance(index, Handle | np.ndarray) and index.dtype == BOOL and index.ndim > 0:
         return index
     return None
+
+
+def _without_masks(shape: tuple[int, ...], index: Any) -> Any:
+    """The index with the positions of what is true in place of its masks, where they fit.
+
+    As NumPy defines it: a mask among other indices is its `nonzero`. What does not fit stays, so
+    that NumPy raises its error.
+    """
+    items = index if type(index) is tuple else (index,)
+    masks = {place: item for place, item in enumerate(items) if _is_mask(item)}
+    if not masks:
+        return index
+    known = [item for item in items if item is not None and item is not Ellipsis]
+    taken = sum(item.ndim if _is_mask(item) else 1 for item in known)
+    found: list[Any] = []
+    axis = 0
+    for place, item in enumerate(items):
+        if place in masks:
+            if item.shape != shape[axis : axis + item.ndim]:
+                return index
+            found += [fresh(node) for node in coordinates(as_handle(item))]
+            axis += item.ndim
+            continue
+        found.append(item)
+        if item is Ellipsis:
+            axis += len(shape) - taken
+        elif item is not None:
+            axis += 1
+    return tuple(found)
+
+
+def _is_mask(item: Any) -> bool:
+    return isinstance(item, Handle | np.ndarray) and item.dtype == BOOL and item.ndim > 0
 
 
 def _put_masked(handle: Handle, mask: Any, value: Any) -> bool:

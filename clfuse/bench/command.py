@@ -62,6 +62,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         "--json", type=Path, metavar="FILE", help="write everything that was measured"
     )
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table")
+    parser.add_argument(
+        "--chart", type=Path, metavar="FILE", help="draw the ratios to NumPy (needs matplotlib)"
+    )
     options = parser.parse_args(arguments)
     unknown = set(options.programs) - set(PROGRAMS) - {RECORDING}
     if unknown:
@@ -145,6 +148,10 @@ def run(options: argparse.Namespace) -> int:
         options.markdown.write_text("\n".join([text, *lines, ""]), encoding="utf-8")
     if options.json is not None:
         options.json.write_text(table.to_json(rows, figures, context), encoding="utf-8")
+    if options.chart is not None and rows:
+        from clfuse.bench.chart import draw
+
+        draw(rows, title, options.chart)
     own = ("clfuse", "unfused", "limit")
     wrong = any(
         timing.failure for row in rows for name, timing in row.timings.items() if name in own

@@ -6,6 +6,7 @@ what shares the storage and nothing that was read before.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
@@ -187,3 +188,33 @@ def test_a_mask_is_counted_once_and_read_where_it_lies(
     before = xp.stats()["device_bytes_now"]
     assert launched(lambda: xp.evaluate(x[x > 0])) == 2
     assert xp.stats()["device_bytes_now"] == before
+
+
+def test_masks_beside_other_indices_select_and_are_written_through(xp: ModuleType) -> None:
+    rng = np.random.default_rng(3)
+    a = rng.random((4, 6, 5))
+    m4, m6, m5 = np.array([True, False, True, True]), rng.random(6) > 0.4, rng.random(5) > 0.3
+    m46 = rng.random((4, 6)) > 0.5
+    indices: list[Any] = [
+        (slice(None), m6), (..., m5), (m46, 2), (m46, slice(1, 3)), (1, m6), (None, m4),
+        (m4, [0, 2, 1]), (slice(None), m6, 0), (m4, slice(None), np.array([0, 4, 2])),
+        (np.zeros(4, bool), 1), (slice(None), np.zeros(5, bool)), (0, m46), (m5, 0), (m4, m6[:3]),
+    ]
+    for index in indices:
+        for device_masks in (False, True):
+            given = tuple(
+                xp.asarray(item) if device_masks and isinstance(item, np.ndarray) else item
+                for item in index
+            )
+            try:
+                expected = a[index]
+                changed = a.copy()
+                changed[index] = 7
+            except IndexError as error:
+                with pytest.raises(IndexError, match=re.escape(str(error))):
+                    xp.asarray(a)[given]
+                continue
+            np.testing.assert_array_equal(host(xp.asarray(a)[given]), expected)
+            x = xp.asarray(a) + 0
+            x[given] = 7
+            np.testing.assert_array_equal(host(x), changed)
