@@ -156,7 +156,7 @@ ROWS: Final = (
     property_of_floats("isinf", "(fabs({0}) == ({T})(INFINITY))",
                        "(fabs({0}.x) == INFINITY || fabs({0}.y) == INFINITY)", "({I})(0)"),
     property_of_floats("isfinite", "(fabs({0}) < ({T})(INFINITY))",
-                       "(fabs({0}.x) < INFINITY && fabs({0}.y) < INFINITY)", "({I})(-1)"),
+                       "(fabs({0}.x) < INFINITY && fabs({0}.y) < INFINITY)", "({0} == {0})"),
     # The builtin signbit of a vector is a mask too, but the bits need no library call.
     Ufunc("signbit", 1, {"float": "(as_{I}({0}) < ({I})(0))"}),
 )

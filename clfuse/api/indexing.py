@@ -234,7 +234,8 @@ def _put_advanced(handle: Handle, index: Any, value: Any) -> None:
     if mask is not None and _put_masked(handle, mask, value):
         return
     try:
-        if _scatter(handle, _without_masks(handle._shape, index), value):
+        positions = index if mask is not None else _without_masks(handle._shape, index)
+        if _scatter(handle, positions, value):
             return
         reason = "the index or the value holds what is no array"
     except NotNative as missing:

@@ -40,6 +40,8 @@ class Fold:
         if text is None:
             raise AssertionError(f"{name} has no identity for {self.dtype}")
         scalar = mask_type(self.lane_nbytes) if self.dtype.kind == "b" else None
+        if self.dtype.kind == "b" and writer.width == 1:
+            text = text.replace("-1", "1")  # a mask is -1 in vectors, one truth value is 1
         return text.format(T=self.type_at(writer), S=scalar or self.type_at(writer))
 
     def start(self, writer: Expressions, value: str, position: str) -> list[str]:

@@ -401,3 +401,13 @@ def test_ufunc_methods_are_there(xp: ModuleType) -> None:
     for attribute in ("nin", "nout", "nargs", "identity", "__name__"):
         assert getattr(xp.add, attribute) == getattr(np.add, attribute)
     batch.check()
+
+
+def test_a_truth_value_is_the_same_in_vectors_and_behind_them(xp: ModuleType) -> None:
+    for length in (1, 3, 40):
+        for dtype in ("bool", "int8", "uint16", "int64"):
+            a = np.arange(length).astype(dtype)
+            yes = xp.asarray(np.ones(length, bool))
+            assert_bitwise(xp.isfinite(xp.asarray(a)) == yes, np.ones(length, bool))
+            assert_bitwise(xp.isnan(xp.asarray(a)) != yes, np.ones(length, bool))
+    assert_bitwise(xp.ones((3, 0), bool).all(1) == xp.ones(3, bool), np.ones(3, bool))
