@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from tests.agreement import (
     Batch,
+    assert_bitwise,
     assert_same_error,
     difference_of_form,
     error_of,
