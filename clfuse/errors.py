@@ -18,8 +18,10 @@ __all__ = [
     "DeviceWarning",
     "FallbackError",
     "FallbackWarning",
+    "JitError",
     "KernelBuildError",
     "SettingError",
+    "user_place",
     "warn_user",
 ]
 
@@ -72,6 +74,10 @@ class DeviceDtypeError(ClfuseError, TypeError):
     """A dtype that the device has not: float64 where there is no double precision."""
 
 
+class JitError(ClfuseError, TypeError):
+    """A function that `clfuse.jit` cannot replay, and the line that is the reason."""
+
+
 class DeviceWarning(RuntimeWarning):
     """A device that is listed but does not work was left out."""
 
@@ -88,3 +94,13 @@ def warn_user(message: str, category: type[Warning]) -> None:
         frame = frame.f_back
         level += 1
     warnings.warn(message, category, stacklevel=level)
+
+
+def user_place() -> str:
+    """``file:line`` of the innermost line that is neither clfuse's nor NumPy's."""
+    numpy = getattr(sys.modules.get("numpy"), "__file__", None)
+    folders = (_PACKAGE, *([os.path.dirname(numpy) + os.sep] if numpy else []))
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(folders):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
