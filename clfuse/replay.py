@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .counters import counters
 from .evaluate import Prepared, find_plan, observers, run_without_kernel
 from .graph import build
 from .graph.ir import Kind, Node, Storage, structural
@@ -64,6 +63,7 @@ class Replay:
         self._steps: list[tuple[BoundKernel, Prepared] | Copy | LibraryCall] = []
         self._slots: list[tuple[int, int | None]] = []
         self._places: list[Any] = []
+        self._roots: list[int] = []
         if not roots:
             return
         snapshot = _snapshot(roots, scalars, donated)
@@ -150,7 +150,7 @@ class Replay:
         AllocationError
             As `runtime.buffers.allocate`; nothing has been launched then.
         """
-        if not self._steps and not self._slots:
+        if not self._roots:
             return []
         from .runtime import buffers, launch
 
@@ -186,7 +186,6 @@ class Replay:
                 if observers:
                     for observer in observers:
                         observer(step[1], event)
-        counters["jit_replays"] += 1
         results = []
         for (op, shape, dtype), value in zip(self._leaves, self._roots, strict=True):
             node = Node(op, (), shape, dtype)

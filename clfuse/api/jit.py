@@ -559,6 +559,7 @@ def jit(function: Any = None, *, donate: Any = ()) -> Any:
             if recorded is not None:
                 if recorded.holds():
                     signatures.move_to_end(key)
+                    counters["jit_replays"] += 1
                     return recorded.run(arguments)
                 del signatures[key]
         recorded = _record(function, args, kwargs, arguments, donated, device)

@@ -10,7 +10,7 @@ and containers, and compared by identity before every replay.
 from __future__ import annotations
 
 import dis
-import inspect
+import functools
 import os
 import sys
 import sysconfig
@@ -70,6 +70,8 @@ class Surroundings:
         self._dicts: list[tuple[dict[Any, Any], list[Any], list[Any]]] = []
         for found in (*functions, *objects):
             self._follow(found, name)
+            if not isinstance(found, type) and callable(found):
+                self._follow(getattr(type(found), "__call__", None), name)
         self._watch_attributes()
         self._seen.clear()
         self._owners.clear()
@@ -108,6 +110,10 @@ class Surroundings:
         elif isinstance(value, types.MethodType):
             yield value.__self__, path
             yield value.__func__, path
+        elif isinstance(value, functools.partial):
+            yield value.func, path
+            yield value.args, path
+            yield value.keywords, path
         elif isinstance(value, list):
             self._sequences.append((value, list(value)))
             for item in value:
