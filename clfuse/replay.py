@@ -61,7 +61,7 @@ class Replay:
             (structural(Kind.LEAF, "leaf", root.dtype), root.shape, root.dtype) for root in roots
         ]
         self._steps: list[tuple[BoundKernel, Prepared] | Copy | LibraryCall] = []
-        self._slots: list[tuple[int, int | None]] = []
+        self._slots: list[tuple[int, int | Buffer | None]] = []
         self._places: list[Any] = []
         self._roots: list[int] = []
         if not roots:
@@ -70,7 +70,7 @@ class Replay:
         planned = find_plan(snapshot, device)
         schedule = planned.schedule
         # Graph buffers: those of cells, by position among `inputs`, and those that are fixed.
-        sources: list[int | Any] = []
+        sources: list[int | Buffer] = []
         for buffer in snapshot.buffers:
             if type(buffer) is Placeholder:
                 sources.append(len(self.inputs))
@@ -95,7 +95,7 @@ class Replay:
                 self._from_slots.append((number, value.slot))
             elif value.buffer is not None:
                 source = sources[value.buffer]
-                if type(source) is int:
+                if isinstance(source, int):
                     self._from_inputs.append((number, source))
                 else:
                     self._places[number] = source
@@ -156,10 +156,9 @@ class Replay:
 
         device = self.device
         held: list[Buffer] = [nodes[number].buffer for number in self.inputs]
-        for number, buffer in enumerate(held):
-            if buffer.device is not device:
-                held[number] = buffers.transfer(buffer, device)
-        buffer = None  # references are counted below
+        for number in range(len(held)):  # no names for buffers: references are counted below
+            if held[number].device is not device:
+                held[number] = buffers.transfer(held[number], device)
         for number in self.donated:
             if is_shared(nodes, self.inputs[number], held, number):
                 held[number] = _copied(held[number])
@@ -168,7 +167,7 @@ class Replay:
             if reused is None:
                 slots.append(buffers.allocate(device, nbytes))
             else:
-                slots.append(held[reused] if type(reused) is int else reused)
+                slots.append(held[reused] if isinstance(reused, int) else reused)
         places: list[Any] = self._places.copy()
         for value, number in self._from_inputs:
             places[value] = held[number]
@@ -223,9 +222,7 @@ def _snapshot(roots: Sequence[Node], scalars: set[int], donated: set[int]) -> Sn
 # -- donation -------------------------------------------------------------------------------------
 
 
-def is_shared(
-    nodes: Sequence[Node], number: int, held: Sequence[Buffer], position: int
-) -> bool:
+def is_shared(nodes: Sequence[Node], number: int, held: Sequence[Buffer], position: int) -> bool:
     """Whether anybody but one cell can see the bytes of ``nodes[number]``.
 
     `nodes` and `held` must be the only other references to the node and its buffer.

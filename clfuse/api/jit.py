@@ -29,19 +29,17 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, TypeVar, overload
 
-import numpy as np
-
 from ..config import settings
 from ..counters import counters
 from ..errors import JitError
 from ..evaluate import evaluate_nodes, lock
 from ..graph import build
-from ..graph.ir import Kind, Node, Storage
+from ..graph.ir import Storage
 from ..graph.trace import GivenAway, Trace, active, tracing
 from ..replay import Replay
-from . import handle as handles
-from .conversion import NotNative, from_host
-from .handle import Handle, View, native_dtype
+from .handle import Handle, View
+from .jit_arguments import Arguments, is_scalar
+from .jit_results import Results
 from .watch import Surroundings
 
 __all__ = ["jit"]
@@ -54,231 +52,6 @@ SIGNATURES_KEPT: Final = 64
 _new: Final = object.__new__
 
 
-# -- arguments ------------------------------------------------------------------------------------
-
-
-class _Same:
-    """An object as part of a key: equal to itself alone."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and self.value is other.value
-
-    def __hash__(self) -> int:
-        return id(self.value)
-
-
-class _Arguments:
-    """The arguments of one call, flattened.
-
-    Attributes
-    ----------
-    key : list
-        What of them belongs to the signature.
-    leaves : list of Handle
-        The arrays, in order.
-    cells : dict
-        Storage cell -> its number, in order of first use.
-    uploaded : list of Storage
-        Those that were NumPy arrays.
-    objects : list
-        Arguments that are neither arrays nor plain values.
-    """
-
-    __slots__ = ("cells", "key", "leaves", "objects", "uploaded")
-
-    def __init__(self) -> None:
-        self.key: list[Any] = []
-        self.leaves: list[Any] = []
-        self.cells: dict[Storage, int] = {}
-        self.uploaded: list[Storage] = []
-        self.objects: list[Any] = []
-
-    def add(self, value: Any) -> Any:
-        """Note `value`; returns what the function is to see instead, as a rule itself."""
-        kind = type(value)
-        if kind is handles.ARRAY or kind is handles.SCALAR:
-            self._add_array(value, kind)
-            return value
-        key = self.key
-        if kind is float:
-            key.append((float, value.hex()))  # 0.0 is not -0.0, and NaN is NaN
-            return value
-        if kind is int or kind is bool or kind is str or kind is bytes or value is None:
-            key.append((kind, value))
-            return value
-        if kind is complex:
-            key.append((complex, value.real.hex(), value.imag.hex()))
-            return value
-        if kind is tuple or kind is list:
-            key.append((kind, len(value)))
-            seen = [self.add(item) for item in value]
-            return value if all(map(_is, seen, value)) else kind(seen)
-        if kind is dict:
-            key.append((dict, *map(_key_of, value)))
-            found = {name: self.add(item) for name, item in value.items()}
-            return value if all(map(_is, found.values(), value.values())) else found
-        return self._add_other(value, kind)
-
-    def _add_array(self, handle: Any, kind: Any) -> None:
-        cell = handle._storage
-        number = self.cells.setdefault(cell, len(self.cells))
-        node = cell.node
-        if node.buffer is None and node.op.kind is not Kind.CONSTANT:
-            evaluate_nodes([node])
-            node = cell.node
-        is_scalar = node.buffer is None
-        view = handle._view
-        if view is None:
-            self.key.append((number, handle._shape, handle._dtype.num, is_scalar, kind))
-        else:
-            self.key.append((
-                number, handle._shape, handle._dtype.num, is_scalar, kind, view.offset,
-                view.strides, view.writeable, view.ordered, view.base is None, node.shape,
-                node.dtype.num,
-            ))  # fmt: skip
-        self.leaves.append(handle)
-
-    def _add_other(self, value: Any, kind: Any) -> Any:
-        if isinstance(value, np.generic):
-            dtype = native_dtype(value.dtype)
-            if dtype is not None:
-                handle = _new(handles.SCALAR)
-                handle._storage = Storage(build.constant(dtype.type(value)))
-                handle._shape, handle._dtype, handle._view = (), dtype, None
-                self._add_array(handle, handles.SCALAR)
-                return handle
-        elif isinstance(value, np.ndarray):
-            if kind is not np.ndarray and kind is not np.memmap:
-                raise JitError(f"{kind.__name__}: jit takes no subclasses of numpy.ndarray")
-            try:
-                handle = from_host(value)
-            except NotNative as reason:
-                raise JitError(f"an argument of jit: {reason}") from None
-            self.uploaded.append(handle._storage)
-            self._add_array(handle, handles.ARRAY)
-            return handle
-        elif isinstance(value, tuple) and hasattr(value, "_fields"):
-            self.key.append((kind, len(value)))
-            seen = [self.add(item) for item in value]
-            return value if all(map(_is, seen, value)) else kind(*seen)
-        elif isinstance(value, np.dtype | slice | type | range):
-            self.key.append((kind, repr(value), _Same(value) if kind is type else None))
-            return value
-        elif isinstance(value, Handle):
-            raise JitError(f"{kind.__name__}: jit takes no subclasses of clfuse.ndarray")
-        self.key.append(_Same(value))
-        self.objects.append(value)
-        return value
-
-
-def _is(one: Any, other: Any) -> bool:
-    return one is other
-
-
-def _key_of(name: Any) -> Any:
-    return name if type(name) is str else (type(name), name)
-
-
-# -- results --------------------------------------------------------------------------------------
-
-
-class _Results:
-    """How the results of a trace are made again, and what has to be computed for them.
-
-    A handle is described by its class, cell, shape, dtype and view; the cell by its number, those
-    that the function made after those that it met. The first handles are the arguments.
-    """
-
-    def __init__(self, trace: Trace, leaves: Sequence[Any], name: str) -> None:
-        self._trace = trace
-        self._name = name
-        self._numbers: dict[int, int] = {id(leaf): i for i, leaf in enumerate(leaves)}
-        self._kept: list[Any] = []
-        self._arguments = len(leaves)
-        self._made: dict[Storage, int] = {}
-        self._count = len(leaves)
-        self._root_numbers: dict[Node, int] = {}
-        self.handles: list[tuple[Any, ...]] = []
-        self.roots: list[Node] = []
-        #: Numbers of cells whose value, or which themselves, are among the results.
-        self.survivors: set[int] = set()
-        #: What a cell gets: ("cell", number), ("root", number) or ("node", node).
-        self.made: list[tuple[str, Any]] = []
-        self.written = [(n, self._source(node)) for n, node in trace.written().items()]
-
-    def _source(self, node: Node) -> tuple[str, Any]:
-        if node in self._trace.placeholders:
-            number = self._trace.placeholders.index(node)
-            self.survivors.add(number)
-            return "cell", number
-        if node.buffer is not None or node.op.kind is Kind.CONSTANT:
-            return "node", node
-        if node not in self._root_numbers:
-            self._root_numbers[node] = len(self.roots)
-            self.roots.append(node)
-        return "root", self._root_numbers[node]
-
-    def _number_of(self, cell: Storage) -> int:
-        """The number of a cell from before the trace, which may meet it only now."""
-        self._trace.read(cell)
-        return self._trace.cells.index(cell)
-
-    def _handle(self, handle: Any) -> int:
-        known = self._numbers.get(id(handle))
-        if known is not None:
-            if known < self._arguments:
-                self.survivors.add(self._number_of(handle._storage))
-            return known
-        cell = handle._storage
-        if self._trace.is_own(cell):
-            number = self._made.get(cell)
-            if number is None:
-                number = self._made[cell] = len(self._made)
-                self.made.append(self._source(self._trace.read(cell)))
-            number = -1 - number
-        else:
-            number = self._number_of(cell)
-            self.survivors.add(number)
-        view = handle._view
-        described = None
-        if view is not None:
-            base = None if view.base is None else self._handle(view.base)
-            described = (view.offset, view.strides, base, view.ordered, view.writeable)
-        self.handles.append((type(handle), number, handle._shape, handle._dtype, described))
-        self._kept.append(handle)  # its id must stay its own
-        place = self._numbers[id(handle)] = self._count
-        self._count += 1
-        return place
-
-    def maker(self, value: Any) -> Callable[[Sequence[Any]], Any]:
-        """A function that makes `value` again from the handles."""
-        kind = type(value)
-        if kind is handles.ARRAY or kind is handles.SCALAR:
-            place = self._handle(value)
-            return lambda made: made[place]
-        if kind is tuple or kind is list:
-            parts = [self.maker(item) for item in value]
-            return lambda made: kind([part(made) for part in parts])
-        if kind is dict:
-            named = {name: self.maker(item) for name, item in value.items()}
-            return lambda made: {name: part(made) for name, part in named.items()}
-        if isinstance(value, tuple) and hasattr(value, "_fields"):
-            parts = [self.maker(item) for item in value]
-            return lambda made: kind(*[part(made) for part in parts])
-        plain = (bool, int, float, complex, str, bytes, slice, range, np.generic, np.dtype, type)
-        if value is None or value is Ellipsis or isinstance(value, plain):
-            return lambda made: value
-        raise JitError(
-            f"{self._name} returns a {kind.__name__}, which a replay cannot make anew; return "
-            "arrays, numbers, strings, and tuples, lists or dicts of them"
-        )
-
-
 # -- one signature --------------------------------------------------------------------------------
 
 
@@ -287,7 +60,7 @@ class _Recorded:
 
     Parameters
     ----------
-    results : _Results
+    results : Results
     make : callable
         Handles -> what the function returns.
     captured : list of (Storage, bool)
@@ -302,7 +75,7 @@ class _Recorded:
 
     def __init__(
         self,
-        results: _Results,
+        results: Results,
         make: Callable[[Sequence[Any]], Any],
         captured: list[tuple[Storage, bool]],
         replay: Replay,
@@ -324,11 +97,11 @@ class _Recorded:
     def holds(self) -> bool:
         """Whether what the function found by itself is still so."""
         for cell, was_scalar in self._captured:
-            if _is_scalar(cell.node) is not was_scalar:
+            if is_scalar(cell.node) is not was_scalar:
                 return False
         return self._surroundings.are_same()
 
-    def run(self, arguments: _Arguments) -> Any:
+    def run(self, arguments: Arguments) -> Any:
         """Compute, write, and return what the function would; `evaluate.lock` is held."""
         replay = self._replay
         cells = [*arguments.cells, *self._captured_cells]
@@ -369,11 +142,6 @@ class _Recorded:
         return self._make(made)
 
 
-def _is_scalar(node: Node) -> bool:
-    """Whether a cell with this node holds a scalar of the program: a kernel argument."""
-    return node.buffer is None and node.op.kind is Kind.CONSTANT
-
-
 def _layouts(leaves: Sequence[Any]) -> list[tuple[Any, ...]]:
     """What may be set on arrays besides their values."""
     return [
@@ -410,7 +178,7 @@ def _record(
     function: Callable[..., Any],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
-    arguments: _Arguments,
+    arguments: Arguments,
     donate: tuple[str, ...],
     device: Any,
 ) -> _Recorded:
@@ -437,7 +205,7 @@ def _record(
                 f"{name} changes {changed}, which a replay, running no Python, would not do again; "
                 "return the new value, or write into an array"
             )
-        results = _Results(trace, arguments.leaves, name)
+        results = Results(trace, arguments.leaves, name)
         make = results.maker(result)
         written = dict(results.written)
         if any(arguments.cells[cell] in written for cell in arguments.uploaded):
@@ -445,7 +213,7 @@ def _record(
                 f"{name} writes into an argument that is a numpy.ndarray; it was given a copy on "
                 "the device: pass an array of clfuse's (clfuse.asarray), or return the new values"
             )
-        kinds = [_is_scalar(cell.node) for cell in trace.cells]
+        kinds = [is_scalar(cell.node) for cell in trace.cells]
         donated = set()
         if donate:
             bound = inspect.signature(function).bind(*args, **kwargs).arguments
@@ -540,7 +308,7 @@ def jit(function: Any = None, *, donate: Any = ()) -> Any:
         if active() is not None:
             return function(*args, **kwargs)  # part of what is traced
         with lock:
-            arguments = _Arguments()
+            arguments = Arguments()
             args = arguments.add(args)
             kwargs = arguments.add(kwargs)
             device = _device_of(arguments.cells)

@@ -42,7 +42,8 @@ _LIBRARIES: Final = tuple(
 """What lies in these does not change while a program runs."""
 
 _FIXED: Final = (
-    Handle, type(None), bool, int, float, complex, str, bytes, range, np.dtype, np.generic, np.ufunc,
+    Handle, type(None), bool, int, float, complex, str, bytes, range,
+    np.dtype, np.generic, np.ufunc,
     types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType,
 )  # fmt: skip
 """Types of values in which there is nothing to look for."""
@@ -70,8 +71,9 @@ class Surroundings:
         self._dicts: list[tuple[dict[Any, Any], list[Any], list[Any]]] = []
         for found in (*functions, *objects):
             self._follow(found, name)
-            if not isinstance(found, type) and callable(found):
-                self._follow(getattr(type(found), "__call__", None), name)
+            called = vars(type(found)).get("__call__")
+            if called is not None:
+                self._follow(called, name)
         self._watch_attributes()
         self._seen.clear()
         self._owners.clear()
@@ -146,7 +148,8 @@ class Surroundings:
             value = scope.get(name, MISSING)
             self._lookups.append((scope, name, value))
             yield value, name
-        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        closure = function.__closure__ or ()
+        for name, cell in zip(function.__code__.co_freevars, closure, strict=True):
             value = _contents(cell)
             self._cells.append((cell, name, value))
             yield value, name
@@ -268,6 +271,8 @@ def _is_library(value: Any) -> bool:
         kind = value if isinstance(value, type) else type(value)
         module = sys.modules.get(kind.__module__)
     file = getattr(module, "__file__", None)
-    return module is None or (file is None and module.__name__ != "__main__") or (
-        file is not None and os.path.abspath(file).startswith(_LIBRARIES)
+    return (
+        module is None
+        or (file is None and module.__name__ != "__main__")
+        or (file is not None and os.path.abspath(file).startswith(_LIBRARIES))
     )

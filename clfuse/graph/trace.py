@@ -181,7 +181,9 @@ class Trace:
 
     def refused(self, what: str, instead: str) -> JitError:
         """The error for something that a replay could not do, at the user's line."""
-        error = JitError(f"{what}, at {user_place()}, while clfuse.jit traces {self.name}; {instead}")
+        error = JitError(
+            f"{what}, at {user_place()}, while clfuse.jit traces {self.name}; {instead}"
+        )
         if self.error is None:
             self.error = error
         return error
