@@ -178,11 +178,20 @@ def _launch(
         for observer in observers:
             observer(step, event)
     else:
-        run_without_kernel(step, places)
+        numbers = step.scalars if isinstance(step, LibraryCall) else ()
+        scalars = [(place, snapshot.nodes[number].param) for place, number in numbers]
+        run_without_kernel(step, places, scalars)
 
 
-def run_without_kernel(step: Copy | LibraryCall, places: Sequence[Buffer | None]) -> None:
-    """Run a step that is no kernel of ours, with the buffers of the plan's values."""
+def run_without_kernel(
+    step: Copy | LibraryCall,
+    places: Sequence[Buffer | None],
+    scalars: Sequence[tuple[int, np.generic]],
+) -> None:
+    """Run a step that is no kernel of ours, with the buffers of the plan's values.
+
+    `scalars` are operands of a library call: place among the operands, and value.
+    """
     from .runtime import host
 
     if isinstance(step, Copy):
@@ -196,7 +205,7 @@ def run_without_kernel(step: Copy | LibraryCall, places: Sequence[Buffer | None]
             ],
             (places[step.target], step.dtype, step.shape),  # type: ignore[arg-type]
             step.param,
-            [(place, snapshot.nodes[number].param) for place, number in step.scalars],
+            scalars,
         )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from .evaluate import Prepared, find_plan, observers, run_without_kernel
 from .graph import build
 from .graph.ir import Kind, Node, Storage, structural
 from .graph.snapshot import LIVE, Snapshot, take
-from .graph.trace import Placeholder
+from .graph.trace import Drawn, Placeholder
 from .plan.schedule import Copy, LibraryCall
 from .render.arguments import BufferArgument, ConstantArgument
 
@@ -26,6 +26,21 @@ if TYPE_CHECKING:
     from .runtime.launch import BoundKernel
 
 __all__ = ["Replay"]
+
+_Step = tuple["BoundKernel | None", Prepared | Copy | LibraryCall, Sequence[tuple[int, Any]]]
+
+_WORD: Final = (1 << 64) - 1
+
+
+class _Scalar(NamedTuple):
+    """A scalar that a replay has to look up: of a cell, or of the draws from a generator.
+
+    `number` is the cell's or the generator's, `offset` that of the draw; None is the key.
+    """
+
+    number: int
+    drawn: bool
+    offset: int | None
 
 
 class Replay:
@@ -46,8 +61,6 @@ class Replay:
     ----------
     inputs : list of int
         Numbers of the cells whose bytes are read.
-    scalars : list of int
-        Numbers of the cells whose scalar is read.
     """
 
     def __init__(
@@ -55,12 +68,11 @@ class Replay:
     ) -> None:
         self.device = device
         self.inputs: list[int] = []
-        self.scalars: list[int] = []
         self.donated: list[int] = []
         self._leaves = [
             (structural(Kind.LEAF, "leaf", root.dtype), root.shape, root.dtype) for root in roots
         ]
-        self._steps: list[tuple[BoundKernel, Prepared] | Copy | LibraryCall] = []
+        self._steps: list[_Step] = []
         self._slots: list[tuple[int, int | Buffer | None]] = []
         self._places: list[Any] = []
         self._roots: list[int] = []
@@ -99,12 +111,15 @@ class Replay:
                     self._from_inputs.append((number, source))
                 else:
                     self._places[number] = source
-        self._passed: list[tuple[int, np.dtype[Any]]] = []
+        self._passed: list[tuple[_Scalar, np.dtype[Any]]] = []
         for step in planned.steps:
             if isinstance(step, Prepared):
-                self._steps.append((self._bind(step, snapshot, len(schedule.values)), step))
+                bound = self._bind(step, snapshot, len(schedule.values))
+                self._steps.append((bound, step, ()))
             else:
-                self._steps.append(step)
+                numbers = step.scalars if isinstance(step, LibraryCall) else ()
+                operands = [(place, snapshot.nodes[number].param) for place, number in numbers]
+                self._steps.append((None, step, operands))
         self._roots = [schedule.keeps[position] for position in snapshot.roots]
 
     def _bind(self, step: Prepared, snapshot: Snapshot, values: int) -> BoundKernel:
@@ -117,8 +132,8 @@ class Replay:
                 changing.append((number, binding.value))
             elif isinstance(binding, ConstantArgument):
                 source = snapshot.nodes[binding.position].param
-                if type(source) is Placeholder:
-                    entry = (source.number, binding.dtype)
+                if type(source) is _Scalar:
+                    entry = (source, binding.dtype)
                     if entry not in self._passed:
                         self._passed.append(entry)
                     changing.append((number, values + self._passed.index(entry)))
@@ -126,19 +141,20 @@ class Replay:
                     fixed[number] = source
             else:
                 fixed[number] = binding.number
-        self.scalars = list(dict.fromkeys(number for number, _ in self._passed))
         return BoundKernel(
             step.program, step.rendered.global_size, step.rendered.local_size, fixed, changing
         )
 
-    def run(self, nodes: Sequence[Node]) -> list[Node]:
+    def run(self, nodes: Sequence[Node], draws: Sequence[tuple[int, int]] = ()) -> list[Node]:
         """Launch everything; `evaluate.lock` is held.
 
         Parameters
         ----------
         nodes : sequence of Node
             What the cells hold, by number. Those of `inputs` have their bytes, and those of
-            `scalars` are constants.
+            scalars are constants.
+        draws : sequence of (int, int)
+            Key and first position of every generator that is drawn from.
 
         Returns
         -------
@@ -174,23 +190,35 @@ class Replay:
         for value, number in self._from_slots:
             places[value] = slots[number]
         values = [None if place is None else place.mem for place in places]
-        for number, dtype in self._passed:
-            values.append(launch.packed(nodes[number].param, dtype))
+        for source, dtype in self._passed:
+            values.append(launch.packed(_scalar(source, nodes, draws), dtype))
         with device.lock:
-            for step in self._steps:
-                if type(step) is not tuple:
-                    run_without_kernel(step, places)  # type: ignore[arg-type]
+            for bound, step, sources in self._steps:
+                if bound is None:
+                    found = [(place, _scalar(source, nodes, draws)) for place, source in sources]
+                    run_without_kernel(step, places, found)  # type: ignore[arg-type]
                     continue
-                event = step[0].enqueue(values)
+                event = bound.enqueue(values)
                 if observers:
                     for observer in observers:
-                        observer(step[1], event)
+                        observer(step, event)  # type: ignore[arg-type]
         results = []
         for (op, shape, dtype), value in zip(self._leaves, self._roots, strict=True):
             node = Node(op, (), shape, dtype)
             node.buffer = places[value]
             results.append(node)
         return results
+
+
+def _scalar(source: Any, nodes: Sequence[Node], draws: Sequence[tuple[int, int]]) -> Any:
+    """The value that a scalar has in one replay; itself where it is always the same."""
+    if type(source) is not _Scalar:
+        return source
+    if not source.drawn:
+        return nodes[source.number].param
+    key, position = draws[source.number]
+    word = key if source.offset is None else position + source.offset
+    return np.uint64(word & _WORD).astype(np.int64)
 
 
 def _snapshot(roots: Sequence[Node], scalars: set[int], donated: set[int]) -> Snapshot:
@@ -207,9 +235,14 @@ def _snapshot(roots: Sequence[Node], scalars: set[int], donated: set[int]) -> Sn
         buffer = node.buffer
         if buffer is None:
             continue
-        if type(buffer) is Placeholder and buffer.number in scalars:
+        source = None
+        if type(buffer) is Drawn:
+            source = _Scalar(buffer.number, True, buffer.offset)
+        elif type(buffer) is Placeholder and buffer.number in scalars:
+            source = _Scalar(buffer.number, False, None)
+        if source is not None:
             op = structural(Kind.CONSTANT, "constant", node.dtype)
-            nodes[position] = Node(op, (), (), node.dtype, buffer)
+            nodes[position] = Node(op, (), (), node.dtype, source)
             items[position] = (op,)
             continue
         number = buffers.setdefault(buffer, len(buffers))

@@ -17,6 +17,9 @@ What a call's signature is, and what becomes of each argument:
 The device and the settings that plans depend on belong to every signature. Sizes are not symbolic:
 another shape is traced again, with the same kernels where they do not depend on it.
 
+Random numbers: a replay draws as often as the function did, from the same generators, and gets the
+numbers that the function would have got.
+
 Results are new arrays that nobody else holds, except where the function returns an argument or a
 view. Writing into an argument, a closure's array or a view of one happens at every replay.
 """
@@ -40,6 +43,7 @@ from ..replay import Replay
 from .handle import Handle, View
 from .jit_arguments import Arguments, is_scalar
 from .jit_results import Results
+from .random_bits import ADOPTIONS
 from .watch import Surroundings
 
 __all__ = ["jit"]
@@ -65,6 +69,8 @@ class _Recorded:
         Handles -> what the function returns.
     captured : list of (Storage, bool)
         Cells that the function found by itself, and whether each holds a scalar of the program.
+    generators : list of (Philox4x32, int)
+        Whom it draws random numbers from, and how often.
     replay : Replay
     surroundings : Surroundings
     given_away : list of int
@@ -78,6 +84,7 @@ class _Recorded:
         results: Results,
         make: Callable[[Sequence[Any]], Any],
         captured: list[tuple[Storage, bool]],
+        generators: list[tuple[Any, int]],
         replay: Replay,
         surroundings: Surroundings,
         given_away: list[int],
@@ -89,6 +96,7 @@ class _Recorded:
         self._make = make
         self._captured = captured
         self._captured_cells = [cell for cell, _ in captured]
+        self._generators = generators
         self._replay = replay
         self._surroundings = surroundings
         self._given_away = given_away
@@ -110,7 +118,8 @@ class _Recorded:
         if pending:
             evaluate_nodes(pending)
             pending.clear()  # `run` counts references
-        computed = replay.run(nodes)
+        draws = [generator.take(count)[:2] for generator, count in self._generators]
+        computed = replay.run(nodes, draws)
         storages = []
         for kind, source in self._made:
             if kind == "root":
@@ -225,8 +234,11 @@ def _record(
         with lock:
             replay = Replay(results.roots, scalars, donated, device)
         captured = list(zip(trace.cells, kinds, strict=True))[len(arguments.cells) :]
+        generators = [(made, count) for made, (_, count, _) in trace.generators.items()]
         given_away = sorted(donated - written.keys())
-        return _Recorded(results, make, captured, replay, surroundings, given_away, name)
+        return _Recorded(
+            results, make, captured, generators, replay, surroundings, given_away, name
+        )
     finally:
         trace.forget()
 
@@ -321,6 +333,8 @@ def jit(function: Any = None, *, donate: Any = ()) -> Any:
                 settings.stream_bytes,
                 settings.fp,
                 settings.fp64,
+                settings.exact_random,
+                ADOPTIONS[0],
                 *arguments.key,
             )
             recorded = signatures.get(key)

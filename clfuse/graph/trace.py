@@ -16,10 +16,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
+import numpy as np
+
 from ..errors import JitError, user_place
 from .ir import Kind, Node, Storage, structural
 
 __all__ = [
+    "Drawn",
     "GivenAway",
     "Placeholder",
     "Trace",
@@ -94,6 +97,19 @@ class Placeholder(NoBytes):
         return self.trace.observed()
 
 
+class Drawn(Placeholder):
+    """Stands for the key (`offset` None) or a position of random draws, a scalar of 64 bits.
+
+    `number` is that of the generator in the trace, `offset` counts its draws.
+    """
+
+    __slots__ = ("offset",)
+
+    def __init__(self, trace: Trace, number: int, offset: int | None) -> None:
+        super().__init__(trace, number)
+        self.offset = offset
+
+
 class Trace:
     """One run of a function for its graph.
 
@@ -114,6 +130,8 @@ class Trace:
         What reading each gave.
     values : dict
         Cell -> the node it has in the trace; another than its placeholder where it was written.
+    generators : dict
+        Bit generator -> its number, how often it was drawn from, and the node of its key.
     error : JitError or None
         The first refusal. The function may have caught it, but took a way that no replay would.
     """
@@ -127,6 +145,7 @@ class Trace:
         self.cells: list[Storage] = []
         self.placeholders: list[Node] = []
         self.values: dict[Storage, Node] = {}
+        self.generators: dict[Any, tuple[int, int, Node]] = {}
         self._own: set[Storage] = set()
         for cell in cells:
             self._meet(cell)
@@ -164,6 +183,20 @@ class Trace:
         self.values[cell] = node
         return node
 
+    def draw(self, generator: Any) -> tuple[Node, Node]:
+        """Key and position of one draw, as nodes; a replay takes as many positions as the trace."""
+        number, count, key = self.generators.get(generator, (len(self.generators), 0, None))
+        if key is None:
+            key = self._drawn(number, None)
+        self.generators[generator] = number, count + 1, key
+        return key, self._drawn(number, count)
+
+    def _drawn(self, number: int, offset: int | None) -> Node:
+        dtype = np.dtype(np.int64)
+        node = Node(structural(Kind.LEAF, "leaf", dtype), (), (), dtype)
+        node.buffer = Drawn(self, number, offset)
+        return node
+
     def written(self) -> dict[int, Node]:
         """Number of every cell that the function wrote -> its last value."""
         return {
@@ -177,6 +210,7 @@ class Trace:
         self.cells = []
         self.placeholders = []
         self.values = {}
+        self.generators = {}
         self._own = set()
 
     def refused(self, what: str, instead: str) -> JitError:
