@@ -49,6 +49,7 @@ from .errors import (
     FallbackError,
     FallbackWarning,
     JitError,
+    JitWarning,
     KernelBuildError,
     SettingError,
 )
@@ -62,6 +63,7 @@ __all__ = [
     "FallbackError",
     "FallbackWarning",
     "JitError",
+    "JitWarning",
     "KernelBuildError",
     "SettingError",
     "asnumpy",

@@ -19,6 +19,7 @@ __all__ = [
     "FallbackError",
     "FallbackWarning",
     "JitError",
+    "JitWarning",
     "KernelBuildError",
     "SettingError",
     "user_place",
@@ -84,6 +85,10 @@ class DeviceWarning(RuntimeWarning):
 
 class FallbackWarning(UserWarning):
     """An operation ran on the host, by NumPy, because no kernel does it."""
+
+
+class JitWarning(UserWarning):
+    """A jitted function is traced again and again, so that nothing is gained."""
 
 
 def warn_user(message: str, category: type[Warning]) -> None:

@@ -34,7 +34,7 @@ from typing import Any, Final, TypeVar, overload
 
 from ..config import settings
 from ..counters import counters
-from ..errors import JitError
+from ..errors import JitError, JitWarning, warn_user
 from ..evaluate import evaluate_nodes, lock
 from ..graph import build
 from ..graph.ir import Storage
@@ -263,6 +263,10 @@ def jit(function: _Function) -> _Function: ...
 
 
 @overload
+def jit(function: _Function, *, donate: str | Iterable[str]) -> _Function: ...
+
+
+@overload
 def jit(*, donate: str | Iterable[str] = ()) -> Callable[[_Function], _Function]: ...
 
 
@@ -292,6 +296,11 @@ def jit(function: Any = None, *, donate: Any = ()) -> Any:
     JitError
         At the call: for what a replay could not do. The message names the line.
 
+    Warns
+    -----
+    JitWarning
+        Once, when there are more signatures than are kept.
+
     Examples
     --------
     >>> import clfuse as np
@@ -302,7 +311,7 @@ def jit(function: Any = None, *, donate: Any = ()) -> Any:
     >>> for _ in range(3):  # recorded once, replayed twice
     ...     x = step(x, 0.5)
     >>> x
-    array([0.93403188, 0.95551999, 0.97682283])
+    array([1.17230285, 1.21449204, 1.21811546])
     """
     if function is None:
         return functools.partial(jit, donate=donate)
@@ -314,6 +323,7 @@ def jit(function: Any = None, *, donate: Any = ()) -> Any:
         if unknown:
             raise ValueError(f"jit: donate names {', '.join(unknown)}, which is no parameter")
     signatures: OrderedDict[tuple[Any, ...], _Recorded] = OrderedDict()
+    warned: list[bool] = []
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -348,8 +358,18 @@ def jit(function: Any = None, *, donate: Any = ()) -> Any:
         with lock:
             result = recorded.run(arguments)
             signatures[key] = recorded
+            dropped = len(signatures) > SIGNATURES_KEPT
             while len(signatures) > SIGNATURES_KEPT:
                 signatures.popitem(last=False)
+        if dropped and not warned:
+            warned.append(True)
+            warn_user(
+                f"{getattr(function, '__qualname__', function)}: clfuse.jit has traced it for "
+                f"{SIGNATURES_KEPT} signatures and forgets the oldest now; Python numbers belong "
+                "to the signature by value: pass those that change as numpy.float64(...) or another"
+                " NumPy scalar, and arrays in few shapes",
+                JitWarning,
+            )
         return result
 
     call.cache_clear = signatures.clear  # type: ignore[attr-defined]

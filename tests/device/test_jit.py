@@ -203,8 +203,10 @@ def test_the_signature(xp: ModuleType) -> None:
     with xp.config.override(fusion="off"):
         assert [traces(x), traces(x)] == [1, 0]
     assert traces(x) == 0
-    for length in range(70):
-        f(xp.zeros(length + 2))
+    with pytest.warns(xp.JitWarning, match="traced it for 64 signatures") as warned:
+        assert [len(f(xp.zeros(length + 2))[0]) for length in range(70)] == [2] * 70
+    assert len(warned) == 1
+    assert warned[0].filename == __file__
     assert traces(x) == 1  # the least recently used has gone
 
 
