@@ -60,6 +60,9 @@ class Surroundings:
 
     def __init__(self, name: str, functions: list[Any], objects: list[Any]) -> None:
         self._name = name
+        # The function's own package is watched also where it is installed.
+        packages = {_module_name(getattr(f, "func", f)).partition(".")[0] for f in functions}
+        self._own = frozenset(packages - {"clfuse", "numpy"})
         self._names: set[str] = set()
         self._seen: dict[int, Any] = {}
         self._owners: list[Any] = []
@@ -131,14 +134,14 @@ class Surroundings:
             yield value.fget, path
         elif isinstance(value, staticmethod | classmethod):
             yield value.__func__, path
-        elif not _is_library(value):
+        elif not _is_library(value, self._own):
             self._owners.append((value, path))
 
     def _of_function(self, function: types.FunctionType) -> Iterator[tuple[Any, str]]:
         wrapped = getattr(function, "__wrapped__", None)
         if wrapped is not None:
             yield wrapped, function.__name__
-        if _is_library(function):
+        if _is_library(function, self._own):
             return
         scope = function.__globals__
         for name in _global_names(function.__code__, self._names):
@@ -178,7 +181,7 @@ class Surroundings:
                         self._follow(value, f"{path}.{name}")
                     if value is MISSING and not isinstance(owner, type | types.ModuleType):
                         for kind in type(owner).__mro__:
-                            if name in vars(kind) and not _is_library(kind):
+                            if name in vars(kind) and not _is_library(kind, self._own):
                                 self._follow(vars(kind)[name], f"{path}.{name}")
                                 break
 
@@ -260,19 +263,30 @@ def _global_names(code: types.CodeType, names: set[str]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _is_library(value: Any) -> bool:
+def _module_name(value: Any) -> str:
+    """The module that a function, class, module or object comes from."""
+    if isinstance(value, types.ModuleType):
+        return value.__name__
+    if isinstance(value, types.FunctionType):
+        # Not `__module__`, which functools.wraps copies from the wrapped function.
+        return str(value.__globals__.get("__name__", ""))
+    if isinstance(value, type):
+        return value.__module__
+    return type(value).__module__
+
+
+def _is_library(value: Any, own: frozenset[str]) -> bool:
     """Whether a function, class, module or object is the standard library's or an installed
-    package's."""
+    package's; packages in `own` are not."""
+    name = _module_name(value)
+    if name.partition(".")[0] in own:
+        return False
     if isinstance(value, types.FunctionType):
         return value.__code__.co_filename.startswith(_LIBRARIES)
-    if isinstance(value, types.ModuleType):
-        module: types.ModuleType | None = value
-    else:
-        kind = value if isinstance(value, type) else type(value)
-        module = sys.modules.get(kind.__module__)
+    module = sys.modules.get(name)
+    if module is None:
+        return True
     file = getattr(module, "__file__", None)
-    return (
-        module is None
-        or (file is None and module.__name__ != "__main__")
-        or (file is not None and os.path.abspath(file).startswith(_LIBRARIES))
-    )
+    if file is None:
+        return name != "__main__"  # a builtin module, or an interactive session
+    return os.path.abspath(file).startswith(_LIBRARIES)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import functools
 import gc
+import sysconfig
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -300,6 +302,17 @@ def test_methods(xp: ModuleType) -> None:
     with pytest.raises(xp.JitError, match="counting changes calls"):
         one.counting(xp.asarray(x))
     assert one.calls == 0
+
+
+def test_globals_of_an_installed_package_are_watched(xp: ModuleType) -> None:
+    path = str(Path(sysconfig.get_path("purelib")) / "installed" / "steps.py")
+    names: dict[str, Any] = {"__name__": "installed.steps", "rate": 2}
+    exec(compile("def helper(x): return x * rate\ndef f(x): return helper(x) + 1", path, "exec"),
+         names)
+    f = xp.jit(names["f"])
+    assert host(f(xp.ones(2))).tolist() == [3, 3]
+    names["rate"] = 4
+    assert host(f(xp.ones(2))).tolist() == [5, 5]
 
 
 def refused(xp: ModuleType, function: Any, match: str, *args: Any) -> None:
