@@ -37,6 +37,7 @@ from .api.control import (
     synchronize,
 )
 from .api.conversion import asnumpy
+from .api.jit import jit
 from .api.ndarray import ndarray
 from .api.ufunc import ufunc
 from .errors import (
@@ -47,6 +48,8 @@ from .errors import (
     DeviceWarning,
     FallbackError,
     FallbackWarning,
+    JitError,
+    JitWarning,
     KernelBuildError,
     SettingError,
 )
@@ -59,6 +62,8 @@ __all__ = [
     "DeviceWarning",
     "FallbackError",
     "FallbackWarning",
+    "JitError",
+    "JitWarning",
     "KernelBuildError",
     "SettingError",
     "asnumpy",
@@ -69,6 +74,7 @@ __all__ = [
     "evaluate",
     "explain",
     "get_device",
+    "jit",
     "ndarray",
     "profile",
     "set_device",

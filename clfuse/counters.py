@@ -21,6 +21,8 @@ counters: dict[str, int] = {
     "device_bytes_now": 0,
     "device_bytes_peak": 0,
     "nodes_recorded": 0,
+    "jit_traces": 0,
+    "jit_replays": 0,
 }
 
 

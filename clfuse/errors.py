@@ -18,8 +18,11 @@ __all__ = [
     "DeviceWarning",
     "FallbackError",
     "FallbackWarning",
+    "JitError",
+    "JitWarning",
     "KernelBuildError",
     "SettingError",
+    "user_place",
     "warn_user",
 ]
 
@@ -72,12 +75,20 @@ class DeviceDtypeError(ClfuseError, TypeError):
     """A dtype that the device has not: float64 where there is no double precision."""
 
 
+class JitError(ClfuseError, TypeError):
+    """A function that `clfuse.jit` cannot replay, and the line that is the reason."""
+
+
 class DeviceWarning(RuntimeWarning):
     """A device that is listed but does not work was left out."""
 
 
 class FallbackWarning(UserWarning):
     """An operation ran on the host, by NumPy, because no kernel does it."""
+
+
+class JitWarning(UserWarning):
+    """A jitted function is traced again and again, so that nothing is gained."""
 
 
 def warn_user(message: str, category: type[Warning]) -> None:
@@ -88,3 +99,13 @@ def warn_user(message: str, category: type[Warning]) -> None:
         frame = frame.f_back
         level += 1
     warnings.warn(message, category, stacklevel=level)
+
+
+def user_place() -> str:
+    """``file:line`` of the innermost line that is neither clfuse's nor NumPy's."""
+    numpy = getattr(sys.modules.get("numpy"), "__file__", None)
+    folders = (_PACKAGE, *([os.path.dirname(numpy) + os.sep] if numpy else []))
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(folders):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"

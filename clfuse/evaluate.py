@@ -23,7 +23,7 @@ from .config import settings
 from .counters import counters
 from .dtypes import needs_fp64
 from .errors import DeviceDtypeError
-from .graph import build, ir
+from .graph import build, ir, trace
 from .graph.ir import Kind, Node
 from .graph.snapshot import Snapshot, take
 from .plan.planner import plan
@@ -102,7 +102,9 @@ def evaluate_nodes(nodes: Sequence[Node], *, wait: bool = False) -> None:
 def evaluate_all(*, wait: bool = False) -> None:
     """Compute everything that was recorded and that somebody still holds."""
     with lock:
-        evaluate_nodes([storage.node for storage in ir.sweep()], wait=wait)
+        nodes = [storage.node for storage in ir.sweep()]
+        # What a thread that traces has recorded, or left behind, cannot be computed.
+        evaluate_nodes(trace.untraced(nodes), wait=wait)
         ir.sweep()
 
 
@@ -128,6 +130,7 @@ def _device_for(snapshot: Snapshot) -> Device:
 def _run(snapshot: Snapshot) -> None:
     from .runtime.buffers import allocate
 
+    trace.require_bytes(snapshot.buffers)
     device = _device_for(snapshot)
     planned = find_plan(snapshot, device)
     schedule = planned.schedule
@@ -174,13 +177,26 @@ def _launch(
         )
         for observer in observers:
             observer(step, event)
-    elif isinstance(step, Copy):
-        from .runtime import host
+    else:
+        numbers = step.scalars if isinstance(step, LibraryCall) else ()
+        scalars = [(place, snapshot.nodes[number].param) for place, number in numbers]
+        run_without_kernel(step, places, scalars)
 
+
+def run_without_kernel(
+    step: Copy | LibraryCall,
+    places: Sequence[Buffer | None],
+    scalars: Sequence[tuple[int, np.generic]],
+) -> None:
+    """Run a step that is no kernel of ours, with the buffers of the plan's values.
+
+    `scalars` are operands of a library call: place among the operands, and value.
+    """
+    from .runtime import host
+
+    if isinstance(step, Copy):
         host.copy(places[step.source], places[step.target], step.nbytes)  # type: ignore[arg-type]
     else:
-        from .runtime import host
-
         host.call(
             step.name,
             [
@@ -189,7 +205,7 @@ def _launch(
             ],
             (places[step.target], step.dtype, step.shape),  # type: ignore[arg-type]
             step.param,
-            [(place, snapshot.nodes[number].param) for place, number in step.scalars],
+            scalars,
         )
 
 
@@ -340,6 +356,7 @@ def host_view(node: Node) -> npt.NDArray[Any]:
     from .runtime import buffers
 
     evaluate_nodes([node])
+    trace.require_bytes([node.buffer])
     return buffers.host_view(node.buffer, node.dtype, node.shape)
 
 
@@ -350,6 +367,7 @@ def host_copy(node: Node) -> npt.NDArray[Any]:
     from .runtime import buffers
 
     evaluate_nodes([node])
+    trace.require_bytes([node.buffer])
     return buffers.download(node.buffer, node.dtype, node.shape)
 
 
@@ -359,13 +377,14 @@ _pinned = [0]
 
 def _evaluate_when_full() -> None:
     """Evaluate by itself before the recorded work grows too large."""
-    if ir.recorded_count() >= settings.max_nodes:
+    if ir.recorded_count() >= settings.max_nodes and trace.active() is None:
         _evaluate_and_note()
 
 
 def _evaluate_when_pinned() -> None:
     """Evaluate by itself when pending work may hold many inputs that are needed no more."""
-    if counters["device_bytes_now"] - _pinned[0] > settings.max_pinned_bytes:
+    grown = counters["device_bytes_now"] - _pinned[0]
+    if grown > settings.max_pinned_bytes and trace.active() is None:
         _evaluate_and_note()
 
 

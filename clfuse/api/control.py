@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import counters
 from ..evaluate import evaluate_all, evaluate_nodes
-from ..graph import ir
+from ..graph import ir, trace
 from .conversion import as_handle
 from .handle import Handle, node_of
 
@@ -45,6 +45,8 @@ def evaluate(*arrays: Any, wait: bool = True) -> None:
     >>> x = np.arange(4) * 2
     >>> np.evaluate(x)
     """
+    if trace.active() is not None:
+        return  # a function that is traced: its replay computes everything at once
     if not arrays:
         evaluate_all(wait=wait)
     else:

@@ -20,6 +20,7 @@ import numpy as np
 from ..config import settings
 from ..counters import counters
 from ..errors import FallbackError, FallbackWarning
+from ..graph import trace
 from . import handle as handles
 from .conversion import NotNative, from_host, host_copy, host_view
 from .handle import Handle, native_dtype, node_of
@@ -83,7 +84,16 @@ def count_fallback(name: str, reason: str = "") -> None:
     ------
     FallbackError
         Under ``CLFUSE_FALLBACK=raise``; nothing has been done then.
+    JitError
+        While a function is traced: a replay runs no Python.
     """
+    tracing = trace.active()
+    if tracing is not None:
+        why = f" ({reason})" if reason else ""
+        raise tracing.refused(
+            f"{name}: no kernel does this{why}, NumPy would do it on the host",
+            "leave it outside of the function, or take another operation",
+        )
     if settings.fallback != "raise":
         counters["fallbacks"] += 1
         if not _is_announced():

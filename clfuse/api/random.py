@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from ..config import settings
-from .random_bits import Philox4x32
+from .random_bits import ADOPTIONS, Philox4x32, refuse_in_trace
 from .random_generator import (
     HOST,
     Generator,
@@ -70,6 +70,7 @@ class RandomState:
 
     def _adopt(self, bit_generator: Any) -> None:
         """Draw from `bit_generator` from now on."""
+        ADOPTIONS[0] += 1
         if isinstance(bit_generator, Philox4x32):
             self._numpy = None
             self._generator = Generator(bit_generator)
@@ -98,6 +99,7 @@ class RandomState:
 
     def seed(self, seed: Any = None) -> None:
         """Start again from a seed."""
+        refuse_in_trace("a generator is seeded")
         if self._numpy is not None:
             self._numpy.seed(on_host(seed))
         else:
@@ -111,6 +113,7 @@ class RandomState:
 
     def set_state(self, state: Any) -> None:
         """Return to a state. One of MT19937 makes the stream NumPy's."""
+        refuse_in_trace("the state of a generator is set")
         if isinstance(state, dict) and state.get("bit_generator") == Philox4x32.__name__:
             bit_generator = Philox4x32(0)
             bit_generator.state = state
@@ -212,6 +215,7 @@ def get_bit_generator() -> Any:
 
 def set_bit_generator(bitgen: Any) -> None:
     """Let the functions of this module draw from `bitgen`."""
+    refuse_in_trace("a generator is replaced")
     if settings.exact_random:
         np.random.set_bit_generator(bitgen)
     else:
@@ -220,6 +224,7 @@ def set_bit_generator(bitgen: Any) -> None:
 
 def seed(seed: Any = None) -> None:
     """Start the functions of this module again from a seed."""
+    refuse_in_trace("a generator is seeded")
     if settings.exact_random:
         np.random.seed(on_host(seed))
     else:

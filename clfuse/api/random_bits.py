@@ -22,6 +22,7 @@ import numpy as np
 
 from ..graph import build
 from ..graph.ir import Kind, Node, loop, structural
+from ..graph.trace import active
 from .handle import fresh, native_dtype, node_of
 from .promotion import FLOAT64, INT64, UINT64
 
@@ -75,6 +76,21 @@ def _philox_block(key: int, position: int) -> list[tuple[int, int]]:
     return list(zip(first.tolist(), more.tolist(), strict=True))
 
 
+ADOPTIONS: Final = [0]
+"""How often a `RandomState` has changed its bit generator: `jit` remembers the generator."""
+
+
+def refuse_in_trace(what: str, generator: Philox4x32 | None = None) -> None:
+    """Raise JitError while a function is traced that did not make this generator itself."""
+    tracing = active()
+    if tracing is not None and (generator is None or generator.made_in is not tracing):
+        raise tracing.refused(
+            what,
+            "a replay would not do it again: draw arrays (size=1 for one number), or pass what was "
+            "drawn as an argument",
+        )
+
+
 class Philox4x32:
     """The bit generator of `Generator`: a key and the position of the next draw.
 
@@ -100,6 +116,8 @@ class Philox4x32:
     """
 
     def __init__(self, seed: Any = None) -> None:
+        if seed is None:
+            refuse_in_trace("a generator without a seed is made")
         if not hasattr(seed, "generate_state"):
             seed = np.random.SeedSequence(seed)
         self.seed_seq: Any = seed
@@ -109,12 +127,15 @@ class Philox4x32:
     def _set(self, key: int, position: int) -> None:
         self._key = key
         self._position = position
+        #: The trace of a jitted function that made it: its draws are the same at every replay.
+        self.made_in = active()
         self._key_node = _constant(key)
         self._ahead: list[tuple[int, int]] = []
         self._ahead_from = -_BLOCK
 
     def single(self) -> tuple[int, int]:
         """The 128 bits of a draw of one number, by `philox`."""
+        refuse_in_trace("one random number is drawn, for Python to see", self)
         with self.lock:
             position = self._position
             self._position = (position + 1) & _WORD
@@ -131,6 +152,7 @@ class Philox4x32:
 
     def take(self, count: int = 1) -> tuple[int, int, Node]:
         """Key and position of a draw, and the key as a node; later draws have other positions."""
+        refuse_in_trace("random numbers are drawn on the host", self)
         with self.lock:
             position = self._position
             self._position = (position + count) & _WORD
@@ -145,6 +167,7 @@ class Philox4x32:
 
     @state.setter
     def state(self, value: Any) -> None:
+        refuse_in_trace("the state of a generator is set", self)
         if not isinstance(value, dict):
             raise TypeError("state must be a dict")
         name = value.get("bit_generator", "")
@@ -200,8 +223,12 @@ class Draw:
     """
 
     def __init__(self, generator: Philox4x32, shape: tuple[int, ...]) -> None:
-        _, position, self._key = generator.take()
-        self._position = _constant(position)
+        tracing = active()
+        if tracing is not None and generator.made_in is not tracing:
+            self._key, self._position = tracing.draw(generator)
+        else:
+            _, position, self._key = generator.take()
+            self._position = _constant(position)
         self._index = build.reshape(build.iota(math.prod(shape)), shape)
         self._shape = shape
 

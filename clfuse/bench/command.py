@@ -100,7 +100,7 @@ def run(options: argparse.Namespace) -> int:
     """Measure what the command line asks for, and write it."""
     import clfuse
     from clfuse.bench import measure, recording, table
-    from clfuse.bench.contenders import Clfuse, Contender
+    from clfuse.bench.contenders import Clfuse, Contender, Jit
     from clfuse.bench.limit import Copy, Limit
     from clfuse.bench.programs import PROGRAMS
 
@@ -111,7 +111,7 @@ def run(options: argparse.Namespace) -> int:
     title = f"{device.name} ({device.platform_name}), {context['when']}"
     print(f"measuring on {title}", file=sys.stderr, flush=True)
 
-    contenders: list[Contender] = [Clfuse(), *peers(options.peers)]
+    contenders: list[Contender] = [Clfuse(), Jit(), *peers(options.peers)]
     if options.unfused:
         contenders.append(Clfuse(fusion=False))
     if options.limit:
@@ -152,7 +152,7 @@ def run(options: argparse.Namespace) -> int:
         from clfuse.bench.chart import draw
 
         draw(rows, title, options.chart)
-    own = ("clfuse", "unfused", "limit")
+    own = ("clfuse", "jit", "unfused", "limit")
     wrong = any(
         timing.failure for row in rows for name, timing in row.timings.items() if name in own
     )

@@ -1,5 +1,5 @@
-"""Who runs the programs: NumPy, and clfuse with and without fusion; `bench.measure` times them
-beside `peers` and `limit`.
+"""Who runs the programs: NumPy, and clfuse with and without fusion and through `jit`;
+`bench.measure` times them beside `peers` and `limit`.
 
 A contender turns a program and its inputs into a function without arguments. One call of that
 function is what is timed: when it returns, the results are computed and lie in the memory of the
@@ -8,6 +8,7 @@ contender's device.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from clfuse import config
 from clfuse.bench.programs import Arrays, Program, results
 from clfuse.counters import reset_peak
 
-__all__ = ["Clfuse", "Contender", "Footprint", "NumPy"]
+__all__ = ["Clfuse", "Contender", "Footprint", "Jit", "NumPy"]
 
 Run = Callable[[], Arrays]
 
@@ -166,3 +167,29 @@ class Clfuse:
             peak_nbytes=after["device_bytes_peak"] - before["device_bytes_now"],
             result_nbytes=sum(int(value.nbytes) for value in values),
         )
+
+
+class Jit:
+    """clfuse with the whole program under `clfuse.jit`: calls replay kernels and record nothing."""
+
+    name = "jit"
+
+    def bind(self, program: Program, inputs: Arrays) -> Run | None:
+        """See `Contender.bind`; None where the program looks at values or needs the host."""
+        arrays = upload(inputs)
+        jitted = clfuse.jit(functools.partial(program.compute, clfuse))
+        try:
+            jitted(*arrays)
+        except clfuse.JitError:
+            return None
+
+        def run() -> Arrays:
+            values = results(jitted(*arrays))
+            clfuse.synchronize()
+            return values
+
+        return run
+
+    def to_host(self, values: Arrays) -> Arrays:
+        """See `Contender.to_host`."""
+        return tuple(clfuse.asnumpy(value) for value in values)

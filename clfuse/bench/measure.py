@@ -98,7 +98,7 @@ class Row:
         others = {
             name: self.seconds(name)
             for name in self.timings
-            if name not in ("numpy", "clfuse", "unfused", "limit")
+            if name not in ("numpy", "clfuse", "jit", "unfused", "limit")
             and not math.isnan(self.seconds(name))
         }
         return min(others, key=others.__getitem__, default="")
@@ -197,7 +197,7 @@ def first_run(
     timing.error = max(error(want, got) for want, got in zip(expected, results, strict=True))
     # NumPy's bits are asked of clfuse only: others contract a*b + c, which may also tip a
     # comparison here and there.
-    exact = program.rtol == 0 and contender.name not in ("clfuse", "unfused")
+    exact = program.rtol == 0 and contender.name not in ("clfuse", "jit", "unfused")
     if timing.error > (CONTRACTION if exact else program.rtol) and not (
         exact and max(map(share_apart, expected, results)) < TIPPED
     ):

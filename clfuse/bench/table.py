@@ -18,6 +18,7 @@ HEADINGS = (
     "program",
     "NumPy ms",
     "clfuse ms",
+    "jit ms",
     "vs NumPy",
     "vs best peer",
     "vs limit",
@@ -60,6 +61,7 @@ def cells(row: Row) -> tuple[str, ...]:
         row.program.name,
         number(row.seconds("numpy") * 1e3, ".3g"),
         number(row.seconds("clfuse") * 1e3, ".3g"),
+        number(row.seconds("jit") * 1e3, ".3g"),
         number(row.ratio("numpy"), ".2f", "x"),
         f"{number(row.ratio(peer), '.2f', 'x')} ({peer})" if peer else MISSING,
         number(row.ratio("limit"), ".2f", "x"),
@@ -85,7 +87,7 @@ def means(rows: Sequence[Row]) -> dict[str, float]:
 def last_line(rows: Sequence[Row]) -> tuple[str, ...]:
     """The table's last line."""
     ratios = [number(mean, ".2f", "x") for mean in means(rows).values()]
-    return ("geometric mean", "", "", *ratios, "", "", "", "", "")
+    return ("geometric mean", "", "", "", *ratios, "", "", "", "", "")
 
 
 def markdown(rows: Sequence[Row], title: str) -> str:
@@ -109,11 +111,11 @@ def markdown(rows: Sequence[Row], title: str) -> str:
 
 
 LEGEND = (
-    "Medians; a ratio above 1 means that clfuse is faster. First: seconds of the first run, with "
-    "planning and\ncompiling. Peak: the most device memory beyond the inputs, and in brackets what "
-    "the results alone\ntake. GB/s: bytes that the kernels read and write, by the plan; of copy: "
-    "as a part of what a copy\nreaches in the same run. Limit: OpenCL written by hand. "
-    "Unfused: one kernel per operation."
+    "Medians; a ratio above 1 means that clfuse is faster. Jit: the program under clfuse.jit; the "
+    "ratios are\nwithout it. First: seconds of the first run, with planning and compiling. Peak: "
+    "the most device memory\nbeyond the inputs, and in brackets what the results alone take. GB/s: "
+    "bytes that the kernels read and\nwrite, by the plan; of copy: as a part of what a copy reaches"
+    " in the same run. Limit: OpenCL written by\nhand. Unfused: one kernel per operation."
 )
 
 

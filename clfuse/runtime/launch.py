@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from clfuse.counters import counters
 from clfuse.errors import AllocationError
@@ -14,7 +16,7 @@ from clfuse.runtime.program import Program
 if TYPE_CHECKING:
     import pyopencl as cl
 
-__all__ = ["enqueue", "finish", "flush", "observed"]
+__all__ = ["BoundKernel", "enqueue", "finish", "flush", "observed", "packed"]
 
 #: Who wants to see every launch: (program, event) -> None.
 _observers: list[Callable[[Program, Any], None]] = []
@@ -50,6 +52,73 @@ def enqueue(
     for observer in _observers:
         observer(program, event)
     return event
+
+
+class BoundKernel:
+    """A launch that comes again and again: what stays the same is set once.
+
+    Measured for a kernel of 52 arguments, two of them buffers: 3 to 5 us to set them all, 0.3 us to
+    set the two (1.3 to 1.8 us more for the launch).
+
+    Parameters
+    ----------
+    program : Program
+        From `runtime.program.build`.
+    global_size, local_size
+        As for `enqueue`.
+    fixed : mapping
+        Argument number -> scalar, of any type that the argument's dtype takes.
+    changing : sequence of (int, int)
+        Argument number, and the number in `enqueue`'s values of what is set for each launch.
+    """
+
+    __slots__ = ("_changing", "_enqueue", "_global_size", "_kernel", "_local_size", "program")
+
+    def __init__(
+        self,
+        program: Program,
+        global_size: tuple[int, ...],
+        local_size: tuple[int, ...] | None,
+        fixed: Mapping[int, Any],
+        changing: Sequence[tuple[int, int]],
+    ) -> None:
+        import pyopencl as cl
+
+        self.program = program
+        self._kernel = cl.Kernel(program.compiled, program.name)
+        self._global_size = global_size
+        self._local_size = local_size
+        self._changing = tuple(changing)
+        self._enqueue = cl.enqueue_nd_range_kernel
+        for number, value in fixed.items():
+            self._kernel.set_arg(number, packed(value, program.arguments[number]))
+
+    def enqueue(self, values: Sequence[Any]) -> cl.Event:
+        """Launch with these values, as `enqueue` does; scalars are `packed`.
+
+        The caller sees to it that no other thread launches the same object.
+        """
+        kernel = self._kernel
+        set_argument = kernel.set_arg
+        try:
+            for number, place in self._changing:
+                set_argument(number, values[place])
+            event = self._enqueue(
+                self.program.device.queue, kernel, self._global_size, self._local_size
+            )
+        except Exception as error:
+            raise _explained(self.program, error) from error
+        counters["kernels_launched"] += 1
+        if _observers:
+            for observer in _observers:
+                observer(self.program, event)
+        return event
+
+
+def packed(value: Any, dtype: np.dtype[Any] | None) -> bytes:
+    """A scalar argument as the bytes that a kernel object takes without asking for their type."""
+    assert dtype is not None
+    return np.asarray(value, dtype).tobytes()
 
 
 def _explained(program: Program, error: Exception) -> Exception:

@@ -43,6 +43,8 @@ class Program:
         A NumPy dtype for a scalar argument, None for a buffer.
     kernel : pyopencl.Kernel
         Not safe to use by two threads at once: `runtime.launch` holds the device's lock.
+    compiled : pyopencl.Program
+        From which `runtime.launch` makes kernel objects that keep their arguments.
     """
 
     device: Device
@@ -50,6 +52,7 @@ class Program:
     source: str
     arguments: Arguments
     kernel: cl.Kernel
+    compiled: cl.Program
 
 
 #: Programs kept in memory; the least recently asked for goes first. Measured: a program takes
@@ -112,7 +115,8 @@ def _build(device: Device, source: str, name: str, options: str, arguments: Argu
     import pyopencl as cl
 
     try:
-        kernel = cl.Kernel(compile_program(device.context, source, options), name)
+        compiled = compile_program(device.context, source, options)
+        kernel = cl.Kernel(compiled, name)
         kernel.set_scalar_arg_dtypes(arguments)
     except cl.Error as error:
         log = str(error)
@@ -125,7 +129,7 @@ def _build(device: Device, source: str, name: str, options: str, arguments: Argu
             log,
         ) from error
     counters["programs_built"] += 1
-    return Program(device, name, source, arguments, kernel)
+    return Program(device, name, source, arguments, kernel, compiled)
 
 
 def _first_error(log: str) -> str:

@@ -1,0 +1,376 @@
+"""``clfuse.jit``: a function recorded once per signature, replayed without recording.
+
+What a call's signature is, and what becomes of each argument:
+
+- Arrays: shape, dtype and layout, and which of them share storage. Their contents are inputs.
+- NumPy arrays are uploaded at every call; the function sees arrays of clfuse's.
+- NumPy scalars and lazy scalars are inputs too: their values are kernel arguments, so another value
+  is no other signature. Looking at one is an error, as for arrays.
+- Python's numbers, strings and None are part of the signature by value. The function sees the very
+  objects, so it may branch on them or use them as sizes: whether it only calculates with a float
+  cannot be seen from outside (``math.sin(t)`` asks nobody). A number that changes with every call
+  is to be passed as a NumPy scalar, ``np.float64(t)``, or it is traced again every time.
+- Tuples, lists and dicts of these, to any depth.
+- Other objects, `self` say, by identity; their attributes are watched (see `watch`), as globals and
+  closures are.
+
+The device and the settings that plans depend on belong to every signature. Sizes are not symbolic:
+another shape is traced again, with the same kernels where they do not depend on it.
+
+Random numbers: a replay draws as often as the function did, from the same generators, and gets the
+numbers that the function would have got.
+
+Results are new arrays that nobody else holds, except where the function returns an argument or a
+view. Writing into an argument, a closure's array or a view of one happens at every replay.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, TypeVar, overload
+
+from ..config import settings
+from ..counters import counters
+from ..errors import JitError, JitWarning, warn_user
+from ..evaluate import evaluate_nodes, lock
+from ..graph import build
+from ..graph.ir import Storage
+from ..graph.trace import GivenAway, Trace, active, tracing
+from ..replay import Replay
+from .handle import Handle, View
+from .jit_arguments import Arguments, is_scalar
+from .jit_results import Results
+from .random_bits import ADOPTIONS
+from .watch import Surroundings
+
+__all__ = ["jit"]
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+SIGNATURES_KEPT: Final = 64
+"""Signatures of one function; the least recently used goes first. Each holds its kernels."""
+
+_new: Final = object.__new__
+
+
+# -- one signature --------------------------------------------------------------------------------
+
+
+class _Recorded:
+    """What one signature of a function has become.
+
+    Parameters
+    ----------
+    results : Results
+    make : callable
+        Handles -> what the function returns.
+    captured : list of (Storage, bool)
+        Cells that the function found by itself, and whether each holds a scalar of the program.
+    generators : list of (Philox4x32, int)
+        Whom it draws random numbers from, and how often.
+    replay : Replay
+    surroundings : Surroundings
+    given_away : list of int
+        Numbers of the donated cells that hold nothing afterwards.
+    name : str
+        Of the function.
+    """
+
+    def __init__(
+        self,
+        results: Results,
+        make: Callable[[Sequence[Any]], Any],
+        captured: list[tuple[Storage, bool]],
+        generators: list[tuple[Any, int]],
+        replay: Replay,
+        surroundings: Surroundings,
+        given_away: list[int],
+        name: str,
+    ) -> None:
+        self._handles = results.handles
+        self._made = results.made
+        self._written = results.written
+        self._make = make
+        self._captured = captured
+        self._captured_cells = [cell for cell, _ in captured]
+        self._generators = generators
+        self._replay = replay
+        self._surroundings = surroundings
+        self._given_away = given_away
+        self._name = name
+
+    def holds(self) -> bool:
+        """Whether what the function found by itself is still so."""
+        for cell, was_scalar in self._captured:
+            if is_scalar(cell.node) is not was_scalar:
+                return False
+        return self._surroundings.are_same()
+
+    def run(self, arguments: Arguments) -> Any:
+        """Compute, write, and return what the function would; `evaluate.lock` is held."""
+        replay = self._replay
+        cells = [*arguments.cells, *self._captured_cells]
+        nodes = [cell.node for cell in cells]
+        pending = [nodes[number] for number in replay.inputs if nodes[number].buffer is None]
+        if pending:
+            evaluate_nodes(pending)
+            pending.clear()  # `run` counts references
+        draws = [generator.take(count)[:2] for generator, count in self._generators]
+        computed = replay.run(nodes, draws)
+        storages = []
+        for kind, source in self._made:
+            if kind == "root":
+                storages.append(Storage(computed[source]))
+            else:
+                storages.append(Storage(nodes[source] if kind == "cell" else source))
+        for number, (kind, source) in self._written:
+            if kind == "root":
+                cells[number].node = computed[source]
+            else:
+                cells[number].node = nodes[source] if kind == "cell" else source
+        for number in self._given_away:
+            node = nodes[number]
+            gone = GivenAway(self._name, replay.device)
+            cells[number].node = build.leaf(gone, node.shape, node.dtype)
+        made = arguments.leaves.copy()
+        for kind, number, shape, dtype, view in self._handles:
+            handle = _new(kind)
+            handle._storage = cells[number] if number >= 0 else storages[-1 - number]
+            handle._shape = shape
+            handle._dtype = dtype
+            if view is None:
+                handle._view = None
+            else:
+                offset, strides, base, ordered, writeable = view
+                owner = None if base is None else made[base]
+                handle._view = View(offset, strides, owner, ordered, writeable)
+            made.append(handle)
+        return self._make(made)
+
+
+def _layouts(leaves: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """What may be set on arrays besides their values."""
+    return [
+        (leaf, leaf._shape, leaf._dtype, leaf._view, leaf._view and leaf._view.writeable)
+        for leaf in leaves
+    ]
+
+
+def _restore_layouts(before: Sequence[tuple[Any, ...]]) -> bool:
+    """Put layouts back; whether one had changed."""
+    changed = False
+    for leaf, shape, dtype, view, writeable in before:
+        now = (leaf._shape, leaf._dtype, leaf._view, leaf._view and leaf._view.writeable)
+        if now != (shape, dtype, view, writeable):
+            changed = True
+            leaf._shape, leaf._dtype, leaf._view = shape, dtype, view
+            if view is not None:
+                view.writeable = writeable
+    return changed
+
+
+def _cells_in(value: Any) -> set[Storage]:
+    """The cells of the arrays in an argument."""
+    if isinstance(value, Handle):
+        return {value._storage}
+    if isinstance(value, dict):
+        value = value.values()
+    elif not isinstance(value, list | tuple):
+        return set()
+    return set().union(*map(_cells_in, value))
+
+
+def _record(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    arguments: Arguments,
+    donate: tuple[str, ...],
+    device: Any,
+) -> _Recorded:
+    """Trace the function; nothing that existed before is changed, and nothing is computed."""
+    name = getattr(function, "__qualname__", repr(function))
+    surroundings = Surroundings(name, [function], arguments.objects)
+    containers = Surroundings(name, [], [args, kwargs])
+    layouts = _layouts(arguments.leaves)
+    trace = Trace(name, device, list(arguments.cells))
+    counters["jit_traces"] += 1
+    try:
+        try:
+            with tracing(trace):
+                result = function(*args, **kwargs)
+        finally:
+            # Also when the function has failed: what it did to arrays was done in the trace alone.
+            reshaped = _restore_layouts(layouts)
+        if trace.error is not None:
+            raise trace.error  # the function has caught it, and gone a way of its own
+        changed = "the shape, dtype or flags of an argument" if reshaped else ""
+        changed = containers.restore() or surroundings.restore() or changed
+        if changed:
+            raise JitError(
+                f"{name} changes {changed}, which a replay, running no Python, would not do again; "
+                "return the new value, or write into an array"
+            )
+        results = Results(trace, arguments.leaves, name)
+        make = results.maker(result)
+        written = dict(results.written)
+        if any(arguments.cells[cell] in written for cell in arguments.uploaded):
+            raise JitError(
+                f"{name} writes into an argument that is a numpy.ndarray; it was given a copy on "
+                "the device: pass an array of clfuse's (clfuse.asarray), or return the new values"
+            )
+        kinds = [is_scalar(cell.node) for cell in trace.cells]
+        donated = set()
+        if donate:
+            bound = inspect.signature(function).bind(*args, **kwargs).arguments
+            for cell in _cells_in([bound.get(parameter) for parameter in donate]):
+                number = arguments.cells[cell]
+                if number not in results.survivors and not kinds[number]:
+                    donated.add(number)
+        scalars = {number for number, is_scalar in enumerate(kinds) if is_scalar}
+        with lock:
+            replay = Replay(results.roots, scalars, donated, device)
+        captured = list(zip(trace.cells, kinds, strict=True))[len(arguments.cells) :]
+        generators = [(made, count) for made, (_, count, _) in trace.generators.items()]
+        given_away = sorted(donated - written.keys())
+        return _Recorded(
+            results, make, captured, generators, replay, surroundings, given_away, name
+        )
+    finally:
+        trace.forget()
+
+
+def _device_of(cells: Iterable[Storage]) -> Any:
+    """Where a call runs: where its arrays are, the current device for several places or none."""
+    from ..runtime.device import get_device
+
+    found = None
+    for cell in cells:
+        buffer = cell.node.buffer
+        if buffer is not None:
+            if found is None:
+                found = buffer.device
+            elif buffer.device is not found:
+                return get_device()
+    return get_device() if found is None else found
+
+
+@overload
+def jit(function: _Function) -> _Function: ...
+
+
+@overload
+def jit(function: _Function, *, donate: str | Iterable[str]) -> _Function: ...
+
+
+@overload
+def jit(*, donate: str | Iterable[str] = ()) -> Callable[[_Function], _Function]: ...
+
+
+def jit(function: Any = None, *, donate: Any = ()) -> Any:
+    """Record a function once for every signature, and replay its kernels after that.
+
+    The first call with a signature (shapes, dtypes and layouts of arrays, values of Python numbers)
+    runs the function to record it; later calls run no Python of it. A decorator.
+
+    Parameters
+    ----------
+    function : callable
+        It may do with arrays whatever is recorded: also write into arguments and into arrays from
+        its surroundings, which are looked up at every call. It may not look at values (`if x > 0`,
+        ``float(x)``, `print`), nor use what runs on the host, nor change anything but arrays.
+    donate : str or iterable of str
+        Names of parameters whose arrays the caller gives up: their memory may hold the results.
+        Using such an array after the call is an error, unless the function wrote into it.
+
+    Returns
+    -------
+    callable
+        The function, with `cache_clear()`, which forgets every signature.
+
+    Raises
+    ------
+    JitError
+        At the call: for what a replay could not do. The message names the line.
+
+    Warns
+    -----
+    JitWarning
+        Once, when there are more signatures than are kept.
+
+    Examples
+    --------
+    >>> import clfuse as np
+    >>> @np.jit
+    ... def step(x, y):
+    ...     return np.exp(-(x - y) ** 2) + 0.5 * x
+    >>> x = np.linspace(0, 1, 3)
+    >>> for _ in range(3):  # recorded once, replayed twice
+    ...     x = step(x, 0.5)
+    >>> x
+    array([1.17230285, 1.21449204, 1.21811546])
+    """
+    if function is None:
+        return functools.partial(jit, donate=donate)
+    if not callable(function):
+        raise TypeError(f"jit: {function!r} is not callable")
+    donated = (donate,) if isinstance(donate, str) else tuple(donate)
+    if donated:
+        unknown = [name for name in donated if name not in inspect.signature(function).parameters]
+        if unknown:
+            raise ValueError(f"jit: donate names {', '.join(unknown)}, which is no parameter")
+    signatures: OrderedDict[tuple[Any, ...], _Recorded] = OrderedDict()
+    warned: list[bool] = []
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if active() is not None:
+            return function(*args, **kwargs)  # part of what is traced
+        with lock:
+            arguments = Arguments()
+            args = arguments.add(args)
+            kwargs = arguments.add(kwargs)
+            device = _device_of(arguments.cells)
+            key = (
+                device,
+                settings.fusion,
+                settings.schedule,
+                settings.vector_bytes,
+                settings.work_items,
+                settings.stream_bytes,
+                settings.fp,
+                settings.fp64,
+                settings.exact_random,
+                ADOPTIONS[0],
+                *arguments.key,
+            )
+            recorded = signatures.get(key)
+            if recorded is not None:
+                if recorded.holds():
+                    signatures.move_to_end(key)
+                    counters["jit_replays"] += 1
+                    return recorded.run(arguments)
+                del signatures[key]
+        recorded = _record(function, args, kwargs, arguments, donated, device)
+        with lock:
+            result = recorded.run(arguments)
+            signatures[key] = recorded
+            dropped = len(signatures) > SIGNATURES_KEPT
+            while len(signatures) > SIGNATURES_KEPT:
+                signatures.popitem(last=False)
+        if dropped and not warned:
+            warned.append(True)
+            warn_user(
+                f"{getattr(function, '__qualname__', function)}: clfuse.jit has traced it for "
+                f"{SIGNATURES_KEPT} signatures and forgets the oldest now; Python numbers belong "
+                "to the signature by value: pass those that change as numpy.float64(...) or another"
+                " NumPy scalar, and arrays in few shapes",
+                JitWarning,
+            )
+        return result
+
+    call.cache_clear = signatures.clear  # type: ignore[attr-defined]
+    return call
