@@ -230,7 +230,7 @@ class Memory:
         """Write results over inputs that die in this launch, where reads and writes coincide."""
         if not isinstance(launch, Kernel) or launch.boxed:
             return
-        if launch.kind != "map" and not launch.then:
+        if launch.kind in _ELSEWHERE and not launch.then:
             return
         phases = launch.phases
         for number, phase in enumerate(phases):

@@ -257,7 +257,7 @@ def test_out_takes_the_result(xp: ModuleType) -> None:
     batch.check()
 
 
-@pytest.mark.parametrize("names", [("sum", "argmin"), ("max", "any")])
+@pytest.mark.parametrize("names", [("sum", "argmin"), ("max", "any")], ids="-".join)
 def test_views_reduce_like_arrays(names: tuple[str, ...], xp: ModuleType) -> None:
     batch = Batch(xp)
     for name, dtype in itertools.product(names, ("int16", "float64")):
