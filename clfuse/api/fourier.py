@@ -40,7 +40,6 @@ def _transformed(
     """
     shape = handle._shape
     rank = len(shape)
-    function = getattr(np.fft, name)
     several = name[-1] in "2n"
     if norm not in _NORMS or not axes:
         raise NotNative("with a norm that there is not, or of no axis")
@@ -61,7 +60,8 @@ def _transformed(
         extents[places[-1]] = 2 * (shape[places[-1]] - 1)
     extents[places[-1]] = _length(name, extents[places[-1]])
     size_of(tuple(extents))
-    dtype = dtype_of(function, handle._dtype, (2,) * max(2, len(places)) if several else (2,))
+    function = getattr(np.fft, f"{name[:-1]}n" if several else name)
+    dtype = dtype_of(function, handle._dtype, (2,) * len(places))
     order = copy_order(handle)
     if order is None:
         node = node_of(handle)

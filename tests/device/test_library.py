@@ -211,16 +211,19 @@ def test_decompositions(xp: ModuleType, dtype: str) -> None:
         "names": lambda m, a: [m.linalg.matrix_norm(a), m.linalg.vector_norm(a, ord=1),
                                m.linalg.vector_norm(a, axis=-1), m.linalg.matrix_transpose(a),
                                m.linalg.diagonal(a, offset=1), m.linalg.trace(a),
-                               m.linalg.matmul(a, a), m.linalg.tensordot(a, a, axes=1),
+                               m.linalg.matmul(a, a), m.linalg.tensordot(a, a, axes=((-1,), (-2,))),
                                m.vecdot(a, a + 1), m.linalg.vecdot(a, a), m.matvec(a, a[..., 0]),
                                m.vecmat(a[..., 0], a)],
         "multi_dot": lambda m, a: [m.linalg.multi_dot([a, a, a[:, :1]]),
                                    m.linalg.multi_dot([a[0], a, a, a[0]]),
                                    m.linalg.multi_dot([a, a, a, a, a[:, 0]])],
     }
+    fused = ("norms", "turned", "vectors", "names", "multi_dot")
     for name, call in linalg.items():
+        if name in fused and dtype not in ("float32", "complex128"):
+            continue
         for shape in ((4, 4), (3, 4, 4)):
-            if name == "multi_dot" and len(shape) > 2:
+            if (name == "multi_dot" and len(shape) > 2) or (name in fused[:-1] and len(shape) < 3):
                 continue
 
             def made(m: ModuleType, call: Any = call, shape: Any = shape) -> Any:
@@ -294,13 +297,14 @@ def operands(subscripts: str, dtype: str) -> list[Any]:
     return found
 
 
-@pytest.mark.parametrize("dtype", ["int8", "float32", "complex128"])
-def test_einsum(xp: ModuleType, dtype: str) -> None:
+def test_einsum(xp: ModuleType) -> None:
     batch = Near(xp)
-    for subscripts in EINSUMS:
+    dtypes = itertools.cycle(["float32", "int8", "float64", "complex128"])
+    for subscripts, dtype in zip(EINSUMS, dtypes, strict=False):
         data = operands(subscripts, dtype)
         batch.same(subscripts, lambda m, s=subscripts, d=data: m.einsum(s, *map(m.asarray, d)))
-        turned = [np.asfortranarray(item) for item in data]
+    for subscripts in ("ij,jk->ki", "aij,ajk->aik", "ij,jk,kl", "aij,ajk->ak"):
+        turned = [np.asfortranarray(item) for item in operands(subscripts, "float64")]
         batch.same(f"{subscripts} turned", lambda m, s=subscripts, d=turned: m.einsum(
             s, *map(m.asarray, d), optimize=True))
     batch.same("lists", lambda m: m.einsum(m.ones((2, 3)), [0, 1], m.ones((3, 4)), [1, 2], [2, 0]))
@@ -426,7 +430,8 @@ def test_devices_that_copy_count_fallbacks(xp: ModuleType, setting: Setting,
     device = xp.get_device()
     setting(fallback="warn")
     x = xp.asarray(ordinary(13, (30, 30), "float64", "unit"))
-    monkeypatch.setattr(device, "traits", replace(device.traits, unified_memory=False))
+    traits = replace(device.traits, unified_memory=False)
+    monkeypatch.setattr(type(device), "traits", property(lambda self: traits))
     for call, name in ((xp.sort, "sort"), (xp.linalg.inv, "linalg.inv"), (xp.unique, "unique"),
                        (xp.fft.fft, "fourier"), (xp.linalg.det, "det")):
         before = xp.stats()["fallbacks"]
