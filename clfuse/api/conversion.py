@@ -8,18 +8,18 @@ takes no memory on the device: it is a constant of the program.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from ..evaluate import host_copy as stored_copy
 from ..evaluate import host_view as stored_view
-from ..evaluate import upload
+from ..evaluate import share, upload
 from ..graph import build
 from ..graph.ir import Node, Storage
 from . import handle as handles
 from .expressions import convert
-from .handle import Handle, fresh, layout, native_dtype, node_of
+from .handle import DTYPES, Handle, fresh, layout, native_dtype, node_of
 from .order import copy_order, permuted_node, stride_order, turned_back
 from .promotion import BOOL, COMPLEX128, FLOAT64, INT64
 
@@ -65,6 +65,29 @@ def from_host(array: np.ndarray) -> Any:
     if order is None:
         return held(host_node(array))
     return turned_back(held(host_node(array.transpose(order))), order)
+
+
+ADOPTED_NBYTES: Final = 1 << 16
+"""Arrays from this size on are shared with the device rather than copied to it."""
+
+
+def adopted(array: np.ndarray) -> Any:
+    """`from_host` for an array that nobody else has: where memory is shared, its own memory.
+
+    It is only read there, and copied before it is written to: it is not aligned as the device's
+    own memory is.
+    """
+    order = stride_order(array.shape, array.strides) if array.ndim > 1 else None
+    turned = array if order is None else array.transpose(order)
+    is_owned = array.flags.owndata and array.nbytes >= ADOPTED_NBYTES
+    if not is_owned or not turned.flags.c_contiguous or native_dtype(array.dtype) != array.dtype:
+        return from_host(array)
+    turned.flags.writeable = False
+    node = share(turned)
+    if node is None:
+        return from_host(array)
+    made = held(build.leaf(node.buffer, node.shape, DTYPES[node.dtype.name]))
+    return made if order is None else turned_back(made, order)
 
 
 # -- handles from anything ------------------------------------------------------------------------

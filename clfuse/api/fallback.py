@@ -22,7 +22,7 @@ from ..counters import counters
 from ..errors import FallbackError, FallbackWarning
 from ..graph import trace
 from . import handle as handles
-from .conversion import NotNative, from_host, host_copy, host_view
+from .conversion import NotNative, adopted, from_host, host_copy, host_view
 from .handle import Handle, native_dtype, node_of
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -48,6 +48,9 @@ MUTATED: Final[Mapping[str, str]] = {
 NATIVE: Final[dict[Any, Callable[..., Any]]] = {}
 """NumPy's function -> ours, which records it."""
 
+AT_CALL: Final[set[Any]] = set()
+"""Functions of NumPy's among them that are never recorded: see `at_call`."""
+
 
 # -- announcing -----------------------------------------------------------------------------------
 
@@ -68,13 +71,16 @@ def user_stacklevel() -> int:
     return _user_frame()[1]
 
 
+def shares_memory() -> bool:
+    """Whether the current device works in the host's memory, so that nothing has to be copied."""
+    from ..runtime.device import get_device
+
+    return get_device().traits.unified_memory
+
+
 def _is_announced() -> bool:
     mode = settings.fallback
-    if mode == "auto":
-        from ..runtime.device import get_device
-
-        return not get_device().traits.unified_memory
-    return mode != "allow"
+    return not shares_memory() if mode == "auto" else mode != "allow"
 
 
 def count_fallback(name: str, reason: str = "") -> None:
@@ -113,14 +119,25 @@ def count_fallback(name: str, reason: str = "") -> None:
     )
 
 
+def count_copies(name: str, reason: str = "only the host has it") -> None:
+    """Count a library step that is recorded: a fallback on devices where it has to copy."""
+    if not shares_memory():
+        count_fallback(name, reason)
+
+
 # -- converting -----------------------------------------------------------------------------------
 
 
 class HostArguments:
     """The arguments of one call on the host: converts handles, remembers what must be written
-    back."""
+    back.
 
-    def __init__(self) -> None:
+    `owned` says that arrays in results are new and that nobody else has them: where memory is
+    shared they become the device's without a copy.
+    """
+
+    def __init__(self, *, owned: bool = False) -> None:
+        self._owned = owned
         self._read: dict[int, np.ndarray] = {}
         self._written: dict[int, tuple[Handle, np.ndarray]] = {}
 
@@ -169,7 +186,7 @@ class HostArguments:
                     return handle
             if type(value) is not np.ndarray or native_dtype(value.dtype) is None:
                 return value
-            return from_host(value)
+            return adopted(value) if self._owned else from_host(value)
         kind = type(value)
         if kind is tuple or kind is list:
             return kind([self.to_device(item) for item in value])
@@ -209,18 +226,26 @@ def host_call(
     kwargs: Mapping[str, Any],
     reason: str = "",
     name: str = "",
+    *,
+    library: bool = False,
 ) -> Any:
     """Call NumPy's `function` on host copies of the arrays, and bring the results to the device.
 
     Arrays that it writes into (`out=`, `MUTATED`) are written back. NumPy scalars, and arrays of
-    dtypes that stay on the host, come back as they are.
+    dtypes that stay on the host, come back as they are. `library` says that the host is the right
+    place for it, and that it gives new arrays: where memory is shared nothing is copied, and that
+    counts as a library call.
     """
     name = name or getattr(function, "__name__", repr(function))
-    arguments = HostArguments()
+    library = library and shares_memory()
+    arguments = HostArguments(owned=library)
     named: dict[str, Any] = dict(kwargs)
     if len(args) > 0:
         named.update(zip(_parameters(function), args, strict=False))
-    count_fallback(name, reason)
+    if library:
+        counters["library_calls"] += 1
+    else:
+        count_fallback(name, reason)
     function_name = name.rpartition(".")[2]
     if function_name in MUTATED and args:
         named[MUTATED[function_name]] = args[0]
@@ -240,12 +265,15 @@ def host_call(
 # -- marking --------------------------------------------------------------------------------------
 
 
-def native(*references: Any, method: bool = False) -> Callable[[_Function], _Function]:
+def native(
+    *references: Any, method: bool = False, library: bool = False
+) -> Callable[[_Function], _Function]:
     """Decorator: this function answers for NumPy's `references`, and leaves to it what it cannot
     do.
 
     `method` says that NumPy's function asks its first argument's method: that of a scalar returns
     scalars, also where the array's would return a 0-d array, such as the one given as `out`.
+    `library` says that what is left to NumPy is a library call, as for `host_call`.
     """
 
     def mark(function: _Function) -> _Function:
@@ -262,13 +290,44 @@ def native(*references: Any, method: bool = False) -> Callable[[_Function], _Fun
                 if is_0d and args and type(args[0]) is handles.SCALAR:
                     return handles.result(node_of(made))
                 return made
-            return host_call(reference, args, kwargs, reason)
+            return host_call(
+                reference, args, kwargs, reason, _qualified(reference), library=library
+            )
 
         for known in references:
             NATIVE[known] = call
         return call  # type: ignore[return-value]
 
     return mark
+
+
+def _qualified(function: Any) -> str:
+    """The function's name, as below ``numpy.``."""
+    module = getattr(function, "__module__", None) or ""
+    name = str(getattr(function, "__name__", repr(function)))
+    inside = module.removeprefix("numpy.")
+    return f"{inside}.{name}" if inside in ("linalg", "fft") else name
+
+
+def at_call(*functions: Callable[..., Any]) -> None:
+    """Let NumPy do these at once, on the device's memory: results of shapes that are not known
+    before, or errors that are.
+
+    They give new arrays. Devices that have to copy count a fallback.
+    """
+    for function in functions:
+        NATIVE[function] = _at_call(function)
+        AT_CALL.add(function)
+
+
+def _at_call(function: Callable[..., Any]) -> Callable[..., Any]:
+    name = _qualified(function)
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return host_call(function, args, kwargs, name=name, library=True)
+
+    return call
 
 
 @functools.lru_cache(maxsize=1024)

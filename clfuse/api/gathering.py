@@ -32,7 +32,7 @@ from ..graph.ranges import Range, range_of
 from . import handle as handles
 from .conversion import NotNative, as_handle, contains_handles, host_node
 from .expressions import combine, convert, scalar
-from .fallback import count_fallback
+from .fallback import count_copies
 from .handle import DTYPES, Handle, layout, node_of
 from .promotion import INT64, UINT64
 
@@ -397,10 +397,7 @@ def mutate(handle: Handle, name: str, operands: Sequence[Node], extra: Any) -> N
 
 def count_host_library(name: str) -> None:
     """Count a step that NumPy makes as a fallback, on devices where it copies."""
-    from ..runtime.device import get_device
-
-    if not get_device().traits.unified_memory:
-        count_fallback(name, "only the host counts and writes through indices")
+    count_copies(name, "only the host counts and writes through indices")
 
 
 def _unstretched(node: Node) -> Node:

@@ -15,9 +15,9 @@ import numpy as np
 from ..graph import build
 from ..graph.ir import Node
 from .conversion import NotNative, as_handle, requested_dtype
-from .expressions import combine, convert, shape_text
+from .expressions import combine, convert, scalar, shape_text
 from .fallback import host_call, native
-from .folding import delivered, fold, folded, reduction_axes
+from .folding import delivered, fold, folded
 from .geometry import completed_shape, diagonal_of, normalized_axis, permuted, reshaped
 from .handle import Handle, fresh, native_dtype, node_of, result
 from .joining import delivered as written
@@ -104,7 +104,7 @@ def matmul(x1: Any, x2: Any, /, out: Any = None, **options: Any) -> Any:
     except NotNative as missing:
         if out is not None:
             options["out"] = out
-        return host_call(np.matmul, (x1, x2), options, str(missing))
+        return host_call(np.matmul, (x1, x2), options, str(missing), library=True)
 
 
 class _Matmul(ufunc):
@@ -114,17 +114,55 @@ class _Matmul(ufunc):
         return matmul(*args, **kwargs)
 
 
-class _Hosted(ufunc):
-    """A generalized ufunc that NumPy computes on the host."""
+def _conjugated(handle: Handle) -> Node:
+    node = node_of(handle)
+    return combine(np.conjugate, node) if node.dtype.kind == "c" else node
+
+
+def _with_axis(node: Node, place: int) -> Node:
+    """The node with an axis of one element more, counted from the back."""
+    shape = list(node.shape)
+    shape.insert(len(shape) + 1 + place, 1)
+    return build.reshape(node, tuple(shape))
+
+
+def vector_product(function: np.ufunc, left: Handle, right: Handle) -> Node:
+    """``vecdot``, ``matvec`` and ``vecmat`` as a node: products and sums, which fuse."""
+    name = function.__name__
+    dtype = native_dtype(function.resolve_dtypes((left._dtype, right._dtype, None))[2])
+    ranks = {"vecdot": (1, 1), "matvec": (2, 1), "vecmat": (1, 2)}[name]
+    shapes = left._shape, right._shape
+    if dtype is None or any(len(s) < least for s, least in zip(shapes, ranks, strict=True)):
+        raise NotNative("of other dtypes, or of too few axes")
+    one = node_of(left) if name == "matvec" else _conjugated(left)
+    two = node_of(right)
+    if name == "matvec":
+        two = _with_axis(two, -2)
+    elif name == "vecmat":
+        one, two = _with_axis(one, -2), node_of(right.swapaxes(-1, -2))  # type: ignore[attr-defined]
+    if one.shape[-1] != two.shape[-1]:
+        raise NotNative("of vectors of other lengths")
+    return _inner(one, two, dtype)
+
+
+class _VectorProduct(ufunc):
+    """A generalized ufunc that multiplies vectors."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return host_call(self.numpy, args, kwargs)
+        try:
+            if len(args) != 2 or any(value not in (None, -1) for value in kwargs.values()):
+                raise NotNative("with options of a generalized ufunc")
+            left, right = (_weak_operand(*pair) for pair in (args, args[::-1]))
+            return result(vector_product(self.numpy, left, right))
+        except NotNative as missing:
+            return host_call(self.numpy, args, kwargs, str(missing), library=True)
 
 
 for _function in list(BY_NUMPY):
     if _function.signature is not None:
-        _ours = (_Matmul if _function is np.matmul else _Hosted)(_function)
+        _ours = (_Matmul if _function is np.matmul else _VectorProduct)(_function)
         BY_NUMPY[_function] = UFUNCS[_function.__name__] = _ours
+vecdot = UFUNCS["vecdot"]
 
 
 @native(np.dot)
@@ -303,33 +341,55 @@ def _squares(node: Node) -> Node:
     return combine(np.add, *[combine(np.multiply, item, item) for item in parts])
 
 
-@native(np.linalg.norm)
+def _vector_norm(node: Node, ord: Any, axes: tuple[int, ...]) -> Node:
+    if ord in (None, 2):
+        squares = _squares(node)
+        return combine(np.sqrt, folded(np.add, squares, axes, squares.dtype))
+    size = combine(np.absolute, node)
+    if ord == 0:
+        nonzero = combine(np.not_equal, node, build.constant(node.dtype.type(0)))
+        return folded(np.add, convert(nonzero, size.dtype), axes, size.dtype)
+    if ord in _FOLDS:
+        return folded(_FOLDS[ord], size, axes, size.dtype)
+    if isinstance(ord, bool) or not isinstance(ord, int | float):
+        raise NotNative(f"order {ord}")
+    powers = combine(np.power, size, scalar(ord, size.dtype))
+    total = folded(np.add, powers, axes, size.dtype)
+    return combine(np.power, total, build.constant(np.reciprocal(ord, dtype=size.dtype)))
+
+
+_FOLDS = {1: np.add, np.inf: np.maximum, -np.inf: np.minimum}
+
+
+def _matrix_norm(node: Node, ord: Any, axes: tuple[int, ...]) -> Node:
+    if ord in (None, "fro", "f"):
+        squares = _squares(node)
+        return combine(np.sqrt, folded(np.add, squares, tuple(sorted(axes)), squares.dtype))
+    if isinstance(ord, str) or ord not in (1, -1, np.inf, -np.inf):
+        raise NotNative(f"order {ord}")
+    summed, other = axes if abs(ord) == 1 else axes[::-1]
+    size = combine(np.absolute, node)
+    totals = folded(np.add, size, (summed,), size.dtype)
+    extreme = np.maximum if ord > 0 else np.minimum
+    return folded(extreme, totals, (other - (other > summed),), size.dtype)
+
+
+@native(np.linalg.norm, library=True)
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
-    """The norm of vectors: Euclidean, largest, least, sum; others, and those of matrices, on
-    the host."""
+    """The norm of vectors or matrices; those of matrices that need singular values by LAPACK."""
     handle = as_handle(x)
     node = node_of(handle)
     if node.dtype.kind in "biu":
-        node = convert(node, requested_dtype(float))
+        node = convert(node, requested_dtype(float))  # type: ignore[arg-type]
     rank = len(node.shape)
-    axes = reduction_axes(axis, rank)
-    is_vector = len(axes) == 1 or (ord is None and (axis is None or len(axes) == 2))
-    if (
-        not is_vector
-        or (ord not in (None, 1, 2, np.inf, -np.inf, 0))
-        or (ord is None and rank == 0)
-    ):
-        raise NotNative(f"order {ord}")
-    if ord in (None, 2) and (axis is None or len(axes) >= 1):
-        squares = _squares(node)
-        total = combine(np.sqrt, folded(np.add, squares, axes, squares.dtype))
-    elif ord == 0:
-        nonzero = convert(
-            combine(np.not_equal, node, build.constant(node.dtype.type(0))), node.dtype
-        )
-        total = folded(np.add, nonzero, axes, node.dtype)
+    given = tuple(range(rank)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    axes = tuple([normalized_axis(item, rank) for item in given])
+    if 0 in node.shape or not rank or len(set(axes)) != len(axes):
+        raise NotNative("of an empty array, or along the same axis twice")
+    if len(axes) == 1 or (axis is None and ord is None):
+        total = _vector_norm(node, ord, axes)
+    elif len(axes) == 2:
+        total = _matrix_norm(node, ord, axes)
     else:
-        size = combine(np.absolute, node)
-        function = {1: np.add, np.inf: np.maximum, -np.inf: np.minimum}[ord]
-        total = folded(function, size, axes, size.dtype)
-    return delivered(total, node.shape, axes, None, keepdims)
+        raise NotNative("along so many axes")
+    return delivered(total, node.shape, tuple(sorted(axes)), None, keepdims)

@@ -22,6 +22,7 @@ from . import (
     reductions,
     searching,
     selection,
+    sorting,
     statistics,
     taking,
 )
@@ -264,6 +265,18 @@ class ArrayMethods:
         """`numpy.searchsorted`."""
         return searching.searchsorted(self, v, side, sorter)
 
+    def argsort(
+        self, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None
+    ) -> Any:
+        """`numpy.argsort`."""
+        return sorting.argsort(self, axis, kind, order, stable=stable)
+
+    def argpartition(
+        self, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None
+    ) -> Any:
+        """`numpy.argpartition`."""
+        return sorting.argpartition(self, kth, axis, kind, order)
+
     # -- values -----------------------------------------------------------------------------------
 
     def astype(
@@ -347,11 +360,7 @@ class ArrayMethods:
         return moved_to(self, device, stream)  # type: ignore[arg-type]
 
 
-for _name in (
-    "argsort",
-    "getfield",
-):
-    setattr(ArrayMethods, _name, _host_method(_name))
+ArrayMethods.getfield = _host_method("getfield")  # type: ignore[attr-defined]
 
 
 class MutatingMethods:
@@ -368,6 +377,18 @@ class MutatingMethods:
     def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
         """`numpy.put`."""
         taking.put(self, indices, values, mode)
+
+    def sort(
+        self, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None
+    ) -> None:
+        """Sort the array where it lies."""
+        sorting.sort_in_place(self, axis, kind, order, stable)  # type: ignore[arg-type]
+
+    def partition(
+        self, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None
+    ) -> None:
+        """Bring every element of `kth` to where it is in a sorted array, smaller ones before."""
+        sorting.partition_in_place(self, kth, axis, kind, order)  # type: ignore[arg-type]
 
     def setflags(self, write: Any = None, align: Any = None, uic: Any = None) -> None:
         """Let the array be written to, or not."""
@@ -386,9 +407,7 @@ class MutatingMethods:
         _resize_in_place(self, wanted)  # type: ignore[arg-type]
 
 
-for _name in ("partition", "setfield", "sort"):
-    setattr(MutatingMethods, _name, _host_method_in_place(_name))
-MutatingMethods.argpartition = _host_method("argpartition")  # type: ignore[attr-defined]
+MutatingMethods.setfield = _host_method_in_place("setfield")  # type: ignore[attr-defined]
 
 
 def _resize_in_place(handle: Handle, shape: tuple[int, ...]) -> None:

@@ -16,9 +16,12 @@ from typing import Any, Final
 import numpy as np
 
 from . import (  # noqa: F401  (each registers its functions)
+    contraction,
     creation,
     cumulative,
+    decompositions,
     differences,
+    fourier,
     joining,
     linalg,
     logic,
@@ -29,11 +32,12 @@ from . import (  # noqa: F401  (each registers its functions)
     searching,
     selection,
     sequences,
+    sorting,
     statistics,
     taking,
 )
 from . import random as random_module
-from .fallback import NATIVE, host_call, hosted
+from .fallback import AT_CALL, NATIVE, host_call, hosted
 from .ndarray import ndarray
 from .sequences import mgrid, ogrid
 from .ufunc import BY_NUMPY, ufunc
@@ -149,17 +153,20 @@ def names() -> list[str]:
 
 @functools.cache
 def coverage() -> dict[str, str]:
-    """Public callable of NumPy's main namespace -> native, host, or numpy (nothing to compute)."""
+    """Public callable of NumPy's main namespace -> native, library (NumPy, at once, without copies
+    where memory is shared), host, or numpy (nothing to compute)."""
     found = {}
     for name in names():
         reference = getattr(np, name)
         if inspect.ismodule(reference) or not callable(reference):
             continue
         if reference in BY_NUMPY:
-            native = bool(BY_NUMPY[reference].numpy.signature is None)
-            found[name] = "native" if native else "host"
+            found[name] = "native"
         elif name in PLAIN or inspect.isclass(reference):
             found[name] = "native" if name == "ndarray" else "numpy"
         else:
-            found[name] = "native" if reference in NATIVE else "host"
+            is_native = reference in NATIVE and reference not in AT_CALL
+            found[name] = "native" if is_native else "host"
+            if reference in AT_CALL:
+                found[name] = "library"
     return found

@@ -106,7 +106,9 @@ class Rows:
         kernel = other.launch
         if not isinstance(kernel, Kernel) or other.shape != entry.shape or other.updates:
             return None
-        if entry.shape is None or (kernel.accumulators and other.order != entry.order):
+        if entry.shape is None:
+            return None
+        if kernel.accumulators and (other.order != entry.order or kernel.reduced != base.reduced):
             return None
         if not kernel.accumulators and other.order != tuple(range(len(entry.shape))):
             return None

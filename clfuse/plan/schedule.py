@@ -243,7 +243,7 @@ class LibraryCall:
     scalars: tuple[tuple[int, int], ...] = ()
 
 
-MUTATIONS: Final = frozenset(["setitem", "put", "putmask", "place", "at"])
+MUTATIONS: Final = frozenset(["setitem", "put", "putmask", "place", "at", "sort", "partition"])
 """Library calls that give their first operand, changed; in place where nobody else needs it."""
 
 

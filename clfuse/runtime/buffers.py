@@ -42,8 +42,9 @@ class Buffer:
         What was asked for.
     mem : pyopencl memory object
         What a kernel takes as argument.
-    exported : bool
-        Set once a zero-copy host view was handed out: nobody may write to it again.
+    exported : int
+        How many zero-copy host views are held by somebody: as long as there is one, nobody may
+        write to it. Of memory that is only lent for reading, one more.
     """
 
     __slots__ = ("__weakref__", "_block_nbytes", "_pool", "device", "exported", "mem", "nbytes")
@@ -55,7 +56,7 @@ class Buffer:
         self._pool = pool
         self.nbytes = nbytes
         self.mem = mem
-        self.exported = False
+        self.exported = 0
         self._block_nbytes = block_nbytes
         now = counters["device_bytes_now"] = counters["device_bytes_now"] + nbytes
         if now > counters["device_bytes_peak"]:
@@ -202,7 +203,7 @@ def share(device: Device, array: npt.NDArray[Any]) -> Buffer | None:
     flags: Any = cl.mem_flags.USE_HOST_PTR
     flags |= cl.mem_flags.READ_WRITE if array.flags.writeable else cl.mem_flags.READ_ONLY
     buffer = SharedBuffer(device, array, cl.Buffer(device.context, flags, hostbuf=array))
-    buffer.exported = not array.flags.writeable
+    buffer.exported = int(not array.flags.writeable)
     return buffer
 
 
@@ -243,15 +244,16 @@ class _HostMemory:
         }
 
     def __del__(self) -> None:
-        # The unmap must be enqueued before the memory can have a next owner.
+        # The unmap must be enqueued before the memory can have a next owner, or be written to.
         self.map.release()
+        self.buffer.exported -= 1
 
 
 def host_view(buffer: Buffer, dtype: npt.DTypeLike, shape: Sequence[int]) -> npt.NDArray[Any]:
     """Return the contents as a read-only host array, uncopied where device and host share memory.
 
-    Without a copy, the buffer is `exported` from then on, and its memory has no other owner as long
-    as the array or any view of it lives.
+    Without a copy, the buffer is `exported`, and its memory has no other owner, as long as the
+    array or any view of it lives.
 
     Parameters
     ----------
@@ -268,7 +270,7 @@ def host_view(buffer: Buffer, dtype: npt.DTypeLike, shape: Sequence[int]) -> npt
         result.flags.writeable = False
         return result
     array = _map(buffer, np.dtype(np.uint8), (buffer.nbytes,), write=False)
-    buffer.exported = True
+    buffer.exported += 1
     memory = _HostMemory(buffer, array.base, array.__array_interface__["data"][0])
     return np.asarray(memory)[:nbytes].view(dtype).reshape(shape)
 

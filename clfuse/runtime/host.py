@@ -10,11 +10,10 @@ from contextlib import ExitStack
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
+from clfuse.counters import counters
 from clfuse.runtime.buffers import Buffer, mapped
-
-Array = npt.NDArray[Any]
+from clfuse.runtime.numerics import NUMERICS, Array
 
 
 def _matmul(operands: Sequence[Array], out: Array, param: Any) -> None:
@@ -100,6 +99,9 @@ FUNCTIONS: Final[dict[str, Callable[[Sequence[Array], Array, Any], None]]] = {
     "put": _mutation(lambda view, arrays, mode: np.put(view, arrays[0], arrays[1], mode)),
     "putmask": _mutation(lambda view, arrays, _: np.putmask(view, arrays[0], arrays[1])),
     "place": _mutation(lambda view, arrays, _: np.place(view, arrays[0], arrays[1])),
+    "sort": _mutation(lambda view, _, how: view.sort(**dict(how))),
+    "partition": _mutation(lambda view, _, how: view.partition(how[0], how[1])),
+    **NUMERICS,
 }
 """Name of a LIBRARY operation -> function of (operands, result to fill, param)."""
 
@@ -134,6 +136,7 @@ def call(
     scalars : sequence of (int, NumPy scalar)
         Further operands, each with its place among all of them.
     """
+    counters["library_calls"] += 1
     with ExitStack() as stack:
         out = stack.enter_context(mapped(*target, write=True))
         flat: dict[int, Array] = {id(target[0]): out.reshape(-1)}  # an operand may be the result

@@ -125,3 +125,13 @@ def test_nested_reductions_agree_with_numpy(xp: ModuleType) -> None:
     np.testing.assert_array_equal(host(xp.asarray(image).max(-1).sum(0)), image.max(-1).sum(0))
     wide = rng.random((70, 8))
     np.testing.assert_array_equal(host(xp.asarray(wide).sum(1)), wide.sum(1))
+
+
+def test_rows_of_one_array_in_other_numbers_are_other_rows(xp: ModuleType) -> None:
+    data = np.arange(8 * 40.0).reshape(8, 40)
+    x = xp.asarray(data)
+    total = x.sum()
+    rows = (x * total).sum(1)
+    xp.evaluate(total, rows)
+    assert float(total) == data.sum()
+    assert np.array_equal(host(rows), (data * data.sum()).sum(1))

@@ -1,0 +1,52 @@
+"""Steps that NumPy makes on mapped memory, recorded; `sorting`, `fourier` and `decompositions` use
+it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ..graph import build
+from ..graph.ir import Node
+from .conversion import NotNative
+from .fallback import count_copies
+from .handle import native_dtype
+
+
+def step(
+    name: str, nodes: Sequence[Node], shape: tuple[int, ...], dtype: np.dtype, extra: Hashable
+) -> Node:
+    """What ``runtime.numerics.NUMERICS[name]`` makes of the nodes; nothing in it is empty."""
+    count_copies(name)
+    shapes = tuple([node.shape for node in nodes])
+    return build.library(name, nodes, shape, dtype, (shapes, extra))
+
+
+@lru_cache(maxsize=512)
+def dtype_of(function: Any, dtype: np.dtype, shape: tuple[int, ...]) -> np.dtype:
+    """What dtype NumPy's function gives for one: asked with ones of that shape.
+
+    Raises
+    ------
+    NotNative
+        It refuses the dtype, or gives one that lives on no device.
+    """
+    try:
+        found = native_dtype(function(np.ones(shape, dtype)).dtype)
+    except TypeError as error:
+        raise NotNative(str(error)) from None
+    if found is None:
+        raise NotNative(f"of {dtype}")
+    return found
+
+
+def size_of(shape: tuple[int, ...]) -> int:
+    """Elements of an array; `NotNative` where it has none: NumPy says what comes of it."""
+    size = math.prod(shape)
+    if not size:
+        raise NotNative("of an empty array")
+    return size

@@ -1,0 +1,193 @@
+"""Sorting and partitioning: NumPy's vectorised sorts on the device's own memory; `methods` and
+`namespace` use it.
+
+What is sorted is written to the memory of the result and sorted there, so an expression is sorted
+without another copy of it. Methods sort the array where it lies.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..graph import build
+from ..graph.ir import Node
+from .conversion import NotNative, as_handle, host_view
+from .fallback import at_call, count_copies, native
+from .gathering import mutate
+from .geometry import normalized_axis, reshaped
+from .handle import Handle, c_strides, fresh, is_writeable, node_of
+from .library import size_of, step
+from .order import arranged, copy_order, permuted_node
+from .promotion import INT64
+
+How = tuple[tuple[str, Any], ...]
+"""Keyword arguments of a sort, sorted out: what a node carries."""
+
+at_call(
+    np.sort_complex,
+    np.unique,
+    np.unique_all,
+    np.unique_counts,
+    np.unique_inverse,
+    np.unique_values,
+    np.intersect1d,
+    np.union1d,
+    np.setdiff1d,
+    np.setxor1d,
+    np.isin,
+)
+if hasattr(np, "in1d"):
+    at_call(np.in1d)
+
+
+def _checked(
+    function: Callable[..., Any], handle: Handle, axis: Any, kind: Any, order: Any, stable: Any
+) -> How:
+    """How to sort; NumPy's errors, from NumPy."""
+    function(np.zeros((1,) * len(handle._shape), handle._dtype), axis, kind, order, stable=stable)
+    if stable is not None:
+        return (("stable", bool(stable)),)
+    return () if kind is None else (("kind", str(kind)),)
+
+
+def _flattened(a: Any, axis: Any) -> tuple[Handle, int]:
+    """The array and the axis to work along; both of the flat array where no axis is named."""
+    handle = as_handle(a)
+    if axis is None:
+        return reshaped(handle, (math.prod(handle._shape),)), 0
+    return handle, normalized_axis(axis, len(handle._shape))
+
+
+def _changed(handle: Handle, axis: int, name: str, extra: Callable[[int], Any]) -> Any:
+    """A copy of the array, as NumPy's copies lie, changed by a library step.
+
+    `extra` makes the step's arguments, given the axis.
+    """
+    size_of(handle._shape)
+    count_copies(name)
+    order = copy_order(handle)
+    if order is None:
+        return fresh(_change(node_of(handle), name, extra(axis)))
+    node = permuted_node(handle, handle._shape, order)
+    return arranged(_change(node, name, extra(order.index(axis))), order)
+
+
+def _change(node: Node, name: str, extra: Any) -> Node:
+    whole = (node.dtype.char, node.shape, 0, c_strides(node.shape))
+    return build.library(name, (node,), node.shape, node.dtype, (whole, (), extra))
+
+
+@native(np.sort, library=True)
+def sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
+    """A sorted copy."""
+    how = _checked(np.sort, as_handle(a), axis, kind, order, stable)
+    handle, place = _flattened(a, axis)
+    return _changed(handle, place, "sort", lambda axis: (("axis", axis), *how))
+
+
+@native(np.argsort, library=True)
+def argsort(
+    a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None
+) -> Any:
+    """The indices that sort an array along an axis."""
+    handle = as_handle(a)
+    how = _checked(np.argsort, handle, axis, kind, order, stable)
+    if not handle._shape:
+        raise NotNative("of a 0-d array")
+    handle, place = _flattened(handle, axis)
+    size_of(handle._shape)
+    extra = (("axis", place), *how)
+    return fresh(step("argsort", [node_of(handle)], handle._shape, INT64, extra))
+
+
+def _places(kth: Any, extent: int) -> tuple[int, ...]:
+    """Where to partition: counted from the front, each once; NumPy's errors where there is none."""
+    given = host_view(kth) if isinstance(kth, Handle) else np.asarray(kth)
+    if given.dtype.kind not in "iu" or given.ndim > 1 or not given.size:
+        raise NotNative("at places of another kind")
+    places = [int(place) for place in given.reshape(-1)]
+    for place in places:
+        if not -extent <= place < extent:
+            raise ValueError(
+                f"kth(={place + extent if place < 0 else place}) out of bounds ({extent})"
+            )
+    return tuple(sorted({place % extent for place in places}))
+
+
+def _check_partition(handle: Handle, axis: Any, kind: Any, order: Any) -> None:
+    np.partition(np.zeros((1,) * len(handle._shape), handle._dtype), 0, axis, kind, order)
+
+
+@native(np.partition, library=True)
+def partition(
+    a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None
+) -> Any:
+    """A copy in which elements of `kth` are where they are in a sorted one, smaller ones before."""
+    _check_partition(as_handle(a), axis, kind, order)
+    handle, place = _flattened(a, axis)
+    size_of(handle._shape)
+    places = _places(kth, handle._shape[place])
+    return _changed(handle, place, "partition", lambda axis: (places, axis))
+
+
+@native(np.argpartition, library=True)
+def argpartition(
+    a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None
+) -> Any:
+    """The indices that partition an array along an axis."""
+    handle = as_handle(a)
+    _check_partition(handle, axis, kind, order)
+    if not handle._shape:
+        raise NotNative("of a 0-d array")
+    handle, place = _flattened(handle, axis)
+    size_of(handle._shape)
+    places = _places(kth, handle._shape[place])
+    return fresh(step("argpartition", [node_of(handle)], handle._shape, INT64, (places, place)))
+
+
+@native(np.lexsort, library=True)
+def lexsort(keys: Any, axis: Any = -1) -> Any:
+    """The indices that sort by the last key, then by the one before it, and so on."""
+    if isinstance(keys, Handle):
+        if not keys._shape:
+            raise NotNative("of no sequence")
+        keys = [keys[place] for place in range(keys._shape[0])]  # type: ignore[index]
+    parts = [as_handle(key) for key in keys]
+    shapes = {part._shape for part in parts}
+    if len(shapes) != 1 or () in shapes:
+        raise NotNative("of keys of other shapes")
+    (shape,) = shapes
+    size_of(shape)
+    if not -len(shape) <= axis < len(shape):
+        raise NotNative("along an axis that there is not")
+    nodes = [node_of(part) for part in parts]
+    return fresh(step("lexsort", nodes, shape, INT64, axis % len(shape)))
+
+
+def sort_in_place(handle: Handle, axis: Any, kind: Any, order: Any, stable: Any) -> None:
+    """``a.sort()``."""
+    how = _checked(np.sort, handle, axis, kind, order, stable)
+    _change_in_place(handle, axis, "sort", lambda place: (("axis", place), *how))
+
+
+def partition_in_place(handle: Handle, kth: Any, axis: Any, kind: Any, order: Any) -> None:
+    """``a.partition(kth)``."""
+    _check_partition(handle, axis, kind, order)
+    extent = handle._shape[axis] if handle._shape else 1
+    if math.prod(handle._shape):
+        places = _places(kth, extent)
+        _change_in_place(handle, axis, "partition", lambda place: (places, place))
+
+
+def _change_in_place(handle: Handle, axis: Any, name: str, extra: Callable[[int], Any]) -> None:
+    if not is_writeable(handle):
+        raise ValueError(
+            f"{name} array is read-only" if name == "partition" else "sort array is read-only"
+        )
+    place = normalized_axis(axis, len(handle._shape))
+    if math.prod(handle._shape) and not (name == "sort" and handle._shape[place] < 2):
+        mutate(handle, name, [], extra(place))
