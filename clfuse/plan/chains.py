@@ -24,6 +24,64 @@ NOBODY: Final = -1
 SEVERAL: Final = -2
 
 
+def held(graph: Graph) -> list[bool]:
+    """Which nodes somebody needs for themselves, so that they must stay what they are.
+
+    A state of an array that is held, by what was recorded of it and not asked for, is computed
+    from its inputs when it is looked at, like any value: it is kept from the second time on.
+    """
+    return [
+        requested or (live and (computed or kind is not Kind.UPDATE))
+        for kind, live, computed, requested in zip(
+            graph.kinds, graph.live, graph.computed, graph.requested, strict=True
+        )
+    ]
+
+
+def overwritten(graph: Graph) -> dict[int, int]:
+    """Node -> the node to read instead, for writes whose region the next write covers again.
+
+    As in a loop over ``a[b] += 1; a[b] *= 2``: nothing but that region was read in between, and
+    whoever did reads what was written there.
+    """
+    is_held = held(graph)
+    after: dict[int, int] = {}
+    views: dict[int, list[int]] = {}
+    spoiled: set[int] = set()
+    for node, (kind, inputs) in enumerate(zip(graph.kinds, graph.inputs, strict=True)):
+        if kind is Kind.UPDATE:
+            old, value = inputs
+            if graph.kinds[old] is Kind.UPDATE:
+                if old in after or not _same_region(graph, old, node):
+                    spoiled.add(old)
+                after[old] = node
+            if graph.kinds[value] is Kind.UPDATE:
+                spoiled.add(value)
+        elif kind is Kind.VIEW:
+            (operand,) = inputs
+            if graph.kinds[operand] is Kind.UPDATE:
+                views.setdefault(operand, []).append(node)
+                value = graph.inputs[operand][1]
+                same = graph.params[node] == graph.params[operand]
+                if not same or graph.shapes[node] != graph.shapes[value] or is_held[node]:
+                    spoiled.add(operand)
+        else:
+            spoiled.update(operand for operand in inputs if graph.kinds[operand] is Kind.UPDATE)
+    instead: dict[int, int] = {}
+    for node in after:
+        if node not in spoiled and not is_held[node]:
+            old, value = graph.inputs[node]
+            instead[node] = instead.get(old, old)
+            for view in views.get(node, ()):
+                instead[view] = instead.get(value, value)
+    return instead
+
+
+def _same_region(graph: Graph, one: int, other: int) -> bool:
+    shapes = [graph.shapes[graph.inputs[update][1]] for update in (one, other)]
+    return graph.params[one] == graph.params[other] and shapes[0] == shapes[1]
+
+
 @dataclass(slots=True)
 class Stretch:
     """Writes of disjoint regions, in order; `base` is what the first one writes into."""
@@ -69,9 +127,7 @@ class Stretches:
         self.graph = graph
         self.found: list[Stretch] = []
         self.sources: dict[int, Source] = {}
-        self._held = [
-            live or requested for live, requested in zip(graph.live, graph.requested, strict=True)
-        ]
+        self._held = held(graph)
         chains = [chain for chain in self._chains() if len(chain.updates) >= MIN_WRITES]
         if chains:
             reader = self._readers()

@@ -63,6 +63,13 @@ def plan(snapshot: Snapshot, traits: DeviceTraits, *, fuse: bool = True) -> Sche
                 keeps[member] = values.of_node[node]
         elif graph.live[node]:
             recomputed += graph.members[node]
+    if graph.original is not None:  # what went into a larger write is as if never kept
+        recomputed += [
+            member
+            for node, moved in enumerate(graph.moved)
+            if moved < 0 and graph.original.live[node]
+            for member in graph.original.members[node]
+        ]
     return Schedule(
         launches,
         [

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from ..graph.ir import Kind, structural
 from ..graph.layout import contiguous_strides
-from .chains import MIN_WRITES, Source, Stretch, Stretches
+from .chains import MIN_WRITES, Source, Stretch, Stretches, overwritten
 from .graph import Graph
 
 SHARED_READS: Final = 16
@@ -51,13 +51,16 @@ def roll(graph: Graph) -> Graph:
     """
     if graph.kinds.count(Kind.UPDATE) < MIN_WRITES:
         return graph
+    instead = overwritten(graph)
+    if instead:
+        graph = Rebuilding(graph, {}, {}, instead).result
     for ends in (True, False):
         stretches = Stretches(graph, ends=ends)
         plans = _plans(graph, stretches)
         if not plans:
             return graph
         try:
-            return Rebuilding(graph, stretches, plans).result
+            return Rebuilding(graph, stretches.sources, plans, {}).result
         except Circle:
             continue
     raise AssertionError("planner error: a circle of writes that were recorded one after another")
@@ -104,6 +107,7 @@ class Grid:
 class StretchPlan:
     """What a stretch becomes: grids, then the writes that fit in none."""
 
+    stretch: Stretch
     grids: list[Grid]
     rest: list[int]
 
@@ -172,7 +176,7 @@ class Signatures:
             offset, strides = graph.params[update]
             key = (self.signature[value], graph.shapes[value], strides)
             groups.setdefault(key, []).append(update)
-        plan = StretchPlan([], [])
+        plan = StretchPlan(stretch, [], [])
         for updates in groups.values():
             if len(updates) < MIN_WRITES:
                 plan.rest += updates
@@ -302,17 +306,26 @@ def _runs(starts: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
 class Rebuilding:
     """The new graph: everything that was asked for or is held, and what that needs."""
 
-    def __init__(self, graph: Graph, stretches: Stretches, plans: dict[int, StretchPlan]) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        sources: dict[int, Source],
+        plans: dict[int, StretchPlan],
+        instead: dict[int, int],
+    ) -> None:
         self.graph = graph
+        self.sources = sources
         self.plans = plans
-        self.stretch = {stretch.updates[-1]: stretch for stretch in stretches.found}
-        self.sources = stretches.sources
+        self.instead = instead
         self.result = Graph()
         self.result.buffer_live = graph.buffer_live
         self.moved: list[int] = [-1] * len(graph)
         self._numbers: dict[Any, int] = {}
+        gone = set(instead)
+        for plan in plans.values():
+            gone.update(plan.stretch.updates[:-1])
         for node in range(len(graph)):
-            if graph.requested[node] or graph.live[node]:
+            if graph.requested[node] or (graph.live[node] and node not in gone):
                 self._move(node)
         self._carry_marks()
 
@@ -328,6 +341,9 @@ class Rebuilding:
                 ):
                     new[moved] = new[moved] or old[node]
         result.original, result.moved = graph, self.moved
+        if graph.original is not None:
+            result.original = graph.original
+            result.moved = [self.moved[node] if node >= 0 else -1 for node in graph.moved]
 
     def _move(self, root: int) -> None:
         moved = self.moved
@@ -355,8 +371,8 @@ class Rebuilding:
         if plan is None:
             if node in self.sources:
                 return [self._seen(node)]
-            return list(graph.inputs[node])
-        needs = [self.stretch[node].base]
+            return self._inputs(node)
+        needs = [plan.stretch.base]
         for grid in plan.grids:
             for instruction in grid.instructions:
                 if instruction.shared:
@@ -366,17 +382,20 @@ class Rebuilding:
         needs += [graph.inputs[update][1] for update in plan.rest]
         return needs
 
+    def _inputs(self, node: int) -> list[int]:
+        return [self.instead.get(operand, operand) for operand in self.graph.inputs[node]]
+
     def _seen(self, view: int) -> int:
         """What a view reads, in the old graph's numbers."""
         source = self.sources.get(view)
         if source is None:
-            return self.graph.inputs[view][0]
+            return self._inputs(view)[0]
         return source.stretch.updates[-1] if source.place == "end" else source.stretch.base
 
     def _made(self, node: int) -> int:
         graph, moved = self.graph, self.moved
         if node in self.plans:
-            return self._written(node, self.stretch[node], self.plans[node])
+            return self._written(node, self.plans[node])
         kind = graph.kinds[node]
         if kind is Kind.VIEW:
             offset, strides = graph.params[node]
@@ -392,15 +411,15 @@ class Rebuilding:
                 graph.buffer[node],
                 graph.constant[node],
             )
-        inputs = tuple([moved[operand] for operand in graph.inputs[node]])
+        inputs = tuple([moved[operand] for operand in self._inputs(node)])
         return self._like(node, graph.shapes[node], graph.params[node], inputs)
 
-    def _written(self, node: int, stretch: Stretch, plan: StretchPlan) -> int:
+    def _written(self, node: int, plan: StretchPlan) -> int:
         """The last of the writes that a stretch becomes."""
         graph = self.graph
-        array = base = self.moved[stretch.base]
+        array = base = self.moved[plan.stretch.base]
         for grid in plan.grids:
-            value = self._value(grid, stretch, array)
+            value = self._value(grid, plan.stretch, array)
             offset = grid.starts[0]
             _, inner = graph.params[grid.update]
             strides = (*[step[0] for step in grid.steps], *inner)
