@@ -21,9 +21,12 @@ class Graph:
     constant : list of int or None, position of a constant in the snapshot
     live, computed, requested : list of bool
     members : list of list of int, snapshot positions merged into the node
+    original : Graph or None, what `rolling` made this graph of
+    moved : list of int, where its nodes are in this one; -1 for those that are gone
     """
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: Snapshot | None = None) -> None:
+        """The nodes of `snapshot`; without one, none yet."""
         self.kinds: list[Kind] = []
         self.ops: list[Op | None] = []
         self.shapes: list[tuple[int, ...]] = []
@@ -38,6 +41,12 @@ class Graph:
         self.requested: list[bool] = []
         self.members: list[list[int]] = []
         self.buffer_live: dict[int, bool] = {}
+        self.original: Graph | None = None
+        self.moved: list[int] = []
+        if snapshot is not None:
+            self._read(snapshot)
+
+    def _read(self, snapshot: Snapshot) -> None:
         numbers: dict[Any, int] = {}
         where: list[int] = []
         for position, item in enumerate(snapshot.items):
@@ -70,20 +79,43 @@ class Graph:
         self, item: tuple[Any, ...], dtype: np.dtype, position: int, operands: tuple[int, ...]
     ) -> None:
         op = item[0]
-        shape: tuple[int, ...] = item[1] if len(item) > 1 else ()
-        self.kinds.append(Kind.LEAF if op is None else op.kind)
+        self.append(
+            Kind.LEAF if op is None else op.kind,
+            op,
+            item[1] if len(item) > 1 else (),
+            dtype,
+            item[2] if op is not None and len(item) > 1 else None,
+            operands,
+            item[2] if op is None else None,
+            position if len(item) == 1 else None,
+        )
+
+    def append(
+        self,
+        kind: Kind,
+        op: Op | None,
+        shape: tuple[int, ...],
+        dtype: np.dtype,
+        param: Any,
+        operands: tuple[int, ...],
+        buffer: int | None = None,
+        constant: int | None = None,
+    ) -> int:
+        """Add a node that nobody holds or asked for yet; its number."""
+        self.kinds.append(kind)
         self.ops.append(op)
         self.shapes.append(shape)
         self.sizes.append(math.prod(shape))
         self.dtypes.append(dtype)
-        self.params.append(item[2] if op is not None and len(item) > 1 else None)
+        self.params.append(param)
         self.inputs.append(operands)
-        self.buffer.append(item[2] if op is None else None)
-        self.constant.append(position if len(item) == 1 else None)
+        self.buffer.append(buffer)
+        self.constant.append(constant)
         self.live.append(False)
         self.computed.append(False)
         self.requested.append(False)
         self.members.append([])
+        return len(self.kinds) - 1
 
     def __len__(self) -> int:
         return len(self.kinds)

@@ -1,6 +1,6 @@
 """(graph, device traits) -> Schedule: the passes in order; called by `evaluate` on a cache miss.
 
-merge equal nodes  ->  place (levels, what is stored)  ->  lower (kernels)  ->  rows (phases)
+merge equal nodes  ->  roll (small equal writes into large ones)  ->  place (levels, what is stored)  ->  lower (kernels)  ->  rows (phases)
 ->  memory (in-place, copies, slots)  ->  geometry (vectors, pieces, work-items)
 """
 
@@ -15,6 +15,7 @@ from .lowering import Lowering
 from .memory import Memory, slots_of
 from .packing import pack
 from .placement import Placement
+from .rolling import roll
 from .rows import join_rows
 from .scans import finish_scan
 from .schedule import Kernel, Launch, Load, Schedule, Value, operations_of
@@ -24,6 +25,8 @@ from .selections import finish_selection
 def plan(snapshot: Snapshot, traits: DeviceTraits, *, fuse: bool = True) -> Schedule:
     """Decide how `snapshot` is computed on a device with these traits."""
     graph = Graph(snapshot)
+    if fuse:
+        graph = roll(graph)
     placement, lowering, memory = _place_and_lower(graph, traits, fuse)
     values = lowering.values
     launches: list[Launch] = []
@@ -60,6 +63,13 @@ def plan(snapshot: Snapshot, traits: DeviceTraits, *, fuse: bool = True) -> Sche
                 keeps[member] = values.of_node[node]
         elif graph.live[node]:
             recomputed += graph.members[node]
+    if graph.original is not None:  # what went into a larger write is as if never kept
+        recomputed += [
+            member
+            for node, moved in enumerate(graph.moved)
+            if moved < 0 and graph.original.live[node]
+            for member in graph.original.members[node]
+        ]
     return Schedule(
         launches,
         [
@@ -99,15 +109,18 @@ def _keep_inputs_of_pending(graph: Graph, placement: Placement) -> None:
     A value that somebody holds may be computed on the way without being stored: it is computed
     again when it is looked at, from the same inputs.
     """
-    pending = [False] * len(graph)
-    for node in range(len(graph) - 1, -1, -1):
-        kept = placement.stored[node] and (graph.requested[node] or graph.live[node])
-        buffer = graph.buffer[node]
+    original = graph if graph.original is None else graph.original
+    pending = [False] * len(original)
+    for node in range(len(original) - 1, -1, -1):
+        moved = node if graph.original is None else graph.moved[node]
+        held = original.requested[node] or original.live[node]
+        kept = moved >= 0 and placement.stored[moved] and held
+        buffer = original.buffer[node]
         if buffer is not None:
             if pending[node]:
                 graph.buffer_live[buffer] = True
-        elif not kept and (pending[node] or graph.live[node]):
-            for operand in graph.inputs[node]:
+        elif not kept and (pending[node] or original.live[node]):
+            for operand in original.inputs[node]:
                 pending[operand] = True
 
 

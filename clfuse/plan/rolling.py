@@ -1,0 +1,538 @@
+"""Many small equal writes become few large ones, before anything is placed; called by `planner`.
+
+    for b in range(100): a[b] = a[b] * 2 + c[b]         100 UPDATEs, each over (n,), in a chain
+    a[0:100] = a[0:100] * 2 + c[0:100]                  what is made of it: one over (100, n)
+
+Writes of one `chains.Stretch` may happen in any order. Those whose values have the same structure,
+and whose offsets (of the region, and of every view that the value reads) lie on a regular grid, are
+one write with the grid's dimensions in front. What does not fit stays a write of its own, and a
+graph without such writes stays as it was.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from ..graph.ir import Kind, structural
+from ..graph.layout import contiguous_strides
+from .chains import MIN_WRITES, Source, Stretch, Stretches, overwritten
+from .graph import Graph
+
+SHARED_READS: Final = 16
+"""A value that is read this often is one for all writes, not computed for each of them."""
+
+MAX_INSTRUCTIONS: Final = 1000
+"""Nodes of one write's value: larger ones are worth a kernel each."""
+
+MAX_ROUNDS: Final = 4
+"""How often what is left is looked at again when some writes turn out not to fit."""
+
+_COMPUTED: Final = (Kind.MAP, Kind.REDUCE, Kind.ARGREDUCE, Kind.GATHER)
+_FOLDS: Final = (Kind.REDUCE, Kind.ARGREDUCE)
+
+
+class Circle(Exception):
+    """Stretches need each other's results: they cannot be done one after the other."""
+
+
+def roll(graph: Graph) -> Graph:
+    """`graph` with small equal writes joined; itself where there are none.
+
+    Nodes that somebody holds or asked for are in the result, computed from what they were computed
+    from. `Graph.original` and `Graph.moved` say where each node of the old graph went.
+    """
+    if graph.kinds.count(Kind.UPDATE) < MIN_WRITES:
+        return graph
+    instead = overwritten(graph)
+    if instead:
+        graph = Rebuilding(graph, {}, {}, instead).result
+    for ends in (True, False):
+        stretches = Stretches(graph, ends=ends)
+        plans = _plans(graph, stretches)
+        if not plans:
+            return graph
+        try:
+            return Rebuilding(graph, stretches.sources, plans, {}).result
+        except Circle:
+            continue
+    raise AssertionError("planner error: a circle of writes that were recorded one after another")
+
+
+def _plans(graph: Graph, stretches: Stretches) -> dict[int, StretchPlan]:
+    """Last update of a stretch -> what it becomes. Stretches that stay as they were are forgotten:
+    their views read what they did, and may be in another stretch's way."""
+    for _ in range(MAX_ROUNDS):
+        plans = Signatures(graph, stretches).plans()
+        if len(plans) == len(stretches.found):
+            return plans
+        stretches.keep(set(plans))
+    return {}
+
+
+@dataclass(slots=True)
+class Instruction:
+    """One node of a value that is computed for all writes of a grid together.
+
+    `node` is that of the first write. A `slot` is a view whose offset moves from write to write;
+    `shared` is the same for all; others are computed from `operands` (numbers of instructions).
+    """
+
+    node: int
+    operands: tuple[int, ...] = ()
+    slot: int = -1
+    shared: bool = False
+
+
+@dataclass(slots=True)
+class Grid:
+    """Writes ``starts + sum(index * steps)``: `starts` and every steps are (1 + slots,) offsets."""
+
+    extents: tuple[int, ...]
+    starts: list[int]
+    steps: list[list[int]]
+    instructions: list[Instruction]
+    update: int
+    """One of the writes, for its region's shape and strides."""
+
+
+@dataclass(slots=True)
+class StretchPlan:
+    """What a stretch becomes: grids, then the writes that fit in none."""
+
+    stretch: Stretch
+    grids: list[Grid]
+    rest: list[int]
+
+
+class Signatures:
+    """Numbers that are equal for nodes which differ only in where their views begin."""
+
+    def __init__(self, graph: Graph, stretches: Stretches) -> None:
+        self.graph = graph
+        self.stretches = stretches
+        self.sources = stretches.sources
+        self._numbers: dict[Any, int] = {}
+        self.signature = [0] * len(graph)
+        """Negative: the node itself, which is the same for all writes."""
+        self._slots: set[int] = set()
+        if stretches.found:
+            self._sign()
+
+    def _sign(self) -> None:
+        graph = self.graph
+        signature = self.signature
+        numbers = self._numbers
+        reads = Counter(chain.from_iterable(graph.inputs))
+        for node, (kind, inputs) in enumerate(zip(graph.kinds, graph.inputs, strict=True)):
+            key: Any = None
+            if kind is Kind.VIEW:
+                (operand,) = inputs
+                source = self.sources.get(node)
+                param = graph.params[node]
+                if source is not None:
+                    place: Any = (source.place, id(source.stretch))
+                elif signature[operand] < 0:
+                    place = operand
+                else:
+                    place = None
+                if place is None:
+                    key = (kind, graph.shapes[node], param, signature[operand])
+                else:
+                    key = (kind, graph.shapes[node], param[1], place)
+                    self._slots.add(node)
+            elif kind in _COMPUTED:
+                below = tuple([signature[operand] for operand in inputs])
+                steady = kind is Kind.GATHER and below[0] >= 0
+                if not steady and max(below) >= 0:
+                    key = (graph.ops[node], graph.shapes[node], graph.params[node], below)
+            if key is None or reads[node] >= SHARED_READS:
+                signature[node] = ~node
+                self._slots.discard(node)
+            else:
+                signature[node] = numbers.setdefault(key, len(numbers))
+
+    def plans(self) -> dict[int, StretchPlan]:
+        """Last update of a stretch -> what it becomes, where anything can be joined."""
+        found = {}
+        for stretch in self.stretches.found:
+            plan = self._plan(stretch)
+            if plan.grids:
+                found[stretch.updates[-1]] = plan
+        return found
+
+    def _plan(self, stretch: Stretch) -> StretchPlan:
+        graph = self.graph
+        groups: dict[Any, list[int]] = {}
+        for update in stretch.updates:
+            value = graph.inputs[update][1]
+            offset, strides = graph.params[update]
+            key = (self.signature[value], graph.shapes[value], strides)
+            groups.setdefault(key, []).append(update)
+        plan = StretchPlan(stretch, [], [])
+        for updates in groups.values():
+            if len(updates) < MIN_WRITES:
+                plan.rest += updates
+            else:
+                self._join(updates, plan)
+        plan.rest.sort()
+        return plan
+
+    def _join(self, updates: list[int], plan: StretchPlan) -> None:
+        """Find the grids among writes of equal signature."""
+        graph = self.graph
+        updates = sorted(updates, key=lambda update: graph.params[update][0])
+        instructions, slots = self._instructions([graph.inputs[u][1] for u in updates])
+        if not instructions:
+            plan.rest += updates
+            return
+        columns = [[graph.params[update][0] for update in updates]]
+        columns += [[graph.params[view][0] for view in views] for views in slots]
+        offsets = np.array(columns, np.int64).T
+        for members, extents, steps in grids(offsets):
+            if math.prod(extents) < MIN_WRITES:
+                plan.rest += [updates[member] for member in members]
+                continue
+            starts = offsets[members[0]].tolist()
+            plan.grids.append(Grid(extents, starts, steps, instructions, updates[members[0]]))
+
+    def _instructions(self, values: list[int]) -> tuple[list[Instruction], list[list[int]]]:
+        """What computes `values`, which have one signature, in order; and the views of each slot.
+
+        Nodes are visited as lists, one node a write: what two places of a value share must be
+        shared in all of them.
+        """
+        graph = self.graph
+        made: list[Instruction] = []
+        slots: list[list[int]] = []
+        known: dict[int, list[tuple[list[int], int]]] = {}
+
+        def number_of(nodes: list[int]) -> int | None:
+            for others, number in known.get(nodes[0], ()):
+                if others == nodes:
+                    return number
+            return None
+
+        stack = [values]
+        while stack:
+            nodes = stack[-1]
+            if number_of(nodes) is not None:
+                stack.pop()
+                continue
+            node = nodes[0]
+            if self.signature[node] < 0:
+                made.append(Instruction(node, shared=True))
+            elif node in self._slots:
+                made.append(Instruction(node, slot=len(slots)))
+                slots.append(nodes)
+            else:
+                operands = []
+                waiting = []
+                for place in range(len(graph.inputs[node])):
+                    below = [graph.inputs[each][place] for each in nodes]
+                    number = number_of(below)
+                    if number is None:
+                        waiting.append(below)
+                    else:
+                        operands.append(number)
+                if waiting:
+                    stack += reversed(waiting)
+                    continue
+                made.append(Instruction(node, tuple(operands)))
+            stack.pop()
+            known.setdefault(node, []).append((nodes, len(made) - 1))
+            if len(made) > MAX_INSTRUCTIONS:
+                return [], []
+        return made, slots
+
+
+def grids(
+    offsets: npt.NDArray[np.int64],
+) -> list[tuple[list[int], tuple[int, ...], list[list[int]]]]:
+    """Cut the rows of `offsets` (n, c) into regular grids: (members, extents, steps a dimension).
+
+    >>> [(m, e, s) for m, e, s in grids(np.array([[0], [1], [10], [11], [20], [21], [50]]))]
+    [([0, 1, 2, 3, 4, 5], (3, 2), [[10], [1]]), ([6], (), [])]
+    """
+    # A grid's members in C order; its dimensions, outermost first.
+    found: list[tuple[list[int], tuple[int, ...], list[list[int]]]]
+    found = [([row], (), []) for row in range(len(offsets))]
+    while True:
+        groups: dict[Any, list[int]] = {}
+        for number, (_, extents, steps) in enumerate(found):
+            groups.setdefault((extents, tuple(map(tuple, steps))), []).append(number)
+        longer = []
+        for (extents, _), numbers in groups.items():
+            starts = offsets[[found[number][0][0] for number in numbers]]
+            for low, high in _runs(starts):
+                parts = [found[number] for number in numbers[low:high]]
+                members = list(chain.from_iterable([part[0] for part in parts]))
+                steps = parts[0][2]
+                if high - low > 1:
+                    step = (starts[low + 1] - starts[low]).tolist()
+                    longer.append((members, (high - low, *extents), [step, *steps]))
+                else:
+                    longer.append((members, extents, steps))
+        if len(longer) == len(found):
+            return longer
+        found = longer
+
+
+def _runs(starts: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
+    """Rows ``low:high`` with equal differences, one after another, each as long as it can be."""
+    count = len(starts)
+    if count == 1:
+        return [(0, 1)]
+    differences = np.diff(starts, axis=0)
+    (changes,) = np.nonzero((differences[1:] != differences[:-1]).any(axis=1))
+    stops = [*(changes + 2).tolist(), count]
+    runs = []
+    low = 0
+    for stop in stops:
+        if stop > low + 1 or stop == count:
+            if low < count:
+                runs.append((low, stop))
+            low = stop
+    return runs
+
+
+class Rebuilding:
+    """The new graph: everything that was asked for or is held, and what that needs."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        sources: dict[int, Source],
+        plans: dict[int, StretchPlan],
+        instead: dict[int, int],
+    ) -> None:
+        self.graph = graph
+        self.sources = sources
+        self.plans = plans
+        self.instead = instead
+        self.result = Graph()
+        self.result.buffer_live = graph.buffer_live
+        self.moved: list[int] = [-1] * len(graph)
+        self._numbers: dict[Any, int] = {}
+        gone = set(instead)
+        for plan in plans.values():
+            gone.update(plan.stretch.updates[:-1])
+        for node in range(len(graph)):
+            if graph.requested[node] or (graph.live[node] and node not in gone):
+                self._move(node)
+        self._carry_marks()
+
+    def _carry_marks(self) -> None:
+        graph, result = self.graph, self.result
+        for node, moved in enumerate(self.moved):
+            if moved >= 0:
+                result.members[moved] += graph.members[node]
+                for old, new in (
+                    (graph.live, result.live),
+                    (graph.computed, result.computed),
+                    (graph.requested, result.requested),
+                ):
+                    new[moved] = new[moved] or old[node]
+        result.original, result.moved = graph, self.moved
+        if graph.original is not None:
+            result.original = graph.original
+            result.moved = [self.moved[node] if node >= 0 else -1 for node in graph.moved]
+
+    def _move(self, root: int) -> None:
+        moved = self.moved
+        entered: set[int] = set()
+        stack = [root]
+        while stack:
+            node = stack[-1]
+            if moved[node] >= 0:
+                stack.pop()
+                continue
+            needs = [need for need in self._needs(node) if moved[need] < 0]
+            if needs:
+                if node in entered:
+                    raise Circle
+                entered.add(node)
+                stack += reversed(needs)
+                continue
+            stack.pop()
+            moved[node] = self._made(node)
+
+    def _needs(self, node: int) -> list[int]:
+        """Nodes of the old graph that the new one of `node` is made from."""
+        graph = self.graph
+        plan = self.plans.get(node)
+        if plan is None:
+            if node in self.sources:
+                return [self._seen(node)]
+            return self._inputs(node)
+        needs = [plan.stretch.base]
+        for grid in plan.grids:
+            for instruction in grid.instructions:
+                if instruction.shared:
+                    needs.append(instruction.node)
+                elif instruction.slot >= 0:
+                    needs.append(self._seen(instruction.node))
+        needs += [graph.inputs[update][1] for update in plan.rest]
+        return needs
+
+    def _inputs(self, node: int) -> list[int]:
+        return [self.instead.get(operand, operand) for operand in self.graph.inputs[node]]
+
+    def _seen(self, view: int) -> int:
+        """What a view reads, in the old graph's numbers."""
+        source = self.sources.get(view)
+        if source is None:
+            return self._inputs(view)[0]
+        return source.stretch.updates[-1] if source.place == "end" else source.stretch.base
+
+    def _made(self, node: int) -> int:
+        graph, moved = self.graph, self.moved
+        if node in self.plans:
+            return self._written(node, self.plans[node])
+        kind = graph.kinds[node]
+        if kind is Kind.VIEW:
+            offset, strides = graph.params[node]
+            return self._view(moved[self._seen(node)], graph.shapes[node], offset, strides)
+        if kind is Kind.LEAF or kind is Kind.CONSTANT:
+            return self.result.append(
+                kind,
+                graph.ops[node],
+                graph.shapes[node],
+                graph.dtypes[node],
+                graph.params[node],
+                (),
+                graph.buffer[node],
+                graph.constant[node],
+            )
+        inputs = tuple([moved[operand] for operand in self._inputs(node)])
+        return self._like(node, graph.shapes[node], graph.params[node], inputs)
+
+    def _written(self, node: int, plan: StretchPlan) -> int:
+        """The last of the writes that a stretch becomes."""
+        graph = self.graph
+        array = base = self.moved[plan.stretch.base]
+        for grid in plan.grids:
+            value = self._value(grid, plan.stretch, array)
+            offset = grid.starts[0]
+            _, inner = graph.params[grid.update]
+            strides = (*[step[0] for step in grid.steps], *inner)
+            array = self._update(node, array, value, offset, strides)
+        for update in plan.rest:
+            value = self.moved[graph.inputs[update][1]]
+            array = self._update(node, array, value, *graph.params[update])
+        assert array != base
+        return array
+
+    def _update(
+        self, like: int, old: int, value: int, offset: int, strides: tuple[int, ...]
+    ) -> int:
+        """`build.update` on the new graph."""
+        result, shape = self.result, self.graph.shapes[like]
+        extents = result.shapes[value]
+        if result.sizes[value] == result.sizes[old] and offset == 0:
+            if strides == contiguous_strides(extents):
+                return self._view(value, shape, 0, contiguous_strides(shape))
+        return self._like(like, shape, (offset, strides), (old, value))
+
+    def _value(self, grid: Grid, stretch: Stretch, array: int) -> int:
+        """The values of all writes of a grid as one, its extents in front."""
+        made: list[int] = []
+        graph, result, moved = self.graph, self.result, self.moved
+        lead = grid.extents
+        count = len(lead)
+        for instruction in grid.instructions:
+            node = instruction.node
+            shape = graph.shapes[node]
+            if instruction.shared:
+                made.append(moved[node])
+                continue
+            if instruction.slot >= 0:
+                place = instruction.slot + 1
+                source = self.sources.get(node)
+                # What is the same before and after all these writes is read from the latest array.
+                seen = moved[self._seen(node)]
+                if source is not None and source.place == "any" and source.stretch is stretch:
+                    seen = array
+                strides = (*[step[place] for step in grid.steps], *graph.params[node][1])
+                made.append(self._view(seen, lead + shape, grid.starts[place], strides))
+                continue
+            operands = [made[number] for number in instruction.operands]
+            spread = [not grid.instructions[number].shared for number in instruction.operands]
+            kind = graph.kinds[node]
+            param = graph.params[node]
+            if kind is Kind.VIEW:
+                (operand,) = operands
+                whole = contiguous_strides(result.shapes[operand])[:count]
+                made.append(self._view(operand, lead + shape, param[0], (*whole, *param[1])))
+                continue
+            if kind in _FOLDS:
+                param = tuple([axis + count for axis in param])
+            else:
+                if kind is Kind.GATHER:
+                    param = (param[0], (0,) * count + param[1])
+                operands = [
+                    self._aligned(operand, count, len(shape)) if is_spread else operand
+                    for operand, is_spread in zip(operands, spread, strict=True)
+                ]
+            made.append(self._like(node, lead + shape, param, tuple(operands)))
+        value = made[-1]
+        if grid.instructions[-1].shared:
+            shape = result.shapes[value]
+            value = self._view(value, lead + shape, 0, (0,) * count + contiguous_strides(shape))
+        return value
+
+    def _aligned(self, node: int, lead: int, rank: int) -> int:
+        """`node`, whose first `lead` axes are a grid's, with `rank` axes behind them."""
+        shape = self.result.shapes[node]
+        missing = rank - (len(shape) - lead)
+        if not missing:
+            return node
+        wanted = (*shape[:lead], *(1,) * missing, *shape[lead:])
+        return self._view(node, wanted, 0, contiguous_strides(wanted))
+
+    def _view(
+        self, source: int, shape: tuple[int, ...], offset: int, strides: tuple[int, ...]
+    ) -> int:
+        """`build.view` on the new graph."""
+        result = self.result
+        if shape == result.shapes[source] and offset == 0 and strides == contiguous_strides(shape):
+            return source
+        if result.sizes[source] == 1:
+            offset, strides = 0, (0,) * len(shape)
+        key = (Kind.VIEW, shape, (offset, strides), (source,))
+        return self._numbered(
+            key,
+            lambda: result.append(
+                Kind.VIEW,
+                structural(Kind.VIEW, "view", result.dtypes[source]),
+                shape,
+                result.dtypes[source],
+                (offset, strides),
+                (source,),
+            ),
+        )
+
+    def _like(self, node: int, shape: tuple[int, ...], param: Any, inputs: tuple[int, ...]) -> int:
+        """The operation of `node`, of the old graph, on other inputs."""
+        graph, result = self.graph, self.result
+        key = (graph.ops[node], shape, param, inputs)
+        return self._numbered(
+            key,
+            lambda: result.append(
+                graph.kinds[node], graph.ops[node], shape, graph.dtypes[node], param, inputs
+            ),
+        )
+
+    def _numbered(self, key: Any, make: Callable[[], int]) -> int:
+        """Equal nodes once."""
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = make()
+        return number
