@@ -264,7 +264,7 @@ def is_shared(nodes: Sequence[Node], number: int, held: Sequence[Buffer], positi
 
     return (
         type(held[position]) is not Buffer  # memory of a NumPy array
-        or held[position].exported
+        or held[position].exported > 0
         or sys.getrefcount(nodes[number]) > _ALONE[0]
         or sys.getrefcount(held[position]) > _ALONE[1]
     )
