@@ -259,9 +259,7 @@ class Stretches:
                 continue
             stretch, start = place
             stop = start + len(stretch.updates)
-            if when == stop - 1:
-                continue  # a view of the stretch's result
-            if last[number] >= start:
+            if when == stop - 1 or last[number] >= start:
                 self.sources[view] = Source("end", stretch)
             elif following[number] >= stop or (
                 start <= own[number] <= following[number] and after_own[number] >= stop
