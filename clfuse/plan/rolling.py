@@ -174,7 +174,7 @@ class Signatures:
         groups: dict[Any, list[int]] = {}
         for update in stretch.updates:
             value = graph.inputs[update][1]
-            offset, strides = graph.params[update]
+            _, strides = graph.params[update]
             key = (self.signature[value], graph.shapes[value], strides)
             groups.setdefault(key, []).append(update)
         plan = StretchPlan(stretch, [], [])
@@ -439,9 +439,9 @@ class Rebuilding:
         """`build.update` on the new graph."""
         result, shape = self.result, self.graph.shapes[like]
         extents = result.shapes[value]
-        if result.sizes[value] == result.sizes[old] and offset == 0:
-            if strides == contiguous_strides(extents):
-                return self._view(value, shape, 0, contiguous_strides(shape))
+        whole = result.sizes[value] == result.sizes[old] and offset == 0
+        if whole and strides == contiguous_strides(extents):
+            return self._view(value, shape, 0, contiguous_strides(shape))
         return self._like(like, shape, (offset, strides), (old, value))
 
     def _value(self, grid: Grid, stretch: Stretch, array: int) -> int:
