@@ -108,7 +108,7 @@ class Chain:
 
     base: int
     updates: list[int]
-    views: list[tuple[int, int]] = field(default_factory=list)  # (view, position of what it views)
+    views: list[tuple[int, int]] = field(default_factory=list)  # (view, position; -1: of the base)
 
 
 class Stretches:
@@ -147,7 +147,8 @@ class Stretches:
         """All chains; whoever reads one of their values as a whole makes that value `held`."""
         graph = self.graph
         chain_of: dict[int, tuple[Chain, int]] = {}
-        chains = []
+        chains: list[Chain] = []
+        others: dict[int, list[int]] = {}
         for node, (kind, inputs) in enumerate(zip(graph.kinds, graph.inputs, strict=True)):
             if kind is Kind.UPDATE:
                 old, value = inputs
@@ -167,10 +168,14 @@ class Stretches:
                 found = chain_of.get(inputs[0])
                 if found is not None:
                     found[0].views.append((node, found[1]))
+                else:
+                    others.setdefault(inputs[0], []).append(node)
             else:
                 for operand in inputs:
                     if operand in chain_of:
                         self._held[operand] = True
+        for chain in chains:
+            chain.views += [(view, -1) for view in others.get(chain.base, ())]
         return chains
 
     def _readers(self) -> list[int]:
@@ -198,7 +203,11 @@ class Stretches:
             (graph.shapes[graph.inputs[update][1]], *graph.params[update])
             for update in chain.updates
         ]
-        views = [(view, position + 1) for view, position in chain.views if graph.sizes[view]]
+        views = [
+            (view, position + 1)
+            for view, position in chain.views
+            if graph.sizes[view] and (position >= 0 or reader[view] in time)
+        ]
         reads = [((graph.shapes[view], *graph.params[view]), when) for view, when in views]
         # The same views, asked for at the time of the write that they go into.
         own = [time.get(reader[view], 0) for view, _ in views]
@@ -243,14 +252,14 @@ class Stretches:
                 self.found.append(stretch)
                 stretch_at[start:stop] = [(stretch, start)] * (stop - start)
         for number, (view, when) in enumerate(views):
-            place = stretch_at[when]
+            place = stretch_at[own[number]]
+            if place is None or when < place[1] - 1:
+                place = stretch_at[when]
             if place is None:
                 continue
             stretch, start = place
             stop = start + len(stretch.updates)
-            if when == stop - 1:
-                continue  # a view of the stretch's result
-            if last[number] >= start:
+            if when == stop - 1 or last[number] >= start:
                 self.sources[view] = Source("end", stretch)
             elif following[number] >= stop or (
                 start <= own[number] <= following[number] and after_own[number] >= stop

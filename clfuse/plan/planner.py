@@ -1,7 +1,8 @@
 """(graph, device traits) -> Schedule: the passes in order; called by `evaluate` on a cache miss.
 
-merge equal nodes  ->  roll (small equal writes into large ones)  ->  place (levels, what is stored)  ->  lower (kernels)  ->  rows (phases)
-->  memory (in-place, copies, slots)  ->  geometry (vectors, pieces, work-items)
+merge equal nodes  ->  roll (small equal writes into large ones)  ->  place (levels, what is stored)
+->  lower (kernels)  ->  rows (phases)  ->  memory (in-place, copies, slots)
+->  geometry (vectors, pieces, work-items)
 """
 
 from __future__ import annotations

@@ -89,6 +89,7 @@ class Instruction:
     operands: tuple[int, ...] = ()
     slot: int = -1
     shared: bool = False
+    steady: bool = False  # a slot whose views are the same at every moment of their stretch
 
 
 @dataclass(slots=True)
@@ -138,7 +139,7 @@ class Signatures:
                 source = self.sources.get(node)
                 param = graph.params[node]
                 if source is not None:
-                    place: Any = (source.place, id(source.stretch))
+                    place: Any = (source.place == "end", id(source.stretch))
                 elif signature[operand] < 0:
                     place = operand
                 else:
@@ -173,7 +174,7 @@ class Signatures:
         groups: dict[Any, list[int]] = {}
         for update in stretch.updates:
             value = graph.inputs[update][1]
-            offset, strides = graph.params[update]
+            _, strides = graph.params[update]
             key = (self.signature[value], graph.shapes[value], strides)
             groups.setdefault(key, []).append(update)
         plan = StretchPlan(stretch, [], [])
@@ -230,7 +231,9 @@ class Signatures:
             if self.signature[node] < 0:
                 made.append(Instruction(node, shared=True))
             elif node in self._slots:
-                made.append(Instruction(node, slot=len(slots)))
+                found = [self.sources.get(view) for view in nodes]
+                steady = all(source is not None and source.place == "any" for source in found)
+                made.append(Instruction(node, slot=len(slots), steady=steady))
                 slots.append(nodes)
             else:
                 operands = []
@@ -436,9 +439,9 @@ class Rebuilding:
         """`build.update` on the new graph."""
         result, shape = self.result, self.graph.shapes[like]
         extents = result.shapes[value]
-        if result.sizes[value] == result.sizes[old] and offset == 0:
-            if strides == contiguous_strides(extents):
-                return self._view(value, shape, 0, contiguous_strides(shape))
+        whole = result.sizes[value] == result.sizes[old] and offset == 0
+        if whole and strides == contiguous_strides(extents):
+            return self._view(value, shape, 0, contiguous_strides(shape))
         return self._like(like, shape, (offset, strides), (old, value))
 
     def _value(self, grid: Grid, stretch: Stretch, array: int) -> int:
@@ -458,7 +461,7 @@ class Rebuilding:
                 source = self.sources.get(node)
                 # What is the same before and after all these writes is read from the latest array.
                 seen = moved[self._seen(node)]
-                if source is not None and source.place == "any" and source.stretch is stretch:
+                if instruction.steady and source is not None and source.stretch is stretch:
                     seen = array
                 strides = (*[step[place] for step in grid.steps], *graph.params[node][1])
                 made.append(self._view(seen, lead + shape, grid.starts[place], strides))

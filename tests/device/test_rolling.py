@@ -1,0 +1,113 @@
+"""Loops of small writes, joined into few kernels, leave what NumPy leaves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import clfuse as cf
+
+
+def neighbours(np: Any, a: Any, c: Any) -> list[Any]:
+    for b in range(1, 20):
+        a[b] = a[b - 1] + c[b]  # a chain
+    for b in range(19):
+        c[b] = c[b + 1] * 2  # what was there before
+    return [a, c]
+
+
+def statements(np: Any, a: Any, c: Any) -> list[Any]:
+    for b in range(20):
+        a[b] += 1
+        a[b] *= c[b]
+        c[b] = np.maximum(a[b], c[19 - b])
+    return [a, c]
+
+
+def parts(np: Any, a: Any, c: Any) -> list[Any]:
+    for b in range(20):
+        a[b, :3] -= c[b, 4:]
+        c[b, ::-2] = a[b, ::2]
+    for j in range(7):
+        a[:, j] += c[:, (j + 1) % 7]
+    for b in range(19, 0, -2):
+        a[b:, 0] += 1  # overlaps
+    return [a, c]
+
+
+def repeated(np: Any, a: Any, c: Any) -> list[Any]:
+    for b in [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3, 11, 12, 13, 14, 15, 16, 17, 18]:
+        a[b] += c[b]
+        c[b, 2:2] += 1  # nothing
+    return [a, c]
+
+
+def scalars(np: Any, a: Any, c: Any) -> list[Any]:
+    for b in range(20):
+        for j in range(7):
+            a[b, j] = c[b, 6 - j] + 1
+    for b in range(20):
+        c[b] = b
+    d = np.zeros(20, a.dtype)
+    for b in range(20):
+        d[b] = a[b].max()
+    return [a, c, d]
+
+
+def held(np: Any, a: Any, c: Any) -> list[Any]:
+    kept = []
+    other = a.T
+    for b in range(20):
+        t = a[b] * 2
+        a[b] = t
+        kept += [t, other[:, b] + 1, a[b]] if b % 3 else [a.copy()]
+    total = a.sum()
+    for b in range(20):
+        a[b] += total.astype(a.dtype)
+    return [a, *kept[::-1], c]
+
+
+PROGRAMS = [neighbours, statements, parts, repeated, scalars, held]
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
+@pytest.mark.parametrize("dtype", ["float64", "int8"])
+def test_loops_of_small_writes_agree_with_numpy(program: Any, dtype: str) -> None:
+    values = np.arange(-70, 70).reshape(20, 7)
+    start = values.astype(dtype), (values % 11).astype("int8")
+    if dtype == "float64":
+        start[0].flat[::13] = [np.nan, np.inf, -np.inf, -0.0, 1e308, 5e-324, 0, 1, 2, 3, 4]
+    with np.errstate(all="ignore"):
+        expected = program(np, *[array.copy() for array in start])
+    with cf.config.override(debug=True):
+        actual = program(cf, *[cf.asarray(array) for array in start])
+        for one, other in zip(actual, expected, strict=True):
+            assert one.dtype == other.dtype
+            np.testing.assert_array_equal(np.asarray(one), other)
+
+
+def test_thousands_of_small_writes_are_a_handful_of_launches() -> None:
+    a = cf.zeros((3000, 10))
+    c = cf.ones((3000, 10))
+    cf.evaluate(a, c)
+    before = cf.stats()["kernels_launched"]
+    for b in range(3000):
+        a[b] = a[b] * 2 + c[b]
+    assert float(a[1234, 5]) == 1.0
+    cf.evaluate()
+    assert cf.stats()["kernels_launched"] - before <= 4
+
+
+def test_equal_loops_use_one_plan() -> None:
+    a = cf.zeros((16, 10))
+    cf.evaluate(a)
+    made = []
+    for _ in range(6):
+        for b in range(16):
+            a[b] += 1
+        cf.evaluate(a)
+        made.append(cf.stats()["plans_made"])
+    assert made[-1] == made[1]
+    assert float(a.sum()) == 960.0
