@@ -39,6 +39,7 @@ BINARY = """
 COMMON = ["add", "subtract", "multiply", "divide", "maximum", "less", "equal", "sqrt", "negative"]
 OPERATORS = "+ - * / // % ** & | ^ << >> < <= > >= == !=".split()
 INPLACE = "+ - * / // % & | ^ << >>".split()
+ROW_REDUCTIONS = "sum sum max max min mean std any argmax".split()
 REDUCTIONS = "sum prod min max any all mean var std argmin argmax count_nonzero".split()
 
 
@@ -439,6 +440,25 @@ class Generator(Choices):
             kwargs["axis"] = self.axis(ndim)
         return Step(program.CALL, function, self.new(), (Var(name),), kwargs)
 
+    def draw_rows(self) -> Step | None:
+        """Reductions along one axis, with maps of their operand and results between and after."""
+        name = self.array(1)
+        if name is None:
+            return None
+        axis = self.random.randrange(np.ndim(self.value(name)))
+        for _ in range(self.random.randint(1, 2)):
+            (folded,), function = self.new("r"), self.random.choice(ROW_REDUCTIONS)
+            if not self.keep(Step(program.METHOD, function, (folded,), (Var(name),),
+                                  {"axis": axis, "keepdims": True})):
+                return None
+            args = (Var(name), Var(folded))
+            (name,) = self.new()
+            if not self.keep(Step(program.OPERATOR, self.random.choice("--*/<"), (name,),
+                                  args if self.random.random() < 0.8 else args[::-1])):
+                return None
+        return Step(program.METHOD, self.random.choice(ROW_REDUCTIONS), self.new(), (Var(name),),
+                    {"axis": axis})
+
     def draw_mask(self) -> Step | None:
         """What a mask selects, or an assignment through it, of old elements or of new ones."""
         name = self.array(1)
@@ -544,7 +564,7 @@ WEIGHTS = [
     ("creation", 9), ("unary", 12), ("binary", 16), ("operator", 14), ("inplace", 9),
     ("where", 4), ("clip", 2), ("astype", 4), ("getitem", 11), ("setitem", 11), ("shift", 3),
     ("move", 14), ("gather", 4), ("scatter", 3), ("attribute", 3), ("reduction", 9),
-    ("scan", 3), ("mask", 5),
+    ("scan", 3), ("mask", 5), ("rows", 4),
     ("two_results", 1), ("host", 1), ("observe", 3), ("delete", 4), ("alias", 1), ("evaluate", 1),
     ("fill", 1), ("fault", 1),
 ]
