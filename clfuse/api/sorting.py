@@ -48,6 +48,9 @@ def _checked(
     function: Callable[..., Any], handle: Handle, axis: Any, kind: Any, order: Any, stable: Any
 ) -> How:
     """How to sort; NumPy's errors, from NumPy."""
+    if type(axis) is int and kind is None and order is None and stable is None:
+        normalized_axis(axis, len(handle._shape))
+        return ()
     function(np.zeros((1,) * len(handle._shape), handle._dtype), axis, kind, order, stable=stable)
     if stable is not None:
         return (("stable", bool(stable)),)

@@ -5,6 +5,7 @@ A CPU device shares the host's memory: operands and result are mapped, not copie
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Any, Final
@@ -12,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from clfuse.counters import counters
+from clfuse.graph.layout import contiguous_strides
 from clfuse.runtime.buffers import Buffer, mapped
 from clfuse.runtime.numerics import NUMERICS, Array
 
@@ -114,6 +116,20 @@ def copy(source: Buffer, target: Buffer, nbytes: int) -> None:
         cl.enqueue_copy(source.device.queue, target.mem, source.mem, byte_count=nbytes)
 
 
+def _view(flat: Array, shape: tuple[int, ...], offset: int, strides: tuple[int, ...]) -> Array:
+    """The elements of an operand in the bytes of its buffer, to be read."""
+    if strides == contiguous_strides(shape):
+        view = flat[offset : offset + math.prod(shape)].reshape(shape)
+        view.flags.writeable = False
+        return view
+    return np.lib.stride_tricks.as_strided(
+        flat[offset:] if 0 not in shape else flat,
+        shape,
+        tuple([stride * flat.itemsize for stride in strides]),
+        writeable=False,
+    )
+
+
 def call(
     name: str,
     operands: Sequence[tuple[Buffer, np.dtype[Any], tuple[int, ...], int, tuple[int, ...]]],
@@ -145,14 +161,7 @@ def call(
             if id(buffer) not in flat:
                 count = (buffer.nbytes // dtype.itemsize,)
                 flat[id(buffer)] = stack.enter_context(mapped(buffer, dtype, count, write=False))
-            views.append(
-                np.lib.stride_tricks.as_strided(
-                    flat[id(buffer)][offset:] if 0 not in shape else flat[id(buffer)],
-                    shape,
-                    tuple([stride * dtype.itemsize for stride in strides]),
-                    writeable=False,
-                )
-            )
+            views.append(_view(flat[id(buffer)], shape, offset, strides))
         for place, scalar in scalars:
             views.insert(place, scalar)
         FUNCTIONS[name](views, out, param)
