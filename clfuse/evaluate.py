@@ -42,6 +42,10 @@ PLANS_KEPT: Final = 256
 """Plans in the cache; the least recently used goes first. A plan holds its programs, which take
 megabytes each."""
 
+ITEMS_KEPT: Final = 1 << 20
+"""Recorded operations that the plans in the cache were made for, all together: each has a tuple of
+about 150 bytes, and a long loop leaves plans of CLFUSE_MAX_NODES that are never used again."""
+
 lock = threading.RLock()
 """One evaluation at a time: recording needs no lock, graphs are immutable."""
 
@@ -236,8 +240,10 @@ def find_plan(snapshot: Snapshot, device: Device) -> Planned:
     number = counters["plans_made"]
     _plans[key, number] = planned
     _numbers.setdefault(key, []).append(number)
-    while len(_plans) > PLANS_KEPT:
-        (old_key, old_number), _ = _plans.popitem(last=False)
+    items = sum(len(kept.structure.items) for kept in _plans.values())
+    while len(_plans) > 1 and (len(_plans) > PLANS_KEPT or items > ITEMS_KEPT):
+        (old_key, old_number), old = _plans.popitem(last=False)
+        items -= len(old.structure.items)
         _numbers[old_key].remove(old_number)
         if not _numbers[old_key]:
             del _numbers[old_key]
