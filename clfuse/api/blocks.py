@@ -134,7 +134,7 @@ def block_length(count: int, nbytes: int) -> int:
     """Elements of a block: a divisor of `count` where there is one of a fitting size.
 
     >>> block_length(16_000_000, 8), block_length(125_000, 64)
-    (8192, 1000)
+    (8000, 1000)
     """
     most = BLOCK_NBYTES // nbytes
     for length in range(most, most // 4, -1):

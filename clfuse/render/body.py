@@ -229,8 +229,6 @@ class Body:
                 return [plain]
             self.preamble.libraries["stream.cl"] = None
             streamed = f"STREAM({kind}, {text}, {pointer} + {place});"
-            if self.is_aligned(store):
-                return [streamed]
             test = f"IS_ALIGNED({kind}, {pointer} + {place})"
             return [f"if ({test}) {streamed}", f"else {plain}"]
         if stride == -1:
@@ -256,7 +254,10 @@ class Body:
         )
 
     def is_aligned(self, store: Store) -> bool:
-        """Whether every vector of this store begins at a multiple of its size, by construction."""
+        """Whether every vector of this store begins at a multiple of its size, if its buffer does.
+
+        Memory that a program shares with us may not.
+        """
         return len(self.kernel.extents) == 1 and store.access.offset == 0 and not self.kernel.boxed
 
     def first_aligned(self) -> str:

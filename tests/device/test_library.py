@@ -16,8 +16,18 @@ import pytest
 from tests.agreement import Batch, assert_bitwise, assert_same_error, host
 from tests.hostile import hostile, ordinary
 
-DTYPES = ("bool", "int8", "uint16", "int32", "uint64", "float16", "float32", "float64",
-          "complex64", "complex128")
+DTYPES = (
+    "bool",
+    "int8",
+    "uint16",
+    "int32",
+    "uint64",
+    "float16",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+)
 Setting = Callable[..., None]
 
 
@@ -42,8 +52,10 @@ class Near(Batch):
             found = 0
         if isinstance(found, tuple | list):
             for place in range(len(found)):
+
                 def one(m: Any, place: int = place) -> Any:
                     return function(m)[place]
+
                 super().same(f"{label}[{place}]", one, bound=tolerance(found[place]))
         elif isinstance(found, np.ndarray | np.generic):
             super().same(label, function, bound=tolerance(found))
@@ -73,17 +85,26 @@ def test_sorting_hostile_values(xp: ModuleType, dtype: str) -> None:
     def several(m: ModuleType) -> list[Any]:
         x, made = m.asarray(rows), []
         for axis in (0, 1, -1, None):
-            made += [m.sort(x, axis=axis), m.sort(x, axis, stable=True),
-                     m.sort(x, axis, "heapsort"), m.argsort(x, axis=axis, kind="stable"),
-                     x.argsort(axis, stable=True)]
+            made += [
+                m.sort(x, axis=axis),
+                m.sort(x, axis, stable=True),
+                m.sort(x, axis, "heapsort"),
+                m.argsort(x, axis=axis, kind="stable"),
+                x.argsort(axis, stable=True),
+            ]
             made.append(m.sort(m.partition(x, 1, axis=axis), axis))
         y = x.copy()
         made += [y.sort(), y]
         z = x.copy()
         z.T.sort(0)
         z[1, ::-2].sort()
-        made += [z, m.lexsort((x[0], x[1], x[2])), m.lexsort(x), m.sort(x[:, :0]),
-                 m.sort(x[:1, :1])]
+        made += [
+            z,
+            m.lexsort((x[0], x[1], x[2])),
+            m.lexsort(x),
+            m.sort(x[:, :0]),
+            m.sort(x[:1, :1]),
+        ]
         return [item for item in made if item is not None]
 
     batch.same(dtype, several)
@@ -97,11 +118,18 @@ def test_sorts_of_views_and_expressions(xp: ModuleType) -> None:
     batch = Batch(xp)
     for place, (name, _) in enumerate(arrangements(np, data)):
         for axis in (0, 1, None):
+
             def sorts(m: ModuleType, place: int = place, axis: Any = axis) -> list[Any]:
                 x = list(arrangements(m, data))[place][1]
                 y = m.sort(x, axis=axis)
-                return [y, m.sort(-y, axis) * 2, x, m.argsort(x, axis),
-                        m.sort(x + 1, axis)[..., :3]]
+                return [
+                    y,
+                    m.sort(-y, axis) * 2,
+                    x,
+                    m.argsort(x, axis),
+                    m.sort(x + 1, axis)[..., :3],
+                ]
+
             batch.same(f"{name} {axis}", sorts)
     batch.check()
 
@@ -128,16 +156,25 @@ def test_errors_of_sorts(xp: ModuleType) -> None:
         x.flags.writeable = False
         return x
 
-    for call in (lambda m: m.sort(m.zeros(3), axis=1), lambda m: m.sort(m.zeros(())),
-                 lambda m: m.sort(m.zeros(3), kind="no"), lambda m: m.zeros(()).sort(),
-                 lambda m: m.sort(m.zeros(3), kind="stable", stable=True),
-                 lambda m: m.sort(m.zeros(3), order="x"), lambda m: m.zeros((2, 2)).sort(2),
-                 lambda m: m.partition(m.zeros(3), 3), lambda m: m.partition(m.zeros(3), 1.0),
-                 lambda m: m.zeros((4, 2)).partition(3), lambda m: m.argpartition(m.zeros(3), -4),
-                 lambda m: m.argsort(m.zeros(3), 1), lambda m: m.lexsort(()),
-                 lambda m: m.lexsort((m.zeros(3), m.zeros(2))),
-                 lambda m: m.lexsort((m.zeros(3), m.zeros(3)), axis=2),
-                 lambda m: frozen(m).sort(), lambda m: frozen(m).partition(1)):
+    for call in (
+        lambda m: m.sort(m.zeros(3), axis=1),
+        lambda m: m.sort(m.zeros(())),
+        lambda m: m.sort(m.zeros(3), kind="no"),
+        lambda m: m.zeros(()).sort(),
+        lambda m: m.sort(m.zeros(3), kind="stable", stable=True),
+        lambda m: m.sort(m.zeros(3), order="x"),
+        lambda m: m.zeros((2, 2)).sort(2),
+        lambda m: m.partition(m.zeros(3), 3),
+        lambda m: m.partition(m.zeros(3), 1.0),
+        lambda m: m.zeros((4, 2)).partition(3),
+        lambda m: m.argpartition(m.zeros(3), -4),
+        lambda m: m.argsort(m.zeros(3), 1),
+        lambda m: m.lexsort(()),
+        lambda m: m.lexsort((m.zeros(3), m.zeros(2))),
+        lambda m: m.lexsort((m.zeros(3), m.zeros(3)), axis=2),
+        lambda m: frozen(m).sort(),
+        lambda m: frozen(m).partition(1),
+    ):
         assert_same_error(call, xp)
 
 
@@ -195,31 +232,51 @@ def matrices(m: ModuleType, shape: tuple[int, ...], dtype: str) -> Any:
 def test_decompositions(xp: ModuleType, dtype: str) -> None:
     batch = Near(xp)
     linalg: dict[str, Callable[[Any, Any], Any]] = {
-        "inv": lambda m, a: m.linalg.inv(a), "det": lambda m, a: m.linalg.det(a),
+        "inv": lambda m, a: m.linalg.inv(a),
+        "det": lambda m, a: m.linalg.det(a),
         "slogdet": lambda m, a: m.linalg.slogdet(a),
         "solve": lambda m, a: m.linalg.solve(a, a[..., :, :1]),
-        "eigvalsh": lambda m, a: m.linalg.eigvalsh(a), "pinv": lambda m, a: m.linalg.pinv(a),
+        "eigvalsh": lambda m, a: m.linalg.eigvalsh(a),
+        "pinv": lambda m, a: m.linalg.pinv(a),
         "svd": lambda m, a: m.linalg.svd(a, compute_uv=False),
         "svdvals": lambda m, a: m.linalg.svdvals(a),
-        "qr": lambda m, a: m.linalg.qr(a), "rank": lambda m, a: m.linalg.matrix_rank(a),
-        "cond": lambda m, a: m.linalg.cond(a), "power": lambda m, a: m.linalg.matrix_power(a, 5),
+        "qr": lambda m, a: m.linalg.qr(a),
+        "rank": lambda m, a: m.linalg.matrix_rank(a),
+        "cond": lambda m, a: m.linalg.cond(a),
+        "power": lambda m, a: m.linalg.matrix_power(a, 5),
         "inverse": lambda m, a: m.linalg.matrix_power(a, -2),
         "one": lambda m, a: m.linalg.matrix_power(a, 0),
         "cholesky": lambda m, a: m.linalg.cholesky(a @ a.swapaxes(-1, -2).conj() + m.eye(4)),
-        "norms": lambda m, a: [m.linalg.norm(a, o, (-2, -1), k) for k in (False, True)
-                               for o in (None, "fro", 1, -1, np.inf, -np.inf, 2, "nuc")],
+        "norms": lambda m, a: [
+            m.linalg.norm(a, o, (-2, -1), k)
+            for k in (False, True)
+            for o in (None, "fro", 1, -1, np.inf, -np.inf, 2, "nuc")
+        ],
         "turned": lambda m, a: [m.linalg.norm(a, o, (-1, -2)) for o in (1, -1, np.inf)],
-        "vectors": lambda m, a: [m.linalg.norm(a, o, axis) for axis in (0, -1)
-                                 for o in (None, 0, 1, 2, 3, 2.5, -1, np.inf, -np.inf)],
-        "names": lambda m, a: [m.linalg.matrix_norm(a), m.linalg.vector_norm(a, ord=1),
-                               m.linalg.vector_norm(a, axis=-1), m.linalg.matrix_transpose(a),
-                               m.linalg.diagonal(a, offset=1), m.linalg.trace(a),
-                               m.linalg.matmul(a, a), m.linalg.tensordot(a, a, axes=((-1,), (-2,))),
-                               m.vecdot(a, a + 1), m.linalg.vecdot(a, a), m.matvec(a, a[..., 0]),
-                               m.vecmat(a[..., 0], a)],
-        "multi_dot": lambda m, a: [m.linalg.multi_dot([a, a, a[:, :1]]),
-                                   m.linalg.multi_dot([a[0], a, a, a[0]]),
-                                   m.linalg.multi_dot([a, a, a, a, a[:, 0]])],
+        "vectors": lambda m, a: [
+            m.linalg.norm(a, o, axis)
+            for axis in (0, -1)
+            for o in (None, 0, 1, 2, 3, 2.5, -1, np.inf, -np.inf)
+        ],
+        "names": lambda m, a: [
+            m.linalg.matrix_norm(a),
+            m.linalg.vector_norm(a, ord=1),
+            m.linalg.vector_norm(a, axis=-1),
+            m.linalg.matrix_transpose(a),
+            m.linalg.diagonal(a, offset=1),
+            m.linalg.trace(a),
+            m.linalg.matmul(a, a),
+            m.linalg.tensordot(a, a, axes=((-1,), (-2,))),
+            m.vecdot(a, a + 1),
+            m.linalg.vecdot(a, a),
+            m.matvec(a, a[..., 0]),
+            m.vecmat(a[..., 0], a),
+        ],
+        "multi_dot": lambda m, a: [
+            m.linalg.multi_dot([a, a, a[:, :1]]),
+            m.linalg.multi_dot([a[0], a, a, a[0]]),
+            m.linalg.multi_dot([a, a, a, a, a[:, 0]]),
+        ],
     }
     fused = ("norms", "turned", "vectors", "names", "multi_dot")
     for name, call in linalg.items():
@@ -232,14 +289,25 @@ def test_decompositions(xp: ModuleType, dtype: str) -> None:
             def made(m: ModuleType, call: Any = call, shape: Any = shape) -> Any:
                 regular = matrices(m, shape, dtype) + 9 * m.eye(4, dtype=dtype)
                 return call(m, regular)
+
             batch.same(f"{name} {shape}", made)
     for name in ("inv", "det", "qr"):
-        batch.same(f"{name} Fortran", lambda m, name=name: getattr(m.linalg, name)(
-            m.asfortranarray(matrices(m, (4, 4), dtype) + 5 * m.eye(4, dtype=dtype))[::-1]))
-        batch.same(f"{name} empty", lambda m, name=name: getattr(m.linalg, name)(
-            m.zeros((2, 0, 0), dtype)))
-    batch.same("singular", lambda m: [*m.linalg.slogdet(m.ones((3, 3), dtype)),
-                                      m.linalg.det(m.zeros((2, 3, 3), dtype))])
+        batch.same(
+            f"{name} Fortran",
+            lambda m, name=name: getattr(m.linalg, name)(
+                m.asfortranarray(matrices(m, (4, 4), dtype) + 5 * m.eye(4, dtype=dtype))[::-1]
+            ),
+        )
+        batch.same(
+            f"{name} empty", lambda m, name=name: getattr(m.linalg, name)(m.zeros((2, 0, 0), dtype))
+        )
+    batch.same(
+        "singular",
+        lambda m: [
+            *m.linalg.slogdet(m.ones((3, 3), dtype)),
+            m.linalg.det(m.zeros((2, 3, 3), dtype)),
+        ],
+    )
     batch.check()
 
 
@@ -259,25 +327,29 @@ def test_eigenvectors_and_lstsq_solve_what_they_should(xp: ModuleType) -> None:
 
 
 def test_errors_of_linear_algebra_are_raised_at_the_call(xp: ModuleType) -> None:
-    for call in (lambda m: m.linalg.inv(m.zeros((3, 3))), lambda m: m.linalg.inv(m.zeros((2, 3))),
-                 lambda m: m.linalg.solve(m.ones((3, 3)), m.ones(3)),
-                 lambda m: m.linalg.cholesky(-m.eye(3)), lambda m: m.linalg.det(m.zeros(3)),
-                 lambda m: m.linalg.det(m.zeros((2, 3))),
-                 lambda m: m.linalg.slogdet(m.zeros((2, 3))),
-                 lambda m: m.linalg.inv(m.eye(3, dtype="float16")),
-                 lambda m: m.linalg.det(m.eye(3, dtype="float16")),
-                 lambda m: m.linalg.eigvals(m.full((3, 3), np.nan)),
-                 lambda m: m.linalg.matrix_power(m.eye(3), 1.5),
-                 lambda m: m.linalg.matrix_power(m.zeros((3, 3)), -1),
-                 lambda m: m.linalg.matrix_power(m.ones((2, 3)), 2),
-                 lambda m: m.linalg.norm(m.ones((2, 2, 2)), 1),
-                 lambda m: m.linalg.norm(m.ones(3), "fro"),
-                 lambda m: m.linalg.norm(m.ones((3, 3)), 3),
-                 lambda m: m.linalg.norm(m.ones((3, 3)), axis=(0, 0)),
-                 lambda m: m.linalg.multi_dot([m.eye(3)]),
-                 lambda m: m.linalg.multi_dot([m.eye(3), m.eye(2), m.eye(2)]),
-                 lambda m: m.linalg.outer(m.eye(3), m.ones(3)),
-                 lambda m: m.vecdot(m.ones(3), m.ones(4))):
+    for call in (
+        lambda m: m.linalg.inv(m.zeros((3, 3))),
+        lambda m: m.linalg.inv(m.zeros((2, 3))),
+        lambda m: m.linalg.solve(m.ones((3, 3)), m.ones(3)),
+        lambda m: m.linalg.cholesky(-m.eye(3)),
+        lambda m: m.linalg.det(m.zeros(3)),
+        lambda m: m.linalg.det(m.zeros((2, 3))),
+        lambda m: m.linalg.slogdet(m.zeros((2, 3))),
+        lambda m: m.linalg.inv(m.eye(3, dtype="float16")),
+        lambda m: m.linalg.det(m.eye(3, dtype="float16")),
+        lambda m: m.linalg.eigvals(m.full((3, 3), np.nan)),
+        lambda m: m.linalg.matrix_power(m.eye(3), 1.5),
+        lambda m: m.linalg.matrix_power(m.zeros((3, 3)), -1),
+        lambda m: m.linalg.matrix_power(m.ones((2, 3)), 2),
+        lambda m: m.linalg.norm(m.ones((2, 2, 2)), 1),
+        lambda m: m.linalg.norm(m.ones(3), "fro"),
+        lambda m: m.linalg.norm(m.ones((3, 3)), 3),
+        lambda m: m.linalg.norm(m.ones((3, 3)), axis=(0, 0)),
+        lambda m: m.linalg.multi_dot([m.eye(3)]),
+        lambda m: m.linalg.multi_dot([m.eye(3), m.eye(2), m.eye(2)]),
+        lambda m: m.linalg.outer(m.eye(3), m.ones(3)),
+        lambda m: m.vecdot(m.ones(3), m.ones(4)),
+    ):
         assert_same_error(call, xp)
 
 
@@ -308,14 +380,21 @@ def test_einsum(xp: ModuleType) -> None:
         batch.same(subscripts, lambda m, s=subscripts, d=data: m.einsum(s, *map(m.asarray, d)))
     for subscripts in ("ij,jk->ki", "aij,ajk->aik", "ij,jk,kl"):
         turned = [np.asfortranarray(item) for item in operands(subscripts, "float64")]
-        batch.same(f"{subscripts} turned", lambda m, s=subscripts, d=turned: m.einsum(
-            s, *map(m.asarray, d), optimize=True))
+        batch.same(
+            f"{subscripts} turned",
+            lambda m, s=subscripts, d=turned: m.einsum(s, *map(m.asarray, d), optimize=True),
+        )
     batch.same("lists", lambda m: m.einsum(m.ones((2, 3)), [0, 1], m.ones((3, 4)), [1, 2], [2, 0]))
     batch.same("bool", lambda m: m.einsum("ij,jk", *map(m.asarray, operands("ij,jk", "bool"))))
     batch.same("mixed", lambda m: m.einsum("ij,j", m.ones((2, 3), "int32"), m.ones(3, "float32")))
     batch.same("stretched", lambda m: m.einsum("ij,ij->ij", m.ones((1, 3)), m.ones((4, 1))))
-    batch.same("empty", lambda m: [m.einsum("ij,jk", m.ones((2, 0)), m.ones((0, 3))),
-                                   m.einsum("ij->i", m.ones((2, 0)))])
+    batch.same(
+        "empty",
+        lambda m: [
+            m.einsum("ij,jk", m.ones((2, 0)), m.ones((0, 3))),
+            m.einsum("ij->i", m.ones((2, 0))),
+        ],
+    )
     batch.same("half", lambda m: m.einsum("ij,j->i", m.ones((2, 3), "e"), m.ones(3, "e")))
     batch.check()
 
@@ -329,12 +408,17 @@ def test_einsum_gives_views_and_errors(xp: ModuleType) -> None:
         out = m.zeros((3, 3))
         assert m.einsum("ij,jk", x, x, out=out) is out
         assert float(out[0, 0]) == 25
-    for call in (lambda m: m.einsum("ij,jk", m.ones((2, 3)), m.ones((4, 2))),
-                 lambda m: m.einsum("ij", m.ones(3)), lambda m: m.einsum("i->ii", m.ones(3)),
-                 lambda m: m.einsum("i->j", m.ones(3)), lambda m: m.einsum("ii", m.ones((2, 3))),
-                 lambda m: m.einsum("i,i", m.ones(3)),
-                 lambda m: m.einsum("...i->i", m.ones((2, 3))),
-                 lambda m: m.einsum("i?", m.ones((2, 3))), lambda m: m.einsum("i")):
+    for call in (
+        lambda m: m.einsum("ij,jk", m.ones((2, 3)), m.ones((4, 2))),
+        lambda m: m.einsum("ij", m.ones(3)),
+        lambda m: m.einsum("i->ii", m.ones(3)),
+        lambda m: m.einsum("i->j", m.ones(3)),
+        lambda m: m.einsum("ii", m.ones((2, 3))),
+        lambda m: m.einsum("i,i", m.ones(3)),
+        lambda m: m.einsum("...i->i", m.ones((2, 3))),
+        lambda m: m.einsum("i?", m.ones((2, 3))),
+        lambda m: m.einsum("i"),
+    ):
         assert_same_error(call, xp)
 
 
@@ -348,37 +432,69 @@ def test_transforms(xp: ModuleType, dtype: str) -> None:
     one = ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")
     for name, axis in itertools.product(one, (-1, 0, 1)):
         for n, norm in ((None, None), (4, "ortho"), (7, "forward"), (1, "backward")):
+
             def one_axis(m: ModuleType, name: str = name, how: Any = (n, axis, norm)) -> Any:
                 return getattr(m.fft, name)(m.asarray(data), *how)
+
             batch.same(f"{name} {axis} {n}", one_axis)
-        batch.same(f"{name} {axis} turned", lambda m, name=name, axis=axis: getattr(m.fft, name)(
-            m.asfortranarray(m.asarray(data))[::-1] * 2, axis=axis) * 2)
+        batch.same(
+            f"{name} {axis} turned",
+            lambda m, name=name, axis=axis: (
+                getattr(m.fft, name)(m.asfortranarray(m.asarray(data))[::-1] * 2, axis=axis) * 2
+            ),
+        )
     for name in ("fft", "ifft", "rfft", "irfft"):
         for axes, s in ((None, None), ((0, 2), None), ((2, 0), (4, 5)), ((1,), (7,))):
-            batch.same(f"{name}n {axes} {s}", lambda m, name=name, axes=axes, s=s: getattr(
-                m.fft, f"{name}n")(m.asarray(data), s, axes))
-        batch.same(f"{name}2", lambda m, name=name: getattr(m.fft, f"{name}2")(
-            m.asarray(data), norm="ortho"))
+            batch.same(
+                f"{name}n {axes} {s}",
+                lambda m, name=name, axes=axes, s=s: getattr(m.fft, f"{name}n")(
+                    m.asarray(data), s, axes
+                ),
+            )
+        batch.same(
+            f"{name}2",
+            lambda m, name=name: getattr(m.fft, f"{name}2")(m.asarray(data), norm="ortho"),
+        )
     if dtype == "float32":
-        batch.same("shifts", lambda m: [m.fft.fftshift(m.asarray(data)), m.fft.ifftshift(
-            m.asarray(data), 1), m.fft.fftshift(m.asarray(data), (0, 2))])
+        batch.same(
+            "shifts",
+            lambda m: [
+                m.fft.fftshift(m.asarray(data)),
+                m.fft.ifftshift(m.asarray(data), 1),
+                m.fft.fftshift(m.asarray(data), (0, 2)),
+            ],
+        )
     batch.check()
 
 
 def test_frequencies_and_errors_of_transforms(xp: ModuleType) -> None:
     batch = Batch(xp)
     for n in (1, 2, 7, 8):
-        batch.same(f"{n}", lambda m, n=n: [
-            m.fft.fftfreq(n), m.fft.fftfreq(n, 0.1), m.fft.fftfreq(n, 3),
-            m.fft.rfftfreq(n, np.float64(0.3)), m.fft.rfftfreq(n)])
+        batch.same(
+            f"{n}",
+            lambda m, n=n: [
+                m.fft.fftfreq(n),
+                m.fft.fftfreq(n, 0.1),
+                m.fft.fftfreq(n, 3),
+                m.fft.rfftfreq(n, np.float64(0.3)),
+                m.fft.rfftfreq(n),
+            ],
+        )
     batch.same("one", lambda m: [m.fft.fft(m.ones(1)), m.fft.fft(m.zeros((2, 1)), 3)])
     batch.check()
-    for call in (lambda m: m.fft.fft(m.ones(3), 0), lambda m: m.fft.fft(m.ones(3), axis=1),
-                 lambda m: m.fft.fft(m.ones(())), lambda m: m.fft.fft(m.ones(0)),
-                 lambda m: m.fft.fft(m.ones(3), norm="no"), lambda m: m.fft.irfft(m.ones(1)),
-                 lambda m: m.fft.fftn(m.ones((3, 3)), (2,), (0, 1)), lambda m: m.fft.fftfreq(2.5),
-                 lambda m: m.fft.rfft(m.ones(3, complex)), lambda m: m.fft.fftshift(m.ones(3), 2),
-                 lambda m: m.fft.fft2(m.ones(3))):
+    for call in (
+        lambda m: m.fft.fft(m.ones(3), 0),
+        lambda m: m.fft.fft(m.ones(3), axis=1),
+        lambda m: m.fft.fft(m.ones(())),
+        lambda m: m.fft.fft(m.ones(0)),
+        lambda m: m.fft.fft(m.ones(3), norm="no"),
+        lambda m: m.fft.irfft(m.ones(1)),
+        lambda m: m.fft.fftn(m.ones((3, 3)), (2,), (0, 1)),
+        lambda m: m.fft.fftfreq(2.5),
+        lambda m: m.fft.rfft(m.ones(3, complex)),
+        lambda m: m.fft.fftshift(m.ones(3), 2),
+        lambda m: m.fft.fft2(m.ones(3)),
+    ):
         assert_same_error(call, xp)
 
 
@@ -389,12 +505,20 @@ def test_frequencies_and_errors_of_transforms(xp: ModuleType) -> None:
 def test_sets(xp: ModuleType, dtype: str) -> None:
     one, two = np.tile(hostile(dtype), 3), hostile(dtype)[::2]
     batch = Batch(xp)
-    batch.same(dtype, lambda m: [
-        *m.unique(m.asarray(one), return_index=True, return_inverse=True, return_counts=True),
-        m.unique(m.asarray(one)), m.union1d(m.asarray(one), m.asarray(two)),
-        m.intersect1d(m.asarray(one), m.asarray(two)), m.setdiff1d(m.asarray(one), m.asarray(two)),
-        m.setxor1d(m.asarray(one), m.asarray(two)), m.isin(m.asarray(one), m.asarray(two)),
-        m.unique(m.asarray(one[:0])), m.isin(m.asarray(one), m.asarray(two), invert=True)])
+    batch.same(
+        dtype,
+        lambda m: [
+            *m.unique(m.asarray(one), return_index=True, return_inverse=True, return_counts=True),
+            m.unique(m.asarray(one)),
+            m.union1d(m.asarray(one), m.asarray(two)),
+            m.intersect1d(m.asarray(one), m.asarray(two)),
+            m.setdiff1d(m.asarray(one), m.asarray(two)),
+            m.setxor1d(m.asarray(one), m.asarray(two)),
+            m.isin(m.asarray(one), m.asarray(two)),
+            m.unique(m.asarray(one[:0])),
+            m.isin(m.asarray(one), m.asarray(two), invert=True),
+        ],
+    )
     batch.check()
 
 
@@ -418,8 +542,12 @@ def test_library_calls_copy_nothing_and_are_no_fallbacks(xp: ModuleType, setting
     after = xp.stats()
     assert after["fallbacks"] == before["fallbacks"]
     counted = after["library_calls"] - before["library_calls"]
-    assert counted == (5 if any(k.kind == "library" for k in xp.explain(x @ x).kernels)
-                       and xp.get_device().traits.schedule == "cpu" else 4)
+    assert counted == (
+        5
+        if any(k.kind == "library" for k in xp.explain(x @ x).kernels)
+        and xp.get_device().traits.schedule == "cpu"
+        else 4
+    )
     small = values.nbytes
     assert after["bytes_to_device"] - before["bytes_to_device"] <= small
     assert after["bytes_to_host"] == before["bytes_to_host"]
@@ -429,8 +557,9 @@ def test_library_calls_copy_nothing_and_are_no_fallbacks(xp: ModuleType, setting
 
 
 @pytest.mark.clfuse_only
-def test_devices_that_copy_count_fallbacks(xp: ModuleType, setting: Setting,
-                                           monkeypatch: pytest.MonkeyPatch) -> None:
+def test_devices_that_copy_count_fallbacks(
+    xp: ModuleType, setting: Setting, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from dataclasses import replace
 
     device = xp.get_device()
@@ -438,11 +567,20 @@ def test_devices_that_copy_count_fallbacks(xp: ModuleType, setting: Setting,
     x = xp.asarray(ordinary(13, (30, 30), "float64", "unit"))
     traits = replace(device.traits, unified_memory=False)
     monkeypatch.setattr(type(device), "traits", property(lambda self: traits))
-    for call, name in ((xp.sort, "sort"), (xp.linalg.inv, "linalg.inv"), (xp.unique, "unique"),
-                       (xp.fft.fft, "fourier"), (xp.linalg.det, "det")):
+    for call, name in (
+        (xp.sort, "sort"),
+        (xp.linalg.inv, "linalg.inv"),
+        (xp.unique, "unique"),
+        (xp.fft.fft, "fourier"),
+        (xp.linalg.det, "det"),
+    ):
         before = xp.stats()["fallbacks"]
         with pytest.warns(xp.FallbackWarning, match=name):
             made = call(x)
         assert xp.stats()["fallbacks"] == before + 1
-        assert np.allclose(host(made), {"sort": np.sort, "unique": np.unique, "fourier": np.fft.fft,
-                                        "det": np.linalg.det}.get(name, np.linalg.inv)(host(x)))
+        assert np.allclose(
+            host(made),
+            {"sort": np.sort, "unique": np.unique, "fourier": np.fft.fft, "det": np.linalg.det}.get(
+                name, np.linalg.inv
+            )(host(x)),
+        )
