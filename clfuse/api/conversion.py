@@ -192,6 +192,18 @@ def value_node(value: Any, dtype: np.dtype) -> Node:
     return host_node(np.asarray(value, dtype))
 
 
+def copied_node(value: Any, dtype: np.dtype) -> Node:
+    """What a copy into an array of `dtype` stores: like `value_node`, but a scalar that has a dtype
+    is cast, however large.
+
+    So NumPy does through index arrays and masks, in `copyto` and in `full`; what it assigns to an
+    element or a slice must fit.
+    """
+    if isinstance(value, Handle):
+        return assigned(node_of(value), dtype)
+    return value_node(np.asarray(value) if isinstance(value, np.generic) else value, dtype)
+
+
 def assigned(node: Node, dtype: np.dtype) -> Node:
     """`node` cast to `dtype`, with NumPy's warning where an imaginary part is dropped."""
     if node.dtype.kind == "c" and dtype.kind not in "cb":

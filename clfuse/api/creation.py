@@ -21,11 +21,11 @@ from . import handle as handles
 from .conversion import (
     as_handle,
     contains_handles,
+    copied_node,
     from_host,
     held,
     requested_dtype,
     stacked,
-    value_node,
 )
 from .expressions import choose, combine, convert
 from .fallback import native
@@ -264,7 +264,7 @@ def full(
     extents = _checked_shape(shape, wanted)
     if not isinstance(fill_value, Handle | list | tuple | np.ndarray):
         fill_value = np.full((), fill_value, wanted)  # NumPy's cast, with its warnings and errors
-    return _laid_out(fitted(value_node(fill_value, wanted), extents), order)
+    return _laid_out(fitted(copied_node(fill_value, wanted), extents), order)
 
 
 def _like(prototype: Any, dtype: Any, shape: Any) -> tuple[Any, Any]:

@@ -20,6 +20,7 @@ from . import handle as handles
 from .conversion import (
     NotNative,
     as_handle,
+    copied_node,
     from_host,
     host_node,
     host_view,
@@ -257,9 +258,9 @@ def _scatter(handle: Handle, index: Any, value: Any) -> bool:
         shape = numpys_selection(handle._shape, HostArguments().to_host(index)).shape
         if math.prod(shape):
             return False
-        stretching(value_node(value, handle._dtype), shape)
+        stretching(copied_node(value, handle._dtype), shape)
         return True
-    node = value_node(value, handle._dtype)
+    node = copied_node(value, handle._dtype)
     if chosen.common:
         node = stretching(node, chosen.shape)
     else:  # integers in arrays of no axes are integers
@@ -333,9 +334,7 @@ def _put_masked(handle: Handle, mask: Any, value: Any) -> bool:
     if mask.shape != shape[:rank]:
         return False  # NumPy's error, from NumPy
     try:
-        if isinstance(value, np.generic):
-            value = np.asarray(value)  # through a mask NumPy casts it, however large
-        node = value_node(value, handle._dtype)
+        node = copied_node(value, handle._dtype)
         chooser = node_of(as_handle(mask))
     except NotNative:
         return False

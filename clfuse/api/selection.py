@@ -10,7 +10,7 @@ import numpy as np
 from ..graph import build
 from ..graph.ir import Node, Op, loop, record
 from . import handle as handles
-from .conversion import NotNative, as_handle, requested_dtype, value_node
+from .conversion import NotNative, as_handle, copied_node, requested_dtype, value_node
 from .expressions import broadcast_shapes, choose, combine, convert, scalar
 from .fallback import native
 from .handle import DTYPES, Handle, fresh, is_writeable, node_of, result, write
@@ -152,7 +152,7 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
                 f"Cannot cast array data from {source._dtype!r} to {dst._dtype!r} according to the "
                 f"rule '{casting}'"
             )
-        node = value_node(source, dst._dtype)
+        node = copied_node(source, dst._dtype)
     if not is_writeable(dst):
         raise ValueError("assignment destination is read-only")
     node = fitted(node, dst._shape)

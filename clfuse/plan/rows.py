@@ -45,13 +45,37 @@ class Rows:
         self.written_at: dict[int, int] = {}
         self.base_of: dict[int, int] = {}
         for number, entry in enumerate(lowering.pending):
-            for value in dict.fromkeys(value for value, _ in reads_of(entry.launch)):
+            read = [value for value, _ in reads_of(entry.launch)]
+            for node in entry.updates:
+                read += self._contents_before(node)
+            for value in dict.fromkeys(read):
                 self.readers[value].append(number)
             for value in writes_of(entry.launch):
                 self.written_at[value] = max(number, self.written_at.get(value, -1))
         self.nodes_of: defaultdict[int, list[int]] = defaultdict(list)
         for node, value in lowering.values.of_node.items():
             self.nodes_of[value].append(node)
+
+    def _contents_before(self, update: int) -> list[int]:
+        """The values that an update's old contents lie in or are made of.
+
+        No launch loads them yet: `memory` lets the update write into them, or copies them first.
+        """
+        graph, placement = self.lowering.graph, self.lowering.placement
+        found = []
+        stack = [graph.inputs[update][0]]
+        seen = set(stack)
+        while stack:
+            node = stack.pop()
+            if graph.kinds[node] is Kind.LEAF:
+                continue
+            if placement.stored[node] and placement.level[node] < placement.level[update]:
+                found.append(self.lowering.values.of_node[node])
+                continue
+            new = [operand for operand in graph.inputs[node] if operand not in seen]
+            seen.update(new)
+            stack += new
+        return found
 
     def join(self) -> None:
         """Join what can be joined and drop row results that nobody needs in memory any more."""

@@ -364,3 +364,21 @@ def test_who_holds_the_old_contents_keeps_them(xp: ModuleType) -> None:
     expected[:10] = expected[::3][:10]
     assert_bitwise(x, expected)
     assert seen[3] == 6
+
+
+def test_scalars_that_do_not_fit_are_cast_where_arrays_are_copied(xp: ModuleType) -> None:
+    """NumPy refuses them for elements and slices only."""
+    wide = np.array([-5, 5, 20], "int8")
+
+    def written(m: Any) -> Any:
+        x, scalar = m.zeros((4, 2), "int8"), m.asarray(wide).prod()
+        x[m.asarray(np.array([0, 0]))] = scalar
+        x[m.asarray(np.array([False, True, False, False]))] = scalar
+        m.copyto(x[2], scalar, casting="unsafe")
+        x[[3]] = np.int64(-300)
+        return x, m.full(3, scalar, "int8"), m.full_like(x, scalar)
+
+    for want, got in zip(written(np), written(xp), strict=True):
+        assert_bitwise(host(got), want)
+    with pytest.raises(OverflowError):
+        xp.zeros(3, "int8")[:2] = xp.asarray(wide).prod()

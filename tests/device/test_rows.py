@@ -135,3 +135,18 @@ def test_rows_of_one_array_in_other_numbers_are_other_rows(xp: ModuleType) -> No
     xp.evaluate(total, rows)
     assert float(total) == data.sum()
     assert np.array_equal(host(rows), (data * data.sum()).sum(1))
+
+
+def test_row_results_are_there_for_what_writes_into_them(xp: ModuleType) -> None:
+    a = np.random.default_rng(9).standard_normal((40, 33)).astype("f4")
+
+    def written(m: Any, a: Any) -> Any:
+        deviation, most = a.std(0), (a - a.mean(1, keepdims=True)).max(1)
+        deviation[5] = 1
+        most[::2] = deviation[:20]
+        moved = (a - a.mean(1, keepdims=True)).sum(1, keepdims=True) + m.arange(2, dtype="f4")
+        moved[1:-1] = -1
+        return deviation, most, moved
+
+    for want, got in zip(written(np, a.copy()), written(xp, xp.asarray(a)), strict=True):
+        np.testing.assert_allclose(host(got), want, rtol=1e-5, atol=1e-5)

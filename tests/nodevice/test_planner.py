@@ -243,6 +243,19 @@ def test_a_row_result_that_somebody_else_reads_is_stored_too() -> None:
     assert not second.accumulators
 
 
+def test_row_results_that_an_update_leaves_alone_are_stored() -> None:
+    def results() -> Node:
+        x = array(1000, 10)
+        totals = build.reduce("add", x, (1,), FLOAT64)
+        centred = call("subtract", x, build.view(totals, (1000, 10), 0, (1, 0)))
+        return build.reduce("maximum", centred, (1,), FLOAT64)
+
+    schedule = planned(build.update(results(), array(10), 0, (1,)))
+    rows, *_ = kernels(schedule)
+    assert rows.then
+    assert sum(len(phase.results) + len(phase.stores) for phase in rows.phases) == 1
+
+
 def test_what_reads_another_row_is_no_phase() -> None:
     x = array(1000, 1000)
     total = build.reshape(build.reduce("add", x, (1,), FLOAT64), (1000, 1))
