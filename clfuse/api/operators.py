@@ -221,7 +221,12 @@ def in_place(function: ufunc) -> Callable[[Any, Any], Any]:
                     right = constant_of(other, op.input_dtypes[1])
                     write(self, Node(op, (node_of(self), right), shape, dtype))
                     return self
-        return call(self, other, out=(self,))
+        answer = call(self, other, out=(self,))
+        if kind is handles.ARRAY:
+            function.learn((self._dtype, other._dtype))
+        elif kind is float or kind is int:
+            function.learn((self._dtype, kind))
+        return answer
 
     return method
 

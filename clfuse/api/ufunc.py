@@ -139,6 +139,11 @@ class ufunc:
             made = [arranged(build.elementwise(op, turned, extents), order) for op in ops]
         return made[0] if self.nout == 1 else tuple(made)
 
+    def learn(self, keys: tuple[Any, ...]) -> None:
+        """Enter the loop for operands of these dtypes (or Python types) into `loops`."""
+        if keys not in self._resolutions:
+            self._resolve(keys)
+
     def _resolve(self, keys: tuple[Any, ...]) -> Resolution:
         found = self._resolutions.get(keys)
         if found is None:
