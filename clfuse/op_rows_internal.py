@@ -40,6 +40,8 @@ ROWS: Final = (
     Ufunc("where", 3, dict.fromkeys(_EVERY_CLASS, "({0} ? {1} : {2})"), typed_by=1, output="same"),
     # An index into an axis of operand 1's length: negative ones count from its end.
     Ufunc("wrap_index", 2, {"signed": "({0} < ({T})(0) ? {0} + {1} : {0})"}, output="same"),
+    # A sum that starts at 0, as NumPy's do, is never -0.
+    Ufunc("from_zero", 1, {"float": "({0} + ({T})(0))"}, output="same"),
     Ufunc("real", 1, {"complex": "{0}.x"}, output="real"),
     Ufunc("imag", 1, {"complex": "{0}.y"}, output="real"),
     Ufunc("make_complex", 2, {"float32": "(float2)({0}, {1})", "float64": "(double2)({0}, {1})"},

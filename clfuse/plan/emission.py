@@ -324,7 +324,7 @@ class Emitter:
         """Steps that combine the elements of a short fold, in NumPy's order.
 
         That is from first to last, but in pairs for the eight floats that NumPy's sums along the
-        last axis take at a time (four complex numbers).
+        last axis take at a time.
         """
         graph = self.graph
         (operand,) = graph.inputs[node]
@@ -333,14 +333,18 @@ class Emitter:
         dtype = op.input_dtypes[0]
         step = loop(op.name, (dtype, dtype), dtype)
         last = graph.params[node][-1] == len(graph.shapes[operand]) - 1
-        block = {"f": 8, "c": 4}.get(dtype.kind)
-        if last and op.name == "add" and len(operands) == block:
+        if last and op.name == "add" and dtype.kind == "f" and len(operands) == 8:
             while len(operands) > 1:
                 pairs = zip(operands[::2], operands[1::2], strict=True)
                 operands = [self._step(step, left, right) for left, right in pairs]
         total = operands[0]
         for operand in operands[1:]:
             total = self._step(step, total, operand)
+        if op.name == "add" and dtype.kind == "f":
+            var = self.registers.new()
+            from_zero = loop("from_zero", (dtype,), dtype)
+            self.items.append(Step(var, from_zero, (total,), (dtype,), dtype))
+            return var
         return total
 
     def _step(self, step: Op, left: int, right: int) -> int:

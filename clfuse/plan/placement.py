@@ -370,15 +370,17 @@ class Placement:
         """Elements of a fold so short that it is written out, as in ``(p - q).sum(-1)`` of points
         in space; else 0.
 
-        Halves are folded as floats, which single steps of them are not.
+        Halves are folded as floats, which single steps of them are not; NumPy's sums of complex
+        numbers start at 0, which a sum of negative zeros shows.
         """
         graph = self.graph
         (operand,) = graph.inputs[node]
-        if not self.fuse or graph.kinds[node] is not Kind.REDUCE or graph.dtypes[node].char == "e":
+        if not self.fuse or graph.kinds[node] is not Kind.REDUCE:
+            return 0
+        if graph.dtypes[node].char == "e" or graph.dtypes[node].kind == "c":
             return 0
         count = graph.sizes[operand] // max(graph.sizes[node], 1)
-        most = cost.MAX_UNROLLED // 2 if graph.dtypes[node].kind == "c" else cost.MAX_UNROLLED
-        if not 1 <= count <= most or not graph.sizes[node]:
+        if not 1 <= count <= cost.MAX_UNROLLED or not graph.sizes[node]:
             return 0
         weight = 0.0 if self.sealed[operand] else self.weight[operand]
         return count if count * (weight + 1) <= cost.MAX_UNROLLED_WEIGHT else 0

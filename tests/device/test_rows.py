@@ -150,3 +150,13 @@ def test_row_results_are_there_for_what_writes_into_them(xp: ModuleType) -> None
 
     for want, got in zip(written(np, a.copy()), written(xp, xp.asarray(a)), strict=True):
         np.testing.assert_allclose(host(got), want, rtol=1e-5, atol=1e-5)
+
+
+def test_short_sums_of_negative_zeros_have_numpys_signs(xp: ModuleType) -> None:
+    for dtype in ("f4", "c8"):
+        for count in (1, 2, 8):
+            a = np.full((5, count), -0.0, dtype)
+            if dtype == "c8":
+                a.imag = -0.0
+            got = host(xp.asarray(a).sum(1))
+            assert got.tobytes() == a.sum(1).tobytes()
