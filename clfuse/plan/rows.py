@@ -10,6 +10,7 @@ in small numbers are better split, so they stay separate kernels of two stages.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import replace
@@ -117,10 +118,7 @@ class Rows:
         return sorted(reader for reader in found if reader > number and reader not in self.base_of)
 
     def _has_rows_enough(self, base: Kernel) -> bool:
-        elements = 1
-        for extent in base.extents:
-            elements *= extent
-        if elements <= SMALL:
+        if math.prod(base.extents) <= SMALL:
             return True
         wanted = ROWS_PER_UNIT * self.traits.compute_units
         return independent_units(base, self.traits) >= wanted

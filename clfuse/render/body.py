@@ -12,7 +12,8 @@ the loop, in registers ``c``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count
 
 import numpy as np
 
@@ -35,7 +36,7 @@ class Body:
         traits: DeviceTraits,
         arguments: Arguments,
         preamble: Preamble,
-        first_group: int = 0,
+        group_numbers: Iterator[int] | None = None,
     ) -> None:
         self.kernel = kernel
         self.traits = traits
@@ -44,7 +45,8 @@ class Body:
         self.vector = kernel.vector
         self.groups: dict[tuple[int, ...], str] = {}
         self.group_lines: list[str] = []
-        self.first_group = first_group
+        # Phases of one kernel share the numbers: their groups are arguments of the same kernel.
+        self.group_numbers = count() if group_numbers is None else group_numbers
         self.carried: dict[int, Register] = {}
         """Registers of earlier phases, at the width that is being written."""
         self.scan: Callable[..., tuple[list[str], Register]] | None = None
@@ -58,7 +60,7 @@ class Body:
         """The name of the sum of all index terms but the lanes' (computed by `group_lines`)."""
         strides = access.strides
         if strides not in self.groups:
-            number = self.first_group + len(self.groups)
+            number = next(self.group_numbers)
             terms = []
             for dim, stride in enumerate(strides):
                 if dim == self.vector or stride == 0:

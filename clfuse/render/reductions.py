@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from itertools import pairwise
+from itertools import count, pairwise
 from types import SimpleNamespace
 from typing import Any
 
@@ -90,9 +90,9 @@ class _Phases:
         self.bodies: list[Body] = []
         self.folds: list[list[Fold]] = []
         folds = 0
-        for number, phase in enumerate(kernel.phases):
-            # An index group of a phase has a number of its own: a hundred are enough for a phase.
-            self.bodies.append(Body(phase, traits, arguments, preamble, 100 * number))
+        numbers = count()
+        for phase in kernel.phases:
+            self.bodies.append(Body(phase, traits, arguments, preamble, numbers))
             self.folds.append(_folds(phase, folds))
             folds += len(phase.accumulators)
 
