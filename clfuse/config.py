@@ -177,6 +177,15 @@ SETTINGS: tuple[Setting, ...] = (
         "bytes of new inputs after which what was recorded is computed, so that it lets go of them",
     ),
     Setting(
+        "host_us",
+        "CLFUSE_HOST_US",
+        50,
+        _count(0),
+        "a whole number of microseconds",
+        "small programs are left to NumPy: this much work of its own, and 0.4 us more for every"
+        " operation; 0 leaves everything to the device",
+    ),
+    Setting(
         "debug",
         "CLFUSE_DEBUG",
         False,
@@ -229,6 +238,7 @@ class Settings:
     schedule: str
     max_nodes: int
     max_pinned_bytes: int
+    host_us: int
     debug: bool
     vector_bytes: int
     work_items: int

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from . import interpret
 from .config import settings
 from .counters import counters
 from .dtypes import needs_fp64
@@ -136,12 +137,17 @@ def _run(snapshot: Snapshot) -> None:
 
     trace.require_bytes(snapshot.buffers)
     device = _device_for(snapshot)
+    if interpret.is_small(snapshot, device):
+        interpret.run(snapshot, device)
+        return
     planned = find_plan(snapshot, device)
     schedule = planned.schedule
     slots: list[Buffer] = []
     for number, nbytes in enumerate(schedule.slots):
         reused = schedule.reuses.get(number)
-        slots.append(allocate(device, nbytes) if reused is None else snapshot.buffers[reused])
+        slots.append(
+            allocate(device, nbytes) if reused is None else snapshot.buffers[reused].on_device()
+        )
     places: list[Buffer | None] = []
     for value in schedule.values:
         if value.slot is not None:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from . import interpret
 from .config import settings
 from .evaluate import lock, storage_roots
 from .graph.ir import Kind, Node
@@ -25,6 +26,8 @@ from .plan.schedule import (
     operations_of,
 )
 from .plan.traffic import reads_of, writes_of
+
+_SMALL = "so small that NumPy calculates it (CLFUSE_HOST_US); on the device it would be:"
 
 
 @dataclass(frozen=True)
@@ -87,6 +90,8 @@ class Plan:
     cuts : tuple of Cut
         Values that go through memory although nobody asked for them: ``.what .reason .nbytes``.
     device : str
+    small : bool
+        NumPy on the host would calculate it instead (``CLFUSE_HOST_US``).
     nbytes : int
         Bytes moved by all kernels.
     """
@@ -94,6 +99,7 @@ class Plan:
     kernels: tuple[ExplainedKernel, ...]
     cuts: tuple[Cut, ...]
     device: str
+    small: bool = False
 
     @property
     def nbytes(self) -> int:
@@ -104,6 +110,8 @@ class Plan:
         if not self.kernels:
             return "nothing to compute: every array is in memory already"
         lines = [f"{len(self.kernels)} launch(es), {_bytes(self.nbytes)} moved, on {self.device}"]
+        if self.small:
+            lines.insert(0, _SMALL)
         for number, kernel in enumerate(self.kernels):
             lines.append(f"{number}: {kernel.kind} {kernel.name}, {_bytes(kernel.nbytes)}")
             lines.append(f"   fused: {', '.join(kernel.ops) or 'nothing'}")
@@ -130,6 +138,7 @@ class Plan:
             f"<li>{html.escape(cut.what)}: {html.escape(cut.reason)}</li>" for cut in self.cuts
         )
         return (
+            f"<p>{_SMALL if self.small else ''}</p>"
             "<table><tr><th></th><th>kind</th><th>kernel</th><th>fused</th><th>reads</th>"
             f"<th>writes</th><th>moved</th></tr>{rows}</table><ul>{cuts}</ul>"
         )
@@ -151,7 +160,8 @@ def explain_nodes(nodes: Sequence[Node]) -> Plan:
     kernels = tuple(
         [_explained(launch, schedule, snapshot, current) for launch in schedule.launches]
     )
-    return Plan(kernels, tuple(schedule.cuts), current.name)
+    small = interpret.is_small(snapshot, current)
+    return Plan(kernels, tuple(schedule.cuts), current.name, small)
 
 
 def _explained(

@@ -26,6 +26,9 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from tests.compiling import Compiling
 
+# Arrays in tests are small: NumPy would calculate them (`clfuse.interpret`), and test no kernel.
+os.environ.setdefault("CLFUSE_HOST_US", "0")
+
 MODULE = os.environ.get("CLFUSE_TEST_MODULE", "clfuse")
 ARITHMETIC_WARNINGS = ("Degrees of freedom", "Mean of empty", "invalid value", "divide by zero",
                        "overflow", "underflow")

@@ -48,9 +48,17 @@ class Kind(IntEnum):
 
 
 class Op:
-    """What a node computes, without its inputs; one object for equal contents, so `is` compares."""
+    """What a node computes, without its inputs; one object for equal contents, so `is` compares.
 
-    __slots__ = ("dtype", "input_dtypes", "kind", "name", "row", "weight")
+    Attributes
+    ----------
+    host : callable or None
+        Of MAP: NumPy's function for it, None where there is none; not set before `interpret` has
+        asked.
+    """
+
+    __slots__ = ("dtype", "host", "input_dtypes", "kind", "name", "row", "weight")
+    host: Callable[..., Any] | None
 
     def __init__(
         self,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from clfuse.config import settings
 from clfuse.counters import counters
 from clfuse.runtime.device import Device
 from clfuse.runtime.pool import Pool
@@ -25,6 +26,10 @@ __all__ = ["Buffer", "allocate", "download", "host_view", "mapped", "share", "tr
 #: Up to this size an upload is staged: copied on the host, then enqueued without waiting for the
 #: kernels before it. Above it the second copy would cost more than the wait.
 STAGED_NBYTES = 1 << 20
+
+#: Up to this size an upload waits on the host until a kernel needs it: NumPy may well be the one to
+#: calculate with it (`clfuse.interpret`).
+HOST_NBYTES = 1 << 19
 
 #: Staged uploads that may be under way before the oldest is waited for: bounds the host memory that
 #: they pin.
@@ -69,6 +74,54 @@ class Buffer:
 
     def __repr__(self) -> str:
         return f"<clfuse buffer of {self.nbytes} bytes on {self.device.index}>"
+
+
+    def on_device(self) -> Buffer:
+        """Return the buffer that a kernel may write to, once nobody needs its contents."""
+        return self
+
+
+class HostBuffer(Buffer):
+    """A host array that becomes device memory when a kernel asks for it.
+
+    Attributes
+    ----------
+    array : numpy.ndarray
+        C-contiguous; nobody writes to it. It stays when the device has its copy.
+    """
+
+    __slots__ = ("_copy", "array")
+
+    def __init__(self, device: Device, array: npt.NDArray[Any]) -> None:
+        self.device = device
+        self.nbytes = array.nbytes
+        self.exported = 0
+        self.array = array
+        self._copy: Buffer | None = None
+
+    def __del__(self, counters: dict[str, int] = counters) -> None:
+        """Nothing: the copy on the device has a `Buffer` of its own."""
+
+    def read(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
+        """Return the first bytes as a read-only array."""
+        array = self.array
+        if array.dtype != dtype or array.shape != shape:
+            array = np.ndarray(shape, dtype, array) if 0 not in shape else np.empty(shape, dtype)
+        else:
+            array = array.view()
+        array.flags.writeable = False
+        return array
+
+    @property
+    def mem(self) -> Any:  # type: ignore[override]
+        """What a kernel takes as argument."""
+        return self.on_device().mem
+
+    def on_device(self) -> Buffer:
+        """Return the copy on the device, made now if there is none."""
+        if self._copy is None:
+            self._copy = _uploaded(self.device, self.array)
+        return self._copy
 
 
 class SharedBuffer(Buffer):
@@ -139,8 +192,8 @@ def _pin(device: Device, event: Any, owner: object) -> None:
 def upload(device: Device, array: npt.NDArray[Any]) -> Buffer:
     """Return a buffer with a snapshot of a host array, in C order.
 
-    The array may change as soon as this returns. Small arrays do not wait for the kernels that are
-    under way.
+    The array may change as soon as this returns. Small arrays stay on the host until a kernel needs
+    them, and do not wait for the kernels that are under way.
 
     Parameters
     ----------
@@ -154,6 +207,12 @@ def upload(device: Device, array: npt.NDArray[Any]) -> Buffer:
     AllocationError
         As `allocate`.
     """
+    if array.nbytes <= HOST_NBYTES and settings.host_us:
+        return HostBuffer(device, np.array(array, order="C"))
+    return _uploaded(device, array)
+
+
+def _uploaded(device: Device, array: npt.NDArray[Any]) -> Buffer:
     import pyopencl as cl
 
     nbytes = array.nbytes
@@ -221,6 +280,8 @@ def download(buffer: Buffer, dtype: npt.DTypeLike, shape: Sequence[int]) -> npt.
     """
     import pyopencl as cl
 
+    if type(buffer) is HostBuffer:
+        return buffer.read(np.dtype(dtype), tuple(shape)).copy()
     result: npt.NDArray[Any] = np.empty(shape, dtype)
     if result.nbytes:
         counters["bytes_to_host"] += result.nbytes
@@ -262,6 +323,8 @@ def host_view(buffer: Buffer, dtype: npt.DTypeLike, shape: Sequence[int]) -> npt
     """
     device = buffer.device
     dtype = np.dtype(dtype)
+    if type(buffer) is HostBuffer:
+        return buffer.read(dtype, tuple(shape))
     nbytes = dtype.itemsize
     for length in shape:
         nbytes *= length
@@ -294,6 +357,9 @@ def mapped(
     import pyopencl as cl
 
     device = buffer.device
+    if type(buffer) is HostBuffer and not write:
+        yield buffer.read(np.dtype(dtype), tuple(shape))
+        return
     if not device.traits.unified_memory or 0 in shape:
         array = download(buffer, dtype, shape)
         array.flags.writeable = write
@@ -330,5 +396,7 @@ def transfer(buffer: Buffer, device: Device) -> Buffer:
     """Return a buffer with these contents on a device: this one if it is there, else a copy."""
     if buffer.device is device:
         return buffer
+    if type(buffer) is HostBuffer:
+        return HostBuffer(device, buffer.array)
     with mapped(buffer, np.uint8, (buffer.nbytes,), write=False) as array:
         return upload(device, array)

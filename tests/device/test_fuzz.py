@@ -43,3 +43,18 @@ def test_random_programs_run_as_under_numpy(batch: int, xp: ModuleType) -> None:
             found = _report(program_seed, xp)
             if found is not None:
                 pytest.fail(f"python -m tests.fuzz --seed {program_seed}\n{found}", pytrace=False)
+
+
+@pytest.mark.clfuse_only
+def test_random_programs_run_as_under_numpy_where_numpy_calculates_the_small_parts(
+    xp: ModuleType,
+) -> None:
+    seeds = random.Random(f"{FIRST} small").sample(range(2 ** 32), PROGRAMS)
+    before = xp.stats()["host_evaluations"]
+    with xp.config.override(host_us=1_000_000):
+        for program_seed in seeds:
+            found = _report(program_seed, xp)
+            if found is not None:
+                pytest.fail(f"CLFUSE_HOST_US=1000000 python -m tests.fuzz --seed {program_seed}\n"
+                            f"{found}", pytrace=False)
+    assert xp.stats()["host_evaluations"] > before + PROGRAMS // 2

@@ -379,7 +379,7 @@ def test_a_source_is_built_once_per_device_and_options(device, axpy):
 
 
 def test_a_compiler_says_nothing_of_generated_code_on_standard_error(device, capfd):
-    source = "__kernel void self(__global int *x, int n) { for (int i = 0; i < n; i++) x[i] = n == n; }"
+    source = "__kernel void self(__global int *x, int n) { x[0] = n == n; }"
     program.build(device, source, "self", (None, np.dtype("i4")))
     assert capfd.readouterr().err == ""
 

@@ -1,0 +1,447 @@
+"""Small programs, node by node through NumPy; `evaluate` asks here before it looks for a plan.
+
+A launch takes longer than NumPy needs for a few thousand elements, and a kernel that was not built
+yet takes a fifth of a second. So what costs NumPy less than ``CLFUSE_HOST_US`` microseconds is
+calculated on the host: by NumPy's own functions, hence with NumPy's bits. Arguments and results lie
+in host memory (`runtime.buffers.HostBuffer`) until a kernel asks for them.
+
+The decision needs only what a `Snapshot` holds, so that equal programs are always calculated in the
+same place.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from .config import settings
+from .counters import counters
+from .graph.ir import Kind, Node, Op
+from .graph.snapshot import LIVE, Snapshot
+
+if TYPE_CHECKING:
+    from .runtime.buffers import Buffer
+    from .runtime.device import Device
+
+Array = Any
+"""An array of NumPy's or one of its scalars."""
+
+NODE_NS: Final = 400
+"""Work that an operation may bring along, 1000 additions: recording it takes longer."""
+
+ADDITION_NS: Final = 0.4
+"""What an addition of two elements takes; rows count their weights in additions."""
+
+MAP_NS: Final = 20_000
+"""What it takes to see a buffer of a device that shares the host's memory."""
+
+LIBRARY_ADDITIONS: Final = 30
+"""Additions an element of a library's operands: a sort of some thousand elements."""
+
+GATHER_ADDITIONS: Final = 12
+
+PHILOX_NS: Final = 30_000
+"""A hundred calls of NumPy's."""
+
+_CALLING: Final = frozenset(("philox_bits", "philox_more_bits"))
+
+VIEWED: Final = frozenset((Kind.VIEW, Kind.IOTA, Kind.CONSTANT))
+"""Kinds that are calculated again rather than kept when somebody still refers to them."""
+
+
+# -- whether ------------------------------------------------------------------------------------
+
+
+def is_small(snapshot: Snapshot, device: Device) -> bool:
+    """Whether NumPy has calculated the snapshot before a kernel would have started."""
+    from .runtime.buffers import HostBuffer
+
+    budget = settings.host_us * 1000.0
+    if not budget or not settings.fusion or not device.traits.fp64:
+        return False
+    for buffer in snapshot.buffers:
+        if type(buffer) is not HostBuffer:
+            if not device.traits.unified_memory:
+                return False
+            budget -= MAP_NS
+    nodes = snapshot.nodes
+    budget += NODE_NS * len(nodes)
+    for position, item in enumerate(snapshot.items):
+        op = item[0]
+        if op is None:
+            continue
+        kind = op.kind
+        if kind is Kind.CONSTANT:
+            continue
+        if kind is Kind.MAP:
+            if _function(op) is None:
+                return False
+            budget -= ADDITION_NS * op.weight * _size(item[1])
+            if op.name in _CALLING:
+                budget -= PHILOX_NS
+        elif kind is Kind.VIEW or kind is Kind.IOTA:
+            if position in snapshot.roots:
+                budget -= ADDITION_NS * _size(item[1])
+        else:
+            budget -= ADDITION_NS * _additions(kind, nodes[position])
+        if budget < 0:
+            return False
+    return True
+
+
+def _additions(kind: Kind, node: Node) -> float:
+    work = sum([_size(operand.shape) for operand in node.inputs], _size(node.shape))
+    if node.op.name == "matmul":
+        return work + _size(node.shape) * node.inputs[0].shape[-1]
+    if kind is Kind.LIBRARY:
+        return work * LIBRARY_ADDITIONS
+    return work * (GATHER_ADDITIONS if kind is Kind.GATHER else 1)
+
+
+@lru_cache(maxsize=4096)
+def _size(shape: tuple[int, ...]) -> int:
+    return math.prod(shape)
+
+
+# -- what ---------------------------------------------------------------------------------------
+
+
+def run(snapshot: Snapshot, device: Device) -> None:
+    """Calculate the snapshot and give its roots, and what else somebody holds, their buffers.
+
+    No node changes before everything is calculated.
+    """
+    from .runtime.buffers import HostBuffer
+
+    counters["host_evaluations"] += 1
+    nodes = snapshot.nodes
+    values: list[Array] = []
+    add = values.append
+    with ExitStack() as stack, np.errstate(all="ignore"):
+        sources, is_mapped = _sources(snapshot.buffers, stack)
+        for position, item in enumerate(snapshot.items):
+            op = item[0]
+            if op is None:
+                _, shape, number, dtype = item
+                value = sources[number]
+                if value.dtype != dtype or value.shape != shape:
+                    value = _reinterpreted(value, shape, dtype)
+                add(value)
+                continue
+            if op.kind is Kind.MAP:
+                dtypes = op.input_dtypes
+                if len(item) == 5:
+                    one, two = values[item[3]], values[item[4]]
+                    if one.dtype is not dtypes[0]:
+                        one = _cast(one, dtypes[0])
+                    if two.dtype is not dtypes[1]:
+                        two = _cast(two, dtypes[1])
+                    value = op.host(one, two)
+                else:
+                    pairs = zip(item[3:], dtypes, strict=True)
+                    value = op.host(*[_cast(values[number], dtype) for number, dtype in pairs])
+                if value.shape != item[1]:
+                    value = np.broadcast_to(value, item[1])
+            elif op.kind is Kind.CONSTANT:
+                value = nodes[position].param
+            else:
+                operands = [values[number] for number in item[3:]]
+                value = _STRUCTURAL[op.kind](op, item[1], item[2], operands)
+            add(value)
+        stored = set(snapshot.roots)
+        for position, flag in enumerate(snapshot.flags):
+            if flag & LIVE:
+                op = snapshot.items[position][0]
+                if op is not None and op.kind not in VIEWED:
+                    stored.add(position)
+        results = []
+        for position in stored:
+            node = nodes[position]
+            array = np.array(values[position], order="C", copy=True if is_mapped else None)
+            if array.dtype != node.dtype or array.shape != node.shape:
+                raise AssertionError(f"{node.op}: {array.dtype} {array.shape} on the host")
+            results.append((node, HostBuffer(device, array)))
+    for node, buffer in results:
+        if node.buffer is None:
+            node.buffer = buffer
+            node.inputs = ()
+
+
+def _sources(buffers: list[Buffer], stack: ExitStack) -> tuple[list[Array], bool]:
+    """The bytes of the leaves, and whether some are only lent until `stack` is left."""
+    from .runtime.buffers import HostBuffer, mapped
+
+    arrays: list[Array] = []
+    is_mapped = False
+    for buffer in buffers:
+        if type(buffer) is HostBuffer:
+            arrays.append(buffer.array)
+        else:
+            is_mapped = True
+            arrays.append(stack.enter_context(mapped(buffer, np.uint8, (buffer.nbytes,), False)))
+    return arrays, is_mapped
+
+
+def _reinterpreted(array: Array, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    if 0 in shape:
+        return np.empty(shape, dtype)
+    return np.ndarray(shape, dtype, array)
+
+
+# -- element by element ---------------------------------------------------------------------------
+
+
+def _function(op: Op) -> Callable[..., Array] | None:
+    """NumPy's function for an element-wise operation; None where it has none."""
+    try:
+        return op.host
+    except AttributeError:
+        op.host = _find_function(op)
+        return op.host
+
+
+def _find_function(op: Op) -> Callable[..., Array] | None:
+    dtype = op.dtype
+    assert dtype is not None
+    if op.name == "cast":
+        return lambda value: _cast(value, dtype)
+    if op.name == "bitcast":
+        return lambda value: np.array(value, order="C", ndmin=1).view(dtype).reshape(value.shape)
+    if op.row is None:
+        return None
+    if op.row.output:
+        make = _INTERNAL.get(op.name)
+        return None if make is None else make(dtype)
+    ufunc = getattr(np, op.name, None)
+    if not isinstance(ufunc, np.ufunc) or ufunc.nout != 1:
+        return None
+    try:
+        natural = ufunc.resolve_dtypes((*op.input_dtypes, None))
+        if natural == (*op.input_dtypes, dtype):
+            return ufunc
+        ufunc.resolve_dtypes((*op.input_dtypes, dtype), signature=(*op.input_dtypes, dtype))
+    except TypeError:
+        return None
+    return partial(ufunc, signature=(*op.input_dtypes, dtype))
+
+
+def _cast(value: Array, dtype: np.dtype[Any]) -> Array:
+    if value.dtype is dtype:
+        return value
+    if value.dtype.kind == "c" and dtype.kind not in "cb":
+        value = value.real
+    return value.astype(dtype)
+
+
+def _wrap_index(dtype: np.dtype[Any]) -> Callable[..., Array]:
+    return lambda index, length: np.where(index < 0, index + length, index).astype(dtype)
+
+
+def _make_complex(dtype: np.dtype[Any]) -> Callable[..., Array]:
+    def make(real: Array, imag: Array) -> Array:
+        out = np.empty(np.broadcast_shapes(real.shape, imag.shape), dtype)
+        out.real, out.imag = real, imag
+        return out
+
+    return make
+
+
+_WORD: Final = np.uint64(0xFFFFFFFF)
+_BITS: Final = np.uint64(32)
+_MULTIPLIERS: Final = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
+_WEYL: Final = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
+
+
+def _philox(first: int, second: int) -> Callable[..., Array]:
+    """Philox4x32-10 as in ``kernels/lib/philox.cl``: two words of the four."""
+
+    def draw(index: Array, key: Array, stream: Array) -> Array:
+        parts = [np.asarray(part).astype(np.uint64) for part in (index, stream)]
+        key0 = np.asarray(key).astype(np.uint64)
+        key1 = key0 >> _BITS
+        word0, word1 = parts[0] & _WORD, parts[0] >> _BITS
+        word2, word3 = parts[1] & _WORD, parts[1] >> _BITS
+        for _ in range(10):
+            product0 = word0 * _MULTIPLIERS[0]
+            product2 = word2 * _MULTIPLIERS[1]
+            word0 = (product2 >> _BITS) ^ word1 ^ (key0 & _WORD)
+            word2 = (product0 >> _BITS) ^ word3 ^ (key1 & _WORD)
+            word1, word3 = product2 & _WORD, product0 & _WORD
+            key0, key1 = key0 + _WEYL[0], key1 + _WEYL[1]
+        words = word0, word1, word2, word3
+        return words[first] | (words[second] << _BITS)
+
+    return draw
+
+
+def _of_bits(
+    shift: Mapping[str, int], middle: float, exponent: Mapping[str, int]
+) -> Callable[[np.dtype[Any]], Callable[..., Array]]:
+    """A float from random bits: those above `shift`, as a whole number, plus `middle`, scaled."""
+
+    def make(dtype: np.dtype[Any]) -> Callable[..., Array]:
+        dropped = np.uint64(shift[dtype.name])
+        half, scale = dtype.type(middle), dtype.type(2.0 ** exponent[dtype.name])
+        return lambda bits: ((bits >> dropped).astype(dtype) + half) * scale
+
+    return make
+
+
+def _multiply_high(dtype: np.dtype[Any]) -> Callable[..., Array]:
+    def high(left: Array, right: Array) -> Array:
+        left0, left1 = left & _WORD, left >> _BITS
+        right0, right1 = right & _WORD, right >> _BITS
+        middle = left1 * right0 + ((left0 * right0) >> _BITS)
+        other = left0 * right1 + (middle & _WORD)
+        return left1 * right1 + (middle >> _BITS) + (other >> _BITS)
+
+    return high
+
+
+_DRAWN: Final = {
+    "uniform": _of_bits({"float64": 11, "float32": 40}, 0.0, {"float64": -53, "float32": -24}),
+    "open": _of_bits({"float64": 12, "float32": 41}, 0.5, {"float64": -52, "float32": -23}),
+    "positive": _of_bits({"float64": 0, "float32": 0}, 0.5, {"float64": -64, "float32": -64}),
+}
+
+_INTERNAL: Final[dict[str, Callable[[np.dtype[Any]], Callable[..., Array]]]] = {
+    "where": lambda dtype: np.where,
+    "wrap_index": _wrap_index,
+    "from_zero": lambda dtype: lambda value: value + dtype.type(0),
+    "real": lambda dtype: lambda value: value.real,
+    "imag": lambda dtype: lambda value: value.imag,
+    "make_complex": _make_complex,
+    "modf_fraction": lambda dtype: lambda value: np.modf(value)[0],
+    "modf_integer": lambda dtype: lambda value: np.modf(value)[1],
+    "frexp_mantissa": lambda dtype: lambda value: np.frexp(value)[0],
+    "frexp_exponent": lambda dtype: lambda value: np.frexp(value)[1],
+    "philox_bits": lambda dtype: _philox(0, 1),
+    "philox_more_bits": lambda dtype: _philox(2, 3),
+    "multiply_high": _multiply_high,
+    **{
+        f"{name}_of_bits_{dtype}": make
+        for name, make in _DRAWN.items()
+        for dtype in ("float64", "float32")
+    },
+}
+"""Rows that are no ufuncs of NumPy's: function of the result's dtype -> function of the operands.
+
+Not normal numbers from bits: their bits need fma, which NumPy does not have.
+"""
+
+
+# -- everything else: functions of (operation, shape of the result, param, operands) --------------
+
+Operands = list[Array]
+
+
+def _seen(value: Array, shape: tuple[int, ...], offset: int, strides: tuple[int, ...]) -> Array:
+    """The elements ``offset + sum(index * strides)`` of the C order of `value`, uncopied where it
+    lies in that order."""
+    if 0 in shape:
+        return np.empty(shape, value.dtype)
+    if type(value) is not np.ndarray or not value.flags.c_contiguous:
+        value = np.array(value, order="C")
+    size = value.itemsize
+    return np.ndarray(
+        shape, value.dtype, value, offset * size, tuple([stride * size for stride in strides])
+    )
+
+
+def _view(op: Op, shape: tuple[int, ...], param: Any, operands: Operands) -> Array:
+    return _seen(operands[0], shape, *param)
+
+
+def _iota(op: Op, shape: tuple[int, ...], param: Any, operands: Operands) -> Array:
+    return np.arange(shape[0], dtype=op.dtype)
+
+
+def _reduce(op: Op, shape: tuple[int, ...], axes: Any, operands: Operands) -> Array:
+    return getattr(np, op.name).reduce(operands[0], axis=axes, dtype=op.dtype)
+
+
+def _arg_reduce(op: Op, shape: tuple[int, ...], axes: Any, operands: Operands) -> Array:
+    (value,) = operands
+    kept = [axis for axis in range(value.ndim) if axis not in axes]
+    rows = value.transpose(*kept, *axes)
+    rows = rows.reshape(*shape, math.prod(rows.shape[len(kept) :]))
+    return getattr(np, op.name)(rows, axis=-1)
+
+
+def _scan(op: Op, shape: tuple[int, ...], axes: Any, operands: Operands) -> Array:
+    return getattr(np, op.name).accumulate(operands[0], axis=axes[0], dtype=op.dtype)
+
+
+def _update(op: Op, shape: tuple[int, ...], param: Any, operands: Operands) -> Array:
+    old, value = operands
+    result = np.array(old, order="C")
+    _seen(result, value.shape, *param)[...] = value
+    return result
+
+
+def _concatenate(op: Op, shape: tuple[int, ...], axis: Any, operands: Operands) -> Array:
+    return np.concatenate(operands, axis)
+
+
+def _library(op: Op, shape: tuple[int, ...], param: Any, operands: Operands) -> Array:
+    from .runtime.host import FUNCTIONS
+
+    counters["library_calls"] += 1
+    result = np.empty(shape, op.dtype)
+    FUNCTIONS[op.name](operands, result, param)
+    return result
+
+
+@lru_cache(maxsize=256)
+def _grid(shape: tuple[int, ...], offset: int, strides: tuple[int, ...]) -> Array:
+    grid = np.array(offset, np.int64)
+    for axis, (extent, stride) in enumerate(zip(shape, strides, strict=True)):
+        if stride and extent > 1:
+            steps = np.arange(extent, dtype=np.int64) * stride
+            grid = grid + steps.reshape((-1,) + (1,) * (len(shape) - 1 - axis))
+    grid.flags.writeable = False
+    return grid
+
+
+def _gather(op: Op, shape: tuple[int, ...], param: Any, operands: Operands) -> Array:
+    source, position = operands
+    found = source.reshape(-1)[position + _grid(shape, *param)]
+    return found if found.shape == shape else np.broadcast_to(found, shape)
+
+
+def _counts(op: Op, shape: tuple[int, ...], piece: Any, operands: Operands) -> Array:
+    starts = np.arange(0, len(operands[0]), piece)
+    return np.add.reduceat(operands[0], starts, dtype=op.dtype)
+
+
+def _compact(op: Op, shape: tuple[int, ...], piece: Any, operands: Operands) -> Array:
+    mask, value, _ = operands
+    return value[mask]
+
+
+def _expand(op: Op, shape: tuple[int, ...], piece: Any, operands: Operands) -> Array:
+    mask, other, _, packed = operands
+    result = np.array(other, order="C")
+    result[mask] = packed
+    return result
+
+
+_STRUCTURAL: Final[dict[Kind, Callable[[Op, tuple[int, ...], Any, Operands], Array]]] = {
+    Kind.VIEW: _view,
+    Kind.IOTA: _iota,
+    Kind.REDUCE: _reduce,
+    Kind.ARGREDUCE: _arg_reduce,
+    Kind.SCAN: _scan,
+    Kind.UPDATE: _update,
+    Kind.CONCATENATE: _concatenate,
+    Kind.LIBRARY: _library,
+    Kind.GATHER: _gather,
+    Kind.COUNTS: _counts,
+    Kind.COMPACT: _compact,
+    Kind.EXPAND: _expand,
+}

@@ -1,0 +1,145 @@
+"""Small programs are left to NumPy on the host, and nothing shows it but the time.
+
+The fuzz runs random programs that way too (`test_fuzz`); here is what it cannot see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from types import ModuleType
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from tests.hostile import hostile
+
+pytestmark = pytest.mark.clfuse_only
+
+ALWAYS = 1_000_000
+
+
+@pytest.fixture(autouse=True)
+def small(xp: ModuleType) -> Iterator[None]:
+    with xp.config.override(host_us=50):
+        yield
+
+
+def counted(xp: ModuleType, call: Callable[[], object]) -> tuple[object, int, int]:
+    """The result, and how many evaluations were NumPy's and how many kernels ran."""
+    xp.synchronize()
+    before = xp.stats()
+    result = call()
+    after = xp.stats()
+    return (result, after["host_evaluations"] - before["host_evaluations"],
+            after["kernels_launched"] - before["kernels_launched"])
+
+
+def test_a_program_on_few_elements_launches_nothing_and_has_numpys_bits(xp: ModuleType) -> None:
+    values = hostile("float64")
+    x = xp.asarray(values)
+
+    def program(np: ModuleType, x: object) -> list[object]:
+        return [np.sin(x) * 2 + 1, np.exp(x).sum(), x[::-2], np.cumsum(x), np.roll(x, 3),
+                x.reshape(1, -1).argmax(axis=1), np.where(x > 0, x, -x), np.float32(1) / x[1:4],
+                np.concatenate([x, x[:2]]), x[np.asarray([0, -1, 2])], x[x > 1], np.sort(x),
+                x.astype("f2"), np.stack([x, x]).T.mean(axis=1)]
+
+    found, host, kernels = counted(xp, lambda: [np.asarray(r) for r in program(xp, x)])
+    assert kernels == 0
+    assert host > 0
+    with np.errstate(all="ignore"):
+        for mine, theirs in zip(found, program(np, values), strict=True):
+            assert_array_equal(mine, theirs)
+            assert mine.dtype == theirs.dtype
+
+
+def test_a_large_program_runs_in_kernels_and_takes_small_arrays_along(xp: ModuleType) -> None:
+    weights = xp.linspace(0, 1, 5) ** 2
+    assert counted(xp, weights.tolist)[1:] == (1, 0)
+    x = np.random.default_rng(1).random((200_000, 5))
+    large = xp.asarray(x)
+    weighted, host, kernels = counted(xp, lambda: np.asarray((large * weights).sum(axis=1)))
+    assert (host, kernels) == (0, 1)
+    assert_array_equal(weighted, (x * np.linspace(0, 1, 5) ** 2).sum(axis=1))
+    # And back: what a kernel has left is read where it lies.
+    rows = (large * weights).sum(axis=0)
+    rows.tolist()
+    ratio, host, kernels = counted(xp, lambda: np.asarray(rows / rows[0].clip(1)))
+    assert (host, kernels) == (1, 0)
+    totals = np.asarray(rows)
+    assert_array_equal(ratio, totals / totals[0].clip(1))
+
+
+def test_one_element_of_a_large_array_is_read_without_a_kernel(xp: ModuleType) -> None:
+    x = xp.arange(1_000_000.) + 1
+    xp.evaluate(x)
+    value, host, kernels = counted(xp, lambda: float(x[123_456] * 2))
+    assert (value, kernels) == (246_914.0, 0)
+    if xp.get_device().traits.unified_memory:
+        assert host == 1
+
+
+def test_what_was_calculated_keeps_its_value_through_later_writes(xp: ModuleType) -> None:
+    a = xp.arange(6.)
+    b = a[1:4]
+    seen = np.asarray(a)
+    b += 10
+    a[0] = -1
+    kept = a.copy()
+    a *= 2
+    assert_array_equal(seen, np.arange(6.))
+    assert_array_equal(kept, [-1, 11, 12, 13, 4, 5])
+    assert_array_equal(a, [-2, 22, 24, 26, 8, 10])
+    assert_array_equal(b, [22, 24, 26])
+    # A kernel may take the memory over, the host's copy stays.
+    with xp.config.override(host_us=0):
+        a += 1
+        assert_array_equal(a, [-1, 23, 25, 27, 9, 11])
+    assert_array_equal(seen, np.arange(6.))
+    assert_array_equal(a + kept, [-2, 34, 37, 40, 13, 16])
+
+
+def test_the_same_numbers_are_drawn_on_the_host_and_by_kernels(xp: ModuleType) -> None:
+    def draws(host_us: int) -> list[np.ndarray]:
+        with xp.config.override(host_us=host_us):
+            rng = xp.random.default_rng(5)
+            drawn = [rng.random(33), rng.random((3, 7), dtype="f4"), rng.integers(0, 10, 50),
+                     rng.integers(0, 2 ** 40, 50), rng.uniform(2, 5, 30), rng.standard_normal(9),
+                     rng.integers(0, 256, 20, dtype="u1"), rng.permutation(12)]
+            return [np.asarray(values) for values in drawn]
+
+    for mine, theirs in zip(draws(ALWAYS), draws(0), strict=True):
+        assert_array_equal(mine, theirs)
+
+
+def test_compiled_functions_take_and_give_small_arrays(xp: ModuleType) -> None:
+    @xp.jit
+    def step(x: object, y: object) -> object:
+        return x * 2 + y
+
+    x = xp.arange(5.)
+    for _ in range(3):
+        x = step(x, xp.ones(5)) - 1
+    assert_array_equal(x, np.arange(5.) * 8)
+
+
+def test_unfused_programs_are_never_left_to_numpy(xp: ModuleType) -> None:
+    with xp.config.override(fusion="off"):
+        assert counted(xp, lambda: (xp.arange(5.) * 2 + 1).tolist())[1] == 0
+
+
+def test_explain_says_that_a_program_is_small(xp: ModuleType) -> None:
+    plan = xp.explain(xp.arange(5.) * 2)
+    assert plan.small
+    assert plan.kernels
+    assert "CLFUSE_HOST_US" in str(plan)
+    assert not xp.explain(xp.arange(5e6) * 2).small
+
+
+def test_an_array_goes_from_one_device_to_another(xp: ModuleType) -> None:
+    x = xp.arange(5.) * 2
+    x.tolist()
+    for device in xp.devices():
+        with xp.device(device), xp.config.override(host_us=0):
+            assert_array_equal(x + 1, np.arange(5.) * 2 + 1)
