@@ -214,8 +214,8 @@ def _find_function(op: Op) -> Callable[..., Array] | None:
         return lambda value: np.array(value, order="C", ndmin=1).view(dtype).reshape(value.shape)
     if op.row is None:
         return None
-    if op.row.output:
-        make = _INTERNAL.get(op.name)
+    make = _INTERNAL.get(op.name)
+    if op.row.output or make is not None:
         return None if make is None else make(dtype)
     ufunc = getattr(np, op.name, None)
     if not isinstance(ufunc, np.ufunc) or ufunc.nout != 1:
@@ -311,6 +311,7 @@ _DRAWN: Final = {
 
 _INTERNAL: Final[dict[str, Callable[[np.dtype[Any]], Callable[..., Array]]]] = {
     "where": lambda dtype: np.where,
+    "clip": lambda dtype: lambda value, low, high: np.minimum(np.maximum(value, low), high),
     "wrap_index": _wrap_index,
     "from_zero": lambda dtype: lambda value: value + dtype.type(0),
     "real": lambda dtype: lambda value: value.real,

@@ -49,7 +49,7 @@ def test_random_programs_run_as_under_numpy(batch: int, xp: ModuleType) -> None:
 def test_random_programs_run_as_under_numpy_where_numpy_calculates_the_small_parts(
     xp: ModuleType,
 ) -> None:
-    seeds = random.Random(f"{FIRST} small").sample(range(2 ** 32), PROGRAMS)
+    seeds = random.Random(f"{FIRST} small").sample(range(2 ** 32), max(1, PROGRAMS // 2))
     before = xp.stats()["host_evaluations"]
     with xp.config.override(host_us=1_000_000):
         for program_seed in seeds:
@@ -57,4 +57,4 @@ def test_random_programs_run_as_under_numpy_where_numpy_calculates_the_small_par
             if found is not None:
                 pytest.fail(f"CLFUSE_HOST_US=1000000 python -m tests.fuzz --seed {program_seed}\n"
                             f"{found}", pytrace=False)
-    assert xp.stats()["host_evaluations"] > before + PROGRAMS // 2
+    assert xp.stats()["host_evaluations"] > before + PROGRAMS // 4

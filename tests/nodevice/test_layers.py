@@ -21,7 +21,7 @@ LAYERS: tuple[tuple[str, ...] | frozenset[str], ...] = (
     ("graph",),
     ("plan",),
     frozenset({"render", "runtime"}),
-    ("evaluate", "replay"),
+    ("interpret", "evaluate", "replay"),
     ("explain", "profile"),
     ("userkernels",),
     ("api",),
