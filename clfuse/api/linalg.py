@@ -7,6 +7,7 @@ Products with a vector are multiplications and sums, which fuse with what is aro
 from __future__ import annotations
 
 import math
+from functools import cache
 from operator import index as as_index
 from typing import Any
 
@@ -30,11 +31,15 @@ _Missing = np._NoValue
 
 
 def _product_dtype(left: Handle, right: Handle) -> np.dtype:
-    dtypes = np.matmul.resolve_dtypes((left._dtype, right._dtype, None))
-    dtype = native_dtype(dtypes[2])
+    dtype = native_dtype(_resolved(left._dtype, right._dtype))
     if dtype is None:
         raise NotNative(f"of {left._dtype} and {right._dtype}")
     return dtype
+
+
+@cache
+def _resolved(left: np.dtype, right: np.dtype) -> np.dtype:
+    return np.matmul.resolve_dtypes((left, right, None))[2]
 
 
 def _inner(left: Node, right: Node, dtype: np.dtype) -> Node:
@@ -71,7 +76,7 @@ def product_node(left: Handle, right: Handle) -> Node:
     if len(one) == 1:
         transposed = node_of(right.swapaxes(-1, -2))  # type: ignore[attr-defined]
         return _inner(a, transposed, dtype)
-    batch = np.broadcast_shapes(one[:-2], two[:-2])
+    batch = np.broadcast_shapes(one[:-2], two[:-2]) if len(one) + len(two) > 4 else ()
     shape = (*batch, one[-2], two[-1])
     if 0 in one or 0 in two:
         return build.filled(dtype.type(0), shape)

@@ -21,7 +21,17 @@ from clfuse.runtime.pool import Pool
 if TYPE_CHECKING:
     import pyopencl as cl
 
-__all__ = ["Buffer", "allocate", "download", "host_view", "mapped", "share", "transfer", "upload"]
+__all__ = [
+    "Buffer",
+    "allocate",
+    "download",
+    "host_memory",
+    "host_view",
+    "mapped",
+    "share",
+    "transfer",
+    "upload",
+]
 
 #: Up to this size an upload is staged: copied on the host, then enqueued without waiting for the
 #: kernels before it. Above it the second copy would cost more than the wait.
@@ -376,6 +386,19 @@ def mapped(
         yield array
     finally:
         map_.release()
+
+
+def host_memory(buffer: Buffer) -> npt.NDArray[np.uint8] | None:
+    """The host memory that a buffer consists of, where the device works in it; else None.
+
+    Whoever touches it has waited for the device, and lets no command start meanwhile. A map would
+    do the same; but right after the threads of a BLAS each costs the driver 0.1 ms.
+    """
+    pool = buffer.device.pool
+    if pool is None or not pool.in_place:
+        return None
+    memory: Any = buffer.mem.hostbuf
+    return None if memory is None else _as_bytes(memory)
 
 
 def _map(

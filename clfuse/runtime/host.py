@@ -14,12 +14,22 @@ import numpy as np
 
 from clfuse.counters import counters
 from clfuse.graph.layout import contiguous_strides
-from clfuse.runtime.buffers import Buffer, mapped
+from clfuse.runtime import threads
+from clfuse.runtime.buffers import Buffer, host_memory, mapped
 from clfuse.runtime.numerics import NUMERICS, Array
 
 
 def _matmul(operands: Sequence[Array], out: Array, param: Any) -> None:
-    np.matmul(operands[0], operands[1], out=out)
+    left, right = operands
+    if out.dtype.kind in "fc" or left.ndim != 2 or right.ndim != 2:
+        np.matmul(left, right, out=out)
+        return
+
+    def change(rows: Array, results: Array) -> None:
+        np.matmul(rows, right, out=results)
+
+    # No BLAS multiplies integers.
+    threads.in_parts(change, (left, out), [1], left.nbytes * right.shape[1])
 
 
 def _bincount(operands: Sequence[Array], out: Array, param: Any) -> None:
@@ -45,7 +55,7 @@ def _mutation(
     def call(operands: Sequence[Array], out: Array, param: Any) -> None:
         layout, shapes, extra = param
         if np.ndim(operands[0]) != out.ndim or not _same_memory(operands[0], out):
-            np.copyto(out, operands[0])
+            threads.copy(out, operands[0])
         arrays = [
             np.broadcast_to(operand, shape)
             for operand, shape in zip(operands[1:], shapes, strict=True)
@@ -93,6 +103,11 @@ def _at(view: Array, arrays: list[Any], extra: Any) -> None:
     function.at(view, index_of(template, arrays[:count]), *arrays[count:])
 
 
+def _partition(view: Array, arrays: list[Any], how: Any) -> None:
+    kth, axis = how
+    threads.in_parts(lambda part: part.partition(kth, axis), [view], [axis], view.nbytes)
+
+
 FUNCTIONS: Final[dict[str, Callable[[Sequence[Array], Array, Any], None]]] = {
     "matmul": _matmul,
     "bincount": _bincount,
@@ -101,8 +116,8 @@ FUNCTIONS: Final[dict[str, Callable[[Sequence[Array], Array, Any], None]]] = {
     "put": _mutation(lambda view, arrays, mode: np.put(view, arrays[0], arrays[1], mode)),
     "putmask": _mutation(lambda view, arrays, _: np.putmask(view, arrays[0], arrays[1])),
     "place": _mutation(lambda view, arrays, _: np.place(view, arrays[0], arrays[1])),
-    "sort": _mutation(lambda view, _, how: view.sort(**dict(how))),
-    "partition": _mutation(lambda view, _, how: view.partition(how[0], how[1])),
+    "sort": _mutation(lambda view, _, how: threads.sort(view, **dict(how))),
+    "partition": _mutation(_partition),
     **NUMERICS,
 }
 """Name of a LIBRARY operation -> function of (operands, result to fill, param)."""
@@ -130,6 +145,19 @@ def _view(flat: Array, shape: tuple[int, ...], offset: int, strides: tuple[int, 
     )
 
 
+def _array(
+    memory: Any,
+    dtype: np.dtype[Any],
+    shape: tuple[int, ...],
+    offset: int = 0,
+    strides: tuple[int, ...] | None = None,
+) -> Array:
+    """An array in these bytes; offset and strides in elements."""
+    itemsize = dtype.itemsize
+    steps = None if strides is None else tuple([stride * itemsize for stride in strides])
+    return np.ndarray(shape, dtype, memory, offset * itemsize, steps)
+
+
 def call(
     name: str,
     operands: Sequence[tuple[Buffer, np.dtype[Any], tuple[int, ...], int, tuple[int, ...]]],
@@ -153,6 +181,19 @@ def call(
         Further operands, each with its place among all of them.
     """
     counters["library_calls"] += 1
+    memories = [host_memory(buffer) for buffer in (target[0], *[entry[0] for entry in operands])]
+    if all(memory is not None for memory in memories):
+        target[0].device.queue.finish()
+        out = _array(memories[0], *target[1:])
+        in_place: list[Any] = []
+        for memory, (_, dtype, shape, offset, strides) in zip(memories[1:], operands, strict=True):
+            view = _array(memory, dtype, shape, offset, strides)
+            view.flags.writeable = False
+            in_place.append(view)
+        for place, scalar in scalars:
+            in_place.insert(place, scalar)
+        FUNCTIONS[name](in_place, out, param)
+        return
     with ExitStack() as stack:
         out = stack.enter_context(mapped(*target, write=True))
         flat: dict[int, Array] = {id(target[0]): out.reshape(-1)}  # an operand may be the result

@@ -13,6 +13,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from clfuse.runtime.threads import in_parts
+
 Array = npt.NDArray[Any]
 
 
@@ -30,15 +32,28 @@ def _computed(
 
 
 def _argsort(arrays: list[Array], out: Array, how: Any) -> None:
-    np.copyto(out, np.argsort(arrays[0], **dict(how)))
+    def change(part: Array, order: Array) -> None:
+        np.copyto(order, np.argsort(part, **dict(how)))
+
+    in_parts(change, (arrays[0], out), [dict(how)["axis"]], _SORTING * out.nbytes)
 
 
 def _argpartition(arrays: list[Array], out: Array, how: Any) -> None:
-    np.copyto(out, np.argpartition(arrays[0], *how))
+    def change(part: Array, order: Array) -> None:
+        np.copyto(order, np.argpartition(part, *how))
+
+    in_parts(change, (arrays[0], out), [how[1]], out.nbytes)
 
 
 def _lexsort(arrays: list[Array], out: Array, axis: int) -> None:
-    np.copyto(out, np.lexsort(arrays, axis))
+    def change(order: Array, *parts: Array) -> None:
+        np.copyto(order, np.lexsort(parts, axis))
+
+    in_parts(change, (out, *arrays), [axis], _SORTING * out.nbytes)
+
+
+_SORTING: Final = 8
+"""How many copies of an array take as long as to sort it, or to transform it."""
 
 
 def _fourier(arrays: list[Array], out: Array, how: Any) -> None:
@@ -46,17 +61,30 @@ def _fourier(arrays: list[Array], out: Array, how: Any) -> None:
     function = getattr(np.fft, name)
     # Between several axes the sizes change, and NumPy wants all of them in `out`.
     several = sizes is not None and name[-1] in "2n"
-    made = function(arrays[0], sizes, axes, norm, out=None if several else out)
-    if made is not out:
-        np.copyto(out, made)
+
+    def change(part: Array, transformed: Array) -> None:
+        made = function(part, sizes, axes, norm, out=None if several else transformed)
+        if made is not transformed:
+            np.copyto(transformed, made)
+
+    rank = out.ndim
+    along = range(rank) if axes is None else [axes] if isinstance(axes, int) else axes
+    in_parts(change, (arrays[0], out), along, _SORTING * out.nbytes)
 
 
 def _det(arrays: list[Array], out: Array, _: Any) -> None:
-    np.copyto(out, np.linalg.det(arrays[0]))
+    def change(matrices: Array, results: Array) -> None:
+        results[...] = np.linalg.det(matrices)
+
+    in_parts(change, (arrays[0], out), (-1, -2), arrays[0].nbytes)
 
 
 def _slogdet(arrays: list[Array], out: Array, _: Any) -> None:
-    out[0], out[1] = np.linalg.slogdet(arrays[0])
+    def change(matrices: Array, signs: Array, logarithms: Array) -> None:
+        signs[...], logarithms[...] = np.linalg.slogdet(matrices)
+
+    parts = (arrays[0], out[0, ...], out[1, ...])
+    in_parts(change, parts, (-1, -2), arrays[0].nbytes)
 
 
 NUMERICS: Final[dict[str, Callable[[Sequence[Array], Array, Any], None]]] = {

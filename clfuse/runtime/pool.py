@@ -82,6 +82,9 @@ class Pool:
         Bytes of all blocks, owned or held.
     limit_nbytes : int
         What `managed_nbytes` may reach.
+    in_place : bool
+        Whether the device works in the host memory that blocks are made of, so that between its
+        commands the host may, too, without mapping.
     """
 
     def __init__(self, device: Device) -> None:
@@ -94,6 +97,7 @@ class Pool:
         self.limit_nbytes = max(traits.global_nbytes, _host_nbytes() if self.host_backed else 0)
         self.largest_nbytes = traits.max_alloc_nbytes
         self._bins: dict[int, list[cl.Buffer]] = {}
+        self.in_place = self.host_backed and _works_in_place(device)
 
     def take(self, nbytes: int) -> tuple[cl.Buffer, int]:
         """Return a block for `nbytes`, and the size with which to `give` it back (0: not kept).
@@ -205,6 +209,31 @@ class Pool:
             " smaller arrays or work in parts, drop arrays that are no longer needed, or choose"
             " another device with CLFUSE_DEVICE"
         )
+
+
+def _works_in_place(device: Device) -> bool:
+    """Whether what the device writes to host memory shows there, and the reverse, without mapping.
+
+    OpenCL lets a driver keep a copy of memory that it was told to use; rusticl does, PoCL and
+    Intel's runtime do not.
+    """
+    import pyopencl as cl
+
+    memory = _host_block(2 * ALIGNMENT)[: 2 * ALIGNMENT]
+    memory[:] = 0
+    flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
+    buffer = cl.Buffer(device.context, flags, hostbuf=memory)
+    cl.enqueue_fill_buffer(device.queue, buffer, np.ones(1, np.uint8), 0, ALIGNMENT)
+    device.queue.finish()
+    shows = bool((memory[:ALIGNMENT] == 1).all())
+    memory[:ALIGNMENT] = 2
+    cl.enqueue_copy(
+        device.queue, buffer, buffer, byte_count=ALIGNMENT, src_offset=0, dst_offset=ALIGNMENT
+    )
+    device.queue.finish()
+    shows = shows and bool((memory[ALIGNMENT:] == 2).all())
+    buffer.release()
+    return shows
 
 
 _stagger = itertools.cycle(range(0, STAGGER * STAGGER_TURNS, STAGGER))

@@ -1,0 +1,130 @@
+"""Library calls on several of the host's cores: rows that do not depend on each other, and the two
+sides of a partition; `runtime.host` and `runtime.numerics` use it.
+
+NumPy lets go of the interpreter's lock while it sorts, copies and transforms, and uses one core.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["copy", "in_parts", "sort", "worker_count"]
+
+Array = npt.NDArray[Any]
+
+#: From this many bytes on a part is worth a thread: waking one takes 50 us, in which a core copies
+#: half a megabyte and sorts 10,000 numbers.
+PART_NBYTES: Final = 1 << 18
+
+#: A vector of this many elements is partitioned and its sides sorted side by side: for 2 million
+#: float32 (two cores, ms) 9.1 become 6.5, for 100,000 both take 0.3.
+LEAST_SPLIT: Final = 1 << 19
+
+
+@cache
+def worker_count() -> int:
+    """How many cores this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not Linux
+        return os.cpu_count() or 1
+
+
+@cache
+def _workers() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(worker_count(), "clfuse")
+
+
+def _together(calls: Sequence[Callable[[], Any]]) -> None:
+    """Make these calls at the same time, the last one in this thread; raises what one of them
+    raises."""
+    futures: list[Future[Any]] = [_workers().submit(call) for call in calls[:-1]]
+    try:
+        calls[-1]()
+    finally:
+        for future in futures:
+            future.result()
+
+
+def in_parts(
+    change: Callable[..., Any], arrays: Sequence[Array], axes: Iterable[int], nbytes: int
+) -> None:
+    """Call `change` on `arrays`, or on equal parts of all of them at the same time.
+
+    Parameters
+    ----------
+    change : callable
+        Takes one array for each of `arrays`; computes elements apart along all axes but `axes`.
+    arrays : sequence of numpy.ndarray
+        Alike along the axes of the first one that are not in `axes`.
+    axes : iterable of int
+        Axes of the first one, along which nothing may be cut.
+    nbytes : int
+        How much work it is.
+    """
+    parts = min(worker_count(), nbytes // PART_NBYTES)
+    shape = arrays[0].shape
+    kept = {axis % len(shape) for axis in axes} if shape else set()
+    free = [axis for axis in range(len(shape)) if axis not in kept and shape[axis] >= parts]
+    if parts < 2 or not free:
+        change(*arrays)
+        return
+    axis = free[0]  # the slowest: parts lie side by side in memory
+    starts = [shape[axis] * part // parts for part in range(parts + 1)]
+    before = (slice(None),) * axis
+
+    def call(part: int) -> Callable[[], Any]:
+        cut = (*before, slice(starts[part], starts[part + 1]))
+        pieces = [array[cut] for array in arrays]
+        return lambda: change(*pieces)
+
+    _together([call(part) for part in range(parts)])
+
+
+def copy(target: Array, source: Array) -> None:
+    """``numpy.copyto`` of arrays of one shape."""
+    if source.shape != target.shape:
+        np.copyto(target, source)
+        return
+    in_parts(np.copyto, (target, source), (), target.nbytes)
+
+
+def sort(array: Array, **how: Any) -> None:
+    """Sort an array where it lies, as its method does: equal to what that gives.
+
+    Elements that compare equal, and yet are not the same (0.0 and -0.0), come in an order of their
+    own where no stable one is asked for; NumPy's vectorised sorts have theirs.
+    """
+    axis = how.pop("axis", -1) % array.ndim
+    any_order = not how.get("stable") and how.get("kind") in (None, "quicksort")
+    if array.dtype.itemsize == 1 and any_order:
+        how = {"kind": "stable"}  # NumPy's radix sort: a third of the time, and nobody can tell
+    rows = array.size // array.shape[axis]
+    if any_order and rows < worker_count() and array.shape[axis] >= LEAST_SPLIT:
+        turned = np.moveaxis(array, axis, -1)
+        for index in np.ndindex(turned.shape[:-1]):
+            _sort_vector(turned[index], how, worker_count())
+        return
+    in_parts(lambda part: part.sort(axis=axis, **how), [array], [axis], 4 * array.nbytes)
+
+
+def _sort_vector(vector: Array, how: dict[str, Any], workers: int) -> None:
+    """Sort by halves, each at most `workers` cores' work."""
+    if workers < 2 or len(vector) < LEAST_SPLIT or vector.dtype.itemsize == 1:
+        vector.sort(**how)
+        return
+    middle = len(vector) // 2
+    vector.partition(middle)
+    _together(
+        [
+            lambda: _sort_vector(vector[:middle], how, workers // 2),
+            lambda: _sort_vector(vector[middle:], how, workers - workers // 2),
+        ]
+    )
