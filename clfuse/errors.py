@@ -33,7 +33,7 @@ class ClfuseError(Exception):
     """Base of every error that is clfuse's own."""
 
 
-class DeviceError(ClfuseError, RuntimeError):
+class DeviceError(ClfuseError, RuntimeError, ValueError):
     """No usable OpenCL device, or not the one asked for; says what to install or to choose."""
 
 

@@ -393,7 +393,8 @@ def eye(
     if rows < 0 or columns < 0:
         raise ValueError("negative dimensions are not allowed")
     row, column = _rows_and_columns(rows, columns)
-    node = combine(np.equal, row, _shifted(column, as_index(k)))
+    distance = min(max(as_index(k), -rows), columns)  # beyond these no diagonal is in the matrix
+    node = combine(np.equal, row, _shifted(column, distance))
     return _laid_out(convert(node, wanted), order)
 
 
@@ -403,8 +404,14 @@ def identity(n: Any, dtype: Any = None, *, like: Any = None) -> Any:
     return eye(n, dtype=dtype)
 
 
+def _diagonal(k: Any) -> int:
+    """The number of a diagonal; NumPy cuts off what is behind the point."""
+    return math.trunc(k) if isinstance(k, float | np.floating) else as_index(k)
+
+
 def triangle(rows: int, columns: int, k: int) -> Node:
     """True at and below the `k`-th diagonal."""
+    k = min(max(k, -rows), columns)  # beyond these all is the same
     row, column = _rows_and_columns(rows, columns)
     return combine(np.greater_equal, row, _shifted(column, k))
 
@@ -415,7 +422,7 @@ def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = float, *, like: Any = No
     wanted = requested_dtype(float if dtype is None else dtype)
     rows = max(as_index(N), 0)
     columns = rows if M is None else max(as_index(M), 0)
-    return fresh(convert(triangle(rows, columns, as_index(k)), wanted))
+    return fresh(convert(triangle(rows, columns, _diagonal(k)), wanted))
 
 
 def _masked_triangle(m: Any, k: int, *, keep_lower: bool) -> Any:
@@ -438,13 +445,13 @@ def _masked_triangle(m: Any, k: int, *, keep_lower: bool) -> Any:
 @native(np.tril)
 def tril(m: Any, k: Any = 0) -> Any:
     """The array with zeros above a diagonal."""
-    return _masked_triangle(m, as_index(k), keep_lower=True)
+    return _masked_triangle(m, _diagonal(k), keep_lower=True)
 
 
 @native(np.triu)
 def triu(m: Any, k: Any = 0) -> Any:
     """The array with zeros below a diagonal."""
-    return _masked_triangle(m, as_index(k) - 1, keep_lower=False)
+    return _masked_triangle(m, _diagonal(k - 1), keep_lower=False)
 
 
 @native(np.diag)
@@ -512,10 +519,11 @@ def fromfile(
 
 @native(np.from_dlpack)
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
-    """What a DLPack exporter holds now, as an array."""
+    """What a DLPack exporter holds now, as an array; ``copy=False`` looks at its memory, as for
+    `array`."""
     if isinstance(x, Handle):
         return array(x, copy=copy)
-    return array(np.from_dlpack(x), copy=True)
+    return array(np.from_dlpack(x, copy=False if copy is False else None), copy=copy is not False)
 
 
 @native(np.require)

@@ -24,6 +24,7 @@ from ..graph import trace
 from . import handle as handles
 from .conversion import NotNative, adopted, from_host, host_copy, host_view
 from .handle import Handle, native_dtype, node_of
+from .inspection import placed
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -281,6 +282,8 @@ def native(
 
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
+            if kwargs and "device" in kwargs:
+                return placed(call, args, kwargs)
             try:
                 made = function(*args, **kwargs)
             except NotNative as missing:

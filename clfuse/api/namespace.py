@@ -38,6 +38,7 @@ from . import (  # noqa: F401  (each registers its functions)
 )
 from . import random as random_module
 from .fallback import AT_CALL, NATIVE, host_call, hosted
+from .inspection import __array_namespace_info__
 from .ndarray import ndarray
 from .sequences import mgrid, ogrid
 from .ufunc import BY_NUMPY, ufunc
@@ -106,6 +107,7 @@ SUBMODULES: Final[dict[str, types.ModuleType]] = {
 }
 
 _OWN: Final[dict[str, Any]] = {
+    "__array_namespace_info__": __array_namespace_info__,
     "ndarray": ndarray,
     "ufunc": ufunc,
     "mgrid": mgrid,

@@ -128,8 +128,15 @@ class _Common(ArrayMethods, Handle):
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
         return sys.modules["clfuse"]
 
-    def __dlpack__(self, **options: Any) -> Any:
-        return protocols.to_dlpack(self, options)
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: Any = None,
+        copy: bool | None = None,
+    ) -> Any:
+        return protocols.to_dlpack(self, stream, max_version, dl_device, copy)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return protocols.DLPACK_CPU

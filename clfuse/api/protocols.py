@@ -105,14 +105,36 @@ def _run_of_bytes(host: np.ndarray) -> np.ndarray | None:
     return run if run.flags.c_contiguous else None
 
 
-def to_dlpack(handle: Handle, options: dict[str, Any]) -> Any:
-    """`__dlpack__`: a copy on the host."""
-    if options.get("copy") is False:
+class _Lent:
+    """Memory of a read-only array, as one that says that it may be written to."""
+
+    def __init__(self, owner: np.ndarray) -> None:
+        self._owner = owner
+        described = owner.__array_interface__
+        self.__array_interface__ = {**described, "data": (described["data"][0], False)}
+
+
+def to_dlpack(handle: Handle, stream: Any, max_version: Any, dl_device: Any, copy: Any) -> Any:
+    """`__dlpack__`: a copy on the host; with ``copy=False`` a snapshot in the array's own memory.
+
+    Before version 1.0 the protocol cannot say that memory must not be written to: whoever asks for
+    such a snapshot promises it.
+
+    Raises
+    ------
+    BufferError
+        ``copy=False`` on a device that does not work in the host's memory, another `dl_device` than
+        the host.
+    """
+    options = {"stream": stream, "max_version": max_version, "dl_device": dl_device}
+    if copy is not False:
+        return host_copy(handle).__dlpack__(**options)
+    if not device_of(handle).traits.unified_memory:
         raise BufferError("the array's memory belongs to the device; DLPack gets a copy of it")
-    options.pop("copy", None)
-    options.pop("dl_device", None)
-    options.pop("stream", None)
-    return host_copy(handle).__dlpack__(**options)
+    host = host_view(handle)
+    if max_version is None or max_version[0] < 1:
+        host = np.asarray(_Lent(host))
+    return host.__dlpack__(**options, copy=False)
 
 
 def restored(values: np.ndarray, writeable: bool) -> Any:

@@ -6,7 +6,8 @@ next owner's commands run after all that were enqueued for the last one: nothing
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -143,8 +144,14 @@ class SharedBuffer(Buffer):
         super().__init__(device, array.nbytes, mem, _pool_of(device), 0)
         self._array = array
 
-    def __del__(self, counters: dict[str, int] = counters) -> None:
+    def __del__(
+        self,
+        counters: dict[str, int] = counters,
+        is_finalizing: Callable[[], bool] = sys.is_finalizing,
+    ) -> None:
         counters["device_bytes_now"] -= self.nbytes
+        if is_finalizing():  # the queues were finished when the interpreter began to end
+            return
         # Kernels that read it may not have run yet; the array must not go before them.
         import pyopencl as cl
 

@@ -1,0 +1,97 @@
+"""What the array API standard asks beyond NumPy's functions: devices by name, DLPack, inspection.
+
+Source: https://data-apis.org/array-api/2024.12
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.agreement import assert_bitwise
+
+
+class LegacyConsumer:
+    """An exporter that hands on what an array exports, as consumers before DLPack 1.0 ask."""
+
+    def __init__(self, array: Any) -> None:
+        self._array = array
+
+    def __dlpack_device__(self) -> Any:
+        return self._array.__dlpack_device__()
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._array.__dlpack__(copy=False)
+
+
+@pytest.mark.clfuse_only
+@pytest.mark.parametrize("dtype", ["?", "i1", "u8", "f4", "c16"])
+def test_dlpack_without_a_copy_is_a_snapshot_in_the_arrays_memory(
+    dtype: str, xp: ModuleType
+) -> None:
+    x = xp.asarray(np.arange(12).astype(dtype).reshape(3, 4))
+    before = np.array(x[:, ::-2])
+    part = x[:, ::-2]
+    for given in (np.from_dlpack(part, copy=False), np.from_dlpack(LegacyConsumer(part)),
+                  np.from_dlpack(part)):
+        assert_bitwise(given, before)
+    seen = np.from_dlpack(x, copy=False)
+    legacy = np.from_dlpack(LegacyConsumer(x))
+    assert not seen.flags.writeable
+    if xp.get_device().traits.unified_memory:
+        assert np.shares_memory(seen, legacy)
+    expected = np.array(x)
+    x[...] = 1
+    del x
+    assert_bitwise(seen, expected)
+    assert_bitwise(legacy, expected)
+    assert np.from_dlpack(xp.zeros((0, 3), dtype), copy=False).shape == (0, 3)
+    with pytest.raises(BufferError):
+        xp.zeros(3).__dlpack__(dl_device=(2, 0))
+
+
+def test_from_dlpack_copies_unless_told_not_to(xp: ModuleType) -> None:
+    source = np.arange(100.0)
+    taken, looked_at = xp.from_dlpack(source, copy=True), xp.from_dlpack(source, copy=False)
+    source[0] = 7
+    assert float(taken[0]) == 0
+    assert float(looked_at[0]) == 7
+    own = xp.arange(3.0)
+    assert xp.from_dlpack(own, copy=None) is own or xp is np
+
+
+@pytest.mark.clfuse_only
+def test_functions_put_their_results_on_the_device_they_are_given(xp: ModuleType) -> None:
+    info = xp.__array_namespace_info__()
+    assert info.devices() == xp.devices()
+    assert info.default_device() is xp.get_device()
+    makers = [lambda d: xp.zeros((2, 3), device=d), lambda d: xp.asarray(np.arange(6), device=d),
+              lambda d: xp.arange(5.0, device=d), lambda d: xp.linspace(0, 1, 5, device=d),
+              lambda d: xp.ones_like(xp.arange(4), device=d), lambda d: xp.eye(3, device=d),
+              lambda d: xp.full((2, 2), 3, device=d), lambda d: xp.fft.fftfreq(4, device=d)]
+    for device in info.devices():
+        assert set(info.dtypes(device=device)) <= set(np.__array_namespace_info__().dtypes())
+        for make in makers:
+            here = make("cpu")
+            made = make(device)
+            assert made.device is device
+            assert here.device is xp.get_device()
+            assert_bitwise(np.array(made), np.array(here))
+    for make in makers:
+        with pytest.raises(ValueError, match="nowhere"):
+            make("nowhere")
+    with pytest.raises(ValueError, match="nowhere"):
+        info.default_dtypes(device="nowhere")
+
+
+def test_inspection_gives_what_numpys_does(xp: ModuleType) -> None:
+    ours, numpys = xp.__array_namespace_info__(), np.__array_namespace_info__()
+    assert ours.capabilities() == numpys.capabilities()
+    assert ours.default_dtypes() == numpys.default_dtypes()
+    for kind in (None, "bool", "integral", "complex floating", ("bool", "real floating")):
+        assert ours.dtypes(device="cpu", kind=kind) == numpys.dtypes(device="cpu", kind=kind)
+    with pytest.raises(ValueError, match="kind"):
+        ours.dtypes(kind="strange")
