@@ -12,6 +12,8 @@ storage, as if its bytes were of that dtype. ``x.real`` of a complex array has t
 
 from __future__ import annotations
 
+import weakref
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -19,7 +21,7 @@ import numpy as np
 from ..config import settings
 from ..dtypes import needs_fp64
 from ..graph import build
-from ..graph.ir import Node, Storage, rebind, record
+from ..graph.ir import CHECK_EVERY, Node, Op, Storage, check, rebind, record, recorded
 from ..graph.layout import contiguous_strides
 from . import reinterpret
 
@@ -146,6 +148,43 @@ def result(node: Node) -> Any:
     handle._storage = record(node)
     handle._shape = node.shape
     handle._dtype = node.dtype
+    handle._view = None
+    return handle
+
+
+def recorded_array(
+    op: Op,
+    inputs: tuple[Node, ...],
+    shape: tuple[int, ...],
+    dtype: np.dtype,
+    cells: list[Any] = recorded,
+    append: Callable[[Any], None] = recorded.append,
+    reference: Callable[[Any], Any] = weakref.ref,
+    new: Any = object.__new__,
+    node_class: Any = Node,
+    cell_class: Any = Storage,
+) -> Any:
+    """``fresh(Node(op, inputs, shape, dtype))``, for the operations that programs are made of.
+
+    Written out, because calling the constructors takes twice the time (0.9 instead of 0.4 us).
+    """
+    node = new(node_class)
+    node.op = op
+    node.inputs = inputs
+    node.shape = shape
+    node.dtype = dtype
+    node.param = None
+    node.buffer = None
+    node.computed = False
+    storage = new(cell_class)
+    storage.node = node
+    append(reference(storage))
+    if not len(cells) & (CHECK_EVERY - 1):
+        check()
+    handle = new(ARRAY)
+    handle._storage = storage
+    handle._shape = shape
+    handle._dtype = dtype
     handle._view = None
     return handle
 

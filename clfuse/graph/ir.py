@@ -181,6 +181,11 @@ def set_check(check: Callable[[], None]) -> None:
     _check[0] = check
 
 
+def check() -> None:
+    """What `record` does after every `CHECK_EVERY` operations."""
+    _check[0]()
+
+
 def record(
     node: Node,
     reference: Callable[..., Any] = weakref.ref,
