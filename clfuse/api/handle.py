@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -210,19 +211,24 @@ def view_of(
     handle._shape = shape
     handle._dtype = owner._dtype if dtype is None else dtype
     old = owner._view
+    view = handle._view = _new(View)  # as its constructor does, in half the time
+    view.offset = offset
+    view.strides = strides
     if old is None:
-        ordered = not rearranged or is_ordered(shape, strides)
-        handle._view = View(offset, strides, owner, ordered, writeable)
+        view.base = owner
+        view.ordered = not rearranged or is_ordered(shape, strides)
+        view.writeable = writeable
     else:
-        ordered = (old.ordered and not rearranged) or is_ordered(shape, strides)
-        base = owner if old.base is None else old.base
-        handle._view = View(offset, strides, base, ordered, writeable and old.writeable)
+        view.base = owner if old.base is None else old.base
+        view.ordered = (old.ordered and not rearranged) or is_ordered(shape, strides)
+        view.writeable = writeable and old.writeable
     return handle
 
 
 # -- layout ---------------------------------------------------------------------------------------
 
 
+@lru_cache(maxsize=4096)
 def c_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     """NumPy's strides of a new C-ordered array, in elements.
 
@@ -277,16 +283,6 @@ def is_writeable(handle: Handle) -> bool:
     return handle._view is None or handle._view.writeable
 
 
-def same_place(left: Handle, right: Handle) -> bool:
-    """Whether both are the same elements of the same storage, in the same order."""
-    return (
-        left._storage is right._storage
-        and left._shape == right._shape
-        and left._dtype is right._dtype
-        and layout(left) == layout(right)
-    )
-
-
 # -- reading and writing --------------------------------------------------------------------------
 
 
@@ -305,9 +301,22 @@ def write(handle: Handle, value: Node) -> None:
 
     Whoever shares the storage sees it. The caller has checked that the array may be written to.
     """
-    storage = handle._storage
-    value = build.broadcast(build.cast(value, handle._dtype), handle._shape)
     view = handle._view
     if view is not None:
-        value = reinterpret.write(storage.node, value, handle._dtype, view.offset, view.strides)
-    rebind(storage, value)
+        write_region(handle, handle._shape, view.offset, view.strides, value)
+    else:
+        value = build.broadcast(build.cast(value, handle._dtype), handle._shape)
+        rebind(handle._storage, value)
+
+
+def write_region(
+    handle: Handle, shape: tuple[int, ...], offset: int, strides: tuple[int, ...], value: Node
+) -> None:
+    """`write` to the elements at ``offset + sum(index * strides)`` of the handle's storage."""
+    storage = handle._storage
+    dtype = handle._dtype
+    if value.dtype is not dtype:
+        value = build.cast(value, dtype)
+    if value.shape != shape:
+        value = build.broadcast(value, shape)
+    rebind(storage, reinterpret.write(storage.node, value, dtype, offset, strides))

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..graph.ir import Node
+from ..graph.ir import Node, boundary
 from . import handle as handles
 from .conversion import host_view
 from .expressions import broadcast_shapes
@@ -196,6 +196,8 @@ def in_place(function: ufunc) -> Callable[[Any, Any], Any]:
                     write(self, Node(op, (node_of(self), right), shape, dtype))
                     return self
             elif kind is float or kind is int:
+                if boundary.due:
+                    boundary.reached()
                 op = get_loop((dtype, kind))
                 if op is not None and op.dtype is dtype:
                     right = constant_of(other, op.input_dtypes[1])

@@ -121,7 +121,7 @@ class Signatures:
         self.stretches = stretches
         self.sources = stretches.sources
         self._numbers: dict[Any, int] = {}
-        self.signature = [0] * len(graph)
+        self.signature = [~node for node in range(len(graph))]
         """Negative: the node itself, which is the same for all writes."""
         self._slots: set[int] = set()
         if stretches.found:
@@ -130,35 +130,36 @@ class Signatures:
     def _sign(self) -> None:
         graph = self.graph
         signature = self.signature
+        sources = self.sources
         numbers = self._numbers
+        slots = self._slots
+        shapes, params, ops = graph.shapes, graph.params, graph.ops
+        view, gather = Kind.VIEW, Kind.GATHER
         reads = Counter(chain.from_iterable(graph.inputs))
+        often = {node for node, count in reads.items() if count >= SHARED_READS}
         for node, (kind, inputs) in enumerate(zip(graph.kinds, graph.inputs, strict=True)):
             key: Any = None
-            if kind is Kind.VIEW:
+            is_slot = False
+            if kind is view:
                 (operand,) = inputs
-                source = self.sources.get(node)
-                param = graph.params[node]
+                source = sources.get(node)
                 if source is not None:
-                    place: Any = (source.place == "end", id(source.stretch))
+                    key = (shapes[node], params[node][1], source.place == "end", id(source.stretch))
+                    is_slot = True
                 elif signature[operand] < 0:
-                    place = operand
+                    key = (shapes[node], params[node][1], operand)
+                    is_slot = True
                 else:
-                    place = None
-                if place is None:
-                    key = (kind, graph.shapes[node], param, signature[operand])
-                else:
-                    key = (kind, graph.shapes[node], param[1], place)
-                    self._slots.add(node)
+                    key = (kind, shapes[node], params[node], signature[operand])
             elif kind in _COMPUTED:
                 below = tuple([signature[operand] for operand in inputs])
-                steady = kind is Kind.GATHER and below[0] >= 0
-                if not steady and max(below) >= 0:
-                    key = (graph.ops[node], graph.shapes[node], graph.params[node], below)
-            if key is None or reads[node] >= SHARED_READS:
-                signature[node] = ~node
-                self._slots.discard(node)
-            else:
-                signature[node] = numbers.setdefault(key, len(numbers))
+                if max(below) >= 0 and not (kind is gather and below[0] >= 0):
+                    key = (ops[node], shapes[node], params[node], below)
+            if key is None or node in often:
+                continue
+            if is_slot:
+                slots.add(node)
+            signature[node] = numbers.setdefault(key, len(numbers))
 
     def plans(self) -> dict[int, StretchPlan]:
         """Last update of a stretch -> what it becomes, where anything can be joined."""
