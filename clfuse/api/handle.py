@@ -23,7 +23,7 @@ from ..config import settings
 from ..dtypes import needs_fp64
 from ..graph import build
 from ..graph.ir import CHECK_EVERY, Node, Op, Storage, check, rebind, record, recorded
-from ..graph.layout import contiguous_strides
+from ..graph.layout import contiguous_strides, without_unit_strides
 from . import reinterpret
 
 DTYPES: Final[dict[str, np.dtype]] = {
@@ -320,3 +320,21 @@ def write_region(
     if value.shape != shape:
         value = build.broadcast(value, shape)
     rebind(storage, reinterpret.write(storage.node, value, dtype, offset, strides))
+
+
+def modify(handle: Handle, op: Op, operand: Node) -> None:
+    """Write ``op(handle, operand)`` to the array; it has the array's shape and dtype."""
+    storage = handle._storage
+    shape = handle._shape
+    dtype = handle._dtype
+    view = handle._view
+    node = storage.node
+    if view is None:
+        rebind(storage, Node(op, (node, operand), shape, dtype))
+    elif node.dtype is dtype:
+        strides = view.strides
+        if 1 in shape:
+            strides = without_unit_strides(shape, strides)
+        rebind(storage, build.modify(node, op, operand, shape, view.offset, strides))
+    else:
+        write(handle, Node(op, (node_of(handle), operand), shape, dtype))

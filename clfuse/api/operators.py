@@ -13,12 +13,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..graph.ir import Node, boundary
+from ..graph.ir import boundary
 from . import handle as handles
 from .conversion import host_view
 from .expressions import broadcast_shapes
 from .fallback import HostArguments, count_fallback
-from .handle import node_of, recorded_array, write
+from .handle import modify, node_of, recorded_array
 from .promotion import constant_of
 from .ufunc import UFUNCS, ufunc
 
@@ -193,15 +193,14 @@ def in_place(function: ufunc) -> Callable[[Any, Any], Any]:
                 op = get_loop((dtype, other._dtype))
                 if op is not None and op.dtype is dtype and shape == other._shape:
                     right = other._storage.node if other._view is None else node_of(other)
-                    write(self, Node(op, (node_of(self), right), shape, dtype))
+                    modify(self, op, right)
                     return self
             elif kind is float or kind is int:
                 if boundary.due:
                     boundary.reached()
                 op = get_loop((dtype, kind))
                 if op is not None and op.dtype is dtype:
-                    right = constant_of(other, op.input_dtypes[1])
-                    write(self, Node(op, (node_of(self), right), shape, dtype))
+                    modify(self, op, constant_of(other, op.input_dtypes[1]))
                     return self
         answer = call(self, other, out=(self,))
         if kind is handles.ARRAY:
