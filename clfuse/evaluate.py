@@ -28,7 +28,7 @@ from .graph import build, ir, trace
 from .graph.ir import Kind, Node
 from .graph.snapshot import Snapshot, take
 from .plan.planner import plan
-from .plan.schedule import Copy, Kernel, Launch, LibraryCall, Schedule
+from .plan.schedule import TABLE, Copy, Kernel, Launch, LibraryCall, Schedule
 from .plan.traffic import reads_of, writes_of
 from .plan.verify import verify
 from .render.arguments import BufferArgument, ConstantArgument
@@ -208,6 +208,9 @@ def run_without_kernel(
 
     if isinstance(step, Copy):
         host.copy(places[step.source], places[step.target], step.nbytes)  # type: ignore[arg-type]
+    elif step.name == TABLE:
+        values = np.array([value for _, value in scalars], step.dtype)
+        host.write(places[step.target], values)  # type: ignore[arg-type]
     else:
         host.call(
             step.name,

@@ -20,7 +20,17 @@ from clfuse.runtime.pool import Pool
 if TYPE_CHECKING:
     import pyopencl as cl
 
-__all__ = ["Buffer", "allocate", "download", "host_view", "mapped", "share", "transfer", "upload"]
+__all__ = [
+    "Buffer",
+    "allocate",
+    "download",
+    "host_view",
+    "mapped",
+    "share",
+    "transfer",
+    "upload",
+    "write",
+]
 
 #: Up to this size an upload is staged: copied on the host, then enqueued without waiting for the
 #: kernels before it. Above it the second copy would cost more than the wait.
@@ -154,13 +164,20 @@ def upload(device: Device, array: npt.NDArray[Any]) -> Buffer:
     AllocationError
         As `allocate`.
     """
+    buffer = allocate(device, array.nbytes)
+    write(buffer, array)
+    return buffer
+
+
+def write(buffer: Buffer, array: npt.NDArray[Any]) -> None:
+    """Fill a buffer's first bytes with a snapshot of a host array, in C order: see `upload`."""
     import pyopencl as cl
 
+    device = buffer.device
     nbytes = array.nbytes
-    buffer = allocate(device, nbytes)
     counters["bytes_to_device"] += nbytes
     if nbytes == 0:
-        return buffer
+        return
     if nbytes <= STAGED_NBYTES:
         staged = _as_bytes(array.copy())
         _pin(device, cl.enqueue_copy(device.queue, buffer.mem, staged, is_blocking=False), staged)
@@ -168,7 +185,6 @@ def upload(device: Device, array: npt.NDArray[Any]) -> Buffer:
         cl.enqueue_copy(
             device.queue, buffer.mem, _as_bytes(np.ascontiguousarray(array)), is_blocking=True
         )
-    return buffer
 
 
 def _as_bytes(array: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
