@@ -9,6 +9,7 @@ node changes until the last one: a failure leaves every array as it was.
 
 from __future__ import annotations
 
+import gc
 import math
 import threading
 from collections import OrderedDict
@@ -28,7 +29,7 @@ from .graph import build, ir, trace
 from .graph.ir import Kind, Node
 from .graph.snapshot import Snapshot, take
 from .plan.planner import plan
-from .plan.schedule import Copy, Kernel, Launch, LibraryCall, Schedule
+from .plan.schedule import TABLE, Copy, Kernel, Launch, LibraryCall, Schedule
 from .plan.traffic import reads_of, writes_of
 from .plan.verify import verify
 from .render.arguments import BufferArgument, ConstantArgument
@@ -96,7 +97,14 @@ def evaluate_nodes(nodes: Sequence[Node], *, wait: bool = False) -> None:
             }
         )
         if roots:
-            _run(take(roots))
+            # The collector would look through what is listed and planned again and again, in vain.
+            collects = gc.isenabled()
+            gc.disable()
+            try:
+                _run(take(roots))
+            finally:
+                if collects:
+                    gc.enable()
     if wait:
         from .runtime import launch
 
@@ -206,6 +214,9 @@ def run_without_kernel(
 
     if isinstance(step, Copy):
         host.copy(places[step.source], places[step.target], step.nbytes)  # type: ignore[arg-type]
+    elif step.name == TABLE:
+        values = np.array([value for _, value in scalars], step.dtype)
+        host.write(places[step.target], values)  # type: ignore[arg-type]
     else:
         host.call(
             step.name,
@@ -387,10 +398,21 @@ _pinned = [0]
 """`device_bytes_now` after the last evaluation of everything."""
 
 
-def _evaluate_when_full() -> None:
+SLACK: Final = 8
+"""A part of CLFUSE_MAX_NODES, one in so many, that may be recorded beyond it, to cut after a
+write."""
+
+
+def _evaluate_when_full(at_boundary: bool = False) -> None:
     """Evaluate by itself before the recorded work grows too large."""
-    if ir.recorded_count() >= settings.max_nodes and trace.active() is None:
+    count = ir.recorded_count()
+    limit = settings.max_nodes
+    if count < limit or trace.active() is not None:
+        return
+    if at_boundary or count >= limit + limit // SLACK:
         _evaluate_and_note()
+    else:
+        ir.boundary.full = True
 
 
 def _evaluate_when_pinned() -> None:

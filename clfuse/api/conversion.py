@@ -175,7 +175,7 @@ def value_node(value: Any, dtype: np.dtype) -> Node:
             return assigned(node_of(value), dtype)
         value = host_scalar(value)  # NumPy refuses a scalar that does not fit: it has to be seen
     kind = type(value)
-    if kind is float and dtype.kind in "fc":
+    if (kind is float and dtype.kind in "fc") or (kind is int and dtype.kind in "iu"):
         return build.constant(dtype.type(value))
     if isinstance(value, int | float | complex | np.generic):
         cell = np.empty((), dtype)

@@ -12,6 +12,9 @@ storage, as if its bytes were of that dtype. ``x.real`` of a complex array has t
 
 from __future__ import annotations
 
+import weakref
+from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -19,8 +22,8 @@ import numpy as np
 from ..config import settings
 from ..dtypes import needs_fp64
 from ..graph import build
-from ..graph.ir import Node, Storage, rebind, record
-from ..graph.layout import contiguous_strides
+from ..graph.ir import CHECK_EVERY, Node, Op, Storage, check, rebind, record, recorded
+from ..graph.layout import contiguous_strides, without_unit_strides
 from . import reinterpret
 
 DTYPES: Final[dict[str, np.dtype]] = {
@@ -150,6 +153,43 @@ def result(node: Node) -> Any:
     return handle
 
 
+def recorded_array(
+    op: Op,
+    inputs: tuple[Node, ...],
+    shape: tuple[int, ...],
+    dtype: np.dtype,
+    cells: list[Any] = recorded,
+    append: Callable[[Any], None] = recorded.append,
+    reference: Callable[[Any], Any] = weakref.ref,
+    new: Any = object.__new__,
+    node_class: Any = Node,
+    cell_class: Any = Storage,
+) -> Any:
+    """``fresh(Node(op, inputs, shape, dtype))``, for the operations that programs are made of.
+
+    Written out, because calling the constructors takes twice the time (0.9 instead of 0.4 us).
+    """
+    node = new(node_class)
+    node.op = op
+    node.inputs = inputs
+    node.shape = shape
+    node.dtype = dtype
+    node.param = None
+    node.buffer = None
+    node.computed = False
+    storage = new(cell_class)
+    storage.node = node
+    append(reference(storage))
+    if not len(cells) & (CHECK_EVERY - 1):
+        check()
+    handle = new(ARRAY)
+    handle._storage = storage
+    handle._shape = shape
+    handle._dtype = dtype
+    handle._view = None
+    return handle
+
+
 def view_of(
     owner: Handle,
     shape: tuple[int, ...],
@@ -171,19 +211,24 @@ def view_of(
     handle._shape = shape
     handle._dtype = owner._dtype if dtype is None else dtype
     old = owner._view
+    view = handle._view = _new(View)  # as its constructor does, in half the time
+    view.offset = offset
+    view.strides = strides
     if old is None:
-        ordered = not rearranged or is_ordered(shape, strides)
-        handle._view = View(offset, strides, owner, ordered, writeable)
+        view.base = owner
+        view.ordered = not rearranged or is_ordered(shape, strides)
+        view.writeable = writeable
     else:
-        ordered = (old.ordered and not rearranged) or is_ordered(shape, strides)
-        base = owner if old.base is None else old.base
-        handle._view = View(offset, strides, base, ordered, writeable and old.writeable)
+        view.base = owner if old.base is None else old.base
+        view.ordered = (old.ordered and not rearranged) or is_ordered(shape, strides)
+        view.writeable = writeable and old.writeable
     return handle
 
 
 # -- layout ---------------------------------------------------------------------------------------
 
 
+@lru_cache(maxsize=4096)
 def c_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     """NumPy's strides of a new C-ordered array, in elements.
 
@@ -238,16 +283,6 @@ def is_writeable(handle: Handle) -> bool:
     return handle._view is None or handle._view.writeable
 
 
-def same_place(left: Handle, right: Handle) -> bool:
-    """Whether both are the same elements of the same storage, in the same order."""
-    return (
-        left._storage is right._storage
-        and left._shape == right._shape
-        and left._dtype is right._dtype
-        and layout(left) == layout(right)
-    )
-
-
 # -- reading and writing --------------------------------------------------------------------------
 
 
@@ -266,9 +301,40 @@ def write(handle: Handle, value: Node) -> None:
 
     Whoever shares the storage sees it. The caller has checked that the array may be written to.
     """
-    storage = handle._storage
-    value = build.broadcast(build.cast(value, handle._dtype), handle._shape)
     view = handle._view
     if view is not None:
-        value = reinterpret.write(storage.node, value, handle._dtype, view.offset, view.strides)
-    rebind(storage, value)
+        write_region(handle, handle._shape, view.offset, view.strides, value)
+    else:
+        value = build.broadcast(build.cast(value, handle._dtype), handle._shape)
+        rebind(handle._storage, value)
+
+
+def write_region(
+    handle: Handle, shape: tuple[int, ...], offset: int, strides: tuple[int, ...], value: Node
+) -> None:
+    """`write` to the elements at ``offset + sum(index * strides)`` of the handle's storage."""
+    storage = handle._storage
+    dtype = handle._dtype
+    if value.dtype is not dtype:
+        value = build.cast(value, dtype)
+    if value.shape != shape:
+        value = build.broadcast(value, shape)
+    rebind(storage, reinterpret.write(storage.node, value, dtype, offset, strides))
+
+
+def modify(handle: Handle, op: Op, operand: Node) -> None:
+    """Write ``op(handle, operand)`` to the array; it has the array's shape and dtype."""
+    storage = handle._storage
+    shape = handle._shape
+    dtype = handle._dtype
+    view = handle._view
+    node = storage.node
+    if view is None:
+        rebind(storage, Node(op, (node, operand), shape, dtype))
+    elif node.dtype is dtype:
+        strides = view.strides
+        if 1 in shape:
+            strides = without_unit_strides(shape, strides)
+        rebind(storage, build.modify(node, op, operand, shape, view.offset, strides))
+    else:
+        write(handle, Node(op, (node_of(handle), operand), shape, dtype))

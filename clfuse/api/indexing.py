@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from ..graph import build
-from ..graph.ir import Node
+from ..graph.ir import Node, boundary
+from ..graph.layout import tail
 from . import handle as handles
 from .conversion import (
     NotNative,
@@ -29,7 +30,17 @@ from .conversion import (
 from .expressions import choose, shape_text
 from .fallback import HostArguments, count_fallback
 from .gathering import gathered, mutate, numpys_selection, parse, source_of
-from .handle import Handle, fresh, is_writeable, layout, node_of, result, same_place, view_of, write
+from .handle import (
+    Handle,
+    fresh,
+    is_writeable,
+    layout,
+    node_of,
+    result,
+    view_of,
+    write,
+    write_region,
+)
 from .masks import coordinates, replaced, selected
 from .promotion import BOOL
 
@@ -53,6 +64,11 @@ def locate(
     ((2,), 11, (6,), False)
     """
     if type(index) is not tuple:
+        if type(index) is int and shape:  # a row: most indices are, in loops
+            extent = shape[0]
+            if -extent <= index < extent:
+                offset += (index if index >= 0 else index + extent) * strides[0]
+                return tail(shape), offset, tail(strides), len(shape) == 1
         index = (index,)
     axis = 0
     rank = len(shape)
@@ -135,6 +151,8 @@ def _too_many(rank: int, index: tuple[Any, ...]) -> IndexError:
 
 def get(handle: Handle, index: Any) -> Any:
     """``handle[index]``: a view, a lazy scalar, or through the host a new array."""
+    if boundary.due:
+        boundary.reached()
     view = handle._view
     if view is None:
         offset, strides = 0, handles.c_strides(handle._shape)
@@ -197,18 +215,27 @@ def put(handle: Handle, index: Any, value: Any) -> None:
     """``handle[index] = value``."""
     if not is_writeable(handle):
         raise ValueError("assignment destination is read-only")
+    if boundary.due and not isinstance(value, Handle):
+        boundary.reached()
     found = locate(handle._shape, *layout(handle), index)
     if found is None:
         _put_advanced(handle, index, value)
         return
     shape, offset, strides, is_element = found
-    target = view_of(handle, shape, offset, strides)
-    if isinstance(value, Handle) and same_place(value, target):
+    if (
+        isinstance(value, Handle)
+        and value._storage is handle._storage
+        and value._shape == shape
+        and value._dtype is handle._dtype
+        and layout(value) == (offset, strides)
+    ):
         return  # what `x[i:j] += y` ends with: the view was written to already
     node = value_node(value, handle._dtype)
     if is_element and node.shape:
         np.empty(1)[0] = np.empty(node.shape)  # NumPy's error; older ones take a single element
-    write(target, fitted(node, shape))
+    if node.shape != shape:
+        node = fitted(node, shape)
+    write_region(handle, shape, offset, strides, node)
 
 
 def fitted(node: Node, shape: tuple[int, ...]) -> Node:

@@ -13,16 +13,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..graph.ir import Node, record
+from ..graph.ir import boundary
 from . import handle as handles
 from .conversion import host_view
 from .expressions import broadcast_shapes
 from .fallback import HostArguments, count_fallback
-from .handle import node_of, write
+from .handle import modify, node_of, recorded_array
 from .promotion import constant_of
 from .ufunc import UFUNCS, ufunc
-
-_new: Final = object.__new__
 
 BINARY: Final = {
     "add": "add",
@@ -103,13 +101,7 @@ def binary(
                 right = node_of(other)
             else:
                 return call(self, other)
-            dtype = op.dtype
-            handle = _new(handles.ARRAY)
-            handle._storage = record(Node(op, (left, right), shape, dtype))
-            handle._shape = shape
-            handle._dtype = dtype
-            handle._view = None
-            return handle
+            return recorded_array(op, (left, right), shape, op.dtype)
         if kind is float or kind is int:
             op = get_loop((self._dtype, kind))
             view = self._view
@@ -119,13 +111,7 @@ def binary(
                 except OverflowError:
                     return call(self, other)
                 left = self._storage.node if view is None else node_of(self)
-                dtype = op.dtype
-                handle = _new(handles.ARRAY)
-                handle._storage = record(Node(op, (left, right), shape, dtype))
-                handle._shape = shape
-                handle._dtype = dtype
-                handle._view = None
-                return handle
+                return recorded_array(op, (left, right), shape, op.dtype)
             return call(self, other)
         if kind is complex or kind is bool:
             return call(self, other)
@@ -184,13 +170,7 @@ def reflected(function: ufunc) -> Callable[[Any, Any], Any]:
             if op is not None and shape and (view is None or view.ordered):
                 left = constant_of(other, op.input_dtypes[0])
                 right = self._storage.node if view is None else node_of(self)
-                dtype = op.dtype
-                handle = _new(handles.ARRAY)
-                handle._storage = record(Node(op, (left, right), shape, dtype))
-                handle._shape = shape
-                handle._dtype = dtype
-                handle._view = None
-                return handle
+                return recorded_array(op, (left, right), shape, op.dtype)
             return call(other, self)
         answer = defers(self, other)
         return call(other, self) if answer is None else answer
@@ -213,13 +193,14 @@ def in_place(function: ufunc) -> Callable[[Any, Any], Any]:
                 op = get_loop((dtype, other._dtype))
                 if op is not None and op.dtype is dtype and shape == other._shape:
                     right = other._storage.node if other._view is None else node_of(other)
-                    write(self, Node(op, (node_of(self), right), shape, dtype))
+                    modify(self, op, right)
                     return self
             elif kind is float or kind is int:
+                if boundary.due:
+                    boundary.reached()
                 op = get_loop((dtype, kind))
                 if op is not None and op.dtype is dtype:
-                    right = constant_of(other, op.input_dtypes[1])
-                    write(self, Node(op, (node_of(self), right), shape, dtype))
+                    modify(self, op, constant_of(other, op.input_dtypes[1]))
                     return self
         answer = call(self, other, out=(self,))
         if kind is handles.ARRAY:
@@ -253,7 +234,19 @@ _DUNDER: Final = {name: f"__{short}__" for short, name in COMPARISONS.items()}
 
 def unary(function: ufunc) -> Callable[[Any], Any]:
     """``-self``."""
-    return lambda self: function(self)
+    get_loop = function.loops.get
+    call = function.__call__
+
+    def method(self: Any) -> Any:
+        op = get_loop(self._dtype)
+        shape = self._shape
+        view = self._view
+        if op is None or not shape or not (view is None or view.ordered):
+            return call(self)
+        node = self._storage.node if view is None else node_of(self)
+        return recorded_array(op, (node,), shape, op.dtype)
+
+    return method
 
 
 for _function in UFUNCS.values():
@@ -289,7 +282,7 @@ def power(self: Any, other: Any, modulo: Any = None) -> Any:
     if modulo is not None:
         return NotImplemented
     name = _fast_power(self, other)
-    return _power(self, other) if name is None else UFUNCS[name](self)
+    return _power(self, other) if name is None else _of_one[name](self)
 
 
 def power_in_place(self: Any, other: Any) -> Any:
@@ -300,6 +293,7 @@ def power_in_place(self: Any, other: Any) -> Any:
     return _power_in_place(self, other)
 
 
+_of_one: Final = {name: unary(UFUNCS[name]) for name in _POWERS.values()}
 _power = binary(UFUNCS["power"])
 _power_in_place = in_place(UFUNCS["power"])
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..graph import build
 from ..graph.ir import Node
-from ..graph.layout import contiguous_strides
+from ..graph.layout import contiguous_strides, without_unit_strides
 
 _UNSIGNED = {size: np.dtype(f"uint{8 * size}") for size in (1, 2, 4, 8)}
 _FLOAT_HALF = {"complex64": np.dtype(np.float32), "complex128": np.dtype(np.float64)}
@@ -27,9 +27,7 @@ def read(
     """Elements of `dtype` at ``offset + sum(index * strides)`` of the bytes of `node`."""
     stored = node.dtype
     if 1 in shape:
-        strides = tuple(
-            [0 if extent == 1 else stride for extent, stride in zip(shape, strides, strict=True)]
-        )
+        strides = without_unit_strides(shape, strides)
     if stored is dtype:
         return build.view(node, shape, offset, strides)
     if math.prod(shape) == 0:
@@ -48,13 +46,12 @@ def write(node: Node, value: Node, dtype: np.dtype, offset: int, strides: tuple[
     """`node` after `value` (of `dtype`) was written where `read` would have read."""
     stored = node.dtype
     shape = value.shape
-    strides = tuple(
-        [0 if extent == 1 else stride for extent, stride in zip(shape, strides, strict=True)]
-    )
-    if math.prod(shape) == 0:
-        return node
+    if 1 in shape:
+        strides = without_unit_strides(shape, strides)
     if stored is dtype:
         return build.update(node, value, offset, strides)
+    if math.prod(shape) == 0:
+        return node
     if stored.itemsize == dtype.itemsize:
         return build.update(node, _same_size(value, stored), offset, strides)
     parts = stored.itemsize // dtype.itemsize

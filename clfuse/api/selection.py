@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..graph import build
-from ..graph.ir import Node, Op, loop, record
+from ..graph.ir import Node, Op, loop
 from . import handle as handles
 from .conversion import NotNative, as_handle, copied_node, requested_dtype, value_node
 from .expressions import broadcast_shapes, choose, combine, convert, scalar
@@ -39,7 +39,6 @@ def _as_node(value: Any, dtype: np.dtype) -> Node:
 _loops: dict[np.dtype, Op] = {
     dtype: loop("where", (BOOL, dtype, dtype), dtype) for dtype in DTYPES.values()
 }
-_new = object.__new__
 
 
 def _plain_node(value: Any, shape: tuple[int, ...], dtype: np.dtype) -> Node | None:
@@ -74,12 +73,7 @@ def _where_alike(mask: Any, x: Any, y: Any) -> Any:
     )
     if None in nodes:
         return None
-    handle = _new(handles.ARRAY)
-    handle._storage = record(Node(_loops[dtype], nodes, shape, dtype))  # type: ignore[arg-type]
-    handle._shape = shape
-    handle._dtype = dtype
-    handle._view = None
-    return handle
+    return handles.recorded_array(_loops[dtype], nodes, shape, dtype)  # type: ignore[arg-type]
 
 
 @native(np.where)

@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from ..graph import build
-from ..graph.ir import Node, Op, record
+from ..graph.ir import Node, Op
 from . import fallback
 from . import handle as handles
 from .conversion import NotNative, as_handle, host_view, stored_view
@@ -39,7 +39,6 @@ UNINITIALIZED = (
     "use out=None."
 )
 _NO_OUT: Final = object()
-_new: Final = object.__new__
 
 
 class ufunc:
@@ -86,12 +85,7 @@ class ufunc:
             view = array._view
             if op is not None and shape and (view is None or view.ordered):
                 node = array._storage.node if view is None else node_of(array)
-                handle = _new(handles.ARRAY)
-                handle._storage = record(Node(op, (node,), shape, op.dtype))
-                handle._shape = shape
-                handle._dtype = op.dtype
-                handle._view = None
-                return handle
+                return handles.recorded_array(op, (node,), shape, op.dtype)
         elif self.fast is not None and type(args[0]) is handles.ARRAY:
             kind = type(args[1])
             if kind is handles.ARRAY or kind is handles.SCALAR or kind is float or kind is int:

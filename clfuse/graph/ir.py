@@ -181,12 +181,20 @@ recorded: Final[list[weakref.ref[Storage]]] = []
 CHECK_EVERY: Final = 64
 """Operations between two looks at how much was recorded; a power of two."""
 
-_check: list[Callable[[], None]] = [lambda: None]
+_check: list[Callable[..., None]] = [lambda at_boundary=False: None]
 
 
-def set_check(check: Callable[[], None]) -> None:
-    """Call `check` after every `CHECK_EVERY` recorded operations; it may evaluate them."""
+def set_check(check: Callable[..., None]) -> None:
+    """Call `check` after every `CHECK_EVERY` recorded operations; it may evaluate them.
+
+    It is called with True between two statements.
+    """
     _check[0] = check
+
+
+def check() -> None:
+    """What `record` does after every `CHECK_EVERY` operations."""
+    _check[0]()
 
 
 def record(
@@ -209,6 +217,38 @@ def rebind(storage: Storage, node: Node) -> None:
     recorded.append(weakref.ref(storage))
     if not len(recorded) & (CHECK_EVERY - 1):
         _check[0]()
+    if boundary.full:
+        boundary.due = True
+
+
+class Boundary:
+    """Where recorded work that has grown enough is best cut: after a write, between statements.
+
+    In the midst of ``a[i] = a[i] * 2 + c[i]`` a cut would keep what has no name, and the array as
+    it was. So whoever begins a statement (`api.indexing`, in-place operators) looks at `due`, and
+    calls `reached`.
+
+    Attributes
+    ----------
+    full : bool
+        Enough was recorded.
+    due : bool
+        And a write has been recorded since then.
+    """
+
+    __slots__ = ("due", "full")
+
+    def __init__(self) -> None:
+        self.full = False
+        self.due = False
+
+    def reached(self) -> None:
+        """Evaluate what was recorded, if it is still enough."""
+        self.due = False
+        _check[0](True)
+
+
+boundary: Final = Boundary()
 
 
 _kept = [0]
@@ -234,5 +274,6 @@ def sweep() -> list[Storage]:
             seen[id(storage)] = storage
     counters["nodes_recorded"] += len(batch) - _kept[0]
     _kept[0] = len(seen)
+    boundary.full = boundary.due = False
     recorded[:0] = [weakref.ref(storage) for storage in seen.values()]
     return list(seen.values())

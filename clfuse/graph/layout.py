@@ -28,6 +28,24 @@ def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
+@lru_cache(maxsize=4096)
+def tail(extents: tuple[int, ...]) -> tuple[int, ...]:
+    """All but the first, one object for equal ones: rows of an array share shape and strides."""
+    return extents[1:]
+
+
+@lru_cache(maxsize=4096)
+def without_unit_strides(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, ...]:
+    """`strides` with 0 where the extent is 1, so that equal regions have equal strides.
+
+    >>> without_unit_strides((1, 4), (7, 1))
+    (0, 1)
+    """
+    return tuple(
+        [0 if extent == 1 else stride for extent, stride in zip(shape, strides, strict=True)]
+    )
+
+
 @lru_cache(maxsize=8192)
 def delinearize(
     shape: tuple[int, ...], extents: tuple[int, ...], offset: int, strides: tuple[int, ...]

@@ -9,9 +9,8 @@ hashing them: tuples of the same objects compare by identity, which is several t
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from collections.abc import Sequence
-from itertools import chain
+from operator import sub
 from typing import Any
 
 import numpy as np
@@ -58,78 +57,121 @@ class Snapshot:
         return self.flags == other.flags and self.roots == other.roots and self.items == other.items
 
 
-def _walk(
-    roots: Sequence[Node],
-) -> tuple[dict[Node, int], list[Node], list[tuple[Any, ...]], dict[Any, int]]:
-    index: dict[Node, int] = {}
-    nodes: list[Node] = []
-    items: list[tuple[Any, ...]] = []
-    buffers: dict[Any, int] = {}
+class _Walk:
+    """What `take` finds below the roots; `uses` counts who in it holds a node."""
+
+    __slots__ = ("buffers", "index", "items", "nodes", "uses")
+
+    def __init__(self) -> None:
+        self.index: dict[Node, int] = {}
+        self.nodes: list[Node] = []
+        self.items: list[tuple[Any, ...]] = []
+        self.uses: list[int] = []
+        self.buffers: dict[Any, int] = {}
+
+
+def _walk(roots: Sequence[Node]) -> _Walk:
+    found = _Walk()
+    index, nodes, items, uses = found.index, found.nodes, found.items, found.uses
+    buffers = found.buffers
+    # Nodes with several results (divmod) may share one tuple of inputs: it holds them once.
+    shared: dict[int, tuple[Node, ...]] = {}
     constant = Kind.CONSTANT
-    stack = list(reversed(roots))
+    own = _OWN_TUPLE
+    references = sys.getrefcount
+    stack: list[Node] = []
     push = stack.append
     pop = stack.pop
     position = index.get
+    for root in roots[::-1]:
+        push(root)
     while stack:
         node = pop()
         if node in index:
             continue
-        if node.buffer is not None:
-            number = buffers.setdefault(node.buffer, len(buffers))
-            item: tuple[Any, ...] = (None, node.shape, number, node.dtype)
-        else:
+        while True:  # down to what is known or has no inputs
             inputs = node.inputs
-            if len(inputs) == 2:  # most nodes: spelled out, it takes half the time
+            if not inputs or node.buffer is not None:
+                buffer = node.buffer
+                if buffer is not None:
+                    number = buffers.setdefault(buffer, len(buffers))
+                    item: tuple[Any, ...] = (None, node.shape, number, node.dtype)
+                else:
+                    op = node.op
+                    item = (op,) if op.kind is constant else (op, node.shape, node.param)
+                break
+            # One and two inputs, as most nodes have, are spelled out: it takes half the time.
+            if len(inputs) == 2:
                 first, second = inputs
                 one, two = position(first), position(second)
-                if one is None or two is None:
+                if two is None:
                     push(node)
                     if one is None:
                         push(first)
-                    if two is None:
-                        push(second)
+                    node = second
+                    continue
+                if one is None:
+                    push(node)
+                    node = first
                     continue
                 item = (node.op, node.shape, node.param, one, two)
-            elif inputs:
+                uses[one] += 1
+                uses[two] += 1
+            elif len(inputs) == 1:
+                (first,) = inputs
+                one = position(first)
+                if one is None:
+                    push(node)
+                    node = first
+                    continue
+                item = (node.op, node.shape, node.param, one)
+                uses[one] += 1
+            else:
                 places = [position(operand) for operand in inputs]
                 if None in places:
                     push(node)
                     stack += [operand for operand in inputs if operand not in index]
+                    node = pop()
                     continue
                 item = (node.op, node.shape, node.param, *places)
-            else:
-                op = node.op
-                item = (op,) if op.kind is constant else (op, node.shape, node.param)
+                for place in places:
+                    uses[place] += 1  # type: ignore[index]
+            if references(inputs) > own:
+                if id(inputs) in shared:
+                    for operand in inputs:
+                        uses[index[operand]] -= 1
+                shared[id(inputs)] = inputs
+            break
         index[node] = len(nodes)
         nodes.append(node)
         items.append(item)
-    return index, nodes, items, buffers
+        uses.append(0)
+    for root in roots:
+        uses[index[root]] += 1  # by `roots`
+    return found
 
 
 def take(roots: Sequence[Node]) -> Snapshot:
     """Snapshot everything that `roots` need; no recursion, so depth does not matter."""
-    index, nodes, items, buffers = _walk(roots)
-    flags = _flags(nodes)
-    root_positions = tuple([index[root] for root in roots])
-    return Snapshot(nodes, items, flags, root_positions, list(buffers))
+    found = _walk(roots)
+    nodes = found.nodes
+    flags = _flags(nodes, found.uses)
+    root_positions = tuple([found.index[root] for root in roots])
+    return Snapshot(nodes, found.items, flags, root_positions, list(found.buffers))
 
 
-def _references(nodes: list[Node]) -> list[int]:
+def _references(nodes: list[Node], uses: list[int]) -> list[int]:
     """References to every node beyond those of the walked graph (and a fixed few of our own)."""
-    # By identity: nodes with several results (divmod) may share one tuple of inputs.
-    tuples = {id(node.inputs): node.inputs for node in nodes}
-    inner = Counter(chain.from_iterable(tuples.values()))
-    totals = list(map(sys.getrefcount, nodes))
-    return [total - inner[node] for total, node in zip(totals, nodes)]  # noqa: B905 (speed)
+    return list(map(sub, map(sys.getrefcount, nodes), uses))
 
 
 def _buffer_references(node: Node) -> int:
     return sys.getrefcount(node.buffer)
 
 
-def _flags(nodes: list[Node]) -> bytes:
+def _flags(nodes: list[Node], uses: list[int]) -> bytes:
     dead = _DEAD[0]
-    result = [LIVE if references > dead else 0 for references in _references(nodes)]
+    result = [LIVE if references > dead else 0 for references in _references(nodes, uses)]
     for position, node in enumerate(nodes):
         if node.buffer is not None and (
             node.buffer.exported or _buffer_references(node) > _DEAD[1]
@@ -138,6 +180,16 @@ def _flags(nodes: list[Node]) -> bytes:
         if node.computed:
             result[position] |= COMPUTED
     return bytes(result)
+
+
+def _own_tuple() -> int:
+    """The references that the walk sees to a tuple of inputs that one node has."""
+    dtype = np.dtype(np.float64)
+    source = Node(structural(Kind.LEAF, "leaf", dtype), (), (2,), dtype)
+    node = Node(loop("negative", (dtype,), dtype), (source,), (2,), dtype)
+    inputs = node.inputs
+    references = sys.getrefcount
+    return references(inputs)
 
 
 def _calibrate() -> tuple[int, int]:
@@ -158,12 +210,13 @@ def _calibrate() -> tuple[int, int]:
         return [Node(op, (Node(op, (source,), (2,), dtype),), (2,), dtype)]
 
     roots = dead_chain()
-    index, nodes, items, buffers = _walk(roots)
-    references = _references(nodes)
-    result = references[1], _buffer_references(nodes[0])
-    if references[0] != references[1] or len(index) != 3 or len(items) != 3 or len(buffers) != 1:
+    found = _walk(roots)
+    references = _references(found.nodes, found.uses)
+    result = references[1], _buffer_references(found.nodes[0])
+    if references[0] != references[1] or len(found.items) != 3 or len(found.buffers) != 1:
         return -1, -1
     return result
 
 
+_OWN_TUPLE = _own_tuple()
 _DEAD = _calibrate()

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import chain as joined
 from typing import Final
 
 from ..graph.ir import Kind
@@ -44,6 +45,14 @@ def overwritten(graph: Graph) -> dict[int, int]:
     As in a loop over ``a[b] += 1; a[b] *= 2``: nothing but that region was read in between, and
     whoever did reads what was written there.
     """
+    inputs_of = graph.inputs
+    if not any(
+        kind is Kind.UPDATE
+        and graph.kinds[inputs_of[node][0]] is Kind.UPDATE
+        and _same_region(graph, inputs_of[node][0], node)
+        for node, kind in enumerate(graph.kinds)
+    ):
+        return {}
     is_held = held(graph)
     after: dict[int, int] = {}
     views: dict[int, list[int]] = {}
@@ -78,8 +87,9 @@ def overwritten(graph: Graph) -> dict[int, int]:
 
 
 def _same_region(graph: Graph, one: int, other: int) -> bool:
-    shapes = [graph.shapes[graph.inputs[update][1]] for update in (one, other)]
-    return graph.params[one] == graph.params[other] and shapes[0] == shapes[1]
+    if graph.params[one] != graph.params[other]:
+        return False
+    return graph.shapes[graph.inputs[one][1]] == graph.shapes[graph.inputs[other][1]]
 
 
 @dataclass(slots=True)
@@ -145,70 +155,75 @@ class Stretches:
 
     def _chains(self) -> list[Chain]:
         """All chains; whoever reads one of their values as a whole makes that value `held`."""
-        graph = self.graph
-        chain_of: dict[int, tuple[Chain, int]] = {}
+        kinds, inputs = self.graph.kinds, self.graph.inputs
+        is_held = self._held
+        update, view = Kind.UPDATE, Kind.VIEW
         chains: list[Chain] = []
-        others: dict[int, list[int]] = {}
-        for node, (kind, inputs) in enumerate(zip(graph.kinds, graph.inputs, strict=True)):
-            if kind is Kind.UPDATE:
-                old, value = inputs
-                if value in chain_of:
-                    self._held[value] = True
-                found = chain_of.get(old)
-                if found is not None and found[0].updates[-1] == old:
-                    chain = found[0]
-                    chain.updates.append(node)
-                else:
-                    if found is not None:
-                        self._held[old] = True
-                    chain = Chain(old, [node])
-                    chains.append(chain)
-                chain_of[node] = (chain, len(chain.updates) - 1)
-            elif kind is Kind.VIEW:
-                found = chain_of.get(inputs[0])
-                if found is not None:
-                    found[0].views.append((node, found[1]))
-                else:
-                    others.setdefault(inputs[0], []).append(node)
+        chain_of: dict[int, Chain] = {}
+        position: dict[int, int] = {}
+        for node in [node for node, kind in enumerate(kinds) if kind is update]:
+            old, value = inputs[node]
+            if value in chain_of:
+                is_held[value] = True
+            chain = chain_of.get(old)
+            if chain is not None and chain.updates[-1] == old:
+                chain.updates.append(node)
             else:
-                for operand in inputs:
-                    if operand in chain_of:
-                        self._held[operand] = True
+                if chain is not None:
+                    is_held[old] = True
+                chain = Chain(old, [node])
+                chains.append(chain)
+            chain_of[node] = chain
+            position[node] = len(chain.updates) - 1
+        others: dict[int, list[int]] = {}
+        for node in [node for node, kind in enumerate(kinds) if kind is view]:
+            (operand,) = inputs[node]
+            chain = chain_of.get(operand)
+            if chain is not None:
+                chain.views.append((node, position[operand]))
+            else:
+                others.setdefault(operand, []).append(node)
+        wholes = [
+            operands
+            for kind, operands in zip(kinds, inputs, strict=True)
+            if kind is not update and kind is not view
+        ]
+        for operand in set(joined.from_iterable(wholes)).intersection(chain_of):
+            is_held[operand] = True
         for chain in chains:
-            chain.views += [(view, -1) for view in others.get(chain.base, ())]
+            chain.views += [(node, -1) for node in others.get(chain.base, ())]
         return chains
 
     def _readers(self) -> list[int]:
         """The one update whose value each node goes into; NOBODY or SEVERAL where there is none."""
-        graph = self.graph
+        kinds, inputs_of = self.graph.kinds, self.graph.inputs
+        update = Kind.UPDATE
         reader = [SEVERAL if held else NOBODY for held in self._held]
-        for node in range(len(graph) - 1, -1, -1):
-            inputs: Sequence[int] = graph.inputs[node]
-            if graph.kinds[node] is Kind.UPDATE:
-                old, *inputs = inputs
-                if graph.kinds[old] is not Kind.UPDATE:
-                    reader[old] = SEVERAL
+        for node in range(len(kinds) - 1, -1, -1):
+            inputs: Sequence[int] = inputs_of[node]
+            mine = reader[node]
+            if kinds[node] is update:
+                if kinds[inputs[0]] is not update:
+                    reader[inputs[0]] = SEVERAL
+                inputs = inputs[1:]
                 mine = node
-            else:
-                mine = reader[node]
             for operand in inputs:
-                if reader[operand] != mine:
-                    reader[operand] = mine if reader[operand] == NOBODY else SEVERAL
+                seen = reader[operand]
+                if seen != mine:
+                    reader[operand] = mine if seen == NOBODY else SEVERAL
         return reader
 
     def _cut(self, chain: Chain, reader: list[int], ends: bool) -> None:
         graph = self.graph
         time = {update: number for number, update in enumerate(chain.updates, 1)}
-        writes = [
-            (graph.shapes[graph.inputs[update][1]], *graph.params[update])
-            for update in chain.updates
-        ]
+        shapes, params, inputs = graph.shapes, graph.params, graph.inputs
+        writes = [(shapes[inputs[update][1]], *params[update]) for update in chain.updates]
         views = [
             (view, position + 1)
             for view, position in chain.views
             if graph.sizes[view] and (position >= 0 or reader[view] in time)
         ]
-        reads = [((graph.shapes[view], *graph.params[view]), when) for view, when in views]
+        reads = [((shapes[view], *params[view]), when) for view, when in views]
         # The same views, asked for at the time of the write that they go into.
         own = [time.get(reader[view], 0) for view, _ in views]
         reads += [(region, when) for (region, _), when in zip(reads, own, strict=True) if when]

@@ -47,48 +47,65 @@ class Graph:
             self._read(snapshot)
 
     def _read(self, snapshot: Snapshot) -> None:
+        items, nodes = snapshot.items, snapshot.nodes
         numbers: dict[Any, int] = {}
         where: list[int] = []
-        for position, item in enumerate(snapshot.items):
-            flags = snapshot.flags[position]
-            key: Any
-            operands: tuple[int, ...] = ()
-            if item[0] is None:
-                key = item
-            elif len(item) == 1:
-                key = (position,)
+        firsts: list[int] = []  # the snapshot positions that the columns are made of
+        merged: list[tuple[int, int]] = []
+        for position, item in enumerate(items):
+            key: Any = item
+            if len(item) == 1:
+                key = position  # a constant: its value is not known here
+            elif merged and item[0] is not None:
+                key = (*item[:3], *[where[operand] for operand in item[3:]])
+            number = numbers.setdefault(key, len(firsts))
+            if number == len(firsts):
+                firsts.append(position)
             else:
-                operands = tuple([where[i] for i in item[3:]])
-                key = (item[0], item[1], item[2], operands)
-            number = numbers.setdefault(key, len(numbers))
-            if number == len(self.kinds):
-                node = snapshot.nodes[position]
-                self._append(item, node.dtype, position, operands)
+                merged.append((number, position))
             where.append(number)
+        count = len(firsts)
+        chosen = items if not merged else [items[position] for position in firsts]
+        leaf = Kind.LEAF
+        self.ops = [item[0] for item in chosen]
+        self.kinds = [leaf if op is None else op.kind for op in self.ops]
+        self.shapes = [item[1] if len(item) > 1 else () for item in chosen]
+        sizes = {shape: math.prod(shape) for shape in set(self.shapes)}
+        self.sizes = [sizes[shape] for shape in self.shapes]
+        self.dtypes = [nodes[position].dtype for position in firsts]
+        self.params = [item[2] if len(item) > 1 and item[0] else None for item in chosen]
+        self.inputs = [item[3:] if item[0] else () for item in chosen]
+        if merged:
+            self.inputs = [
+                tuple([where[operand] for operand in operands]) for operands in self.inputs
+            ]
+        self.buffer = [None] * count
+        self.constant = [None] * count
+        self.live = [False] * count
+        self.computed = [False] * count
+        self.requested = [False] * count
+        self.members = [[position] for position in firsts]
+        for number, position in merged:
             self.members[number].append(position)
-            if flags & LIVE and self.kinds[number] is not Kind.CONSTANT:
-                self.live[number] = True
-                if item[0] is None:
-                    self.buffer_live[item[2]] = True
-            if flags & COMPUTED:
-                self.computed[number] = True
+        for number, item in enumerate(chosen):
+            if len(item) == 1:
+                self.constant[number] = firsts[number]
+            elif item[0] is None:
+                self.buffer[number] = item[2]
+        for position, flag in enumerate(snapshot.flags):
+            if flag:
+                self._mark(where[position], flag)
         for root in snapshot.roots:
             self.requested[where[root]] = True
 
-    def _append(
-        self, item: tuple[Any, ...], dtype: np.dtype, position: int, operands: tuple[int, ...]
-    ) -> None:
-        op = item[0]
-        self.append(
-            Kind.LEAF if op is None else op.kind,
-            op,
-            item[1] if len(item) > 1 else (),
-            dtype,
-            item[2] if op is not None and len(item) > 1 else None,
-            operands,
-            item[2] if op is None else None,
-            position if len(item) == 1 else None,
-        )
+    def _mark(self, number: int, flag: int) -> None:
+        if flag & LIVE and self.kinds[number] is not Kind.CONSTANT:
+            self.live[number] = True
+            buffer = self.buffer[number]
+            if buffer is not None:
+                self.buffer_live[buffer] = True
+        if flag & COMPUTED:
+            self.computed[number] = True
 
     def append(
         self,

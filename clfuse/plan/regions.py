@@ -77,17 +77,14 @@ def _elements(
     maps: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
     dims_of: list[Dims] = []
     shifts: list[int] = []
-    classes = np.empty(len(regions), np.int64)
-    offsets = np.empty(len(regions), np.int64)
-    for number, (shape, offset, strides) in enumerate(regions):
-        kind = maps.get((shape, strides))
-        if kind is None:
-            kind = maps[shape, strides] = len(maps)
-            shift, dims = _normal(shape, strides)
-            shifts.append(shift)
-            dims_of.append(dims)
-        classes[number] = kind
-        offsets[number] = offset
+    classes = np.array(
+        [maps.setdefault((shape, strides), len(maps)) for shape, _, strides in regions], np.int64
+    )
+    for shape, strides in maps:
+        shift, dims = _normal(shape, strides)
+        shifts.append(shift)
+        dims_of.append(dims)
+    offsets = np.array([offset for _, offset, _ in regions], np.int64)
     offsets += np.array(shifts, np.int64)[classes]
     offsets -= offsets.min()
     _drop_common(dims_of, classes, offsets)

@@ -5,8 +5,9 @@
 
 Writes of one `chains.Stretch` may happen in any order. Those whose values have the same structure,
 and whose offsets (of the region, and of every view that the value reads) lie on a regular grid, are
-one write with the grid's dimensions in front. What does not fit stays a write of its own, and a
-graph without such writes stays as it was.
+one write with the grid's dimensions in front. Scalars that differ from write to write, as in
+``a[b] = b``, become an array that is filled when the plan runs. What does not fit stays a write of
+its own, and a graph without such writes stays as it was.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from ..graph.ir import Kind, structural
 from ..graph.layout import contiguous_strides
 from .chains import MIN_WRITES, Source, Stretch, Stretches, overwritten
 from .graph import Graph
+from .schedule import TABLE
 
 SHARED_READS: Final = 16
 """A value that is read this often is one for all writes, not computed for each of them."""
@@ -81,13 +83,15 @@ def _plans(graph: Graph, stretches: Stretches) -> dict[int, StretchPlan]:
 class Instruction:
     """One node of a value that is computed for all writes of a grid together.
 
-    `node` is that of the first write. A `slot` is a view whose offset moves from write to write;
-    `shared` is the same for all; others are computed from `operands` (numbers of instructions).
+    `node` is that of the first write. A `slot` is a view whose offset moves from write to write; a
+    `table` is a scalar of the program that changes; `shared` is the same for all; others are
+    computed from `operands` (numbers of instructions).
     """
 
     node: int
     operands: tuple[int, ...] = ()
     slot: int = -1
+    table: int = -1
     shared: bool = False
     steady: bool = False  # a slot whose views are the same at every moment of their stretch
 
@@ -100,6 +104,8 @@ class Grid:
     starts: list[int]
     steps: list[list[int]]
     instructions: list[Instruction]
+    tables: list[list[int]]
+    """The constants of every table, in C order of `extents`."""
     update: int
     """One of the writes, for its region's shape and strides."""
 
@@ -121,44 +127,53 @@ class Signatures:
         self.stretches = stretches
         self.sources = stretches.sources
         self._numbers: dict[Any, int] = {}
-        self.signature = [0] * len(graph)
+        self.signature = [~node for node in range(len(graph))]
         """Negative: the node itself, which is the same for all writes."""
         self._slots: set[int] = set()
+        self._scalars: set[int] = set()
+        """Constants, stretched ones too: only their values differ from write to write."""
         if stretches.found:
             self._sign()
 
     def _sign(self) -> None:
         graph = self.graph
         signature = self.signature
+        sources = self.sources
         numbers = self._numbers
+        slots = self._slots
+        shapes, params, ops = graph.shapes, graph.params, graph.ops
+        scalars = self._scalars
+        view, gather, constant = Kind.VIEW, Kind.GATHER, Kind.CONSTANT
         reads = Counter(chain.from_iterable(graph.inputs))
+        often = {node for node, count in reads.items() if count >= SHARED_READS}
         for node, (kind, inputs) in enumerate(zip(graph.kinds, graph.inputs, strict=True)):
             key: Any = None
-            if kind is Kind.VIEW:
+            is_slot = False
+            if kind is view:
                 (operand,) = inputs
-                source = self.sources.get(node)
-                param = graph.params[node]
+                source = sources.get(node)
                 if source is not None:
-                    place: Any = (source.place == "end", id(source.stretch))
+                    key = (shapes[node], params[node][1], source.place == "end", id(source.stretch))
+                    is_slot = True
                 elif signature[operand] < 0:
-                    place = operand
+                    key = (shapes[node], params[node][1], operand)
+                    is_slot = True
                 else:
-                    place = None
-                if place is None:
-                    key = (kind, graph.shapes[node], param, signature[operand])
-                else:
-                    key = (kind, graph.shapes[node], param[1], place)
-                    self._slots.add(node)
+                    key = (kind, shapes[node], params[node], signature[operand])
+                    if operand in scalars:
+                        scalars.add(node)
+            elif kind is constant:
+                key = (kind, graph.dtypes[node])
+                scalars.add(node)
             elif kind in _COMPUTED:
                 below = tuple([signature[operand] for operand in inputs])
-                steady = kind is Kind.GATHER and below[0] >= 0
-                if not steady and max(below) >= 0:
-                    key = (graph.ops[node], graph.shapes[node], graph.params[node], below)
-            if key is None or reads[node] >= SHARED_READS:
-                signature[node] = ~node
-                self._slots.discard(node)
-            else:
-                signature[node] = numbers.setdefault(key, len(numbers))
+                if max(below) >= 0 and not (kind is gather and below[0] >= 0):
+                    key = (ops[node], shapes[node], params[node], below)
+            if key is None or (node in often and node not in scalars):
+                continue
+            if is_slot:
+                slots.add(node)
+            signature[node] = numbers.setdefault(key, len(numbers))
 
     def plans(self) -> dict[int, StretchPlan]:
         """Last update of a stretch -> what it becomes, where anything can be joined."""
@@ -190,7 +205,7 @@ class Signatures:
         """Find the grids among writes of equal signature."""
         graph = self.graph
         updates = sorted(updates, key=lambda update: graph.params[update][0])
-        instructions, slots = self._instructions([graph.inputs[u][1] for u in updates])
+        instructions, slots, tables = self._instructions([graph.inputs[u][1] for u in updates])
         if not instructions:
             plan.rest += updates
             return
@@ -202,10 +217,15 @@ class Signatures:
                 plan.rest += [updates[member] for member in members]
                 continue
             starts = offsets[members[0]].tolist()
-            plan.grids.append(Grid(extents, starts, steps, instructions, updates[members[0]]))
+            chosen = [[table[member] for member in members] for table in tables]
+            first = updates[members[0]]
+            plan.grids.append(Grid(extents, starts, steps, instructions, chosen, first))
 
-    def _instructions(self, values: list[int]) -> tuple[list[Instruction], list[list[int]]]:
-        """What computes `values`, which have one signature, in order; and the views of each slot.
+    def _instructions(
+        self, values: list[int]
+    ) -> tuple[list[Instruction], list[list[int]], list[list[int]]]:
+        """What computes `values`, which have one signature, in order; and the views of each slot,
+        the constants of each table.
 
         Nodes are visited as lists, one node a write: what two places of a value share must be
         shared in all of them.
@@ -213,6 +233,7 @@ class Signatures:
         graph = self.graph
         made: list[Instruction] = []
         slots: list[list[int]] = []
+        tables: list[list[int]] = []
         known: dict[int, list[tuple[list[int], int]]] = {}
 
         def number_of(nodes: list[int]) -> int | None:
@@ -228,8 +249,11 @@ class Signatures:
                 stack.pop()
                 continue
             node = nodes[0]
-            if self.signature[node] < 0:
+            if self.signature[node] < 0 or (node in self._scalars and set(nodes) == {node}):
                 made.append(Instruction(node, shared=True))
+            elif graph.kinds[node] is Kind.CONSTANT:
+                made.append(Instruction(node, table=len(tables)))
+                tables.append(nodes)
             elif node in self._slots:
                 found = [self.sources.get(view) for view in nodes]
                 steady = all(source is not None and source.place == "any" for source in found)
@@ -252,8 +276,8 @@ class Signatures:
             stack.pop()
             known.setdefault(node, []).append((nodes, len(made) - 1))
             if len(made) > MAX_INSTRUCTIONS:
-                return [], []
-        return made, slots
+                return [], [], []
+        return made, slots, tables
 
 
 def grids(
@@ -382,6 +406,7 @@ class Rebuilding:
                     needs.append(instruction.node)
                 elif instruction.slot >= 0:
                     needs.append(self._seen(instruction.node))
+            needs += chain.from_iterable(grid.tables)
         needs += [graph.inputs[update][1] for update in plan.rest]
         return needs
 
@@ -456,6 +481,9 @@ class Rebuilding:
             if instruction.shared:
                 made.append(moved[node])
                 continue
+            if instruction.table >= 0:
+                made.append(self._table(grid.tables[instruction.table], lead))
+                continue
             if instruction.slot >= 0:
                 place = instruction.slot + 1
                 source = self.sources.get(node)
@@ -490,6 +518,16 @@ class Rebuilding:
             shape = result.shapes[value]
             value = self._view(value, lead + shape, 0, (0,) * count + contiguous_strides(shape))
         return value
+
+    def _table(self, constants: list[int], shape: tuple[int, ...]) -> int:
+        """An array of scalars of the program, which is filled when the plan runs."""
+        result = self.result
+        dtype = self.graph.dtypes[constants[0]]
+        op = structural(Kind.LIBRARY, TABLE, dtype)
+        inputs = tuple([self.moved[constant] for constant in constants])
+        return self._numbered(
+            (op, shape, inputs), lambda: result.append(Kind.LIBRARY, op, shape, dtype, None, inputs)
+        )
 
     def _aligned(self, node: int, lead: int, rank: int) -> int:
         """`node`, whose first `lead` axes are a grid's, with `rank` axes behind them."""

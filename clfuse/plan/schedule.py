@@ -247,6 +247,10 @@ MUTATIONS: Final = frozenset(["setitem", "put", "putmask", "place", "at", "sort"
 """Library calls that give their first operand, changed; in place where nobody else needs it."""
 
 
+TABLE: Final = "table"
+"""The library call that fills an array with scalars of the program: an upload."""
+
+
 Launch = Kernel | Copy | LibraryCall
 
 

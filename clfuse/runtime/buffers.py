@@ -32,6 +32,7 @@ __all__ = [
     "share",
     "transfer",
     "upload",
+    "write",
 ]
 
 #: Up to this size an upload is staged: copied on the host, then enqueued without waiting for the
@@ -230,13 +231,20 @@ def upload(device: Device, array: npt.NDArray[Any]) -> Buffer:
 
 
 def _uploaded(device: Device, array: npt.NDArray[Any]) -> Buffer:
+    buffer = allocate(device, array.nbytes)
+    write(buffer, array)
+    return buffer
+
+
+def write(buffer: Buffer, array: npt.NDArray[Any]) -> None:
+    """Fill a buffer's first bytes with a snapshot of a host array, in C order: see `upload`."""
     import pyopencl as cl
 
+    device = buffer.device
     nbytes = array.nbytes
-    buffer = allocate(device, nbytes)
     counters["bytes_to_device"] += nbytes
     if nbytes == 0:
-        return buffer
+        return
     if nbytes <= STAGED_NBYTES:
         staged = _as_bytes(array.copy())
         _pin(device, cl.enqueue_copy(device.queue, buffer.mem, staged, is_blocking=False), staged)
@@ -244,7 +252,6 @@ def _uploaded(device: Device, array: npt.NDArray[Any]) -> Buffer:
         cl.enqueue_copy(
             device.queue, buffer.mem, _as_bytes(np.ascontiguousarray(array)), is_blocking=True
         )
-    return buffer
 
 
 def _as_bytes(array: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:

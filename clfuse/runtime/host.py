@@ -14,7 +14,7 @@ import numpy as np
 
 from clfuse.counters import counters
 from clfuse.graph.layout import contiguous_strides
-from clfuse.runtime import threads
+from clfuse.runtime import buffers, threads
 from clfuse.runtime.buffers import Buffer, host_memory, mapped
 from clfuse.runtime.numerics import NUMERICS, Array
 
@@ -129,6 +129,11 @@ def copy(source: Buffer, target: Buffer, nbytes: int) -> None:
 
     if nbytes:
         cl.enqueue_copy(source.device.queue, target.mem, source.mem, byte_count=nbytes)
+
+
+def write(target: Buffer, values: Array) -> None:
+    """Enqueue the upload of a table of scalars."""
+    buffers.write(target, values)
 
 
 def _view(flat: Array, shape: tuple[int, ...], offset: int, strides: tuple[int, ...]) -> Array:

@@ -69,7 +69,22 @@ def held(np: Any, a: Any, c: Any) -> list[Any]:
     return [a, *kept[::-1], c]
 
 
-PROGRAMS = [neighbours, statements, parts, repeated, scalars, held]
+def tables(np: Any, a: Any, c: Any) -> list[Any]:
+    d = np.zeros((20, 7), bool)
+    for b in [7, 2, 19, 0, 12, 5, 16, 9, 14, 1, 18, 3, 11, 6, 13, 4, 17, 8, 15, 10]:
+        a[b] = a[b] * (b % 3) + b
+        c[b] = -b
+        d[b, 1:] |= b % 4 == 0
+    for b in range(20):
+        for j in range(7):
+            c[b, j] += b * j % 5
+    e = np.zeros(20, "float16")
+    for b in range(20):
+        e[b] = b / 8 if b % 5 else -0.0
+    return [a, c, d, e, np.signbit(e)]
+
+
+PROGRAMS = [neighbours, statements, parts, repeated, scalars, tables, held]
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
@@ -98,6 +113,36 @@ def test_thousands_of_small_writes_are_a_handful_of_launches() -> None:
     assert float(a[1234, 5]) == 1.0
     cf.evaluate()
     assert cf.stats()["kernels_launched"] - before <= 4
+
+
+def test_automatic_evaluation_cuts_a_loop_of_writes_between_statements() -> None:
+    a = cf.zeros((3000, 10))
+    c = cf.ones((3000, 10))
+    cf.evaluate(a, c)
+    with cf.config.override(max_nodes=1500):
+        before = cf.stats()
+        for b in range(3000):
+            a[b] = a[b] * 2 + c[b]
+        cf.evaluate(a)
+        after = cf.stats()
+    assert after["kernels_launched"] - before["kernels_launched"] == 6
+    assert after["device_bytes_now"] == before["device_bytes_now"]
+    assert float(a.sum()) == 30_000.0
+
+
+def test_scalars_of_a_replayed_loop_are_those_of_the_call() -> None:
+    def loop(np: Any, a: Any, steps: tuple[Any, ...]) -> None:
+        for b in range(12):
+            a[b] += steps[b]
+            a[b] *= b
+
+    function = cf.jit(lambda a, *steps: loop(cf, a, steps))
+    actual, expected = cf.zeros((12, 3)), np.zeros((12, 3))
+    for start in range(3):
+        steps = tuple(np.float64(start + number) for number in range(12))
+        function(actual, *steps)
+        loop(np, expected, steps)
+    np.testing.assert_array_equal(np.asarray(actual), expected)
 
 
 def test_equal_loops_use_one_plan() -> None:

@@ -89,6 +89,28 @@ def test_reductions_of_rows_are_folded_together() -> None:
     assert len(planned(s).launches) == 2  # the sums, and their place in `s`
 
 
+def test_scalars_that_differ_are_one_table_and_one_kernel() -> None:
+    a = array(40, 6)
+    for index in ROWS["shuffled"]:
+        here = row(6, index)
+        scaled = call("multiply", read(a, here), number(index % 7))
+        a = write(a, here, call("add", scaled, number(0.5 + index)))
+    schedule = planned(a)
+    (kernel,) = kernels(schedule)
+    tables = [launch for launch in schedule.launches if launch is not kernel]
+    assert [len(table.scalars) for table in tables] == [40, 40]  # type: ignore[union-attr]
+    assert moved_nbytes(schedule) == 2 * 8 * 6 * 40 + 2 * 8 * 40
+
+
+def test_a_scalar_that_all_writes_have_stays_an_argument() -> None:
+    a = array(40, 6)
+    for index in range(40):
+        a = write(a, row(6, index), number(2.0))
+    schedule = planned(a)
+    assert len(schedule.launches) == len(kernels(schedule)) == 1
+    assert moved_nbytes(schedule) == 8 * 6 * 40
+
+
 def test_a_row_that_needs_the_row_before_waits_for_it() -> None:
     a = array(12, 3)
     for index in range(1, 12):
