@@ -341,6 +341,7 @@ def jit(function: Any = None, *, donate: Any = ()) -> Any:
                 settings.vector_bytes,
                 settings.work_items,
                 settings.stream_bytes,
+                settings.tuning,
                 settings.fp,
                 settings.fp64,
                 settings.exact_random,
