@@ -220,6 +220,11 @@ def probes() -> Iterator[str]:
             f"rounds float division correctly {traits.correctly_rounded_divide}, "
             f"quirks {', '.join(traits.quirks) or 'none'}"
         )
+        yield (
+            f"    an operation counts {traits.operation_nbytes:.2g} bytes, a launch "
+            f"{traits.launch_nbytes / 2**10:.0f} KiB, "
+            + (f"measured {traits.tuned}" if traits.tuned else "not measured (bench --tune)")
+        )
     try:
         yield f"used: {device.get_device()!r}"
     except ClfuseError as error:
@@ -260,7 +265,9 @@ def cache(arguments: Sequence[str]) -> int:
 
 
 def cache_folders() -> dict[str, Path]:
-    """Where compiled kernels and lists of drivers are kept: owner -> folder, existing or not."""
+    """Where compiled kernels, lists of drivers and measurements are kept: owner -> folder, existing
+    or not.
+    """
     from pathlib import Path
 
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")

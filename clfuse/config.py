@@ -194,6 +194,15 @@ SETTINGS: tuple[Setting, ...] = (
         "checks the invariants of every graph and plan",
     ),
     Setting(
+        "tuning",
+        "CLFUSE_TUNING",
+        True,
+        _switch,
+        "on or off",
+        "whether what `python -m clfuse bench --tune` has measured of a device is used; it is kept"
+        " in the user's cache folder, clfuse/tuning-*.json",
+    ),
+    Setting(
         "vector_bytes",
         "CLFUSE_VECTOR_BYTES",
         0,
@@ -240,6 +249,7 @@ class Settings:
     max_pinned_bytes: int
     host_us: int
     debug: bool
+    tuning: bool
     vector_bytes: int
     work_items: int
     stream_bytes: int

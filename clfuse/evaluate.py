@@ -239,6 +239,7 @@ def find_plan(snapshot: Snapshot, device: Device) -> Planned:
         settings.vector_bytes,
         settings.work_items,
         settings.stream_bytes,
+        settings.tuning,
         settings.fp,
         fuse,
         len(snapshot.items),
@@ -265,6 +266,13 @@ def find_plan(snapshot: Snapshot, device: Device) -> Planned:
         if not _numbers[old_key]:
             del _numbers[old_key]
     return planned
+
+
+def forget_plans() -> None:
+    """Plan anew from here on: a device's traits have changed."""
+    with lock:
+        _plans.clear()
+        _numbers.clear()
 
 
 def make_plan(snapshot: Snapshot, device: Device, *, fuse: bool) -> Planned:

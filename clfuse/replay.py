@@ -15,6 +15,7 @@ import numpy as np
 from .evaluate import Prepared, find_plan, observers, run_without_kernel
 from .graph import build
 from .graph.ir import Kind, Node, Storage, structural
+from .graph.number import Calculated, Computed
 from .graph.snapshot import LIVE, Snapshot, take
 from .graph.trace import Drawn, Placeholder
 from .plan.schedule import Copy, LibraryCall
@@ -111,7 +112,7 @@ class Replay:
                     self._from_inputs.append((number, source))
                 else:
                     self._places[number] = source
-        self._passed: list[tuple[_Scalar, np.dtype[Any]]] = []
+        self._passed: list[tuple[_Scalar | Calculated, np.dtype[Any]]] = []
         for step in planned.steps:
             if isinstance(step, Prepared):
                 bound = self._bind(step, snapshot, len(schedule.values))
@@ -132,7 +133,7 @@ class Replay:
                 changing.append((number, binding.value))
             elif isinstance(binding, ConstantArgument):
                 source = snapshot.nodes[binding.position].param
-                if type(source) is _Scalar:
+                if type(source) is _Scalar or type(source) is Calculated:
                     entry = (source, binding.dtype)
                     if entry not in self._passed:
                         self._passed.append(entry)
@@ -145,7 +146,12 @@ class Replay:
             step.program, step.rendered.global_size, step.rendered.local_size, fixed, changing
         )
 
-    def run(self, nodes: Sequence[Node], draws: Sequence[tuple[int, int]] = ()) -> list[Node]:
+    def run(
+        self,
+        nodes: Sequence[Node],
+        draws: Sequence[tuple[int, int]] = (),
+        numbers: Sequence[Any] = (),
+    ) -> list[Node]:
         """Launch everything; `evaluate.lock` is held.
 
         Parameters
@@ -155,6 +161,8 @@ class Replay:
             scalars are constants.
         draws : sequence of (int, int)
             Key and first position of every generator that is drawn from.
+        numbers : sequence of float or int
+            The Python numbers among the arguments, and what is calculated of them.
 
         Returns
         -------
@@ -168,6 +176,7 @@ class Replay:
         """
         if not self._roots:
             return []
+        scalars = [_scalar(source, nodes, draws, numbers) for source, _ in self._passed]
         from .runtime import buffers, launch
 
         device = self.device
@@ -190,12 +199,14 @@ class Replay:
         for value, number in self._from_slots:
             places[value] = slots[number]
         values = [None if place is None else place.mem for place in places]
-        for source, dtype in self._passed:
-            values.append(launch.packed(_scalar(source, nodes, draws), dtype))
+        for scalar, (_, dtype) in zip(scalars, self._passed, strict=True):
+            values.append(launch.packed(scalar, dtype))
         with device.lock:
             for bound, step, sources in self._steps:
                 if bound is None:
-                    found = [(place, _scalar(source, nodes, draws)) for place, source in sources]
+                    found = [
+                        (place, _scalar(source, nodes, draws, numbers)) for place, source in sources
+                    ]
                     run_without_kernel(step, places, found)  # type: ignore[arg-type]
                     continue
                 event = bound.enqueue(values)
@@ -210,8 +221,12 @@ class Replay:
         return results
 
 
-def _scalar(source: Any, nodes: Sequence[Node], draws: Sequence[tuple[int, int]]) -> Any:
+def _scalar(
+    source: Any, nodes: Sequence[Node], draws: Sequence[tuple[int, int]], numbers: Sequence[Any]
+) -> Any:
     """The value that a scalar has in one replay; itself where it is always the same."""
+    if type(source) is Calculated:
+        return source.value(numbers)
     if type(source) is not _Scalar:
         return source
     if not source.drawn:
@@ -235,8 +250,10 @@ def _snapshot(roots: Sequence[Node], scalars: set[int], donated: set[int]) -> Sn
         buffer = node.buffer
         if buffer is None:
             continue
-        source = None
-        if type(buffer) is Drawn:
+        source: _Scalar | Calculated | None = None
+        if type(buffer) is Computed:
+            source = buffer.calculated
+        elif type(buffer) is Drawn:
             source = _Scalar(buffer.number, True, buffer.offset)
         elif type(buffer) is Placeholder and buffer.number in scalars:
             source = _Scalar(buffer.number, False, None)

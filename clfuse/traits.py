@@ -36,6 +36,22 @@ GPU_VECTOR_BYTES = 16
 #: slower in loops that move 64 MB and read them again.
 STREAM_NBYTES = 112 << 20
 
+#: Bytes that move in the time of one addition's lane: measured on two-core CPUs (an exp of weight 8
+#: costs about 1 ns an element, as do 8 to 10 bytes), and generous for GPUs: they compute faster.
+OPERATION_NBYTES = 1.0
+
+#: Bytes that move while a kernel is launched: 10 us at 13 GB/s.
+LAUNCH_NBYTES = 128 << 10
+
+#: A load at a computed position, in additions: lanes are loaded one by one.
+GATHER_WEIGHT = 4.0
+
+#: Operations of one kernel: PoCL's and NVIDIA's build time grows faster than linearly beyond.
+MAX_STEPS = 400
+
+#: What a short fold that is written out may cost an element: a loop is better from there on.
+UNROLLED_WEIGHT = 64.0
+
 #: What OpenCL C can name (16 lanes of 4 bytes), and the least that fills an SSE register.
 MIN_VECTOR_BYTES, MAX_VECTOR_BYTES = 16, 64
 
@@ -75,6 +91,18 @@ class DeviceTraits:
         The most work-items that a work-group may have.
     stream_nbytes : int
         A kernel on a CPU that reads and writes at least this much stores past the caches.
+    operation_nbytes : float
+        Bytes that move through memory in the time of one operation of weight 1, an element.
+    launch_nbytes : int
+        Bytes that move through memory in the time of a launch.
+    gather_weight : float
+        A load at a computed position, in operations of weight 1.
+    max_steps : int
+        Operations of one kernel.
+    unrolled_weight : float
+        Operations of an element that has a short fold in it, up to which the fold is written out.
+    tuned : str
+        When the device was measured by ``bench --tune``; empty where these are defaults.
     expressions : mapping
         (ufunc name, dtype name) -> OpenCL C expression that replaces the op table's here, for a
         builtin that is wrong.
@@ -104,6 +132,12 @@ class DeviceTraits:
     address_bits: int = 64
     max_work_group: int = 1024
     stream_nbytes: int = STREAM_NBYTES
+    operation_nbytes: float = OPERATION_NBYTES
+    launch_nbytes: int = LAUNCH_NBYTES
+    gather_weight: float = GATHER_WEIGHT
+    max_steps: int = MAX_STEPS
+    unrolled_weight: float = UNROLLED_WEIGHT
+    tuned: str = ""
     # A mapping has no hash; traits that differ only here compare unequal and share a bucket, which
     # is allowed.
     expressions: Mapping[tuple[str, str], str] = field(default_factory=dict, hash=False)

@@ -17,6 +17,7 @@ from ..evaluate import host_view as stored_view
 from ..evaluate import share, upload
 from ..graph import build
 from ..graph.ir import Node, Storage
+from ..graph.number import TracedNumber
 from . import handle as handles
 from .expressions import convert
 from .handle import DTYPES, Handle, fresh, layout, native_dtype, node_of
@@ -175,6 +176,8 @@ def value_node(value: Any, dtype: np.dtype) -> Node:
             return assigned(node_of(value), dtype)
         value = host_scalar(value)  # NumPy refuses a scalar that does not fit: it has to be seen
     kind = type(value)
+    if kind is TracedNumber and value.fits(dtype):
+        return value.node(dtype)  # type: ignore[no-any-return]
     if (kind is float and dtype.kind in "fc") or (kind is int and dtype.kind in "iu"):
         return build.constant(dtype.type(value))
     if isinstance(value, int | float | complex | np.generic):

@@ -17,6 +17,7 @@ import numpy as np
 from ..evaluate import share
 from ..graph import build
 from ..graph.ir import Node
+from ..graph.number import TracedNumber, concrete
 from . import handle as handles
 from .conversion import (
     as_handle,
@@ -257,11 +258,18 @@ def full(
     like: Any = None,
 ) -> Any:
     """An array with `fill_value`, broadcast, everywhere."""
-    if dtype is None:
+    if type(fill_value) is TracedNumber and fill_value.kind is int:
+        fill_value = concrete(fill_value)  # whether it fits decides
+    traced = type(fill_value) is TracedNumber
+    if dtype is None and traced:
+        dtype = float
+    elif dtype is None:
         dtype = fill_value.dtype if isinstance(fill_value, Handle) else np.asarray(fill_value).dtype
     wanted = requested_dtype(dtype)
     assert wanted is not None
     extents = _checked_shape(shape, wanted)
+    if traced and fill_value.fits(wanted):
+        return _laid_out(fitted(fill_value.node(wanted), extents), order)
     if not isinstance(fill_value, Handle | list | tuple | np.ndarray):
         fill_value = np.full((), fill_value, wanted)  # NumPy's cast, with its warnings and errors
     return _laid_out(fitted(copied_node(fill_value, wanted), extents), order)

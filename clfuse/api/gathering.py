@@ -26,7 +26,7 @@ import numpy as np
 
 from ..evaluate import evaluate_nodes
 from ..evaluate import host_view as stored_view
-from ..graph import build
+from ..graph import build, trace
 from ..graph.ir import Kind, Node, rebind
 from ..graph.ranges import Range, range_of
 from . import handle as handles
@@ -141,11 +141,40 @@ def bounds_of(node: Node) -> Range:
     return known
 
 
+def _is_checked_at_calls(node: Node, extent: int, tracing: trace.Trace) -> bool:
+    """Whether `node` is an array that a traced function was given, or a view of one: every call
+    looks at its bounds, as it would without `jit`."""
+    views = []
+    base = node
+    while base.op.kind is Kind.VIEW and base.buffer is None:
+        views.append((base.shape, *base.param))
+        (base,) = base.inputs
+    if type(base.buffer) is not trace.Placeholder:
+        return False
+    tracing.indices.append((base.buffer.number, tuple(reversed(views)), extent))
+    return True
+
+
+def check_bounds(node: Node, views: tuple[Any, ...], extent: int) -> None:
+    """Raise IndexError where the view of an index array leaves its axis."""
+    for shape, offset, strides in views:
+        node = build.view(node, shape, offset, strides)
+    if within(node, extent) is None:
+        low, high = bounds_of(build.apply("positive", (node,), node.dtype, node.shape))
+        raise IndexError(
+            f"index {low if low < -extent else high} is out of bounds for an axis with size "
+            f"{extent}"
+        )
+
+
 def within(node: Node, extent: int) -> Range | None:
     """The range of an index array; None where an element of it is outside of the axis."""
     found = range_of(node)
     if -extent <= found[0] and found[1] < extent:
         return found
+    tracing = trace.active()
+    if tracing is not None and _is_checked_at_calls(node, extent, tracing):
+        return -extent, extent - 1
     found = bounds_of(node)
     if -extent <= found[0] and found[1] < extent:
         return found

@@ -6,10 +6,11 @@ What a call's signature is, and what becomes of each argument:
 - NumPy arrays are uploaded at every call; the function sees arrays of clfuse's.
 - NumPy scalars and lazy scalars are inputs too: their values are kernel arguments, so another value
   is no other signature. Looking at one is an error, as for arrays.
-- Python's numbers, strings and None are part of the signature by value. The function sees the very
-  objects, so it may branch on them or use them as sizes: whether it only calculates with a float
-  cannot be seen from outside (``math.sin(t)`` asks nobody). A number that changes with every call
-  is to be passed as a NumPy scalar, ``np.float64(t)``, or it is traced again every time.
+- Python's floats and ints are inputs as long as the function only calculates with them and with
+  arrays. It sees a `TracedNumber` in their place, which is a float or an int to `isinstance`, but
+  not to ``type(t) is float``. Where it looks at the value (to branch on it, as a size or an index,
+  in ``math.sin(t)``), that value belongs to the signature: another one is traced again.
+- Booleans, strings and None are part of the signature by value.
 - Tuples, lists and dicts of these, to any depth.
 - Other objects, `self` say, by identity; their attributes are watched (see `watch`), as globals and
   closures are.
@@ -38,8 +39,10 @@ from ..errors import JitError, JitWarning, warn_user
 from ..evaluate import evaluate_nodes, lock
 from ..graph import build
 from ..graph.ir import Storage
-from ..graph.trace import GivenAway, Trace, active, tracing
+from ..graph.number import calculate
+from ..graph.trace import Calculation, GivenAway, Trace, active, tracing
 from ..replay import Replay
+from .gathering import check_bounds
 from .handle import Handle, View
 from .jit_arguments import Arguments, is_scalar
 from .jit_results import Results
@@ -52,6 +55,9 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 SIGNATURES_KEPT: Final = 64
 """Signatures of one function; the least recently used goes first. Each holds its kernels."""
+
+_Family = dict[tuple[int, ...], dict[tuple[Any, ...], "_Recorded"]]
+"""Places of the numbers that decided -> their values -> what was recorded."""
 
 _new: Final = object.__new__
 
@@ -77,18 +83,27 @@ class _Recorded:
         Numbers of the donated cells that hold nothing afterwards.
     name : str
         Of the function.
+    calculations : list of callable
+        What it computes of numbers among the arguments.
+    indices : list of (int, tuple, int)
+        See `Trace`.
+    places : tuple of int
+        The numbers among the arguments that it has looked at.
     """
 
     def __init__(
         self,
         results: Results,
-        make: Callable[[Sequence[Any]], Any],
+        make: Callable[[Sequence[Any], Sequence[Any]], Any],
         captured: list[tuple[Storage, bool]],
         generators: list[tuple[Any, int]],
         replay: Replay,
         surroundings: Surroundings,
         given_away: list[int],
         name: str,
+        calculations: list[Calculation],
+        indices: list[tuple[int, tuple[Any, ...], int]],
+        places: tuple[int, ...],
     ) -> None:
         self._handles = results.handles
         self._made = results.made
@@ -101,6 +116,11 @@ class _Recorded:
         self._surroundings = surroundings
         self._given_away = given_away
         self._name = name
+        self._calculations = calculations
+        self._indices = list(dict.fromkeys(indices))
+        #: Which numbers decided what was recorded, and what they are.
+        self.places = places
+        self.values: tuple[Any, ...] = ()
 
     def holds(self) -> bool:
         """Whether what the function found by itself is still so."""
@@ -112,14 +132,19 @@ class _Recorded:
     def run(self, arguments: Arguments) -> Any:
         """Compute, write, and return what the function would; `evaluate.lock` is held."""
         replay = self._replay
+        numbers: Sequence[Any] = arguments.numbers
+        if self._calculations:
+            numbers = calculate(numbers, self._calculations)
         cells = [*arguments.cells, *self._captured_cells]
         nodes = [cell.node for cell in cells]
         pending = [nodes[number] for number in replay.inputs if nodes[number].buffer is None]
         if pending:
             evaluate_nodes(pending)
             pending.clear()  # `run` counts references
+        for number, views, extent in self._indices:
+            check_bounds(nodes[number], views, extent)
         draws = [generator.take(count)[:2] for generator, count in self._generators]
-        computed = replay.run(nodes, draws)
+        computed = replay.run(nodes, draws, numbers)
         storages = []
         for kind, source in self._made:
             if kind == "root":
@@ -148,7 +173,7 @@ class _Recorded:
                 owner = None if base is None else made[base]
                 handle._view = View(offset, strides, owner, ordered, writeable)
             made.append(handle)
-        return self._make(made)
+        return self._make(made, numbers)
 
 
 def _layouts(leaves: Sequence[Any]) -> list[tuple[Any, ...]]:
@@ -191,12 +216,41 @@ def _record(
     donate: tuple[str, ...],
     device: Any,
 ) -> _Recorded:
-    """Trace the function; nothing that existed before is changed, and nothing is computed."""
+    """Trace the function; nothing that existed before is changed, and nothing is computed.
+
+    It is traced again where somebody took one of the numbers for an array.
+    """
+    known: set[int] = set()
+    while True:
+        try:
+            return _trace(function, args, kwargs, arguments, donate, device, frozenset(known))
+        except _InVain as again:
+            known |= again.places
+
+
+class _InVain(BaseException):
+    """What was traced says nothing; the numbers at `places` have to be passed as they are."""
+
+    def __init__(self, places: set[int]) -> None:
+        super().__init__(places)
+        self.places = places
+
+
+def _trace(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    arguments: Arguments,
+    donate: tuple[str, ...],
+    device: Any,
+    known: frozenset[int],
+) -> _Recorded:
     name = getattr(function, "__qualname__", repr(function))
     surroundings = Surroundings(name, [function], arguments.objects)
-    containers = Surroundings(name, [], [args, kwargs])
     layouts = _layouts(arguments.leaves)
     trace = Trace(name, device, list(arguments.cells))
+    args, kwargs = arguments.traced((args, kwargs), trace, known)
+    containers = Surroundings(name, [], [args, kwargs])
     counters["jit_traces"] += 1
     try:
         try:
@@ -205,6 +259,11 @@ def _record(
         finally:
             # Also when the function has failed: what it did to arrays was done in the trace alone.
             reshaped = _restore_layouts(layouts)
+            if trace.traced_in_vain:
+                containers.restore()
+                surroundings.restore()
+                counters["jit_traces"] -= 1
+                raise _InVain(trace.traced_in_vain)
         if trace.error is not None:
             raise trace.error  # the function has caught it, and gone a way of its own
         changed = "the shape, dtype or flags of an argument" if reshaped else ""
@@ -236,9 +295,21 @@ def _record(
         captured = list(zip(trace.cells, kinds, strict=True))[len(arguments.cells) :]
         generators = [(made, count) for made, (_, count, _) in trace.generators.items()]
         given_away = sorted(donated - written.keys())
-        return _Recorded(
-            results, make, captured, generators, replay, surroundings, given_away, name
+        recorded = _Recorded(
+            results,
+            make,
+            captured,
+            generators,
+            replay,
+            surroundings,
+            given_away,
+            name,
+            trace.calculations,
+            trace.indices,
+            tuple(sorted(known | trace.looked_at)),
         )
+        recorded.values = arguments.values_at(recorded.places)
+        return recorded
     finally:
         trace.forget()
 
@@ -322,7 +393,8 @@ def jit(function: Any = None, *, donate: Any = ()) -> Any:
         unknown = [name for name in donated if name not in inspect.signature(function).parameters]
         if unknown:
             raise ValueError(f"jit: donate names {', '.join(unknown)}, which is no parameter")
-    signatures: OrderedDict[tuple[Any, ...], _Recorded] = OrderedDict()
+    families: dict[tuple[Any, ...], _Family] = {}
+    order: OrderedDict[_Recorded, tuple[Any, ...]] = OrderedDict()
     warned: list[bool] = []
 
     @functools.wraps(function)
@@ -341,36 +413,53 @@ def jit(function: Any = None, *, donate: Any = ()) -> Any:
                 settings.vector_bytes,
                 settings.work_items,
                 settings.stream_bytes,
+                settings.tuning,
                 settings.fp,
                 settings.fp64,
                 settings.exact_random,
                 ADOPTIONS[0],
                 *arguments.key,
             )
-            recorded = signatures.get(key)
-            if recorded is not None:
-                if recorded.holds():
-                    signatures.move_to_end(key)
-                    counters["jit_replays"] += 1
-                    return recorded.run(arguments)
-                del signatures[key]
+            for places, known in families.get(key, {}).items():
+                recorded = known.get(arguments.values_at(places))
+                if recorded is not None:
+                    if recorded.holds():
+                        order.move_to_end(recorded)
+                        counters["jit_replays"] += 1
+                        return recorded.run(arguments)
+                    del known[recorded.values], order[recorded]
+                    break
         recorded = _record(function, args, kwargs, arguments, donated, device)
         with lock:
             result = recorded.run(arguments)
-            signatures[key] = recorded
-            dropped = len(signatures) > SIGNATURES_KEPT
-            while len(signatures) > SIGNATURES_KEPT:
-                signatures.popitem(last=False)
+            known = families.setdefault(key, {}).setdefault(recorded.places, {})
+            replaced = known.get(recorded.values)
+            if replaced is not None:  # another thread was faster
+                del order[replaced]
+            known[recorded.values] = recorded
+            order[recorded] = key
+            dropped = len(order) > SIGNATURES_KEPT
+            while len(order) > SIGNATURES_KEPT:
+                old, old_key = order.popitem(last=False)
+                del families[old_key][old.places][old.values]
+                if not any(families[old_key].values()):
+                    del families[old_key]
         if dropped and not warned:
             warned.append(True)
             warn_user(
                 f"{getattr(function, '__qualname__', function)}: clfuse.jit has traced it for "
-                f"{SIGNATURES_KEPT} signatures and forgets the oldest now; Python numbers belong "
-                "to the signature by value: pass those that change as numpy.float64(...) or another"
-                " NumPy scalar, and arrays in few shapes",
+                f"{SIGNATURES_KEPT} signatures and forgets the oldest now; Python numbers whose "
+                "value the function looks at belong to the signature: pass those that change as "
+                "numpy.float64(...) or another NumPy scalar, and arrays in few shapes",
                 JitWarning,
             )
         return result
 
-    call.cache_clear = signatures.clear  # type: ignore[attr-defined]
+    def cache_clear() -> None:
+        """Forget every signature."""
+        with lock:
+            families.clear()
+            order.clear()
+
+    call.cache_clear = cache_clear  # type: ignore[attr-defined]
     return call

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence, Set
 from typing import Any, Final
 
 import numpy as np
@@ -11,6 +12,8 @@ from ..errors import JitError
 from ..evaluate import evaluate_nodes
 from ..graph import build
 from ..graph.ir import Kind, Node, Storage
+from ..graph.number import TracedNumber
+from ..graph.trace import Trace
 from . import handle as handles
 from .conversion import NotNative, from_host
 from .handle import Handle, native_dtype
@@ -51,18 +54,21 @@ class Arguments:
         The arrays, in order.
     cells : dict
         Storage cell -> its number, in order of first use.
+    numbers : list
+        Python's floats and ints, in order.
     uploaded : list of Storage
         Those that were NumPy arrays.
     objects : list
         Arguments that are neither arrays nor plain values.
     """
 
-    __slots__ = ("cells", "key", "leaves", "objects", "uploaded")
+    __slots__ = ("cells", "key", "leaves", "numbers", "objects", "uploaded")
 
     def __init__(self) -> None:
         self.key: list[Any] = []
         self.leaves: list[Any] = []
         self.cells: dict[Storage, int] = {}
+        self.numbers: list[Any] = []
         self.uploaded: list[Storage] = []
         self.objects: list[Any] = []
 
@@ -73,10 +79,11 @@ class Arguments:
             self._add_array(value, kind)
             return value
         key = self.key
-        if kind is float:
-            key.append((float, value.hex()))  # 0.0 is not -0.0, and NaN is NaN
+        if kind is float or kind is int:
+            key.append(kind)
+            self.numbers.append(value)
             return value
-        if kind is int or kind is bool or kind is str or kind is bytes or value is None:
+        if kind is bool or kind is str or kind is bytes or value is None:
             key.append((kind, value))
             return value
         if kind is complex:
@@ -91,6 +98,25 @@ class Arguments:
             found = {name: self.add(item) for name, item in value.items()}
             return value if all(map(_is, found.values(), value.values())) else found
         return self._add_other(value, kind)
+
+    def values_at(self, places: Sequence[int]) -> tuple[Any, ...]:
+        """The numbers at these places, as part of a key."""
+        numbers = self.numbers
+        # 0.0 is not -0.0, and NaN is NaN.
+        return tuple(
+            [
+                numbers[place].hex() if type(numbers[place]) is float else numbers[place]
+                for place in places
+            ]
+        )
+
+    def traced(self, value: Any, trace: Trace, known: Set[int]) -> Any:
+        """What `add` returned for all arguments, with numbers that the trace watches.
+
+        Those at the places `known` stay what they are.
+        """
+        trace.numbers = len(self.numbers)
+        return _with_numbers(value, trace, known, iter(range(len(self.numbers))))
 
     def _add_array(self, handle: Any, kind: Any) -> None:
         cell = handle._storage
@@ -142,6 +168,26 @@ class Arguments:
         self.key.append(_Same(value))
         self.objects.append(value)
         return value
+
+
+def _with_numbers(value: Any, trace: Trace, known: Set[int], places: Iterator[int]) -> Any:
+    kind = type(value)
+    if kind is float or kind is int:
+        place = next(places)
+        if place in known:
+            return value
+        return TracedNumber(trace, value, place, frozenset([place]))
+    if kind is dict:
+        named = {
+            name: _with_numbers(item, trace, known, places) for name, item in value.items()
+        }
+        return value if all(map(_is, named.values(), value.values())) else named
+    if kind is tuple or kind is list or (isinstance(value, tuple) and hasattr(value, "_fields")):
+        items = [_with_numbers(item, trace, known, places) for item in value]
+        if all(map(_is, items, value)):
+            return value
+        return kind(items) if kind is tuple or kind is list else kind(*items)
+    return value
 
 
 def _is(one: Any, other: Any) -> bool:

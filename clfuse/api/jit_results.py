@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import JitError
-from ..graph.ir import Kind, Node, Storage
+from ..graph import build
+from ..graph.ir import Kind, Node, Storage, loop
+from ..graph.number import Computed, TracedNumber
 from ..graph.trace import Trace
 from . import handle as handles
 
@@ -45,6 +47,9 @@ class Results:
             number = self._trace.placeholders.index(node)
             self.survivors.add(number)
             return "cell", number
+        if type(node.buffer) is Computed:  # a number alone, in an array of no axes
+            same = loop("positive", (node.dtype,), node.dtype)
+            node = build.elementwise(same, (node,), ())
         if node.buffer is not None or node.op.kind is Kind.CONSTANT:
             return "node", node
         if node not in self._root_numbers:
@@ -84,24 +89,29 @@ class Results:
         self._count += 1
         return place
 
-    def maker(self, value: Any) -> Callable[[Sequence[Any]], Any]:
-        """A function that makes `value` again from the handles."""
+    def maker(self, value: Any) -> Callable[[Sequence[Any], Sequence[Any]], Any]:
+        """A function that makes `value` again from the handles and the numbers."""
         kind = type(value)
         if kind is handles.ARRAY or kind is handles.SCALAR:
             place = self._handle(value)
-            return lambda made: made[place]
+            return lambda made, numbers: made[place]
+        if kind is TracedNumber:
+            place = value.place
+            return lambda made, numbers: numbers[place]
         if kind is tuple or kind is list:
             parts = [self.maker(item) for item in value]
-            return lambda made: kind([part(made) for part in parts])
+            return lambda made, numbers: kind([part(made, numbers) for part in parts])
         if kind is dict:
             named = {name: self.maker(item) for name, item in value.items()}
-            return lambda made: {name: part(made) for name, part in named.items()}
+            return lambda made, numbers: {
+                name: part(made, numbers) for name, part in named.items()
+            }
         if isinstance(value, tuple) and hasattr(value, "_fields"):
             parts = [self.maker(item) for item in value]
-            return lambda made: kind(*[part(made) for part in parts])
+            return lambda made, numbers: kind(*[part(made, numbers) for part in parts])
         plain = (bool, int, float, complex, str, bytes, slice, range, np.generic, np.dtype, type)
         if value is None or value is Ellipsis or isinstance(value, plain):
-            return lambda made: value
+            return lambda made, numbers: value
         raise JitError(
             f"{self._name} returns a {kind.__name__}, which a replay cannot make anew; return "
             "arrays, numbers, strings, and tuples, lists or dicts of them"

@@ -14,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from ..graph.ir import boundary
+from ..graph.number import concrete
 from . import handle as handles
 from .conversion import host_view
 from .expressions import broadcast_shapes
@@ -281,12 +282,14 @@ def power(self: Any, other: Any, modulo: Any = None) -> Any:
     """``self ** other``, by multiplication or a root where NumPy does it so."""
     if modulo is not None:
         return NotImplemented
+    other = concrete(other)
     name = _fast_power(self, other)
     return _power(self, other) if name is None else _of_one[name](self)
 
 
 def power_in_place(self: Any, other: Any) -> Any:
     """``self **= other``."""
+    other = concrete(other)
     name = _fast_power(self, other)
     if name is not None and self._dtype.kind != "b":
         return UFUNCS[name](self, out=(self,))

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..graph import build
 from ..graph.ir import Node, Op, loop
+from ..graph.number import TracedNumber, concrete
 from ..ops import UFUNCS
 from .handle import DTYPES, native_dtype
 
@@ -85,7 +86,7 @@ def resolve(
         # NumPy 2.4 crashes when resolve_dtypes has to name a Python scalar in an error. A call on
         # empty arrays raises the same errors.
         operands = [
-            np.empty(0, key) if key not in WEAK else value
+            np.empty(0, key) if key not in WEAK else concrete(value)
             for key, value in zip(keys, scalars, strict=True)
         ]
         outs = tuple([None if dtype is None else np.empty(0, dtype) for dtype in outputs])
@@ -95,11 +96,21 @@ def resolve(
     return Resolution(function, dtypes)
 
 
+def weak_kind(value: Any) -> type | None:
+    """The key of a Python scalar that adapts to the arrays beside it; None for all else."""
+    kind = type(value)
+    if kind is TracedNumber:
+        return value.kind  # type: ignore[no-any-return]
+    return kind if kind in WEAK else None
+
+
 _constants: dict[tuple[np.dtype, Any], Node] = {}
 
 
 def constant_of(value: Any, dtype: np.dtype) -> Node:
     """A Python scalar as a node of `dtype`; OverflowError as in NumPy when an int does not fit."""
+    if type(value) is TracedNumber:
+        return value.node(dtype)
     if value.__class__ is complex or not value or value != value:
         # 0.0 and -0.0 are equal keys (also inside a complex), and a NaN is not equal to itself.
         return build.constant(dtype.type(value))
@@ -113,7 +124,7 @@ def constant_of(value: Any, dtype: np.dtype) -> Node:
         return node
 
 
-_COMPARISONS: Final = {
+COMPARISONS_OF_INTS: Final = {
     # name -> (answer when the int is above the dtype's range, answer when it is below)
     "equal": (False, False),
     "not_equal": (True, True),
@@ -129,7 +140,7 @@ def comparison_with_unrepresentable(
 ) -> Node | None:
     """The answer that needs no comparison: an int beyond the range of an integer dtype; else
     None."""
-    answers = _COMPARISONS.get(name)
+    answers = COMPARISONS_OF_INTS.get(name)
     if answers is None or dtype.kind not in "iu" or not isinstance(value, int):
         return None
     limits = np.iinfo(dtype)

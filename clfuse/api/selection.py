@@ -9,6 +9,7 @@ import numpy as np
 
 from ..graph import build
 from ..graph.ir import Node, Op, loop
+from ..graph.number import TracedNumber, concrete
 from . import handle as handles
 from .conversion import NotNative, as_handle, copied_node, requested_dtype, value_node
 from .expressions import broadcast_shapes, choose, combine, convert, scalar
@@ -17,7 +18,7 @@ from .handle import DTYPES, Handle, fresh, is_writeable, node_of, result, write
 from .indexing import fitted
 from .masks import nonzero
 from .order import arranged, copied, copy_order, permuted_node, result_order, turned_nodes
-from .promotion import BOOL, WEAK, constant_of
+from .promotion import BOOL, WEAK, constant_of, weak_kind
 from .ufunc import UFUNCS
 
 _Missing = np._NoValue
@@ -26,14 +27,22 @@ _Missing = np._NoValue
 def _operand(value: Any) -> tuple[Any, Any]:
     """A value as what `numpy.result_type` is asked about, and as a handle or a weak Python
     scalar."""
-    if type(value) in WEAK:
-        return value, value
+    kind = weak_kind(value)
+    if kind is not None:
+        return (value if type(value) is kind else kind(1)), value
     handle = as_handle(value)
     return handle._dtype, handle
 
 
+def _looked_at_ints(*values: Any) -> list[Any]:
+    """A traced int may be one that the dtype does not hold, which decides what happens to it."""
+    return [concrete(value) if weak_kind(value) is int else value for value in values]
+
+
 def _as_node(value: Any, dtype: np.dtype) -> Node:
-    return constant_of(value, dtype) if type(value) in WEAK else convert(node_of(value), dtype)
+    if weak_kind(value) is not None:
+        return constant_of(value, dtype)
+    return convert(node_of(value), dtype)
 
 
 _loops: dict[np.dtype, Op] = {
@@ -52,6 +61,8 @@ def _plain_node(value: Any, shape: tuple[int, ...], dtype: np.dtype) -> Node | N
         if view is None:
             return value._storage.node  # type: ignore[no-any-return]
         return node_of(value) if view.ordered else None
+    if kind is TracedNumber and (value.kind is float or dtype.kind in "fc"):
+        kind = value.kind
     if (kind is float and dtype.kind in "fc") or (kind is int and dtype.kind in "iufc"):
         try:
             return constant_of(value, dtype)
@@ -88,6 +99,7 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
         return nonzero(condition)
     if x is None or y is None:
         raise ValueError("either both or neither of x and y should be given")
+    x, y = _looked_at_ints(x, y)
     mask = as_handle(condition)
     (x_key, chosen), (y_key, other) = _operand(x), _operand(y)
     dtype = requested_dtype(np.result_type(x_key, y_key))
@@ -119,7 +131,7 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     for place, condition in enumerate(conditions):
         if condition._dtype is not BOOL:
             raise TypeError(f"invalid entry {place} in condlist: should be boolean ndarray")
-    operands = [_operand(choice) for choice in (*choicelist, default)]
+    operands = [_operand(choice) for choice in _looked_at_ints(*choicelist, default)]
     dtype = requested_dtype(np.result_type(*[key for key, _ in operands]))
     assert dtype is not None
     nodes = [_as_node(item, dtype) for _, item in operands]
@@ -203,6 +215,7 @@ def clipped(a: Any, low: Any, high: Any, out: Any = None, **kwargs: Any) -> Any:
     handle = as_handle(a)
     if handle._dtype.kind in "iu":
         # Bounds beyond what the dtype holds bound nothing.
+        low, high = concrete(low), concrete(high)
         limits = np.iinfo(handle._dtype)
         low = None if type(low) is int and low <= limits.min else low
         high = None if type(high) is int and high >= limits.max else high

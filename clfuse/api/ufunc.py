@@ -16,6 +16,7 @@ import numpy as np
 
 from ..graph import build
 from ..graph.ir import Node, Op
+from ..graph.number import TracedNumber, concrete
 from . import fallback
 from . import handle as handles
 from .conversion import NotNative, as_handle, host_view, stored_view
@@ -26,11 +27,13 @@ from .handle import Handle, is_writeable, native_dtype, node_of, result, write
 from .order import arranged, asked_order, checked, result_order, turned_nodes
 from .promotion import (
     BOOL,
+    COMPARISONS_OF_INTS,
     WEAK,
     Resolution,
     comparison_with_unrepresentable,
     constant_of,
     resolve,
+    weak_kind,
 )
 from .scans import accumulated
 
@@ -162,6 +165,8 @@ class ufunc:
         for position, (key, value) in enumerate(zip(keys, values, strict=True)):
             if key in WEAK:
                 dtype = resolution.inputs[position]
+                if self.__name__ in _LOOKS_AT and dtype.kind in "iu":
+                    value = concrete(value)
                 try:
                     value = constant_of(value, dtype)
                 except OverflowError:
@@ -354,6 +359,10 @@ def _named(name: str) -> ufunc:
 # -- operands and results -------------------------------------------------------------------------
 
 
+_LOOKS_AT: Final = frozenset([*COMPARISONS_OF_INTS, "power"])
+"""Ufuncs for which it matters whether a Python int fits into an integer dtype, or what it is."""
+
+
 class _Foreign(Exception):
     """An operand with an `__array_ufunc__` of its own: NumPy finds out who answers."""
 
@@ -368,8 +377,8 @@ def _operands(
     has_array = False
     for value in args:
         kind = type(value)
-        if kind in WEAK:
-            keys.append(kind)
+        if kind in WEAK or kind is TracedNumber:
+            keys.append(weak_kind(value))
             values.append(value)
             continue
         if isinstance(value, Handle):

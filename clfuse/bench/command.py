@@ -59,6 +59,12 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         "--cold", action="store_true", help="start with empty caches of compiled kernels"
     )
     parser.add_argument(
+        "--tune",
+        action="store_true",
+        help="measure what the planner assumes of the device, and keep it for later programs "
+        "(CLFUSE_TUNING=off ignores it); runs no programs",
+    )
+    parser.add_argument(
         "--json", type=Path, metavar="FILE", help="write everything that was measured"
     )
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table")
@@ -88,6 +94,8 @@ def main(arguments: Sequence[str]) -> int:
         for name, program in PROGRAMS.items():
             print(f"{name:20}{program.what}")
         return 0
+    if options.tune:
+        return run_tuning(options)
     if not options.cold:
         return run(options)
     with tempfile.TemporaryDirectory(prefix="clfuse-cold-", ignore_cleanup_errors=True) as folder:
@@ -157,6 +165,27 @@ def run(options: argparse.Namespace) -> int:
         timing.failure for row in rows for name, timing in row.timings.items() if name in own
     )
     return 1 if wrong else 0
+
+
+def run_tuning(options: argparse.Namespace) -> int:
+    """Measure the device's traits and keep them; 1 where they cannot be kept."""
+    import clfuse
+    from clfuse.bench import tune
+
+    if options.device is not None:
+        clfuse.set_device(options.device)
+    device = clfuse.get_device()
+    before = device.untuned_traits
+    print(f"measuring {device.name} ({device.platform_name})", file=sys.stderr, flush=True)
+    try:
+        after, measured, path = tune.tune(device, quick=options.quick, progress=show_progress)
+    except OSError as error:
+        show_progress("")
+        print(f"clfuse bench: the results cannot be kept: {error}", file=sys.stderr)
+        return 1
+    show_progress("")
+    print(*tune.lines(before, after, measured), f"kept in {path}", sep="\n")
+    return 0
 
 
 def peers(names: str | None) -> list[Any]:

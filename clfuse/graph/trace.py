@@ -12,7 +12,7 @@ traces, and only then, the attribute is therefore a property of the class.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -32,6 +32,9 @@ __all__ = [
     "untraced",
 ]
 
+
+Calculation = Callable[[Sequence[Any]], Any]
+"""All numbers of a call so far -> the next one."""
 
 _alive: Final = [0]
 """How many leaves without bytes there are: none, as a rule, and then nobody looks for them."""
@@ -132,6 +135,16 @@ class Trace:
         Cell -> the node it has in the trace; another than its placeholder where it was written.
     generators : dict
         Bit generator -> its number, how often it was drawn from, and the node of its key.
+    indices : list of (int, tuple, int)
+        Cells whose values select: number, views of it in order, extent that they must lie in.
+    numbers : int
+        How many Python numbers the arguments have.
+    calculations : list of callable
+        What was computed of them: each step gets all numbers so far, and gives the next.
+    looked_at : set of int
+        Numbers among the arguments whose value somebody has asked for.
+    traced_in_vain : set of int
+        Those that somebody took for arrays: the function has to be traced again, with their values.
     error : JitError or None
         The first refusal. The function may have caught it, but took a way that no replay would.
     """
@@ -146,6 +159,11 @@ class Trace:
         self.placeholders: list[Node] = []
         self.values: dict[Storage, Node] = {}
         self.generators: dict[Any, tuple[int, int, Node]] = {}
+        self.indices: list[tuple[int, tuple[Any, ...], int]] = []
+        self.numbers = 0
+        self.calculations: list[Calculation] = []
+        self.looked_at: set[int] = set()
+        self.traced_in_vain: set[int] = set()
         self._own: set[Storage] = set()
         for cell in cells:
             self._meet(cell)

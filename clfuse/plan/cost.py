@@ -1,22 +1,26 @@
-"""What things cost, in bytes of global memory moved: the one currency of every planner decision."""
+"""What things cost, in bytes of global memory moved: the one currency of every planner decision.
+
+An operation costs as many bytes as move while it is computed, a launch as many as move meanwhile;
+what a device takes for them are traits (`traits.DeviceTraits`), measured by ``bench --tune``.
+
+    y = exp(x) * 2          again: 8 loaded + 9 operations       = 17 bytes an element
+                            through memory: 8 stored + 8 loaded  = 16 bytes an element
+
+Whether a value is stored does not depend on how many elements it has: the same program at another
+length runs the same kernels, none has to be built. Sizes decide only how kernels are laid out.
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
-BYTES_PER_WEIGHT: Final = 1.0
-"""Bytes that move in the time of one addition's lane: measured on two-core CPUs (an exp of weight 8
-costs about 1 ns an element, as do 8 to 10 bytes), and generous for GPUs: they compute faster."""
+from ..traits import DeviceTraits
 
-CHEAP_WEIGHT: Final = 3.0
-"""An expression of at most this weight is computed again for every shifted or broadcast read: its
-loads hit the cache, and storing it would move at least twice its bytes."""
+CACHED_READ_WEIGHT: Final = 3.0
+"""A load that hits the cache, and the address for it, in additions."""
 
-GATHER_WEIGHT: Final = 4.0
-"""A load at a computed position, in additions: lanes are loaded one by one."""
-
-MAX_STEPS: Final = 400
-"""Operations of one kernel: PoCL's and NVIDIA's build time grows faster than linearly beyond."""
+CACHED_READS_FROM_NOTHING: Final = 1.0
+"""Bytes that travel from a cache for every byte of an element that could be made from nothing."""
 
 MAX_ARGUMENTS: Final = 48
 """Buffers and scalars of one kernel as the passes count them: 1,024 bytes of parameters (the least
@@ -26,22 +30,109 @@ MAX_UNROLLED: Final = 8
 """Elements of a fold that is written out as operations of an element-wise kernel; NumPy's own sums
 are as simple up to here, so the bits are the same."""
 
-MAX_UNROLLED_WEIGHT: Final = 64.0
-"""What such a fold may cost an element: a loop of its own is better from there on."""
-
 MAX_STORES: Final = 16
 """Results of one kernel: more streams than the caches' ways and write buffers follow."""
 
-
-def recompute_nbytes(weight: float, loaded_nbytes: float) -> float:
-    """Cost of computing one element again: what it loads, and its operations."""
-    return loaded_nbytes + weight * BYTES_PER_WEIGHT
-
-
-def store_nbytes(itemsize: int) -> float:
-    """Cost of storing one element and loading it once."""
-    return 2.0 * itemsize
-
-
 MAX_BOXES: Final = 64
 """Boxes that results are cut into for reading concatenations in place: each is a launch."""
+
+MAX_PACKED_NBYTES: Final = 1 << 20
+"""What is packed for a kernel should still be in the caches when the kernel reads it."""
+
+ELEMENT_NBYTES: Final = 8
+"""Bytes of the elements that work is counted in where a kernel has several dtypes."""
+
+ITEMS_PER_LAUNCH: Final = 4
+"""Work-items that can be started for what a launch costs."""
+
+
+def max_arguments(traits: DeviceTraits) -> int:
+    """How many buffers and scalars one kernel may have on this device."""
+    return max(4, min(MAX_ARGUMENTS, MAX_ARGUMENTS * traits.max_parameter_nbytes // 1024))
+
+
+def min_elements_per_item(traits: DeviceTraits) -> int:
+    """Less work than this is not worth another work-item on a CPU: about 1 us of streaming."""
+    return max(1, traits.launch_nbytes // (ELEMENT_NBYTES * ITEMS_PER_LAUNCH))
+
+
+def min_elements_per_piece(traits: DeviceTraits) -> int:
+    """A reduction is not split finer than this: the second stage costs a launch."""
+    return max(1, traits.launch_nbytes // ELEMENT_NBYTES)
+
+
+class Cost:
+    """Decides between computing a value again and storing it, for one device.
+
+    `weight` is always the operations of an element in additions, `loaded` the bytes that they need
+    from memory; `itemsize` those of the result.
+
+    >>> cost = Cost(DeviceTraits())
+    >>> cost.stores(9.0, 8.0, 8), cost.reason(9.0, 8.0, 8)
+    (True, '17 bytes an element to compute it again, 16 through memory')
+    """
+
+    def __init__(self, traits: DeviceTraits) -> None:
+        self._per_weight = traits.operation_nbytes
+        self.gather_weight = traits.gather_weight
+        self.max_steps = traits.max_steps
+        self.max_arguments = max_arguments(traits)
+        self.max_unrolled_weight = traits.unrolled_weight
+
+    def again(self, weight: float, loaded: float) -> float:
+        """Bytes an element for computing it once more: what it loads, and its operations."""
+        return loaded + weight * self._per_weight
+
+    def through_memory(self, itemsize: int) -> float:
+        """Bytes an element for storing it and loading it once."""
+        return 2.0 * itemsize
+
+    def stores(self, weight: float, loaded: float, itemsize: int) -> bool:
+        """Whether a value that one more kernel reads goes through memory."""
+        return self.again(weight, loaded) > self.through_memory(itemsize)
+
+    def reason(self, weight: float, loaded: float, itemsize: int) -> str:
+        """What `stores` has compared."""
+        return (
+            f"{_short(self.again(weight, loaded))} bytes an element to compute it again, "
+            f"{_short(self.through_memory(itemsize))} through memory"
+        )
+
+    def _rereads(
+        self, weight: float, loaded: float, itemsize: int, reads: float
+    ) -> tuple[float, float]:
+        cached = CACHED_READ_WEIGHT * self._per_weight
+        if not loaded:
+            cached += CACHED_READS_FROM_NOTHING * itemsize
+        once = weight * self._per_weight
+        return reads * once, once + self.through_memory(itemsize) + reads * cached
+
+    def stores_for_reads(
+        self, weight: float, loaded: float, itemsize: int, reads: float
+    ) -> bool:
+        """Whether a value goes through memory that one kernel reads `reads` times an element.
+
+        Computed again, its inputs are still in the cache, as it would be itself. Measured on two
+        cores, in ms, computed again / stored, for 4 million float64: the difference of neighbours
+        (2 reads) of 12 operations 2.0 / 3.4 (PoCL) and 4.8 / 6.8 (Intel), of 20 operations
+        3.3 / 3.8 and 5.9 / 11.8; a sum of five neighbours of 8 operations 2.7 / 5.0 and 7.7 / 9.0,
+        of 20 operations 6.7 / 4.9 and 16.1 / 9.9.
+        """
+        again, stored = self._rereads(weight, loaded, itemsize, reads)
+        return reads > 1 and again > stored
+
+    def reason_for_reads(
+        self, weight: float, loaded: float, itemsize: int, reads: float
+    ) -> str:
+        """What `stores_for_reads` has compared."""
+        again, stored = self._rereads(weight, loaded, itemsize, reads)
+        return (
+            f"read {_short(reads)} times: {_short(again)} bytes an element to compute it every "
+            f"time, {_short(stored)} through memory"
+        )
+
+
+def _short(number: float) -> str:
+    if number < 1000:
+        return f"{number:.3g}"
+    return f"{number:.0f}" if number < 1e6 else f"{number:.1e}"

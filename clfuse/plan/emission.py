@@ -13,7 +13,7 @@ from ..graph.ir import Kind, Op, loop
 from ..graph.layout import contiguous_strides, delinearize, linearize
 from .graph import Graph
 from .placement import Placement
-from .schedule import Access, Index, Item, Load, Prefix, Scalar, Step
+from .schedule import Access, Cut, Index, Item, Load, Prefix, Scalar, Step
 
 
 class Straddles(Exception):
@@ -43,10 +43,14 @@ class Refines(Exception):
 
 
 class ValueTable:
-    """Value numbers of everything that lies in memory, filled while kernels are emitted."""
+    """Value numbers of everything that lies in memory, filled while kernels are emitted.
+
+    `cuts` say why there are values that are no node's result.
+    """
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
+        self.cuts: list[Cut] = []
         self.of_node: dict[int, int] = {}
         self.nbytes: list[int] = []
         self.node: list[int | None] = []
@@ -59,6 +63,11 @@ class ValueTable:
         self.node.append(node)
         self.buffer.append(buffer)
         return len(self.nbytes) - 1
+
+    def temporary(self, nbytes: int, what: str, reason: str) -> int:
+        """A new value that one kernel leaves to another."""
+        self.cuts.append(Cut(what, reason, nbytes))
+        return self.new(nbytes)
 
     def leaf(self, node: int) -> int:
         """The value of a leaf; leaves in one buffer share it."""

@@ -18,14 +18,9 @@ import numpy as np
 from ..dtypes import register_nbytes
 from ..graph.layout import contiguous_strides
 from ..traits import DeviceTraits
+from . import cost
 from .emission import Registers, ValueTable
 from .schedule import Access, Accumulator, Carried, Index, Item, Kernel, Load, Step, Store
-
-MIN_ELEMENTS_PER_ITEM: Final = 4096
-"""Less work than this is not worth another work-item on a CPU: about 1 us of streaming."""
-
-MIN_ELEMENTS_PER_PIECE: Final = 16384
-"""A reduction is not split finer than this: the second stage costs a launch."""
 
 MAX_LANES: Final = 16
 """The widest vector of OpenCL C."""
@@ -249,7 +244,7 @@ def _finish_map(kernel: Kernel, traits: DeviceTraits) -> Kernel:
         wanted = -(-total // max(kernel.width, 1))
         kernel.work_items = round_up(min(wanted, traits.work_items), traits.work_group)
         return kernel
-    items = max(1, min(traits.work_items, total // MIN_ELEMENTS_PER_ITEM))
+    items = max(1, min(traits.work_items, total // cost.min_elements_per_item(traits)))
     rows = total // max(extent, 1)
     pieces = 1 if rows >= items else -(-items // max(rows, 1))
     kernel.chunks = pieces
@@ -374,7 +369,7 @@ def _reduced_last(kernel: Kernel, dim: int) -> Kernel:
 def pieces_of(kernel: Kernel, traits: DeviceTraits, groups: int, length: int) -> int:
     """Into how many pieces each fold is split, so that the device has enough to do."""
     lanes = kernel.width if kernel.vector < len(kernel.extents) - kernel.reduced else 1
-    smallest = max(1, MIN_ELEMENTS_PER_PIECE // lanes)
+    smallest = max(1, cost.min_elements_per_piece(traits) // lanes)
     if traits.schedule == "gpu":
         wanted = max(1, traits.work_items // max(traits.work_group, 1))
         smallest = max(traits.work_group * 4, 1)
@@ -410,7 +405,8 @@ def count_items(kernel: Kernel, traits: DeviceTraits, groups: int, length: int) 
             kernel.work_items = min(units, 1 << 16) * kernel.work_group
         return
     work = groups * max(kernel.width, 1) * length
-    kernel.work_items = max(1, min(units, traits.work_items, work // MIN_ELEMENTS_PER_ITEM))
+    most = work // cost.min_elements_per_item(traits)
+    kernel.work_items = max(1, min(units, traits.work_items, most))
 
 
 def is_long(kernel: Kernel, length: int) -> bool:
@@ -455,13 +451,15 @@ def _two_stages(
         stored = accumulator.dtype
         if stored.char == "e":
             stored = np.dtype(np.float32)
-        partial = values.new(rows * pieces * stored.itemsize)
+        why = f"a fold in {pieces} pieces, for {groups} rows are too few for the work-items"
+        what = f"{accumulator.name} of pieces"
+        partial = values.temporary(rows * pieces * stored.itemsize, what, why)
         position = None
         load = registers.new()
         body.append(Load(load, partial, stored, access))
         load_position = None
         if accumulator.position is not None:
-            position = values.new(rows * pieces * 8)
+            position = values.temporary(rows * pieces * 8, f"positions of {what}", why)
             load_position = registers.new()
             body.append(Load(load_position, position, np.dtype(np.int64), access))
         first.append(replace(accumulator, partial=partial, partial_position=position))

@@ -23,6 +23,7 @@ from .schedule import (
     Access,
     Accumulator,
     Copy,
+    Cut,
     Index,
     Kernel,
     Launch,
@@ -100,14 +101,28 @@ class Lowering:
                 self._take_along(kernel, emitter, level, kernel.extents, (0,), maps)
             self.pending.append(Pending(level, kernel))
         for carrier, nodes in reductions.items():
+            self._note_split(nodes[0], len(nodes))
             for start in range(0, len(nodes), cost.MAX_STORES):
                 self._reduction(carrier, nodes[start : start + cost.MAX_STORES], maps)
         for (level, _), sinks in maps.items():
+            self._note_split(sinks[0].node, len(sinks))
             for start in range(0, len(sinks), cost.MAX_STORES):
                 self._map(level, sinks[start : start + cost.MAX_STORES])
         for node in libraries:
             self._library(node)
         self.pending.sort(key=lambda pending: (pending.level, bool(pending.updates)))
+
+    def _note_split(self, node: int, count: int) -> None:
+        """Say why results that could share a kernel, `node` the first, do not."""
+        if count > cost.MAX_STORES:
+            kernels = -(-count // cost.MAX_STORES)
+            self.placement.cuts.append(
+                Cut(
+                    f"{count} results like {self.graph.label(node)}",
+                    f"{kernels} kernels: one has {cost.MAX_STORES} results at most",
+                    0,
+                )
+            )
 
     def _computed_here(self, node: int) -> bool:
         return (
@@ -194,6 +209,10 @@ class Lowering:
             whole = shape if lift.extents == shape and not kernel.boxed else None
             self.pending.append(Pending(level, kernel, updates, whole, tuple(range(len(shape)))))
             done += 1
+        if done > 1:
+            label = self.graph.label(sinks[0].node)
+            reason = f"{done} kernels: each reads one part of what was joined, where it lies"
+            self.placement.cuts.append(Cut(label, reason, 0))
 
     def _over_box(
         self,

@@ -12,9 +12,10 @@ from collections.abc import Mapping
 
 from ..graph.ir import Kind
 from ..graph.layout import contiguous_strides
+from .geometry import stored_nbytes
 from .graph import Graph
 from .lowering import Lowering, Pending
-from .schedule import MUTATIONS, Access, Copy, Kernel, Launch, LibraryCall, Load, Prefix
+from .schedule import MUTATIONS, Access, Copy, Cut, Kernel, Launch, LibraryCall, Load, Prefix
 
 _WRITTEN_IN_PARTS = (Kind.UPDATE, Kind.CONCATENATE)
 """Several launches write these, so their bytes may not be an input of a later one before."""
@@ -94,13 +95,13 @@ class Memory:
         # those bytes must know, so this comes before any decision.
         self._copies: defaultdict[int, dict[int, int]] = defaultdict(dict)
         for node, indices in writers.items():
-            source = self._old_value(node)
+            source = self.old_value(node)
             if source is None:
                 before.setdefault(indices[0], []).extend(self._prefill(node, indices[0]))
             else:
                 self._copies[source][node] = indices[0]
         for node, indices in writers.items():
-            source = self._old_value(node)
+            source = self.old_value(node)
             if source is None:
                 continue
             if self._update_in_place(node, indices, source) or self._update_in_turn(node, indices):
@@ -133,12 +134,26 @@ class Memory:
 
     def _prefill(self, node: int, index: int) -> list[Pending]:
         filling = self.lowering.prefill(node)
+        nbytes = sum(writing.launch.nbytes if isinstance(writing.launch, Copy) else
+                     stored_nbytes(writing.launch.stores, writing.launch.extents)
+                     for writing in filling if isinstance(writing.launch, Copy | Kernel))
+        if nbytes:
+            graph = self.graph
+            label, region = graph.label(node), graph.label(graph.inputs[node][1])
+            old = graph.label(graph.inputs[node][0])
+            self.lowering.placement.cuts.append(
+                Cut(
+                    f"{label}, outside of {region}",
+                    f"copied from {old}, which somebody still reads or which is computed here",
+                    nbytes,
+                )
+            )
         for launch in filling:
             for value, _ in reads_of(launch.launch):
                 self._readers[value].add(index)
         return filling
 
-    def _old_value(self, node: int) -> int | None:
+    def old_value(self, node: int) -> int | None:
         """The value that an update's old contents lie in, None where they are computed instead."""
         old = self.graph.inputs[node][0]
         if self.graph.kinds[old] is Kind.LEAF:
@@ -192,7 +207,7 @@ class Memory:
         )
         if not same_region or graph.dtypes[earlier] is not graph.dtypes[node]:
             return False
-        source = self._old_value(old)
+        source = self.old_value(old)
         if source is None or self.takes_over.get(self.values.of_node[old]) == source:
             return False
         return self._take_if_free(node, writers, source)

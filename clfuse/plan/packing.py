@@ -9,19 +9,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Final
 
 from ..graph.layout import contiguous_strides
 from ..traits import DeviceTraits
+from . import cost
 from .emission import ValueTable
 from .geometry import finish
 from .schedule import Access, Kernel, Load, Store
-
-MIN_READS: Final = 16
-"""Reads of an element that pay for reading and writing it once more."""
-
-MAX_PACKED_NBYTES: Final = 1 << 20
-"""What is packed should still be in the caches when the kernel reads it."""
 
 
 def pack(kernel: Kernel, traits: DeviceTraits, values: ValueTable) -> list[Kernel]:
@@ -35,8 +29,10 @@ def pack(kernel: Kernel, traits: DeviceTraits, values: ValueTable) -> list[Kerne
             continue
         dims = [dim for dim, stride in enumerate(item.access.strides) if stride]
         extents = tuple([kernel.extents[dim] for dim in dims])
-        nbytes = math.prod(extents) * item.dtype.itemsize
-        if math.prod(kernel.extents) < MIN_READS * math.prod(extents) or nbytes > MAX_PACKED_NBYTES:
+        elements = max(math.prod(extents), 1)
+        nbytes = elements * item.dtype.itemsize
+        reads = math.prod(kernel.extents)
+        if nbytes > cost.MAX_PACKED_NBYTES or not _pays(reads, elements, nbytes, traits):
             continue
         # The lanes' dimension last, whatever the order of the loops.
         dims.sort(key=lambda dim: dim == kernel.vector)
@@ -44,7 +40,9 @@ def pack(kernel: Kernel, traits: DeviceTraits, values: ValueTable) -> list[Kerne
         strides = [0] * len(kernel.extents)
         for dim, stride in zip(dims, contiguous_strides(extents), strict=True):
             strides[dim] = stride
-        value = values.new(nbytes)
+        what = f"an operand {item.dtype} {'x'.join(map(str, extents))}"
+        reason = f"packed: its lanes lie apart, and every element is read {reads // elements} times"
+        value = values.temporary(nbytes, what, reason)
         packed[position] = replace(item, value=value, access=Access(0, tuple(strides)))
         source = replace(
             item,
@@ -60,6 +58,15 @@ def pack(kernel: Kernel, traits: DeviceTraits, values: ValueTable) -> list[Kerne
         copy = Kernel("map", extents, list(moves), list(moves.values()), label="map_pack")
         first += finish(copy, traits, values, registers=None)
     return first
+
+
+def _pays(reads: int, elements: int, nbytes: int, traits: DeviceTraits) -> bool:
+    """Whether `reads` loads of single lanes cost more than packing an array of `nbytes` first.
+
+    That is a launch, `elements` such loads, and the array written and read once more.
+    """
+    scattered = (reads - elements) * traits.gather_weight * traits.operation_nbytes
+    return scattered > traits.launch_nbytes + 2 * nbytes
 
 
 def _is_apart(load: Load, kernel: Kernel) -> bool:

@@ -21,6 +21,7 @@ from typing import Any
 
 from ..graph.ir import Kind
 from ..graph.layout import contiguous_strides, delinearize
+from ..traits import DeviceTraits
 from . import cost
 from .graph import Graph
 from .schedule import Cut, is_sequential
@@ -49,9 +50,16 @@ class Placement:
     """
 
     def __init__(
-        self, graph: Graph, *, fuse: bool = True, refused: frozenset[int] = frozenset()
+        self,
+        graph: Graph,
+        traits: DeviceTraits,
+        *,
+        fuse: bool = True,
+        refused: frozenset[int] = frozenset(),
     ) -> None:
         self.graph = graph
+        self.cost = cost.Cost(traits)
+        self.refused = refused
         self.fuse = fuse
         count = len(graph)
         self.level = [0] * count
@@ -89,13 +97,12 @@ class Placement:
         }
         for node in range(count):
             visit[graph.kinds[node]](node)
-            if self._wanted(node) or (not fuse and graph.kinds[node] in _OPERATIONS):
-                self.stored[node] = True
+            self._keep(node)
             if not fuse and self.stored[node] and graph.kinds[node] is not Kind.VIEW:
                 self.sealed[node] = True
 
-    def _wanted(self, node: int) -> bool:
-        """Whether the value was asked for, or is worth keeping for somebody who holds it.
+    def _keep(self, node: int) -> None:
+        """Store what was asked for, and what is worth keeping for somebody who holds it.
 
         What is held is not stored the first time that it is computed on the way to something else:
         many names in a script are never looked at. When it is computed a second time, it is, unless
@@ -103,11 +110,14 @@ class Placement:
         """
         graph = self.graph
         if graph.requested[node]:
-            return True
-        if not (graph.live[node] and graph.computed[node]):
-            return False
-        again = cost.recompute_nbytes(self.weight[node], self.loaded[node])
-        return again >= cost.store_nbytes(graph.dtypes[node].itemsize)
+            self.stored[node] = True
+        elif not self.fuse and graph.kinds[node] in _OPERATIONS:
+            self._store(node, "every operation is a kernel of its own: fusion is off")
+        elif graph.live[node] and graph.computed[node] and not self.stored[node]:
+            costs = self.weight[node], self.loaded[node], graph.dtypes[node].itemsize
+            if self.cost.again(*costs[:2]) >= self.cost.through_memory(costs[2]):
+                reason = self.cost.reason(*costs)
+                self._store(node, f"held, and computed a second time: {reason}")
 
     def _count_spread_reads(self) -> list[float]:
         """How often each element is read other than element by element, for every node."""
@@ -202,7 +212,7 @@ class Placement:
         else:
             level = self.after(source, "read at computed positions")
         nbytes = graph.dtypes[node].itemsize
-        self._element_wise(node, (position,), level, cost.GATHER_WEIGHT, nbytes, (source,))
+        self._element_wise(node, (position,), level, self.cost.gather_weight, nbytes, (source,))
         if any(graph.params[node][1]):
             self.linear[node] = False
 
@@ -232,21 +242,24 @@ class Placement:
                 else:
                     need = self.after(operand, "a reduction's result is read by every element")
             elif graph.shapes[operand] != shape and self._worth_storing(operand):
-                need = self.after(operand, "broadcast: computing it for every reader costs more")
+                need = self.after(operand, f"broadcast, {self._reason_for_reads(operand)}")
             else:
                 need = self.level[operand]
             level = max(level, need)
         carrier = None
+        why = ""
         for operand in carriers:
             if self.level[operand] == level:
                 if carrier is None:
                     carrier = self.carrier[operand]
                 elif carrier != self.carrier[operand]:
+                    why = "beside the result of another loop"
                     level += 1
                     carrier = None
                     break
         key: Any = (level, shape if carrier is None else carrier)
-        while self._full(key, operands + buffers):
+        while full := self._full(key, operands + buffers):
+            why = full
             level += 1
             carrier = None
             key = (level, shape)
@@ -259,7 +272,7 @@ class Placement:
         )
         for operand in operands:
             if self.level[operand] < level and not self.sealed[operand]:
-                self._keep_or_recompute(operand, level)
+                self._keep_or_recompute(operand, node, why)
             if self.stored[operand] and self.level[operand] < level:
                 loaded += graph.dtypes[operand].itemsize * min(
                     1.0, graph.sizes[operand] / max(graph.sizes[node], 1)
@@ -277,48 +290,69 @@ class Placement:
             for operand in operands
         )
 
-    def _full(self, key: Any, operands: tuple[int, ...]) -> bool:
-        if self._steps[key] >= cost.MAX_STEPS:
-            return True
+    def _full(self, key: Any, operands: tuple[int, ...]) -> str:
+        """Why a kernel cannot take one operation more; empty where it can."""
+        if self._steps[key] >= self.cost.max_steps:
+            return f"a kernel has {self.cost.max_steps} operations at most"
         arguments = self._arguments[key]
-        if len(arguments) + len(operands) < cost.MAX_ARGUMENTS:
-            return False
+        most = self.cost.max_arguments
+        if len(arguments) + len(operands) < most:
+            return ""
         new = sum(
             1
             for operand in operands
             if operand not in arguments
             and (self.sealed[operand] or self.graph.kinds[operand] in _ARGUMENTS)
         )
-        return len(arguments) + new > cost.MAX_ARGUMENTS
+        if len(arguments) + new <= most:
+            return ""
+        return f"a kernel has {most} arguments at most"
 
-    def _keep_or_recompute(self, operand: int, level: int) -> None:
-        """`operand` could have been computed at a lower level than its reader: store it there?"""
+    def _keep_or_recompute(self, operand: int, reader: int, why: str = "") -> None:
+        """`operand` could have been computed at a lower level than its reader: store it there?
+
+        `why` is what has put the reader on another level, if not its operands.
+        """
         graph = self.graph
-        if graph.kinds[operand] in (Kind.CONSTANT, Kind.IOTA):
+        if self.stored[operand] or graph.kinds[operand] in (Kind.CONSTANT, Kind.IOTA):
             return
         if graph.kinds[operand] is Kind.VIEW and not self.carrier[operand]:
             source = graph.inputs[operand][0]
             if self.sealed[source] or graph.kinds[source] in (Kind.CONSTANT, Kind.IOTA):
                 return
+        costs = self.weight[operand], self.loaded[operand], graph.dtypes[operand].itemsize
         if self.carrier[operand] is not None:
-            self._store(operand, "a reduction's result is needed by a later kernel")
-            return
-        again = cost.recompute_nbytes(self.weight[operand], self.loaded[operand])
-        if again > cost.store_nbytes(graph.dtypes[operand].itemsize):
+            what = "a reduction's result is needed by a later kernel"
+            self._store(operand, f"{what}, for {graph.label(reader)}" + (why and f": {why}"))
+        elif self.cost.stores(*costs):
+            why = why and f"{why}; "
             self._store(
                 operand,
-                f"read by a later kernel: again {again:.0f} bytes an element, "
-                f"stored {cost.store_nbytes(graph.dtypes[operand].itemsize):.0f}",
+                f"read by a later kernel, for {graph.label(reader)}: {why}"
+                f"{self.cost.reason(*costs)}",
             )
 
     def _worth_storing(self, operand: int) -> bool:
         """Whether reading `operand` more than once an element calls for memory."""
-        if self.graph.sizes[operand] <= 1 and self.weight[operand] <= cost.MAX_STEPS:
+        weight = self.weight[operand]
+        if self._spread[operand] <= 1.0 or not weight:
             return False
-        cheap = cost.CHEAP_WEIGHT
-        if self.loaded[operand] == 0:  # made from nothing: storing it adds a load for every read
-            cheap += self.graph.dtypes[operand].itemsize
-        return self._spread[operand] > 1.0 and self.weight[operand] > cheap
+        graph = self.graph
+        if graph.sizes[operand] <= 1 and weight <= self.cost.max_steps:
+            return False
+        itemsize = graph.dtypes[operand].itemsize
+        return self.cost.stores_for_reads(
+            weight, self.loaded[operand], itemsize, self._spread[operand]
+        )
+
+    def _reason_for_reads(self, operand: int) -> str:
+        """What `_worth_storing` has compared."""
+        return self.cost.reason_for_reads(
+            self.weight[operand],
+            self.loaded[operand],
+            self.graph.dtypes[operand].itemsize,
+            self._spread[operand],
+        )
 
     def _view(self, node: int) -> None:
         graph = self.graph
@@ -356,7 +390,8 @@ class Placement:
         if not possible:
             self.level[node] = self.after(operand, "reshaped across axes that do not merge")
         elif self._worth_storing(operand):
-            self.level[node] = self.after(operand, "read at several shifts: storing moves less")
+            reason = self._reason_for_reads(operand)
+            self.level[node] = self.after(operand, f"read at several places, {reason}")
         else:
             self.level[node] = self.level[operand]
             self.weight[node] = self.weight[operand] + 0.5
@@ -383,7 +418,7 @@ class Placement:
         if not 1 <= count <= cost.MAX_UNROLLED or not graph.sizes[node]:
             return 0
         weight = 0.0 if self.sealed[operand] else self.weight[operand]
-        return count if count * (weight + 1) <= cost.MAX_UNROLLED_WEIGHT else 0
+        return count if count * (weight + 1) <= self.cost.max_unrolled_weight else 0
 
     def _reduce(self, node: int) -> None:
         graph = self.graph
@@ -428,12 +463,13 @@ class Placement:
         )
         for operand in (old, value):
             if self.level[operand] < level and not self.sealed[operand]:
-                self._keep_or_recompute(operand, level)
-        self._in_memory(node, level)
+                self._keep_or_recompute(operand, node)
+        self._in_memory(node, level, "a part of an array is written where the array lies")
 
     def _counts(self, node: int) -> None:
         (mask,) = self.graph.inputs[node]
-        self._in_memory(node, self._inline_level(mask, "counted piece by piece"))
+        level = self._inline_level(mask, "counted piece by piece")
+        self._in_memory(node, level, "what a mask selects, counted piece by piece")
 
     def _selection(self, node: int) -> None:
         mask, value, starts, *packed = self.graph.inputs[node]
@@ -448,17 +484,20 @@ class Placement:
                 level = max(level, self.after(operand, "read at positions that a mask decides"))
         for operand in (mask, value):
             if self.level[operand] < level and not self.sealed[operand]:
-                self._keep_or_recompute(operand, level)
-        self._in_memory(node, level)
+                self._keep_or_recompute(operand, node)
+        self._in_memory(node, level, "elements selected by a mask lie side by side in memory")
 
     def _concatenate(self, node: int) -> None:
         operands = self.graph.inputs[node]
         level = max(self._inline_level(operand, "joined with others") for operand in operands)
         for operand in operands:
             if self.level[operand] < level and not self.sealed[operand]:
-                self._keep_or_recompute(operand, level)
+                self._keep_or_recompute(operand, node)
         if node not in self.piecewise:
-            self._in_memory(node, level)
+            reason = "joined in memory: what reads it does not go part by part"
+            if node in self.refused:
+                reason = "joined in memory: its parts do not fit into few boxes of what reads it"
+            self._in_memory(node, level, reason)
             return
         self.level[node] = level
         self.weight[node] = 0.5 + max(self.weight[operand] for operand in operands)
@@ -475,14 +514,16 @@ class Placement:
                 level = max(level, self.level[operand])
             else:
                 level = max(level, self.after(operand, "an operand of a library call"))
-        self._in_memory(node, level)
+        self._in_memory(node, level, "the result of a library call")
 
     def is_view_of_memory(self, node: int) -> bool:
         """Whether `node` is a view of a value that lies in memory in any case."""
         return self.graph.kinds[node] is Kind.VIEW and self.sealed[self.graph.inputs[node][0]]
 
-    def _in_memory(self, node: int, level: int) -> None:
+    def _in_memory(self, node: int, level: int, reason: str) -> None:
         self.level[node] = level
+        if not self.graph.requested[node]:
+            self._store(node, reason)
         self.stored[node] = self.sealed[node] = True
         self.loaded[node] = self.graph.dtypes[node].itemsize
 

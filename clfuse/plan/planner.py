@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 
+from ..graph.ir import Kind
 from ..graph.snapshot import Snapshot
 from ..traits import DeviceTraits
 from .emission import Refines, Registers, Straddles, ValueTable
@@ -21,7 +22,16 @@ from .placement import Placement
 from .rolling import roll
 from .rows import join_rows
 from .scans import finish_scan
-from .schedule import Kernel, Launch, Load, Schedule, Value, operations_of
+from .schedule import (
+    Access,
+    Kernel,
+    Launch,
+    Load,
+    Schedule,
+    Value,
+    Written,
+    operations_of,
+)
 from .selections import finish_selection
 
 
@@ -88,7 +98,7 @@ def _plan(snapshot: Snapshot, traits: DeviceTraits, fuse: bool) -> Schedule:
     return Schedule(
         launches,
         [
-            Value(nbytes, node, buffer, slot)
+            Value(nbytes, node, buffer, slot, _written(node, lowering, memory))
             for nbytes, node, buffer, slot in zip(
                 values.nbytes, values.node, values.buffer, slots, strict=True
             )
@@ -96,7 +106,7 @@ def _plan(snapshot: Snapshot, traits: DeviceTraits, fuse: bool) -> Schedule:
         sizes,
         keeps,
         recomputed,
-        placement.cuts,
+        placement.cuts + values.cuts,
         reuses,
     )
 
@@ -107,7 +117,7 @@ def _place_and_lower(
     """The passes up to memory; what cannot be read in parts after all is stored."""
     refused: frozenset[int] = frozenset()
     while True:
-        placement = Placement(graph, fuse=fuse, refused=refused)
+        placement = Placement(graph, traits, fuse=fuse, refused=refused)
         _keep_inputs_of_pending(graph, placement)
         try:
             lowering = Lowering(placement)
@@ -137,6 +147,19 @@ def _keep_inputs_of_pending(graph: Graph, placement: Placement) -> None:
         elif not kept and (pending[node] or original.live[node]):
             for operand in original.inputs[node]:
                 pending[operand] = True
+
+
+def _written(node: int | None, lowering: Lowering, memory: Memory) -> Written | None:
+    """What a value has in common with the one that it is an update of, for `verify`."""
+    graph = lowering.graph
+    if node is None or graph.kinds[node] is not Kind.UPDATE:
+        return None
+    old = memory.old_value(node)
+    if old is None:
+        return None
+    shape = graph.shapes[graph.inputs[node][1]]
+    access = Access(*graph.params[node])
+    return Written(old, shape, access, graph.dtypes[node].itemsize)
 
 
 def _finished(kernel: Kernel, traits: DeviceTraits, values: ValueTable) -> list[Kernel]:

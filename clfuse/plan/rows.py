@@ -22,13 +22,10 @@ from . import cost
 from .geometry import independent_units
 from .lowering import Lowering, Pending
 from .memory import reads_of, writes_of
-from .schedule import Access, Carried, Index, Item, Kernel, Load, Step, Store
+from .schedule import Access, Carried, Cut, Index, Item, Kernel, Load, Step, Store
 
 ROWS_PER_UNIT: Final = 4
 """Rows for every compute unit that make sharing whole rows as good as splitting them."""
-
-SMALL: Final = 16384
-"""Elements of an iteration that one unit may walk alone: launches cost more than sharing wins."""
 
 
 def join_rows(lowering: Lowering, traits: DeviceTraits) -> None:
@@ -118,10 +115,24 @@ class Rows:
         return sorted(reader for reader in found if reader > number and reader not in self.base_of)
 
     def _has_rows_enough(self, base: Kernel) -> bool:
-        if math.prod(base.extents) <= SMALL:
+        # So few elements one unit may walk alone: launches cost more than sharing wins.
+        if math.prod(base.extents) <= cost.min_elements_per_piece(self.traits):
             return True
         wanted = ROWS_PER_UNIT * self.traits.compute_units
-        return independent_units(base, self.traits) >= wanted
+        found = independent_units(base, self.traits)
+        if found >= wanted:
+            return True
+        folds = ", ".join(dict.fromkeys(fold.name for fold in base.accumulators))
+        extents = "x".join(map(str, base.extents))
+        self.lowering.placement.cuts.append(
+            Cut(
+                f"{folds} over {extents}",
+                f"what follows is not in the same kernel: {found} rows are too few for "
+                f"{self.traits.compute_units} units, which want {wanted}; in pieces, all have work",
+                0,
+            )
+        )
+        return False
 
     def _as_phase(self, number: int, entry: Pending, base: Kernel, other: Pending) -> Kernel | None:
         """`other` as the next phase of `base`, or None where it has to stay a launch."""
@@ -222,7 +233,8 @@ class _Phase:
         steps = sum(len(phase.body) + len(phase.epilogue) for phase in phases)
         values = {value for phase in phases for value, _ in reads_of(phase)}
         values.update(value for phase in phases for value in writes_of(phase))
-        return steps > cost.MAX_STEPS or 3 * len(values) > cost.MAX_ARGUMENTS
+        traits = self.rows.traits
+        return steps > traits.max_steps or 3 * len(values) > cost.max_arguments(traits)
 
     def _items(
         self, items: list[Item], turned: Callable[[Access], Access], after: bool

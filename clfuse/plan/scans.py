@@ -19,7 +19,18 @@ from ..traits import DeviceTraits
 from . import cost
 from . import geometry as g
 from .emission import Registers, ValueTable
-from .schedule import Access, Accumulator, Item, Kernel, Load, Prefix, Step, Store, is_sequential
+from .schedule import (
+    Access,
+    Accumulator,
+    Cut,
+    Item,
+    Kernel,
+    Load,
+    Prefix,
+    Step,
+    Store,
+    is_sequential,
+)
 
 
 def finish_scan(
@@ -63,7 +74,7 @@ def finish_scan(
         else item
         for item in kernel.body
     ]
-    _store_costly_operand(first, kernel, scans)
+    _store_costly_operand(first, kernel, scans, traits, values)
     for launch in (first, kernel):
         g.count_items(launch, traits, groups, length)
     first.compensated = g.is_long(first, piece)
@@ -105,7 +116,11 @@ def _folds_of_pieces(
     for scan in scans:
         # Halves are folded as floats, as everywhere.
         nbytes = 4 if scan.dtype.char == "e" else scan.dtype.itemsize
-        partial = values.new(rows * kernel.chunks * nbytes)
+        partial = values.temporary(
+            rows * kernel.chunks * nbytes,
+            f"{scan.name} of pieces",
+            f"a scan in {kernel.chunks} pieces, for {rows} rows are too few work-items",
+        )
         accumulators.append(
             Accumulator(scan.var, scan.name, scan.operand, scan.dtype, partial=partial)
         )
@@ -138,7 +153,13 @@ def needed(body: list[Item], wanted: set[int]) -> list[Item]:
     return kept[::-1]
 
 
-def _store_costly_operand(first: Kernel, second: Kernel, scans: list[Prefix]) -> None:
+def _store_costly_operand(
+    first: Kernel,
+    second: Kernel,
+    scans: list[Prefix],
+    traits: DeviceTraits,
+    values: ValueTable,
+) -> None:
     """Let the first pass store what is scanned, if computing it twice costs more.
 
     It goes where the second pass writes the result, which must read nothing else then: the result
@@ -148,8 +169,9 @@ def _store_costly_operand(first: Kernel, second: Kernel, scans: list[Prefix]) ->
     targets = [store for store in second.stores if store.var == scan.var]
     weight = sum([item.op.weight for item in first.body if isinstance(item, Step)])
     loads = {item.value: item.dtype.itemsize for item in first.body if isinstance(item, Load)}
-    again = cost.recompute_nbytes(weight, sum(loads.values()))
-    if more or not targets or again <= cost.store_nbytes(scan.dtype.itemsize):
+    costs = weight, sum(loads.values()), scan.dtype.itemsize
+    model = cost.Cost(traits)
+    if more or not targets or not model.stores(*costs):
         return
     target = targets[0]
     if target.dtype != scan.dtype:
@@ -163,5 +185,12 @@ def _store_costly_operand(first: Kernel, second: Kernel, scans: list[Prefix]) ->
     body = needed(body, {store.var for store in second.stores})
     if sum(isinstance(item, Load) for item in body) > 1:
         return
+    values.cuts.append(
+        Cut(
+            f"what {scan.name} accumulates",
+            f"stored where the result goes: {model.reason(*costs)}",
+            math.prod(second.extents) * scan.dtype.itemsize,
+        )
+    )
     first.stores = [Store(scan.operand, scan.dtype, target.value, target.dtype, target.access)]
     second.body = body

@@ -254,18 +254,30 @@ TABLE: Final = "table"
 Launch = Kernel | Copy | LibraryCall
 
 
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What an update is: value `old`, but for the elements that `access` names over `shape`."""
+
+    old: int
+    shape: tuple[int, ...]
+    access: Access
+    itemsize: int
+
+
 @dataclass(slots=True)
 class Value:
     """One array in memory.
 
     `buffer` is the number of the graph's buffer it already lies in, or None; `slot` the number of
     the allocation that it gets; `node` the graph node whose result it is (None: a partial result).
+    `update` says what it shares with another value, where it is an update of one in memory.
     """
 
     nbytes: int
     node: int | None = None
     buffer: int | None = None
     slot: int | None = None
+    update: Written | None = None
 
 
 @dataclass(slots=True)

@@ -1,14 +1,16 @@
 """Checks a finished schedule: `evaluate` calls it with ``CLFUSE_DEBUG=1``, tests always.
 
 What is checked is what would otherwise corrupt memory silently: every access stays inside its
-array, and every load finds the value that it wants in the bytes that it reads.
+array, and every load finds the value that it wants in the bytes that it reads (`hazards`). And what
+`explain` promises: nothing goes through memory without a reason.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from .memory import reads_of, writes_of
+from .hazards import Hazards
+from .memory import writes_of
 from .schedule import Access, Copy, Index, Kernel, Launch, LibraryCall, Load, Schedule, Store
 
 
@@ -24,41 +26,34 @@ def verify(schedule: Schedule) -> None:
     PlanError
         Naming the launch, the value and the invariant.
     """
-    contents: dict[object, int] = {}
-    for number, known in enumerate(schedule.values):
-        if known.buffer is not None:
-            contents["buffer", known.buffer] = number
+    hazards = Hazards(schedule, _fail)
     for position, launch in enumerate(schedule.launches):
         where = f"launch {position} ({launch.label if isinstance(launch, Kernel) else launch})"
         phases: list[Launch] = [launch]
         if isinstance(launch, Kernel):
             phases = [replace(phase, then=[]) for phase in launch.phases]
         for phase in phases:
-            for value, _ in reads_of(phase):
-                place = _place(schedule, value)
-                if place is None or contents.get(place) != value:
-                    raise PlanError(
-                        f"{where} reads value {value}, but {place} holds {contents.get(place)}"
-                    )
             _check_bounds(phase, schedule, where)
-            for value in writes_of(phase):
-                place = _place(schedule, value)
-                if place is None:
-                    raise PlanError(f"{where} writes value {value}, which has no memory")
-                contents[place] = value
+        hazards.run(launch, where)
     for node, value in schedule.keeps.items():
-        place = _place(schedule, value)
-        if schedule.values[value].nbytes and contents.get(place) != value:
-            raise PlanError(f"node {node} should be value {value}; {place} holds something else")
+        hazards.check_whole(value, f"node {node}, after the plan,")
+    _check_reasons(schedule)
 
 
-def _place(schedule: Schedule, value: int) -> object:
-    known = schedule.values[value]
-    if known.slot is not None:
-        if known.slot in schedule.reuses:
-            return "buffer", schedule.reuses[known.slot]
-        return "slot", known.slot
-    return None if known.buffer is None else ("buffer", known.buffer)
+def _fail(message: str) -> None:
+    raise PlanError(message)
+
+
+def _check_reasons(schedule: Schedule) -> None:
+    """Whatever goes through memory was asked for, or there is a reason for it."""
+    explained = {cut.node for cut in schedule.cuts} | {
+        schedule.values[value].node for value in schedule.keeps.values()
+    }
+    for launch in schedule.launches:
+        for value in writes_of(launch):
+            node = schedule.values[value].node
+            if node is not None and node not in explained:
+                raise PlanError(f"value {value}, of node {node}, is stored without a reason")
 
 
 def _check_bounds(launch: Launch, schedule: Schedule, where: str) -> None:

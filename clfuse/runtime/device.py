@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from clfuse.config import settings
 from clfuse.errors import DeviceError, DeviceWarning, warn_user
-from clfuse.runtime import vendors
+from clfuse.runtime import tuning, vendors
 from clfuse.runtime.compiler import compile_program
 from clfuse.runtime.storage import writable_cache
 from clfuse.traits import DeviceTraits, apply_quirks, cpu_vector_bytes, with_schedule
@@ -92,7 +92,8 @@ class Device:
         self._opened = False
         self._context: cl.Context | None = None
         self._queue: cl.CommandQueue | None = None
-        self._forced: tuple[tuple[str, int, int, int], DeviceTraits] | None = None
+        self._forced: tuple[tuple[str, int, int, int, bool], DeviceTraits] | None = None
+        self._tuned: DeviceTraits | None = None
         #: Made by `runtime.buffers` for the first buffer.
         self.pool: Pool | None = None
         #: (event, object): host memory that must live until its command is done; kept by
@@ -111,16 +112,47 @@ class Device:
 
     @property
     def traits(self) -> DeviceTraits:
-        """The device's facts, with the schedule, vectors and work-items that settings force."""
+        """The device's facts as the driver gives them and ``bench --tune`` has measured them, with
+        the schedule, vectors and work-items that settings force."""
         forced = (
             settings.schedule,
             settings.vector_bytes,
             settings.work_items,
             settings.stream_bytes,
+            settings.tuning,
         )
         if self._forced is None or self._forced[0] != forced:
-            self._forced = (forced, _force(self._own_traits, *forced))
+            own = self._own_traits
+            if settings.tuning:
+                if self._tuned is None:
+                    self._tuned = tuning.apply(own)
+                own = self._tuned
+            self._forced = (forced, _force(own, *forced[:4]))
         return self._forced[1]
+
+    @contextmanager
+    def trying(self, traits: DeviceTraits) -> Iterator[None]:
+        """Have other traits for the length of a block; for ``bench --tune``.
+
+        `evaluate.forget_plans` must be called before and after.
+        """
+        before = self._own_traits, self._tuned
+        self._own_traits = self._tuned = traits
+        self._forced = None
+        try:
+            yield
+        finally:
+            self._own_traits, self._tuned = before
+            self._forced = None
+
+    def reread_tuning(self) -> None:
+        """Let go of what was read of the device's file."""
+        self._tuned = self._forced = None
+
+    @property
+    def untuned_traits(self) -> DeviceTraits:
+        """The device's facts as the driver gives them."""
+        return self._own_traits
 
     @property
     def usable(self) -> bool:

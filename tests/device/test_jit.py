@@ -192,10 +192,10 @@ def test_the_signature(xp: ModuleType) -> None:
     assert f.__name__ == "f"
     assert f.__doc__ == "Documented."
     assert [traces(x), traces(x + 1), traces(xp.ones(6))] == [1, 0, 0]
-    assert [traces(x, n=2), traces(x, n=3), traces(x, n=3.0), traces(x, n=3)] == [1, 1, 1, 0]
-    assert [traces(x, n=0.0), traces(x, n=-0.0), traces(x, n=0.0)] == [1, 1, 0]
-    assert [traces(x, n=float("nan")), traces(x, n=float("-nan"))] == [1, 0]
-    assert [traces(x, n=True), traces(x, n=1)] == [1, 1]
+    assert [traces(x, n=2), traces(x, n=3), traces(x, n=3.0), traces(x, n=3)] == [1, 0, 1, 0]
+    assert [traces(x, n=0.0), traces(x, n=-0.0), traces(x, n=0.0)] == [0, 0, 0]
+    assert [traces(x, n=float("nan")), traces(x, n=float("inf"))] == [0, 0]
+    assert [traces(x, n=True), traces(x, n=1)] == [1, 0]
     assert [traces(x[::-1]), traces(x[1:]), traces(x.astype("int32"))] == [1, 1, 1]
     assert [traces(x, x), traces(x, x + 1), traces(x, b=x), traces(x, c=x)] == [1, 1, 1, 1]
     assert [traces(np.arange(6.0)), traces(np.arange(6.0) + 1)] == [0, 0]

@@ -381,14 +381,14 @@ def test_a_very_long_chain_is_cut_into_kernels_of_bounded_size() -> None:
     schedule = planned(value)
     sizes = [sum(isinstance(item, Step) for item in kernel.body) for kernel in kernels(schedule)]
     assert sum(sizes) == 5000
-    assert max(sizes) <= cost.MAX_STEPS
+    assert max(sizes) <= TRAITS.max_steps
 
 
 def test_a_hundred_thousand_operations_plan_without_recursion() -> None:
     value = array(1000)
     for _ in range(100_000):
         value = call("negative", value)
-    assert len(kernels(planned(value))) == 100_000 // cost.MAX_STEPS
+    assert len(kernels(planned(value))) == 100_000 // TRAITS.max_steps
 
 
 def test_kernels_stay_within_the_number_of_arguments() -> None:

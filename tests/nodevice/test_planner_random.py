@@ -33,7 +33,7 @@ def test_counting_random_points_reads_nothing():
     assert len(kernels(schedule)) == 2  # the second folds the pieces
     assert not any(isinstance(item, Load) for item in kernels(schedule)[0].body)
     assert moved_nbytes(schedule) < 64 * 3 * 8
-    assert schedule.cuts == []
+    assert [cut.what for cut in schedule.cuts] == ["add of pieces"]
 
 
 def test_the_next_draw_has_the_same_structure_whatever_its_position_is():
@@ -59,4 +59,4 @@ def test_a_row_of_random_numbers_beside_a_column_is_stored_and_not_made_for_ever
     pairs = call("multiply", row, column)
     schedule = planned(build.reduce("maximum", pairs, (0, 1), FLOAT64))
     assert moved_nbytes(schedule) < 200_000
-    assert {cut.nbytes for cut in schedule.cuts} == {8000}
+    assert {cut.nbytes for cut in schedule.cuts if cut.node >= 0} == {8000}

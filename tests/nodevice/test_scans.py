@@ -36,7 +36,7 @@ def test_one_long_row_is_read_twice_and_written_once(traits: DeviceTraits) -> No
     assert [kernel.kind for kernel in kernels(schedule)] == ["reduce", "scan"]
     assert 0 < moved_nbytes(schedule) - 3 * 8 * N < 40 * FEW
     assert len(schedule.slots) == 2
-    assert not schedule.cuts
+    assert [cut.what for cut in schedule.cuts] == ["add of pieces"]
 
 
 @pytest.mark.parametrize("axis", [0, 1])
@@ -71,7 +71,7 @@ def test_a_scan_of_a_scan_and_a_sum_of_one_go_through_memory() -> None:
     table = cumsum(cumsum(x, 0), 1)
     assert len(kernels(planned(table))) == 2
     total = build.reduce("add", cumsum(x, 0), (0, 1), FLOAT64)
-    assert [cut.nbytes for cut in planned(total).cuts] == [8 * N]
+    assert [cut.nbytes for cut in planned(total).cuts if cut.node >= 0] == [8 * N]
 
 
 def test_what_overflows_or_rounds_on_the_way_is_never_split() -> None:
