@@ -20,6 +20,7 @@ from . import cost
 from . import geometry as g
 from .emission import Registers, ValueTable
 from .schedule import Access, Accumulator, Item, Kernel, Load, Prefix, Step, Store, is_sequential
+from .strips import lay_strips
 
 
 def finish_scan(
@@ -42,12 +43,16 @@ def finish_scan(
     kernel.vector = axis if along == axis else axis - 1
     extent = kernel.extents[kernel.vector]
     kernel.width = 1 if traits.schedule == "gpu" else g.width_for(kernel, traits, extent)
-    rows = math.prod(kernel.extents[:axis])
-    groups = rows if along == axis else -(-rows // kernel.width)
+    groups = math.prod(kernel.extents[:axis])
     length = kernel.extents[axis]
     if traits.schedule == "gpu":
         kernel.work_group = _group_that_fits(scans, traits)
-    split = 1 if sequential else g.pieces_of(kernel, traits, groups, length)
+    if traits.schedule == "cpu" and along < axis:
+        groups, split = lay_strips(
+            kernel, traits, length, splits=not sequential, folds=3 * len(scans)
+        )
+    else:
+        split = 1 if sequential else g.pieces_of(kernel, traits, groups, length)
     unroll = 4 if traits.schedule == "cpu" and along == axis else 1
     piece = -(-length // split)
     if along == axis:
@@ -56,6 +61,8 @@ def finish_scan(
         g.count_items(kernel, traits, groups, length)
         return [kernel]
     kernel.chunk, kernel.chunks, kernel.chunk_length = axis, -(-length // piece), piece
+    if along < axis:
+        kernel.partials = (kernel.chunks * extent, 0)
     first = _folds_of_pieces(kernel, scans, values, unroll)
     kernel.body = [
         replace(item, partial=first.accumulators[scans.index(item)].partial)
