@@ -306,16 +306,6 @@ def oriented(kernel: Kernel, traits: DeviceTraits) -> Kernel:
     return kernel
 
 
-def independent_units(kernel: Kernel, traits: DeviceTraits) -> int:
-    """Rows of a reduction (or strips of columns, as wide as a vector) that can run side by side."""
-    kernel = oriented(merge_dimensions(kernel), traits)
-    kept = len(kernel.extents) - kernel.reduced
-    rows = math.prod(kernel.extents[:kept])
-    if kernel.vector >= kept or traits.schedule == "gpu":
-        return rows
-    return -(-rows // width_for(kernel, traits, kernel.extents[kernel.vector]))
-
-
 def _reduced_last(kernel: Kernel, dim: int) -> Kernel:
     """The same kernel with reduced dimension `dim` innermost."""
     kept = len(kernel.extents) - kernel.reduced

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Final
 
 from ..traits import DeviceTraits
 from . import cost
@@ -21,6 +22,9 @@ from . import geometry as g
 from .emission import Registers, ValueTable
 from .schedule import Access, Accumulator, Item, Kernel, Load, Prefix, Step, Store, is_sequential
 from .strips import lay_strips
+
+MIN_COLUMNS: Final = 4
+"""Columns that are scanned side by side: along rows that lie apart, lanes are loaded one by one."""
 
 
 def finish_scan(
@@ -36,6 +40,8 @@ def finish_scan(
         kernel = _with_row(kernel)
     axis = len(kernel.extents) - 1
     lanes = max(1, traits.vector_bytes // max(1, g.lane_nbytes(kernel) or 64))
+    if traits.schedule == "cpu":
+        lanes = min(lanes, MIN_COLUMNS)
     candidates = range(axis if sequential else axis + 1)
     along = max(candidates, key=lambda dim: (g.suits_vectors(kernel, dim, lanes), dim))
     if along < axis:

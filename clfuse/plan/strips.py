@@ -28,12 +28,18 @@ ACCUMULATORS_NBYTES: Final = 1 << 14
 ROW_NBYTES: Final = 1 << 12
 """Bytes of a row that a unit takes: longer runs do not come faster (measured)."""
 
-REREAD_NBYTES: Final = 1 << 18
+REREAD_NBYTES: Final = 1 << 19
 """What a unit of a row program walks over again and again should stay in the second-level cache."""
 
 MIN_STRIPS: Final = 8
-"""Vectors side by side that read at nearly full speed; fewer leave cache lines of a page for
-later."""
+"""Vectors side by side that a row program or a whole scan should have. Where a unit has fewer,
+reading whole rows in pieces is faster, even if a scan then reads everything twice."""
+
+MIN_UNSPLIT_STRIPS: Final = 2
+"""So many will do for few elements: splitting them would cost a launch."""
+
+MIN_SPLIT_ELEMENTS: Final = 1 << 20
+"""Fewer elements are few in this sense."""
 
 UNITS_PER_UNIT: Final = 4
 """Units of work for every compute unit that even out what one of them takes longer."""
@@ -89,16 +95,37 @@ def lay_strips(
         limit = max(1, min(limit, REREAD_NBYTES // max(length * row_nbytes, 1)))
     wanted = UNITS_PER_UNIT * traits.compute_units
     most = vectors * outer // max(wanted, 1)
-    few = splits and most < MIN_STRIPS
+    enough = MIN_STRIPS if kernel.kind == "scan" else limit
+    if math.prod(kernel.extents) < MIN_SPLIT_ELEMENTS:
+        enough = MIN_UNSPLIT_STRIPS
+    few = splits and most < min(enough, limit)
     if few:
         strips = limit  # whole rows, in pieces
     else:
-        even = vectors * outer // traits.work_items
-        strips = max(1, min(limit, max(even, min(MIN_STRIPS, most))))
+        strips = max(1, min(limit, most))
     groups = -(-vectors // strips)
     kernel.strips = -(-vectors // groups)
     units = outer * -(-vectors // kernel.strips)
     return units, g.pieces_of(kernel, traits, units, length) if few else 1
+
+
+def independent_units(kernel: Kernel, traits: DeviceTraits) -> int:
+    """Rows of a row program that can run side by side; of columns, strips that stay in the cache.
+
+    Strips are as wide as reads well; 0 where one is too long for the cache then.
+    """
+    kernel = g.oriented(g.merge_dimensions(kernel), traits)
+    kept = len(kernel.extents) - kernel.reduced
+    rows = math.prod(kernel.extents[:kept])
+    if kernel.vector >= kept or traits.schedule == "gpu":
+        return rows
+    extent = kernel.extents[kernel.vector]
+    width = g.width_for(kernel, traits, extent)
+    strips = min(MIN_STRIPS, -(-extent // width))
+    nbytes = strips * width * (g.lane_nbytes(kernel) or 16)
+    if math.prod(kernel.extents[kept:]) * nbytes > REREAD_NBYTES:
+        return 0
+    return rows // (strips * width)
 
 
 def widened(kernel: Kernel, traits: DeviceTraits) -> tuple[Kernel, Kernel | None, int] | None:
