@@ -29,21 +29,37 @@ LONG_NBYTES: Final = 1 << 18
 BLOCK_NBYTES: Final = 1 << 16
 """Bytes that the walk over a block touches: half of them are in the first-level cache."""
 
-LINE_NBYTES: Final = 64
-"""What a walk across rows touches for each of them: a cache line."""
+COLUMNS_NBYTES: Final = 1 << 17
+"""The same for a walk across rows, whose pieces of rows are fewer the longer it is."""
+
+ROW_NBYTES: Final = 256
+"""What a walk across rows takes of each at least: some cache lines side by side. Of shorter rows,
+some together count as one."""
+
+UNEVEN_NBYTES: Final = 1024
+"""So they do up to here where a row is no whole number of vectors."""
+
+VECTOR_NBYTES: Final = 64
+"""The widest vectors there are."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
     """Some blocks of one length: their elements and their sums.
 
-    `elements` has the shape ``(before, blocks, length, after)``, `sums` ``(before, blocks,
-    after)``.
+    `elements` has the shape ``(before, blocks, length, wide)``, `sums` ``(before, blocks, wide)``;
+    `after` divides `wide`, which has the columns of some rows side by side.
     """
 
     elements: Node
     sums: Node
     length: int
+    after: int
+
+    def apart(self, node: Node) -> Node:
+        """A node of the shape of `sums` with the columns of all rows below each other."""
+        before, blocks, wide = node.shape
+        return build.reshape(node, (before, blocks * wide // self.after, self.after))
 
     def means(self) -> Node:
         """The mean of every block."""
@@ -54,12 +70,13 @@ class Part:
         up."""
         dtype = self.sums.dtype
         means = self.means()
-        before, blocks, after = means.shape
+        before, blocks, wide = means.shape
         distance = combine(
-            np.subtract, self.elements, build.reshape(means, (before, blocks, 1, after))
+            np.subtract, self.elements, build.reshape(means, (before, blocks, 1, wide))
         )
         within = build.reduce("add", combine(np.multiply, distance, distance), (2,), dtype)
-        shift = combine(np.subtract, means, mean)
+        within = self.apart(within)
+        shift = combine(np.subtract, self.apart(means), mean)
         between = combine(np.multiply, shift, shift)
         between = combine(np.multiply, between, scalar(self.length, dtype))
         return build.reduce("add", combine(np.add, within, between), (1,), dtype)
@@ -83,26 +100,34 @@ class Blocks:
         self.before = math.prod(shape[: axes[0]])
         self.after = math.prod(shape[axes[-1] + 1 :])
         self.count = math.prod(shape[axes[0] : axes[-1] + 1])
-        length = block_length(self.count, dtype.itemsize if self.after == 1 else LINE_NBYTES)
-        blocks, rest = divmod(self.count, length)
-        self.parts = [self._part(node, 0, blocks, length)]
+        together = 1 if self.after == 1 else rows_together(self.after * dtype.itemsize)
+        rows = self.count // together
+        if self.after == 1:
+            length = block_length(rows, BLOCK_NBYTES // dtype.itemsize)
+        else:
+            touched = _touched(self.after, dtype) * together
+            length = block_length(rows, max(1, COLUMNS_NBYTES // touched))
+        blocks = rows // length
+        rest = self.count - blocks * length * together
+        self.parts = [self._part(node, 0, blocks, length, together)]
         if rest:
-            self.parts.append(self._part(node, blocks * length, 1, rest))
+            self.parts.append(self._part(node, self.count - rest, 1, rest, 1))
 
-    def _part(self, node: Node, start: int, blocks: int, length: int) -> Part:
-        after = self.after
-        shape = (self.before, blocks, length, after)
-        strides = (self.count * after, length * after, after, 1)
+    def _part(self, node: Node, start: int, blocks: int, length: int, together: int) -> Part:
+        wide = self.after * together
+        shape = (self.before, blocks, length, wide)
+        strides = (self.count * self.after, length * wide, wide, 1)
         kept = tuple(
             [stride if extent != 1 else 0 for stride, extent in zip(strides, shape, strict=True)]
         )
-        elements = build.view(node, shape, start * after, kept)
-        return Part(elements, build.reduce("add", elements, (2,), node.dtype), length)
+        elements = build.view(node, shape, start * self.after, kept)
+        sums = build.reduce("add", elements, (2,), node.dtype)
+        return Part(elements, sums, length, self.after)
 
     def total(self) -> Node:
         """The sum along the axes, of `shape`."""
         dtype = self.parts[0].sums.dtype
-        totals = [build.reduce("add", part.sums, (1,), dtype) for part in self.parts]
+        totals = [build.reduce("add", part.apart(part.sums), (1,), dtype) for part in self.parts]
         return build.reshape(_added(totals), self.shape)
 
     def squares(self) -> Node:
@@ -125,19 +150,37 @@ def are_worth_while(shape: tuple[int, ...], axes: tuple[int, ...], dtype: np.dty
     if dtype not in (FLOAT32, FLOAT64) or not axes or axes[-1] - axes[0] + 1 != len(axes):
         return False
     count = math.prod(shape[axes[0] : axes[-1] + 1])
-    touched = dtype.itemsize if math.prod(shape[axes[-1] + 1 :]) == 1 else LINE_NBYTES
-    return count * touched > LONG_NBYTES
+    return count * _touched(math.prod(shape[axes[-1] + 1 :]), dtype) > LONG_NBYTES
+
+
+def _touched(after: int, dtype: np.dtype) -> int:
+    """Bytes of a row that a walk across rows takes together."""
+    return min(after * dtype.itemsize, ROW_NBYTES)
 
 
 @lru_cache(maxsize=1024)
-def block_length(count: int, nbytes: int) -> int:
+def block_length(count: int, most: int) -> int:
     """Elements of a block: a divisor of `count` where there is one of a fitting size.
 
-    >>> block_length(16_000_000, 8), block_length(125_000, 64)
-    (8000, 1000)
+    >>> block_length(16_000_000, 8192), block_length(125_000, 512)
+    (8000, 500)
     """
-    most = BLOCK_NBYTES // nbytes
     for length in range(most, most // 4, -1):
         if count % length == 0:
             return length
-    return most
+    return min(most, count)
+
+
+def rows_together(row_nbytes: int) -> int:
+    """How many rows of several columns are walked as one.
+
+    >>> rows_together(8), rows_together(12), rows_together(256), rows_together(260)
+    (32, 32, 1, 16)
+    """
+    even = row_nbytes % VECTOR_NBYTES == 0
+    if row_nbytes >= (ROW_NBYTES if even else UNEVEN_NBYTES):
+        return 1
+    together = VECTOR_NBYTES // math.gcd(row_nbytes, VECTOR_NBYTES)
+    while together * row_nbytes < ROW_NBYTES:
+        together *= 2
+    return together

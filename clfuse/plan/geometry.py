@@ -16,11 +16,9 @@ from typing import Any, Final
 import numpy as np
 
 from ..dtypes import register_nbytes
-from ..graph.layout import contiguous_strides
 from ..traits import DeviceTraits
 from . import cost
-from .emission import Registers, ValueTable
-from .schedule import Access, Accumulator, Carried, Index, Item, Kernel, Load, Step, Store
+from .schedule import Access, Carried, Index, Item, Kernel, Load, Step, Store
 
 MAX_LANES: Final = 16
 """The widest vector of OpenCL C."""
@@ -34,25 +32,23 @@ LONG_SUM: Final = 128
 NumPy's pairwise summation has blocks of the same length."""
 
 
-def finish(
-    kernel: Kernel, traits: DeviceTraits, values: ValueTable, *, registers: Registers | None
-) -> list[Kernel]:
-    """Fix the geometry of `kernel`; a reduction with few results becomes two kernels.
-
-    `registers` are those of a reduction, for what the second kernel loads.
-    """
+def begin(kernel: Kernel, traits: DeviceTraits) -> Kernel:
+    """The kernel over as few dimensions as possible, for the traits' schedule."""
     kernel = merge_dimensions(kernel)
     kernel.schedule = traits.schedule
     kernel.wide_index = needs_wide_index(kernel)
-    if kernel.kind == "map":
-        kernel = _finish_map(kernel, traits)
-        kernel.streams = should_stream(kernel, traits)
-        return [kernel]
-    assert registers is not None
-    return _finish_reduction(kernel, traits, values, registers)
+    return kernel
 
 
-def _accesses(kernel: Kernel) -> Iterator[Access]:
+def finish_map(kernel: Kernel, traits: DeviceTraits) -> Kernel:
+    """Fix the geometry of a kernel without folds."""
+    kernel = _finish_map(begin(kernel, traits), traits)
+    kernel.streams = should_stream(kernel, traits)
+    return kernel
+
+
+def accesses(kernel: Kernel) -> Iterator[Access]:
+    """Where the loops of all phases read and write."""
     for phase in kernel.phases:
         for item in phase.body:
             if isinstance(item, Load | Index):
@@ -100,7 +96,7 @@ def merge_dimensions(kernel: Kernel) -> Kernel:
     kept = len(kernel.extents) - kernel.reduced
     extents = list(kernel.extents)
     groups: list[list[int]] = []  # old dimensions that make a new one
-    loop = list(dict.fromkeys(access.strides for access in _accesses(kernel)))
+    loop = list(dict.fromkeys(access.strides for access in accesses(kernel)))
     after = list(dict.fromkeys(access.strides for access in _kept_accesses(kernel)))
     for dim in range(len(extents)):
         if extents[dim] == 1:
@@ -148,7 +144,7 @@ def needs_wide_index(kernel: Kernel) -> bool:
     limit = 2**31 - 2**16  # room for the overshoot of unrolled loops
     if math.prod(kernel.extents) >= limit:
         return True
-    return any(_reach(access, kernel.extents) >= limit for access in _accesses(kernel))
+    return any(_reach(access, kernel.extents) >= limit for access in accesses(kernel))
 
 
 def lane_nbytes(kernel: Kernel) -> int:
@@ -200,7 +196,7 @@ def suits_vectors(kernel: Kernel, dim: int, lanes: int) -> float:
     if not kernel.extents:
         return 0.0
     score = 0.0
-    for access in _accesses(kernel):
+    for access in accesses(kernel):
         stride = abs(access.strides[dim])
         score += 1.0 if stride == 1 else 0.5 if stride == 0 else -1.0
     return score - (4.0 if kernel.extents[dim] < lanes else 0.0)
@@ -280,42 +276,7 @@ def round_up(count: int, multiple: int) -> int:
     return -(-count // multiple) * multiple
 
 
-def _finish_reduction(
-    kernel: Kernel, traits: DeviceTraits, values: ValueTable, registers: Registers
-) -> list[Kernel]:
-    kernel = _oriented(kernel, traits)
-    kept = len(kernel.extents) - kernel.reduced
-    rows = math.prod(kernel.extents[:kept])
-    length = math.prod(kernel.extents[kept:])
-    extent = kernel.extents[kernel.vector]
-    kernel.width = 1 if traits.schedule == "gpu" else width_for(kernel, traits, extent)
-    across_results = kernel.vector < kept
-    if traits.schedule == "cpu" and not across_results:
-        for phase in kernel.phases:
-            phase.unroll = _unroll(phase)
-    groups = -(-rows // kernel.width) if across_results else rows
-    split = 1 if kernel.then else pieces_of(kernel, traits, groups, length)
-    if traits.schedule == "gpu":
-        kernel.work_group = _group_that_fits(kernel, traits)
-    if split <= 1:
-        count_items(kernel, traits, groups, length)
-        for phase in kernel.phases:
-            phase.schedule, phase.vector, phase.width = traits.schedule, kernel.vector, kernel.width
-            phase.wide_index, phase.work_group = kernel.wide_index, kernel.work_group
-            phase.compensated = is_long(phase, length)
-        return [kernel]
-    return _two_stages(kernel, traits, values, registers, split, groups, length)
-
-
-def _unroll(phase: Kernel) -> int:
-    """Independent accumulators of each fold, to hide the latency of an addition."""
-    steps = sum(isinstance(item, Step) for item in phase.body)
-    if not phase.accumulators or len(phase.accumulators) > 4:
-        return 1
-    return 4 if steps <= 6 else 2 if steps <= 20 else 1
-
-
-def _oriented(kernel: Kernel, traits: DeviceTraits) -> Kernel:
+def oriented(kernel: Kernel, traits: DeviceTraits) -> Kernel:
     """A reduction with its dimensions in the order of the loops, and its `vector` dimension."""
     if kernel.reduced == 0:  # only extents of 1 are reduced
         kernel = _rearranged(
@@ -340,16 +301,6 @@ def _oriented(kernel: Kernel, traits: DeviceTraits) -> Kernel:
     return kernel
 
 
-def independent_units(kernel: Kernel, traits: DeviceTraits) -> int:
-    """Rows of a reduction (or strips of columns, as wide as a vector) that can run side by side."""
-    kernel = _oriented(merge_dimensions(kernel), traits)
-    kept = len(kernel.extents) - kernel.reduced
-    rows = math.prod(kernel.extents[:kept])
-    if kernel.vector >= kept or traits.schedule == "gpu":
-        return rows
-    return -(-rows // width_for(kernel, traits, kernel.extents[kernel.vector]))
-
-
 def _reduced_last(kernel: Kernel, dim: int) -> Kernel:
     """The same kernel with reduced dimension `dim` innermost."""
     kept = len(kernel.extents) - kernel.reduced
@@ -368,7 +319,9 @@ def _reduced_last(kernel: Kernel, dim: int) -> Kernel:
 
 def pieces_of(kernel: Kernel, traits: DeviceTraits, groups: int, length: int) -> int:
     """Into how many pieces each fold is split, so that the device has enough to do."""
-    lanes = kernel.width if kernel.vector < len(kernel.extents) - kernel.reduced else 1
+    lanes = 1
+    if kernel.vector < len(kernel.extents) - kernel.reduced:
+        lanes = min(kernel.width * kernel.strips, kernel.extents[kernel.vector])
     smallest = max(1, cost.min_elements_per_piece(traits) // lanes)
     if traits.schedule == "gpu":
         wanted = max(1, traits.work_items // max(traits.work_group, 1))
@@ -381,20 +334,6 @@ def pieces_of(kernel: Kernel, traits: DeviceTraits, groups: int, length: int) ->
     return max(1, min(-(-wanted // max(groups, 1)), length // smallest, longest))
 
 
-def _group_that_fits(kernel: Kernel, traits: DeviceTraits) -> int:
-    """Work-items of a group whose trees fit into local memory together."""
-    each = sum(
-        register_nbytes(accumulator.dtype) * (4 if accumulator.dtype.kind == "b" else 1)
-        + (8 if accumulator.position is not None else 0)
-        for phase in kernel.phases
-        for accumulator in phase.accumulators
-    )
-    group = traits.work_group
-    while group > 1 and group * each > traits.local_nbytes:
-        group //= 2
-    return group
-
-
 def count_items(kernel: Kernel, traits: DeviceTraits, groups: int, length: int) -> None:
     """Fix the work-items of a kernel that walks `groups` rows of `length`, each in its pieces."""
     units = max(1, groups * kernel.chunks)
@@ -404,7 +343,7 @@ def count_items(kernel: Kernel, traits: DeviceTraits, groups: int, length: int) 
         else:
             kernel.work_items = min(units, 1 << 16) * kernel.work_group
         return
-    work = groups * max(kernel.width, 1) * length
+    work = groups * max(kernel.width, 1) * kernel.strips * length
     most = work // cost.min_elements_per_item(traits)
     kernel.work_items = max(1, min(units, traits.work_items, most))
 
@@ -421,75 +360,6 @@ def is_long(kernel: Kernel, length: int) -> bool:
     if kernel.schedule == "gpu" and not across_results:
         lanes = max(kernel.work_group, 1)
     return length // lanes > LONG_SUM
-
-
-def _two_stages(
-    kernel: Kernel,
-    traits: DeviceTraits,
-    values: ValueTable,
-    registers: Registers,
-    split: int,
-    groups: int,
-    length: int,
-) -> list[Kernel]:
-    """Pieces first, their partial results after: the second kernel has the epilogue."""
-    kept = len(kernel.extents) - kernel.reduced
-    reduced = range(kept, len(kernel.extents))
-    dim = max(reduced, key=lambda dim: (kernel.extents[dim], dim))
-    piece = -(-kernel.extents[dim] // split)
-    if dim == kernel.vector:
-        piece = round_up(piece, kernel.width * kernel.unroll)
-    pieces = -(-kernel.extents[dim] // piece)
-    rows = math.prod(kernel.extents[:kept])
-    row_strides = contiguous_strides((*kernel.extents[:kept], pieces))
-    first: list[Accumulator] = []
-    body: list[Item] = []
-    second: list[Accumulator] = []
-    access = Access(0, row_strides)
-    for accumulator in kernel.accumulators:
-        # Halves are folded as floats, and a piece's result must not lose what the next fold needs.
-        stored = accumulator.dtype
-        if stored.char == "e":
-            stored = np.dtype(np.float32)
-        why = f"a fold in {pieces} pieces, for {groups} rows are too few for the work-items"
-        what = f"{accumulator.name} of pieces"
-        partial = values.temporary(rows * pieces * stored.itemsize, what, why)
-        position = None
-        load = registers.new()
-        body.append(Load(load, partial, stored, access))
-        load_position = None
-        if accumulator.position is not None:
-            position = values.temporary(rows * pieces * 8, f"positions of {what}", why)
-            load_position = registers.new()
-            body.append(Load(load_position, position, np.dtype(np.int64), access))
-        first.append(replace(accumulator, partial=partial, partial_position=position))
-        second.append(replace(accumulator, operand=load, position=load_position))
-    folding = Kernel(
-        "reduce",
-        (*kernel.extents[:kept], pieces),
-        body,
-        [],
-        1,
-        second,
-        kernel.epilogue,
-        kernel.results,
-    )
-    kernel.accumulators = first
-    kernel.epilogue = []
-    kernel.results = []
-    kernel.chunk = dim
-    kernel.chunks = pieces
-    kernel.chunk_length = piece
-    count_items(kernel, traits, groups, length)
-    kernel.compensated = is_long(kernel, length // pieces)
-    folding.label = f"{kernel.label}_pieces"
-    folding.schedule = traits.schedule
-    folding.vector = kept
-    folding.wide_index = kernel.wide_index
-    if traits.schedule == "gpu":
-        folding.work_group = kernel.work_group
-    count_items(folding, traits, rows, pieces)
-    return [kernel, folding]
 
 
 def stored_nbytes(stores: list[Store], extents: tuple[int, ...]) -> int:

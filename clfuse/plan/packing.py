@@ -14,7 +14,7 @@ from ..graph.layout import contiguous_strides
 from ..traits import DeviceTraits
 from . import cost
 from .emission import ValueTable
-from .geometry import finish
+from .geometry import finish_map
 from .schedule import Access, Kernel, Load, Store
 
 
@@ -56,7 +56,7 @@ def pack(kernel: Kernel, traits: DeviceTraits, values: ValueTable) -> list[Kerne
     first: list[Kernel] = []
     for extents, moves in copies.items():
         copy = Kernel("map", extents, list(moves), list(moves.values()), label="map_pack")
-        first += finish(copy, traits, values, registers=None)
+        first.append(finish_map(copy, traits))
     return first
 
 

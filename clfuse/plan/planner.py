@@ -13,12 +13,13 @@ from ..graph.ir import Kind
 from ..graph.snapshot import Snapshot
 from ..traits import DeviceTraits
 from .emission import Refines, Registers, Straddles, ValueTable
-from .geometry import finish
+from .geometry import finish_map
 from .graph import Graph
 from .lowering import Lowering
 from .memory import Memory, slots_of
 from .packing import pack
 from .placement import Placement
+from .reductions import finish_reduction
 from .rolling import roll
 from .rows import join_rows
 from .scans import finish_scan
@@ -168,8 +169,12 @@ def _finished(kernel: Kernel, traits: DeviceTraits, values: ValueTable) -> list[
     registers = _registers_after(kernel)
     if kernel.kind == "scan":
         return finish_scan(kernel, traits, values, registers=registers)
+    if kernel.kind == "map":
+        made_here = [finish_map(kernel, traits)]
+    else:
+        made_here = finish_reduction(kernel, traits, values, registers)
     finished = []
-    for made in finish(kernel, traits, values, registers=registers):
+    for made in made_here:
         finished += [*pack(made, traits, values), made]
     return finished
 

@@ -19,10 +19,10 @@ from typing import Final
 from ..graph.ir import Kind
 from ..traits import DeviceTraits
 from . import cost
-from .geometry import independent_units
 from .lowering import Lowering, Pending
 from .memory import reads_of, writes_of
 from .schedule import Access, Carried, Cut, Index, Item, Kernel, Load, Step, Store
+from .strips import independent_units
 
 ROWS_PER_UNIT: Final = 4
 """Rows for every compute unit that make sharing whole rows as good as splitting them."""

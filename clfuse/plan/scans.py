@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Final
 
 from ..traits import DeviceTraits
 from . import cost
@@ -31,6 +32,10 @@ from .schedule import (
     Store,
     is_sequential,
 )
+from .strips import lay_strips
+
+MIN_COLUMNS: Final = 4
+"""Columns that are scanned side by side: along rows that lie apart, lanes are loaded one by one."""
 
 
 def finish_scan(
@@ -46,6 +51,8 @@ def finish_scan(
         kernel = _with_row(kernel)
     axis = len(kernel.extents) - 1
     lanes = max(1, traits.vector_bytes // max(1, g.lane_nbytes(kernel) or 64))
+    if traits.schedule == "cpu":
+        lanes = min(lanes, MIN_COLUMNS)
     candidates = range(axis if sequential else axis + 1)
     along = max(candidates, key=lambda dim: (g.suits_vectors(kernel, dim, lanes), dim))
     if along < axis:
@@ -53,12 +60,16 @@ def finish_scan(
     kernel.vector = axis if along == axis else axis - 1
     extent = kernel.extents[kernel.vector]
     kernel.width = 1 if traits.schedule == "gpu" else g.width_for(kernel, traits, extent)
-    rows = math.prod(kernel.extents[:axis])
-    groups = rows if along == axis else -(-rows // kernel.width)
+    groups = math.prod(kernel.extents[:axis])
     length = kernel.extents[axis]
     if traits.schedule == "gpu":
         kernel.work_group = _group_that_fits(scans, traits)
-    split = 1 if sequential else g.pieces_of(kernel, traits, groups, length)
+    if traits.schedule == "cpu" and along < axis:
+        groups, split = lay_strips(
+            kernel, traits, length, splits=not sequential, folds=3 * len(scans)
+        )
+    else:
+        split = 1 if sequential else g.pieces_of(kernel, traits, groups, length)
     unroll = 4 if traits.schedule == "cpu" and along == axis else 1
     piece = -(-length // split)
     if along == axis:
@@ -67,6 +78,8 @@ def finish_scan(
         g.count_items(kernel, traits, groups, length)
         return [kernel]
     kernel.chunk, kernel.chunks, kernel.chunk_length = axis, -(-length // piece), piece
+    if along < axis:
+        kernel.partials = (kernel.chunks * extent, 0)
     first = _folds_of_pieces(kernel, scans, values, unroll)
     kernel.body = [
         replace(item, partial=first.accumulators[scans.index(item)].partial)

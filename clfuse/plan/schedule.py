@@ -170,7 +170,12 @@ class Kernel:
     The last `reduced` of the extents are folded by `accumulators`. `epilogue` and `results`
     then run once for each index of the others. `vector` is the dimension of the vector lanes.
     `chunk` splits the reduced dimension number `chunk` (counted in `extents`) into `chunks` pieces
-    of `chunk_length`; partial results then have the piece as their last axis.
+    of `chunk_length`. Partial results then have the piece as their last axis; where the lanes run
+    along a kept dimension, as the last but one. `partials` are, for these, the elements from one
+    row of the outer dimensions to the next, and where this kernel's begin in each.
+
+    `strips` are the vectors that a work-item takes side by side where the lanes run along a kept
+    dimension, at most `held`, for which there are accumulators.
 
     `then` are later phases: kernels over the same extents, which run row by row (or column by
     column) right after this one's epilogue; those that fold nothing have no accumulators.
@@ -187,10 +192,13 @@ class Kernel:
     vector: int = -1
     width: int = 1
     unroll: int = 1
+    strips: int = 1
+    held: int = 1
     compensated: bool = False
     chunk: int = -1
     chunks: int = 1
     chunk_length: int = 0
+    partials: tuple[int, int] = (0, 0)
     wide_index: bool = False
     schedule: str = "cpu"
     work_items: int = 1

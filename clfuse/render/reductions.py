@@ -2,7 +2,8 @@
 `render.kernels`.
 
     reduce_rows      lanes run along a folded dimension; a row is one result, or a piece of it
-    reduce_columns   lanes run along a kept dimension; each lane has a result of its own
+    reduce_columns   a work-item of a GPU has a result of its own
+    reduce_strips    lanes of a CPU run along a kept dimension (`render.strips`)
 
 A phase passes once over the row: it folds, stores, or both. Its epilogue's registers are there for
 the next phase.
@@ -10,37 +11,33 @@ the next phase.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterator
-from itertools import count, pairwise
+from collections.abc import Iterator
+from itertools import count
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
-
-from ..dtypes import memory_type, register_nbytes
+from ..dtypes import memory_type
 from ..plan.geometry import LONG_SUM
-from ..plan.schedule import Accumulator, Index, Kernel, Load, Step
+from ..plan.schedule import Kernel
 from ..traits import DeviceTraits
+from . import strips
 from .arguments import Arguments
 from .body import Body
-from .expressions import Expressions, Preamble, Register, vector
+from .expressions import Expressions, Preamble, Register
 from .folds import Fold
-from .loops import before, compute, decode
-
-
-def mask_lanes(kernel: Kernel, accumulator: Accumulator) -> int:
-    """The lane size of a bool accumulator: that of the widest operand in the loop."""
-    if accumulator.dtype.kind != "b":
-        return 4
-    widest = 1
-    for item in kernel.body:
-        if isinstance(item, Load):
-            widest = max(widest, min(register_nbytes(item.dtype), 8))
-        elif isinstance(item, Step):
-            for dtype in (item.dtype, *item.op.input_dtypes):
-                widest = max(widest, min(register_nbytes(dtype), 8))
-    return widest
+from .loops import (
+    COLUMN_PLACE,
+    before,
+    chunk_arguments,
+    column_arguments,
+    compute,
+    decode,
+    epilogue_lines,
+    folding,
+    mask_lanes,
+    outer_loops,
+    partial_lines,
+)
 
 
 def _folds(kernel: Kernel, first: int) -> list[Fold]:
@@ -49,35 +46,6 @@ def _folds(kernel: Kernel, first: int) -> list[Fold]:
         Fold(number, accumulator, mask_lanes(kernel, accumulator))
         for number, accumulator in enumerate(kernel.accumulators, first)
     ]
-
-
-def _folding(kernel: Kernel, fold: Fold) -> Callable[..., list[str]]:
-    """How the loop folds its next element: more simply where positions only grow."""
-    kept = len(kernel.extents) - kernel.reduced
-    for item in kernel.body:
-        if isinstance(item, Index) and item.var == fold.accumulator.position:
-            strides = item.access.strides[kept:]
-            if all(outer >= inner for outer, inner in pairwise(strides)):
-                return fold.fold_next
-    return fold.fold
-
-
-def chunk_arguments(kernel: Kernel, body: Body, k: Any) -> None:
-    k.chunked = kernel.chunk >= 0
-    if k.chunked:
-        body.arguments.integer("chunks", kernel.chunks)
-        body.arguments.integer("chunk_length", kernel.chunk_length)
-        k.chunk_extent = body.arguments.integer(f"n{kernel.chunk}", kernel.extents[kernel.chunk])
-    else:
-        k.chunk_extent = ""
-
-
-def outer_loops(kernel: Kernel, body: Body, dims: list[int]) -> list[tuple[int, str, str]]:
-    loops = []
-    for dim in dims:
-        extent = body.arguments.integer(f"n{dim}", kernel.extents[dim])
-        loops.append((dim, "low", "high") if dim == kernel.chunk else (dim, "0", extent))
-    return loops
 
 
 class _Phases:
@@ -119,6 +87,9 @@ def fill(
     phases = _Phases(kernel, traits, arguments, preamble)
     body = phases.bodies[0]
     if kernel.vector < len(kernel.extents) - kernel.reduced:
+        if kernel.schedule == "cpu":
+            strips.fill(kernel, [(phase, its, folds) for phase, its, folds, _ in phases], k)
+            return "reduce_strips.cl.mako"
         _columns(kernel, body, phases, k)
         return "reduce_columns.cl.mako"
     kept = len(kernel.extents) - kernel.reduced
@@ -174,7 +145,7 @@ def _row_phase(
         if kernel.compensated and fold.compensates:
             p.scalar_body = p.scalar_body + fold.add_to_total(single, item, f"q{fold.number}")
         else:
-            p.scalar_body = p.scalar_body + _folding(kernel, fold)(
+            p.scalar_body = p.scalar_body + folding(kernel, fold)(
                 single, f"q{fold.number}", f"z{fold.number}", item, position
             )
     if width > 1:
@@ -200,7 +171,12 @@ def _row_phase(
         if kernel.compensated and fold.compensates and not gpu:
             joining.append(f"q{fold.number} = {fold.total(f'q{fold.number}')};")
         results[fold.accumulator.var] = fold.result(f"z{fold.number}" if fold.is_argument else text)
-    computed, stores, results = _finish_lines(kernel, body, folds, results, 1, "row", "q", "z")
+    if kernel.chunk >= 0:
+        names = [(f"q{fold.number}", f"z{fold.number}") for fold in folds]
+        place = "row * chunks + piece"
+        p.shared, p.own = [], joining + partial_lines(body, single, folds, names, place)
+        return p, results
+    computed, stores, results = epilogue_lines(kernel, body, 1, results)
     computed = joining + body.group_lines + computed
     p.shared, p.own = ([], computed + stores) if last else (computed, stores)
     return p, results
@@ -225,7 +201,7 @@ def _vector_copy(
     lines, registers = compute(body, kernel, width, uniform)
     for fold in folds:
         item, position = fold.item(writer, registers)
-        lines += _folding(kernel, fold)(
+        lines += folding(kernel, fold)(
             writer, f"v{fold.number}_{copy}", f"p{fold.number}_{copy}", item, position
         )
     if copy:
@@ -348,98 +324,27 @@ def _group_tree(kernel: Kernel, body: Body, folds: list[Fold], k: Any) -> None:
     k.tree += ["    }", "    barrier(CLK_LOCAL_MEM_FENCE);", "}"]
 
 
-def _finish_lines(
-    kernel: Kernel,
-    body: Body,
-    folds: list[Fold],
-    results: dict[int, Register],
-    width: int,
-    place: str,
-    value_name: str,
-    position_name: str,
-) -> tuple[list[str], list[str], dict[int, Register]]:
-    """(epilogue, its stores or those of partial results, all registers), at one width."""
-    lines: list[str] = []
-    arguments = body.arguments
-    if kernel.chunk >= 0:
-        writer = body.writer(width)
-        for fold in folds:
-            accumulator = fold.accumulator
-            assert accumulator.partial is not None
-            stored = np.dtype(np.float32) if fold.dtype.char == "e" else fold.dtype
-            pointer = arguments.buffer(accumulator.partial, stored, written=True)
-            register = Register(f"{value_name}{fold.number}", fold.dtype, fold.lane_nbytes)
-            text = (
-                register.text
-                if stored != fold.dtype
-                else body.memory_text(writer, register, stored)
-            )
-            lines += _partial_store(pointer, text, memory_type(stored), width, place)
-            if accumulator.partial_position is not None:
-                pointer = arguments.buffer(
-                    accumulator.partial_position, np.dtype(np.int64), written=True
-                )
-                text = f"{position_name}{fold.number}"
-                lines += _partial_store(pointer, text, "long", width, place)
-        return [], lines, results
-    registers = dict(results)
-    computed = body.lines(kernel.epilogue, width, registers, "f")
-    stores = []
-    for store in kernel.results:
-        stores += body.store(store, width, registers[store.var])
-    return computed, stores, registers
-
-
-def _partial_store(pointer: str, text: str, kind: str, width: int, place: str) -> list[str]:
-    if width == 1:
-        return [f"{pointer}[({place}) * chunks + piece] = {text};"]
-    lines = [f"{{ const {vector(kind, width)} w = {text};"]
-    for lane in range(width):
-        lines.append(
-            f"  {pointer}[({place} + {lane}) * chunks + piece] = w.s{'0123456789abcdef'[lane]};"
-        )
-    return [*lines, "}"]
-
-
 def _columns(kernel: Kernel, body: Body, phases: _Phases, k: Any) -> None:
-    arguments = body.arguments
-    kept = len(kernel.extents) - kernel.reduced
-    arguments.integer("n", kernel.extents[kernel.vector])
-    outer = list(range(kept - 1))
-    k.row_extents = [arguments.integer(f"n{dim}", kernel.extents[dim]) for dim in outer]
-    chunk_arguments(kernel, body, k)
-    k.decode = decode(body, outer, "row")
-    k.outer_loops = outer_loops(kernel, body, list(range(kept, len(kernel.extents))))
-    k.versions = []
-    widths = [kernel.width, 1] if kernel.width > 1 else [1]
-    # Index groups are declared where they are first used; the second version needs them again.
-    groups_of_loop: defaultdict[int, list[str]] = defaultdict(list)
-    groups_of_epilogue: defaultdict[int, list[str]] = defaultdict(list)
-    for width in widths:
-        parts = []
-        for number, (phase, phase_body, folds, _) in enumerate(phases):
-            part, registers = _column_phase(
-                phase, phase_body, folds, width, groups_of_loop[number], groups_of_epilogue[number]
-            )
-            phases.carry(registers)
-            parts.append(part)
-        k.versions.append((width, parts))
+    column_arguments(kernel, body, k)
+    k.outer_loops = outer_loops(
+        kernel, body, list(range(len(kernel.extents) - kernel.reduced, len(kernel.extents)))
+    )
+    k.phases = []
+    for phase, phase_body, folds, _ in phases:
+        part, registers = _column_phase(phase, phase_body, folds)
+        phases.carry(registers)
+        k.phases.append(part)
 
 
 def _column_phase(
-    kernel: Kernel,
-    body: Body,
-    folds: list[Fold],
-    width: int,
-    groups_of_loop: list[str],
-    groups_of_epilogue: list[str],
+    kernel: Kernel, body: Body, folds: list[Fold]
 ) -> tuple[SimpleNamespace, dict[int, Register]]:
-    """One pass down some columns: its loop, what follows it, and the registers that it leaves."""
+    """One pass down a column: its loop, what follows it, and the registers that it leaves."""
     p = SimpleNamespace()
-    writer = body.writer(width)
+    writer = body.writer(1)
     p.before, uniform = before(body, kernel)
-    lines, registers = compute(body, kernel, width, uniform)
-    groups_of_loop += body.group_lines
+    lines, registers = compute(body, kernel, 1, uniform)
+    p.groups = list(body.group_lines)
     body.group_lines.clear()
     p.start, p.finish = [], []
     results: dict[int, Register] = {}
@@ -450,25 +355,19 @@ def _column_phase(
         if kernel.compensated and fold.compensates:
             p.start += fold.start_total(writer, f"q{number}")
             lines = lines + fold.add_to_total(writer, item, f"q{number}")
-            p.finish.append(f"q{number} = {_column_total(fold, writer)};")
+            p.finish.append(f"q{number} = {fold.total(f'q{number}')};")
         else:
-            folding = _folding(kernel, fold)
-            lines = lines + folding(writer, f"q{number}", f"z{number}", item, position)
+            fold_in = folding(kernel, fold)
+            lines = lines + fold_in(writer, f"q{number}", f"z{number}", item, position)
         results[fold.accumulator.var] = fold.result(
             f"z{number}" if fold.is_argument else f"q{number}"
         )
-    computed, stores, results = _finish_lines(
-        kernel, body, folds, results, width, "row * n + j", "q", "z"
-    )
-    groups_of_epilogue += body.group_lines
+    p.body = lines
+    if kernel.chunk >= 0:
+        names = [(f"q{fold.number}", f"z{fold.number}") for fold in folds]
+        p.finish += partial_lines(body, writer, folds, names, COLUMN_PLACE)
+        return p, results
+    computed, stores, results = epilogue_lines(kernel, body, 1, results)
+    p.finish += [*body.group_lines, *computed, *stores]
     body.group_lines.clear()
-    p.groups, p.body = groups_of_loop, lines
-    p.finish += [*groups_of_epilogue, *computed, *stores]
     return p, results
-
-
-def _column_total(fold: Fold, writer: Expressions) -> str:
-    number = f"q{fold.number}"
-    if fold.dtype.kind == "c" or writer.width == 1:
-        return fold.total(number)
-    return f"(isfinite(e{number}) ? t{number} + e{number} : t{number})"

@@ -8,12 +8,21 @@ from typing import Any
 
 from ..plan.scans import needed
 from ..plan.schedule import Kernel
+from . import strips
 from .body import Body
-from .loops import before, compute, decode
-from .reductions import chunk_arguments, mask_lanes, outer_loops
+from .loops import (
+    before,
+    chunk_arguments,
+    column_arguments,
+    compute,
+    decode,
+    mask_lanes,
+    outer_loops,
+)
 from .scans import (
     PrefixFold,
-    carries_across,
+    carries_before,
+    carries_of_columns,
     carries_of_group,
     folds_of,
     group_lines,
@@ -28,6 +37,9 @@ def fill(kernel: Kernel, body: Body, k: SimpleNamespace) -> str:
     if kernel.vector == len(kernel.extents) - 1:
         _scan_rows(kernel, body, k)
         return "scan_rows.cl.mako"
+    if kernel.schedule == "cpu":
+        strips.fill_scan(kernel, body, folds_of(kernel, mask_lanes), k)
+        return "reduce_strips.cl.mako"
     _scan_columns(kernel, body, k)
     return "reduce_columns.cl.mako"
 
@@ -52,7 +64,7 @@ def _scan_rows(kernel: Kernel, body: Body, k: Any) -> None:
         if kernel.schedule == "gpu":
             k.local_memory.append(f"__local {fold.fold.type_at(single)} s{fold.number}[{group}];")
         elif kernel.chunk >= 0:
-            k.start += carries_across(fold, body, single, "row", arguments.index_type)
+            k.start += carries_before(fold, body, single)
     if kernel.schedule == "gpu":
         every = list(folds.values())
         if kernel.chunk >= 0:
@@ -82,27 +94,18 @@ def _by_fold(folds: dict[int, PrefixFold], write: Callable[..., Any]) -> Callabl
 
 
 def _scan_columns(kernel: Kernel, body: Body, k: Any) -> None:
-    """Lanes are neighbouring rows, each walked from its start."""
-    arguments = body.arguments
-    axis = len(kernel.extents) - 1
+    """A work-item of a GPU walks down a column."""
     folds = folds_of(kernel, mask_lanes)
     body.scan = _by_fold(folds, running_lines)
-    arguments.integer("n", kernel.extents[kernel.vector])
-    outer = list(range(axis - 1))
-    k.row_extents = [arguments.integer(f"n{dim}", kernel.extents[dim]) for dim in outer]
-    chunk_arguments(kernel, body, k)
-    k.decode = decode(body, outer, "row")
-    k.outer_loops = outer_loops(kernel, body, [axis])
-    k.before, uniform = before(body, kernel)
-    k.versions = []
-    for width in (kernel.width, 1) if kernel.width > 1 else (1,):
-        writer = body.writer(width)
-        lines, _ = compute(body, kernel, width, uniform)
-        start = []
-        for fold in folds.values():
-            start += fold.start(writer)
-            if kernel.chunk >= 0:
-                start += carries_across(fold, body, writer, "row * n + j", arguments.index_type)
-        part = SimpleNamespace(start=start, before=k.before, body=lines, finish=[])
-        part.groups = body.group_lines
-        k.versions.append((width, [part]))
+    column_arguments(kernel, body, k)
+    k.outer_loops = outer_loops(kernel, body, [len(kernel.extents) - 1])
+    writer = body.writer(1)
+    part = SimpleNamespace(start=[], finish=[])
+    part.before, uniform = before(body, kernel)
+    part.body, _ = compute(body, kernel, 1, uniform)
+    for fold in folds.values():
+        part.start += fold.start(writer)
+        if kernel.chunk >= 0:
+            part.start += carries_of_columns(fold, body, writer)
+    part.groups = body.group_lines
+    k.phases = [part]

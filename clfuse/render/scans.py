@@ -35,6 +35,7 @@ class PrefixFold:
         accumulator = Accumulator(prefix.var, prefix.name, prefix.operand, prefix.dtype)
         self.fold = Fold(number, accumulator, mask_lanes)
         self.carry = f"q{number}"
+        """The fold so far; where columns are walked side by side, an element of an array."""
 
     def identity(self, writer: Expressions) -> str:
         """What changes nothing; of sums -0.0, so that a sum of that alone stays it."""
@@ -63,6 +64,19 @@ class PrefixFold:
         stored = np.dtype(np.float32) if self.dtype.char == "e" else self.dtype
         text = f"{body.arguments.buffer(self.prefix.partial, stored)}[{place}]"
         return f"({text} != 0)" if self.dtype.kind == "b" else text
+
+    def partials(self, body: Body, writer: Expressions, place: str) -> str:
+        """The folds of neighbouring pieces, loaded at the writer's width."""
+        if writer.width == 1:
+            return self.partial(body, place)
+        assert self.prefix.partial is not None
+        stored = np.dtype(np.float32) if self.dtype.char == "e" else self.dtype
+        pointer = body.arguments.buffer(self.prefix.partial, stored)
+        text = f"vload{writer.width}(0, {pointer} + {place})"
+        if self.dtype.kind == "b":
+            kind = self.fold.type_at(writer)
+            return f"convert_{kind}({text} != (uchar{writer.width})(0))"
+        return text
 
 
 def running_lines(
@@ -165,20 +179,23 @@ def group_lines(
     ]
 
 
-def carries_across(
-    fold: PrefixFold, body: Body, writer: Expressions, row: str, index: str
-) -> list[str]:
-    """Fold the pieces before this one into the carry; lanes are neighbouring rows."""
-    width = writer.width
-    places = [f"({row} + {lane}) * chunks + before" for lane in range(width)]
+def carries_before(fold: PrefixFold, body: Body, writer: Expressions) -> list[str]:
+    """Fold the pieces of the row before this one into the carry."""
     kind = fold.fold.type_at(writer)
-    texts = [fold.partial(body, place) for place in places]
-    if fold.dtype.kind == "b" and width > 1:
-        texts = [f"-{text}" for text in texts]
-    loaded = f"({kind})({', '.join(texts)})" if width > 1 else texts[0]
     return [
-        f"for ({index} before = 0; before < piece; before++) {{",
-        f"    const {kind} fold = {loaded};",
+        f"for ({body.arguments.index_type} before = 0; before < piece; before++) {{",
+        f"    const {kind} fold = {fold.partial(body, 'row * chunks + before')};",
+        f"    {fold.carry} = {fold.combined(writer, fold.carry, 'fold')};",
+        "}",
+    ]
+
+
+def carries_of_columns(fold: PrefixFold, body: Body, writer: Expressions) -> list[str]:
+    """Fold the pieces before this one into the carry; lanes are neighbouring columns."""
+    kind = fold.fold.type_at(writer)
+    return [
+        f"for ({body.arguments.index_type} before = 0; before < piece; before++) {{",
+        f"    const {kind} fold = {fold.partials(body, writer, 'row * pitch + before * n + j')};",
         f"    {fold.carry} = {fold.combined(writer, fold.carry, 'fold')};",
         "}",
     ]

@@ -1,0 +1,239 @@
+"""How a reduction runs on a device: along its rows or across them, whole or in pieces; for
+`planner`.
+
+A reduction with few results is split into pieces, whose partial results a second kernel folds.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from ..dtypes import register_nbytes
+from ..graph.layout import contiguous_strides
+from ..traits import DeviceTraits
+from . import geometry as g
+from .emission import Registers, ValueTable
+from .schedule import Access, Accumulator, Item, Kernel, Load, Step
+from .strips import lay_strips, widened
+
+
+def finish_reduction(
+    kernel: Kernel, traits: DeviceTraits, values: ValueTable, registers: Registers
+) -> list[Kernel]:
+    """Fix the geometry of `kernel`; one with few results becomes two kernels.
+
+    `registers` are its own, for what the second kernel loads.
+    """
+    kernel = g.begin(kernel, traits)
+    wide = widened(kernel, traits)
+    if wide is not None:
+        kernel, rest, together = wide
+        groups, length, split = _lay(kernel, traits, splits=True)
+        return _stages_of_columns(
+            kernel, rest, together, split, groups, traits, values, registers
+        )
+    kernel = g.oriented(kernel, traits)
+    groups, length, split = _lay(kernel, traits, splits=not kernel.then)
+    if split <= 1:
+        _whole(kernel, traits, groups, length)
+        return [kernel]
+    if kernel.vector < _kept(kernel):
+        return _stages_of_columns(kernel, None, 1, split, groups, traits, values, registers)
+    return _stages_of_rows(kernel, split, groups, traits, values, registers)
+
+
+def _kept(kernel: Kernel) -> int:
+    return len(kernel.extents) - kernel.reduced
+
+
+def _lay(kernel: Kernel, traits: DeviceTraits, *, splits: bool) -> tuple[int, int, int]:
+    """Fix width, unrolling or strips, and work-groups.
+
+    Returns (units, elements folded into one result, pieces of each); a unit is a row, or some
+    columns.
+    """
+    kept = _kept(kernel)
+    rows, length = math.prod(kernel.extents[:kept]), math.prod(kernel.extents[kept:])
+    if traits.schedule == "gpu":
+        kernel.width = 1
+        kernel.work_group = _group_that_fits(kernel, traits)
+        return rows, length, g.pieces_of(kernel, traits, rows, length) if splits else 1
+    kernel.width = g.width_for(kernel, traits, kernel.extents[kernel.vector])
+    if kernel.vector < kept:
+        units, pieces = lay_strips(kernel, traits, length, splits=splits)
+        return units, length, pieces
+    for phase in kernel.phases:
+        phase.unroll = _unroll(phase)
+    return rows, length, g.pieces_of(kernel, traits, rows, length) if splits else 1
+
+
+def _whole(kernel: Kernel, traits: DeviceTraits, groups: int, length: int) -> None:
+    """Fix the rest for a kernel that is not split."""
+    g.count_items(kernel, traits, groups, length)
+    for phase in kernel.phases:
+        phase.schedule, phase.vector, phase.width = traits.schedule, kernel.vector, kernel.width
+        phase.wide_index, phase.work_group = kernel.wide_index, kernel.work_group
+        phase.strips, phase.held = kernel.strips, kernel.held
+        phase.compensated = g.is_long(phase, length)
+
+
+def _unroll(phase: Kernel) -> int:
+    """Independent accumulators of each fold, to hide the latency of an addition."""
+    steps = sum(isinstance(item, Step) for item in phase.body)
+    if not phase.accumulators or len(phase.accumulators) > 4:
+        return 1
+    return 4 if steps <= 6 else 2 if steps <= 20 else 1
+
+
+def _group_that_fits(kernel: Kernel, traits: DeviceTraits) -> int:
+    """Work-items of a group whose trees fit into local memory together."""
+    each = sum(
+        register_nbytes(accumulator.dtype) * (4 if accumulator.dtype.kind == "b" else 1)
+        + (8 if accumulator.position is not None else 0)
+        for phase in kernel.phases
+        for accumulator in phase.accumulators
+    )
+    group = traits.work_group
+    while group > 1 and group * each > traits.local_nbytes:
+        group //= 2
+    return group
+
+
+def _stages_of_rows(
+    kernel: Kernel,
+    split: int,
+    groups: int,
+    traits: DeviceTraits,
+    values: ValueTable,
+    registers: Registers,
+) -> list[Kernel]:
+    """Pieces of rows first, their partial results after."""
+    kept = _kept(kernel)
+    piece = _cut(kernel, split)
+    pieces = kernel.chunks
+    rows = math.prod(kernel.extents[:kept])
+    length = math.prod(kernel.extents[kept:])
+    access = Access(0, contiguous_strides((*kernel.extents[:kept], pieces)))
+    kept_extents = kernel.extents[:kept]
+    folding = _second(kernel, kept_extents, pieces, rows * pieces, access, values, registers)
+    g.count_items(kernel, traits, groups, length)
+    kernel.compensated = g.is_long(kernel, length // kernel.extents[kernel.chunk] * piece)
+    folding.vector = kept
+    g.count_items(folding, traits, rows, pieces)
+    return [kernel, folding]
+
+
+def _cut(kernel: Kernel, split: int) -> int:
+    """Cut the longest folded dimension into about `split` pieces; returns the length of one."""
+    reduced = range(_kept(kernel), len(kernel.extents))
+    dim = max(reduced, key=lambda dim: (kernel.extents[dim], dim))
+    piece = -(-kernel.extents[dim] // split)
+    if dim == kernel.vector:
+        piece = g.round_up(piece, kernel.width * kernel.unroll)
+    kernel.chunk, kernel.chunk_length = dim, piece
+    kernel.chunks = -(-kernel.extents[dim] // piece)
+    return piece
+
+
+def _second(
+    kernel: Kernel,
+    extents: tuple[int, ...],
+    pieces: int,
+    count: int,
+    access: Access,
+    values: ValueTable,
+    registers: Registers,
+) -> Kernel:
+    """The kernel that folds `pieces` partial results of `kernel`, which loses its epilogue to it.
+
+    Its results are over `extents`; `count` partial results are stored, which the second kernel
+    reads at `access`.
+    """
+    first: list[Accumulator] = []
+    body: list[Item] = []
+    second: list[Accumulator] = []
+    for accumulator in kernel.accumulators:
+        # Halves are folded as floats, and a piece's result must not lose what the next fold needs.
+        stored = accumulator.dtype
+        if stored.char == "e":
+            stored = np.dtype(np.float32)
+        why = f"a fold in {pieces} pieces: whole, it would not occupy the device"
+        what = f"{accumulator.name} of pieces"
+        partial = values.temporary(count * stored.itemsize, what, why)
+        position = None
+        load = registers.new()
+        body.append(Load(load, partial, stored, access))
+        load_position = None
+        if accumulator.position is not None:
+            position = values.temporary(count * 8, f"positions of {what}", why)
+            load_position = registers.new()
+            body.append(Load(load_position, position, np.dtype(np.int64), access))
+        first.append(replace(accumulator, partial=partial, partial_position=position))
+        second.append(replace(accumulator, operand=load, position=load_position))
+    folding = Kernel(
+        "reduce",
+        (*extents, pieces),
+        body,
+        [],
+        1,
+        second,
+        kernel.epilogue,
+        kernel.results,
+        schedule=kernel.schedule,
+        wide_index=kernel.wide_index,
+        work_group=kernel.work_group,
+        label=f"{kernel.label}_pieces",
+    )
+    kernel.accumulators = first
+    kernel.epilogue = []
+    kernel.results = []
+    return folding
+
+
+def _stages_of_columns(
+    kernel: Kernel,
+    rest: Kernel | None,
+    together: int,
+    split: int,
+    groups: int,
+    traits: DeviceTraits,
+    values: ValueTable,
+    registers: Registers,
+) -> list[Kernel]:
+    """Pieces of columns first, `rest` as one piece more, their partial results after.
+
+    Of the columns of `kernel`, `together` are one result's.
+    """
+    kept = _kept(kernel)
+    *outer, wide = kernel.extents[:kept]
+    columns = wide // together
+    length = math.prod(kernel.extents[kept:])
+    piece = _cut(kernel, split)
+    pieces = kernel.chunks * together + (rest is not None)
+    pitch = pieces * columns
+    strides = [stride * pitch for stride in contiguous_strides(tuple(outer))]
+    access = Access(0, (*strides, 1, columns))
+    count = math.prod(outer) * pitch
+    folding = _second(kernel, (*outer, columns), pieces, count, access, values, registers)
+    kernel.partials = (pitch, 0)
+    g.count_items(kernel, traits, groups, length)
+    kernel.compensated = g.is_long(kernel, length // kernel.extents[kernel.chunk] * piece)
+    launches = [kernel]
+    if rest is not None:
+        rest.accumulators, rest.epilogue, rest.results = kernel.accumulators, [], []
+        rest.partials = (pitch, kernel.chunks * wide)
+        rest.chunk, rest.chunks, rest.chunk_length = kernel.chunk, 1, rest.extents[kernel.chunk]
+        groups, length, _ = _lay(rest, traits, splits=False)
+        _whole(rest, traits, groups, length)
+        launches.append(rest)
+    if traits.schedule == "gpu":
+        folding.vector = kept
+        g.count_items(folding, traits, math.prod(outer) * columns, pieces)
+    else:
+        folding.vector = kept - 1
+        groups, length, _ = _lay(folding, traits, splits=False)
+        _whole(folding, traits, groups, length)
+    return [*launches, folding]

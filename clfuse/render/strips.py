@@ -1,0 +1,216 @@
+"""Columns on a CPU as the contents of their template: reductions, row programs, scans; called by
+`render.reductions` and `render.scan_kernels`.
+
+Whatever belongs to a column is an element of an array, ``[v]`` for vector number v of the unit;
+columns that are left over have arrays of their own:
+
+    for (int j = start, v = 0; j < wide; j += 16, v++) {
+        const float16 r0 = vload16(0, a0 + x0 + j);
+        q0[v] = q0[v] + r0;
+    }
+    for (int j = wide, v = 0; j < end; j++, v++) { ... y0[v] = y0[v] + r0; }
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from ..plan.geometry import LONG_SUM
+from ..plan.schedule import Kernel
+from ..plan.strips import carried_registers
+from .body import Body
+from .expressions import Expressions, Register, vector
+from .folds import Fold
+from .loops import (
+    COLUMN_PLACE,
+    before,
+    column_arguments,
+    compute,
+    epilogue_lines,
+    folding,
+    outer_loops,
+    partial_lines,
+)
+from .scans import PrefixFold, carries_of_columns, running_lines
+
+
+class Lanes:
+    """One of the two ways through a row: whole vectors, or the single columns after them."""
+
+    def __init__(self, kernel: Kernel, body: Body, wide: bool) -> None:
+        self.width = kernel.width if wide else 1
+        self.writer = body.writer(self.width)
+        self.mark = "" if wide else "y"
+        self.length = kernel.held if wide or kernel.width == 1 else kernel.width
+        self.arrays: list[str] = []
+        self.carried: dict[int, Register] = {}
+
+    def array(self, name: str, kind: str) -> str:
+        """Declare an array; the text of its element."""
+        name = f"{name}{self.mark}"
+        self.arrays.append(f"{kind} {name}[{self.length}];")
+        return f"{name}[v]"
+
+
+def _both(kernel: Kernel, body: Body) -> list[Lanes]:
+    """The ways through a row: lanes of one element need only the second."""
+    single = Lanes(kernel, body, False)
+    return [Lanes(kernel, body, True), single] if kernel.width > 1 else [single]
+
+
+def fill(kernel: Kernel, phases: list[tuple[Kernel, Body, list[Fold]]], k: Any) -> None:
+    """Fill in what the template needs for a reduction, or a row program."""
+    body = phases[0][1]
+    _begin(kernel, body, k)
+    reduced = range(len(kernel.extents) - kernel.reduced, len(kernel.extents))
+    k.outer_loops = outer_loops(kernel, body, list(reduced))
+    carried = carried_registers(kernel)
+    ways = _both(kernel, body)
+    k.phases = [_phase(*phase, ways, carried) for phase in phases]
+    k.arrays = [line for way in ways for line in way.arrays]
+
+
+def _begin(kernel: Kernel, body: Body, k: Any) -> None:
+    column_arguments(kernel, body, k)
+    body.arguments.integer("tile", kernel.strips * kernel.width)
+    k.pause = LONG_SUM
+
+
+def _part(ways: list[Lanes], **lines: list[list[str]]) -> SimpleNamespace:
+    """Lists of lines for the template, by way: of vectors (none where there are none), of single
+    columns."""
+    part = SimpleNamespace()
+    for name, found in lines.items():
+        setattr(part, name, found if len(ways) == 2 else [[], *found])
+    return part
+
+
+def _phase(
+    kernel: Kernel, body: Body, folds: list[Fold], ways: list[Lanes], carried: set[int]
+) -> SimpleNamespace:
+    """One pass down some columns: its loops, and what follows them."""
+    loop: list[list[str]] = []
+    names: list[list[tuple[str, str]]] = []
+    start: list[list[str]] = []
+    pause: list[list[str]] = []
+    end: list[list[str]] = []
+    uniform_lines, uniform = before(body, kernel)
+    for way in ways:
+        body.carried = way.carried
+        lines, registers = compute(body, kernel, way.width, uniform)
+        found = []
+        started: list[str] = []
+        paused: list[str] = []
+        ended: list[str] = []
+        for fold in folds:
+            value, position = _accumulator(fold, way)
+            found.append((value, position))
+            item, item_position = fold.item(way.writer, registers)
+            lines += folding(kernel, fold)(way.writer, value, position, item, item_position)
+            started += _started(fold, way.writer, value, position)
+            if kernel.compensated and fold.compensates:
+                more = _compensated(fold, way, value)
+                started += more.start
+                paused += more.pause
+                ended += more.end
+        loop.append(lines)
+        names.append(found)
+        start.append(started)
+        pause.append(paused)
+        end.append(ended)
+    groups = list(body.group_lines)
+    body.group_lines.clear()
+    for number, way in enumerate(ways):
+        body.carried = way.carried
+        end[number] += _finish(kernel, body, folds, way, names[number], carried)
+    part = _part(ways, body=loop, start=start, pause=pause, finish=end)
+    part.groups, part.before, part.groups_after = groups, uniform_lines, list(body.group_lines)
+    body.group_lines.clear()
+    return part
+
+
+def _accumulator(fold: Fold, way: Lanes) -> tuple[str, str]:
+    """The texts of a fold's value and position in one way."""
+    value = way.array(f"q{fold.number}", fold.type_at(way.writer))
+    if not fold.is_argument:
+        return value, ""
+    return value, way.array(f"z{fold.number}", vector("long", way.width))
+
+
+def _started(fold: Fold, writer: Expressions, value: str, position: str) -> list[str]:
+    lines = [f"{value} = {fold.identity(writer)};"]
+    if position:
+        lines.append(f"{position} = ({vector('long', writer.width)})(LONG_MAX);")
+    return lines
+
+
+def _compensated(fold: Fold, way: Lanes, value: str) -> SimpleNamespace:
+    """What keeps a sum's total beside its accumulator: at the start, now and then, in the end."""
+    kind = fold.type_at(way.writer)
+    total = way.array(f"tq{fold.number}", kind)
+    error = way.array(f"eq{fold.number}", kind)
+    pause = fold.add_to_total(way.writer, value, value)
+    if fold.dtype.kind == "c" or way.width == 1:
+        result = fold.total(value)
+    else:
+        result = f"(isfinite({error}) ? {total} + {error} : {total})"
+    return SimpleNamespace(
+        start=[f"{total} = {error} = ({kind})(0);"],
+        pause=[*pause, f"{value} = {fold.identity(way.writer)};"],
+        end=[*pause, f"{value} = {result};"],
+    )
+
+
+def _finish(
+    kernel: Kernel,
+    body: Body,
+    folds: list[Fold],
+    way: Lanes,
+    names: list[tuple[str, str]],
+    carried: set[int],
+) -> list[str]:
+    """What follows the loops, for one vector or column; keeps what later phases carry."""
+    if kernel.chunk >= 0:
+        return partial_lines(body, way.writer, folds, names, COLUMN_PLACE)
+    results = {}
+    for fold, (value, position) in zip(folds, names, strict=True):
+        results[fold.accumulator.var] = fold.result(position if fold.is_argument else value)
+    computed, stores, registers = epilogue_lines(kernel, body, way.width, results)
+    lines = computed + stores
+    for var, register in registers.items():
+        if var in carried:
+            if var not in results:
+                kind = way.writer.type_of(register.dtype, register.lane_nbytes)
+                element = way.array(f"h{var}_", kind)
+                lines.append(f"{element} = {register.text};")
+                register = Register(element, register.dtype, register.lane_nbytes)
+            way.carried[var] = register
+    return lines
+
+
+def fill_scan(kernel: Kernel, body: Body, folds: dict[int, PrefixFold], k: Any) -> None:
+    """Fill in what the template needs for a scan."""
+    _begin(kernel, body, k)
+    k.outer_loops = outer_loops(kernel, body, [len(kernel.extents) - 1])
+    ways = _both(kernel, body)
+    loop, start = [], []
+    uniform_lines, uniform = before(body, kernel)
+    body.scan = lambda item, writer, registers, name: running_lines(
+        folds[item.var], writer, registers, name
+    )
+    for way in ways:
+        started: list[str] = []
+        for fold in folds.values():
+            fold.carry = way.array(f"q{fold.number}", fold.fold.type_at(way.writer))
+            started.append(f"{fold.carry} = {fold.identity(way.writer)};")
+            if kernel.chunk >= 0:
+                started += carries_of_columns(fold, body, way.writer)
+        lines, _ = compute(body, kernel, way.width, uniform)
+        loop.append(lines)
+        start.append(started)
+    none: list[list[str]] = [[] for _ in ways]
+    part = _part(ways, body=loop, start=start, pause=none, finish=none)
+    part.groups, part.before, part.groups_after = list(body.group_lines), uniform_lines, []
+    k.phases = [part]
+    k.arrays = [line for way in ways for line in way.arrays]
