@@ -8,7 +8,7 @@ import pytest
 from clfuse.graph import build
 from clfuse.graph.ir import Node
 from clfuse.plan import cost
-from clfuse.plan.schedule import Copy, Load, Step
+from clfuse.plan.schedule import Copy, Kernel, Load, Step
 from clfuse.traits import DeviceTraits
 from tests.nodevice.recording import (
     BOOL,
@@ -469,3 +469,36 @@ def test_a_repeated_array_that_a_sum_reads_too_goes_through_memory() -> None:
     doubled = call("multiply", repeat(array(1000), 2), number(2.0))
     schedule = planned(doubled, build.reduce("add", doubled, (0,), FLOAT64))
     assert 8 * 2000 in schedule.slots
+
+
+def folded(x: Node, axis: int, name: str = "add") -> list[Kernel]:
+    return kernels(planned(build.reduce(name, x, (axis,), FLOAT64)))
+
+
+def test_few_columns_are_read_once_as_whole_rows_in_pieces() -> None:
+    first, second = folded(array(125_000, 64), 0)
+    assert first.width * first.strips == 64
+    assert first.chunks == 64
+    assert first.extents == (64, 125_000)
+    assert second.extents == (64, 64)
+    schedule = planned(build.reduce("add", array(125_000, 64), (0,), FLOAT64))
+    assert 0 < moved_nbytes(schedule) - 8 * 8 * N < 10 * 64 * 64 * 8
+
+
+def test_narrow_rows_are_folded_side_by_side_and_the_rest_beside_them() -> None:
+    wide, rest, second = folded(array(1_000_001, 3), 0)
+    assert wide.extents == (3 * 16, 62_500)
+    assert rest.extents == (3, 1)
+    assert second.extents == (3, wide.chunks * 16 + 1)
+    wide, second = folded(array(10, 1000, 8), 1, "maximum")
+    assert wide.extents == (10, 32, 250)
+    # Positions are not side by side, and short columns are not worth a second launch.
+    assert len(folded(array(500, 3), 0)) == 1
+
+
+def test_many_columns_are_one_kernel_down_strips_of_whole_cache_lines() -> None:
+    (kernel,) = folded(array(100, 100_000), 0)
+    assert kernel.strips >= 8
+    assert kernel.strips <= kernel.held
+    (kernel,) = folded(array(8, 1000, 1000), 1)
+    assert kernel.chunks == 1

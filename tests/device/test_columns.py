@@ -1,0 +1,162 @@
+"""Reductions, row programs and scans down columns: strips side by side, pieces, narrow rows.
+
+The shapes are those at which the kernels change: narrow rows that are walked as wider ones, with
+rows left over; rows of whole vectors with single columns left over; axes in the middle; columns so
+few that their rows are split.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.agreement import Batch, host
+from tests.hostile import hostile, ordinary
+
+SHAPES = (((5471, 3), 0), ((1031, 20), 0), ((515, 131), 0), ((7, 263, 20), 1), ((17, 2003), 0))
+DTYPES = ("float32", "float64", "float16", "int8", "uint64", "bool", "complex64")
+
+
+@pytest.fixture(autouse=True, params=["cpu", "gpu"])
+def schedule(request: pytest.FixtureRequest, xp: ModuleType) -> Iterator[None]:
+    """Every test under both schedules."""
+    if xp is np:
+        yield
+        return
+    with xp.config.override(schedule=request.param, debug=True):
+        yield
+
+
+def whole_numbers(shape: tuple[int, ...], dtype: str) -> np.ndarray[Any, Any]:
+    """Small whole numbers, whose sums no rounding touches, and here and there a special column."""
+    data = np.random.default_rng(3).integers(0, 4, shape).astype(dtype)
+    if dtype == "float16":
+        data[np.arange(shape[0]) % 8 > 0] = 0  # no sum leaves the whole numbers that it knows
+    if data.dtype.kind in "fc":
+        data[..., 1::7] *= -1
+        data[shape[0] // 2, ..., 0] = np.nan
+        data[1, ..., -1] = np.inf
+    elif data.dtype.kind in "iu":
+        data[..., ::5] += np.iinfo(dtype).max  # wraps around
+    return data
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_reduction_down_columns_is_numpys(dtype: str, xp: ModuleType) -> None:
+    batch = Batch(xp)
+    for shape, axis in SHAPES:
+        data = whole_numbers(shape, dtype)
+        for name in ("sum", "max", "min", "all", "argmax"):
+            batch.same(f"{name} {dtype} {shape}", lambda m, n=name, d=data, a=axis:
+                       getattr(m.asarray(d), n)(a), zero_signs=False)
+        if dtype == "int8":
+            batch.same(f"prod {shape}", lambda m, d=data, a=axis: m.asarray(d).prod(a))
+        batch.same(f"view {dtype} {shape}", lambda m, d=data, a=axis:
+                   m.asarray(d)[::-1, ..., ::-1].argmin(a))
+    batch.check()
+
+
+def test_special_values_of_a_column_stay_in_it(xp: ModuleType) -> None:
+    batch = Batch(xp)
+    special = hostile("float32")
+    data = np.ones((2048, len(special)), np.float32)
+    data[1000] = special
+    data[1999, ::2] = special[::2]
+    for shape in (data.shape, (4, 512, len(special))):
+        values = data.reshape(shape)
+        for name in ("max", "min", "any", "argmin", "argmax"):
+            batch.same(f"{name} {shape}", lambda m, n=name, v=values:
+                       getattr(m.asarray(v), n)(len(v.shape) - 2))
+    zeros = np.full((20_001, 2), -0.0, np.float32)
+    batch.same("negative zeros", lambda m: m.asarray(zeros).sum(0))
+    batch.same("of nothing", lambda m: m.zeros((0, 5)).sum(0))
+    batch.same("of one", lambda m: m.full((1, 5), np.nan).max(0))
+    batch.check()
+
+
+@pytest.mark.parametrize("shape", [(9001, 3), (4201, 67), (3, 9000, 8)])
+def test_spreads_of_long_columns_are_as_accurate_as_two_passes(
+    shape: tuple[int, ...], xp: ModuleType
+) -> None:
+    axis = len(shape) - 2
+    for dtype, rtol in (("float32", 1e-6), ("float64", 3e-15)):
+        data = np.random.default_rng(8).standard_normal(shape) * 3 + 10
+        data = data.astype(dtype)
+        data[..., 100, 1] = np.inf
+        data[..., 200, 2] = np.nan
+        exact = data.astype(np.longdouble)
+        x = xp.asarray(data)
+        with np.errstate(invalid="ignore"):
+            np.testing.assert_allclose(host(x.var(axis)), exact.var(axis), rtol=rtol)
+            np.testing.assert_allclose(host(x.mean(axis)), exact.mean(axis), rtol=rtol)
+
+
+def softmax(m: Any, a: Any) -> Any:
+    powers = m.exp(a - a.max(0))
+    return powers / powers.sum(0)
+
+
+def centred_in_place(m: Any, a: Any) -> Any:
+    a -= a.mean(0)
+    a[1:] *= 2
+    return a, a.std(0)
+
+
+def ranked(m: Any, a: Any) -> Any:
+    return m.abs(a - a.mean(0)).argmax(0), (a > a.mean(0)).sum(0)
+
+
+@pytest.mark.parametrize("program", [softmax, centred_in_place, ranked])
+def test_programs_down_columns_agree_with_numpy(
+    xp: ModuleType, program: Callable[..., Any]
+) -> None:
+    for shape, dtype in (((500, 149), "f4"), ((1500, 67), "f8"), ((70, 300), "f4")):
+        data = np.random.default_rng(5).standard_normal(shape).astype(dtype)
+        data[20, 3] = np.nan
+        data[30, 5] = np.inf
+        with np.errstate(invalid="ignore"):
+            expected = program(np, data.copy())
+        actual = program(xp, xp.array(data))
+        pairs = zip(expected, actual, strict=True) if isinstance(expected, tuple) else [
+            (expected, actual)]
+        for want, got in pairs:
+            got = host(got)
+            assert got.dtype == want.dtype
+            if want.dtype.kind == "i":
+                np.testing.assert_array_equal(got, want)
+            else:
+                tolerance = 2e-5 if dtype == "f4" else 1e-13
+                np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance)
+
+
+def test_scans_down_columns_are_numpys(xp: ModuleType) -> None:
+    batch = Batch(xp)
+    for name, dtype in (("add", "float32"), ("add", "float16"), ("maximum", "float64"),
+                        ("multiply", "float32"), ("logical_or", "bool"), ("add", "int8")):
+        for shape, axis in (((5471, 5), 0), ((3, 1031, 20), 1), ((40_000, 67), 0), ((300, 131), 0)):
+            data = whole_numbers(shape, dtype)
+            if dtype == "float16":
+                data = np.minimum(data, 1) * np.float16(0.25)
+            if shape[0] == 40_000 and dtype not in ("float32", "bool"):
+                continue
+            batch.same(f"{name} {dtype} {shape}", lambda m, n=name, d=data, a=axis:
+                       getattr(m, n).accumulate(m.asarray(d), a), zero_signs=False)
+    batch.check()
+
+
+@pytest.mark.parametrize("schedule", ["cpu"], indirect=True)
+def test_standardized_columns_are_read_twice_and_written_once(xp: ModuleType) -> None:
+    data = ordinary(1, (40_000, 64), "float32")
+    x = xp.asarray(data)
+    result = (x - x.mean(0)) / x.std(0)
+    plan = xp.explain(result)
+    assert len(plan.kernels) == 3
+    moved = sum(kernel.nbytes for kernel in plan.kernels)
+    assert 3 * data.nbytes <= moved < 3.05 * data.nbytes
+    wanted = data.astype("f8")
+    wanted = (wanted - wanted.mean(0)) / wanted.std(0)
+    np.testing.assert_allclose(host(result), wanted, rtol=1e-5, atol=1e-5)
