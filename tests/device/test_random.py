@@ -16,37 +16,17 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from tests.fuzz.functions import uniform_of, words
+
 pytestmark = pytest.mark.clfuse_only
 Setting = Callable[..., None]
 Array = npt.NDArray[Any]
-
-
-def words(key: int, position: int, count: int) -> tuple[Array, Array]:
-    """Philox4x32-10 written once more, with 64-bit products: both halves for elements 0 to count-1.
-
-    The kernels' own is held to Random123's known answers by test_op_rows.
-    """
-    low, half = np.uint64(0xFFFFFFFF), np.uint64(32)
-    index = np.arange(count, dtype=np.uint64)
-    words = [index & low, index >> half, np.full(count, position & 0xFFFFFFFF, np.uint64),
-             np.full(count, position >> 32, np.uint64)]
-    keys = [key & 0xFFFFFFFF, key >> 32]
-    for _ in range(10):
-        one, two = words[0] * np.uint64(0xD2511F53), words[2] * np.uint64(0xCD9E8D57)
-        words = [(two >> half) ^ words[1] ^ np.uint64(keys[0]), two & low,
-                 (one >> half) ^ words[3] ^ np.uint64(keys[1]), one & low]
-        keys = [(keys[0] + 0x9E3779B9) & 0xFFFFFFFF, (keys[1] + 0xBB67AE85) & 0xFFFFFFFF]
-    return words[1] << half | words[0], words[3] << half | words[2]
 
 
 def expected_bits(rng: Any, count: int) -> tuple[Array, Array]:
     """What the next draw of `rng` is made of."""
     state = rng.bit_generator.state["state"]
     return words(state["key"], state["position"], count)
-
-
-def uniform_of(bits: Array, kept: int = 53) -> Array:
-    return (bits >> np.uint64(64 - kept)) / 2.0**kept
 
 
 @pytest.fixture(params=["cpu", "gpu", "off"])

@@ -18,7 +18,7 @@ from tests.fuzz import program
 from tests.fuzz.bounds import Unbounded
 from tests.fuzz.choices import Choices
 from tests.fuzz.program import Data, Program, Step, Var
-from tests.fuzz.reference import SCANS, Observation
+from tests.fuzz.reference import SCANS, Observation, Reference
 
 FEWEST_STEPS, MOST_STEPS = 5, 40
 KEEP_ERROR = 0.25          # of the steps that happen to raise; the others are drawn again
@@ -56,6 +56,7 @@ class Generator(Choices):
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
         self.seed = seed
+        self.inside = False  # of a traced function
         self.steps: list[Step] = []
 
     # The whole
@@ -95,6 +96,8 @@ class Generator(Choices):
         if step is None:
             return False
         step = step.mapped(self._named)
+        if self.inside and step.constants():  # a replay would not see them change: refused
+            return False
         try:
             seen = self.reference.take(step)
         except Unbounded:
@@ -112,6 +115,8 @@ class Generator(Choices):
         return True
 
     def _keep_error(self, seen: Observation, step: Step) -> bool:
+        if self.inside:
+            return False
         if step.kind == program.OBSERVE:
             return self.random.random() < 0.3
         return self.random.random() < KEEP_ERROR
@@ -496,6 +501,93 @@ class Generator(Choices):
             return None
         return Step(program.SETITEM, "", (), (Var(name), (Var(mask),), Var(made)))
 
+    def draw_random(self) -> Step | None:
+        what = self.random.choice(["float64", "float64", "float32", "int64"])
+        key, position = self.random.randrange(2**64), self.random.choice([0, 1, 7, 2**40])
+        return Step(program.DRAW, what, self.new(), (key, position, self.shape()))
+
+    def draw_rolls(self) -> Step | None:
+        """Neighbours across the border, joined with what they are neighbours of."""
+        name = self.array(1)
+        if name is None:
+            return None
+        axis = self.random.randrange(np.ndim(self.value(name)))
+        total = name
+        for _ in range(self.random.randint(1, 3)):
+            (moved,) = self.new("n")
+            if not self.keep(Step(program.CALL, "roll", (moved,),
+                                  (Var(name), self.random.choice([-2, -1, 1, 3])),
+                                  {"axis": axis})):
+                return None
+            args = (Var(total), Var(moved))
+            (total,) = self.new()
+            if not self.keep(Step(program.OPERATOR, self.random.choice("++-*"), (total,), args)):
+                return None
+        if self.random.random() < 0.4:
+            return Step(program.SETITEM, "", (), (Var(name), (Ellipsis,), Var(total)))
+        return Step(program.METHOD, self.random.choice(ROW_REDUCTIONS), self.new(), (Var(total),),
+                    {"axis": axis})
+
+    def draw_pairs(self) -> Step | None:
+        """All pairs of two arrays, folded along one axis and then another: a fold of folds."""
+        one = self.name(lambda v: isinstance(v, np.ndarray) and v.ndim > 0 and v.shape[0] <= 20)
+        if one is None:
+            return None
+        shape = self.value(one).shape
+        other = self.name(lambda v: isinstance(v, np.ndarray) and v.ndim == len(shape)
+                          and v.shape[1:] == shape[1:])
+        (spread,) = self.new("q")
+        if not self.keep(Step(program.GETITEM, "", (spread,), (Var(one), (slice(None), None)))):
+            return None
+        (pairs,) = self.new()
+        if not self.keep(Step(program.OPERATOR, self.random.choice("--*<"), (pairs,),
+                              (Var(spread), Var(other or one)))):
+            return None
+        if self.random.random() < 0.5:
+            (square,) = self.new()
+            if not self.keep(Step(program.OPERATOR, "*", (square,), (Var(pairs), Var(pairs)))):
+                return None
+            pairs = square
+        (folded,) = self.new("r")
+        if not self.keep(Step(program.METHOD, self.random.choice("sum sum max any".split()),
+                              (folded,), (Var(pairs),), {"axis": -1})):
+            return None
+        if np.ndim(self.reference.values.get(folded, 0)) == 0:
+            return None
+        return Step(program.METHOD, self.random.choice(ROW_REDUCTIONS), self.new(), (Var(folded),),
+                    {"axis": self.axis(np.ndim(self.value(folded)))})
+
+    def draw_jit(self) -> Step | None:
+        """A function that is traced, and called once or twice with another number."""
+        names = [self.array(0) for _ in range(self.random.randint(1, 2))]
+        if self.inside or None in names:
+            return None
+        numbers = [self.random.choice([2, 0.5, -1.5, 3, 0.25, -1, 7, 1.0]) for _ in range(3)]
+        calls = tuple((*[Var(name) for name in names], number)
+                      for number in numbers[:self.random.randint(1, 3)])
+        body = Generator.__new__(Generator)
+        body.__dict__.update(self.__dict__)
+        body.inside, body.steps, body.reference = True, [], Reference(self.constants)
+        inner = Step(program.JIT, "", self.new(), calls)
+        for parameter, argument in zip(inner.parameters(), calls[-1], strict=True):
+            value = self.reference.value_of(argument)
+            bound = self.reference.bound_of(argument)
+            body.reference.values[parameter] = np.copy(value) if np.ndim(value) else value
+            body.reference.bounds[parameter] = np.copy(bound)
+        if self.random.random() < 0.6:
+            args = (Var("p0"), Var("t"))
+            body.keep(Step(program.OPERATOR, self.random.choice("+-*/<"), body.new(),
+                           args if self.random.random() < 0.7 else args[::-1]))
+        kinds, weights = zip(*[(kind, w) for kind, w in WEIGHTS if kind in TRACED], strict=True)
+        for _ in range(self.random.randint(2, 7)):
+            draw = getattr(body, "draw_" + self.random.choices(kinds, weights)[0])
+            body.keep(draw())
+        made = [name for name in body.reference.values if name not in inner.parameters()]
+        if not made:
+            return None
+        result = made[-1] if self.random.random() < 0.7 else self.random.choice(made)
+        return Step(program.JIT, result, self.new(), calls, {}, tuple(body.steps))
+
     def draw_host(self) -> Step | None:
         """What is not fused, or not yet: sorts, products."""
         name = self.array(1)
@@ -560,11 +652,17 @@ class Generator(Choices):
         ])
 
 
+TRACED = frozenset("""
+    unary binary operator inplace where clip astype getitem setitem shift move attribute reduction
+    scan rows rolls pairs random
+""".split())
+"""What a traced function may do."""
+
 WEIGHTS = [
     ("creation", 9), ("unary", 12), ("binary", 16), ("operator", 14), ("inplace", 9),
     ("where", 4), ("clip", 2), ("astype", 4), ("getitem", 11), ("setitem", 11), ("shift", 3),
     ("move", 14), ("gather", 4), ("scatter", 3), ("attribute", 3), ("reduction", 9),
-    ("scan", 3), ("mask", 5), ("rows", 4),
+    ("scan", 3), ("mask", 5), ("rows", 4), ("random", 3), ("rolls", 3), ("pairs", 3), ("jit", 5),
     ("two_results", 1), ("host", 1), ("observe", 3), ("delete", 4), ("alias", 1), ("evaluate", 1),
     ("fill", 1), ("fault", 1),
 ]

@@ -61,7 +61,7 @@ class Constant:
 # How a statement is spelled for each kind of step; the kinds are all there are.
 CALL, METHOD, ATTRIBUTE, GETITEM, SETITEM = "call", "method", "attribute", "getitem", "setitem"
 OPERATOR, INPLACE, ALIAS, OBSERVE, DELETE = "operator", "inplace", "alias", "observe", "delete"
-EVALUATE = "evaluate"
+EVALUATE, DRAW, JIT = "evaluate", "draw", "jit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,8 @@ class Step:
 
     ``function`` is the name of what is called: ``"add"`` for ``np.add(...)``, ``"+"`` for an
     operator, ``"float"`` for an observation; ``args`` and ``kwargs`` hold `Var`, `Scalar`, `Data`,
-    slices, tuples and plain values.
+    slices, tuples and plain values. Of a traced function, ``function`` is what it returns, ``args``
+    are the arguments of each call, and ``inner`` is its body, over `parameters`.
     """
 
     kind: str
@@ -78,6 +79,7 @@ class Step:
     targets: tuple[str, ...] = ()
     args: tuple[Any, ...] = ()
     kwargs: Mapping[str, Any] = field(default_factory=dict)
+    inner: tuple[Step, ...] = ()
 
     def text(self) -> str:
         """The statement."""
@@ -109,7 +111,17 @@ class Step:
             return f"evaluate({', '.join(shown)})"
         if self.kind == DELETE:
             return f"del {shown[0]}"
+        if self.kind == DRAW:
+            return f"{targets} = drawn(np, {self.function!r}, {', '.join(shown)})"
+        if self.kind == JIT:
+            body = "".join(f"    {step.text()}\n" for step in self.inner)
+            return (f"def f({', '.join(self.parameters())}):\n{body}    return {self.function}\n"
+                    f"{targets} = replayed(f, {', '.join(shown)})")
         raise ValueError(f"unknown kind of step {self.kind!r}")
+
+    def parameters(self) -> list[str]:
+        """The names that the arguments of a traced function have inside: arrays, and a number."""
+        return [*(f"p{n}" for n in range(len(self.args[0]) - 1)), "t"]
 
     def reads(self) -> set[str]:
         """Variables that must exist before the step."""
@@ -213,6 +225,10 @@ class Program:
         if any(c.values.size > INLINE_ELEMENTS and c.recipe
                for name, c in self.constants.items() if name in used):
             lines.append("from tests.hostile import ordinary")
+        if any(step.kind == DRAW for outer in self.steps for step in (outer, *outer.inner)):
+            lines.append("from tests.fuzz.functions import drawn")
+        if any(step.kind == JIT for step in self.steps):
+            lines += ["from tests.fuzz.functions import Replayer", "replayed = Replayer(np)"]
         if self.settings and module == "clfuse":
             chosen = ", ".join(f"{k}={v!r}" for k, v in self.settings.items())
             lines.append(f"np.config.override({chosen}).__enter__()")

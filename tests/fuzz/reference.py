@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from tests.fuzz import bounds, program
 from tests.fuzz.bounds import Unbounded
+from tests.fuzz.functions import Replayer, drawn
 from tests.fuzz.program import Program, Scalar, Step, Var, walk
 
 # Functions that only move values: the same statement, executed on the bounds, moves the bounds.
@@ -66,7 +67,8 @@ def namespace(module: ModuleType, known: Program | None, observe: Callable[[Any]
               ) -> dict[str, Any]:
     """The names that a program's statements see."""
     evaluate = getattr(module, "evaluate", None) or (lambda *arrays: None)
-    names: dict[str, Any] = {"np": module, "numpy": np, "observe": observe, "evaluate": evaluate}
+    names: dict[str, Any] = {"np": module, "numpy": np, "observe": observe, "evaluate": evaluate,
+                             "drawn": drawn, "replayed": Replayer(module)}
     if known is not None:
         names.update({name: c.values for name, c in known.constants.items()})
     return names
@@ -111,6 +113,8 @@ class Reference:
                 return Observation()
             if step.kind in (program.SETITEM, program.INPLACE) or step.function == "fill":
                 return self._write(step)
+            if step.kind == program.JIT:
+                return self._call(step)
             return self._bind(step)
 
     # How values are made
@@ -227,7 +231,7 @@ class Reference:
             made = bounds.no_bound(result)
             made[...] = bound if np.iscomplexobj(made) else np.real(bound)
             return made
-        if step.function in CREATION:
+        if step.function in CREATION or step.kind == program.DRAW:
             return bounds.no_bound(result)
         return bounds.like(result, self._bound(step, result))
 
@@ -306,6 +310,30 @@ class Reference:
         if axis is None:
             value, bound, axis = value.ravel(), bound.ravel(), 0
         return bounds.for_scan(SCANS[step.function], value, bound, np.asarray(result), axis)
+
+    # Functions of several steps
+
+    def _call(self, step: Step) -> Observation:
+        """A traced function: its steps, once for every call, on the arguments themselves."""
+        for trial in (True, False):  # on copies first: nothing may be half done
+            for call in step.args:
+                values = [self.value_of(a) for a in call]
+                given = [self.bounds[a.name] if isinstance(a, Var) else np.float64(0) for a in call]
+                if trial:
+                    values, given = [np.copy(v) if isinstance(v, np.ndarray) else v
+                                     for v in values], [np.copy(b) for b in given]
+                inside = Reference(self.constants)
+                inside.values.update(zip(step.parameters(), values, strict=True))
+                inside.bounds.update(zip(step.parameters(), given, strict=True))
+                for each in step.inner:
+                    if inside.take(each).error is not None:
+                        raise Unbounded("an error inside of a traced function")
+        (target,) = step.targets
+        if not isinstance(inside.values[step.function], (np.ndarray, np.generic)):
+            raise Unbounded("a Python number")
+        self.values[target] = inside.values[step.function]
+        self.bounds[target] = inside.bounds[step.function]
+        return Observation()
 
     # Steps that write
 
