@@ -1,5 +1,5 @@
-"""The command line: ``python -m clfuse run | demo | devices | doctor | bench | cache``; users call
-it.
+"""The command line: ``python -m clfuse run | demo | devices | doctor | bench | coverage | cache``;
+users call it.
 
 Each command imports what it needs and no more: ``run`` must not make a small script wait.
 """
@@ -231,6 +231,34 @@ def probes() -> Iterator[str]:
         yield f"{NO_DEVICE}: {error}"
 
 
+# -- coverage --------------------------------------------------------------------------------------
+
+
+def coverage(arguments: Sequence[str]) -> int:
+    """Print how many of the public callables of NumPy's main namespace are ours, and which are
+    not."""
+    parser(
+        "coverage", "Which functions of NumPy's main namespace are recorded, which run on the host."
+    ).parse_args(arguments)
+    from clfuse.api.namespace import coverage as found
+
+    names: dict[str, list[str]] = {}
+    for name, kind in found().items():
+        names.setdefault(kind, []).append(name)
+    meanings = {
+        "native": "recorded: kernels, and library steps on the device's memory",
+        "library": "NumPy, at once, without copies where memory is shared",
+        "host": "NumPy on the host, counted as fallbacks",
+        "numpy": "nothing that a device would compute: NumPy's own",
+    }
+    for kind, meaning in meanings.items():
+        print(f"{kind:8} {len(names.get(kind, ())):4}  {meaning}")
+    for kind in ("library", "host"):
+        if kind in names:
+            print(f"{kind}: {' '.join(sorted(names[kind]))}")
+    return 0
+
+
 # -- cache -----------------------------------------------------------------------------------------
 
 
@@ -303,6 +331,7 @@ COMMANDS: dict[str, tuple[Callable[[Sequence[str]], int], str]] = {
     "devices": (devices, "the OpenCL devices that work"),
     "doctor": (doctor, "what was found, what was skipped and why: a bug report to paste"),
     "bench": (bench, "ratios to NumPy, to other compilers and to hand-written OpenCL"),
+    "coverage": (coverage, "which of NumPy's functions are recorded, which run on the host"),
     "cache": (cache, "show or clear the caches of compiled kernels"),
 }
 

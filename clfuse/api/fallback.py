@@ -49,6 +49,9 @@ MUTATED: Final[Mapping[str, str]] = {
 NATIVE: Final[dict[Any, Callable[..., Any]]] = {}
 """NumPy's function -> ours, which records it."""
 
+OTHERWISE: Final[dict[Any, Callable[..., Any]]] = {}
+"""NumPy's function -> what does the calls that ours leaves to NumPy, if not the host."""
+
 AT_CALL: Final[set[Any]] = set()
 """Functions of NumPy's among them that are never recorded: see `at_call`."""
 
@@ -288,6 +291,9 @@ def native(
                 made = function(*args, **kwargs)
             except NotNative as missing:
                 reason = str(missing)
+                other = OTHERWISE.get(reference)
+                if other is not None:
+                    return other(*args, **kwargs)
             else:
                 is_0d = method and type(made) is handles.ARRAY and not made._shape
                 if is_0d and args and type(args[0]) is handles.SCALAR:

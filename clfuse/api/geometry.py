@@ -179,6 +179,8 @@ def transposed(handle: Handle, axes: Any = None) -> Any:
     rank = len(handle._shape)
     if axes is None:
         return permuted(handle, range(rank)[::-1])
+    if isinstance(axes, Handle | np.ndarray) and axes.ndim == 1:
+        axes = axes.tolist()
     if not isinstance(axes, tuple | list):
         axes = (as_index(axes),)
     if len(axes) != rank:

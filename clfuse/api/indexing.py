@@ -176,6 +176,12 @@ def _get_advanced(handle: Handle, index: Any) -> Any:
     mask = _single_mask(index)
     if mask is not None and mask.shape == handle._shape[: mask.ndim]:
         return fresh(selected(node_of(handle), node_of(as_handle(mask))))
+    chooser = _scalar_mask(index)
+    if chooser is not None:
+        shape = (int(bool(chooser)), *handle._shape)
+        node = node_of(handle)
+        chosen = build.reshape(node, shape) if shape[0] else None
+        return fresh(chosen or build.filled(handle._dtype.type(0), shape))
     index = _without_masks(handle._shape, index)
     source, offset, strides = source_of(handle)
     try:
@@ -261,6 +267,9 @@ def _put_advanced(handle: Handle, index: Any, value: Any) -> None:
     mask = _single_mask(index)
     if mask is not None and _put_masked(handle, mask, value):
         return
+    chooser = _scalar_mask(index)
+    if chooser is not None and _put_everywhere(handle, chooser, value):
+        return
     try:
         positions = index if mask is not None else _without_masks(handle._shape, index)
         if _scatter(handle, positions, value):
@@ -319,6 +328,31 @@ def _single_mask(index: Any) -> Any:
     if isinstance(index, Handle | np.ndarray) and index.dtype == BOOL and index.ndim > 0:
         return index
     return None
+
+
+def _scalar_mask(index: Any) -> Any:
+    """The truth value, where the index is nothing but one: all of the array, or nothing of it."""
+    if type(index) is tuple and len(index) == 1:
+        (index,) = index
+    if isinstance(index, _BOOLS):
+        return index
+    is_scalar = isinstance(index, Handle | np.ndarray) and index.dtype == BOOL and index.ndim == 0
+    return index if is_scalar else None
+
+
+def _put_everywhere(handle: Handle, chooser: Any, value: Any) -> bool:
+    """Assign to the whole array if `chooser` is true; False where NumPy has to say what is
+    wrong."""
+    shape = handle._shape
+    try:
+        node = copied_node(value, handle._dtype)
+    except NotNative:
+        return False
+    if 0 in node.shape or 0 in shape:
+        return False
+    node = build.reshape(fitted(node, (1, *shape)), shape)
+    write(handle, choose(node_of(as_handle(chooser)), node, node_of(handle), handle._dtype, shape))
+    return True
 
 
 def _without_masks(shape: tuple[int, ...], index: Any) -> Any:

@@ -233,7 +233,7 @@ class ArrayMethods:
 
     def transpose(self, *axes: Any) -> Any:
         """`numpy.transpose`; the axes as one argument or as several."""
-        if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], tuple | list)):
+        if len(axes) == 1 and not isinstance(axes[0], int):
             (axes,) = axes
         return geometry.transposed(self, None if axes is None or not axes else axes)  # type: ignore[arg-type]
 

@@ -16,6 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from . import (  # noqa: F401  (each registers its functions)
+    borrowed,
     contraction,
     creation,
     cumulative,
@@ -27,11 +28,14 @@ from . import (  # noqa: F401  (each registers its functions)
     logic,
     manipulation,
     masks,
+    positions,
     printing,
+    quantiles,
     reductions,
     searching,
     selection,
     sequences,
+    signals,
     sorting,
     statistics,
     taking,
@@ -49,9 +53,11 @@ PLAIN: Final = frozenset(
     isfortran isscalar issubdtype iterable mintypecode printoptions promote_types set_printoptions
     setbufsize can_cast common_type min_scalar_type result_type seterr seterrcall show_config
     show_runtime test typename frompyfunc
+    busday_count busday_offset datetime_as_string datetime_data is_busday
 """.split()
 )
-"""Functions of NumPy's that do not compute with arrays: they are NumPy's own."""
+"""Functions of NumPy's that do not compute with arrays that a device holds: they are NumPy's
+own."""
 
 _FUNCTIONS: Final = (
     types.FunctionType,

@@ -16,7 +16,7 @@ import numpy as np
 from ..graph import build
 from ..graph.ir import Node
 from .conversion import NotNative, as_handle, host_view
-from .fallback import at_call, count_copies, native
+from .fallback import count_copies, native
 from .gathering import mutate
 from .geometry import normalized_axis, reshaped
 from .handle import Handle, c_strides, fresh, is_writeable, node_of
@@ -26,23 +26,6 @@ from .promotion import INT64
 
 How = tuple[tuple[str, Any], ...]
 """Keyword arguments of a sort, sorted out: what a node carries."""
-
-at_call(
-    np.sort_complex,
-    np.unique,
-    np.unique_all,
-    np.unique_counts,
-    np.unique_inverse,
-    np.unique_values,
-    np.intersect1d,
-    np.union1d,
-    np.setdiff1d,
-    np.setxor1d,
-    np.isin,
-)
-if hasattr(np, "in1d"):
-    at_call(np.in1d)
-
 
 def _checked(
     function: Callable[..., Any], handle: Handle, axis: Any, kind: Any, order: Any, stable: Any

@@ -258,6 +258,8 @@ class ufunc:
             return signature
         if signature is not None:
             raise TypeError("cannot specify both 'signature' and 'dtype'")
+        if isinstance(dtype, type) and issubclass(dtype, np.dtype):
+            dtype = dtype()  # a class of dtypes, such as type(x.dtype)
         return (None,) * self.nin + (np.dtype(dtype),) * self.nout
 
     def _resolve_fully(

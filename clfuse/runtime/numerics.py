@@ -87,11 +87,30 @@ def _slogdet(arrays: list[Array], out: Array, _: Any) -> None:
     in_parts(change, parts, (-1, -2), arrays[0].nbytes)
 
 
+def _correlate(arrays: list[Array], out: Array, mode: Any) -> None:
+    signal, kernel = arrays
+    if mode != "valid":
+        out[...] = np.correlate(signal, kernel.conj(), mode)
+        return
+    windows = np.lib.stride_tricks.sliding_window_view(signal, len(kernel))
+
+    def change(part: Array, sums: Array) -> None:
+        # Windows overlap: what they look at is one stretch of the signal.
+        start = part[0, :1]
+        stretch = np.lib.stride_tricks.as_strided(
+            start, (len(part) + len(kernel) - 1,), signal.strides
+        )
+        sums[...] = np.correlate(stretch, kernel.conj(), "valid")
+
+    in_parts(change, (windows, out), [1], out.nbytes * len(kernel))
+
+
 NUMERICS: Final[dict[str, Callable[[Sequence[Array], Array, Any], None]]] = {
     "argsort": _computed(_argsort),
     "argpartition": _computed(_argpartition),
     "lexsort": _computed(_lexsort),
     "fourier": _computed(_fourier),
+    "correlate": _computed(_correlate),
     "det": _computed(_det),
     "slogdet": _computed(_slogdet),
 }

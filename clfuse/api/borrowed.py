@@ -1,0 +1,218 @@
+"""NumPy's functions that are written in Python, run with our functions in the place of NumPy's;
+`namespace` registers them.
+
+Much of NumPy is composed of other NumPy functions: `cov` is a mean, a difference and a product of
+matrices. Such a function is taken as it is installed, and its code gets a copy of its module's
+globals in which every ufunc, every function that we have (`fallback.NATIVE`) and the array class
+are ours. Signature, defaults, errors and results are NumPy's own by construction, of whatever
+version; and what the code records is planned together with everything around it.
+
+Functions of the same module that it calls are treated alike. Other functions that we do not have
+run on the host, counted as usual.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any, Final
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
+
+from . import handle as handles
+from .fallback import NATIVE, OTHERWISE, host_call, hosted
+from .handle import native_dtype
+from .ufunc import BY_NUMPY
+
+BORROWED: Final = (
+    # statistics
+    np.cov, np.corrcoef, np.median, np.percentile, np.quantile, np.nanargmax, np.nanargmin,
+    np.histogram_bin_edges, np.histogram2d, np.histogramdd,
+    # sets
+    np.unique, np.unique_all, np.unique_counts, np.unique_inverse, np.unique_values,
+    np.sort_complex, np.intersect1d, np.union1d, np.setdiff1d, np.setxor1d, np.isin,
+    # polynomials
+    np.poly, np.polyadd, np.polyder, np.polydiv, np.polyfit, np.polyint, np.polymul, np.polysub,
+    np.polyval, np.roots,
+    # windows and signals
+    np.bartlett, np.blackman, np.hamming, np.hanning, np.kaiser, np.i0, np.unwrap,
+    # indices
+    np.diag_indices, np.diag_indices_from, np.mask_indices, np.tril_indices, np.tril_indices_from,
+    np.triu_indices, np.triu_indices_from,
+    # parts of arrays
+    np.block, np.delete, np.insert, np.piecewise, np.trim_zeros, np.apply_over_axes,
+    np.asarray_chkfinite, np.real_if_close,
+    *([np.row_stack] if hasattr(np, "row_stack") else []),
+)  # fmt: skip
+"""In NumPy's documentation's order of topics."""
+
+
+class _Module:
+    """One of NumPy's modules as borrowed code sees it."""
+
+    def __init__(self, module: types.ModuleType) -> None:
+        self._module = module
+
+    def __getattr__(self, name: str) -> Any:
+        found = self.__dict__[name] = ours(getattr(self._module, name))
+        return found
+
+
+_modules: dict[types.ModuleType, _Module] = {}
+_globals: dict[str, dict[str, Any]] = {}
+
+_FUNCTIONS: Final = (types.BuiltinFunctionType, type(np.concatenate))
+
+
+def ours(value: Any) -> Any:
+    """What borrowed code finds where NumPy's code finds `value`."""
+    if isinstance(value, types.ModuleType):
+        if not _is_numpys(value.__name__):
+            return value
+        return _modules.setdefault(value, _Module(value))
+    if type(value) is dict:  # tables of functions, such as that of the methods of quantiles
+        return {key: ours(entry) for key, entry in value.items()}
+    if value is np.ndarray:
+        return handles.ARRAY
+    if isinstance(value, np.ufunc):
+        return BY_NUMPY.get(value, value)
+    if isinstance(value, Hashable) and value in _REPLACED:
+        return _REPLACED[value]
+    if isinstance(value, _FUNCTIONS):
+        if not _is_numpys(getattr(value, "__module__", None) or ""):
+            return value
+        # Compiled functions have a name of their own below some dispatchers (concatenate).
+        known = NATIVE.get(value) or NATIVE.get(getattr(np, value.__name__, None))
+        if known is not None:
+            return known
+        written = getattr(value, "__wrapped__", None)
+        if value.__name__[0] == "_" and isinstance(written, types.FunctionType):
+            return rehomed(written)
+        return hosted(value, value.__name__)
+    if isinstance(value, types.FunctionType) and _is_numpys(value.__globals__["__name__"]):
+        return NATIVE.get(value) or rehomed(value)
+    return value
+
+
+def _is_numpys(name: str) -> bool:
+    return name == "numpy" or name.startswith("numpy.")
+
+
+@functools.cache
+def rehomed(function: types.FunctionType) -> types.FunctionType:
+    """A function of NumPy's with the same code, which finds our functions by NumPy's names."""
+    made = types.FunctionType(
+        function.__code__,
+        _globals_for(function),
+        function.__name__,
+        function.__defaults__,
+        function.__closure__,
+    )
+    made.__kwdefaults__ = function.__kwdefaults__
+    return made
+
+
+def _globals_for(function: types.FunctionType) -> dict[str, Any]:
+    # Not `__module__`: that is where NumPy shows a function to its users.
+    name = function.__globals__["__name__"]
+    found = _globals.get(name)
+    if found is None:
+        # Known before it is complete: functions of one module call each other.
+        found = _globals[name] = {}
+        for name, value in list(function.__globals__.items()):
+            found[name] = value if name == "__builtins__" else ours(value)
+    return found
+
+
+# -- what NumPy's code takes from its compiled parts ----------------------------------------------
+
+
+def _no_hash_table(*args: Any, **kwargs: Any) -> Any:
+    """`numpy.unique` then sorts."""
+    return NotImplemented
+
+
+def _any(a: Any, *args: Any, **kwargs: Any) -> Any:
+    """`numpy.quantile` asks whether None is true: of integers nothing can be NaN."""
+    return False if a is None else NATIVE[np.any](a, *args, **kwargs)
+
+
+def _replaced() -> Mapping[Any, Any]:
+    from numpy.lib import _arraysetops_impl as sets
+
+    found: dict[Any, Any] = {normalize_axis_index: normalize_axis_index, np.any: _any}
+    if hasattr(sets, "_unique_hash"):
+        found[sets._unique_hash] = _no_hash_table
+    return found
+
+
+_REPLACED: Final[Mapping[Any, Any]] = _replaced()
+
+
+# -- marking --------------------------------------------------------------------------------------
+
+
+def _needs_host(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
+    """Why a call is nothing for the device; empty if it is."""
+    for value in (*args, *kwargs.values()):
+        if isinstance(value, np.poly1d | np.matrix | np.ma.MaskedArray):
+            return f"of {type(value).__name__}"
+        if isinstance(value, np.ndarray) and native_dtype(value.dtype) is None:
+            return f"of {value.dtype}"
+    return ""
+
+
+def borrow(reference: Any, *, library: Callable[..., bool] | None = None) -> None:
+    """Let NumPy's own code answer for `reference`, with our functions in it.
+
+    `library` tells the calls (by their arguments) that NumPy makes at once, on mapped memory.
+    """
+
+    @functools.wraps(reference)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        reason = _needs_host(args, kwargs)
+        at_once = library is not None and library(*args, **kwargs)
+        if reason or at_once:
+            return host_call(reference, args, kwargs, reason, library=at_once)
+        # At the first call all of our functions are known.
+        return rehomed(getattr(reference, "__wrapped__", reference))(*args, **kwargs)
+
+    NATIVE[reference] = call
+
+
+_SETS: Final = frozenset(
+    (
+        np.unique, np.unique_all, np.unique_counts, np.unique_inverse, np.unique_values,
+        np.intersect1d, np.union1d, np.setdiff1d, np.setxor1d, np.isin,
+    )
+)  # fmt: skip
+
+
+def _is_no_order(*args: Any, **kwargs: Any) -> bool:
+    """Whether a set is of rows, which NumPy compares as structures, or of complex numbers, of
+    which NumPy's table keeps other ones among equals than a sort does."""
+    if kwargs.get("axis") is not None or (len(args) > 4 and args[4] is not None):
+        return True
+    return any(np.dtype(getattr(value, "dtype", bool)).kind == "c" for value in args)
+
+
+COMPLETED: Final = (np.average, np.histogram, np.nan_to_num, np.pad)
+"""Ours is faster where it can do what is asked for; the rest is borrowed."""
+
+
+def _complete(reference: Any) -> None:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        reason = _needs_host(args, kwargs)
+        if reason:
+            return host_call(reference, args, kwargs, reason)
+        return rehomed(reference.__wrapped__)(*args, **kwargs)
+
+    OTHERWISE[reference] = call
+
+
+for _reference in COMPLETED:
+    _complete(_reference)
+for _reference in BORROWED:
+    borrow(_reference, library=_is_no_order if _reference in _SETS else None)
