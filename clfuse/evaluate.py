@@ -362,7 +362,7 @@ def upload(array: npt.NDArray[Any]) -> Node:
         if settings.fp64 != "downcast":
             raise fp64_error(current, array.dtype)
         array = array.astype(np.complex64 if array.dtype.kind == "c" else np.float32)
-    leaf = build.leaf(buffers.upload(current, array), array.shape, array.dtype)
+    leaf = build.leaf(buffers.hold(current, array), array.shape, array.dtype)
     _evaluate_when_pinned()
     return leaf
 

@@ -26,6 +26,7 @@ __all__ = [
     "Buffer",
     "allocate",
     "download",
+    "hold",
     "host_memory",
     "host_view",
     "mapped",
@@ -132,7 +133,7 @@ class HostBuffer(Buffer):
     def on_device(self) -> Buffer:
         """Return the copy on the device, made now if there is none."""
         if self._copy is None:
-            self._copy = _uploaded(self.device, self.array)
+            self._copy = upload(self.device, self.array)
         return self._copy
 
 
@@ -210,8 +211,8 @@ def _pin(device: Device, event: Any, owner: object) -> None:
 def upload(device: Device, array: npt.NDArray[Any]) -> Buffer:
     """Return a buffer with a snapshot of a host array, in C order.
 
-    The array may change as soon as this returns. Small arrays stay on the host until a kernel needs
-    them, and do not wait for the kernels that are under way.
+    The array may change as soon as this returns. Small arrays do not wait for the kernels that are
+    under way.
 
     Parameters
     ----------
@@ -225,15 +226,17 @@ def upload(device: Device, array: npt.NDArray[Any]) -> Buffer:
     AllocationError
         As `allocate`.
     """
-    if array.nbytes <= HOST_NBYTES and settings.host_us:
-        return HostBuffer(device, np.array(array, order="C"))
-    return _uploaded(device, array)
-
-
-def _uploaded(device: Device, array: npt.NDArray[Any]) -> Buffer:
     buffer = allocate(device, array.nbytes)
     write(buffer, array)
     return buffer
+
+
+def hold(device: Device, array: npt.NDArray[Any]) -> Buffer:
+    """As `upload`, for a buffer that nobody writes to: a small array stays on the host until a
+    kernel needs it."""
+    if array.nbytes <= HOST_NBYTES and settings.host_us:
+        return HostBuffer(device, np.array(array, order="C"))
+    return upload(device, array)
 
 
 def write(buffer: Buffer, array: npt.NDArray[Any]) -> None:
