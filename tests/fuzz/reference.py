@@ -177,6 +177,13 @@ class Reference:
 
     def _bind(self, step: Step) -> Observation:
         out = step.kwargs.get("out")
+        if "where" in step.kwargs and step.function not in REDUCTIONS and out is None:
+            raise Unbounded("elements that nobody writes have any value")
+        if "where" in step.kwargs and isinstance(out, Var) and any(
+                np.may_share_memory(self.values[out.name], self.value_of(argument))
+                for argument in step.args if argument != out):
+            # numpy.less_equal(v, numpy.rot90(w), out=w, where=False) writes all of w.
+            raise Unbounded("NumPy 2.4 writes what it has not computed")
         made: Any = None
         if isinstance(out, Var):
             if not isinstance(self.values[out.name], np.ndarray):
