@@ -16,6 +16,23 @@ __kernel void ${k.name}(${k.signature})
 % endif
     const ${k.index} run = (units + (${k.index})get_global_size(0) - 1) / (${k.index})get_global_size(0);
     const ${k.index} first = (${k.index})get_global_id(0) * run, last = min(first + run, units);
+% if k.hoisted:
+    // What is the same in every row.
+% for line in k.hoisted.arrays + k.hoisted.before:
+    ${line}
+% endfor
+    const ${k.index} wide = n - n % ${k.width};
+    for (${k.index} j = 0, v = 0; j < wide; j += ${k.width}, v++) {
+% for line in k.hoisted.loops[0]:
+        ${line}
+% endfor
+    }
+    for (${k.index} j = wide, v = 0; j < n; j++, v++) {
+% for line in k.hoisted.loops[1]:
+        ${line}
+% endfor
+    }
+% endif
     for (${k.index} unit = first; unit < last; unit++) {
 % if k.whole_rows:
         const ${k.index} row = unit, low = 0, high = n;
@@ -36,12 +53,18 @@ __kernel void ${k.name}(${k.signature})
 % endif
 % if k.width > 1:
         for (; j + ${k.width} <= high; j += ${k.width}) {
+% if k.hoisted:
+            const ${k.index} v = j / ${k.width};
+% endif
 % for line in k.vector_body:
             ${line}
 % endfor
         }
 % endif
         for (; j < ${"stop" if k.lead else "high"}; j++) {
+% if k.hoisted:
+            const ${k.index} v = j - wide;
+% endif
 % for line in k.scalar_body:
             ${line}
 % endfor

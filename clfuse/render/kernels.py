@@ -30,7 +30,8 @@ from ..traits import DeviceTraits
 from . import reductions, scan_kernels, templates
 from .arguments import Arguments, Binding
 from .body import Body
-from .expressions import Preamble
+from .expressions import Preamble, Register
+from .hoisting import hoist
 from .loops import before, compute, decode
 from .relaxed import may_relax
 from .selections import write_selection
@@ -118,10 +119,16 @@ def _map(kernel: Kernel, body: Body, k: Any) -> None:
     k.rows = bool(dims)
     k.row_extents = [arguments.integer(f"n{dim}", kernel.extents[dim]) for dim in dims]
     k.decode = decode(body, dims, "row")
+    k.hoisted = None
+    made: set[int] = set()
+    wide: dict[int, Register] = {}
+    single: dict[int, Register] = {}
+    k.lead = body.first_aligned()
+    if kernel.schedule == "cpu" and k.whole_rows and not k.lead:
+        made, (wide, single) = hoist(kernel, body, k)
     k.before, uniform = before(body, kernel)
-    k.scalar_body, _ = compute(body, kernel, 1, uniform)
+    k.scalar_body, _ = compute(body, kernel, 1, {**uniform, **single}, made)
     k.vector_body = []
     if kernel.width > 1:
-        k.vector_body, _ = compute(body, kernel, kernel.width, uniform)
-    k.lead = body.first_aligned()
+        k.vector_body, _ = compute(body, kernel, kernel.width, {**uniform, **wide}, made)
     k.groups = body.group_lines

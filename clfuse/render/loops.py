@@ -5,7 +5,7 @@ together.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from itertools import pairwise
 from typing import Any, Final
 
@@ -39,12 +39,20 @@ def decode(body: Body, dims: list[int], counter: str) -> list[str]:
 
 
 def compute(
-    body: Body, kernel: Kernel, width: int, uniform: dict[int, Register]
+    body: Body,
+    kernel: Kernel,
+    width: int,
+    known: dict[int, Register],
+    made: Collection[int] = (),
 ) -> tuple[list[str], dict[int, Register]]:
-    """The loop's lines at one width, stores included, and its registers."""
+    """The loop's lines at one width, stores included, and its registers.
+
+    The items of the registers `made` are left out: what is used of them is `known`, as are those
+    that do not change along the lanes.
+    """
     _, inside = body.split(kernel.body)
-    registers = dict(uniform)
-    lines = body.lines(inside, width, registers)
+    registers = dict(known)
+    lines = body.lines([item for item in inside if item.var not in made], width, registers)
     for store in kernel.stores:
         lines += body.store(store, width, registers[store.var])
     return lines, registers

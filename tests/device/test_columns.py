@@ -160,3 +160,32 @@ def test_standardized_columns_are_read_twice_and_written_once(xp: ModuleType) ->
     wanted = data.astype("f8")
     wanted = (wanted - wanted.mean(0)) / wanted.std(0)
     np.testing.assert_allclose(host(result), wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_what_is_the_same_in_every_row_is_made_once(xp: ModuleType) -> None:
+    batch = Batch(xp)
+
+    def from_own_row(m: Any, data: Any) -> Any:
+        a = m.array(data)
+        a -= a[5]
+        a[:] = a[::-1] + a[-1]
+        return a
+
+    for dtype in ("float32", "int16", "float16"):
+        data = whole_numbers((3001, 67), dtype)
+        row = hostile(dtype)[:67] if dtype != "int16" else np.arange(-33, 34, dtype=dtype)
+        row = np.resize(row, 67)
+        batch.same(f"{dtype} chosen", lambda m, d=data, r=row: m.where(
+            m.asarray(r) > 0, m.asarray(d), m.asarray(r) * m.arange(67, dtype=d.dtype)))
+        batch.same(f"{dtype} taken", lambda m, d=data, r=row: m.asarray(d) * m.asarray(r)[::-1] + (
+            m.asarray(d)[:, :1] - m.asarray(r)[m.arange(67) % 5]))
+        batch.same(f"{dtype} own row", lambda m, d=data: from_own_row(m, d))
+    batch.check()
+    data = ordinary(3, (9000, 64), "float32")
+    row = xp.asarray(data[7])
+    result = xp.asarray(data) / (row * row)
+    if xp.config.settings.schedule == "cpu":
+        (kernel,) = xp.explain(result).kernels
+        before, rows = kernel.source.split("unit = first; unit < last")
+        assert before.count("vload") == rows.count("vload") == 1
+    np.testing.assert_array_equal(host(result), data / (data[7] * data[7]))
