@@ -20,6 +20,7 @@ from ..graph.ir import Node
 from ..graph.number import TracedNumber, concrete
 from . import handle as handles
 from .conversion import (
+    array_of,
     as_handle,
     contains_handles,
     copied_node,
@@ -102,7 +103,9 @@ def array(
         made = stacked(object, wanted)
     else:
         options = {"ndmax": ndmax} if ndmax else {}
-        host = np.array(object, dtype, copy=None, **options)
+        host = array_of(object, dtype, **options)
+        if isinstance(host, Handle):
+            return array(host, dtype, copy=copy, order=order, ndmin=ndmin)
         if native_dtype(host.dtype) is None:
             return np.array(host, order=order, ndmin=ndmin)
         made = from_host(host)

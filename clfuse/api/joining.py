@@ -16,7 +16,7 @@ from .conversion import NotNative, as_handle, requested_dtype, value_node
 from .creation import ordered
 from .expressions import convert
 from .fallback import native
-from .geometry import expanded, normalized_axis, reshaped
+from .geometry import expanded, normalized_axis, reshaped, strict_axis
 from .handle import Handle, fresh, is_writeable, layout, native_dtype, node_of, write
 from .manipulation import atleast_1d, atleast_2d, atleast_3d, ravel, sliced
 from .order import Permutation, arranged, loop_order, permuted_node
@@ -49,7 +49,7 @@ def concatenate(
     if not parts or not parts[0]._shape:
         np.concatenate([stand_in(part) for part in parts], axis)  # NumPy's error
     rank = len(parts[0]._shape)
-    place = normalized_axis(axis, rank)
+    place = strict_axis(axis, rank)
     expected = list(parts[0]._shape)
     for part in parts:
         shape = list(part._shape)

@@ -125,13 +125,13 @@ def isneginf(x: Any, out: Any = None) -> Any:
 @native(np.real)
 def real(val: Any) -> Any:
     """The real parts: a view."""
-    return as_handle(val).real
+    return val.real if isinstance(val, complex | float | int) else as_handle(val).real
 
 
 @native(np.imag)
 def imag(val: Any) -> Any:
     """The imaginary parts: a view."""
-    return as_handle(val).imag
+    return val.imag if isinstance(val, complex | float | int) else as_handle(val).imag
 
 
 @native(np.angle)

@@ -261,7 +261,12 @@ def _even_bins(handle: Handle, count: int, given: Any) -> tuple[Any, Node, Node]
     width = last - first
     if isinstance(first, np.integer):
         width = np.float64(int(last) - int(first))
-    edges = from_host(np.linspace(first, last, count + 1, dtype=dtype))
+    steps = np.linspace(first, last, count + 1, dtype=dtype)
+    if np.any(steps[:-1] >= steps[1:]):
+        raise ValueError(
+            f"Too many bins for data range. Cannot create {count} finite-sized bins."
+        )
+    edges = from_host(steps)
     less, both = UFUNCS["less"], UFUNCS["logical_and"]
     kept = both(UFUNCS["greater_equal"](handle, first), UFUNCS["less_equal"](handle, last))
     values = cast_to(handle, dtype)

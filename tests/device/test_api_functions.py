@@ -97,6 +97,73 @@ s @ s
 not s
 s and 1
 """,
+    "bools are no extents and mostly no axes": r"""
+m.zeros(True)
+m.zeros((True,2))
+m.ones(m.True_)
+m.full(True,1)
+a.reshape(True,12)
+m.resize(a,(True,3))
+m.broadcast_to(1,(True,2))
+m.take(a,[0],False)
+a.sum(True)
+a.sum((True,))
+m.mean(a,axis=True)
+a.argmax(False)
+m.concatenate((a,a),False)
+m.cumsum(a,True)
+m.repeat(a,2,True)
+m.transpose(a,(True,False))
+m.squeeze(a[:1],False)
+m.stack((a,a),axis=True)
+m.expand_dims(a,True)
+m.flip(a,True)
+m.swapaxes(a,False,True)
+m.sort(a,True)
+m.tile(a,True)
+""",
+    "flat iterators": r"""
+a.flat[()]
+a.flat[...]
+a.flat[True]
+a.flat[False]
+a.flat[None]
+a.flat[1,2]
+a.flat[(1,)]
+a.flat[[1.0,2.0]]
+a.flat[2.5]
+a.flat['a']
+a.flat[[True,False]]
+a.flat[m.True_]
+a.flat[[[0,1],[2,3]]]
+a.flat[[]]
+a.flat[12]
+a.flat[[-13]]
+a.flat[m.arange(12)%3==0]
+a.flat[a==a]
+a.flat[m.arange(5)>0]
+a.flat[m.array(2)]
+a.flat[m.arange(3).flat]
+""",
+    "what gives an array of itself": r"""
+m.sin(type('T',(),{'__array__':lambda self,dtype=None,copy=None:m.arange(3.0)})())
+a+type('T',(),{'__array__':lambda self,dtype=None,copy=None:m.arange(4)})()
+m.array(type('T',(),{'__array__':lambda self,dtype=None,copy=None:m.arange(3.0)})(),'f4')
+a[type('T',(),{'__array__':lambda self,dtype=None,copy=None:m.array([2,0])})()]
+a[0,type('T',(),{'__array__':lambda self,dtype=None,copy=None:m.array(1)})()]
+m.array(type('T',(),{'__array__':lambda self,dtype=None,copy=None:3})())
+a[type('T',(tuple,),{})(([1],[2]))]
+a[type('T',(tuple,),{})((1,2))]
+m.real(2)
+m.imag(2.5)
+m.real(1+2j)
+m.real(m.array(1))
+m.imag(m.array(1+2j))
+m.ix_(m.array([],'f4'))
+m.ix_([])
+m.histogram(m.array([1,1+2e-16]*10))
+m.dtypes.Float64DType
+""",
     "views": r"""
 a.ravel('F')
 a.ravel('K')
