@@ -228,7 +228,7 @@ def _laid_out(node: Node, order: Any) -> Any:
 
 @native(np.zeros)
 def zeros(
-    shape: Any, dtype: Any = float, order: Any = "C", *, device: Any = None, like: Any = None
+    shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None
 ) -> Any:
     """An array of zeros."""
     return _filled(0, shape, dtype, order)
@@ -244,7 +244,7 @@ def ones(
 
 @native(np.empty)
 def empty(
-    shape: Any, dtype: Any = float, order: Any = "C", *, device: Any = None, like: Any = None
+    shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None
 ) -> Any:
     """An array whose contents nobody may rely on; they are zeros, which cost nothing."""
     return _filled(0, shape, dtype, order)
@@ -537,10 +537,17 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     return array(np.from_dlpack(x, copy=False if copy is False else None), copy=copy is not False)
 
 
+_REQUIREMENTS = {
+    name: name[0]
+    for word in "CONTIGUOUS FORTRAN ALIGNED WRITEABLE OWNDATA ENSUREARRAY".split()
+    for name in (word, word[0])
+} | {"C_CONTIGUOUS": "C", "F_CONTIGUOUS": "F"}
+
+
 @native(np.require)
 def require(a: Any, dtype: Any = None, requirements: Any = None, *, like: Any = None) -> Any:
     """`a` as an array with these flags: "C", "F", "A", "W", "O", "E"."""
-    names = {str(name).upper()[:1] for name in requirements or ()}
+    names = {_REQUIREMENTS[str(name).upper()] for name in requirements or ()}
     if {"C", "F"} <= names:
         raise ValueError('Cannot specify both "C" and "F" order')
     made = array(a, dtype, copy=None, order="F" if "F" in names else "C" if "C" in names else "K")

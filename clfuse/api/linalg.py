@@ -250,6 +250,8 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
         first, second = list(range(-count, 0)), list(range(count))
     first = list(first) if isinstance(first, tuple | list) else [first]
     second = list(second) if isinstance(second, tuple | list) else [second]
+    if any(len(set(chosen)) != len(chosen) for chosen in (first, second)):
+        raise ValueError("duplicate axes are not allowed in tensordot")
     if len(first) != len(second) or any(
         not -rank <= axis < rank
         for rank, chosen in zip(ranks, (first, second), strict=True)
