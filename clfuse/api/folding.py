@@ -46,7 +46,7 @@ def reduction_axes(axis: Any, rank: int) -> tuple[int, ...]:
 def accumulator_dtype(function: np.ufunc, operand: np.dtype, dtype: Any, out: Any) -> np.dtype:
     """The dtype in which `function` folds elements of dtype `operand`."""
     wanted = requested_dtype(dtype)
-    return _accumulator(function, operand, wanted, None if out is None else out.dtype)
+    return _accumulator(function, operand, wanted, getattr(out, "dtype", None))
 
 
 @lru_cache(maxsize=1024)

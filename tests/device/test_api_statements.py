@@ -99,6 +99,10 @@ x=a.astype(float,copy=False);x[0]=-1
 x=a.astype(float);x[0]=-1
 x=a.flat;x[3]=99
 a.flat[[0,1]]=[7,8]
+a.partition(m.array([],'i2'))
+m.vecdot(k[0],k[0],out=a[0,:3])
+m.vecdot(k[0],k[0],a[1,:3])
+m.matvec(a,a[0],out=b[:,0])
 a.flat[()]=1
 a.flat[...]=[1,2,3]
 a.flat[True]=9
