@@ -146,14 +146,14 @@ a.flat[m.array(2)]
 a.flat[m.arange(3).flat]
 """,
     "what gives an array of itself": r"""
-m.sin(type('T',(),{'__array__':lambda self,dtype=None,copy=None:m.arange(3.0)})())
-a+type('T',(),{'__array__':lambda self,dtype=None,copy=None:m.arange(4)})()
-m.array(type('T',(),{'__array__':lambda self,dtype=None,copy=None:m.arange(3.0)})(),'f4')
-a[type('T',(),{'__array__':lambda self,dtype=None,copy=None:m.array([2,0])})()]
-a[0,type('T',(),{'__array__':lambda self,dtype=None,copy=None:m.array(1)})()]
-m.array(type('T',(),{'__array__':lambda self,dtype=None,copy=None:3})())
-a[type('T',(tuple,),{})(([1],[2]))]
-a[type('T',(tuple,),{})((1,2))]
+m.sin(Gives(m.arange(3.0)))
+a+Gives(m.arange(4))
+m.array(Gives(m.arange(3.0)),'f4')
+a[Gives(m.array([2,0]))]
+a[0,Gives(m.array(1))]
+m.array(Gives(3))
+a[Index(([1],[2]))]
+a[Index((1,2))]
 m.real(2)
 m.imag(2.5)
 m.real(1+2j)

@@ -114,9 +114,9 @@ a.flat[2]=[5,6]
 a.flat[[True]*12]=1
 a.flat[a>5]=[1,2]
 a.T.flat[[1.0,2.0]]=20
-a[type('T',(tuple,),{})(([1],[2]))]=7
-a[type('T',(),{'__array__':lambda self,dtype=None,copy=None:m.array([2,0])})()]=7
-a[0]=type('T',(),{'__array__':lambda self,dtype=None,copy=None:m.arange(4)})()
+a[Index(([1],[2]))]=7
+a[Gives(m.array([2,0]))]=7
+a[0]=Gives(m.arange(4))
 a.flat=3
 a.flat=[1,2,3]
 x=a.T.flat;x[1]=99;r=list(x)
