@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -74,3 +74,10 @@ def mask_type(nbytes: int) -> str:
 def needs_fp64(dtype: np.dtype) -> bool:
     """Whether computing in `dtype` needs a device with double precision."""
     return dtype.char in "dD"
+
+
+def __getattr__(name: str) -> Any:
+    """NumPy's classes of dtypes: to programs, this module is ``numpy.dtypes``."""
+    if name.startswith("__"):
+        raise AttributeError(name)
+    return getattr(np.dtypes, name)

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..graph import build
 from . import handle as handles
-from .conversion import NotNative, host_view, requested_dtype
+from .conversion import NotNative, from_host, host_view, requested_dtype
 from .expressions import convert
 from .fallback import count_fallback, user_stacklevel
 from .geometry import completed_shape, requested_shape, reshaped_strides
@@ -114,7 +114,12 @@ def viewed(handle: Handle, dtype: Any = None, type: Any = None) -> Any:
         count_fallback("view", str(missing))
         return host_view(handle).view(dtype)
     assert wanted is not None
-    shape, offset, strides = _layout_as(handle, wanted)
+    try:
+        shape, offset, strides = _layout_as(handle, wanted)
+    except NotNative as missing:  # a snapshot; read-only, since what is written to it would be lost
+        count_fallback("view", str(missing))
+        made = from_host(host_view(handle).view(wanted))
+        return view_of(made, made._shape, *layout(made), writeable=False)
     if builtin_type(handle) is handles.SCALAR:
         return result(handles.reinterpret.read(handle._storage.node, shape, wanted, 0, ()))
     return view_of(handle, shape, offset, strides, wanted)
@@ -149,7 +154,11 @@ def set_dtype(handle: Handle, dtype: Any) -> None:
     wanted = native_dtype(np.dtype(dtype))
     if wanted is None:
         raise TypeError(f"{np.dtype(dtype)}: an array on a device keeps a dtype that lives there")
-    _settle(handle, *_layout_as(handle, wanted))
+    try:
+        found = _layout_as(handle, wanted)
+    except NotNative as missing:
+        raise ValueError(f"{wanted}: {missing}; a copy of the array can take this dtype") from None
+    _settle(handle, *found)
     handle._dtype = wanted
 
 

@@ -105,7 +105,22 @@ def as_handle(value: Any) -> Any:
         return stacked(value)
     if isinstance(value, np.ndarray) and kind is not np.ndarray and kind is not np.memmap:
         raise NotNative(f"{kind.__name__} is a subclass of numpy.ndarray")
-    return from_host(np.asarray(value))
+    found = array_of(value)
+    return found if isinstance(found, Handle) else from_host(found)
+
+
+def array_of(value: Any, *args: Any, **options: Any) -> Any:
+    """``numpy.array(value)``; where the ``__array__`` of a class gives an array of ours, that one.
+
+    NumPy takes nothing but its own arrays from ``__array__``.
+    """
+    try:
+        return np.array(value, *args, copy=None, **options)
+    except ValueError:
+        found = value.__array__() if hasattr(type(value), "__array__") else None
+        if not isinstance(found, Handle):
+            raise
+        return found
 
 
 def contains_handles(items: Iterable[Any]) -> bool:
@@ -191,7 +206,7 @@ def value_node(value: Any, dtype: np.dtype) -> Node:
     if (kind is list or kind is tuple) and contains_handles(value):
         return assigned(node_of(stacked(value)), dtype)
     if hasattr(value, "__array__") or hasattr(value, "__dlpack__"):
-        return value_node(np.asarray(value), dtype)
+        return value_node(array_of(value), dtype)
     return host_node(np.asarray(value, dtype))
 
 

@@ -20,6 +20,7 @@ from ..graph.ir import Node
 from ..graph.number import TracedNumber, concrete
 from . import handle as handles
 from .conversion import (
+    array_of,
     as_handle,
     contains_handles,
     copied_node,
@@ -102,7 +103,9 @@ def array(
         made = stacked(object, wanted)
     else:
         options = {"ndmax": ndmax} if ndmax else {}
-        host = np.array(object, dtype, copy=None, **options)
+        host = array_of(object, dtype, **options)
+        if isinstance(host, Handle):
+            return array(host, dtype, copy=copy, order=order, ndmin=ndmin)
         if native_dtype(host.dtype) is None:
             return np.array(host, order=order, ndmin=ndmin)
         made = from_host(host)
@@ -225,7 +228,7 @@ def _laid_out(node: Node, order: Any) -> Any:
 
 @native(np.zeros)
 def zeros(
-    shape: Any, dtype: Any = float, order: Any = "C", *, device: Any = None, like: Any = None
+    shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None
 ) -> Any:
     """An array of zeros."""
     return _filled(0, shape, dtype, order)
@@ -241,7 +244,7 @@ def ones(
 
 @native(np.empty)
 def empty(
-    shape: Any, dtype: Any = float, order: Any = "C", *, device: Any = None, like: Any = None
+    shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None
 ) -> Any:
     """An array whose contents nobody may rely on; they are zeros, which cost nothing."""
     return _filled(0, shape, dtype, order)
@@ -534,10 +537,17 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     return array(np.from_dlpack(x, copy=False if copy is False else None), copy=copy is not False)
 
 
+_REQUIREMENTS = {
+    name: name[0]
+    for word in "CONTIGUOUS FORTRAN ALIGNED WRITEABLE OWNDATA ENSUREARRAY".split()
+    for name in (word, word[0])
+} | {"C_CONTIGUOUS": "C", "F_CONTIGUOUS": "F"}
+
+
 @native(np.require)
 def require(a: Any, dtype: Any = None, requirements: Any = None, *, like: Any = None) -> Any:
     """`a` as an array with these flags: "C", "F", "A", "W", "O", "E"."""
-    names = {str(name).upper()[:1] for name in requirements or ()}
+    names = {_REQUIREMENTS[str(name).upper()] for name in requirements or ()}
     if {"C", "F"} <= names:
         raise ValueError('Cannot specify both "C" and "F" order')
     made = array(a, dtype, copy=None, order="F" if "F" in names else "C" if "C" in names else "K")

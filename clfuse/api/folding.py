@@ -15,7 +15,7 @@ from ..ops import REDUCTIONS
 from . import handle as handles
 from .conversion import NotNative, as_handle, assigned, requested_dtype
 from .expressions import broadcast_shapes, choose, convert, scalar, shape_text
-from .geometry import normalized_axis
+from .geometry import strict_axis
 from .handle import Handle, is_writeable, native_dtype, node_of, result, write
 from .order import Permutation, arranged, result_order, turned
 from .promotion import BOOL, INT64, UINT64, is_native
@@ -32,21 +32,21 @@ def reduction_axes(axis: Any, rank: int) -> tuple[int, ...]:
     if type(axis) is int:
         if rank == 0 and axis in (0, -1):
             return ()
-        return (normalized_axis(axis, rank),)
+        return (strict_axis(axis, rank),)
     if isinstance(axis, tuple | list):
         if isinstance(axis, list):
             raise TypeError("'list' object cannot be interpreted as an integer")
-        found = [normalized_axis(item, rank) for item in axis]
+        found = [strict_axis(item, rank) for item in axis]
         if len(set(found)) != len(found):
             raise ValueError("duplicate value in 'axis'")
         return tuple(sorted(found))
-    return reduction_axes(as_index(axis), rank)
+    return reduction_axes(as_index(axis) if type(axis) is not bool else (axis,), rank)
 
 
 def accumulator_dtype(function: np.ufunc, operand: np.dtype, dtype: Any, out: Any) -> np.dtype:
     """The dtype in which `function` folds elements of dtype `operand`."""
     wanted = requested_dtype(dtype)
-    return _accumulator(function, operand, wanted, None if out is None else out.dtype)
+    return _accumulator(function, operand, wanted, getattr(out, "dtype", None))
 
 
 @lru_cache(maxsize=1024)
@@ -230,7 +230,7 @@ def arg_fold(name: str, array: Any, axis: Any, out: Any, keepdims: Any) -> Any:
     elif not shape and as_index(axis) in (0, -1):
         axes = ()
     else:
-        axes = (normalized_axis(axis, len(shape)),)
+        axes = (strict_axis(axis, len(shape)),)
     if math.prod([shape[place] for place in axes]) == 0:
         raise ValueError(f"attempt to get {name} of an empty sequence")
     if axes:

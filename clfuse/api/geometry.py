@@ -32,6 +32,13 @@ def normalized_axis(axis: Any, rank: int, prefix: str | None = None) -> int:
     return axis + rank if axis < 0 else axis
 
 
+def strict_axis(axis: Any, rank: int) -> int:
+    """`normalized_axis` where NumPy does not take a bool for an axis."""
+    if type(axis) is bool:
+        raise TypeError("an integer is required for the axis")
+    return normalized_axis(axis, rank)
+
+
 def normalized_axes(axes: Any, rank: int, name: str = "axis") -> tuple[int, ...]:
     """One axis or several, counted from the front; ValueError when one is named twice."""
     if not isinstance(axes, tuple | list):
@@ -62,7 +69,12 @@ def requested_shape(shape: Any) -> tuple[int, ...]:
     if isinstance(shape, Iterable) and not (
         isinstance(shape, Handle | np.ndarray) and not shape.shape
     ):
-        return tuple([as_index(extent) for extent in shape])
+        extents = tuple(shape)
+        if any(type(extent) is bool for extent in extents):
+            raise TypeError("an integer is required")
+        return tuple([as_index(extent) for extent in extents])
+    if type(shape) is bool:
+        raise TypeError(f"expected a sequence of integers or a single integer, got '{shape}'")
     return (as_index(shape),)
 
 
@@ -185,7 +197,7 @@ def transposed(handle: Handle, axes: Any = None) -> Any:
         axes = (as_index(axes),)
     if len(axes) != rank:
         raise ValueError("axes don't match array")
-    order = [normalized_axis(axis, rank) for axis in axes]
+    order = [strict_axis(axis, rank) for axis in axes]
     if len(set(order)) != rank:
         raise ValueError("repeated axis in transpose")
     return permuted(handle, order)
@@ -210,7 +222,7 @@ def squeezed(handle: Handle, axis: Any = None) -> Any:
         axes = axis if isinstance(axis, tuple) else (axis,)
         if not shape and all(as_index(item) in (0, -1) for item in axes):
             axes = ()  # a 0-d array has an axis 0 here
-        found = [normalized_axis(item, len(shape)) for item in axes]
+        found = [strict_axis(item, len(shape)) for item in axes]
         if len(set(found)) != len(found):
             raise ValueError("duplicate value in 'axis'")
         dropped = set(found)

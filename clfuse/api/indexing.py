@@ -20,6 +20,7 @@ from ..graph.layout import tail
 from . import handle as handles
 from .conversion import (
     NotNative,
+    array_of,
     as_handle,
     copied_node,
     from_host,
@@ -69,7 +70,7 @@ def locate(
             if -extent <= index < extent:
                 offset += (index if index >= 0 else index + extent) * strides[0]
                 return tail(shape), offset, tail(strides), len(shape) == 1
-        index = (index,)
+        index = tuple(index) if isinstance(index, tuple) else (index,)
     axis = 0
     rank = len(shape)
     new_shape: list[int] = []
@@ -173,6 +174,7 @@ def element(handle: Handle, offset: int) -> Any:
 
 
 def _get_advanced(handle: Handle, index: Any) -> Any:
+    index = _plain(index)
     mask = _single_mask(index)
     if mask is not None and mask.shape == handle._shape[: mask.ndim]:
         return fresh(selected(node_of(handle), node_of(as_handle(mask))))
@@ -195,6 +197,21 @@ def _get_advanced(handle: Handle, index: Any) -> Any:
         return fresh(build.filled(handle._dtype.type(0), shape))
     node = gathered(source, chosen)
     return fresh(node) if Ellipsis in chosen.template else result(node)
+
+
+def _plain(index: Any) -> Any:
+    """The index without subclasses of tuple, and with arrays of ours in place of what gives such by
+    ``__array__``."""
+    if isinstance(index, tuple):
+        return tuple([_plain_item(item) for item in index])
+    return _plain_item(index)
+
+
+def _plain_item(item: Any) -> Any:
+    known = Handle | np.ndarray | np.generic | list | tuple
+    if isinstance(item, known) or not hasattr(type(item), "__array__"):
+        return item
+    return array_of(item)
 
 
 def _get_on_host(handle: Handle, index: Any, reason: str) -> Any:
@@ -264,6 +281,7 @@ def fitted(node: Node, shape: tuple[int, ...]) -> Node:
 
 
 def _put_advanced(handle: Handle, index: Any, value: Any) -> None:
+    index = _plain(index)
     mask = _single_mask(index)
     if mask is not None and _put_masked(handle, mask, value):
         return

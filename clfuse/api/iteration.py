@@ -91,19 +91,23 @@ class flatiter:
         return np.asarray(host_view(self.copy()), dtype)
 
     def __getitem__(self, index: Any) -> Any:
+        index = _flat_index(index, len(self))
         chosen = indexing.get(reshaped(self.base, (len(self),)), index)
         return fresh(node_of(chosen)) if getattr(chosen, "_view", None) is not None else chosen
 
     def __setitem__(self, index: Any, value: Any) -> None:
         from .manipulation import resize
 
+        if isinstance(index, tuple) and not index:
+            raise IndexError("Assigning to a flat iterator with a 0-D index is not supported")
+        index = _flat_index(index, len(self))
         flat = reshaped(self.base, (len(self),))
         shape = indexing.get(flat, index)._shape
         if not shape:
             indexing.put(flat, index, value)
         elif math.prod(shape):
             # NumPy repeats the values for as long as there are elements to fill.
-            indexing.put(flat, index, resize(value, (math.prod(shape),)))
+            indexing.put(flat, index, resize(value, shape))
         if flat._storage is not self.base._storage:
             indexing.put(self.base, Ellipsis, reshaped(flat, self.base._shape))
 
@@ -114,3 +118,64 @@ class flatiter:
         return self.copy() != other
 
     __hash__ = None  # type: ignore[assignment]
+
+
+_INVALID = (
+    "only integers, slices (`:`), ellipsis (`...`) and integer or boolean arrays are valid indices"
+)
+
+
+def _flat_index(index: Any, size: int) -> Any:
+    """The one index that `flatiter` takes, as arrays take it; NumPy's errors and warnings.
+
+    It knows no None and no lists of booleans; other numbers are still cut off to whole ones.
+    """
+    if isinstance(index, tuple):
+        if len(index) > 1:
+            raise IndexError(
+                "too many indices for flat iterator: flat iterator is 1-dimensional, but "
+                f"{len(index)} were indexed"
+            )
+        index = index[0] if index else Ellipsis
+    if isinstance(index, flatiter):
+        index = index.copy()
+    if index is None or isinstance(index, str):
+        raise IndexError(_INVALID)
+    if isinstance(index, bool):
+        _deprecated(
+            "Indexing flat iterators with a 0-dimensional boolean index is deprecated and may be "
+            "removed in a future version. (Deprecated NumPy 2.4)"
+        )
+        return 0 if index else slice(0, 0)
+    if isinstance(index, Handle | np.ndarray) and index.dtype == bool and index.ndim:
+        if index.shape != (size,):
+            raise IndexError(
+                "boolean index did not match indexed flat iterator along dimension 0; dimension "
+                f"is {size} but boolean dimension is {index.shape[0]}"
+            )
+        return index
+    if isinstance(index, slice | int | Handle | np.ndarray) or index is Ellipsis:
+        return index
+    found = np.asarray(index)
+    if found.dtype == bool:
+        raise IndexError(
+            "boolean indices for iterators are not supported because of previous behavior that was "
+            "confusing (valid boolean indices are expected to work in the future)"
+        )
+    if found.dtype.kind in "fc":
+        _deprecated(
+            "Invalid non-array indices for iterator objects are deprecated and will be removed in "
+            "a future version. (Deprecated NumPy 2.4)"
+        )
+        found = found.astype(np.intp)
+    if found.ndim:
+        return found if found.size else []
+    return int(found) if found.dtype.kind in "iu" else index
+
+
+def _deprecated(message: str) -> None:
+    import warnings
+
+    from .fallback import user_stacklevel
+
+    warnings.warn(message, DeprecationWarning, user_stacklevel())

@@ -16,10 +16,11 @@ from .conversion import NotNative, as_handle, requested_dtype, value_node
 from .creation import ordered
 from .expressions import convert
 from .fallback import native
-from .geometry import expanded, normalized_axis, reshaped
+from .geometry import expanded, normalized_axis, reshaped, strict_axis
 from .handle import Handle, fresh, is_writeable, layout, native_dtype, node_of, write
 from .manipulation import atleast_1d, atleast_2d, atleast_3d, ravel, sliced
 from .order import Permutation, arranged, loop_order, permuted_node
+from .promotion import WEAK
 
 
 def stand_in(handle: Handle) -> np.ndarray:
@@ -42,6 +43,7 @@ def concatenate(
         )
     if isinstance(arrays, Handle):
         arrays = [indexing.get(arrays, place) for place in range(len(arrays))]  # type: ignore[arg-type]
+    arrays = list(arrays)
     parts = [as_handle(array) for array in arrays]
     if axis is None:
         parts = [ravel(part) for part in parts]
@@ -49,7 +51,7 @@ def concatenate(
     if not parts or not parts[0]._shape:
         np.concatenate([stand_in(part) for part in parts], axis)  # NumPy's error
     rank = len(parts[0]._shape)
-    place = normalized_axis(axis, rank)
+    place = strict_axis(axis, rank)
     expected = list(parts[0]._shape)
     for part in parts:
         shape = list(part._shape)
@@ -61,7 +63,14 @@ def concatenate(
     if wanted is None and out is not None:
         wanted = native_dtype(out.dtype)
     if wanted is None:
-        wanted = native_dtype(np.result_type(*{part._dtype for part in parts}))
+        # Python's numbers, which can be joined flat only, adapt to the arrays beside them.
+        weak = [array for array in arrays if type(array) in WEAK]
+        strong = {
+            part._dtype
+            for array, part in zip(arrays, parts, strict=True)
+            if type(array) not in WEAK
+        }
+        wanted = native_dtype(np.result_type(*strong, *weak))
     assert wanted is not None
     for part in parts:
         if not np.can_cast(part._dtype, wanted, casting):

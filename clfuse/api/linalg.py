@@ -150,12 +150,19 @@ def vector_product(function: np.ufunc, left: Handle, right: Handle) -> Node:
     return _inner(one, two, dtype)
 
 
+def _is_default(name: str, value: Any) -> bool:
+    """Whether an option of a vector product says what is done without it."""
+    return value is None if name == "out" else name == "axis" and type(value) is int and value == -1
+
+
 class _VectorProduct(ufunc):
     """A generalized ufunc that multiplies vectors."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if len(args) == 3 and "out" not in kwargs:
+            args, kwargs = args[:2], {**kwargs, "out": args[2]}
         try:
-            if len(args) != 2 or any(value not in (None, -1) for value in kwargs.values()):
+            if len(args) != 2 or not all(map(_is_default, kwargs, kwargs.values())):
                 raise NotNative("with options of a generalized ufunc")
             left, right = (_weak_operand(*pair) for pair in (args, args[::-1]))
             return result(vector_product(self.numpy, left, right))
@@ -250,6 +257,8 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
         first, second = list(range(-count, 0)), list(range(count))
     first = list(first) if isinstance(first, tuple | list) else [first]
     second = list(second) if isinstance(second, tuple | list) else [second]
+    if any(len(set(chosen)) != len(chosen) for chosen in (first, second)):
+        raise ValueError("duplicate axes are not allowed in tensordot")
     if len(first) != len(second) or any(
         not -rank <= axis < rank
         for rank, chosen in zip(ranks, (first, second), strict=True)

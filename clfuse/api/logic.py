@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from ..graph import build
 from . import reductions
 from .conversion import as_handle, requested_dtype
-from .fallback import native
+from .fallback import native, user_stacklevel
 from .handle import Handle, layout, result
 from .selection import where
 from .ufunc import UFUNCS
@@ -20,6 +21,7 @@ from .ufunc import UFUNCS
 def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
     """Whether elements agree within a tolerance."""
     left, right = as_handle(a), as_handle(b)
+    _check_tolerances(rtol, atol)
     weak = type(b) in (int, float)
     if not weak:
         wanted = np.result_type(right._dtype, 1.0)
@@ -32,6 +34,18 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
     if equal_nan:
         answer = answer | (UFUNCS["isnan"](left) & UFUNCS["isnan"](other))
     return answer
+
+
+def _check_tolerances(rtol: Any, atol: Any) -> None:
+    """NumPy's complaint about tolerances that are no finite numbers; lazy ones are not waited
+    for."""
+    given = [value for value in (rtol, atol) if not isinstance(value, Handle)]
+    action = np.geterr()["invalid"]
+    if action in ("warn", "raise") and not all(np.all(np.isfinite(value)) for value in given):
+        message = f"One of rtol or atol is not valid, atol: {atol}, rtol: {rtol}"
+        if action == "raise":
+            raise FloatingPointError(message)
+        warnings.warn(message, RuntimeWarning, user_stacklevel())
 
 
 @native(np.allclose)
@@ -125,13 +139,13 @@ def isneginf(x: Any, out: Any = None) -> Any:
 @native(np.real)
 def real(val: Any) -> Any:
     """The real parts: a view."""
-    return as_handle(val).real
+    return val.real if isinstance(val, complex | float | int) else as_handle(val).real
 
 
 @native(np.imag)
 def imag(val: Any) -> Any:
     """The imaginary parts: a view."""
-    return as_handle(val).imag
+    return val.imag if isinstance(val, complex | float | int) else as_handle(val).imag
 
 
 @native(np.angle)
@@ -151,7 +165,9 @@ def sinc(x: Any) -> Any:
     handle = as_handle(x)
     if handle._dtype.kind in "biu":
         handle = handle.astype(requested_dtype(float))
-    scaled = math.pi * where(UFUNCS["equal"](handle, 0), 1.0e-20, handle)
+    scaled = math.pi * handle
+    smallest = float(np.finfo(scaled.dtype).eps) if scaled.dtype.kind == "f" else 1e-20
+    scaled = where(UFUNCS["equal"](scaled, 0), smallest, scaled)
     return UFUNCS["sin"](scaled) / scaled
 
 

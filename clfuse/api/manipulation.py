@@ -29,6 +29,7 @@ from .geometry import (
     requested_shape,
     reshaped,
     squeezed,
+    strict_axis,
     swapped,
     transposed,
 )
@@ -390,7 +391,7 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
     if axis is None or not node.shape:
         node = build.reshape(node, (math.prod(node.shape),))
         axis = axis or 0
-    place = normalized_axis(axis, len(node.shape))
+    place = strict_axis(axis, len(node.shape))
     inner = (*node.shape[: place + 1], 1, *node.shape[place + 1 :])
     outer = (*node.shape[: place + 1], count, *node.shape[place + 1 :])
     extent = node.shape[place] * count
@@ -402,7 +403,7 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
 def tile(A: Any, reps: Any) -> Any:
     """The array put side by side with itself."""
     handle = as_handle(A)
-    counts = requested_shape(_plain_integers(reps).tolist())
+    counts = requested_shape(np.asarray(_plain_integers(reps), np.intp).tolist())
     rank = max(len(counts), len(handle._shape))
     counts = (1,) * (rank - len(counts)) + counts
     extents = (1,) * (rank - len(handle._shape)) + handle._shape

@@ -8,7 +8,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from .conversion import host_copy, host_view
+from ..evaluate import upload
+from .conversion import held, host_copy, host_view
 from .creation import array
 from .fallback import NATIVE, host_call
 from .handle import Handle
@@ -163,5 +164,7 @@ def moved_to(handle: Handle, device: Any, stream: Any) -> Any:
     target = device_of(handle) if device == "cpu" else devices.find(device)
     if target is device_of(handle):
         return handle
+    host = host_view(handle)
     with devices.device(target):
-        return array(host_view(handle))
+        # One element or none would be a constant of the program, which lies on no device.
+        return held(upload(host)) if host.size <= 1 else array(host)

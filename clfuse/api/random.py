@@ -84,6 +84,11 @@ class RandomState:
     def _bit_generator(self) -> Any:
         return self._shared_bit_generator()
 
+    @property
+    def __class__(self) -> Any:
+        # SciPy and its like take a generator for one when it is an instance of NumPy's.
+        return np.random.RandomState
+
     def __reduce__(self) -> Any:
         if self._numpy is None:
             return RandomState, (self._generator.bit_generator,)

@@ -83,6 +83,11 @@ class Generator:
             self._numpy = np.random.Generator(bit_generator)
             self.bit_generator = self._numpy.bit_generator
 
+    @property
+    def __class__(self) -> Any:
+        # SciPy and its like take a generator for one when it is an instance of NumPy's.
+        return np.random.Generator
+
     def __reduce__(self) -> Any:
         return Generator, (self.bit_generator,)
 

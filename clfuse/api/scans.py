@@ -21,7 +21,7 @@ from . import handle as handles
 from .conversion import NotNative, as_handle, assigned
 from .expressions import convert
 from .folding import accumulator_dtype
-from .geometry import normalized_axis, reshaped
+from .geometry import normalized_axis, reshaped, strict_axis
 from .handle import Handle, fresh, is_writeable, node_of, write
 from .order import arranged, result_order, turned
 
@@ -51,7 +51,7 @@ def accumulated(function: np.ufunc, array: Any, axis: Any, dtype: Any, out: Any)
         axis = 0
     if axis is None or isinstance(axis, tuple):
         raise ValueError("accumulate does not allow multiple axes")
-    place = normalized_axis(as_index(axis), len(shape))
+    place = strict_axis(axis, len(shape))
     if out is not None and not isinstance(out, Handle | np.ndarray):
         raise TypeError("return arrays must be of ArrayType")
     found = accumulator_dtype(function, handle._dtype, dtype, out)

@@ -110,7 +110,7 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Any:
         return searchsorted(edges, handle, side)
     if not np.all(steps[:-1] >= steps[1:]):
         raise ValueError("bins must be monotonically increasing or decreasing")
-    places = searchsorted(edges[::-1], handle, "left" if side == "right" else "right")  # type: ignore[index]
+    places = searchsorted(edges[::-1], handle, side)  # type: ignore[index]
     return edges._shape[0] - places
 
 
@@ -160,8 +160,9 @@ def interp(
         raise NotNative("the value outside is no scalar")
     is_last = combine(np.equal, found, scalar(count, POSITION))
     is_beyond = combine(np.greater, at, build.view(table, (), count - 1, ()))
-    line = pick(is_last, pick(is_beyond, ends[1], last), line)
-    line = pick(combine(np.equal, found, scalar(0, POSITION)), ends[0], line)
+    line = pick(is_beyond, ends[1], pick(is_last, last, line))
+    is_before = combine(np.less, at, build.view(table, (), 0, ()))
+    line = pick(is_before, ends[0], line)
     return result(pick(_is_nan(at), at, line))
 
 
@@ -261,7 +262,12 @@ def _even_bins(handle: Handle, count: int, given: Any) -> tuple[Any, Node, Node]
     width = last - first
     if isinstance(first, np.integer):
         width = np.float64(int(last) - int(first))
-    edges = from_host(np.linspace(first, last, count + 1, dtype=dtype))
+    steps = np.linspace(first, last, count + 1, dtype=dtype)
+    if np.any(steps[:-1] >= steps[1:]):
+        raise ValueError(
+            f"Too many bins for data range. Cannot create {count} finite-sized bins."
+        )
+    edges = from_host(steps)
     less, both = UFUNCS["less"], UFUNCS["logical_and"]
     kept = both(UFUNCS["greater_equal"](handle, first), UFUNCS["less_equal"](handle, last))
     values = cast_to(handle, dtype)

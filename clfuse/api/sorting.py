@@ -93,7 +93,8 @@ def argsort(
 def _places(kth: Any, extent: int) -> tuple[int, ...]:
     """Where to partition: counted from the front, each once; NumPy's errors where there is none."""
     given = host_view(kth) if isinstance(kth, Handle) else np.asarray(kth)
-    if given.dtype.kind not in "iu" or given.ndim > 1 or not given.size:
+    if given.dtype.kind not in "iu" or given.ndim > 1:
+        np.zeros(extent and 1).partition(given)  # NumPy's error
         raise NotNative("at places of another kind")
     places = [int(place) for place in given.reshape(-1)]
     for place in places:

@@ -11,7 +11,7 @@ from ..graph import build
 from ..graph.ir import Node
 from . import blocks
 from .conversion import NotNative, as_handle, requested_dtype
-from .expressions import broadcast_shapes, combine, convert
+from .expressions import broadcast_shapes, choose, combine, convert
 from .fallback import native, user_stacklevel
 from .folding import delivered, folded, in_memory_order, reduction_axes
 from .handle import Handle, native_dtype, node_of, result
@@ -40,8 +40,16 @@ class _Count:
             )
             self.node = folded(np.add, full, axes, INT64)
 
-    def divide(self, total: Node, ddof: Any, shape: tuple[int, ...] | None = None) -> Node:
-        """`total` by the count less `ddof`, not below 0, in the dtype of `total`."""
+    def divide(
+        self,
+        total: Node,
+        ddof: Any,
+        shape: tuple[int, ...] | None = None,
+        *,
+        few_are_nan: bool = False,
+    ) -> Node:
+        """`total` by the count less `ddof`, in the dtype of `total`; where that is below 0 it is 0,
+        or NaN."""
         dtype = total.dtype
         real = np.dtype(f"float{4 * dtype.itemsize}") if dtype.kind == "c" else dtype
         if dtype.kind in "biu":
@@ -52,7 +60,12 @@ class _Count:
             count = convert(self.node, real)
             if ddof:
                 less = combine(np.subtract, count, build.constant(real.type(ddof)))
-                count = combine(np.maximum, less, build.constant(real.type(0)))
+                least = build.constant(real.type(0))
+                if few_are_nan:
+                    nan = build.constant(real.type(np.nan))
+                    count = choose(combine(np.greater, less, least), less, nan, real, less.shape)
+                else:
+                    count = combine(np.maximum, less, least)
             if shape is not None:
                 count = build.reshape(count, shape)
         return convert(combine(np.divide, total, count), dtype)
@@ -127,7 +140,16 @@ def mean(
 
 
 def _variance(
-    a: Any, axis: Any, dtype: Any, out: Any, ddof: Any, where: Any, mean: Any, correction: Any
+    a: Any,
+    axis: Any,
+    dtype: Any,
+    out: Any,
+    ddof: Any,
+    where: Any,
+    mean: Any,
+    correction: Any,
+    *,
+    few_are_nan: bool = False,
 ) -> tuple[Node, Handle, tuple[int, ...], Permutation | None]:
     """The variance without its reduced axes, in the computing dtype; what was reduced, its axes and
     their order in memory."""
@@ -166,7 +188,8 @@ def _variance(
     else:
         square = combine(np.multiply, distance, distance)
     total = folded(np.add, square, axes, computing, where=count.mask)
-    return count.divide(_through(total, out), ddof), handle, axes, order
+    divided = count.divide(_through(total, out), ddof, few_are_nan=few_are_nan)
+    return divided, handle, axes, order
 
 
 def _spread(
@@ -270,6 +293,15 @@ def _present(a: Any, where: Any) -> tuple[Handle, Any]:
     return handle, present
 
 
+def _check_inexact(handle: Any, dtype: Any, out: Any) -> None:
+    """Raise what NumPy raises for results that cannot hold the mean of floating-point numbers."""
+    if handle._dtype.kind in "fc":
+        if dtype is not None and np.dtype(dtype).kind not in "fc":
+            raise TypeError("If a is inexact, then dtype must be inexact")
+        if out is not None and out.dtype.kind not in "fc":
+            raise TypeError("If a is inexact, then out must be inexact")
+
+
 @native(np.nanmean)
 def nanmean(
     a: Any,
@@ -282,6 +314,7 @@ def nanmean(
 ) -> Any:
     """Mean over axes of what is not NaN."""
     handle, mask = _present(a, where)
+    _check_inexact(handle, dtype, out)
     return mean(handle, axis, dtype, out, keepdims, where=mask)
 
 
@@ -300,9 +333,11 @@ def nanvar(
 ) -> Any:
     """Variance over axes of what is not NaN."""
     handle, mask = _present(a, where)
-    return var(
-        handle, axis, dtype, out, ddof, keepdims, where=mask, mean=mean, correction=correction
+    _check_inexact(handle, dtype, out)
+    node, handle, axes, order = _variance(
+        handle, axis, dtype, out, ddof, mask, mean, correction, few_are_nan=True
     )
+    return _spread(node, handle, axes, order, dtype, out, keepdims)
 
 
 @native(np.nanstd)
@@ -320,6 +355,9 @@ def nanstd(
 ) -> Any:
     """Standard deviation over axes of what is not NaN."""
     handle, mask = _present(a, where)
-    return std(
-        handle, axis, dtype, out, ddof, keepdims, where=mask, mean=mean, correction=correction
+    _check_inexact(handle, dtype, out)
+    node, handle, axes, order = _variance(
+        handle, axis, dtype, out, ddof, mask, mean, correction, few_are_nan=True
     )
+    root = convert(combine(np.sqrt, node), node.dtype)
+    return _spread(root, handle, axes, order, dtype, out, keepdims)

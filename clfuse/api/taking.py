@@ -26,7 +26,7 @@ from .gathering import (
     source_of,
     within,
 )
-from .geometry import reshaped
+from .geometry import reshaped, strict_axis
 from .handle import Handle, is_writeable, layout, native_dtype, node_of, result, write
 from .indexing import put as assign
 from .indexing import stretching
@@ -74,7 +74,7 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "r
     if axis is None:
         handle, axis = reshaped(handle, (math.prod(handle._shape),)), 0
     rank = len(handle._shape)
-    axis = np.lib.array_utils.normalize_axis_index(axis, rank)
+    axis = strict_axis(axis, rank)
     if mode not in _MODES:
         raise NotNative(f"mode {mode!r}")
     shape = handle._shape
@@ -150,7 +150,7 @@ def ix_(*args: Any) -> tuple[Any, ...]:
             raise ValueError("Cross index must be 1 dimensional")
         if array.dtype == BOOL:
             raise NotNative("of a mask")
-        if not math.prod(array.shape):
+        if not math.prod(array.shape) and not isinstance(item, Handle | np.ndarray):
             array = np.zeros(0, np.intp)
         handle = array if isinstance(array, Handle) else _with_bounds(array)
         behind = (1,) * (len(args) - place - 1)

@@ -104,7 +104,7 @@ def _at(view: Array, arrays: list[Any], extra: Any) -> None:
 
 
 def _partition(view: Array, arrays: list[Any], how: Any) -> None:
-    kth, axis = how
+    kth, axis = np.array(how[0], int), how[1]
     threads.in_parts(lambda part: part.partition(kth, axis), [view], [axis], view.nbytes)
 
 

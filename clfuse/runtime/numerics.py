@@ -40,7 +40,7 @@ def _argsort(arrays: list[Array], out: Array, how: Any) -> None:
 
 def _argpartition(arrays: list[Array], out: Array, how: Any) -> None:
     def change(part: Array, order: Array) -> None:
-        np.copyto(order, np.argpartition(part, *how))
+        np.copyto(order, np.argpartition(part, np.array(how[0], int), how[1]))
 
     in_parts(change, (arrays[0], out), [how[1]], out.nbytes)
 

@@ -34,9 +34,23 @@ TOLERANCES = {"float16": 2e-3, "float32": 1e-5, "complex64": 1e-5}
 MOST_SHOWN = 20
 
 
+class Gives:
+    """An object that gives an array of itself."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return self.array
+
+
+class Index(tuple):
+    """A tuple that is not exactly one."""
+
+
 def outcome(m: ModuleType, line: str) -> Any:
     """The value of an expression, or the error that it raises."""
-    names: dict[str, Any] = {"m": m}
+    names: dict[str, Any] = {"m": m, "Gives": Gives, "Index": Index}
     exec(SETUP, names)
     try:
         return eval(line, names)
@@ -46,7 +60,7 @@ def outcome(m: ModuleType, line: str) -> Any:
 
 def statement_outcome(m: ModuleType, line: str) -> Any:
     """All arrays after a statement, and `r` where it is set; or the error that it raises."""
-    names: dict[str, Any] = {"m": m}
+    names: dict[str, Any] = {"m": m, "Gives": Gives, "Index": Index}
     exec(SETUP, names)
     try:
         exec(compile(line, "<line>", "exec"), names)

@@ -292,6 +292,15 @@ def failure(call: Callable[..., Any], *arguments: Any) -> tuple[type, str]:
     return type(None), ""
 
 
+def test_generators_count_as_numpys(xp: ModuleType) -> None:
+    for made in (xp.random.default_rng(3), xp.random.Generator(np.random.PCG64(3))):
+        assert isinstance(made, np.random.Generator)
+        assert not isinstance(made, np.random.RandomState)
+        assert xp.random.default_rng(made) is made
+    assert isinstance(xp.random.RandomState(3), np.random.RandomState)
+    assert isinstance(xp.random.RandomState(3), xp.random.RandomState)
+
+
 def test_errors_are_numpys(xp: ModuleType) -> None:
     for line in CALLS.split("\n")[1:-1]:
         wanted, actual = [
