@@ -10,7 +10,6 @@ node changes until the last one: a failure leaves every array as it was.
 from __future__ import annotations
 
 import gc
-import math
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -29,8 +28,8 @@ from .graph import build, ir, trace
 from .graph.ir import Kind, Node
 from .graph.snapshot import Snapshot, take
 from .plan.planner import plan
-from .plan.schedule import TABLE, Copy, Kernel, Launch, LibraryCall, Schedule
-from .plan.traffic import reads_of, writes_of
+from .plan.schedule import TABLE, Copy, Kernel, Launch, LibraryCall, Schedule, is_renderable
+from .plan.traffic import call_nbytes, reads_of, writes_of
 from .plan.verify import verify
 from .render.arguments import BufferArgument, ConstantArgument
 
@@ -278,7 +277,7 @@ def forget_plans() -> None:
 def make_plan(snapshot: Snapshot, device: Device, *, fuse: bool) -> Planned:
     """Plan, render and build; nothing runs yet."""
     from .render.kernels import render
-    from .render.matmul import is_renderable, render_matmul
+    from .render.matmul import render_matmul
     from .runtime import program
 
     traits = device.traits
@@ -305,8 +304,7 @@ def make_plan(snapshot: Snapshot, device: Device, *, fuse: bool) -> Planned:
             built = program.build(
                 device, rendered.source, rendered.name, rendered.dtypes, relaxed=rendered.relaxed
             )
-            moved = math.prod(step.shape) * step.dtype.itemsize
-            moved += sum(math.prod(o.shape) * o.dtype.itemsize for o in step.operands)
+            moved = call_nbytes(step, schedule)
             steps.append(Prepared(step, rendered, built, _arguments(rendered), moved))
         else:
             steps.append(step)

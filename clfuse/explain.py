@@ -6,7 +6,6 @@ Nothing runs here: arrays stay unevaluated.
 from __future__ import annotations
 
 import html
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,9 +22,10 @@ from .plan.schedule import (
     Launch,
     LibraryCall,
     Schedule,
+    is_renderable,
     operations_of,
 )
-from .plan.traffic import reads_of, writes_of
+from .plan.traffic import call_nbytes, reads_of, reads_of_call, writes_of, writes_of_call
 
 _SMALL = "so small that NumPy calculates it (CLFUSE_HOST_US); on the device it would be:"
 
@@ -178,16 +178,17 @@ def _explained(
             (),
         )
     if isinstance(launch, LibraryCall):
-        reads = tuple(
-            [
-                _use(o.value, str(o.dtype), math.prod(o.shape) * o.dtype.itemsize, schedule)
-                for o in launch.operands
-            ]
-        )
-        nbytes = math.prod(launch.shape) * launch.dtype.itemsize
-        target = _use(launch.target, str(launch.dtype), nbytes, schedule)
-        moved = nbytes + sum(use.nbytes for use in reads)
-        return ExplainedKernel(launch.name, "library", "", reads, (target,), moved, (launch.name,))
+        reads = tuple([_use(*use, schedule) for use in reads_of_call(launch, schedule)])
+        writes = tuple([_use(*use, schedule) for use in writes_of_call(launch, schedule)])
+        source, ops = "", [launch.name]
+        if device.traits.schedule == "gpu" and is_renderable(launch):
+            from .render.matmul import render_matmul
+
+            source = render_matmul(launch, device.traits, storage_roots(schedule)).source
+        if launch.epilogue is not None:
+            ops += operations_of(launch.epilogue.body)
+        moved = call_nbytes(launch, schedule)
+        return ExplainedKernel(launch.name, "library", source, reads, writes, moved, tuple(ops))
     from .render.kernels import render
 
     source = render(launch, device.traits, storage_roots(schedule)).source

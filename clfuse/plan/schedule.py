@@ -240,6 +240,8 @@ class LibraryCall:
     """`name` of runtime.host on stored operands, into value `target`.
 
     `scalars` are constants among the operands: (place, number of the constant in the graph).
+    `epilogue` is a map over the result's elements that follows in the same kernel, where ours makes
+    the call: it loads `target`, which then never lies in memory, and stores what comes of it.
     """
 
     name: str
@@ -249,6 +251,18 @@ class LibraryCall:
     dtype: np.dtype
     param: Any
     scalars: tuple[tuple[int, int], ...] = ()
+    epilogue: Kernel | None = None
+
+
+def is_renderable(call: LibraryCall) -> bool:
+    """Whether `render.matmul` can write this call: matrices of numbers, not bools."""
+    return (
+        call.name == "matmul"
+        and call.dtype.kind in "iufc"
+        and len(call.operands) == 2
+        and all(len(operand.shape) > 1 for operand in call.operands)
+        and 0 not in call.shape
+    )
 
 
 MUTATIONS: Final = frozenset(["setitem", "put", "putmask", "place", "at", "sort", "partition"])

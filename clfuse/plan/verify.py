@@ -70,6 +70,13 @@ def _check_bounds(launch: Launch, schedule: Schedule, where: str) -> None:
                 schedule.values[operand.value].nbytes // operand.dtype.itemsize,
                 f"{where}, operand {operand.value}",
             )
+        if launch.epilogue is not None:
+            body = [
+                item
+                for item in launch.epilogue.body
+                if not isinstance(item, Load) or item.value != launch.target
+            ]
+            _check_bounds(replace(launch.epilogue, body=body), schedule, where)
         return
     kept = launch.extents[: len(launch.extents) - launch.reduced]
     for items, extents in ((launch.body, launch.extents), (launch.epilogue, kept)):
