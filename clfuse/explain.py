@@ -22,10 +22,18 @@ from .plan.schedule import (
     Launch,
     LibraryCall,
     Schedule,
+    SortPass,
     is_renderable,
     operations_of,
 )
-from .plan.traffic import call_nbytes, reads_of, reads_of_call, writes_of, writes_of_call
+from .plan.traffic import (
+    call_nbytes,
+    pass_nbytes,
+    reads_of,
+    reads_of_call,
+    writes_of,
+    writes_of_call,
+)
 
 _SMALL = "so small that NumPy calculates it (CLFUSE_HOST_US); on the device it would be:"
 
@@ -177,6 +185,18 @@ def _explained(
             2 * launch.nbytes,
             (),
         )
+    if isinstance(launch, SortPass):
+        from .render.sorting import render_sort
+
+        rendered = render_sort(launch, device.traits, storage_roots(schedule))
+        reads, writes = (
+            tuple([_use(value, "keys", schedule.values[value].nbytes, schedule) for value in side])
+            for side in (launch.reads, launch.writes)
+        )
+        moved = pass_nbytes(launch, schedule)
+        ops = [launch.call.name]
+        name, source = rendered.name, rendered.source
+        return ExplainedKernel(name, "library", source, reads, writes, moved, tuple(ops))
     if isinstance(launch, LibraryCall):
         reads = tuple([_use(*use, schedule) for use in reads_of_call(launch, schedule)])
         writes = tuple([_use(*use, schedule) for use in writes_of_call(launch, schedule)])

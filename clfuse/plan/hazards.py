@@ -21,7 +21,18 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from .schedule import Access, Copy, Kernel, Launch, LibraryCall, Load, Prefix, Schedule, Store
+from .schedule import (
+    Access,
+    Copy,
+    Kernel,
+    Launch,
+    LibraryCall,
+    Load,
+    Prefix,
+    Schedule,
+    SortPass,
+    Store,
+)
 
 MAX_NBYTES: Final = 1 << 20
 """Bytes of an array that are followed one by one: each is an entry of the books."""
@@ -79,6 +90,8 @@ class Hazards:
         for number, (loads, stores) in enumerate(touched):
             for load in loads:
                 self._check_load(load, written, where)
+                if isinstance(launch, SortPass):
+                    continue  # the scan of its counters is in place, in order of its barriers
                 if isinstance(launch, LibraryCall) and launch.epilogue is None:
                     continue  # NumPy looks after operands that overlap
                 for later, (_, others) in enumerate(touched[number:]):
@@ -197,6 +210,8 @@ def _elements(
 
 
 def _loads(phase: Launch, schedule: Schedule) -> list[Touch]:
+    if isinstance(phase, SortPass):
+        return [(value, 1, None, ()) for value in phase.reads]
     if isinstance(phase, Copy):
         return [(phase.source, 1, None, ())]
     if isinstance(phase, LibraryCall):
@@ -225,6 +240,8 @@ def _loads(phase: Launch, schedule: Schedule) -> list[Touch]:
 
 
 def _stores(phase: Launch, schedule: Schedule) -> list[Touch]:
+    if isinstance(phase, SortPass):
+        return [(value, 1, None, ()) for value in phase.writes]
     if isinstance(phase, LibraryCall) and phase.epilogue is not None:
         return _stores(phase.epilogue, schedule)
     if isinstance(phase, Copy | LibraryCall):

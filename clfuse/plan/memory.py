@@ -15,7 +15,18 @@ from ..graph.layout import contiguous_strides
 from .geometry import stored_nbytes
 from .graph import Graph
 from .lowering import Lowering, Pending
-from .schedule import MUTATIONS, Access, Copy, Cut, Kernel, Launch, LibraryCall, Load, Prefix
+from .schedule import (
+    MUTATIONS,
+    Access,
+    Copy,
+    Cut,
+    Kernel,
+    Launch,
+    LibraryCall,
+    Load,
+    Prefix,
+    SortPass,
+)
 
 _WRITTEN_IN_PARTS = (Kind.UPDATE, Kind.CONCATENATE)
 """Several launches write these, so their bytes may not be an input of a later one before."""
@@ -26,6 +37,8 @@ _ELSEWHERE = ("reduce", "compact")
 
 def reads_of(launch: Launch) -> list[tuple[int, Access | None]]:
     """(value, access) of everything a launch loads; access None: anywhere in it."""
+    if isinstance(launch, SortPass):
+        return [(value, None) for value in launch.reads]
     if isinstance(launch, Copy):
         return [(launch.source, None)]
     if isinstance(launch, LibraryCall):
@@ -55,6 +68,8 @@ def reads_of(launch: Launch) -> list[tuple[int, Access | None]]:
 
 def writes_of(launch: Launch) -> list[int]:
     """The values that a launch stores to."""
+    if isinstance(launch, SortPass):
+        return list(launch.writes)
     if isinstance(launch, LibraryCall) and launch.epilogue is not None:
         return writes_of(launch.epilogue)
     if isinstance(launch, Copy | LibraryCall):

@@ -33,9 +33,11 @@ from .schedule import (
     Schedule,
     Value,
     Written,
+    is_sortable,
     operations_of,
 )
 from .selections import finish_selection
+from .sorting import expanded
 
 
 def plan(snapshot: Snapshot, traits: DeviceTraits, *, fuse: bool = True) -> Schedule:
@@ -62,6 +64,10 @@ def _plan(snapshot: Snapshot, traits: DeviceTraits, fuse: bool) -> Schedule:
         if isinstance(launch, Kernel):
             launch.label = _label(launch)
             launches += _finished(launch, traits, values)
+        elif (
+            isinstance(launch, LibraryCall) and traits.schedule == "gpu" and is_sortable(launch)
+        ):
+            launches += expanded(launch, values)
         else:
             if isinstance(launch, LibraryCall) and launch.epilogue is not None:
                 launch.epilogue.label = _label(launch.epilogue)

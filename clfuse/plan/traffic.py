@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from .schedule import Kernel, LibraryCall, Load, Prefix, Schedule
+from .schedule import Kernel, LibraryCall, Load, Prefix, Schedule, SortPass
 
 Use = tuple[int, str, int]
 """(value number, dtype name, bytes moved)."""
@@ -87,3 +87,8 @@ def call_nbytes(call: LibraryCall, schedule: Schedule) -> int:
     """Bytes that a library call moves."""
     uses = reads_of_call(call, schedule) + writes_of_call(call, schedule)
     return sum(nbytes for _, _, nbytes in uses)
+
+
+def pass_nbytes(step: SortPass, schedule: Schedule) -> int:
+    """Bytes that a stage of a sort moves."""
+    return sum(schedule.values[value].nbytes for value in step.reads + step.writes)

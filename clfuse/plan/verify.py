@@ -11,7 +11,18 @@ from dataclasses import replace
 
 from .hazards import Hazards
 from .memory import writes_of
-from .schedule import Access, Copy, Index, Kernel, Launch, LibraryCall, Load, Schedule, Store
+from .schedule import (
+    Access,
+    Copy,
+    Index,
+    Kernel,
+    Launch,
+    LibraryCall,
+    Load,
+    Schedule,
+    SortPass,
+    Store,
+)
 
 
 class PlanError(AssertionError):
@@ -61,6 +72,10 @@ def _check_bounds(launch: Launch, schedule: Schedule, where: str) -> None:
         for value in (launch.source, launch.target):
             if schedule.values[value].nbytes < launch.nbytes:
                 raise PlanError(f"{where} copies {launch.nbytes} bytes of a smaller value {value}")
+        return
+    if isinstance(launch, SortPass):
+        if launch.stage == "encode":
+            _check_bounds(launch.call, schedule, where)
         return
     if isinstance(launch, LibraryCall):
         for operand in launch.operands:
