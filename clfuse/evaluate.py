@@ -10,7 +10,6 @@ node changes until the last one: a failure leaves every array as it was.
 from __future__ import annotations
 
 import gc
-import math
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -29,8 +28,17 @@ from .graph import build, ir, trace
 from .graph.ir import Kind, Node
 from .graph.snapshot import Snapshot, take
 from .plan.planner import plan
-from .plan.schedule import TABLE, Copy, Kernel, Launch, LibraryCall, Schedule
-from .plan.traffic import reads_of, writes_of
+from .plan.schedule import (
+    TABLE,
+    Copy,
+    Kernel,
+    Launch,
+    LibraryCall,
+    Schedule,
+    SortPass,
+    is_renderable,
+)
+from .plan.traffic import call_nbytes, pass_nbytes, reads_of, writes_of
 from .plan.verify import verify
 from .render.arguments import BufferArgument, ConstantArgument
 
@@ -60,7 +68,7 @@ class Prepared:
     snapshot, and the number itself for integers. `nbytes` is what it moves, every array once.
     """
 
-    kernel: Kernel | LibraryCall
+    kernel: Kernel | LibraryCall | SortPass
     rendered: Rendered
     program: Program
     arguments: list[Any]
@@ -278,8 +286,8 @@ def forget_plans() -> None:
 def make_plan(snapshot: Snapshot, device: Device, *, fuse: bool) -> Planned:
     """Plan, render and build; nothing runs yet."""
     from .render.kernels import render
-    from .render.matmul import is_renderable, render_matmul
-    from .runtime import program
+    from .render.matmul import render_matmul
+    from .render.sorting import render_sort
 
     traits = device.traits
     if not traits.fp64:
@@ -294,24 +302,30 @@ def make_plan(snapshot: Snapshot, device: Device, *, fuse: bool) -> Planned:
     for step in schedule.launches:
         if isinstance(step, Kernel):
             rendered = render(step, traits, root)
-            built = program.build(
-                device, rendered.source, rendered.name, rendered.dtypes, relaxed=rendered.relaxed
-            )
             moved = sum(nbytes for _, _, nbytes in reads_of(step, schedule))
             moved += sum(nbytes for _, _, nbytes in writes_of(step, schedule))
-            steps.append(Prepared(step, rendered, built, _arguments(rendered), moved))
+            steps.append(_built(step, rendered, device, moved))
+        elif isinstance(step, SortPass):
+            rendered = render_sort(step, traits, root)
+            steps.append(_built(step, rendered, device, pass_nbytes(step, schedule)))
         elif isinstance(step, LibraryCall) and traits.schedule == "gpu" and is_renderable(step):
             rendered = render_matmul(step, traits, root)
-            built = program.build(
-                device, rendered.source, rendered.name, rendered.dtypes, relaxed=rendered.relaxed
-            )
-            moved = math.prod(step.shape) * step.dtype.itemsize
-            moved += sum(math.prod(o.shape) * o.dtype.itemsize for o in step.operands)
-            steps.append(Prepared(step, rendered, built, _arguments(rendered), moved))
+            steps.append(_built(step, rendered, device, call_nbytes(step, schedule)))
         else:
             steps.append(step)
     structure = Snapshot([], snapshot.items, snapshot.flags, snapshot.roots, [])
     return Planned(structure, schedule, steps)
+
+
+def _built(
+    step: Kernel | LibraryCall | SortPass, rendered: Rendered, device: Device, nbytes: int
+) -> Prepared:
+    from .runtime import program
+
+    built = program.build(
+        device, rendered.source, rendered.name, rendered.dtypes, relaxed=rendered.relaxed
+    )
+    return Prepared(step, rendered, built, _arguments(rendered), nbytes)
 
 
 def storage_roots(schedule: Schedule) -> Callable[[int], int]:

@@ -6,7 +6,6 @@ Nothing runs here: arrays stay unevaluated.
 from __future__ import annotations
 
 import html
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,9 +22,18 @@ from .plan.schedule import (
     Launch,
     LibraryCall,
     Schedule,
+    SortPass,
+    is_renderable,
     operations_of,
 )
-from .plan.traffic import reads_of, writes_of
+from .plan.traffic import (
+    call_nbytes,
+    pass_nbytes,
+    reads_of,
+    reads_of_call,
+    writes_of,
+    writes_of_call,
+)
 
 _SMALL = "so small that NumPy calculates it (CLFUSE_HOST_US); on the device it would be:"
 
@@ -177,17 +185,30 @@ def _explained(
             2 * launch.nbytes,
             (),
         )
-    if isinstance(launch, LibraryCall):
-        reads = tuple(
-            [
-                _use(o.value, str(o.dtype), math.prod(o.shape) * o.dtype.itemsize, schedule)
-                for o in launch.operands
-            ]
+    if isinstance(launch, SortPass):
+        from .render.sorting import render_sort
+
+        rendered = render_sort(launch, device.traits, storage_roots(schedule))
+        reads, writes = (
+            tuple([_use(value, "keys", schedule.values[value].nbytes, schedule) for value in side])
+            for side in (launch.reads, launch.writes)
         )
-        nbytes = math.prod(launch.shape) * launch.dtype.itemsize
-        target = _use(launch.target, str(launch.dtype), nbytes, schedule)
-        moved = nbytes + sum(use.nbytes for use in reads)
-        return ExplainedKernel(launch.name, "library", "", reads, (target,), moved, (launch.name,))
+        moved = pass_nbytes(launch, schedule)
+        ops = [launch.call.name]
+        name, source = rendered.name, rendered.source
+        return ExplainedKernel(name, "library", source, reads, writes, moved, tuple(ops))
+    if isinstance(launch, LibraryCall):
+        reads = tuple([_use(*use, schedule) for use in reads_of_call(launch, schedule)])
+        writes = tuple([_use(*use, schedule) for use in writes_of_call(launch, schedule)])
+        source, ops = "", [launch.name]
+        if device.traits.schedule == "gpu" and is_renderable(launch):
+            from .render.matmul import render_matmul
+
+            source = render_matmul(launch, device.traits, storage_roots(schedule)).source
+        if launch.epilogue is not None:
+            ops += operations_of(launch.epilogue.body)
+        moved = call_nbytes(launch, schedule)
+        return ExplainedKernel(launch.name, "library", source, reads, writes, moved, tuple(ops))
     from .render.kernels import render
 
     source = render(launch, device.traits, storage_roots(schedule)).source

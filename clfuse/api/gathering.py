@@ -400,7 +400,9 @@ def numpys_selection(shape: Sequence[int], index: Any) -> np.ndarray:
 # -- writing --------------------------------------------------------------------------------------
 
 
-def mutate(handle: Handle, name: str, operands: Sequence[Node], extra: Any) -> None:
+def mutate(
+    handle: Handle, name: str, operands: Sequence[Node], extra: Any, *, counted: bool = True
+) -> None:
     """Record that NumPy changes the array through `runtime.host.FUNCTIONS[name]`.
 
     On a device that shares the host's memory nothing is copied, except the array itself where
@@ -413,8 +415,11 @@ def mutate(handle: Handle, name: str, operands: Sequence[Node], extra: Any) -> N
     operands : sequence of Node
         Besides the array.
     extra : hashable
+    counted : bool
+        Whether the host does it, also on devices that do not share its memory.
     """
-    count_host_library(name)
+    if counted:
+        count_host_library(name)
     storage = handle._storage
     char = handle._dtype.char
     view = (char, handle._shape, *layout(handle))

@@ -48,13 +48,23 @@ def _flattened(a: Any, axis: Any) -> tuple[Handle, int]:
     return handle, normalized_axis(axis, len(handle._shape))
 
 
+def _has_kernels(name: str, dtype: np.dtype) -> bool:
+    """Whether the current device sorts by kernels of ours (`plan.sorting`)."""
+    if name not in ("sort", "argsort") or dtype.kind == "c":
+        return False
+    from ..runtime.device import get_device
+
+    return get_device().traits.schedule == "gpu"
+
+
 def _changed(handle: Handle, axis: int, name: str, extra: Callable[[int], Any]) -> Any:
     """A copy of the array, as NumPy's copies lie, changed by a library step.
 
     `extra` makes the step's arguments, given the axis.
     """
     size_of(handle._shape)
-    count_copies(name)
+    if not _has_kernels(name, handle._dtype):
+        count_copies(name)
     order = copy_order(handle)
     if order is None:
         return fresh(_change(node_of(handle), name, extra(axis)))
@@ -87,7 +97,12 @@ def argsort(
     handle, place = _flattened(handle, axis)
     size_of(handle._shape)
     extra = (("axis", place), *how)
-    return fresh(step("argsort", [node_of(handle)], handle._shape, INT64, extra))
+    if not _has_kernels("argsort", handle._dtype):
+        count_copies("argsort")
+    node = build.library(
+        "argsort", (node_of(handle),), handle._shape, INT64, ((handle._shape,), extra)
+    )
+    return fresh(node)
 
 
 def _places(kth: Any, extent: int) -> tuple[int, ...]:
@@ -177,4 +192,5 @@ def _change_in_place(handle: Handle, axis: Any, name: str, extra: Callable[[int]
         )
     place = normalized_axis(axis, len(handle._shape))
     if math.prod(handle._shape) and not (name == "sort" and handle._shape[place] < 2):
-        mutate(handle, name, [], extra(place))
+        counted = handle._view is not None or not _has_kernels(name, handle._dtype)
+        mutate(handle, name, [], extra(place), counted=counted)

@@ -21,7 +21,18 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from .schedule import Access, Copy, Kernel, Launch, LibraryCall, Load, Prefix, Schedule, Store
+from .schedule import (
+    Access,
+    Copy,
+    Kernel,
+    Launch,
+    LibraryCall,
+    Load,
+    Prefix,
+    Schedule,
+    SortPass,
+    Store,
+)
 
 MAX_NBYTES: Final = 1 << 20
 """Bytes of an array that are followed one by one: each is an entry of the books."""
@@ -79,8 +90,10 @@ class Hazards:
         for number, (loads, stores) in enumerate(touched):
             for load in loads:
                 self._check_load(load, written, where)
-                if isinstance(launch, LibraryCall):  # NumPy looks after operands that overlap
-                    continue
+                if isinstance(launch, SortPass):
+                    continue  # the scan of its counters is in place, in order of its barriers
+                if isinstance(launch, LibraryCall) and launch.epilogue is None:
+                    continue  # NumPy looks after operands that overlap
                 for later, (_, others) in enumerate(touched[number:]):
                     for store in others:
                         self._check_order(load, store, where, same_phase=not later)
@@ -197,13 +210,19 @@ def _elements(
 
 
 def _loads(phase: Launch, schedule: Schedule) -> list[Touch]:
+    if isinstance(phase, SortPass):
+        return [(value, 1, None, ()) for value in phase.reads]
     if isinstance(phase, Copy):
         return [(phase.source, 1, None, ())]
     if isinstance(phase, LibraryCall):
-        return [
+        operands: list[Touch] = [
             (o.value, o.dtype.itemsize, Access(o.offset, o.strides), o.shape)
             for o in phase.operands
         ]
+        if phase.epilogue is not None:
+            loads = _loads(phase.epilogue, schedule)
+            operands += [load for load in loads if load[0] != phase.target]
+        return operands
     found: list[Touch] = []
     kept = phase.extents[: len(phase.extents) - phase.reduced]
     for items, extents in ((phase.body, phase.extents), (phase.epilogue, kept)):
@@ -221,6 +240,10 @@ def _loads(phase: Launch, schedule: Schedule) -> list[Touch]:
 
 
 def _stores(phase: Launch, schedule: Schedule) -> list[Touch]:
+    if isinstance(phase, SortPass):
+        return [(value, 1, None, ()) for value in phase.writes]
+    if isinstance(phase, LibraryCall) and phase.epilogue is not None:
+        return _stores(phase.epilogue, schedule)
     if isinstance(phase, Copy | LibraryCall):
         return [(phase.target, 1, None, ())]
     found: list[Touch] = []

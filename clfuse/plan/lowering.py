@@ -124,6 +124,15 @@ class Lowering:
                 )
             )
 
+    def values_needed_later(self) -> set[int]:
+        """The values that somebody asked for, or holds."""
+        graph, placement = self.graph, self.placement
+        kept = set()
+        for node, value in self.values.of_node.items():
+            if graph.requested[node] or (graph.live[node] and placement.stored[node]):
+                kept.add(value)
+        return kept
+
     def _computed_here(self, node: int) -> bool:
         return (
             self.placement.stored[node]

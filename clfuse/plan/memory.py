@@ -15,7 +15,18 @@ from ..graph.layout import contiguous_strides
 from .geometry import stored_nbytes
 from .graph import Graph
 from .lowering import Lowering, Pending
-from .schedule import MUTATIONS, Access, Copy, Cut, Kernel, Launch, LibraryCall, Load, Prefix
+from .schedule import (
+    MUTATIONS,
+    Access,
+    Copy,
+    Cut,
+    Kernel,
+    Launch,
+    LibraryCall,
+    Load,
+    Prefix,
+    SortPass,
+)
 
 _WRITTEN_IN_PARTS = (Kind.UPDATE, Kind.CONCATENATE)
 """Several launches write these, so their bytes may not be an input of a later one before."""
@@ -26,10 +37,15 @@ _ELSEWHERE = ("reduce", "compact")
 
 def reads_of(launch: Launch) -> list[tuple[int, Access | None]]:
     """(value, access) of everything a launch loads; access None: anywhere in it."""
+    if isinstance(launch, SortPass):
+        return [(value, None) for value in launch.reads]
     if isinstance(launch, Copy):
         return [(launch.source, None)]
     if isinstance(launch, LibraryCall):
-        return [(operand.value, None) for operand in launch.operands]
+        reads: list[tuple[int, Access | None]] = [(o.value, None) for o in launch.operands]
+        if launch.epilogue is not None:
+            reads += [(v, None) for v, _ in reads_of(launch.epilogue) if v != launch.target]
+        return reads
     found: list[tuple[int, Access | None]] = []
     for phase in launch.phases:
         found += [
@@ -52,6 +68,10 @@ def reads_of(launch: Launch) -> list[tuple[int, Access | None]]:
 
 def writes_of(launch: Launch) -> list[int]:
     """The values that a launch stores to."""
+    if isinstance(launch, SortPass):
+        return list(launch.writes)
+    if isinstance(launch, LibraryCall) and launch.epilogue is not None:
+        return writes_of(launch.epilogue)
     if isinstance(launch, Copy | LibraryCall):
         return [launch.target]
     found = []
@@ -85,7 +105,7 @@ class Memory:
         for index, entry in enumerate(pending):
             for value, _ in reads_of(entry.launch):
                 self._readers[value].add(index)
-        self._kept = self._values_needed_later()
+        self._kept = lowering.values_needed_later()
         before: dict[int, list[Pending]] = {}
         writers: dict[int, list[int]] = {}
         for index, entry in enumerate(pending):
@@ -117,14 +137,6 @@ class Memory:
         for index, entry in enumerate(pending):
             self.launches += [filling.launch for filling in before.get(index, ())]
             self.launches.append(entry.launch)
-
-    def _values_needed_later(self) -> set[int]:
-        graph, placement = self.graph, self.lowering.placement
-        kept = set()
-        for node, value in self.values.of_node.items():
-            if graph.requested[node] or (graph.live[node] and placement.stored[node]):
-                kept.add(value)
-        return kept
 
     def _needed_later(self, value: int) -> bool:
         buffer = self.values.buffer[value]

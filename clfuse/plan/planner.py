@@ -1,8 +1,8 @@
 """(graph, device traits) -> Schedule: the passes in order; called by `evaluate` on a cache miss.
 
 merge equal nodes  ->  roll (small equal writes into large ones)  ->  place (levels, what is stored)
-->  lower (kernels)  ->  rows (phases)  ->  memory (in-place, copies, slots)
-->  geometry (vectors, pieces, work-items)
+->  lower (kernels)  ->  rows (phases)  ->  epilogues (of matrix products)
+->  memory (in-place, copies, slots)  ->  geometry (vectors, pieces, work-items)
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from ..graph.ir import Kind
 from ..graph.snapshot import Snapshot
 from ..traits import DeviceTraits
 from .emission import Refines, Registers, Straddles, ValueTable
+from .epilogues import join_epilogues
 from .geometry import finish_map
 from .graph import Graph
 from .lowering import Lowering
@@ -27,13 +28,16 @@ from .schedule import (
     Access,
     Kernel,
     Launch,
+    LibraryCall,
     Load,
     Schedule,
     Value,
     Written,
+    is_sortable,
     operations_of,
 )
 from .selections import finish_selection
+from .sorting import expanded
 
 
 def plan(snapshot: Snapshot, traits: DeviceTraits, *, fuse: bool = True) -> Schedule:
@@ -60,7 +64,13 @@ def _plan(snapshot: Snapshot, traits: DeviceTraits, fuse: bool) -> Schedule:
         if isinstance(launch, Kernel):
             launch.label = _label(launch)
             launches += _finished(launch, traits, values)
+        elif (
+            isinstance(launch, LibraryCall) and traits.schedule == "gpu" and is_sortable(launch)
+        ):
+            launches += expanded(launch, values)
         else:
+            if isinstance(launch, LibraryCall) and launch.epilogue is not None:
+                launch.epilogue.label = _label(launch.epilogue)
             launches.append(launch)
     kept = {
         value
@@ -124,6 +134,8 @@ def _place_and_lower(
             lowering = Lowering(placement)
             if fuse:
                 join_rows(lowering, traits)
+                if traits.schedule == "gpu":
+                    join_epilogues(lowering)
             return placement, lowering, Memory(lowering)
         except (Straddles, Refines) as cut:
             refused |= {cut.node}

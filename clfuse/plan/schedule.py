@@ -6,6 +6,7 @@ has a value number. Variables are the numbered registers of one kernel.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -13,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from ..graph.ir import Op
+from ..graph.layout import contiguous_strides
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +242,8 @@ class LibraryCall:
     """`name` of runtime.host on stored operands, into value `target`.
 
     `scalars` are constants among the operands: (place, number of the constant in the graph).
+    `epilogue` is a map over the result's elements that follows in the same kernel, where ours makes
+    the call: it loads `target`, which then never lies in memory, and stores what comes of it.
     """
 
     name: str
@@ -249,6 +253,63 @@ class LibraryCall:
     dtype: np.dtype
     param: Any
     scalars: tuple[tuple[int, int], ...] = ()
+    epilogue: Kernel | None = None
+
+
+@dataclass(slots=True)
+class SortPass:
+    """One stage of a radix sort: ``encode``, ``count``, ``scan``, ``scatter`` or ``decode``.
+
+    `rows` of `n` keys each, in `chunks` pieces of `length`; `shift` is where the digit lies in a
+    key. `payload` is what travels with the keys: nothing, ``order`` or ``bits``. `call` is the
+    library call that the passes together make.
+    """
+
+    stage: str
+    call: LibraryCall
+    rows: int
+    n: int
+    chunks: int
+    length: int
+    shift: int
+    payload: str
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+
+
+SORTED_ELEMENTS: Final = 1 << 30
+"""Elements from which on positions in a sort's counters do not fit 32 bits."""
+
+
+def is_sortable(call: LibraryCall) -> bool:
+    """Whether `plan.sorting` can make this call: a sort of all of an array of real numbers."""
+    if call.name not in ("sort", "argsort") or len(call.operands) != 1:
+        return False
+    (operand,) = call.operands
+    if operand.dtype.kind not in "biuf" or 0 in operand.shape or operand.shape != call.shape:
+        return False
+    if call.name == "sort":
+        char, shape, offset, strides = call.param[0]
+        whole = math.prod(shape) == math.prod(call.shape) and offset == 0
+        packed = [
+            (extent, stride) for extent, stride in zip(shape, strides, strict=True) if extent != 1
+        ]
+        extents = tuple([extent for extent, _ in packed])
+        in_order = contiguous_strides(extents) == tuple([stride for _, stride in packed])
+        if char != call.dtype.char or shape != call.shape or not whole or not in_order:
+            return False
+    return math.prod(operand.shape) < SORTED_ELEMENTS
+
+
+def is_renderable(call: LibraryCall) -> bool:
+    """Whether `render.matmul` can write this call: matrices of numbers, not bools."""
+    return (
+        call.name == "matmul"
+        and call.dtype.kind in "iufc"
+        and len(call.operands) == 2
+        and all(len(operand.shape) > 1 for operand in call.operands)
+        and 0 not in call.shape
+    )
 
 
 MUTATIONS: Final = frozenset(["setitem", "put", "putmask", "place", "at", "sort", "partition"])
@@ -259,7 +320,7 @@ TABLE: Final = "table"
 """The library call that fills an array with scalars of the program: an upload."""
 
 
-Launch = Kernel | Copy | LibraryCall
+Launch = Kernel | Copy | LibraryCall | SortPass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from .schedule import Kernel, Load, Prefix, Schedule
+from .schedule import Kernel, LibraryCall, Load, Prefix, Schedule, SortPass
 
 Use = tuple[int, str, int]
 """(value number, dtype name, bytes moved)."""
@@ -66,3 +66,29 @@ def writes_of(kernel: Kernel, schedule: Schedule) -> list[Use]:
                 if value is not None:
                     uses.append((value, dtype, schedule.values[value].nbytes))
     return uses
+
+
+def reads_of_call(call: LibraryCall, schedule: Schedule) -> list[Use]:
+    """What a library call loads, with what its epilogue does."""
+    uses = [(o.value, str(o.dtype), math.prod(o.shape) * o.dtype.itemsize) for o in call.operands]
+    if call.epilogue is not None:
+        uses += [use for use in reads_of(call.epilogue, schedule) if use[0] != call.target]
+    return uses
+
+
+def writes_of_call(call: LibraryCall, schedule: Schedule) -> list[Use]:
+    """What a library call stores."""
+    if call.epilogue is not None:
+        return writes_of(call.epilogue, schedule)
+    return [(call.target, str(call.dtype), math.prod(call.shape) * call.dtype.itemsize)]
+
+
+def call_nbytes(call: LibraryCall, schedule: Schedule) -> int:
+    """Bytes that a library call moves."""
+    uses = reads_of_call(call, schedule) + writes_of_call(call, schedule)
+    return sum(nbytes for _, _, nbytes in uses)
+
+
+def pass_nbytes(step: SortPass, schedule: Schedule) -> int:
+    """Bytes that a stage of a sort moves."""
+    return sum(schedule.values[value].nbytes for value in step.reads + step.writes)

@@ -11,7 +11,18 @@ from dataclasses import replace
 
 from .hazards import Hazards
 from .memory import writes_of
-from .schedule import Access, Copy, Index, Kernel, Launch, LibraryCall, Load, Schedule, Store
+from .schedule import (
+    Access,
+    Copy,
+    Index,
+    Kernel,
+    Launch,
+    LibraryCall,
+    Load,
+    Schedule,
+    SortPass,
+    Store,
+)
 
 
 class PlanError(AssertionError):
@@ -62,6 +73,10 @@ def _check_bounds(launch: Launch, schedule: Schedule, where: str) -> None:
             if schedule.values[value].nbytes < launch.nbytes:
                 raise PlanError(f"{where} copies {launch.nbytes} bytes of a smaller value {value}")
         return
+    if isinstance(launch, SortPass):
+        if launch.stage == "encode":
+            _check_bounds(launch.call, schedule, where)
+        return
     if isinstance(launch, LibraryCall):
         for operand in launch.operands:
             _check_access(
@@ -70,6 +85,13 @@ def _check_bounds(launch: Launch, schedule: Schedule, where: str) -> None:
                 schedule.values[operand.value].nbytes // operand.dtype.itemsize,
                 f"{where}, operand {operand.value}",
             )
+        if launch.epilogue is not None:
+            body = [
+                item
+                for item in launch.epilogue.body
+                if not isinstance(item, Load) or item.value != launch.target
+            ]
+            _check_bounds(replace(launch.epilogue, body=body), schedule, where)
         return
     kept = launch.extents[: len(launch.extents) - launch.reduced]
     for items, extents in ((launch.body, launch.extents), (launch.epilogue, kept)):

@@ -81,7 +81,7 @@ def render(kernel: Kernel, traits: DeviceTraits, root: Callable[[int], int]) -> 
     else:
         template = reductions.fill(kernel, traits, arguments, preamble, context)
     context.signature = arguments.signature
-    context.head = templates.head(preamble, _uses_fp64(kernel))
+    context.head = templates.head(preamble, uses_fp64(kernel))
     source = templates.render(template, {"k": context})
     group = kernel.work_group if kernel.schedule == "gpu" else 1
     return Rendered(
@@ -95,7 +95,8 @@ def render(kernel: Kernel, traits: DeviceTraits, root: Callable[[int], int]) -> 
     )
 
 
-def _uses_fp64(kernel: Kernel) -> bool:
+def uses_fp64(kernel: Kernel) -> bool:
+    """Whether anything in a kernel is of double precision."""
     dtypes: list[np.dtype] = []
     for phase in kernel.phases:
         dtypes += [store.dtype for store in phase.stores + phase.results]

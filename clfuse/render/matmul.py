@@ -1,44 +1,65 @@
 """Matrix product as OpenCL C for devices where the host's BLAS cannot reach the operands.
 
-Used by `evaluate` instead of `runtime.host` under the GPU schedule.
+Used by `evaluate` instead of `runtime.host` under the GPU schedule. What `plan.epilogues` has put
+behind the product (a bias, an activation) is done on its registers.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Final
 
 from ..dtypes import needs_fp64, register_type
-from ..plan.schedule import Access, LibraryCall, Operand
+from ..graph.layout import contiguous_strides
+from ..plan.schedule import Access, Kernel, LibraryCall, Load, Operand, Store
 from ..traits import DeviceTraits
 from . import templates
 from .arguments import Arguments
+from .body import Body
 from .expressions import Expressions, Preamble, Register
-from .kernels import Rendered
+from .kernels import Rendered, uses_fp64
+from .relaxed import may_relax
 
-TILE: Final = 16
-"""Side of a tile: 256 work-items, and two tiles of complex128 take 8 kB of local memory."""
+SIDE: Final = 16
+"""Work-items along one side of a group: 256 of them, which every GPU takes."""
+
+BLOCKS: Final = (4, 2, 1)
+"""Results along one side of a work-item's block, tried in this order: 64 x 64 results a group read
+each element 64 times less often than one by one; small matrices need more groups instead."""
+
+LOCAL_SHARE: Final = 0.5
+"""How much of the local memory the tiles may take, so that two groups run at once."""
 
 
-def is_renderable(call: LibraryCall) -> bool:
-    """Whether `render_matmul` can write this call: numbers, not bools."""
-    return call.name == "matmul" and call.dtype.kind in "iufc" and math.prod(call.shape) > 0
+def _block(call: LibraryCall, side: int, traits: DeviceTraits) -> int:
+    rows, columns = call.shape[-2:]
+    for block in BLOCKS:
+        nbytes = 2 * side * (side * block + 1) * call.dtype.itemsize
+        # A tile that is mostly outside of the matrix is work for nothing.
+        fits = nbytes <= LOCAL_SHARE * traits.local_nbytes
+        if fits and min(rows, columns) > side * block // 2:
+            return block
+    return 1
 
 
 def render_matmul(call: LibraryCall, traits: DeviceTraits, root: Callable[[int], int]) -> Rendered:
-    """Write ``a @ b`` for operands of any strides and broadcast batch dimensions."""
+    """Write ``a @ b`` for matrices of any strides and broadcast batch dimensions."""
     left, right = call.operands
-    inner = left.shape[-1]
-    left_vector, right_vector = len(left.shape) == 1, len(right.shape) == 1
-    rows = 1 if left_vector else left.shape[-2]
-    columns = 1 if right_vector else right.shape[-1]
-    batch = call.shape[: len(call.shape) - (not left_vector) - (not right_vector)]
-    side = max(TILE * TILE, 1) if traits.max_work_group >= TILE * TILE else 1
-    tile = math.isqrt(side)
+    rank = len(call.shape)
+    rows, inner, columns = call.shape[-2], left.shape[-1], call.shape[-1]
+    batch = call.shape[:-2]
+    side = SIDE if traits.max_work_group >= SIDE * SIDE else 1
+    block = _block(call, side, traits)
+    tile = side * block
     tiles = -(-rows // tile) * -(-columns // tile) * math.prod(batch)
-    reach = max(_reach(left), _reach(right), math.prod(call.shape) * tile)
+    after = _after(call)
+    reaches = [_reach(item.access, after.extents) for item in after.body if isinstance(item, Load)]
+    reaches += [_reach(store.access, after.extents) for store in after.stores]
+    reaches += [_reach(Access(o.offset, o.strides), o.shape) for o in call.operands]
+    reach = max(*reaches, math.prod(call.shape) * tile)
     arguments = Arguments(reach >= 2**31 - 2**16, root, all_offsets=True)
     preamble = Preamble()
     writer = Expressions(1, traits, preamble)
@@ -46,27 +67,23 @@ def render_matmul(call: LibraryCall, traits: DeviceTraits, root: Callable[[int],
         arguments.integer(name, extent)
     index = arguments.index_type
     decode = []
-    number = "row"
+    number = "stack"
     for dim in range(len(batch) - 1, -1, -1):
         count = arguments.integer(f"n{dim}", batch[dim])
-        decode.append(f"const {index} d{dim} = {number} % {count};")
+        decode.append(f"const {index} i{dim} = {number} % {count};")
         decode.append(f"const {index} q{dim} = {number} / {count};")
         number = f"q{dim}"
 
-    def loaded(operand: Operand, letter: str, vector: bool, first: str, second: str) -> str:
+    def loaded(operand: Operand, letter: str, first: str, second: str) -> str:
         pointer = arguments.buffer(operand.value, operand.dtype)
         strides = operand.strides
-        own = strides[: len(strides) - (1 if vector else 2)]
+        own = strides[:-2]
         terms = [arguments.offset(Access(operand.offset, operand.strides))[:-3]]
         for position, stride in enumerate(own):
             dim = len(batch) - len(own) + position
-            terms.append(f"{arguments.integer(f'{letter}{dim}', stride)} * d{dim}")
-        if vector:
-            inner_index = second if letter == "l" else first
-            terms.append(f"{arguments.integer(f'{letter}_inner', strides[-1])} * {inner_index}")
-        else:
-            terms.append(f"{arguments.integer(f'{letter}_first', strides[-2])} * {first}")
-            terms.append(f"{arguments.integer(f'{letter}_second', strides[-1])} * {second}")
+            terms.append(f"{arguments.integer(f'{letter}{dim}', stride)} * i{dim}")
+        terms.append(f"{arguments.integer(f'{letter}_first', strides[-2])} * {first}")
+        terms.append(f"{arguments.integer(f'{letter}_second', strides[-1])} * {second}")
         place = " + ".join(terms)
         if operand.dtype.char == "e":
             text = writer.from_half(f"{pointer}[{place}]")
@@ -76,41 +93,76 @@ def render_matmul(call: LibraryCall, traits: DeviceTraits, root: Callable[[int],
             text = f"{pointer}[{place}]"
         return writer.cast(Register(f"({text})", operand.dtype), call.dtype)
 
-    load_left = loaded(left, "l", left_vector, "i", "p")
-    load_right = loaded(right, "r", right_vector, "q", "j")
+    load_left = loaded(left, "l", "i", "p")
+    load_right = loaded(right, "r", "p", "j")
+    body = Body(after, traits, arguments, preamble)
+    lines = _epilogue(body, after, call)
     dtypes = [call.dtype, call.dtype]
-    target = arguments.buffer(call.target, call.dtype, written=True)
-    store = f"{target}[place] = sum;"
-    if call.dtype.char == "e":
-        store = f"{target}[place] = {writer.to_half(writer.half('sum'))};"
+    # Neighbouring work-items load neighbouring elements, whichever axis those lie along.
+    along_rows = left.strides[-2] == 1 and left.strides[-1] != 1
+    along_columns = right.strides[-2] != 1 or right.strides[-1] == 1
+    name = "matmul" if call.epilogue is None else call.epilogue.label.replace("map", "matmul", 1)
     context = SimpleNamespace(
-        name="matmul",
+        name=name,
         index=index,
+        side=side,
+        block=block,
         tile=tile,
         type=register_type(call.dtype),
         decode=decode,
+        left_inner=f"/ {tile}" if along_rows else f"% {side}",
+        left_outer=f"% {tile}" if along_rows else f"/ {side}",
+        right_inner=f"/ {tile}" if along_columns else f"% {side}",
+        right_outer=f"% {tile}" if along_columns else f"/ {side}",
         load_left=load_left,
         load_right=load_right,
-        product=writer.formatted("multiply", dtypes, ["left[y][t]", "right[t][x]"], call.dtype, 4),
-        sum=writer.formatted("add", dtypes, ["sum", "product"], call.dtype, 4),
-        store=store,
+        product=writer.formatted("multiply", dtypes, ["l[a]", "r[b]"], call.dtype, 4),
+        sum=writer.formatted("add", dtypes, ["sums[a][b]", "product"], call.dtype, 4),
+        row=f"i{rank - 2}",
+        epilogue=body.group_lines + lines,
         signature=arguments.signature,
-        head=templates.head(preamble, needs_fp64(call.dtype)),
+        head=templates.head(preamble, needs_fp64(call.dtype) or uses_fp64(after)),
     )
     source = templates.render("matmul.cl.mako", {"k": context})
     return Rendered(
-        "matmul",
+        name,
         source,
         tuple(arguments.bindings),
         arguments.dtypes,
-        (tiles * tile * tile,),
-        (tile * tile,),
-        call.dtype.kind == "f" and not preamble.libraries,
+        (tiles * side * side,),
+        (side * side,),
+        call.dtype.kind == "f" and not preamble.libraries and may_relax(after, traits),
     )
 
 
-def _reach(operand: Operand) -> int:
-    return abs(operand.offset) + sum(
+def _after(call: LibraryCall) -> Kernel:
+    """What is done with every element of the product: a loop over its shape."""
+    rank = len(call.shape)
+    if call.epilogue is not None:
+        return replace(call.epilogue, vector=rank - 1, width=1)
+    access = Access(0, contiguous_strides(call.shape))
+    load = Load(0, call.target, call.dtype, access)
+    store = Store(0, call.dtype, call.target, call.dtype, access)
+    return Kernel("map", call.shape, [load], [store], vector=rank - 1)
+
+
+def _epilogue(body: Body, after: Kernel, call: LibraryCall) -> list[str]:
+    """Statements that compute and store what follows from the register ``total``."""
+    registers = {}
+    items = []
+    for item in after.body:
+        if isinstance(item, Load) and item.value == call.target:
+            registers[item.var] = Register("total", call.dtype)
+        else:
+            items.append(item)
+    lines = body.lines(items, 1, registers)
+    for store in after.stores:
+        lines += body.store(store, 1, registers[store.var])
+    return lines
+
+
+def _reach(access: Access, extents: tuple[int, ...]) -> int:
+    return abs(access.offset) + sum(
         abs(stride) * (extent - 1)
-        for stride, extent in zip(operand.strides, operand.shape, strict=True)
+        for stride, extent in zip(access.strides, extents, strict=True)
     )

@@ -1,0 +1,61 @@
+"""Sorts of the GPU schedule are kernels: NaN last, zeros equal and in order, any axis, in place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+RNG = np.random.default_rng(8)
+
+
+def values(char: str, shape: tuple[int, ...]) -> np.ndarray:
+    """Many equal elements; floats with NaN of both signs, infinities, both zeros, subnormals."""
+    if np.dtype(char).kind != "f":
+        limits = (0, 2) if char == "?" else (np.iinfo(char).min, np.iinfo(char).max)
+        ends = np.array(limits, char)
+        found = RNG.integers(0, 9, shape).astype(char)
+        return np.where(RNG.random(shape) < 0.2, ends[RNG.integers(0, 2, shape)], found)
+    found = RNG.standard_normal(shape).astype(char)
+    tiny = np.finfo(char).smallest_subnormal
+    special = np.array([np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0, tiny, -tiny], char)
+    return np.where(RNG.random(shape) < 0.5, special[RNG.integers(0, 8, shape)], found)
+
+
+@pytest.mark.parametrize("char", "?bHQed")
+def test_sorts_are_numpys(xp: ModuleType, char: str, setting: Callable[..., None]) -> None:
+    setting(schedule="gpu", fallback="raise")
+    before = xp.stats()["library_calls"]
+    for shape in ((1000,), (5, 140)):
+        array = values(char, shape)
+        for axis in range(len(shape)):
+            given = xp.asarray(array)
+            stable = np.asarray(xp.sort(given, axis, kind="stable"))
+            expected = np.sort(array, axis, kind="stable")
+            np.testing.assert_array_equal(stable, expected)
+            if stable.dtype.kind == "f":
+                np.testing.assert_array_equal(np.signbit(stable), np.signbit(expected))
+            np.testing.assert_array_equal(xp.sort(given, axis), expected)
+            np.testing.assert_array_equal(
+                xp.argsort(given, axis), np.argsort(array, axis, kind="stable")
+            )
+        given = xp.asarray(array)
+        given.sort()
+        np.testing.assert_array_equal(given, np.sort(array))
+    assert xp.stats()["library_calls"] == before
+
+
+def test_what_a_view_shows_is_sorted_with_what_makes_it(
+    xp: ModuleType, setting: Callable[..., None]
+) -> None:
+    setting(schedule="gpu")
+    array = values("d", (30, 41))
+    made = xp.sort((xp.asarray(array).T * 2)[::-2], 0)
+    names = [kernel.name for kernel in xp.explain(made).kernels if kernel.kind == "library"]
+    assert names[0] == "sort_encode"
+    assert names[-1] == "sort_decode"
+    np.testing.assert_array_equal(made, np.sort((array.T * 2)[::-2], 0))
+    complex_array = array[:3] + 1j
+    np.testing.assert_array_equal(xp.sort(xp.asarray(complex_array)), np.sort(complex_array))
