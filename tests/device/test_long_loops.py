@@ -1,0 +1,99 @@
+"""Loops of many steps: plans, launches and memory stay bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import clfuse as cf
+from clfuse.graph import ir
+
+Step = Callable[[Any, Any, list[Any]], Any]
+
+
+def centred(xp: Any, x: Any, kept: list[Any]) -> Any:
+    return (x - x.mean()) * 1.25
+
+
+def scanned(xp: Any, x: Any, kept: list[Any]) -> Any:
+    return xp.cumsum(x) * 0.0625
+
+
+def gathered(xp: Any, x: Any, kept: list[Any]) -> Any:
+    return x[[*range(1, 40), 0]] * 1.25
+
+
+def updated(xp: Any, x: Any, kept: list[Any]) -> Any:
+    x[1:-1] = (x[:-2] + x[2:]) * 0.5
+    return x
+
+
+def noted(xp: Any, x: Any, kept: list[Any]) -> Any:
+    x = x * 0.75 + 1
+    kept.append(x.sum())
+    return x
+
+
+STEPS: list[Step] = [centred, scanned, gathered, updated, noted]
+
+
+def run(step: Step, xp: Any, steps: int, after: Callable[[Any], None]) -> list[Any]:
+    x = xp.arange(40.0) / 8
+    kept: list[Any] = []
+    for _ in range(steps):
+        x = step(xp, x, kept)
+        after(x)
+    return [x, *kept]
+
+
+@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.__name__)
+def test_equal_steps_use_one_plan(step: Step) -> None:
+    made = []
+
+    def after(x: Any) -> None:
+        cf.evaluate(x)
+        made.append((cf.stats()["plans_made"], cf.stats()["programs_built"]))
+
+    actual = run(step, cf, 40, after)
+    assert made[-1] == made[2]
+    expected = run(step, np, 40, lambda x: None)
+    for one, other in zip(actual, expected, strict=True):
+        np.testing.assert_allclose(np.asarray(one), other, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.__name__)
+def test_steps_that_are_never_looked_at_take_bounded_memory(step: Step) -> None:
+    held = []
+    plans = []
+
+    def after(x: Any) -> None:
+        held.append((len(ir.recorded), cf.stats()["device_bytes_now"]))
+        plans.append(cf.stats()["plans_made"])
+
+    with cf.config.override(max_nodes=64):
+        actual = run(step, cf, 400, after)
+    results = 8 * len(actual)
+    limit = len(actual) + 64 + 64 // 8 + ir.CHECK_EVERY
+    assert max(recorded for recorded, _ in held[200:]) <= limit
+    assert max(now for _, now in held[200:]) <= max(now for _, now in held[:200]) + results
+    assert plans[-1] == plans[200]
+    expected = run(step, np, 400, lambda x: None)
+    for one, other in zip(actual[-3:], expected[-3:], strict=True):
+        np.testing.assert_allclose(np.asarray(one), other, rtol=1e-9, atol=1e-9)
+
+
+def test_inputs_that_are_needed_no_more_are_let_go_of() -> None:
+    nbytes = 8 * 10_000
+    total = cf.zeros(10_000)
+    cf.evaluate(total)
+    before = cf.stats()["device_bytes_now"]
+    most = 0
+    with cf.config.override(max_pinned_bytes=10 * nbytes):
+        for number in range(100):
+            total = total + cf.asarray(np.full(10_000, float(number)))
+            most = max(most, cf.stats()["device_bytes_now"] - before)
+    assert most <= 13 * nbytes
+    assert float(total[17]) == 4950.0
