@@ -68,7 +68,7 @@ PROGRAMS: dict[str, tuple[Callable[[Any], Any], float]] = {
         2,
     ),
     "sum of rows": (lambda x: (cf.roll(x, 1, 1) * x).sum(1), 1 + 1 / N),
-    "sum of columns": (lambda x: (cf.roll(x, 1, 1) * x).sum(0), 1 + 1 / N),
+    "sum of columns": (lambda x: (cf.roll(x, 1, 0) * x).sum(0), 1 + 1 / N),
     "largest and where": (lambda x: cf.pad(x, 1).argmax(1), 1 + 1 / N),
 }
 
@@ -109,6 +109,14 @@ def test_sums_of_a_concatenation_of_expressions_store_it_by_one_kernel() -> None
     x = fresh(array(N, N))
     schedule = planned(node_of(cf.concatenate([x, 2 * x, x[:3]]).sum(1)))
     assert [kernel.kind for kernel in kernels(schedule)] == ["map", "reduce"]
+
+
+def test_seams_across_the_columns_that_a_sum_walks_down_are_stored_first_on_a_cpu() -> None:
+    x = fresh(array(N, N))
+    total = node_of((cf.roll(x, 1, 1) * x).sum(0))
+    assert [kernel.kind for kernel in kernels(planned(total))] == ["map", "reduce"]
+    (kernel,) = kernels(planned(total, traits=replace(TRAITS, schedule="gpu", work_group=64)))
+    assert kernel.reduced == 1
 
 
 def test_a_value_is_not_stored_for_a_kernel_that_loads_what_it_is_made_of() -> None:
