@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any
 
 from ..graph.ir import Kind
-from ..graph.layout import contiguous_strides, delinearize
+from ..graph.layout import contiguous_strides
 from ..traits import DeviceTraits
 from . import cost, seams
 from .emission import Emitter, Refines, Registers, Straddles, ValueTable, identity
 from .geometry import lane_nbytes, merge_dimensions, suits_vectors
 from .graph import Graph
+from .iterations import Lift, complement, extents_of, inside
 from .placement import Placement
 from .schedule import (
     Access,
@@ -208,7 +208,7 @@ class Lowering:
             owner = self.values.node[sink.value]
             if owner is not None and self.graph.kinds[owner] is Kind.UPDATE:
                 updates.append(owner)
-        lift = _Lift(shape)
+        lift = Lift(shape)
         while True:
             try:
                 nodes = [sink.node for sink in sinks]
@@ -243,7 +243,7 @@ class Lowering:
 
         def stored(roots: list[int], box: seams.Box) -> list[Store]:
             return [
-                self._store(var, sink.node, sink.value, _inside(place, box))
+                self._store(var, sink.node, sink.value, inside(place, box))
                 for var, sink, place in zip(roots, sinks, places, strict=True)
             ]
 
@@ -251,7 +251,7 @@ class Lowering:
             return [
                 Kernel(
                     "map",
-                    _extents_of(part.box),
+                    extents_of(part.box),
                     part.items,
                     stored(part.roots, part.box),
                     boxed=True,
@@ -278,9 +278,9 @@ class Lowering:
         parts: list[seams.Part] = []
         while boxes:
             box = boxes.pop()
-            emitter = Emitter(self.placement, self.values, level, _extents_of(box), Registers())
+            emitter = Emitter(self.placement, self.values, level, extents_of(box), Registers())
             try:
-                roots = [emitter.emit(node, _inside(whole, box)) for node in nodes]
+                roots = [emitter.emit(node, inside(whole, box)) for node in nodes]
             except Straddles as cut:
                 if cut.dim is None or len(boxes) + len(parts) >= cost.MAX_BOXES:
                     raise
@@ -413,7 +413,7 @@ class Lowering:
         taken = []
         rest = []
         for sink in maps.pop((level, shape), ()):
-            keys = [(sink.node, _inside(whole, part.box)) for part in parts]
+            keys = [(sink.node, inside(whole, part.box)) for part in parts]
             complete = self.values.node[sink.value] == sink.node and sink.access == Access(
                 0, strides
             )
@@ -511,7 +511,7 @@ class Lowering:
         level = self.placement.level[node]
         target = self.values.of_node[node]
         shape = graph.shapes[node]
-        boxes = _complement(shape, graph.shapes[value], *graph.params[node])
+        boxes = complement(shape, graph.shapes[value], *graph.params[node])
         emits = Emitter(self.placement, self.values, level, shape, Registers())
         if boxes is None:
             if emits.in_memory(old):
@@ -526,108 +526,10 @@ class Lowering:
         whole = Access(0, contiguous_strides(shape))
         for box in boxes:
             extents = tuple([stop - start for start, stop in box])
-            access = _inside(whole, box)
+            access = inside(whole, box)
             emitter = Emitter(self.placement, self.values, level, extents, Registers())
             var = emitter.emit(old, access)
             store = Store(var, graph.dtypes[old], target, graph.dtypes[node], access)
             kernel = Kernel("map", extents, emitter.items, [store], boxed=len(boxes) > 1)
             launches.append(Pending(level, kernel))
         return launches
-
-
-class _Lift:
-    """An iteration over `shape` whose dimensions are split further, into `extents`."""
-
-    def __init__(self, shape: tuple[int, ...], extents: tuple[int, ...] | None = None) -> None:
-        self.shape = shape
-        self.extents = shape if extents is None else extents
-
-    def refined(self, finer: Refines) -> _Lift:
-        """Split so that the axes of another shape of the same size are dimensions, too.
-
-        The products of the last extents, of both shapes, are where dimensions begin; they must
-        divide one another, as 24 = 4 x 6 and 24 = 4 x 2 x 3 do, but 4 x 6 and 3 x 8 do not.
-        """
-        starts = {1}
-        for extents in (self.extents, finer.shape):
-            product = 1
-            for extent in reversed(extents):
-                product *= extent
-                starts.add(product)
-        ordered = sorted(starts, reverse=True)
-        parts = []
-        for large, small in pairwise(ordered):
-            if large % small:
-                raise Straddles(finer.node, None, 0)
-            parts.append(large // small)
-        if tuple(parts) == self.extents:
-            raise Straddles(finer.node, None, 0)
-        return _Lift(self.shape, tuple(parts))
-
-    def access(self, access: Access) -> Access:
-        """An access over `shape` as one over `extents`."""
-        if self.extents == self.shape:
-            return access
-        strides = []
-        dims = [
-            (extent, stride)
-            for extent, stride in zip(self.shape, access.strides, strict=True)
-            if extent != 1
-        ]
-        left, stride = dims.pop() if dims else (1, 0)
-        for extent in reversed(self.extents):
-            if left == 1 and dims:
-                left, stride = dims.pop()
-            strides.append(stride)
-            stride *= extent
-            left //= extent
-        return Access(access.offset, tuple(reversed(strides)))
-
-
-def _extents_of(box: seams.Box) -> tuple[int, ...]:
-    return tuple([stop - start for start, stop in box])
-
-
-def _inside(access: Access, box: tuple[tuple[int, int], ...]) -> Access:
-    """An access to a whole iteration, as one over a box of it."""
-    offset = access.offset
-    strides = []
-    for (start, stop), stride in zip(box, access.strides, strict=True):
-        offset += start * stride
-        strides.append(stride if stop - start != 1 else 0)
-    return Access(offset, tuple(strides))
-
-
-def _complement(
-    shape: tuple[int, ...], region: tuple[int, ...], offset: int, strides: tuple[int, ...]
-) -> list[tuple[tuple[int, int], ...]] | None:
-    """Boxes of `shape` outside the region that the map covers; None when it is not a box."""
-    axes = delinearize(shape, region, offset, strides)
-    if axes is None:
-        return None
-    inner = []
-    used: set[int] = set()
-    for start, coefficients in axes:
-        moving = [dim for dim, coefficient in enumerate(coefficients) if coefficient]
-        if not moving:
-            inner.append((start, start + 1))
-            continue
-        (dim, *more) = moving
-        if more or dim in used or abs(coefficients[dim]) != 1:
-            return None
-        used.add(dim)
-        count = region[dim]
-        first = start if coefficients[dim] == 1 else start - count + 1
-        inner.append((first, first + count))
-    boxes = []
-    for axis, (start, stop) in enumerate(inner):
-        for low, high in ((0, start), (stop, shape[axis])):
-            if low < high:
-                boxes.append(
-                    (
-                        *inner[:axis],
-                        (low, high),
-                        *[(0, extent) for extent in shape[axis + 1 :]],
-                    )
-                )
-    return boxes
