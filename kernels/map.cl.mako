@@ -3,6 +3,83 @@
 ##    unit    a row of the last dimension, or a piece of a row
 ##    CPU     each work-item walks a contiguous run of units in vectors of ${k.width} lanes, then the rest one by one
 ##    GPU     work-items stride over the vectors of all rows, then over what is left of each row
+##    seam    where loads go elsewhere from an index on (joined arrays): a CPU walks a row run by run between
+##            seams, for a GPU every element is a run; what operations a run needs may depend on where it lies
+<%def name="head(b)">\
+% for line in b.groups + b.before:
+        ${line}
+% endfor
+</%def>\
+<%def name="loops(b)">\
+% if b.lead:
+        // Element by element up to where the result is aligned, then vectors, then the rest.
+        const ${k.index} edge = min(high, j + (${k.index})${b.lead});
+        for (int part = 0; part < 2; part++) {
+        const ${k.index} stop = part ? high : edge;
+        if (part)
+% endif
+% if b.overlaps:
+        // The last vector begins early enough to end with the run: some elements are stored twice.
+        if (j + ${b.width} <= high) for (; j < high; j += ${b.width}) {
+            j = min(j, (${k.index})(high - ${b.width}));
+% for line in b.vector_body:
+            ${line}
+% endfor
+        }
+        else
+% elif b.width > 1:
+        for (; j + ${b.width} <= high; j += ${b.width}) {
+% if k.hoisted:
+            const ${k.index} v = j / ${b.width};
+% endif
+% for line in b.vector_body:
+            ${line}
+% endfor
+        }
+% endif
+        for (; j < ${"stop" if b.lead else "high"}; j++) {
+% if k.hoisted:
+            const ${k.index} v = j - wide;
+% endif
+% for line in b.scalar_body:
+            ${line}
+% endfor
+        }
+% if b.lead:
+        }
+% endif
+</%def>\
+<%def name="scalar(b)">\
+% for line in b.scalar_body:
+        ${line}
+% endfor
+</%def>\
+<%def name="vectors(b)">\
+% if b.width > 1:
+% for line in b.vector_body:
+        ${line}
+% endfor
+% else:
+        for (${k.index} lane = j, j = lane; j < lane + ${k.width}; j++) {
+% for line in b.scalar_body:
+            ${line}
+% endfor
+        }
+% endif
+</%def>\
+<%def name="bodies(part)">\
+% if len(k.bodies) == 1:
+${head(k.bodies[0])}\
+${part(k.bodies[0])}\
+% else:
+% for number, b in enumerate(k.bodies):
+        ${"else " if number else ""}${f"if ({b.test}) " if b.test else ""}{
+${head(b)}\
+${part(b)}\
+        }
+% endfor
+% endif
+</%def>\
 ${k.head}\
 __kernel void ${k.name}(${k.signature})
 {
@@ -35,41 +112,25 @@ __kernel void ${k.name}(${k.signature})
 % endif
     for (${k.index} unit = first; unit < last; unit++) {
 % if k.whole_rows:
-        const ${k.index} row = unit, low = 0, high = n;
+        const ${k.index} row = unit, low = 0, end = n;
 % else:
         const ${k.index} row = unit / pieces, low = (unit - row * pieces) * piece;
-        const ${k.index} high = min(low + piece, n);
+        const ${k.index} end = min(low + piece, n);
 % endif
-% for line in k.decode + k.groups + k.before:
+% for line in k.decode:
         ${line}
 % endfor
+% if k.run_end:
+        ${k.index} high;
+        for (${k.index} at = low; at < end; at = high) {
+        high = ${k.run_end};
+        ${k.index} j = at;
+% else:
+        const ${k.index} high = end;
         ${k.index} j = low;
-% if k.lead:
-        // Element by element up to where the result is aligned, then vectors, then the rest.
-        const ${k.index} edge = min(high, low + (${k.index})${k.lead});
-        for (int part = 0; part < 2; part++) {
-        const ${k.index} stop = part ? high : edge;
-        if (part)
 % endif
-% if k.width > 1:
-        for (; j + ${k.width} <= high; j += ${k.width}) {
-% if k.hoisted:
-            const ${k.index} v = j / ${k.width};
-% endif
-% for line in k.vector_body:
-            ${line}
-% endfor
-        }
-% endif
-        for (; j < ${"stop" if k.lead else "high"}; j++) {
-% if k.hoisted:
-            const ${k.index} v = j - wide;
-% endif
-% for line in k.scalar_body:
-            ${line}
-% endfor
-        }
-% if k.lead:
+${bodies(loops)}\
+% if k.run_end:
         }
 % endif
     }
@@ -84,24 +145,23 @@ __kernel void ${k.name}(${k.signature})
     const ${k.index} vectors = n / ${k.width}, rest = n - vectors * ${k.width};
     for (${k.index} v = id; v < rows * vectors; v += step) {
         const ${k.index} row = v / vectors, j = (v - row * vectors) * ${k.width};
-% for line in k.decode + k.groups + k.before:
+% for line in k.decode:
         ${line}
 % endfor
-% for line in k.vector_body:
-        ${line}
-% endfor
+${bodies(vectors)}\
     }
 % else:
     const ${k.index} vectors = 0, rest = n;
 % endif
     for (${k.index} v = id; v < rows * rest; v += step) {
         const ${k.index} row = v / rest, j = vectors * ${k.width} + v - row * rest;
-% for line in k.decode + k.groups + k.before:
+% if k.run_end:
+        const ${k.index} at = j;
+% endif
+% for line in k.decode:
         ${line}
 % endfor
-% for line in k.scalar_body:
-        ${line}
-% endfor
+${bodies(scalar)}\
     }
 % endif
 }

@@ -16,6 +16,9 @@ __kernel void ${k.name}(${k.signature})
 % for line in k.decode:
         ${line}
 % endfor
+% if k.seams:
+        const ${k.index} at = j;
+% endif
 % for p in k.phases:
 % for line in p.start:
         ${line}

@@ -2,6 +2,7 @@
 ##
 ##    CPU     work-items share the results (and pieces); lanes and independent accumulators, then the rest
 ##            one by one; lanes are folded last:    v0 v1 v2 v3 -> (v0+v2)(v1+v3) -> one
+##            rows of joined arrays: run by run between the seams, the accumulators going on
 ##    GPU     a work-group shares one result: its work-items stride over it, then fold a tree in local memory
 ${k.head}\
 __kernel void ${k.name}(${k.signature})
@@ -35,11 +36,18 @@ __kernel void ${k.name}(${k.signature})
 % for dim, begin, end in p.outer_loops:
         for (${k.index} i${dim} = ${begin}; i${dim} < ${end}; i${dim}++) {
 % endfor
+% if p.run_end:
+            ${k.index} stop;
+            for (${k.index} at = ${p.begin}; at < ${p.end}; at = stop) {
+            stop = ${p.run_end};
+            ${k.index} j = at;
+% else:
+            const ${k.index} stop = ${p.end};
+            ${k.index} j = ${p.begin};
+% endif
 % for line in p.groups + p.before:
             ${line}
 % endfor
-            ${k.index} j = ${p.begin};
-            const ${k.index} stop = ${p.end};
 % if k.width > 1:
 % if p.compensated:
             while (j + ${k.width * p.unroll} <= stop) {
@@ -86,13 +94,22 @@ __kernel void ${k.name}(${k.signature})
                 ${line}
 % endfor
             }
+% if p.run_end:
+            }
+% endif
 % for _ in p.outer_loops:
         }
 % endfor
 % else:
         const ${k.index} length = ${p.piece_length};
         for (${k.index} t = get_local_id(0); t < length; t += (${k.index})get_local_size(0)) {
-% for line in p.decode_reduced + p.groups + p.before + p.scalar_body:
+% for line in p.decode_reduced:
+            ${line}
+% endfor
+% if p.run_end:
+            const ${k.index} at = j;
+% endif
+% for line in p.groups + p.before + p.scalar_body:
             ${line}
 % endfor
         }

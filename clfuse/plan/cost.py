@@ -22,6 +22,9 @@ CACHED_READ_WEIGHT: Final = 3.0
 CACHED_READS_FROM_NOTHING: Final = 1.0
 """Bytes that travel from a cache for every byte of an element that could be made from nothing."""
 
+MAX_LOOKED_AT: Final = 16
+"""Operations that are looked through to see what computing a value from memory would cost."""
+
 MAX_ARGUMENTS: Final = 48
 """Buffers and scalars of one kernel as the passes count them: 1,024 bytes of parameters (the least
 that OpenCL 1.2's full profile promises) hold this many with their offsets and strides."""
@@ -29,6 +32,10 @@ that OpenCL 1.2's full profile promises) hold this many with their offsets and s
 MAX_UNROLLED: Final = 8
 """Elements of a fold that is written out as operations of an element-wise kernel; NumPy's own sums
 are as simple up to here, so the bits are the same."""
+
+MAX_UNROLLED_WINDOW: Final = 32
+"""The same for windows that lie side by side in memory: their lanes load whole vectors, where a
+loop over a few elements would fold lane by lane. Sums of floats are then added in pairs."""
 
 MAX_STORES: Final = 16
 """Results of one kernel: more streams than the caches' ways and write buffers follow."""

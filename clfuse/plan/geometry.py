@@ -9,7 +9,7 @@ GPU: work-items stride over everything; a work-group folds one result (or one pi
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -27,6 +27,9 @@ MAX_STREAMED_WEIGHT: Final = 8.0
 """Results of heavier steps are stored through the caches: there is nothing to win where arithmetic
 takes the time, and a streaming store right behind a sine made it three times slower (PoCL)."""
 
+SMALL_BODY: Final = 32
+"""A body for less than this part of the elements is not worth the text of a vector loop."""
+
 LONG_SUM: Final = 128
 """Additions to one accumulator (a lane of a vector) before it is folded into a compensated total;
 NumPy's pairwise summation has blocks of the same length."""
@@ -43,7 +46,7 @@ def begin(kernel: Kernel, traits: DeviceTraits) -> Kernel:
 def finish_map(kernel: Kernel, traits: DeviceTraits) -> Kernel:
     """Fix the geometry of a kernel without folds."""
     kernel = _finish_map(begin(kernel, traits), traits)
-    kernel.streams = should_stream(kernel, traits)
+    kernel.streams = not kernel.then and should_stream(kernel, traits)
     return kernel
 
 
@@ -72,10 +75,12 @@ def _rearranged(
     reduced: int,
     loop_access: Callable[[Access], Access],
     kept_access: Callable[[Access], Access],
+    order: Sequence[int] = (),
 ) -> Kernel:
-    """The same kernel, phases included, over other dimensions."""
+    """The same kernel, phases included, over other dimensions: those in `order`, for a map."""
     return replace(
         kernel,
+        where=tuple([tuple([box[dim] for dim in order]) for box in kernel.where]),
         extents=extents,
         reduced=reduced,
         body=with_accesses(kernel.body, loop_access),
@@ -83,7 +88,8 @@ def _rearranged(
         epilogue=with_accesses(kernel.epilogue, kept_access),
         results=[replace(store, access=kept_access(store.access)) for store in kernel.results],
         then=[
-            _rearranged(phase, extents, reduced, loop_access, kept_access) for phase in kernel.then
+            _rearranged(phase, extents, reduced, loop_access, kept_access, order)
+            for phase in kernel.then
         ],
     )
 
@@ -91,21 +97,29 @@ def _rearranged(
 def merge_dimensions(kernel: Kernel) -> Kernel:
     """Drop extents of 1 and join neighbours that every access walks as one dimension.
 
-    Kept and reduced dimensions stay apart. Epilogue accesses only have the kept ones.
+    Kept and reduced dimensions stay apart, and those with seams. Epilogue accesses only have the
+    kept ones.
     """
     kept = len(kernel.extents) - kernel.reduced
     extents = list(kernel.extents)
     groups: list[list[int]] = []  # old dimensions that make a new one
     loop = list(dict.fromkeys(access.strides for access in accesses(kernel)))
     after = list(dict.fromkeys(access.strides for access in _kept_accesses(kernel)))
+    seamed = {dim for access in accesses(kernel) for dim, _ in access.seams}
+    if kernel.where:
+        seamed.update([dim for dim in range(len(extents)) if kernel.seams(dim)])
     for dim in range(len(extents)):
         if extents[dim] == 1:
             continue
         if groups and (groups[-1][0] < kept) == (dim < kept):
             previous = groups[-1][-1]
-            joins = all(strides[previous] == strides[dim] * extents[dim] for strides in loop) and (
-                dim >= kept
-                or all(strides[previous] == strides[dim] * extents[dim] for strides in after)
+            joins = (
+                seamed.isdisjoint((previous, dim))
+                and all(strides[previous] == strides[dim] * extents[dim] for strides in loop)
+                and (
+                    dim >= kept
+                    or all(strides[previous] == strides[dim] * extents[dim] for strides in after)
+                )
             )
             if joins:
                 groups[-1].append(dim)
@@ -115,13 +129,14 @@ def merge_dimensions(kernel: Kernel) -> Kernel:
     kept_groups = [group for group in groups if group[0] < kept]
 
     def loop_access(access: Access) -> Access:
-        return Access(access.offset, tuple([access.strides[group[-1]] for group in groups]))
+        return access.over([group[-1] for group in groups])
 
     def kept_access(access: Access) -> Access:
-        return Access(access.offset, tuple([access.strides[group[-1]] for group in kept_groups]))
+        return access.over([group[-1] for group in kept_groups])
 
     reduced = len(groups) - len(kept_groups)
-    return _rearranged(kernel, new_extents, reduced, loop_access, kept_access)
+    order = [group[-1] for group in groups]
+    return _rearranged(kernel, new_extents, reduced, loop_access, kept_access, order)
 
 
 def with_accesses(items: list[Item], change: Any) -> list[Item]:
@@ -133,7 +148,8 @@ def with_accesses(items: list[Item], change: Any) -> list[Item]:
 
 
 def _reach(access: Access, extents: tuple[int, ...]) -> int:
-    return abs(access.offset) + sum(
+    jumps = sum([abs(by) for _, _, by in access.jumps])
+    return abs(access.offset) + jumps + sum(
         abs(stride) * max(extent - 1, 0)
         for stride, extent in zip(access.strides, extents, strict=False)
     )
@@ -210,10 +226,10 @@ def last(kernel: Kernel, dim: int) -> Kernel:
 
     def permuted(access: Access) -> Access:
         chosen = full if len(access.strides) == len(full) else order
-        return Access(access.offset, tuple([access.strides[other] for other in chosen]))
+        return access.over(chosen)
 
     extents = tuple([kernel.extents[other] for other in full])
-    return _rearranged(kernel, extents, kernel.reduced, permuted, permuted)
+    return _rearranged(kernel, extents, kernel.reduced, permuted, permuted, order)
 
 
 def _finish_map(kernel: Kernel, traits: DeviceTraits) -> Kernel:
@@ -236,6 +252,10 @@ def _finish_map(kernel: Kernel, traits: DeviceTraits) -> Kernel:
     kernel.width = width_for(kernel, traits, extent)
     total = math.prod(kernel.extents)
     if traits.schedule == "gpu":
+        if kernel.seams(rank - 1):  # a work-item an element: no vector lies across a seam
+            kernel.width = 1
+        for sister in kernel.then:
+            _like_sister(sister, kernel)
         kernel.work_group = traits.work_group
         wanted = -(-total // max(kernel.width, 1))
         kernel.work_items = round_up(min(wanted, traits.work_items), traits.work_group)
@@ -246,7 +266,19 @@ def _finish_map(kernel: Kernel, traits: DeviceTraits) -> Kernel:
     kernel.chunks = pieces
     kernel.chunk_length = round_up(-(-extent // pieces), kernel.width)
     kernel.work_items = min(items, max(1, rows * pieces))
+    for sister in kernel.then:
+        _like_sister(sister, kernel)
     return kernel
+
+
+def _like_sister(kernel: Kernel, first: Kernel) -> None:
+    """Give a body for some boxes the geometry of the first; vectors where they are worth it."""
+    kernel.schedule, kernel.vector = first.schedule, first.vector
+    kernel.wide_index, kernel.work_group = first.wide_index, first.work_group
+    elements = sum([math.prod([high - low for low, high in box]) for box in kernel.where])
+    longest = max([box[first.vector][1] - box[first.vector][0] for box in kernel.where])
+    is_small = elements * SMALL_BODY < math.prod(kernel.extents)
+    kernel.width = 1 if is_small or longest < first.width else first.width
 
 
 def should_stream(kernel: Kernel, traits: DeviceTraits) -> bool:
@@ -283,7 +315,7 @@ def oriented(kernel: Kernel, traits: DeviceTraits) -> Kernel:
             kernel,
             (*kernel.extents, 1),
             1,
-            lambda access: Access(access.offset, (*access.strides, 0)),
+            lambda access: replace(access, strides=(*access.strides, 0)),
             lambda access: access,
         )
     kept = len(kernel.extents) - kernel.reduced
@@ -291,6 +323,9 @@ def oriented(kernel: Kernel, traits: DeviceTraits) -> Kernel:
     along = len(kernel.extents) - 1
     if kept:
         candidates = [*range(kept), *range(kept, len(kernel.extents))]
+        if traits.schedule == "cpu":  # strips of columns do not lie across seams
+            seamed = {dim for access in accesses(kernel) for dim, _ in access.seams}
+            candidates = [dim for dim in candidates if dim >= kept or dim not in seamed]
         along = max(candidates, key=lambda dim: (suits_vectors(kernel, dim, lanes), dim))
     if along < kept:
         kernel = last(kernel, along)
@@ -311,7 +346,7 @@ def _reduced_last(kernel: Kernel, dim: int) -> Kernel:
     ]
 
     def permuted(access: Access) -> Access:
-        return Access(access.offset, tuple([access.strides[other] for other in order]))
+        return access.over(order)
 
     extents = tuple([kernel.extents[other] for other in order])
     return _rearranged(kernel, extents, kernel.reduced, permuted, lambda access: access)

@@ -16,6 +16,7 @@ Arrays of more than `MAX_NBYTES` are followed as a whole, without their parts.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise, product
 from typing import Any, Final
 
 import numpy as np
@@ -209,6 +210,33 @@ def _elements(
     )
 
 
+def _runs(
+    access: Access,
+    extents: tuple[int, ...],
+    where: tuple[tuple[tuple[int, int], ...], ...],
+) -> list[tuple[Access, tuple[int, ...]]]:
+    """An access between its seams, in the boxes `where` (none: everywhere); and how far it runs."""
+    if not where and not access.seams:
+        return [(access, extents)]
+    found = []
+    for box in where or (tuple([(0, extent) for extent in extents]),):
+        bounds = list(box)
+        for dim, first, end in access.within:
+            bounds[dim] = max(bounds[dim][0], first), min(bounds[dim][1], end)
+        edges = []
+        for dim, (low, high) in enumerate(bounds):
+            cuts = {first for at, first, _ in access.jumps if at == dim and low < first < high}
+            edges.append(list(pairwise([low, *sorted(cuts), high])) if low < high else [])
+        for run in product(*edges):
+            offset = access.offset + sum(
+                [low * stride for (low, _), stride in zip(run, access.strides, strict=True)]
+            )
+            offset += sum([by for dim, first, by in access.jumps if first <= run[dim][0]])
+            lengths = tuple([high - low for low, high in run])
+            found.append((Access(offset, access.strides), lengths))
+    return found
+
+
 def _loads(phase: Launch, schedule: Schedule) -> list[Touch]:
     if isinstance(phase, SortPass):
         return [(value, 1, None, ()) for value in phase.reads]
@@ -228,8 +256,13 @@ def _loads(phase: Launch, schedule: Schedule) -> list[Touch]:
     for items, extents in ((phase.body, phase.extents), (phase.epilogue, kept)):
         for item in items:
             if isinstance(item, Load):
-                access = None if item.position is not None else item.access
-                found.append((item.value, item.dtype.itemsize, access, extents))
+                size = item.dtype.itemsize
+                if item.position is not None:
+                    found.append((item.value, size, None, extents))
+                    continue
+                found += [
+                    (item.value, size, *run) for run in _runs(item.access, extents, phase.where)
+                ]
             elif isinstance(item, Prefix) and item.partial is not None:
                 found.append((item.partial, 1, None, ()))
     if phase.selection is not None:
@@ -254,8 +287,12 @@ def _stores(phase: Launch, schedule: Schedule) -> list[Touch]:
     )
     for stores, extents in groups:
         for store in stores:
-            access = None if phase.kind == "compact" else store.access
-            found.append((store.value, store.dtype.itemsize, access, extents))
+            size = store.dtype.itemsize
+            if phase.kind == "compact":
+                found.append((store.value, size, None, extents))
+                continue
+            runs = _runs(store.access, extents, phase.where)
+            found += [(store.value, size, *run) for run in runs]
     for accumulator in phase.accumulators:
         for partial in (accumulator.partial, accumulator.partial_position):
             if partial is not None:

@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any
 
 from ..graph.ir import Kind
-from ..graph.layout import contiguous_strides, delinearize
-from . import cost
+from ..graph.layout import contiguous_strides
+from ..traits import DeviceTraits
+from . import cost, seams
 from .emission import Emitter, Refines, Registers, Straddles, ValueTable, identity
+from .geometry import lane_nbytes, merge_dimensions, suits_vectors
 from .graph import Graph
+from .iterations import Lift, complement, extents_of, inside
 from .placement import Placement
 from .schedule import (
     Access,
@@ -64,8 +66,9 @@ class Lowering:
     aliases : dict, node -> node whose bytes are its own
     """
 
-    def __init__(self, placement: Placement) -> None:
+    def __init__(self, placement: Placement, traits: DeviceTraits) -> None:
         self.placement = placement
+        self.traits = traits
         self.graph: Graph = placement.graph
         self.values = ValueTable(self.graph)
         self.pending: list[Pending] = []
@@ -88,7 +91,7 @@ class Lowering:
                 value = self.graph.inputs[node][1]
                 access = Access(*self.graph.params[node])
                 self._add(maps, level, value, Sink(value, target, access), node)
-            elif kind is Kind.CONCATENATE:
+            elif kind is Kind.CONCATENATE and not self._is_one_kernel(node):
                 for sink in self._pieces(node, target):
                     self._add(maps, level, sink.node, sink, node)
             elif placement.carrier[node] is not None:
@@ -166,8 +169,26 @@ class Lowering:
         shape = self.graph.shapes[node]
         if math.prod(shape) == 0:
             return
-        group: Any = shape if self.placement.fuse else (owner, node)
+        shared = self.placement.fuse and node not in self.placement.refused
+        group: Any = shape if shared else (owner, node)
         maps.setdefault((level, group), []).append(sink)
+
+    def _is_one_kernel(self, node: int) -> bool:
+        """Whether a stored concatenation should be written as a whole.
+
+        Parts of one shape are computed side by side instead, each stored to its place.
+        """
+        graph = self.graph
+        if not self.placement.fuse:
+            return False
+        if len({graph.shapes[part] for part in graph.inputs[node] if graph.sizes[part]}) < 2:
+            return False
+        shape = graph.shapes[node]
+        try:
+            parts = self._parts(self.placement.level[node], [node], shape, identity(shape))
+        except (Straddles, Refines):
+            return False
+        return seams.join(parts, shape, self.traits.max_steps) is not None
 
     def _pieces(self, node: int, target: int) -> list[Sink]:
         """The operands of a concatenation, each stored to its place."""
@@ -189,56 +210,93 @@ class Lowering:
         return sinks
 
     def _map(self, level: int, sinks: list[Sink]) -> None:
-        """One kernel for these results, or one a box where they read concatenations."""
+        """One kernel for these results; or one a box, where they read joined arrays otherwise."""
         shape = self.graph.shapes[sinks[0].node]
         updates = []
         for sink in sinks:
             owner = self.values.node[sink.value]
             if owner is not None and self.graph.kinds[owner] is Kind.UPDATE:
                 updates.append(owner)
-        boxes = [tuple([(0, extent) for extent in shape])]
-        done = 0
-        lift = _Lift(shape)
-        while boxes:
-            box = boxes.pop()
+        lift = Lift(shape)
+        while True:
             try:
-                kernel = self._over_box(level, sinks, lift, box)
+                nodes = [sink.node for sink in sinks]
+                parts = self._parts(level, nodes, lift.extents, identity(lift.extents))
+                break
             except Refines as finer:
                 lift = lift.refined(finer)
-                boxes = [tuple([(0, extent) for extent in lift.extents])]
-                continue
-            except Straddles as cut:
-                if cut.dim is None or len(boxes) + done >= cost.MAX_BOXES:
-                    raise
-                low, high = box[cut.dim]
-                for part in ((low + cut.position, high), (low, low + cut.position)):
-                    boxes.append((*box[: cut.dim], part, *box[cut.dim + 1 :]))
-                continue
-            kernel.boxed = done > 0 or bool(boxes)
-            whole = shape if lift.extents == shape and not kernel.boxed else None
-            self.pending.append(Pending(level, kernel, updates, whole, tuple(range(len(shape)))))
-            done += 1
-        if done > 1:
+        bodies = seams.join(parts, lift.extents, self.traits.max_steps)
+        if bodies is None and len(sinks) > 1:  # each for itself may be one kernel
+            for sink in sinks:
+                self._map(level, [sink])
+            return
+        places = [lift.access(sink.access) for sink in sinks]
+        unbroken = shape if lift.extents == shape and bodies is not None else None
+        for kernel in self._kernels(sinks, places, lift.extents, parts, bodies):
+            order = tuple(range(len(shape)))
+            self.pending.append(Pending(level, kernel, updates, unbroken, order))
+        if bodies is None:
             label = self.graph.label(sinks[0].node)
-            reason = f"{done} kernels: each reads one part of what was joined, where it lies"
+            reason = f"{len(parts)} kernels: each reads one part of what was joined, where it lies"
             self.placement.cuts.append(Cut(label, reason, 0))
 
-    def _over_box(
+    def _kernels(
+        self,
+        sinks: list[Sink],
+        places: list[Access],
+        extents: tuple[int, ...],
+        parts: list[seams.Part],
+        bodies: list[seams.Body] | None,
+    ) -> list[Kernel]:
+        """One kernel of these bodies, else one a part; results are stored at `places`."""
+
+        def stored(roots: list[int], box: seams.Box) -> list[Store]:
+            return [
+                self._store(var, sink.node, sink.value, inside(place, box))
+                for var, sink, place in zip(roots, sinks, places, strict=True)
+            ]
+
+        if bodies is None:
+            return [
+                Kernel(
+                    "map",
+                    extents_of(part.box),
+                    part.items,
+                    stored(part.roots, part.box),
+                    boxed=True,
+                )
+                for part in parts
+            ]
+        whole = tuple([(0, extent) for extent in extents])
+        first, *others = [
+            Kernel("map", extents, body.items, stored(body.roots, whole), where=body.where)
+            for body in bodies
+        ]
+        first.then = others
+        return [first]
+
+    def _parts(
         self,
         level: int,
-        sinks: list[Sink],
-        lift: _Lift,
-        box: tuple[tuple[int, int], ...],
-    ) -> Kernel:
-        """The kernel that computes `sinks` over a part of their iteration."""
-        extents = tuple([stop - start for start, stop in box])
-        emitter = Emitter(self.placement, self.values, level, extents, Registers())
-        stores = []
-        for sink in sinks:
-            var = emitter.emit(sink.node, _inside(identity(lift.extents), box))
-            place = _inside(lift.access(sink.access), box)
-            stores.append(self._store(var, sink.node, sink.value, place))
-        return Kernel("map", extents, emitter.items, stores)
+        nodes: list[int],
+        extents: tuple[int, ...],
+        whole: Access,
+    ) -> list[seams.Part]:
+        """`nodes` at `whole` over `extents`, box by box where they read joined arrays."""
+        boxes: list[seams.Box] = [tuple([(0, extent) for extent in extents])]
+        parts: list[seams.Part] = []
+        while boxes:
+            box = boxes.pop()
+            emitter = Emitter(self.placement, self.values, level, extents_of(box), Registers())
+            try:
+                roots = [emitter.emit(node, inside(whole, box)) for node in nodes]
+            except Straddles as cut:
+                if cut.dim is None or len(boxes) + len(parts) >= cost.MAX_BOXES:
+                    raise
+                boxes += seams.cut(box, cut.dim, cut.position)
+                continue
+            parts.append(seams.Part(box, emitter.items, roots, emitter.variables))
+        return parts
 
     def _store(self, var: int, node: int, value: int, access: Access) -> Store:
         owner = self.values.node[value]
@@ -254,20 +312,25 @@ class Lowering:
         kept = tuple([axis for axis in range(len(shape)) if axis not in axes])
         order = kept + tuple(axes)
         extents = tuple([shape[axis] for axis in order])
-        registers = Registers()
-        loop = Emitter(self.placement, self.values, level, extents, registers)
+        folds = self._reductions_below(nodes, carrier)
+        operands = [graph.inputs[node][0] for node in folds]
+        whole = identity(shape, order)
+        parts = self._parts(level, operands, extents, whole)
+        along = self._taken_along(parts, level, shape, whole, maps)
+        bodies = seams.join(parts, extents, self.traits.max_steps)
+        if bodies is None or len(bodies) > 1:
+            raise Straddles(self._joined_below(operands, level), None, 0)
+        items, roots, registers = bodies[0].items, bodies[0].roots, bodies[0].registers
         accumulators = []
         folded: dict[int, int] = {}
-        for node in self._reductions_below(nodes, carrier):
-            (operand,) = graph.inputs[node]
-            var = loop.emit(operand, identity(shape, order))
+        for node, var in zip(folds, roots, strict=False):
             op = graph.ops[node]
             assert op is not None
             position = None
             if graph.kinds[node] is Kind.ARGREDUCE:
                 position = registers.new()
                 within = contiguous_strides(tuple([shape[axis] for axis in axes]))
-                loop.items.append(Index(position, Access(0, (0,) * len(kept) + within)))
+                items.append(Index(position, Access(0, (0,) * len(kept) + within)))
             folded[node] = registers.new()
             accumulators.append(
                 Accumulator(folded[node], op.name, var, op.input_dtypes[0], position)
@@ -282,16 +345,34 @@ class Lowering:
         kernel = Kernel(
             "reduce",
             extents,
-            loop.items,
-            [],
+            items,
+            self._stores_along(along, roots, whole),
             len(axes),
             accumulators,
             epilogue.items,
             results,
         )
-        self._take_along(kernel, loop, level, shape, order, maps)
+        if len(parts) > 1 and self._prefers_memory(kernel):
+            raise Straddles(self._joined_below(operands, level), None, 0)
         if math.prod(kept_extents):
             self.pending.append(Pending(level, kernel, [], shape, order))
+
+    def _prefers_memory(self, kernel: Kernel) -> bool:
+        """Whether the joined arrays that a reduction reads should be stored first.
+
+        On a CPU, where seams lie across its columns: strips of whole vectors are worth more than
+        the bytes.
+        """
+        if self.traits.schedule != "cpu":
+            return False
+        merged = merge_dimensions(kernel)
+        kept = len(merged.extents) - merged.reduced
+        seamed = [dim for dim in range(kept) if merged.seams(dim)]
+        lanes = max(1, self.traits.vector_bytes // max(1, lane_nbytes(merged) or 64))
+        along = max(
+            range(len(merged.extents)), key=lambda dim: (suits_vectors(merged, dim, lanes), dim)
+        )
+        return along in seamed
 
     def _scan(self, carrier: Any, nodes: list[int], maps: dict[Any, list[Sink]]) -> None:
         """One kernel for scans over one shape along one axis, and for what they carry."""
@@ -325,6 +406,43 @@ class Lowering:
                 stack.extend(graph.inputs[node])
         return sorted(found)
 
+    def _taken_along(
+        self,
+        parts: list[seams.Part],
+        level: int,
+        shape: tuple[int, ...],
+        whole: Access,
+        maps: dict[Any, list[Sink]],
+    ) -> list[Sink]:
+        """Results that the parts compute anyway, while they pass over all elements of `shape`.
+
+        Their registers become the last roots of the parts.
+        """
+        strides = contiguous_strides(shape)
+        taken = []
+        rest = []
+        for sink in maps.pop((level, shape), ()):
+            keys = [(sink.node, inside(whole, part.box)) for part in parts]
+            complete = self.values.node[sink.value] == sink.node and sink.access == Access(
+                0, strides
+            )
+            if complete and all(key in part.known for key, part in zip(keys, parts, strict=True)):
+                for key, part in zip(keys, parts, strict=True):
+                    part.roots.append(part.known[key])
+                taken.append(sink)
+            else:
+                rest.append(sink)
+        if rest:
+            maps[level, shape] = rest
+        return taken
+
+    def _stores_along(self, sinks: list[Sink], roots: list[int], whole: Access) -> list[Store]:
+        """What `_taken_along` found, stored from the last of these registers."""
+        return [
+            self._store(var, sink.node, sink.value, whole)
+            for sink, var in zip(sinks, roots[len(roots) - len(sinks) :], strict=True)
+        ]
+
     def _take_along(
         self,
         kernel: Kernel,
@@ -334,25 +452,28 @@ class Lowering:
         order: tuple[int, ...],
         maps: dict[Any, list[Sink]],
     ) -> None:
-        """Store results that the reduction computes anyway, while it passes over their elements."""
-        sinks = maps.get((level, shape))
-        if not sinks:
-            return
-        strides = contiguous_strides(shape)
-        rest = []
-        for sink in sinks:
-            key = (sink.node, identity(shape, order))
-            whole = self.values.node[sink.value] == sink.node and sink.access == Access(0, strides)
-            if whole and key in loop.variables:
-                var = loop.variables[key]
-                kernel.stores.append(
-                    self._store(var, sink.node, sink.value, identity(shape, order))
-                )
-            else:
-                rest.append(sink)
-        maps[level, shape] = rest
-        if not rest:
-            del maps[level, shape]
+        """Let a kernel over all of `shape` store results that it computes anyway."""
+        whole = identity(shape, order)
+        box = tuple([(0, shape[axis]) for axis in order])
+        part = seams.Part(box, loop.items, [], loop.variables)
+        sinks = self._taken_along([part], level, shape, whole, maps)
+        kernel.stores += self._stores_along(sinks, part.roots, whole)
+
+    def _joined_below(self, nodes: list[int], level: int) -> int:
+        """A concatenation that these are computed from, element by element, in one kernel."""
+        placement = self.placement
+        stack = list(nodes)
+        seen = set(stack)
+        while stack:
+            node = stack.pop()
+            if placement.stored[node] and placement.level[node] < level:
+                continue
+            if node in placement.piecewise:
+                return node
+            new = [operand for operand in self.graph.inputs[node] if operand not in seen]
+            seen.update(new)
+            stack += new
+        raise AssertionError("planner error: boxes without a joined array")
 
     def _library(self, node: int) -> None:
         graph = self.graph
@@ -399,7 +520,7 @@ class Lowering:
         level = self.placement.level[node]
         target = self.values.of_node[node]
         shape = graph.shapes[node]
-        boxes = _complement(shape, graph.shapes[value], *graph.params[node])
+        boxes = complement(shape, graph.shapes[value], *graph.params[node])
         emits = Emitter(self.placement, self.values, level, shape, Registers())
         if boxes is None:
             if emits.in_memory(old):
@@ -414,104 +535,10 @@ class Lowering:
         whole = Access(0, contiguous_strides(shape))
         for box in boxes:
             extents = tuple([stop - start for start, stop in box])
-            access = _inside(whole, box)
+            access = inside(whole, box)
             emitter = Emitter(self.placement, self.values, level, extents, Registers())
             var = emitter.emit(old, access)
             store = Store(var, graph.dtypes[old], target, graph.dtypes[node], access)
             kernel = Kernel("map", extents, emitter.items, [store], boxed=len(boxes) > 1)
             launches.append(Pending(level, kernel))
         return launches
-
-
-class _Lift:
-    """An iteration over `shape` whose dimensions are split further, into `extents`."""
-
-    def __init__(self, shape: tuple[int, ...], extents: tuple[int, ...] | None = None) -> None:
-        self.shape = shape
-        self.extents = shape if extents is None else extents
-
-    def refined(self, finer: Refines) -> _Lift:
-        """Split so that the axes of another shape of the same size are dimensions, too.
-
-        The products of the last extents, of both shapes, are where dimensions begin; they must
-        divide one another, as 24 = 4 x 6 and 24 = 4 x 2 x 3 do, but 4 x 6 and 3 x 8 do not.
-        """
-        starts = {1}
-        for extents in (self.extents, finer.shape):
-            product = 1
-            for extent in reversed(extents):
-                product *= extent
-                starts.add(product)
-        ordered = sorted(starts, reverse=True)
-        parts = []
-        for large, small in pairwise(ordered):
-            if large % small:
-                raise Straddles(finer.node, None, 0)
-            parts.append(large // small)
-        if tuple(parts) == self.extents:
-            raise Straddles(finer.node, None, 0)
-        return _Lift(self.shape, tuple(parts))
-
-    def access(self, access: Access) -> Access:
-        """An access over `shape` as one over `extents`."""
-        if self.extents == self.shape:
-            return access
-        strides = []
-        dims = [
-            (extent, stride)
-            for extent, stride in zip(self.shape, access.strides, strict=True)
-            if extent != 1
-        ]
-        left, stride = dims.pop() if dims else (1, 0)
-        for extent in reversed(self.extents):
-            if left == 1 and dims:
-                left, stride = dims.pop()
-            strides.append(stride)
-            stride *= extent
-            left //= extent
-        return Access(access.offset, tuple(reversed(strides)))
-
-
-def _inside(access: Access, box: tuple[tuple[int, int], ...]) -> Access:
-    """An access to a whole iteration, as one over a box of it."""
-    offset = access.offset
-    strides = []
-    for (start, stop), stride in zip(box, access.strides, strict=True):
-        offset += start * stride
-        strides.append(stride if stop - start != 1 else 0)
-    return Access(offset, tuple(strides))
-
-
-def _complement(
-    shape: tuple[int, ...], region: tuple[int, ...], offset: int, strides: tuple[int, ...]
-) -> list[tuple[tuple[int, int], ...]] | None:
-    """Boxes of `shape` outside the region that the map covers; None when it is not a box."""
-    axes = delinearize(shape, region, offset, strides)
-    if axes is None:
-        return None
-    inner = []
-    used: set[int] = set()
-    for start, coefficients in axes:
-        moving = [dim for dim, coefficient in enumerate(coefficients) if coefficient]
-        if not moving:
-            inner.append((start, start + 1))
-            continue
-        (dim, *more) = moving
-        if more or dim in used or abs(coefficients[dim]) != 1:
-            return None
-        used.add(dim)
-        count = region[dim]
-        first = start if coefficients[dim] == 1 else start - count + 1
-        inner.append((first, first + count))
-    boxes = []
-    for axis, (start, stop) in enumerate(inner):
-        for low, high in ((0, start), (stop, shape[axis])):
-            if low < high:
-                boxes.append(
-                    (
-                        *inner[:axis],
-                        (low, high),
-                        *[(0, extent) for extent in shape[axis + 1 :]],
-                    )
-                )
-    return boxes

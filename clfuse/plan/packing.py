@@ -73,5 +73,8 @@ def _is_apart(load: Load, kernel: Kernel) -> bool:
     """Whether the lanes of a load do not lie side by side, nor anywhere (a gather's)."""
     strides = load.access.strides
     return (
-        load.position is None and kernel.vector < len(strides) and abs(strides[kernel.vector]) > 1
+        load.position is None
+        and not load.access.seams
+        and kernel.vector < len(strides)
+        and abs(strides[kernel.vector]) > 1
     )

@@ -47,6 +47,7 @@ class Placement:
     carrier : list of Carrier or None
     cuts : list of Cut, why values that nobody asked for are stored
     unrolled : set of int, short folds that are computed element by element
+    refused : frozenset of int, concatenations and reshapes that could not be read in place
     """
 
     def __init__(
@@ -78,6 +79,7 @@ class Placement:
         self.unrolled: set[int] = set()
         self._steps: defaultdict[Any, int] = defaultdict(int)
         self._arguments: defaultdict[Any, set[int]] = defaultdict(set)
+        self._loaded_at: set[tuple[int, int]] = set()  # (node, level that reads it from memory)
         visit = {
             Kind.LEAF: self._leaf,
             Kind.CONSTANT: self._source,
@@ -137,37 +139,40 @@ class Placement:
         return spread
 
     def _find_element_wise_readers(self, refused: frozenset[int]) -> None:
-        """Concatenations, and reshapes that merge axes, which only element-wise results read.
+        """Concatenations, and reshapes that merge axes, whose readers go element by element.
 
         Those need no memory: the reader runs over boxes in which every element comes from one part,
-        or over an iteration that has the axes before the merge. `refused` were tried in vain.
+        or over an iteration that has the axes before the merge (which only a kernel without folds
+        can). `refused` were tried in vain.
         """
         graph = self.graph
-        suits = [True] * len(graph)
+        joins = [True] * len(graph)
+        merges = [True] * len(graph)
         for node in range(len(graph) - 1, -1, -1):
             kind = graph.kinds[node]
             reshapes = kind is Kind.VIEW and self._same_order(node, graph.inputs[node][0])
-            if suits[node] and graph.sizes[node] and node not in refused:
-                if kind is Kind.CONCATENATE:
+            if graph.sizes[node] and node not in refused:
+                if kind is Kind.CONCATENATE and joins[node]:
                     self.piecewise.add(node)
-                elif reshapes:
+                elif reshapes and merges[node]:
                     self.refining.add(node)
             for place, operand in enumerate(graph.inputs[node]):
                 computes = kind is Kind.MAP or (kind is Kind.GATHER and place == 1)
                 if computes or kind is Kind.CONCATENATE:
-                    suits[operand] = suits[operand] and (suits[node] or graph.requested[node])
+                    requested = graph.requested[node]
+                    joins[operand] = joins[operand] and (joins[node] or requested)
+                    merges[operand] = merges[operand] and (merges[node] or requested)
                 elif kind is Kind.VIEW:
-                    suits[operand] = (
-                        suits[operand]
-                        and suits[node]
-                        and not reshapes
-                        and delinearize(
-                            graph.shapes[operand], graph.shapes[node], *graph.params[node]
-                        )
+                    keeps_axes = not reshapes and (
+                        delinearize(graph.shapes[operand], graph.shapes[node], *graph.params[node])
                         is not None
                     )
+                    joins[operand] = joins[operand] and joins[node] and keeps_axes
+                    merges[operand] = merges[operand] and merges[node] and keeps_axes
+                elif kind in (Kind.REDUCE, Kind.ARGREDUCE):
+                    merges[operand] = False
                 elif kind is not Kind.UPDATE:
-                    suits[operand] = False
+                    joins[operand] = merges[operand] = False
 
     def _store(self, node: int, reason: str) -> None:
         if not self.stored[node] and not self.sealed[node]:
@@ -177,6 +182,7 @@ class Placement:
     def after(self, node: int, reason: str) -> int:
         """The first level that can load `node` from memory, storing it if it was not."""
         self._store(node, reason)
+        self._loaded_at.add((node, self.level[node] + 1))
         return self.level[node] + 1
 
     def _leaf(self, node: int) -> None:
@@ -270,6 +276,7 @@ class Placement:
             for operand in operands
             if self.sealed[operand] or graph.kinds[operand] in _ARGUMENTS
         )
+        self.level[node] = level
         for operand in operands:
             if self.level[operand] < level and not self.sealed[operand]:
                 self._keep_or_recompute(operand, node, why)
@@ -280,7 +287,6 @@ class Placement:
             else:
                 weight += self.weight[operand]
                 loaded += self.loaded[operand]
-        self.level[node] = level
         self.carrier[node] = carrier
         self.weight[node] = min(weight, 1e12)
         self.loaded[node] = min(loaded, 1e12)
@@ -324,13 +330,41 @@ class Placement:
         if self.carrier[operand] is not None:
             what = "a reduction's result is needed by a later kernel"
             self._store(operand, f"{what}, for {graph.label(reader)}" + (why and f": {why}"))
-        elif self.cost.stores(*costs):
+        elif self.cost.stores(*costs) and self._is_costly_from_memory(operand, self.level[reader]):
             why = why and f"{why}; "
             self._store(
                 operand,
                 f"read by a later kernel, for {graph.label(reader)}: {why}"
                 f"{self.cost.reason(*costs)}",
             )
+
+    def _is_costly_from_memory(self, operand: int, level: int) -> bool:
+        """Whether storing is better than computing at `level` from what is in memory by now.
+
+        What is shared counts once, and what others load at that level not at all. This looks at
+        the few operations down to memory: true where there are many, or not only element-wise ones.
+        """
+        graph = self.graph
+        weight = loaded = 0.0
+        stack = [operand]
+        seen = {operand}
+        while stack:
+            node = stack.pop()
+            if self.stored[node] and self.level[node] < level:
+                if (node, level) not in self._loaded_at:
+                    loaded += graph.dtypes[node].itemsize
+                continue
+            op = graph.ops[node]
+            if graph.kinds[node] is Kind.MAP and op is not None:
+                weight += op.weight
+            elif graph.kinds[node] not in (Kind.CONSTANT, Kind.IOTA, Kind.VIEW):
+                return True
+            new = [other for other in graph.inputs[node] if other not in seen]
+            seen.update(new)
+            stack += new
+            if len(seen) > cost.MAX_LOOKED_AT:
+                return True
+        return self.cost.stores(weight, loaded, graph.dtypes[operand].itemsize)
 
     def _worth_storing(self, operand: int) -> bool:
         """Whether reading `operand` more than once an element calls for memory."""
@@ -415,10 +449,27 @@ class Placement:
         if graph.dtypes[node].char == "e" or graph.dtypes[node].kind == "c":
             return 0
         count = graph.sizes[operand] // max(graph.sizes[node], 1)
-        if not 1 <= count <= cost.MAX_UNROLLED or not graph.sizes[node]:
+        longest = cost.MAX_UNROLLED_WINDOW if self._is_of_windows(node) else cost.MAX_UNROLLED
+        if not 1 <= count <= longest or not graph.sizes[node]:
             return 0
         weight = 0.0 if self.sealed[operand] else self.weight[operand]
         return count if count * (weight + 1) <= self.cost.max_unrolled_weight else 0
+
+    def _is_of_windows(self, node: int) -> bool:
+        """Whether a fold is of overlapping windows, whose neighbours begin at neighbours."""
+        graph = self.graph
+        (operand,) = graph.inputs[node]
+        if graph.kinds[operand] is not Kind.VIEW:
+            return False
+        if graph.sizes[operand] <= graph.sizes[graph.inputs[operand][0]]:
+            return False
+        _, strides = graph.params[operand]
+        kept = [
+            stride
+            for axis, stride in enumerate(strides)
+            if axis not in graph.params[node] and graph.shapes[operand][axis] > 1
+        ]
+        return bool(kept) and kept[-1] == 1
 
     def _reduce(self, node: int) -> None:
         graph = self.graph
@@ -461,6 +512,7 @@ class Placement:
             self._inline_level(old, "written to afterwards"),
             self._inline_level(value, "written into a part of another array"),
         )
+        self.level[node] = level
         for operand in (old, value):
             if self.level[operand] < level and not self.sealed[operand]:
                 self._keep_or_recompute(operand, node)
@@ -482,6 +534,7 @@ class Placement:
                 level = max(level, self.level[operand] + 1)
             else:
                 level = max(level, self.after(operand, "read at positions that a mask decides"))
+        self.level[node] = level
         for operand in (mask, value):
             if self.level[operand] < level and not self.sealed[operand]:
                 self._keep_or_recompute(operand, node)
@@ -490,6 +543,7 @@ class Placement:
     def _concatenate(self, node: int) -> None:
         operands = self.graph.inputs[node]
         level = max(self._inline_level(operand, "joined with others") for operand in operands)
+        self.level[node] = level
         for operand in operands:
             if self.level[operand] < level and not self.sealed[operand]:
                 self._keep_or_recompute(operand, node)
@@ -499,7 +553,6 @@ class Placement:
                 reason = "joined in memory: its parts do not fit into few boxes of what reads it"
             self._in_memory(node, level, reason)
             return
-        self.level[node] = level
         self.weight[node] = 0.5 + max(self.weight[operand] for operand in operands)
         self.loaded[node] = max(self.loaded[operand] for operand in operands)
 

@@ -131,7 +131,7 @@ def _place_and_lower(
         placement = Placement(graph, traits, fuse=fuse, refused=refused)
         _keep_inputs_of_pending(graph, placement)
         try:
-            lowering = Lowering(placement)
+            lowering = Lowering(placement, traits)
             if fuse:
                 join_rows(lowering, traits)
                 if traits.schedule == "gpu":
@@ -212,4 +212,5 @@ def _label(kernel: Kernel) -> str:
     words = list(dict.fromkeys(names))[:_LABEL_OPERATIONS] + list(dict.fromkeys(folds))
     if not words:
         words = ["copy" if any(isinstance(item, Load) for item in items) else "fill"]
-    return "_".join(["rows" if kernel.then else kernel.kind, *words]).replace(" ", "_")
+    kind = "rows" if kernel.then and not kernel.where else kernel.kind
+    return "_".join([kind, *words]).replace(" ", "_")

@@ -139,7 +139,7 @@ class Rows:
         kernel = other.launch
         if not isinstance(kernel, Kernel) or other.shape != entry.shape or other.updates:
             return None
-        if entry.shape is None:
+        if entry.shape is None or kernel.where or _has_seams(kernel):
             return None
         if kernel.accumulators and (other.order != entry.order or kernel.reduced != base.reduced):
             return None
@@ -155,7 +155,7 @@ class Rows:
         def turned(access: Access) -> Access:
             if kernel.accumulators:
                 return access
-            return Access(access.offset, tuple([access.strides[axis] for axis in entry.order]))
+            return access.over(entry.order)
 
         return _Phase(self, number, base, kept).of(kernel, turned)
 
@@ -261,16 +261,18 @@ class _Phase:
     def _load(self, item: Load, access: Access, after: bool) -> Item | None:
         """A load as the phase's: a register for a row's result, memory for what is there."""
         var = item.var + self.registers
+        other = None if item.other is None else item.other + self.registers
         if item.position is not None:
             # A gather reads any row.
             if self.rows.written_at.get(item.value, -1) >= self.number:
                 return None
-            return replace(item, var=var, access=access, position=item.position + self.registers)
+            position = item.position + self.registers
+            return replace(item, var=var, access=access, position=position, other=other)
         result = self.results.get(item.value)
         if result is not None:
             strides = access.strides[: self.kept]
             along = access.strides[self.kept :]
-            own_row = access.offset == result.access.offset and not any(along)
+            own_row = access.offset == result.access.offset and not any(along) and not access.seams
             if own_row and strides == result.access.strides and result.dtype is result.var_dtype:
                 return Carried(var, result.var, item.dtype)
             return None
@@ -280,4 +282,9 @@ class _Phase:
                 return None
         elif self.rows.written_at.get(item.value, -1) >= self.number:
             return None
-        return replace(item, var=var, access=access)
+        return replace(item, var=var, access=access, other=other)
+
+
+def _has_seams(kernel: Kernel) -> bool:
+    """Whether a kernel reads joined arrays in place: seams might lie across the base's lanes."""
+    return any(item.access.seams for item in kernel.body if isinstance(item, Load | Index))

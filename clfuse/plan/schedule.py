@@ -19,10 +19,38 @@ from ..graph.layout import contiguous_strides
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Which element an iteration touches: ``offset + sum(index * stride)``, in elements."""
+    """Which element an iteration touches: ``offset + sum(index * stride)``, in elements.
+
+    `jumps` (dimension, first index, elements) are added from that index of the dimension on, as
+    where a rolled array begins again. `within` (dimension, first index, end) are the only indices
+    for which there is such an element; elsewhere nothing is touched.
+    """
 
     offset: int
     strides: tuple[int, ...]
+    jumps: tuple[tuple[int, int, int], ...] = ()
+    within: tuple[tuple[int, int, int], ...] = ()
+
+    def over(self, dims: Sequence[int]) -> Access:
+        """The same where dimension k of the iteration is what dimension ``dims[k]`` was."""
+        strides = tuple([self.strides[dim] for dim in dims])
+        if not self.jumps and not self.within:
+            return Access(self.offset, strides)
+        place = {dim: position for position, dim in enumerate(dims)}
+        return Access(
+            self.offset,
+            strides,
+            tuple([(place[dim], first, by) for dim, first, by in self.jumps]),
+            tuple([(place[dim], first, end) for dim, first, end in self.within]),
+        )
+
+    @property
+    def seams(self) -> list[tuple[int, int]]:
+        """(dimension, index) of everything that changes from an index on; ends included."""
+        found = [(dim, first) for dim, first, _ in self.jumps]
+        for dim, first, end in self.within:
+            found += [(dim, first), (dim, end)]
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +58,8 @@ class Load:
     """Register `var` from value `value` in global memory.
 
     A gather adds the register `position` to the element's number; its access alone names an
-    existing element, too.
+    existing element, too. Where the access is limited, the register `other` stands in elsewhere
+    (zero without one: what nobody uses).
     """
 
     var: int
@@ -38,6 +67,7 @@ class Load:
     dtype: np.dtype
     access: Access
     position: int | None = None
+    other: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +211,9 @@ class Kernel:
 
     `then` are later phases: kernels over the same extents, which run row by row (or column by
     column) right after this one's epilogue; those that fold nothing have no accumulators.
+
+    A map kernel with `where` does what its body says in those boxes (first index and end of every
+    dimension) alone; `then` are its sisters for the others, with the same stores.
     """
 
     kind: str
@@ -209,12 +242,28 @@ class Kernel:
     streams: bool = False  # results go past the caches: the kernel moves more than they hold
     then: list[Kernel] = field(default_factory=list)
     selection: Selection | None = None
+    where: tuple[tuple[tuple[int, int], ...], ...] = ()
     boxed: bool = False  # one of several boxes: offsets are arguments even where they are 0
 
     @property
     def phases(self) -> list[Kernel]:
         """The kernel itself and its later phases, in order."""
         return [self, *self.then]
+
+    def seams(self, dim: int) -> list[int]:
+        """The indices of dimension `dim` from which on loads of this phase go elsewhere, ascending.
+
+        In a kernel with sisters: of any of them, and where one ends. The ends of the dimension are
+        not among them.
+        """
+        found = set()
+        for kernel in self.phases if self.where else [self]:
+            for item in kernel.body:
+                if isinstance(item, Load | Index):
+                    found.update([index for where, index in item.access.seams if where == dim])
+            for box in kernel.where:
+                found.update(box[dim])
+        return sorted(found - {0, self.extents[dim]})
 
 
 @dataclass(slots=True)

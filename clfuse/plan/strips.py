@@ -138,6 +138,8 @@ def widened(kernel: Kernel, traits: DeviceTraits) -> tuple[Kernel, Kernel | None
     """
     lane_nbytes = g.lane_nbytes(kernel)
     kept = len(kernel.extents) - kernel.reduced
+    if any(access.seams for access in g.accesses(kernel)):
+        return None
     if kernel.then or not kept or lane_nbytes == 0 or traits.schedule != "cpu":
         return None
     if math.prod(kernel.extents) < cost.min_elements_per_piece(traits):

@@ -38,7 +38,8 @@ def reads_of(kernel: Kernel, schedule: Schedule) -> list[Use]:
             nbytes = min(elements * item.dtype.itemsize, schedule.values[item.value].nbytes)
             known = moved.get(item.value, ("", 0))[1]
             moved[item.value] = (str(item.dtype), max(known, nbytes))
-        written.update(store.value for store in phase.stores)
+        if not kernel.where:
+            written.update(store.value for store in phase.stores)
     if kernel.selection is not None:
         starts, packed = kernel.selection.starts, kernel.selection.packed
         moved[starts] = ("int64", schedule.values[starts].nbytes)
@@ -51,7 +52,7 @@ def writes_of(kernel: Kernel, schedule: Schedule) -> list[Use]:
     """What the kernel stores, partial results included."""
     kept = math.prod(kernel.extents[: len(kernel.extents) - kernel.reduced])
     uses: list[Use] = []
-    for phase in kernel.phases:
+    for phase in [kernel] if kernel.where else kernel.phases:
         for stores, count in ((phase.stores, math.prod(kernel.extents)), (phase.results, kept)):
             for store in stores:
                 nbytes = count * store.dtype.itemsize

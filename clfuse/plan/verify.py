@@ -8,7 +8,9 @@ array, and every load finds the value that it wants in the bytes that it reads (
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
+from .geometry import with_accesses
 from .hazards import Hazards
 from .memory import writes_of
 from .schedule import (
@@ -41,7 +43,7 @@ def verify(schedule: Schedule) -> None:
     for position, launch in enumerate(schedule.launches):
         where = f"launch {position} ({launch.label if isinstance(launch, Kernel) else launch})"
         phases: list[Launch] = [launch]
-        if isinstance(launch, Kernel):
+        if isinstance(launch, Kernel) and not launch.where:  # sisters run side by side
             phases = [replace(phase, then=[]) for phase in launch.phases]
         for phase in phases:
             _check_bounds(phase, schedule, where)
@@ -93,6 +95,11 @@ def _check_bounds(launch: Launch, schedule: Schedule, where: str) -> None:
             ]
             _check_bounds(replace(launch.epilogue, body=body), schedule, where)
         return
+    if launch.where:
+        for phase in launch.phases:
+            for box in phase.where:
+                _check_bounds(_only(replace(phase, then=[], where=()), box), schedule, where)
+        return
     kept = launch.extents[: len(launch.extents) - launch.reduced]
     for items, extents in ((launch.body, launch.extents), (launch.epilogue, kept)):
         for item in items:
@@ -104,6 +111,20 @@ def _check_bounds(launch: Launch, schedule: Schedule, where: str) -> None:
     for stores, extents in ((launch.stores, launch.extents), (launch.results, kept)):
         for store in stores:
             _check_element(store, extents, schedule, where)
+
+
+def _only(kernel: Kernel, box: tuple[tuple[int, int], ...]) -> Kernel:
+    """The same kernel with its loads and stores limited to a box."""
+    limits = tuple([(dim, low, high) for dim, (low, high) in enumerate(box)])
+
+    def limited(access: Access) -> Access:
+        return replace(access, within=(*access.within, *limits))
+
+    return replace(
+        kernel,
+        body=with_accesses(kernel.body, limited),
+        stores=[replace(store, access=limited(store.access)) for store in kernel.stores],
+    )
 
 
 def _check_element(
@@ -119,8 +140,26 @@ def _check_access(access: Access, extents: tuple[int, ...], count: int, where: s
     if 0 in extents:
         return
     low = high = access.offset
-    for stride, extent in zip(access.strides, extents, strict=True):
-        reach = stride * (extent - 1)
-        low, high = (low, high + reach) if reach > 0 else (low + reach, high)
+    for dim, (stride, extent) in enumerate(zip(access.strides, extents, strict=True)):
+        reached = _reached(access, dim, stride, extent)
+        if not reached:
+            return
+        low, high = low + min(reached), high + max(reached)
     if low < 0 or high >= count:
         raise PlanError(f"{where}: elements {low} to {high} of {count}, {access} over {extents}")
+
+
+def _reached(access: Access, dim: int, stride: int, extent: int) -> list[int]:
+    """What dimension `dim` adds at the ends of every run between two seams; empty for none."""
+    begin, end = 0, extent
+    for where, first, stop in access.within:
+        if where == dim:
+            begin, end = max(begin, first), min(end, stop)
+    jumps = [(first, by) for where, first, by in access.jumps if where == dim]
+    edges = [begin, *sorted({first for first, _ in jumps if begin < first < end}), end]
+    return [
+        index * stride + sum([by for first, by in jumps if first <= index])
+        for start, stop in pairwise(edges)
+        if start < stop
+        for index in (start, stop - 1)
+    ]

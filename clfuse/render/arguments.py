@@ -97,9 +97,18 @@ class Arguments:
             self._add(name, IntegerArgument(number), self.index_type, name, None)
         return name
 
+    def seam(self, prefix: str, place: tuple[int, ...], number: int) -> str:
+        """The name of an index or a distance that belongs to a seam; one for each `place`."""
+        key = (prefix, *place)
+        if key not in self._names:
+            count = sum(isinstance(k, tuple) and k[0] == prefix for k in self._names)
+            name = f"{prefix}{count}"
+            self._add(key, IntegerArgument(number), self.index_type, name, None)
+        return self._names[key]
+
     def offset(self, access: Access) -> str:
-        """Text ``o3 + `` for an access whose offset is not zero (or is not in a sister kernel)."""
-        if access.offset == 0 and not self._all_offsets:
+        """Text ``o3 + `` for an access whose offset is not zero (or would be for other shifts)."""
+        if access.offset == 0 and not self._all_offsets and not access.seams:
             return ""
         key = ("offset", access)
         if key not in self._names:

@@ -43,7 +43,9 @@ class Body:
         self.arguments = arguments
         self.preamble = preamble
         self.vector = kernel.vector
-        self.groups: dict[tuple[int, ...], str] = {}
+        self.seams = kernel.seams(kernel.vector)
+        """Indices along the lanes; a run lies between two of them and begins at ``at``."""
+        self.groups: dict[object, str] = {}
         self.group_lines: list[str] = []
         # Phases of one kernel share the numbers: their groups are arguments of the same kernel.
         self.group_numbers = count() if group_numbers is None else group_numbers
@@ -58,19 +60,66 @@ class Body:
 
     def group(self, access: Access) -> str:
         """The name of the sum of all index terms but the lanes' (computed by `group_lines`)."""
-        strides = access.strides
-        if strides not in self.groups:
+        key = (access.strides, access.jumps)
+        if key not in self.groups:
+            jumps = [self._jump(jump) for jump in access.jumps]
             number = next(self.group_numbers)
             terms = []
-            for dim, stride in enumerate(strides):
+            for dim, stride in enumerate(access.strides):
                 if dim == self.vector or stride == 0:
                     continue
                 name = self.arguments.integer(f"s{number}_{dim}", stride)
                 terms.append(f"{name} * i{dim}")
-            text = " + ".join(terms) or "0"
-            self.groups[strides] = f"x{number}"
+            text = " + ".join(terms + jumps) or "0"
+            self.groups[key] = f"x{number}"
             self.group_lines.append(f"const {self.arguments.index_type} x{number} = {text};")
-        return self.groups[strides]
+        return self.groups[key]
+
+    def _is_from(self, dim: int, index: int) -> str:
+        """A test whether this element's index of `dim` is `index` or behind it."""
+        name = "at" if dim == self.vector else f"i{dim}"
+        return f"{name} >= {self.arguments.seam('c', (dim, index), index)}"
+
+    def _jump(self, jump: tuple[int, int, int]) -> str:
+        """The name of what a jump adds to the number of this run's elements."""
+        if jump not in self.groups:
+            dim, index, by = jump
+            far = self.arguments.seam("d", jump, by)
+            name = self.groups[jump] = f"t{next(self.group_numbers)}"
+            kind = self.arguments.index_type
+            test = self._is_from(dim, index)
+            self.group_lines.append(f"const {kind} {name} = {test} ? {far} : 0;")
+        return self.groups[jump]
+
+    def _limit(self, access: Access) -> str:
+        """The name of the truth that a limited access has an element here; the same for a run."""
+        key = ("within", access.within)
+        if key not in self.groups:
+            tests = self._tests(access.within)
+            name = self.groups[key] = f"f{next(self.group_numbers)}"
+            self.group_lines.append(f"const int {name} = {tests};")
+        return self.groups[key]
+
+    def _tests(self, bounds: Sequence[tuple[int, int, int]]) -> str:
+        """A test whether the indices lie within these bounds (dimension, first index, end)."""
+        tests = []
+        for dim, first, end in bounds:
+            if first > 0:
+                tests.append(self._is_from(dim, first))
+            if end < self.kernel.extents[dim]:
+                tests.append(f"!({self._is_from(dim, end)})")
+        return " && ".join(tests)
+
+    def is_within(self, boxes: Sequence[Sequence[tuple[int, int]]]) -> str:
+        """A test whether the indices lie in one of these boxes; empty for no boxes."""
+        tests = [self._tests([(dim, *pair) for dim, pair in enumerate(box)]) for box in boxes]
+        return " || ".join([f"({test})" for test in tests])
+
+    def run_end(self, limit: str) -> str:
+        """Where the run that begins at ``at`` ends: at the next seam, at the latest at `limit`."""
+        names = [self.arguments.seam("c", (self.vector, index), index) for index in self.seams]
+        tests = "".join([f"at < {name} ? {name} : " for name in names])
+        return f"min({limit}, {tests}{limit})"
 
     def _lane_stride(self, access: Access) -> int:
         if self.vector >= len(access.strides):
@@ -108,6 +157,8 @@ class Body:
                 uniform = self._lane_stride(item.access) == 0
                 if isinstance(item, Load) and item.position is not None:
                     uniform = uniform and item.position in same
+                if isinstance(item, Load) and item.other is not None:
+                    uniform = uniform and item.other in same
             elif isinstance(item, Prefix):
                 uniform = False
             else:
@@ -137,6 +188,9 @@ class Body:
             if isinstance(item, Load):
                 position = None if item.position is None else registers[item.position]
                 text, register = self._load(item, width, name, position)
+                if item.access.within:
+                    other = self._other(item, writer, register, registers)
+                    text = f"{self._limit(item.access)} ? {text} : {other}"
             elif isinstance(item, Index):
                 text, register = self._index(item, width, name)
             elif isinstance(item, Scalar):
@@ -178,6 +232,14 @@ class Body:
         if item.dtype.char == "e":
             text = self.writer(width).from_half(text)
         return text, Register(name, item.dtype)
+
+    def _other(
+        self, item: Load, writer: Expressions, register: Register, registers: dict[int, Register]
+    ) -> str:
+        """What stands in for a limited load, as text of its register's type."""
+        if item.other is None:
+            return f"({writer.type_of(register.dtype, register.lane_nbytes)})(0)"
+        return writer.cast(registers[item.other], register.dtype, register.lane_nbytes)
 
     def _gathered(self, pointer: str, item: Load, width: int, position: Register) -> str:
         kind = vector(memory_type(item.dtype), width)
@@ -260,7 +322,12 @@ class Body:
 
         Memory that a program shares with us may not.
         """
-        return len(self.kernel.extents) == 1 and store.access.offset == 0 and not self.kernel.boxed
+        return (
+            len(self.kernel.extents) == 1
+            and store.access.offset == 0
+            and not self.kernel.boxed
+            and not self.seams
+        )
 
     def first_aligned(self) -> str:
         """Elements before the first streamed store is aligned; empty if they all are."""

@@ -36,7 +36,8 @@ def hoist(kernel: Kernel, body: Body, k: Any) -> tuple[set[int], list[dict[int, 
     Returns the registers that the loops need not compute, and what stands for those of them that
     they use: in whole vectors, and in the single elements after them.
     """
-    k.hoisted = None
+    if body.first_aligned():
+        return set(), [{}, {}]
     fixed = _fixed_items(kernel, body)
     _, inside = body.split(fixed)
     made = {item.var for item in inside}
@@ -72,6 +73,17 @@ def hoist(kernel: Kernel, body: Body, k: Any) -> tuple[set[int], list[dict[int, 
     k.hoisted.before = [*body.group_lines, *uniform_lines]
     body.group_lines.clear()
     return made, stands
+
+
+def has_seams(kernel: Kernel) -> bool:
+    """Whether what is read, or done, depends on where in its rows an element is."""
+    if kernel.then or kernel.where:
+        return True
+    return any(
+        item.access.jumps or item.access.within
+        for item in kernel.body
+        if isinstance(item, Load | Index)
+    )
 
 
 def _fixed_items(kernel: Kernel, body: Body) -> list[Item]:

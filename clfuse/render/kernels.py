@@ -25,13 +25,13 @@ from typing import Any
 import numpy as np
 
 from ..dtypes import needs_fp64
-from ..plan.schedule import Index, Kernel, Step
+from ..plan.schedule import Index, Kernel, Load, Step
 from ..traits import DeviceTraits
 from . import reductions, scan_kernels, templates
 from .arguments import Arguments, Binding
 from .body import Body
 from .expressions import Preamble, Register
-from .hoisting import hoist
+from .hoisting import has_seams, hoist
 from .loops import before, compute, decode
 from .relaxed import may_relax
 from .selections import write_selection
@@ -120,16 +120,56 @@ def _map(kernel: Kernel, body: Body, k: Any) -> None:
     k.rows = bool(dims)
     k.row_extents = [arguments.integer(f"n{dim}", kernel.extents[dim]) for dim in dims]
     k.decode = decode(body, dims, "row")
+    k.run_end = body.run_end("end") if body.seams else ""
     k.hoisted = None
     made: set[int] = set()
-    wide: dict[int, Register] = {}
-    single: dict[int, Register] = {}
-    k.lead = body.first_aligned()
-    if kernel.schedule == "cpu" and k.whole_rows and not k.lead:
-        made, (wide, single) = hoist(kernel, body, k)
-    k.before, uniform = before(body, kernel)
-    k.scalar_body, _ = compute(body, kernel, 1, {**uniform, **single}, made)
-    k.vector_body = []
+    stands: list[dict[int, Register]] = [{}, {}]
+    if kernel.schedule == "cpu" and k.whole_rows and not has_seams(kernel):
+        made, stands = hoist(kernel, body, k)
+    overlaps = k.hoisted is None and _may_overlap(kernel, arguments)
+    k.bodies = [_map_body(kernel, body, overlaps, made, stands)]
+    for sister in kernel.then:
+        other = Body(sister, body.traits, arguments, body.preamble, body.group_numbers)
+        k.bodies.append(_map_body(sister, other, overlaps, set(), [{}, {}]))
+    k.bodies[-1].test = ""  # what is left
+
+
+def _map_body(
+    kernel: Kernel,
+    body: Body,
+    overlaps: bool,
+    made: set[int],
+    stands: list[dict[int, Register]],
+) -> SimpleNamespace:
+    """The loops over a run: all of a map kernel, or what one of its bodies does in its boxes.
+
+    `made` and `stands` are what `hoist` has prepared.
+    """
+    wide, single = stands
+    b = SimpleNamespace(width=kernel.width, test=body.is_within(kernel.where))
+    b.before, uniform = before(body, kernel)
+    b.scalar_body, _ = compute(body, kernel, 1, {**uniform, **single}, made)
+    b.vector_body = []
     if kernel.width > 1:
-        k.vector_body, _ = compute(body, kernel, kernel.width, {**uniform, **wide}, made)
-    k.groups = body.group_lines
+        b.vector_body, _ = compute(body, kernel, kernel.width, {**uniform, **wide}, made)
+    b.lead = body.first_aligned()
+    b.groups = body.group_lines
+    b.overlaps = overlaps and kernel.width > 1 and not b.lead
+    return b
+
+
+def _may_overlap(kernel: Kernel, arguments: Arguments) -> bool:
+    """Whether elements may be computed twice: no result is written over what is read.
+
+    Worth it where there are many rows: each spares its last elements one by one.
+    """
+    loads = {
+        item.value for body in kernel.phases for item in body.body if isinstance(item, Load)
+    }
+    return (
+        kernel.schedule == "cpu"
+        and len(kernel.extents) > 1
+        and not any(
+            arguments.shares(value, store.value) for value in loads for store in kernel.stores
+        )
+    )

@@ -125,6 +125,7 @@ def _row_phase(
     p.outer_loops = outer_loops(kernel, body, list(range(kept, inner)))
     chunked_here = kernel.chunk == inner
     p.begin, p.end = ("low", "high") if chunked_here else ("0", extent)
+    p.run_end = body.run_end(p.end) if body.seams else ""
     p.before, uniform = before(body, kernel)
     p.start, p.pause, p.vector_bodies = [], [], []
     p.block = f"{width * unroll * LONG_SUM // 4}"
@@ -329,6 +330,7 @@ def _columns(kernel: Kernel, body: Body, phases: _Phases, k: Any) -> None:
     k.outer_loops = outer_loops(
         kernel, body, list(range(len(kernel.extents) - kernel.reduced, len(kernel.extents)))
     )
+    k.seams = any(body.seams for body in phases.bodies)
     k.phases = []
     for phase, phase_body, folds, _ in phases:
         part, registers = _column_phase(phase, phase_body, folds)

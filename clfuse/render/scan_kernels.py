@@ -99,6 +99,7 @@ def _scan_columns(kernel: Kernel, body: Body, k: Any) -> None:
     body.scan = _by_fold(folds, running_lines)
     column_arguments(kernel, body, k)
     k.outer_loops = outer_loops(kernel, body, [len(kernel.extents) - 1])
+    k.seams = False  # a scan reads joined arrays from memory
     writer = body.writer(1)
     part = SimpleNamespace(start=[], finish=[])
     part.before, uniform = before(body, kernel)

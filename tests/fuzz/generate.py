@@ -464,6 +464,73 @@ class Generator(Choices):
         return Step(program.METHOD, self.random.choice(ROW_REDUCTIONS), self.new(), (Var(name),),
                     {"axis": axis})
 
+    def draw_joined(self) -> Step | None:
+        """A stencil: parts of an array and of what was joined of it, combined; maybe folded."""
+        name = self.array(1)
+        if name is None:
+            return None
+        shape = np.shape(self.value(name))
+        total = name
+        for _ in range(self.random.randint(1, 3)):
+            joined = self._joined(name, shape)
+            if joined is None:
+                return None
+            args = (Var(total), Var(joined))
+            (total,) = self.new()
+            if not self._makes(Step(program.OPERATOR, self.random.choice("++-*<"), (total,), args)):
+                return None
+        if self.random.random() < 0.3:  # the next round reads this one's result
+            return self.draw_joined()
+        if self.random.random() < 0.5:
+            return Step(program.METHOD, self.random.choice(ROW_REDUCTIONS), self.new(),
+                        (Var(total),), {"axis": self.axis(len(shape))})
+        parts = [Var(total), Var(name)] if self.random.random() < 0.5 else [Var(name), Var(total)]
+        kwargs = {"axis": self.axis(len(shape))}
+        return Step(program.CALL, "concatenate", self.new(), (parts,), kwargs)
+
+    def _joined(self, name: str, shape: tuple[int, ...]) -> str | None:
+        """An array of this shape whose elements come from several places of a variable."""
+        axis = self.random.randrange(len(shape))
+        (joined,) = self.new()
+        if self.random.random() < 0.5:
+            shift = self.random.choice([-3, -2, -1, 1, 1, 2, shape[axis] // 2])
+            step = Step(program.CALL, "roll", (joined,), (Var(name), shift), {"axis": axis})
+            return joined if self._makes(step) else None
+        before, after = self.random.choice([(1, 0), (0, 1), (1, 1), (2, 2), (3, 1)])
+        if self.random.random() < 0.7:
+            mode = self.random.choice("constant constant edge reflect symmetric wrap".split())
+            widths = [(before, after)] * len(shape) if self.random.random() < 0.5 else [
+                (before, after) if at == axis else (0, 0) for at in range(len(shape))]
+            kwargs: dict[str, Any] = {"mode": mode}
+            if mode == "constant":
+                kwargs["constant_values"] = self.random.choice([0, 0, 1, 2])
+            step = Step(program.CALL, "pad", (joined,), (Var(name), widths), kwargs)
+        else:
+            lead = (slice(None),) * axis
+            pieces = []
+            for cut in (slice(0, before), slice(shape[axis] - after, None)):
+                (piece,) = self.new()
+                if not self._makes(Step(program.GETITEM, "", (piece,), (Var(name), (*lead, cut)))):
+                    return None
+                pieces.append(Var(piece))
+            pieces.insert(self.random.randint(0, 2), Var(name))
+            (joined,) = self.new()
+            step = Step(program.CALL, "concatenate", (joined,), (pieces,), {"axis": axis})
+        if not self._makes(step):
+            return None
+        wider = np.shape(self.value(joined))
+        key = []
+        for extent, wanted in zip(wider, shape, strict=True):
+            first = self.random.randint(0, extent - wanted)
+            key.append(slice(first, first + wanted))
+        (part,) = self.new()
+        return part if self._makes(Step(program.GETITEM, "", (part,), (Var(joined), tuple(key)))) \
+            else None
+
+    def _makes(self, step: Step) -> bool:
+        """Take the step if possible; whether its variables exist now (it may have raised)."""
+        return self.keep(step) and all(name in self.reference.values for name in step.targets)
+
     def draw_mask(self) -> Step | None:
         """What a mask selects, or an assignment through it, of old elements or of new ones."""
         name = self.array(1)
@@ -663,6 +730,7 @@ WEIGHTS = [
     ("where", 4), ("clip", 2), ("astype", 4), ("getitem", 11), ("setitem", 11), ("shift", 3),
     ("move", 14), ("gather", 4), ("scatter", 3), ("attribute", 3), ("reduction", 9),
     ("scan", 3), ("mask", 5), ("rows", 4), ("random", 3), ("rolls", 3), ("pairs", 3), ("jit", 5),
+    ("joined", 4),
     ("two_results", 1), ("host", 1), ("observe", 3), ("delete", 4), ("alias", 1), ("evaluate", 1),
     ("fill", 1), ("fault", 1),
 ]

@@ -271,8 +271,9 @@ class Reference:
         inputs = [self.value_of(a) for a in step.args]
         given = [self.bound_of(a) for a in step.args]
         if name == "pad":
-            padded = np.pad(given[0], *inputs[1:], mode="constant", constant_values=0)
-            return np.asarray(padded)
+            mode = step.kwargs.get("mode", "constant")
+            fill = {"constant_values": 0} if mode == "constant" else {}
+            return np.asarray(np.pad(given[0], *inputs[1:], mode=mode, **fill))
         if name in REDUCTIONS:
             return self._reduced(step, inputs, given, result)
         if name in SCANS:

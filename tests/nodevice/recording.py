@@ -43,6 +43,16 @@ def call(name: str, *operands: Node, dtype: np.dtype | None = None) -> Node:
     return build.elementwise(ir.loop(name, dtypes, dtype or operands[0].dtype), operands, shape)
 
 
+def joined_apart(size: int, parts: int = 17) -> Node:
+    """Every element, every second, every third ... of arrays of `size`, in one vector: more ways of
+    loading than one kernel has bodies."""
+    each = [array(size) for _ in range(parts)]
+    views = [
+        build.view(node, (size // step,), 0, (step,)) for step, node in enumerate(each, 1)
+    ]
+    return build.concatenate(views, 0)
+
+
 def planned(*roots: Node, fuse: bool = True, traits: DeviceTraits = TRAITS) -> Schedule:
     """The schedule that evaluating `roots` together would follow."""
     schedule = plan(take(list(roots)), traits, fuse=fuse)

@@ -19,12 +19,13 @@ from tests.nodevice.recording import (
     TRAITS,
     array,
     call,
+    joined_apart,
     kernels,
     moved_nbytes,
     number,
     planned,
 )
-from tests.nodevice.test_planner import roll, softmax
+from tests.nodevice.test_planner import softmax
 
 N = 1_000_000
 FREE = replace(TRAITS, operation_nbytes=1e-3)
@@ -108,8 +109,8 @@ def twenty_results() -> tuple[Node, ...]:
     return tuple([call("add", x, array(N)) for _ in range(20)])
 
 
-def sum_of_joined() -> Node:
-    return build.reduce("add", build.concatenate([array(N), array(N)], 0), (0,), FLOAT64)
+def scan_of_joined() -> Node:
+    return build.scan("add", build.concatenate([array(N), array(N)], 0), 0, FLOAT64)
 
 
 def rows_too_few() -> Node:
@@ -134,8 +135,8 @@ def scan_of_costly() -> Node:
         pytest.param(large_sum, "add of pieces", "pieces", id="pieces"),
         pytest.param(update_of_a_held_array, "outside of", "copied from", id="copy"),
         pytest.param(twenty_results, "20 results", "16 results at most", id="results"),
-        pytest.param(sum_of_joined, "concatenate", "part by part", id="joined"),
-        pytest.param(lambda: call("sqrt", roll(array(N), 9, 0)), "sqrt", "lies", id="boxes"),
+        pytest.param(scan_of_joined, "concatenate", "part by part", id="joined"),
+        pytest.param(lambda: call("sqrt", joined_apart(N)), "sqrt", "lies", id="boxes"),
         pytest.param(rows_too_few, "maximum over", "2 rows are too few", id="rows"),
         pytest.param(packed_points, "an operand", "lanes lie apart", id="packed"),
         pytest.param(scan_of_costly, "accumulates", "to compute it again", id="scan"),

@@ -11,7 +11,15 @@ from clfuse.graph.ir import Node
 from clfuse.plan.hazards import MAX_NBYTES
 from clfuse.plan.schedule import Kernel, Schedule
 from clfuse.plan.verify import PlanError, verify
-from tests.nodevice.recording import FLOAT64, array, call, kernels, number, planned
+from tests.nodevice.recording import (
+    FLOAT64,
+    array,
+    call,
+    joined_apart,
+    kernels,
+    number,
+    planned,
+)
 from tests.nodevice.test_planner import roll
 
 N = 1000
@@ -109,10 +117,20 @@ def test_what_an_update_in_place_leaves_alone_may_be_read_after_it(
 
 @pytest.mark.parametrize("size", [N, LARGE])
 def test_parts_of_an_array_that_are_updated_in_place_box_by_box_are_no_hazard(size: int) -> None:
-    x = array(size)
-    schedule = planned(build.update(x, call("add", x, roll(array(size), 1, 0)), 0, (1,)))
-    assert len(kernels(schedule)) == 2
+    other = joined_apart(size)
+    x = array(*other.shape)
+    schedule = planned(build.update(x, call("add", x, other), 0, (1,)))
+    assert len(kernels(schedule)) == 17
     assert all(isinstance(launch, Kernel) and launch.boxed for launch in schedule.launches)
+
+
+@pytest.mark.parametrize("size", [N, LARGE])
+def test_an_array_that_is_rolled_in_place_is_one_kernel_and_no_hazard(size: int) -> None:
+    x = array(size)
+    rolled = build.view(roll(x, 1, 0), (size - 1,), 1, (1,))
+    schedule = planned(build.update(x, call("add", build.view(x, (size - 1,), 1, (1,)), rolled), 1,
+                                    (1,)))
+    assert len(kernels(schedule)) <= 2  # the old contents are copied first where they lie alone
 
 
 def test_two_buffers_that_take_turns_are_no_hazard() -> None:

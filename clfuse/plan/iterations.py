@@ -1,0 +1,109 @@
+"""Iterations and parts of them: dimensions split, boxes, what is outside a box; for `lowering`."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from ..graph.layout import delinearize
+from .emission import Refines, Straddles
+from .schedule import Access
+from .seams import Box
+
+
+class Lift:
+    """An iteration over `shape` whose dimensions are split further, into `extents`."""
+
+    def __init__(self, shape: tuple[int, ...], extents: tuple[int, ...] | None = None) -> None:
+        self.shape = shape
+        self.extents = shape if extents is None else extents
+
+    def refined(self, finer: Refines) -> Lift:
+        """Split so that the axes of another shape of the same size are dimensions, too.
+
+        The products of the last extents, of both shapes, are where dimensions begin; they must
+        divide one another, as 24 = 4 x 6 and 24 = 4 x 2 x 3 do, but 4 x 6 and 3 x 8 do not.
+        """
+        starts = {1}
+        for extents in (self.extents, finer.shape):
+            product = 1
+            for extent in reversed(extents):
+                product *= extent
+                starts.add(product)
+        ordered = sorted(starts, reverse=True)
+        parts = []
+        for large, small in pairwise(ordered):
+            if large % small:
+                raise Straddles(finer.node, None, 0)
+            parts.append(large // small)
+        if tuple(parts) == self.extents:
+            raise Straddles(finer.node, None, 0)
+        return Lift(self.shape, tuple(parts))
+
+    def access(self, access: Access) -> Access:
+        """An access over `shape` as one over `extents`."""
+        if self.extents == self.shape:
+            return access
+        strides = []
+        dims = [
+            (extent, stride)
+            for extent, stride in zip(self.shape, access.strides, strict=True)
+            if extent != 1
+        ]
+        left, stride = dims.pop() if dims else (1, 0)
+        for extent in reversed(self.extents):
+            if left == 1 and dims:
+                left, stride = dims.pop()
+            strides.append(stride)
+            stride *= extent
+            left //= extent
+        return Access(access.offset, tuple(reversed(strides)))
+
+
+def extents_of(box: Box) -> tuple[int, ...]:
+    """How many indices a box has in every dimension."""
+    return tuple([stop - start for start, stop in box])
+
+
+def inside(access: Access, box: tuple[tuple[int, int], ...]) -> Access:
+    """An access to a whole iteration, as one over a box of it."""
+    offset = access.offset
+    strides = []
+    for (start, stop), stride in zip(box, access.strides, strict=True):
+        offset += start * stride
+        strides.append(stride if stop - start != 1 else 0)
+    return Access(offset, tuple(strides))
+
+
+def complement(
+    shape: tuple[int, ...], region: tuple[int, ...], offset: int, strides: tuple[int, ...]
+) -> list[tuple[tuple[int, int], ...]] | None:
+    """Boxes of `shape` outside the region that the map covers; None when it is not a box."""
+    axes = delinearize(shape, region, offset, strides)
+    if axes is None:
+        return None
+    inner = []
+    used: set[int] = set()
+    for start, coefficients in axes:
+        moving = [dim for dim, coefficient in enumerate(coefficients) if coefficient]
+        if not moving:
+            inner.append((start, start + 1))
+            continue
+        (dim, *more) = moving
+        if more or dim in used or abs(coefficients[dim]) != 1:
+            return None
+        used.add(dim)
+        count = region[dim]
+        first = start if coefficients[dim] == 1 else start - count + 1
+        inner.append((first, first + count))
+    boxes = []
+    for axis, (start, stop) in enumerate(inner):
+        for low, high in ((0, start), (stop, shape[axis])):
+            if low < high:
+                boxes.append(
+                    (
+                        *inner[:axis],
+                        (low, high),
+                        *[(0, extent) for extent in shape[axis + 1 :]],
+                    )
+                )
+    return boxes
