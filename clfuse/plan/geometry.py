@@ -80,7 +80,18 @@ def _rearranged(
     """The same kernel, phases included, over other dimensions: those in `order`, for a map."""
     return replace(
         kernel,
-        where=tuple([tuple([box[dim] for dim in order]) for box in kernel.where]),
+        # A dimension that was joined with others has no seams: its boxes are as long as it is.
+        where=tuple(
+            [
+                tuple(
+                    [
+                        (0, extent) if box[dim] == (0, kernel.extents[dim]) else box[dim]
+                        for dim, extent in zip(order, extents, strict=True)
+                    ]
+                )
+                for box in kernel.where
+            ]
+        ),
         extents=extents,
         reduced=reduced,
         body=with_accesses(kernel.body, loop_access),

@@ -164,3 +164,14 @@ def test_stencils_of_three_dimensions(xp: ModuleType) -> None:
         return total, total.sum((0, 2)), m.roll(x, (1, 2, 3), (0, 1, 2))[:, ::2]
 
     agree(xp, program, x)
+
+
+@pytest.mark.usefixtures("schedule")
+def test_parts_that_do_different_things_may_share_dimensions_that_are_walked_as_one(
+    xp: ModuleType,
+) -> None:
+    def program(m: Any, x: Any) -> Any:
+        bands = [m.clip(3 * x - band, 0, 1) for band in range(3)]
+        return (255 * m.stack(bands, axis=-1)).astype(m.uint8), m.stack(bands, axis=1) * 2
+
+    agree(xp, program, np.linspace(-1, 2, 60 * 7).reshape(60, 7))
