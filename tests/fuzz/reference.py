@@ -357,6 +357,10 @@ class Reference:
         # What is written may be what selects.
         indices = {v.name: np.array(self.values[v.name]) for v in walk(step.args[1:-1])
                    if isinstance(v, Var)}
+        if any(other != name and np.may_share_memory(self.values[other], target)
+               for other in indices):
+            # w = numpy.flip(v); v[w] = x selects with elements that it has already written.
+            raise Unbounded("NumPy 2.4 selects with what it has written")
         _, error = self._run(step)
         if error is not None:
             return Observation(error=error)
