@@ -70,6 +70,7 @@ def is_small(snapshot: Snapshot, device: Device) -> bool:
                 return False
             budget -= MAP_NS
     nodes = snapshot.nodes
+    roots = frozenset(snapshot.roots)
     budget += NODE_NS * len(nodes)
     for position, item in enumerate(snapshot.items):
         op = item[0]
@@ -85,7 +86,7 @@ def is_small(snapshot: Snapshot, device: Device) -> bool:
             if op.name in _CALLING:
                 budget -= PHILOX_NS
         elif kind is Kind.VIEW or kind is Kind.IOTA:
-            if position in snapshot.roots:
+            if position in roots:
                 budget -= ADDITION_NS * _size(item[1])
         else:
             budget -= ADDITION_NS * _additions(kind, nodes[position])
