@@ -5,8 +5,8 @@ yet takes a fifth of a second. So what costs NumPy less than ``CLFUSE_HOST_US`` 
 calculated on the host: by NumPy's own functions, hence with NumPy's bits. Arguments and results lie
 in host memory (`runtime.buffers.HostBuffer`) until a kernel asks for them.
 
-The decision needs only what a `Snapshot` holds: shapes, operations, and where the arguments lie. What
-was calculated before, or is built already, has no say.
+The decision needs only what a `Snapshot` holds: shapes, operations, and where the arguments lie.
+What was calculated before, or is built already, has no say.
 """
 
 from __future__ import annotations
