@@ -57,7 +57,7 @@ def _is_stream(kernel: Kernel, load: Load) -> bool:
     return (
         load.position is None
         and abs(strides[kernel.vector]) == 1
-        and all([stride for extent, stride in walked if extent > 1])
+        and all(stride for extent, stride in walked if extent > 1)
     )
 
 

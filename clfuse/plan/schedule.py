@@ -231,6 +231,7 @@ class Kernel:
     unroll: int = 1
     strips: int = 1
     held: int = 1
+    even: bool = False
     compensated: bool = False
     chunk: int = -1
     chunks: int = 1
