@@ -11,7 +11,7 @@ import numpy as np
 
 from ..graph import build
 from . import handle as handles
-from .conversion import NotNative, from_host, host_view, requested_dtype
+from .conversion import NotNative, from_host, host_copy, host_view, requested_dtype
 from .expressions import convert
 from .fallback import count_fallback, user_stacklevel
 from .geometry import completed_shape, requested_shape, reshaped_strides
@@ -101,11 +101,18 @@ def _layout_as(handle: Handle, dtype: np.dtype) -> tuple[tuple[int, ...], int, t
 
 
 def viewed(handle: Handle, dtype: Any = None, type: Any = None) -> Any:
-    """``x.view(dtype)``: the same bytes as another dtype; written through either, seen in both."""
+    """``x.view(dtype)``: the same bytes as another dtype; written through either, seen in both.
+
+    ``x.view(Subclass)`` is a copy on the host: subclasses are NumPy's.
+    """
     if isinstance(dtype, builtin_type) and issubclass(dtype, np.ndarray | Handle):
         dtype, type = None, dtype
     if type is not None and type not in (handles.ARRAY, np.ndarray):
-        raise TypeError(f"{type}: arrays of clfuse's have no subclasses to be viewed as")
+        if not (isinstance(type, builtin_type) and issubclass(type, np.ndarray)):
+            raise ValueError("Type must be a sub-type of ndarray type")
+        count_fallback("view", f"{type.__name__} is a subclass")
+        host = host_copy(handle)
+        return host.view(type) if dtype is None else host.view(dtype, type)
     if dtype is None:
         return view_of(handle, handle._shape, *layout(handle))
     try:

@@ -257,6 +257,8 @@ def einsum(*operands: Any, out: Any = None, optimize: Any = False, **options: An
     if not given:
         raise NotNative("of nothing")
     arrays = [as_handle(operand) for operand in given]
+    if isinstance(optimize, list | tuple):
+        einsum_path(*operands, optimize=optimize)  # NumPy's error, where it is no path
     labels, output = _labelled(subscripts, arrays)
     terms = [_diagonal(array, names) for array, names in zip(arrays, labels, strict=True)]
     _extents(terms)

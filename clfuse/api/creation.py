@@ -91,11 +91,15 @@ def array(
         to change it: recorded work that has not run yet would see the change.
     order : {"K", "A", "C", "F"}
         "K" keeps the order of the axes in memory, "A" Fortran order only.
+    subok : bool
+        Leave instances of subclasses of `ndarray` what they are: NumPy's, on the host.
     ndmin : int
         Least number of axes; new ones come first.
     """
     if isinstance(object, Handle):
         made = _converted(object, dtype, copy, order)
+    elif _stays_on_host(object, dtype, subok):
+        return np.array(object, dtype, copy=copy, order=order, subok=subok, ndmin=ndmin)
     elif copy is False:
         made = _sharing(object, dtype)
     elif isinstance(object, list | tuple) and contains_handles(object):
@@ -107,11 +111,20 @@ def array(
         if isinstance(host, Handle):
             return array(host, dtype, copy=copy, order=order, ndmin=ndmin)
         if native_dtype(host.dtype) is None:
-            return np.array(host, order=order, ndmin=ndmin)
+            return np.array(host, copy=None, order=order, ndmin=ndmin)
         made = from_host(host)
     if len(made._shape) < ndmin:
         made = _with_leading_axes(made, ndmin)
     return ordered(made, order)
+
+
+def _stays_on_host(value: Any, dtype: Any, subok: bool) -> bool:
+    """Whether `value` is an array of NumPy's, and what is made of it is one too."""
+    if not isinstance(value, np.ndarray):
+        return False
+    if subok and type(value) not in (np.ndarray, np.memmap):
+        return True
+    return native_dtype(value.dtype if dtype is None else np.dtype(dtype)) is None
 
 
 def _sharing(value: Any, dtype: Any) -> Any:
@@ -155,8 +168,8 @@ def asanyarray(
     copy: bool | None = None,
     like: Any = None,
 ) -> Any:
-    """`a` as an array; itself if it is one and nothing has to change."""
-    return array(a, dtype, copy=copy, order=order or "K")
+    """`a` as an array; itself if it is one, or of a subclass, and nothing has to change."""
+    return array(a, dtype, copy=copy, order=order or "K", subok=True)
 
 
 @native(np.ascontiguousarray)
@@ -188,7 +201,7 @@ if hasattr(np, "astype"):  # since NumPy 2.1
 @native(np.copy)
 def copy(a: Any, order: Any = "K", subok: bool = False) -> Any:
     """A new array with the same values."""
-    return array(a, order=order, copy=True)
+    return array(a, order=order, copy=True, subok=subok)
 
 
 def ordered(made: Any, order: Any) -> Any:

@@ -258,12 +258,31 @@ def host_call(
         for item in target if isinstance(target, tuple) else (target,):
             if isinstance(item, Handle):
                 arguments.writable(item)
-    result = function(
-        *[arguments.to_host(value) for value in args],
-        **{key: arguments.to_host(value) for key, value in kwargs.items()},
-    )
+    on_host = [arguments.to_host(value) for value in args]
+    named_on_host = {key: arguments.to_host(value) for key, value in kwargs.items()}
+    try:
+        result = function(*on_host, **named_on_host)
+    except ValueError as error:
+        if _NO_ARRAY not in str(error):
+            raise
+        # The ``__array__`` of a class in the user's program makes arrays of ours, which NumPy does not take.
+        result = function(
+            *[arguments.to_host(_as_array(value)) for value in on_host],
+            **{key: arguments.to_host(_as_array(value)) for key, value in named_on_host.items()},
+        )
     arguments.write_back()
     return arguments.to_device(result)
+
+
+_NO_ARRAY: Final = "object __array__ method not producing an array"
+
+
+def _as_array(value: Any) -> Any:
+    """`value`, or the array of ours that its ``__array__`` gives."""
+    if isinstance(value, np.ndarray | np.generic) or not hasattr(type(value), "__array__"):
+        return value
+    found = value.__array__()
+    return found if isinstance(found, Handle) else value
 
 
 # -- marking --------------------------------------------------------------------------------------

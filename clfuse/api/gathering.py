@@ -41,6 +41,9 @@ INDEX_LIMIT: Final = 2**31 - 2**16
 
 POSITION: Final = DTYPES["int32"]
 
+_MOST_ARRAYS: Final = 32
+"""From so many index arrays on NumPy raises: its iterator takes 64 operands, two for each and some for itself."""
+
 _WORTH_COMPUTING: Final = 8
 """How much larger than a part of it an array may be to be computed and measured as a whole."""
 
@@ -292,6 +295,8 @@ def parse(
             template.append(("array", len(arrays)))
             arrays.append((item, axis))
         axis += 1
+    if len(arrays) >= _MOST_ARRAYS:
+        return None
     try:
         chosen.common = np.broadcast_shapes(*[tuple(array.shape) for array, _ in arrays])
     except ValueError:

@@ -89,7 +89,11 @@ def locate(
                 new_shape.append(extent)
                 new_strides.append(stride)
             else:
-                start, stop, step = item.indices(extent)
+                try:
+                    start, stop, step = item.indices(extent)
+                except TypeError:
+                    _check(index)  # NumPy looks at the kinds of all items before it uses one
+                    raise
                 count = len(range(start, stop, step))
                 if count:
                     offset += start * stride
@@ -216,7 +220,7 @@ def _plain_item(item: Any) -> Any:
 
 def _get_on_host(handle: Handle, index: Any, reason: str) -> Any:
     host_index = HostArguments().to_host(index)
-    _check(handle, host_index)
+    _check(host_index)
     count_fallback("__getitem__", reason)
     chosen = host_view(handle)[host_index]
     if isinstance(chosen, np.generic):
@@ -224,7 +228,7 @@ def _get_on_host(handle: Handle, index: Any, reason: str) -> Any:
     return from_host(chosen)
 
 
-def _check(handle: Handle, index: Any) -> None:
+def _check(index: Any) -> None:
     """Raise what NumPy raises for indices of the wrong kind, before anything is computed."""
     for item in index if isinstance(index, tuple) else (index,):
         if isinstance(item, str | float | complex | np.floating | np.complexfloating):
@@ -296,7 +300,7 @@ def _put_advanced(handle: Handle, index: Any, value: Any) -> None:
     except NotNative as missing:
         reason = str(missing)
     host_index = HostArguments().to_host(index)
-    _check(handle, host_index)
+    _check(host_index)
     arguments = HostArguments()
     given = arguments.to_host(value)
     count_fallback("__setitem__", reason)

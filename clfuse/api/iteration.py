@@ -139,6 +139,8 @@ def _flat_index(index: Any, size: int) -> Any:
         index = index[0] if index else Ellipsis
     if isinstance(index, flatiter):
         index = index.copy()
+    if isinstance(index, np.ndarray) and index.dtype.kind in "SU":
+        raise IndexError(_INVALID)
     if index is None or isinstance(index, str):
         raise IndexError(_INVALID)
     if isinstance(index, bool):

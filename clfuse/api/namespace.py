@@ -41,6 +41,7 @@ from . import (  # noqa: F401  (each registers its functions)
     taking,
 )
 from . import random as random_module
+from . import testing as testing_module
 from .fallback import AT_CALL, NATIVE, host_call, hosted
 from .inspection import __array_namespace_info__
 from .ndarray import ndarray
@@ -110,6 +111,7 @@ SUBMODULES: Final[dict[str, types.ModuleType]] = {
     "linalg": _submodule("linalg", np.linalg),
     "fft": _submodule("fft", np.fft),
     "random": random_module.build_namespace(),
+    "testing": testing_module.build_namespace(),
 }
 
 _OWN: Final[dict[str, Any]] = {

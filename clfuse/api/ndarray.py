@@ -11,6 +11,7 @@ one, it hashes and formats as a number, and ``isinstance(x, numpy.floating)`` ho
 from __future__ import annotations
 
 import sys
+import types
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,7 +22,7 @@ from . import attributes, geometry, handle, indexing, iteration, operators, prin
 from .conversion import host_copy, host_scalar, host_view
 from .creation import array as make_array
 from .flags import flagsobj
-from .handle import Handle, fresh, layout, node_of
+from .handle import Handle, fresh, layout, native_dtype, node_of
 from .linalg import matmul
 from .methods import ArrayMethods, MutatingMethods
 from .order import copied
@@ -150,7 +151,29 @@ for _name, _function in operators.table().items():
     setattr(_Common, _name, _function)
 
 
-class ndarray(MutatingMethods, _Common):
+class _ArrayType(type):
+    """The class of `ndarray`: arrays that stay on the host are instances too, and subclasses are NumPy's.
+
+    A program's ``class Sub(np.ndarray)`` needs NumPy's `__array_finalize__`, its memory, and its place in functions
+    of NumPy's: it derives from `numpy.ndarray`, and its instances live on the host.
+    """
+
+    def __new__(
+        cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **options: Any
+    ) -> Any:
+        if not any(isinstance(base, _ArrayType) for base in bases):
+            return super().__new__(cls, name, bases, namespace)
+        theirs = [np.ndarray if isinstance(base, _ArrayType) else base for base in bases]
+        return types.new_class(name, tuple(theirs), options, lambda made: made.update(namespace))
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return type.__instancecheck__(cls, instance) or isinstance(instance, np.ndarray)
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        return type.__subclasscheck__(cls, subclass) or issubclass(subclass, np.ndarray)
+
+
+class ndarray(MutatingMethods, _Common, metaclass=_ArrayType):
     """An N-dimensional array on an OpenCL device, with NumPy's semantics.
 
     What is done with it is recorded; it is computed when a value is looked at.
@@ -188,7 +211,13 @@ class ndarray(MutatingMethods, _Common):
         strides: Any = None,
         order: Any = None,
     ) -> Any:
+        if isinstance(buffer, Handle):
+            buffer = host_copy(buffer)
+        if issubclass(cls, np.ndarray):  # a subclass calls what it derives from by name
+            return np.ndarray.__new__(cls, shape, dtype, buffer, offset, strides, order)
         host = np.ndarray(shape, dtype, buffer, offset, strides, order)
+        if native_dtype(host.dtype) is None:
+            return host
         if buffer is None:
             return fresh(build.filled(host.dtype.type(0), host.shape))
         return make_array(host)

@@ -19,7 +19,7 @@ from . import handle as handles
 from .conversion import host_view
 from .expressions import broadcast_shapes
 from .fallback import HostArguments, count_fallback
-from .handle import modify, node_of, recorded_array
+from .handle import modify, native_dtype, node_of, recorded_array
 from .promotion import constant_of
 from .ufunc import UFUNCS, ufunc
 
@@ -218,7 +218,8 @@ def comparison(function: ufunc) -> Callable[[Any, Any], Any]:
     name = function.__name__
 
     def answer(self: Any, other: Any) -> Any:
-        if other is None or isinstance(other, str | bytes):
+        on_host = isinstance(other, np.ndarray | np.generic) and native_dtype(other.dtype) is None
+        if on_host or other is None or isinstance(other, str | bytes):
             # numpy.equal has no loop for these, yet `==` answers False: only NumPy's operator
             # knows.
             count_fallback(name, f"not for {type(other).__name__}")

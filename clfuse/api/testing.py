@@ -1,0 +1,39 @@
+"""``clfuse.testing``: NumPy's assertions, which look at our arrays on the host; `namespace` asks for it.
+
+NumPy's own ask for instances of its own class before they compare element by element, and compare in several steps
+of which each would be recorded. Looking at a value is no fallback: nothing is counted.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy.testing
+
+from .fallback import HostArguments
+
+_CALLERS = ("assert_raises", "assert_warns", "assert_no_warnings", "assert_no_gc_cycles")
+"""Assertions about what a function does, whose arguments are that function's."""
+
+
+def _seen_on_the_host(assertion: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(assertion)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        __tracebackhide__ = True
+        to_host = HostArguments().to_host
+        return assertion(*map(to_host, args), **{key: to_host(value) for key, value in kwargs.items()})
+
+    return call
+
+
+def build_namespace() -> types.ModuleType:
+    """The module."""
+    made = types.ModuleType("clfuse.testing", numpy.testing.__doc__)
+    for name in dir(numpy.testing):
+        found = getattr(numpy.testing, name)
+        is_assertion = name.startswith("assert_") and not name.startswith(_CALLERS)
+        made.__dict__[name] = _seen_on_the_host(found) if is_assertion else found
+    return made

@@ -1,0 +1,131 @@
+"""pytest plug-in under which NumPy's own test modules test clfuse; `tests.numpy_suite` starts pytest with it.
+
+``import numpy`` in the test modules gives clfuse, as ``python -m clfuse run`` does it. They also take names from
+NumPy's private modules (``numpy._core.umath``, ``numpy.lib._function_base_impl``): those that clfuse answers for are
+replaced in the module's globals once it is imported. Outcomes go to a journal, line by line; what is in it already
+is not run again, and a test that began and has no outcome killed its process.
+
+``CLFUSE_SUITE_MODULE=numpy`` runs the same tests on NumPy, to know which of them pass on this machine at all.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from .journal import read_journal, write_journal
+
+MODULE = os.environ.get("CLFUSE_SUITE_MODULE", "clfuse")
+JOURNAL = Path(os.environ["CLFUSE_SUITE_JOURNAL"])
+TEST_S = int(os.environ.get("CLFUSE_SUITE_TEST_S", "30"))
+BUDGET_S = float(os.environ.get("CLFUSE_SUITE_BUDGET_S", "inf"))
+OUT_OF_TIME = 75  # exit status: there are tests left to run
+MESSAGE_CHARACTERS = 2000
+PRIVATE = ("_core", "_core.umath", "_core.numeric", "_core.fromnumeric", "_core.multiarray", "_core._multiarray_umath",
+           "lib", "lib.stride_tricks")
+
+_start = time.monotonic()
+
+
+# -- clfuse in NumPy's place ----------------------------------------------------------------------
+
+
+def _substitute() -> None:
+    import clfuse
+    from clfuse.run import Substitution
+
+    clfuse.get_device()
+    root = os.path.dirname(np.__file__)
+    Substitution([os.path.join(root, *part.split("."), "tests") for part in ("_core", "lib", "linalg", "fft", "random")]
+                 ).install()
+    for name in PRIVATE:
+        _shadow(clfuse, name)
+
+
+def _shadow(parent: Any, name: str) -> None:
+    """Put a copy of NumPy's private module below `parent`, with our functions in place of those that we have."""
+    reference: Any = np
+    *path, last = name.split(".")
+    for step in path:
+        parent, reference = getattr(parent, step), getattr(reference, step)
+    reference = getattr(reference, last)
+    made = types.ModuleType(reference.__name__, reference.__doc__)
+    made.__dict__.update({key: _ours(value) for key, value in vars(reference).items() if key != "__getattr__"})
+    made.__dict__["__getattr__"] = lambda key: getattr(reference, key)
+    setattr(parent, last, made)
+
+
+def _ours(value: Any) -> Any:
+    from clfuse.api.fallback import NATIVE
+    from clfuse.api.ufunc import BY_NUMPY
+
+    if isinstance(value, np.ufunc):
+        return BY_NUMPY.get(value, value)
+    if isinstance(value, types.FunctionType | types.BuiltinFunctionType | type(np.concatenate)):
+        return NATIVE.get(value, value)
+    return value
+
+
+def _substitute_in(module: types.ModuleType) -> None:
+    for key, value in list(vars(module).items()):
+        if key == "np":
+            continue
+        ours = _ours(value)
+        if ours is not value:
+            setattr(module, key, ours)
+
+
+# -- hooks ----------------------------------------------------------------------------------------
+
+
+def pytest_configure() -> None:
+    if MODULE == "clfuse":
+        _substitute()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    known = read_journal(JOURNAL)
+    for test, (outcome, message) in known.items():
+        if outcome == "crash":
+            write_journal(JOURNAL, test, "crash", message)
+    if MODULE == "clfuse":
+        for module in {item.module for item in items}:  # type: ignore[attr-defined]
+            _substitute_in(module)
+    config.hook.pytest_deselected(items=[item for item in items if item.nodeid in known])
+    items[:] = [item for item in items if item.nodeid not in known]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    if time.monotonic() - _start > BUDGET_S:
+        pytest.exit("out of time", returncode=OUT_OF_TIME)
+    write_journal(JOURNAL, item.nodeid, "began")
+    return (yield)  # type: ignore[misc]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    def late(*_: Any) -> None:
+        raise TimeoutError(f"{item.nodeid} took more than {TEST_S} s")
+
+    signal.signal(signal.SIGALRM, late)
+    signal.alarm(TEST_S)
+    try:
+        return (yield)  # type: ignore[misc]
+    finally:
+        signal.alarm(0)
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    if report.when != "call" and report.outcome == "passed":
+        return
+    outcome = "xfailed" if hasattr(report, "wasxfail") else report.outcome
+    write_journal(JOURNAL, report.nodeid, outcome, str(report.longrepr)[-MESSAGE_CHARACTERS:] if report.failed else "")
