@@ -150,6 +150,9 @@ class Substitution:
             # ``__getattr__`` answer.
             if step not in vars(target) and not self._import_own(f"{REPLACEMENT}{path}"):
                 found = getattr(target, step, None) or self._import_module(f"{ORIGINAL}{path}")
+                if isinstance(found, types.ModuleType) and f"{ORIGINAL}{path}" not in sys.modules:
+                    # Whoever imports by name, as pickles do, looks for it there.
+                    self._import_module(f"{ORIGINAL}{path}")
                 setattr(target, step, found)
             target = getattr(target, step)
         return target

@@ -11,10 +11,10 @@ import numpy as np
 
 from ..graph import build
 from . import handle as handles
-from .conversion import NotNative, from_host, host_copy, host_view, requested_dtype
+from .conversion import NotNative, from_host, host_copy, host_scalar, host_view, requested_dtype
 from .expressions import convert
 from .fallback import count_fallback, user_stacklevel
-from .geometry import completed_shape, requested_shape, reshaped_strides
+from .geometry import completed_shape, requested_shape, reshaped_strides, strided
 from .handle import (
     Handle,
     View,
@@ -156,6 +156,19 @@ def set_shape(handle: Handle, shape: Any) -> None:
     _settle(handle, wanted, offset, found)
 
 
+def set_strides(handle: Handle, strides: Any) -> None:
+    """``x.strides = strides``: other elements of the same memory, in place."""
+    if np.lib.NumpyVersion(np.__version__) >= "2.4.0":
+        warnings.warn(
+            "Setting the strides on a NumPy array has been deprecated in NumPy 2.4.\nAs an "
+            "alternative, you can create a new view using np.lib.stride_tricks.as_strided.",
+            DeprecationWarning,
+            user_stacklevel(),
+        )
+    found = strided(handle, None, strides)
+    _settle(handle, found._shape, *layout(found))
+
+
 def set_dtype(handle: Handle, dtype: Any) -> None:
     """``x.dtype = dtype``: the same bytes under another dtype, in place."""
     wanted = native_dtype(np.dtype(dtype))
@@ -182,6 +195,8 @@ def cast_to(
         wanted = requested_dtype(dtype if dtype is not None else float)
     except NotNative as missing:
         count_fallback("astype", str(missing))
+        if type(handle) is handles.SCALAR:
+            return host_scalar(handle).astype(dtype, casting=casting)
         return host_view(handle).astype(dtype, order=order, casting=casting, copy=True)
     assert wanted is not None
     if not np.can_cast(handle._dtype, wanted, casting):

@@ -31,6 +31,14 @@ class NotNative(Exception):
     """Internal: what was asked for has no kernel; `fallback.native` then asks NumPy on the host."""
 
 
+class Foreign(NotNative):
+    """Internal: an argument has an ``__array_function__`` of its own, which answers."""
+
+    def __init__(self, value: Any) -> None:
+        super().__init__(f"{type(value).__name__} answers for itself")
+        self.value = value
+
+
 # -- nodes ----------------------------------------------------------------------------------------
 
 
@@ -105,8 +113,14 @@ def as_handle(value: Any) -> Any:
         return stacked(value)
     if isinstance(value, np.ndarray) and kind is not np.ndarray and kind is not np.memmap:
         raise NotNative(f"{kind.__name__} is a subclass of numpy.ndarray")
+    if kind not in _PLAIN_KINDS and hasattr(kind, "__array_function__"):
+        if not isinstance(value, np.ndarray | np.generic):
+            raise Foreign(value)
     found = array_of(value)
     return found if isinstance(found, Handle) else from_host(found)
+
+
+_PLAIN_KINDS: Final = frozenset({list, tuple, np.ndarray})
 
 
 def array_of(value: Any, *args: Any, **options: Any) -> Any:
@@ -117,22 +131,40 @@ def array_of(value: Any, *args: Any, **options: Any) -> Any:
     try:
         return np.array(value, *args, copy=None, **options)
     except ValueError:
-        found = value.__array__() if hasattr(type(value), "__array__") else None
-        if not isinstance(found, Handle):
+        found = _own_array(value)
+        if found is value:
             raise
-        return found
+        return found if isinstance(found, Handle) else stacked(found)
 
 
-def contains_handles(items: Iterable[Any]) -> bool:
+def _own_array(value: Any) -> Any:
+    """`value` with arrays of ours, also inside lists, in place of what gives such by ``__array__``."""
+    if type(value) is list or type(value) is tuple:
+        items = [_own_array(item) for item in value]
+        is_same = all(item is old for item, old in zip(items, value, strict=True))
+        return value if is_same else items
+    if isinstance(value, np.ndarray | Handle) or not hasattr(type(value), "__array__"):
+        return value
+    found = value.__array__()
+    return found if isinstance(found, Handle) else value
+
+
+def contains_handles(items: Iterable[Any], depth: int = 1) -> bool:
     """Whether a nested list or tuple has an array of ours in it."""
     kinds = set(map(type, items))
     if any(issubclass(kind, Handle) for kind in kinds):
         return True
-    if list in kinds or tuple in kinds:
+    if depth < _MOST_AXES and (list in kinds or tuple in kinds):
         return any(
-            contains_handles(item) for item in items if type(item) is list or type(item) is tuple
+            contains_handles(item, depth + 1)
+            for item in items
+            if type(item) is list or type(item) is tuple
         )
     return False
+
+
+_MOST_AXES: Final = 64
+"""NumPy's arrays have no more: lists that are nested deeper, or contain themselves, are looked into no further."""
 
 
 def stacked(items: Any, dtype: np.dtype | None = None) -> Any:
@@ -155,8 +187,15 @@ def stacked(items: Any, dtype: np.dtype | None = None) -> Any:
     if dtype is None:
         dtype = native_dtype(np.result_type(*{part._dtype for part in parts}))
         assert dtype is not None
-    nodes = [build.reshape(convert(node_of(part), dtype), (1, *shape)) for part in parts]
+    nodes = [build.reshape(_stored(part, dtype), (1, *shape)) for part in parts]
     return fresh(build.concatenate(nodes, 0))
+
+
+def _stored(part: Any, dtype: np.dtype) -> Node:
+    """An item of a list as a node of `dtype`: a scalar has to fit, as in an assignment."""
+    if type(part) is handles.SCALAR and part._dtype is not dtype:
+        return value_node(part, dtype)
+    return convert(node_of(part), dtype)
 
 
 def requested_dtype(dtype: Any) -> np.dtype | None:

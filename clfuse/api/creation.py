@@ -20,6 +20,7 @@ from ..graph.ir import Node
 from ..graph.number import TracedNumber, concrete
 from . import handle as handles
 from .conversion import (
+    NotNative,
     array_of,
     as_handle,
     contains_handles,
@@ -46,6 +47,7 @@ from .order import (
 )
 from .selection import where
 
+_MOST_AXES = 64  # of an array of NumPy's
 _LARGEST_NBYTES = np.iinfo(np.intp).max
 _CANNOT_AVOID_COPY = (
     "Unable to avoid copy while creating an array as requested.\n"
@@ -96,6 +98,8 @@ def array(
     ndmin : int
         Least number of axes; new ones come first.
     """
+    if ndmin > _MOST_AXES:
+        raise ValueError(f"ndmin bigger than allowable number of dimensions NPY_MAXDIMS (={_MOST_AXES})")
     if isinstance(object, Handle):
         made = _converted(object, dtype, copy, order)
     elif _stays_on_host(object, dtype, subok):
@@ -301,7 +305,15 @@ def _like(prototype: Any, dtype: Any, shape: Any) -> tuple[Any, Any]:
     )
 
 
-def _filled_like(value: Any, prototype: Any, dtype: Any, shape: Any, order: Any) -> Any:
+def _refuse_subclass(prototype: Any, subok: bool) -> None:
+    if subok and isinstance(prototype, np.ndarray) and type(prototype) not in (np.ndarray, np.memmap):
+        raise NotNative(f"{type(prototype).__name__} is a subclass of numpy.ndarray")
+
+
+def _filled_like(
+    value: Any, prototype: Any, dtype: Any, shape: Any, order: Any, subok: bool
+) -> Any:
+    _refuse_subclass(prototype, subok)
     kept = _order_like(prototype, shape, order)
     dtype, shape = _like(prototype, dtype, shape)
     if kept is None:
@@ -336,7 +348,7 @@ def zeros_like(
     device: Any = None,
 ) -> Any:
     """Zeros in the shape and dtype of `a`."""
-    return _filled_like(0, a, dtype, shape, order)
+    return _filled_like(0, a, dtype, shape, order, subok)
 
 
 @native(np.ones_like)
@@ -350,7 +362,7 @@ def ones_like(
     device: Any = None,
 ) -> Any:
     """Ones in the shape and dtype of `a`."""
-    return _filled_like(1, a, dtype, shape, order)
+    return _filled_like(1, a, dtype, shape, order, subok)
 
 
 @native(np.empty_like)
@@ -365,7 +377,7 @@ def empty_like(
     device: Any = None,
 ) -> Any:
     """An array of unspecified contents in the shape and dtype of `prototype`."""
-    return _filled_like(0, prototype, dtype, shape, order)
+    return _filled_like(0, prototype, dtype, shape, order, subok)
 
 
 @native(np.full_like)
@@ -380,6 +392,7 @@ def full_like(
     device: Any = None,
 ) -> Any:
     """`fill_value` everywhere, in the shape and dtype of `a`."""
+    _refuse_subclass(a, subok)
     kept = _order_like(a, shape, order)
     dtype, shape = _like(a, dtype, shape)
     if kept is None:
@@ -547,7 +560,11 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     `array`."""
     if isinstance(x, Handle):
         return array(x, copy=copy)
-    return array(np.from_dlpack(x, copy=False if copy is False else None), copy=copy is not False)
+    host = np.from_dlpack(x, copy=False if copy is False else None)
+    made = array(host, copy=copy is not False)
+    if not host.flags.writeable:
+        made.flags.writeable = False
+    return made
 
 
 _REQUIREMENTS = {

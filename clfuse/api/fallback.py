@@ -22,7 +22,7 @@ from ..counters import counters
 from ..errors import FallbackError, FallbackWarning
 from ..graph import trace
 from . import handle as handles
-from .conversion import NotNative, adopted, from_host, host_copy, host_view
+from .conversion import Foreign, NotNative, adopted, from_host, host_copy, host_view
 from .handle import Handle, native_dtype, node_of
 from .inspection import placed
 
@@ -143,6 +143,7 @@ class HostArguments:
     def __init__(self, *, owned: bool = False) -> None:
         self._owned = owned
         self._read: dict[int, np.ndarray] = {}
+        self._handles: dict[int, Handle] = {}  # read, so that they live as long as their `id` counts
         self._written: dict[int, tuple[Handle, np.ndarray]] = {}
 
     def writable(self, handle: Handle) -> np.ndarray:
@@ -162,6 +163,7 @@ class HostArguments:
             if id(value) not in self._read:
                 array = host_view(value)
                 is_scalar = type(value) is handles.SCALAR
+                self._handles[id(value)] = value
                 self._read[id(value)] = array.reshape(())[()] if is_scalar else array
             return self._read[id(value)]
         kind = type(value)
@@ -174,6 +176,17 @@ class HostArguments:
         if isinstance(value, tuple) and hasattr(value, "_fields"):
             return kind(*[self.to_host(item) for item in value])
         return value
+
+    def _put_back(self, objects: np.ndarray) -> None:
+        """Put our arrays into an array of objects, in the places of what the call saw of them."""
+        own = {id(array): place for place, array in self._read.items()}
+        if not own or not objects.flags.writeable:
+            return
+        flat = objects.reshape(-1)
+        for position in [i for i, item in enumerate(flat) if id(item) in own]:
+            objects[np.unravel_index(position, objects.shape)] = self._handles[
+                own[id(flat[position])]
+            ]
 
     def write_back(self) -> None:
         """Store in the arrays what the call wrote into their copies."""
@@ -189,6 +202,8 @@ class HostArguments:
                 if value is array:
                     return handle
             if type(value) is not np.ndarray or native_dtype(value.dtype) is None:
+                if value.dtype == object:
+                    self._put_back(value)
                 return value
             return adopted(value) if self._owned else from_host(value)
         kind = type(value)
@@ -289,14 +304,15 @@ def _as_array(value: Any) -> Any:
 
 
 def native(
-    *references: Any, method: bool = False, library: bool = False
+    *references: Any, method: bool = False, library: bool = False, numbers: bool = False
 ) -> Callable[[_Function], _Function]:
     """Decorator: this function answers for NumPy's `references`, and leaves to it what it cannot
     do.
 
     `method` says that NumPy's function asks its first argument's method: that of a scalar returns
     scalars, also where the array's would return a 0-d array, such as the one given as `out`.
-    `library` says that what is left to NumPy is a library call, as for `host_call`.
+    `library` says that what is left to NumPy is a library call, as for `host_call`. `numbers` says
+    that calls on nothing but Python's and NumPy's numbers are NumPy's: there is no array in them.
     """
 
     def mark(function: _Function) -> _Function:
@@ -304,10 +320,18 @@ def native(
 
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
-            if kwargs and "device" in kwargs:
-                return placed(call, args, kwargs)
+            if kwargs:
+                if "device" in kwargs:
+                    return placed(call, args, kwargs)
+                if kwargs.get("like") is not None:
+                    return _like(call, args, kwargs)
+            if numbers and args and _is_number(args[0]):
+                if not any(isinstance(item, Handle) for item in (*args[1:], *kwargs.values())):
+                    return reference(*args, **kwargs)
             try:
                 made = function(*args, **kwargs)
+            except Foreign as foreign:
+                return _dispatched(call, foreign.value, args, kwargs)
             except NotNative as missing:
                 reason = str(missing)
                 other = OTHERWISE.get(reference)
@@ -327,6 +351,45 @@ def native(
         return call  # type: ignore[return-value]
 
     return mark
+
+
+# -- arrays of others -----------------------------------------------------------------------------
+
+
+def _like(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What ``function(..., like=other)`` makes: `other` decides, if it is no array of ours (NEP 35)."""
+    other = kwargs["like"]
+    kwargs = {name: value for name, value in kwargs.items() if name != "like"}
+    answer = getattr(type(other), "__array_function__", None)
+    if answer is None:
+        raise TypeError(
+            "The `like` argument must be an array-like that implements the `__array_function__` protocol."
+        )
+    if isinstance(other, Handle) or answer is np.ndarray.__array_function__:
+        return function(*args, **kwargs)
+    return _dispatched(function, other, args, kwargs)
+
+
+def _dispatched(
+    function: Callable[..., Any], other: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> Any:
+    """Let `other` answer for `function`, which it knows as ours: its program imported clfuse (NEP 18)."""
+    kind = type(other)
+    made = kind.__array_function__(other, function, (kind,), args, dict(kwargs))
+    if made is NotImplemented:
+        raise TypeError(
+            f"no implementation found for 'numpy.{function.__name__}' on types that implement "
+            f"__array_function__: [{kind}]"
+        )
+    return made
+
+
+def _is_number(value: Any) -> bool:
+    kind = type(value)
+    return kind in _NUMBERS or (kind is not handles.SCALAR and issubclass(kind, np.number | np.bool_))
+
+
+_NUMBERS: Final = frozenset({bool, int, float, complex})
 
 
 def _qualified(function: Any) -> str:
@@ -364,6 +427,8 @@ def hosted(function: Callable[..., Any], name: str) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
+        if kwargs.get("like") is not None:
+            return _like(call, args, kwargs)
         return host_call(function, args, kwargs, name=name)
 
     return call

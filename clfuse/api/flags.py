@@ -75,6 +75,7 @@ class flagsobj:
         return is_fortran(self._handle)
 
     contiguous = c_contiguous
+    fortran = f_contiguous
 
     @property
     def owndata(self) -> bool:

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..graph import build
 from . import handle as handles
+from .conversion import NotNative
 from .expressions import broadcast_shapes
 from .handle import Handle, fresh, layout, node_of, view_of
 
@@ -53,6 +54,63 @@ def normalized_axes(axes: Any, rank: int, name: str = "axis") -> tuple[int, ...]
             f"repeated axis in `{name}` argument" if name != "axis" else "repeated axis"
         )
     return found
+
+
+# -- strides --------------------------------------------------------------------------------------
+
+
+def strided(
+    handle: Handle, shape: Any = None, strides: Any = None, *, writeable: bool = True
+) -> Any:
+    """A view of any shape and strides (in bytes) that stays within the storage."""
+    extents = handle._shape if shape is None else requested_shape(shape)
+    offset, steps = layout(handle)
+    if strides is not None:
+        itemsize = handle._dtype.itemsize
+        given = requested_shape(strides)
+        if len(given) != len(extents):
+            raise ValueError("strides must be the same length as shape")
+        if any(step % itemsize for step in given):
+            raise NotNative("between elements")
+        steps = tuple([step // itemsize for step in given])
+    elif len(steps) != len(extents):
+        steps = handles.c_strides(extents)
+    check_reach(handle, extents, offset, steps)
+    own = is_distinct(extents, steps)
+    return view_of(handle, extents, offset, steps, writeable=writeable and own, rearranged=True)
+
+
+def check_reach(
+    handle: Handle, shape: tuple[int, ...], offset: int, strides: tuple[int, ...]
+) -> None:
+    """ValueError where a view would reach outside of its storage."""
+    if 0 in shape:
+        return
+    node = handle._storage.node
+    size = math.prod(node.shape) * node.dtype.itemsize // handle._dtype.itemsize
+    reach = [step * (extent - 1) for extent, step in zip(shape, strides, strict=True)]
+    first = offset + sum(step for step in reach if step < 0)
+    last = offset + sum(step for step in reach if step > 0)
+    if first < 0 or last >= size:
+        raise ValueError(
+            f"strides {strides} of {shape} elements reach from {first} to {last}: the memory has elements "
+            f"0 to {size - 1}"
+        )
+
+
+def is_distinct(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+    """Whether it is plain that no two elements lie in the same place: each axis steps over the next.
+
+    >>> is_distinct((2, 3), (-3, 1)), is_distinct((5, 3), (1, 1))
+    (True, False)
+    """
+    reach = 0
+    for step, extent in sorted(zip(map(abs, strides), shape, strict=True)):
+        if extent > 1:
+            if step <= reach:
+                return False
+            reach += step * (extent - 1)
+    return True
 
 
 # -- reshape --------------------------------------------------------------------------------------

@@ -72,10 +72,11 @@ def concatenate(
         }
         wanted = native_dtype(np.result_type(*strong, *weak))
     assert wanted is not None
+    target = wanted if out is None else out.dtype
     for part in parts:
-        if not np.can_cast(part._dtype, wanted, casting):
+        if not np.can_cast(part._dtype, target, casting):
             raise TypeError(
-                f"Cannot cast array data from {part._dtype!r} to {wanted!r} according to the rule "
+                f"Cannot cast array data from {part._dtype!r} to {target!r} according to the rule "
                 f"'{casting}'"
             )
     order = None if out is not None else _order_of(parts, place)

@@ -10,14 +10,14 @@ import numpy as np
 
 from ..graph import build
 from . import reductions
-from .conversion import as_handle, requested_dtype
+from .conversion import array_of, as_handle, requested_dtype
 from .fallback import native, user_stacklevel
 from .handle import Handle, layout, result
 from .selection import where
 from .ufunc import UFUNCS
 
 
-@native(np.isclose)
+@native(np.isclose, numbers=True)
 def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
     """Whether elements agree within a tolerance."""
     left, right = as_handle(a), as_handle(b)
@@ -48,13 +48,13 @@ def _check_tolerances(rtol: Any, atol: Any) -> None:
         warnings.warn(message, RuntimeWarning, user_stacklevel())
 
 
-@native(np.allclose)
+@native(np.allclose, numbers=True)
 def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> bool:
     """Whether all elements agree within a tolerance."""
     return bool(reductions.all(isclose(a, b, rtol, atol, equal_nan)))
 
 
-@native(np.array_equal)
+@native(np.array_equal, numbers=True)
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> bool:
     """Whether two arrays have the same shape and elements."""
     left, right = as_handle(a1), as_handle(a2)
@@ -240,7 +240,16 @@ def _stand_in(handle: Handle, memory: np.ndarray) -> np.ndarray:
     )
 
 
+def _own_array(value: Any) -> Any:
+    """`value`, or the array of ours that its class makes of it."""
+    is_known = isinstance(value, Handle | np.ndarray) or not hasattr(type(value), "__array__")
+    return value if is_known else array_of(value)
+
+
 def _shared(question: Any, a: Any, b: Any, max_work: Any) -> bool:
+    a, b = _own_array(a), _own_array(b)
+    if not isinstance(a, Handle) and not isinstance(b, Handle):
+        return bool(question(a, b, max_work))
     if not (isinstance(a, Handle) and isinstance(b, Handle)) or a._storage is not b._storage:
         return False
     node = a._storage.node

@@ -278,6 +278,23 @@ def sliding_window_view(
     )
 
 
+@native(np.lib.stride_tricks.as_strided)
+def as_strided(
+    x: Any, shape: Any = None, strides: Any = None, subok: bool = False, writeable: bool = True
+) -> Any:
+    """The array's memory under another shape and other strides, in bytes: a view.
+
+    It may be written to where no two of its elements are the same one.
+
+    Raises
+    ------
+    ValueError
+        The view would reach outside of the memory; NumPy would read what is there.
+    """
+    handle = as_handle(x)
+    return geometry.strided(handle, shape, strides, writeable=writeable)
+
+
 # -- order of elements ----------------------------------------------------------------------------
 
 

@@ -235,7 +235,7 @@ class ArrayMethods:
         """`numpy.transpose`; the axes as one argument or as several."""
         if len(axes) == 1 and not isinstance(axes[0], int):
             (axes,) = axes
-        return geometry.transposed(self, None if axes is None or not axes else axes)  # type: ignore[arg-type]
+        return geometry.transposed(self, None if type(axes) is tuple and not axes else axes)  # type: ignore[arg-type]
 
     def swapaxes(self, axis1: Any, axis2: Any, /) -> Any:
         """`numpy.swapaxes`."""
@@ -318,6 +318,8 @@ class ArrayMethods:
 
     def byteswap(self, inplace: bool = False) -> Any:
         """The elements with their bytes in the opposite order."""
+        if type(self) is handles.SCALAR and not inplace:
+            return host_call(self._dtype.type.byteswap, (self,), {}, name="ndarray.byteswap")
         swapped = host_call(np.ndarray.byteswap, (self,), {}, name="ndarray.byteswap")
         if inplace:
             indexing.put(self, Ellipsis, swapped)

@@ -107,11 +107,20 @@ def _ours(found: Any, name: str) -> Any:
     return found
 
 
+def _library() -> types.ModuleType:
+    """``clfuse.lib``; its private modules are NumPy's."""
+    made = _submodule("lib", np.lib)
+    made.__dict__["stride_tricks"] = _submodule("lib.stride_tricks", np.lib.stride_tricks)
+    made.__dict__["__getattr__"] = lambda name: getattr(np.lib, name)
+    return made
+
+
 SUBMODULES: Final[dict[str, types.ModuleType]] = {
     "linalg": _submodule("linalg", np.linalg),
     "fft": _submodule("fft", np.fft),
     "random": random_module.build_namespace(),
     "testing": testing_module.build_namespace(),
+    "lib": _library(),
 }
 
 _OWN: Final[dict[str, Any]] = {
@@ -131,6 +140,7 @@ def register_submodules() -> None:
     """Make ``import clfuse.linalg`` and its like find the modules above."""
     for name, module in SUBMODULES.items():
         sys.modules[f"clfuse.{name}"] = module
+    sys.modules["clfuse.lib.stride_tricks"] = SUBMODULES["lib"].stride_tricks
 
 
 def lookup(name: str) -> Any:

@@ -126,7 +126,11 @@ class _Common(ArrayMethods, Handle):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return protocols.to_numpy(self, dtype, copy)
 
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+        return protocols.wrapped(array, return_scalar)
+
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        np.empty(0).__array_namespace__(api_version=api_version)  # NumPy's error
         return sys.modules["clfuse"]
 
     def __dlpack__(
@@ -239,6 +243,15 @@ class ndarray(MutatingMethods, _Common, metaclass=_ArrayType):
     @dtype.setter
     def dtype(self, dtype: Any) -> None:
         attributes.set_dtype(self, dtype)
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Bytes from one element to the next, one number an axis; may be set (NumPy deprecates it)."""
+        return super().strides
+
+    @strides.setter
+    def strides(self, strides: Any) -> None:
+        attributes.set_strides(self, strides)
 
     @property
     def real(self) -> Any:
@@ -395,5 +408,8 @@ class scalar(_Common):
     def __dir__(self) -> list[str]:
         return dir(self._dtype.type)
 
+
+for _name in ("__mul__", "__rmul__"):
+    setattr(scalar, _name, operators.product_of_scalar(operators.table()[_name]))
 
 handle.set_types(ndarray, scalar)

@@ -7,6 +7,8 @@ nothing else. Everything else goes through the ufunc.
 
 from __future__ import annotations
 
+import array
+import collections
 import math
 from collections.abc import Callable
 from typing import Any, Final
@@ -58,6 +60,8 @@ def defers(self: Any, other: Any) -> Any:
     first.
     """
     kind = type(other)
+    if _is_subclass(kind):
+        return NotImplemented  # Python asks the instance of a subclass first
     if issubclass(kind, np.ndarray | np.generic | list | tuple | str | bytes) or other is None:
         return None
     missing = object()
@@ -67,6 +71,11 @@ def defers(self: Any, other: Any) -> Any:
     if getattr(kind, "__array_priority__", -1.0) > 0:
         return NotImplemented
     return None
+
+
+def _is_subclass(kind: type) -> bool:
+    """Whether it derives from NumPy's arrays, and may mean something else by an operator."""
+    return issubclass(kind, np.ndarray) and kind is not np.ndarray and kind is not np.memmap
 
 
 def binary(
@@ -122,6 +131,26 @@ def binary(
     return method
 
 
+_REPEATED: Final = (list, tuple, str, bytes, bytearray, array.array, collections.deque)
+"""Python's types that know a repetition and no multiplication."""
+
+
+def product_of_scalar(
+    product: Callable[[Any, Any], Any],
+) -> Callable[[Any, Any], Any]:
+    """``scalar * other``, from that of arrays: with a list or text it is a repetition, as NumPy's scalars do it."""
+
+    def method(self: Any, other: Any) -> Any:
+        if isinstance(other, _REPEATED):
+            if self._dtype.kind not in "iu":
+                name = f"numpy.{self._dtype.type.__name__}"
+                raise TypeError(f"can't multiply sequence by non-int of type '{name}'")
+            return other * to_index(self)
+        return product(self, other)
+
+    return method
+
+
 _LARGEST_POWER: Final = 2.0**64
 _reciprocals: dict[Any, float | None] = {}
 
@@ -157,8 +186,8 @@ _multiply = binary(UFUNCS["multiply"])
 _divide = binary(UFUNCS["divide"])
 
 
-def reflected(function: ufunc) -> Callable[[Any, Any], Any]:
-    """``other + self``, where `other` did not know what to do."""
+def reflected(function: ufunc, short: str) -> Callable[[Any, Any], Any]:
+    """``other + self``, where `other` did not know what to do; `short` is the operator's name."""
     get_loop = function.loops.get
     call = function.__call__
 
@@ -173,6 +202,9 @@ def reflected(function: ufunc) -> Callable[[Any, Any], Any]:
                 right = self._storage.node if view is None else node_of(self)
                 return recorded_array(op, (left, right), shape, op.dtype)
             return call(other, self)
+        if _is_subclass(kind):  # it does not know arrays of ours
+            count_fallback(function.__name__, f"{kind.__name__} is a subclass of numpy.ndarray")
+            return getattr(other, f"__{short}__")(host_view(self))
         answer = defers(self, other)
         return call(other, self) if answer is None else answer
 
@@ -367,14 +399,14 @@ def table() -> dict[str, Callable[..., Any]]:
     found: dict[str, Callable[..., Any]] = {}
     for short, name in BINARY.items():
         found[f"__{short}__"] = binary(UFUNCS[name])
-        found[f"__r{short}__"] = reflected(UFUNCS[name])
+        found[f"__r{short}__"] = reflected(UFUNCS[name], short)
     for short, name in COMPARISONS.items():
         found[f"__{short}__"] = comparison(UFUNCS[name])
     for short, name in UNARY.items():
         found[f"__{short}__"] = unary(UFUNCS[name])
     found["__truediv__"] = divide
     found["__pow__"] = power
-    found["__rpow__"] = reflected(UFUNCS["power"])
+    found["__rpow__"] = reflected(UFUNCS["power"], "pow")
     found["__divmod__"] = divided
     found["__rdivmod__"] = divided_reflected
     found["__bool__"] = to_bool

@@ -127,15 +127,29 @@ def to_dlpack(handle: Handle, stream: Any, max_version: Any, dl_device: Any, cop
         ``copy=False`` on a device that does not work in the host's memory, another `dl_device` than
         the host.
     """
+    if copy is not None:
+        copy = bool(copy)
+    is_old = max_version is None or max_version[0] < 1
+    if is_old and not handle.flags.writeable:  # type: ignore[attr-defined]
+        raise BufferError("Cannot export readonly array since signalling readonly is unsupported by DLPack.")
     options = {"stream": stream, "max_version": max_version, "dl_device": dl_device}
     if copy is not False:
         return host_copy(handle).__dlpack__(**options)
     if not device_of(handle).traits.unified_memory:
         raise BufferError("the array's memory belongs to the device; DLPack gets a copy of it")
     host = host_view(handle)
-    if max_version is None or max_version[0] < 1:
+    if is_old:
         host = np.asarray(_Lent(host))
     return host.__dlpack__(**options, copy=False)
+
+
+def wrapped(made: Any, return_scalar: bool) -> Any:
+    """`__array_wrap__`: what a function of NumPy's made of an array of ours, as one of ours."""
+    if not isinstance(made, Handle | np.ndarray):
+        raise TypeError(f"__array_wrap__() argument 1 must be an array, not {type(made).__name__}")
+    if isinstance(made, np.ndarray):
+        made = array(made)
+    return made[()] if return_scalar and not made.shape else made
 
 
 def restored(values: np.ndarray, writeable: bool) -> Any:

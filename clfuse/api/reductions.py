@@ -34,7 +34,7 @@ def _fold(
     return fold(function, a, axis, dtype, out, keepdims is not _Missing and keepdims, initial, mask)
 
 
-@native(np.sum, method=True)
+@native(np.sum, method=True, numbers=True)
 def sum(
     a: Any,
     axis: Any = None,
@@ -48,7 +48,7 @@ def sum(
     return _fold(np.add, a, axis, dtype, out, keepdims, initial, where)
 
 
-@native(np.prod, method=True)
+@native(np.prod, method=True, numbers=True)
 def prod(
     a: Any,
     axis: Any = None,
@@ -62,7 +62,7 @@ def prod(
     return _fold(np.multiply, a, axis, dtype, out, keepdims, initial, where)
 
 
-@native(np.max, np.amax, method=True)
+@native(np.max, np.amax, method=True, numbers=True)
 def max(
     a: Any,
     axis: Any = None,
@@ -75,7 +75,7 @@ def max(
     return _fold(np.maximum, a, axis, None, out, keepdims, initial, where)
 
 
-@native(np.min, np.amin, method=True)
+@native(np.min, np.amin, method=True, numbers=True)
 def min(
     a: Any,
     axis: Any = None,
@@ -92,7 +92,7 @@ amax = max
 amin = min
 
 
-@native(np.any, method=True)
+@native(np.any, method=True, numbers=True)
 def any(
     a: Any, axis: Any = None, out: Any = None, keepdims: Any = _Missing, *, where: Any = _Missing
 ) -> Any:
@@ -100,7 +100,7 @@ def any(
     return _fold(np.logical_or, a, axis, None, out, keepdims, _Missing, where)
 
 
-@native(np.all, method=True)
+@native(np.all, method=True, numbers=True)
 def all(
     a: Any, axis: Any = None, out: Any = None, keepdims: Any = _Missing, *, where: Any = _Missing
 ) -> Any:
@@ -108,13 +108,13 @@ def all(
     return _fold(np.logical_and, a, axis, None, out, keepdims, _Missing, where)
 
 
-@native(np.argmax, method=True)
+@native(np.argmax, method=True, numbers=True)
 def argmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = _Missing) -> Any:
     """First position of the greatest element (or of the first NaN)."""
     return arg_fold("argmax", a, axis, out, keepdims is not _Missing and keepdims)
 
 
-@native(np.argmin, method=True)
+@native(np.argmin, method=True, numbers=True)
 def argmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = _Missing) -> Any:
     """First position of the least element (or of the first NaN)."""
     return arg_fold("argmin", a, axis, out, keepdims is not _Missing and keepdims)

@@ -61,6 +61,8 @@ def arange(
         first, last = start_or_stop, stop
     first, last, step = _plain(first), _plain(last), _plain(1 if step is None else step)
     if dtype is None:
+        if any(np.asarray(number).dtype.kind in "mM" for number in (first, last, step)):
+            raise NotNative("of times")
         # At least C's long, as in NumPy: float32 numbers give float64, int8 numbers int64.
         dtype = np.result_type(INT64, *[np.asarray(number).dtype for number in (first, last, step)])
     wanted = requested_dtype(dtype)

@@ -29,14 +29,14 @@ SHORT: Final = 32
 """Length of a kernel up to which a sum over windows is a kernel: that many multiplications an
 element take as long as to read it from memory, or little more."""
 
-_MODES: Final = {"valid": 0, "same": 1, "full": 2, "v": 0, "s": 1, "f": 2, 0: 0, 1: 1, 2: 2}
+_MODES: Final = {"valid": 0, "same": 1, "full": 2, 0: 0, 1: 1, 2: 2}
 
 UINT8: Final = DTYPES["uint8"]
 
 
 def _vectors(a: Any, v: Any, mode: Any) -> tuple[Node, Node, int]:
     left, right = as_handle(a), as_handle(v)
-    if len(left._shape) != 1 or len(right._shape) != 1 or mode not in _MODES:
+    if len(left._shape) != 1 or len(right._shape) != 1 or type(mode) is bool or mode not in _MODES:
         raise NotNative("of these operands")
     if not left._shape[0] or not right._shape[0]:
         raise NotNative("of empty vectors")

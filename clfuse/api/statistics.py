@@ -112,7 +112,7 @@ def _kept(handle: Handle, axes: tuple[int, ...]) -> tuple[int, ...]:
     return tuple([1 if place in axes else n for place, n in enumerate(handle._shape)])
 
 
-@native(np.mean, method=True)
+@native(np.mean, method=True, numbers=True)
 @remembered
 def mean(
     a: Any,
@@ -208,7 +208,7 @@ def _spread(
     return delivered(node, handle._shape, axes, out, keepdims, order)
 
 
-@native(np.var, method=True)
+@native(np.var, method=True, numbers=True)
 @remembered
 def var(
     a: Any,
@@ -227,7 +227,7 @@ def var(
     return _spread(node, handle, axes, order, dtype, out, keepdims)
 
 
-@native(np.std, method=True)
+@native(np.std, method=True, numbers=True)
 @remembered
 def std(
     a: Any,

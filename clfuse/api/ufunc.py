@@ -188,6 +188,10 @@ class ufunc:
         if not nin <= len(args) <= self.nargs or ("out" in kwargs and len(args) > nin):
             # NumPy's TypeError; it looks at no argument before it counts them.
             return self.numpy(*args, **kwargs)
+        if len(args) > nin and self.__name__ in ("maximum", "minimum"):
+            _deprecate_third()
+        if any(map(_answers_itself, _outs_of(args[nin:], kwargs.get("out")))):
+            return self.numpy(*args, **kwargs)
         outs, as_array = self._outputs(args[nin:], kwargs.get("out", _NO_OUT))
         args = args[:nin]
         options = {key: value for key, value in kwargs.items() if key != "out"}
@@ -233,6 +237,10 @@ class ufunc:
         """One entry an output: the array to write to, or None; and whether `out` was Ellipsis."""
         nout = self.nout
         as_array = out is Ellipsis
+        if any(item is Ellipsis for item in positional):
+            raise TypeError("out=... is only allowed as a keyword argument.")
+        if isinstance(out, tuple) and any(item is Ellipsis for item in out):
+            raise TypeError("must use `...` as `out=...` and not per-operand/in a tuple")
         if out is _NO_OUT or out is None or as_array:
             outs = [*positional, *[None] * (nout - len(positional))]
         elif isinstance(out, tuple):
@@ -352,6 +360,25 @@ class ufunc:
         value = getattr(self.numpy, method)(*[arguments.to_host(item) for item in args])
         arguments.write_back()
         return arguments.to_device(value)
+
+
+def _outs_of(positional: tuple[Any, ...], out: Any) -> tuple[Any, ...]:
+    return positional + (out if isinstance(out, tuple) else (out,))
+
+
+def _answers_itself(value: Any) -> bool:
+    """Whether `value` is no array of ours or NumPy's and has an `__array_ufunc__`."""
+    known = value is None or isinstance(value, Handle | np.ndarray)
+    return not known and hasattr(type(value), "__array_ufunc__")
+
+
+def _deprecate_third() -> None:
+    """NumPy's warning, where it has one: since 2.4."""
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        np.maximum(np.ones(1), np.ones(1), np.ones(1))
+    for warning in seen:
+        warnings.warn(warning.message, warning.category, fallback.user_stacklevel())
 
 
 def _named(name: str) -> ufunc:

@@ -6,6 +6,10 @@ import json
 from pathlib import Path
 
 
+COMPLETE = ("", "complete", "")
+"""The line after the last test of a file."""
+
+
 def read_journal(path: Path) -> dict[str, tuple[str, str]]:
     """Test -> outcome and message; ``crash`` for one that began and never ended."""
     outcomes: dict[str, tuple[str, str]] = {}
@@ -14,9 +18,16 @@ def read_journal(path: Path) -> dict[str, tuple[str, str]]:
     with path.open(encoding="utf-8") as lines:
         for line in lines:
             test, outcome, message = json.loads(line)
+            if not test:
+                continue
             if outcomes.get(test, ("",))[0] in ("", "began"):
                 outcomes[test] = (outcome, message)
     return {t: ("crash", "the process died") if o == "began" else (o, m) for t, (o, m) in outcomes.items()}
+
+
+def is_complete(path: Path) -> bool:
+    """Whether every test of the file has run."""
+    return path.exists() and json.dumps(COMPLETE) in path.read_text(encoding="utf-8").splitlines()
 
 
 def write_journal(path: Path, test: str, outcome: str, message: str = "") -> None:
