@@ -131,16 +131,16 @@ def array_of(value: Any, *args: Any, **options: Any) -> Any:
     try:
         return np.array(value, *args, copy=None, **options)
     except ValueError:
-        found = _own_array(value)
+        found = own_array(value)
         if found is value:
             raise
         return found if isinstance(found, Handle) else stacked(found)
 
 
-def _own_array(value: Any) -> Any:
+def own_array(value: Any) -> Any:
     """`value` with arrays of ours, also inside lists, in place of what gives such by ``__array__``."""
     if type(value) is list or type(value) is tuple:
-        items = [_own_array(item) for item in value]
+        items = [own_array(item) for item in value]
         is_same = all(item is old for item, old in zip(items, value, strict=True))
         return value if is_same else items
     if isinstance(value, np.ndarray | Handle) or not hasattr(type(value), "__array__"):

@@ -181,7 +181,13 @@ def _outer(x1: Any, x2: Any, /) -> Any:
 
 @native(np.linalg.cross)
 def _cross(x1: Any, x2: Any, /, *, axis: Any = -1) -> Any:
-    return linalg.cross(as_handle(x1), as_handle(x2), axis=axis)
+    left, right = as_handle(x1), as_handle(x2)
+    if left._shape[-1:] != (3,) or right._shape[-1:] != (3,):
+        raise ValueError(
+            "Both input arrays must be (arrays of) 3-dimensional vectors, but they are "
+            f"{left._shape[-1:]} and {right._shape[-1:]} dimensional instead."
+        )
+    return linalg.cross(left, right, axis=axis)
 
 
 @native(np.linalg.vecdot)

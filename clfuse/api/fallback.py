@@ -11,6 +11,7 @@ import functools
 import inspect
 import os
 import sys
+import types
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeVar
@@ -43,6 +44,7 @@ MUTATED: Final[Mapping[str, str]] = {
     "put_along_axis": "arr",
     "shuffle": "x",
     "at": "a",
+    "assign_fields_by_name": "dst",
 }
 """NumPy functions that write into an argument, and its name. `out` is known without."""
 
@@ -346,11 +348,21 @@ def native(
                 reference, args, kwargs, reason, _qualified(reference), library=library
             )
 
+        made: Any = call
+        if isinstance(reference, types.BuiltinFunctionType):
+            made = _NoMethod(call)
         for known in references:
-            NATIVE[known] = call
-        return call  # type: ignore[return-value]
+            NATIVE[known] = made
+        return made  # type: ignore[no-any-return]
 
     return mark
+
+
+class _NoMethod(staticmethod):  # type: ignore[type-arg]
+    """A function that is no method as a class attribute: what NumPy writes in C is none either."""
+
+    def __reduce__(self) -> Any:
+        return self.__qualname__
 
 
 # -- arrays of others -----------------------------------------------------------------------------

@@ -123,7 +123,7 @@ def _measured_base(node: Node) -> Node:
 
 
 def bounds_of(node: Node) -> Range:
-    """Smallest and largest element of an integer node that is not empty; waits for the device.
+    """What the elements of an integer node that is not empty lie between; waits for the device.
 
     What is found stays with the node; of a view, with what it looks at, unless that would have to
     be computed first and is much larger.
@@ -142,6 +142,13 @@ def bounds_of(node: Node) -> Range:
             known = int(stored_view(low)), int(stored_view(high))
         base.measured = known
     return known
+
+
+def exact_bounds_of(node: Node) -> Range:
+    """`bounds_of` these elements and no others: of a view, not of the array that it looks at."""
+    if _measured_base(node) is not node:
+        node = build.apply("positive", (node,), node.dtype, node.shape)
+    return bounds_of(node)
 
 
 def _is_checked_at_calls(node: Node, extent: int, tracing: trace.Trace) -> bool:
@@ -163,7 +170,7 @@ def check_bounds(node: Node, views: tuple[Any, ...], extent: int) -> None:
     for shape, offset, strides in views:
         node = build.view(node, shape, offset, strides)
     if within(node, extent) is None:
-        low, high = bounds_of(build.apply("positive", (node,), node.dtype, node.shape))
+        low, high = exact_bounds_of(node)
         raise IndexError(
             f"index {low if low < -extent else high} is out of bounds for an axis with size "
             f"{extent}"
@@ -184,8 +191,7 @@ def within(node: Node, extent: int) -> Range | None:
     if _measured_base(node) is node:
         return None
     # A part of the array that was measured may be inside where the whole is not.
-    part = build.apply("positive", (node,), node.dtype, node.shape)
-    found = bounds_of(part)
+    found = exact_bounds_of(node)
     return found if -extent <= found[0] and found[1] < extent else None
 
 

@@ -286,10 +286,12 @@ def _pairs(value: Any, rank: int, name: str) -> list[tuple[Any, Any]]:
         return [(item, item) if np.ndim(item) == 0 else tuple(item) for item in chosen]
     try:
         return [tuple(pair) for pair in np.broadcast_to(np.asarray(value), (rank, 2)).tolist()]
-    except ValueError:
+    except ValueError as error:
+        if np.ndim(value) > 2:
+            raise
         raise ValueError(
             f"operands could not be broadcast together: `{name}` for {rank} axes"
-        ) from None
+        ) from error
 
 
 def _beside(

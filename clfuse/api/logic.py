@@ -93,7 +93,7 @@ def isrealobj(x: Any) -> bool:
     return not iscomplexobj(x)
 
 
-@native(np.iscomplex)
+@native(np.iscomplex, numbers=True)
 def iscomplex(x: Any) -> Any:
     """Whether elements have an imaginary part that is not zero."""
     handle = as_handle(x)
@@ -102,7 +102,7 @@ def iscomplex(x: Any) -> Any:
     return result(build.filled(np.bool_(False), handle._shape))
 
 
-@native(np.isreal)
+@native(np.isreal, numbers=True)
 def isreal(x: Any) -> Any:
     """Whether elements have no imaginary part, or one that is zero."""
     handle = as_handle(x)
@@ -124,31 +124,31 @@ def _signed_infinity(x: Any, out: Any, *, negative: bool) -> Any:
     return UFUNCS["logical_and"](infinite, side, out=out)
 
 
-@native(np.isposinf)
+@native(np.isposinf, numbers=True)
 def isposinf(x: Any, out: Any = None) -> Any:
     """Whether elements are positive infinity."""
     return _signed_infinity(x, out, negative=False)
 
 
-@native(np.isneginf)
+@native(np.isneginf, numbers=True)
 def isneginf(x: Any, out: Any = None) -> Any:
     """Whether elements are negative infinity."""
     return _signed_infinity(x, out, negative=True)
 
 
-@native(np.real)
+@native(np.real, numbers=True)
 def real(val: Any) -> Any:
     """The real parts: a view."""
     return val.real if isinstance(val, complex | float | int) else as_handle(val).real
 
 
-@native(np.imag)
+@native(np.imag, numbers=True)
 def imag(val: Any) -> Any:
     """The imaginary parts: a view."""
     return val.imag if isinstance(val, complex | float | int) else as_handle(val).imag
 
 
-@native(np.angle)
+@native(np.angle, numbers=True)
 def angle(z: Any, deg: bool = False) -> Any:
     """The argument of complex numbers."""
     handle = as_handle(z)
@@ -159,7 +159,7 @@ def angle(z: Any, deg: bool = False) -> Any:
     return made * (180 / math.pi) if deg else made
 
 
-@native(np.sinc)
+@native(np.sinc, numbers=True)
 def sinc(x: Any) -> Any:
     """sin(pi x) / (pi x)."""
     handle = as_handle(x)

@@ -45,6 +45,7 @@ from . import testing as testing_module
 from .fallback import AT_CALL, NATIVE, host_call, hosted
 from .inspection import __array_namespace_info__
 from .ndarray import ndarray
+from .nditer import nditer
 from .sequences import mgrid, ogrid
 from .ufunc import BY_NUMPY, ufunc
 
@@ -111,8 +112,14 @@ def _library() -> types.ModuleType:
     """``clfuse.lib``; its private modules are NumPy's."""
     made = _submodule("lib", np.lib)
     made.__dict__["stride_tricks"] = _submodule("lib.stride_tricks", np.lib.stride_tricks)
-    made.__dict__["__getattr__"] = lambda name: getattr(np.lib, name)
+    made.__dict__["__getattr__"] = _of_numpys_library
     return made
+
+
+def _of_numpys_library(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(name)  # ``__path__`` would make a package of it, with files of NumPy's
+    return getattr(np.lib, name)
 
 
 SUBMODULES: Final[dict[str, types.ModuleType]] = {
@@ -132,6 +139,7 @@ _OWN: Final[dict[str, Any]] = {
     "r_": _Concatenator(np.r_, "r_"),
     "c_": _Concatenator(np.c_, "c_"),
     "vectorize": vectorize,
+    "nditer": nditer,
     **SUBMODULES,
 }
 

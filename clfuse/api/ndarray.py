@@ -11,7 +11,6 @@ one, it hashes and formats as a number, and ``isinstance(x, numpy.floating)`` ho
 from __future__ import annotations
 
 import sys
-import types
 from collections.abc import Iterator
 from typing import Any
 
@@ -26,6 +25,7 @@ from .handle import Handle, fresh, layout, native_dtype, node_of
 from .linalg import matmul
 from .methods import ArrayMethods, MutatingMethods
 from .order import copied
+from .subclasses import ArrayType
 
 
 class _Common(ArrayMethods, Handle):
@@ -155,29 +155,7 @@ for _name, _function in operators.table().items():
     setattr(_Common, _name, _function)
 
 
-class _ArrayType(type):
-    """The class of `ndarray`: arrays that stay on the host are instances too, and subclasses are NumPy's.
-
-    A program's ``class Sub(np.ndarray)`` needs NumPy's `__array_finalize__`, its memory, and its place in functions
-    of NumPy's: it derives from `numpy.ndarray`, and its instances live on the host.
-    """
-
-    def __new__(
-        cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **options: Any
-    ) -> Any:
-        if not any(isinstance(base, _ArrayType) for base in bases):
-            return super().__new__(cls, name, bases, namespace)
-        theirs = [np.ndarray if isinstance(base, _ArrayType) else base for base in bases]
-        return types.new_class(name, tuple(theirs), options, lambda made: made.update(namespace))
-
-    def __instancecheck__(cls, instance: Any) -> bool:
-        return type.__instancecheck__(cls, instance) or isinstance(instance, np.ndarray)
-
-    def __subclasscheck__(cls, subclass: type) -> bool:
-        return type.__subclasscheck__(cls, subclass) or issubclass(subclass, np.ndarray)
-
-
-class ndarray(MutatingMethods, _Common, metaclass=_ArrayType):
+class ndarray(MutatingMethods, _Common, metaclass=ArrayType):
     """An N-dimensional array on an OpenCL device, with NumPy's semantics.
 
     What is done with it is recorded; it is computed when a value is looked at.

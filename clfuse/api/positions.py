@@ -13,7 +13,7 @@ from ..graph.ir import Node
 from .conversion import NotNative, as_handle, copied_node
 from .expressions import broadcast_shapes, combine, convert, scalar
 from .fallback import native
-from .gathering import bounds_of
+from .gathering import exact_bounds_of, within
 from .geometry import requested_shape
 from .handle import Handle, c_strides, is_writeable, layout, node_of, result, view_of, write
 from .promotion import INT64
@@ -32,6 +32,9 @@ def _indices(value: Any) -> Node:
     return node_of(handle)
 
 
+_MOST_ELEMENTS = int(np.iinfo(np.intp).max)
+
+
 @native(np.ravel_multi_index)
 def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: Any = "C") -> Any:
     """Where elements with these indices lie in the flat array.
@@ -43,6 +46,10 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: A
     modes = [mode] * len(parts) if isinstance(mode, str) else list(mode)
     if len(parts) != len(shape) or len(modes) != len(parts) or not parts or 0 in shape:
         raise NotNative("of these dimensions")
+    if math.prod(shape) > _MOST_ELEMENTS:
+        raise ValueError(
+            "invalid dims: array size defined by dims is larger than the maximum possible size."
+        )
     total: Node | None = None
     for node, extent, step, how in zip(parts, shape, _steps(shape, order), modes, strict=True):
         node = _inside(node, extent, how)
@@ -61,10 +68,14 @@ def _inside(node: Node, extent: int, mode: Any) -> Node:
         return combine(np.minimum, low, scalar(extent - 1, INT64))
     if mode != "raise":
         raise NotNative(f"in the mode {mode!r}")
-    low_found, high_found = bounds_of(node)
-    if low_found < 0 or high_found >= extent:
+    if not _is_inside(node, extent):
         raise ValueError("invalid entry in coordinates array")
     return wide
+
+
+def _is_inside(node: Node, extent: int) -> bool:
+    found = within(node, extent)
+    return found is not None and (found[0] >= 0 or exact_bounds_of(node)[0] >= 0)
 
 
 @native(np.unravel_index)
@@ -73,8 +84,11 @@ def unravel_index(indices: Any, shape: Any, order: Any = "C") -> Any:
     extents = requested_shape(shape)
     node = _indices(indices)
     size = math.prod(extents)
-    low, high = bounds_of(node)
-    if low < 0 or high >= size:
+    if size > _MOST_ELEMENTS:
+        raise ValueError("dimensions are too large; arrays and shapes with a total size greater than "
+                         "'intp' are not supported.")
+    if not _is_inside(node, size):
+        low, high = exact_bounds_of(node)
         wrong = low if low < 0 else high
         raise ValueError(f"index {wrong} is out of bounds for array with size {size}")
     if not extents:

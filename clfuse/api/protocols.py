@@ -49,19 +49,19 @@ def array_ufunc(self: Handle, function: np.ufunc, method: str, *inputs: Any, **k
     return getattr(ours, method)(*inputs, **kwargs)
 
 
-def array_function(self: Handle, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+def array_function(self: Handle, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
     """`__array_function__`: NumPy's functions on our arrays are ours, or run on the host."""
     for kind in types:
         if not issubclass(kind, Handle | np.ndarray):
             return NotImplemented
-    ours = NATIVE.get(function)
+    ours = NATIVE.get(func)
     if ours is not None:
         return ours(*args, **kwargs)
-    if function in _active.functions:
+    if func in _active.functions:
         return NotImplemented  # an array of ours was hidden where `host_call` does not look
-    _active.functions.append(function)
+    _active.functions.append(func)
     try:
-        return host_call(function, args, kwargs)
+        return host_call(func, args, kwargs)
     finally:
         _active.functions.pop()
 

@@ -67,9 +67,10 @@ class _Lanes:
         inside = UFUNCS["maximum"](UFUNCS["minimum"](places, last), 0)
         return take_along_axis(self.sorted, inside, -1)
 
-    def warn(self) -> None:
-        """As NumPy does where nothing in a lane is a number; waits."""
-        if int(reductions.min(self.counts)) == 0:
+    def warn(self, *, each: bool = False) -> None:
+        """As NumPy does where nothing in a lane is a number, once or for each such lane; waits."""
+        empty = int(reductions.sum(UFUNCS["equal"](self.counts, 0)))
+        for _ in range(empty if each else min(empty, 1)):
             warnings.warn("All-NaN slice encountered", RuntimeWarning, user_stacklevel())
 
 
@@ -84,7 +85,7 @@ def _delivered(made: Any, lanes: _Lanes, leading: tuple[int, ...], keepdims: Any
     return written(node, out)
 
 
-@native(np.nanmedian)
+@native(np.nanmedian, numbers=True)
 def nanmedian(
     a: Any,
     axis: Any = None,
@@ -99,7 +100,7 @@ def nanmedian(
             raise NotNative("of complex numbers")
         return NATIVE[np.median](a, axis, out, overwrite_input, keepdims is True)
     lanes = _Lanes(handle, axis)
-    lanes.warn()
+    lanes.warn(each=True)
     count = lanes.counts[..., None]
     low = lanes.at(UFUNCS["floor_divide"](UFUNCS["subtract"](count, 1), 2))
     high = lanes.at(UFUNCS["floor_divide"](count, 2))
@@ -127,10 +128,6 @@ def _quantiles(
 ) -> Any:
     handle = as_handle(a)
     quantiles, is_weak = q
-    if handle._dtype.kind in "iu" and weights is None:
-        q_given = float(quantiles) if is_weak else quantiles
-        keepdims = keepdims is not _Missing and keepdims
-        return NATIVE[np.quantile](handle, q_given, axis, out, False, method, keepdims)
     if weights is not None or handle._dtype.kind != "f" or method not in formulas._QuantileMethods:
         raise NotNative("with weights, or of these elements")
     wanted = quantiles.reshape(-1)
@@ -174,7 +171,7 @@ def _checked(q: Any, scale: int, message: str) -> tuple[np.ndarray, bool]:
     return quantiles, type(q) in (int, float)  # Python's numbers have no say about the dtype
 
 
-@native(np.nanquantile)
+@native(np.nanquantile, numbers=True)
 def nanquantile(
     a: Any,
     q: Any,
@@ -187,11 +184,13 @@ def nanquantile(
     weights: Any = None,
 ) -> Any:
     """Quantiles over axes of what is not NaN; all of NumPy's methods."""
+    if weights is None and as_handle(a)._dtype.kind in "iu":
+        return NATIVE[np.quantile](a, q, axis, out, False, method, keepdims is True)
     found = _checked(q, 1, "Quantiles must be in the range [0, 1]")
     return _quantiles(a, found, axis, out, method, keepdims, weights)
 
 
-@native(np.nanpercentile)
+@native(np.nanpercentile, numbers=True)
 def nanpercentile(
     a: Any,
     q: Any,
@@ -204,5 +203,7 @@ def nanpercentile(
     weights: Any = None,
 ) -> Any:
     """Percentiles over axes of what is not NaN; all of NumPy's methods."""
+    if weights is None and as_handle(a)._dtype.kind in "iu":
+        return NATIVE[np.percentile](a, q, axis, out, False, method, keepdims is True)
     found = _checked(q, 100, "Percentiles must be in the range [0, 100]")
     return _quantiles(a, found, axis, out, method, keepdims, weights)

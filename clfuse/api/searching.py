@@ -26,7 +26,7 @@ from .attributes import cast_to
 from .conversion import NotNative, as_handle, from_host, host_view
 from .expressions import choose, combine, convert, scalar
 from .fallback import native
-from .gathering import INDEX_LIMIT, POSITION, bounds_of, count_host_library
+from .gathering import INDEX_LIMIT, POSITION, exact_bounds_of, count_host_library
 from .geometry import reshaped
 from .handle import Handle, fresh, native_dtype, node_of, result
 from .indexing import get
@@ -89,7 +89,8 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
         order = as_handle(sorter)
         if order._dtype.kind not in "iu" or order._shape != table._shape:
             raise NotNative("the sorter is of another kind")
-        if bounds_of(node_of(order))[0] < 0 or bounds_of(node_of(order))[1] >= table._shape[0]:
+        low, high = exact_bounds_of(node_of(order))
+        if low < 0 or high >= table._shape[0]:
             raise NotNative("the sorter leaves the vector")
         table = take(table, order)
     places = count_before(
@@ -180,7 +181,7 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
     if length < 0:
         raise ValueError("'minlength' must not be negative")
     node = convert(node_of(handle), INT64) if handle._dtype.kind == "b" else node_of(handle)
-    low, high = bounds_of(node)
+    low, high = exact_bounds_of(node)
     if low < 0:
         raise ValueError("'list' argument must have no negative elements")
     shape = (max(high + 1, length),)

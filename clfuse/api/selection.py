@@ -177,7 +177,7 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
 # -- bounds and rounding --------------------------------------------------------------------------
 
 
-@native(np.clip, method=True)
+@native(np.clip, method=True, numbers=True)
 def clip(
     a: Any,
     a_min: Any = _Missing,
@@ -228,7 +228,7 @@ def clipped(a: Any, low: Any, high: Any, out: Any = None, **kwargs: Any) -> Any:
     return UFUNCS["clip"](handle, low, high, out=out, **kwargs)
 
 
-@native(np.round, np.around, method=True)
+@native(np.round, np.around, method=True, numbers=True)
 def round(a: Any, decimals: Any = 0, out: Any = None) -> Any:
     """The elements rounded to a number of decimals, halves to even."""
     handle = as_handle(a)
@@ -248,13 +248,13 @@ def round(a: Any, decimals: Any = 0, out: Any = None) -> Any:
 around = round
 
 
-@native(np.fix)
+@native(np.fix, numbers=True)
 def fix(x: Any, out: Any = None) -> Any:
     """The elements rounded toward zero."""
     return UFUNCS["trunc"](x, out=out)
 
 
-@native(np.nan_to_num)
+@native(np.nan_to_num, numbers=True)
 def nan_to_num(
     x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
 ) -> Any:

@@ -108,6 +108,8 @@ def correlate(a: Any, v: Any, mode: Any = "valid") -> Any:
 
 def _places(bitorder: Any) -> Node:
     """By how much each of eight bits is shifted."""
+    if not isinstance(bitorder, str):
+        raise TypeError(f"argument 3 must be str, not {type(bitorder).__name__}")
     if bitorder not in ("big", "little"):
         raise ValueError("'order' must be either 'little' or 'big'")
     places = build.cast(build.iota(8), UINT8)

@@ -13,17 +13,24 @@ from typing import Any
 
 import numpy.testing
 
+from .conversion import own_array
 from .fallback import HostArguments
 
 _CALLERS = ("assert_raises", "assert_warns", "assert_no_warnings", "assert_no_gc_cycles")
 """Assertions about what a function does, whose arguments are that function's."""
 
 
-def _seen_on_the_host(assertion: Callable[..., Any]) -> Callable[..., Any]:
+def seen_on_the_host(assertion: Callable[..., Any]) -> Callable[..., Any]:
+    """`assertion` with arrays of NumPy's in place of ours, also inside lists, tuples and dicts."""
+
     @functools.wraps(assertion)
     def call(*args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True
-        to_host = HostArguments().to_host
+        arguments = HostArguments()
+
+        def to_host(value: Any) -> Any:
+            return arguments.to_host(own_array(value))
+
         return assertion(*map(to_host, args), **{key: to_host(value) for key, value in kwargs.items()})
 
     return call
@@ -35,5 +42,5 @@ def build_namespace() -> types.ModuleType:
     for name in dir(numpy.testing):
         found = getattr(numpy.testing, name)
         is_assertion = name.startswith("assert_") and not name.startswith(_CALLERS)
-        made.__dict__[name] = _seen_on_the_host(found) if is_assertion else found
+        made.__dict__[name] = seen_on_the_host(found) if is_assertion else found
     return made

@@ -29,8 +29,7 @@ TEST_S = int(os.environ.get("CLFUSE_SUITE_TEST_S", "30"))
 BUDGET_S = float(os.environ.get("CLFUSE_SUITE_BUDGET_S", "inf"))
 OUT_OF_TIME = 75  # exit status: there are tests left to run
 MESSAGE_CHARACTERS = 2000
-PRIVATE = ("_core", "_core.umath", "_core.numeric", "_core.fromnumeric", "_core.multiarray", "_core._multiarray_umath",
-           "lib", "lib.stride_tricks")
+PRIVATE = ("_core", "_core.umath", "_core.numeric", "_core.fromnumeric", "_core.multiarray", "_core._multiarray_umath")
 
 _start = time.monotonic()
 
@@ -65,11 +64,14 @@ def _shadow(parent: Any, name: str) -> None:
 
 def _ours(value: Any) -> Any:
     from clfuse.api.fallback import NATIVE
+    from clfuse.api.testing import seen_on_the_host
     from clfuse.api.ufunc import BY_NUMPY
 
     if isinstance(value, np.ufunc):
         return BY_NUMPY.get(value, value)
     if isinstance(value, types.FunctionType | types.BuiltinFunctionType | type(np.concatenate)):
+        if value.__module__ == "numpy.ma.testutils" and value.__name__.startswith("assert_"):
+            return seen_on_the_host(value)
         return NATIVE.get(value, value)
     return value
 

@@ -1,0 +1,61 @@
+"""Subclasses of our array class are NumPy's; `ndarray` has the metaclass of here.
+
+A program's ``class Sub(np.ndarray)`` needs NumPy's `__array_finalize__`, its memory, and its place in functions of
+NumPy's. So it derives from `numpy.ndarray`, and its instances live on the host.
+"""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+import numpy as np
+
+from .conversion import host_copy
+from .handle import Handle
+
+
+class HostArray(np.ndarray):
+    """What subclasses derive from: NumPy's array, which takes ours where it takes its own."""
+
+    __module__ = "clfuse"
+
+    def __new__(
+        cls,
+        shape: Any,
+        dtype: Any = float,
+        buffer: Any = None,
+        offset: Any = 0,
+        strides: Any = None,
+        order: Any = None,
+    ) -> Any:
+        if isinstance(buffer, Handle):
+            buffer = host_copy(buffer)
+        return super().__new__(cls, shape, dtype, buffer, offset, strides, order)
+
+    def view(self, *args: Any, **kwargs: Any) -> Any:
+        """`numpy.ndarray.view`; as our array class it is one of NumPy's."""
+        named = {name: _numpys(value) for name, value in kwargs.items()}
+        return super().view(*map(_numpys, args), **named)
+
+
+def _numpys(kind: Any) -> Any:
+    return np.ndarray if isinstance(kind, ArrayType) else kind
+
+
+class ArrayType(type):
+    """The class of `ndarray`: arrays that stay on the host are instances too."""
+
+    def __new__(
+        cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **options: Any
+    ) -> Any:
+        if not any(isinstance(base, ArrayType) for base in bases):
+            return super().__new__(cls, name, bases, namespace)
+        theirs = tuple(HostArray if isinstance(base, ArrayType) else base for base in bases)
+        return types.new_class(name, theirs, options, lambda made: made.update(namespace))
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return type.__instancecheck__(cls, instance) or isinstance(instance, np.ndarray)
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        return type.__subclasscheck__(cls, subclass) or issubclass(subclass, np.ndarray)
