@@ -165,7 +165,10 @@ def set_strides(handle: Handle, strides: Any) -> None:
             DeprecationWarning,
             user_stacklevel(),
         )
-    found = strided(handle, None, strides)
+    try:
+        found = strided(handle, None, strides)
+    except NotNative as missing:
+        raise ValueError(f"strides {strides}: {missing}") from None
     _settle(handle, found._shape, *layout(found))
 
 

@@ -113,9 +113,9 @@ def as_handle(value: Any) -> Any:
         return stacked(value)
     if isinstance(value, np.ndarray) and kind is not np.ndarray and kind is not np.memmap:
         raise NotNative(f"{kind.__name__} is a subclass of numpy.ndarray")
-    if kind not in _PLAIN_KINDS and hasattr(kind, "__array_function__"):
-        if not isinstance(value, np.ndarray | np.generic):
-            raise Foreign(value)
+    is_numpys = kind in _PLAIN_KINDS or isinstance(value, np.ndarray | np.generic)
+    if not is_numpys and hasattr(kind, "__array_function__"):
+        raise Foreign(value)
     found = array_of(value)
     return found if isinstance(found, Handle) else from_host(found)
 
@@ -138,7 +138,7 @@ def array_of(value: Any, *args: Any, **options: Any) -> Any:
 
 
 def own_array(value: Any) -> Any:
-    """`value` with arrays of ours, also inside lists, in place of what gives such by ``__array__``."""
+    """`value` with arrays of ours in place of what gives such by ``__array__``; also in lists."""
     if type(value) is list or type(value) is tuple:
         items = [own_array(item) for item in value]
         is_same = all(item is old for item, old in zip(items, value, strict=True))
@@ -164,7 +164,8 @@ def contains_handles(items: Iterable[Any], depth: int = 1) -> bool:
 
 
 _MOST_AXES: Final = 64
-"""NumPy's arrays have no more: lists that are nested deeper, or contain themselves, are looked into no further."""
+"""NumPy's arrays have no more: what is nested deeper, or contains itself, is looked into no
+further."""
 
 
 def stacked(items: Any, dtype: np.dtype | None = None) -> Any:

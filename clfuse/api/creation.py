@@ -48,6 +48,7 @@ from .order import (
 from .selection import where
 
 _MOST_AXES = 64  # of an array of NumPy's
+_ADDRESSABLE_NBYTES = 2**47  # by a process, on the processors that there are
 _LARGEST_NBYTES = np.iinfo(np.intp).max
 _CANNOT_AVOID_COPY = (
     "Unable to avoid copy while creating an array as requested.\n"
@@ -78,7 +79,7 @@ def array(
     order: Any = "K",
     subok: bool = False,
     ndmin: int = 0,
-    ndmax: int = 0,
+    ndmax: int | None = None,
     like: Any = None,
 ) -> Any:
     """A new array with the values of `object`: a snapshot, whatever happens to `object` afterwards.
@@ -99,7 +100,15 @@ def array(
         Least number of axes; new ones come first.
     """
     if ndmin > _MOST_AXES:
-        raise ValueError(f"ndmin bigger than allowable number of dimensions NPY_MAXDIMS (={_MOST_AXES})")
+        raise ValueError(
+            f"ndmin bigger than allowable number of dimensions NPY_MAXDIMS (={_MOST_AXES})"
+        )
+    if ndmax is not None and ndmin > ndmax:
+        raise ValueError("ndmin must be <= ndmax")
+    if isinstance(copy, str):
+        raise ValueError(
+            "strings are not allowed for 'copy' keyword. Use True/False/None instead."
+        )
     if isinstance(object, Handle):
         made = _converted(object, dtype, copy, order)
     elif _stays_on_host(object, dtype, subok):
@@ -110,7 +119,7 @@ def array(
         wanted = requested_dtype(dtype)
         made = stacked(object, wanted)
     else:
-        options = {"ndmax": ndmax} if ndmax else {}
+        options = {} if ndmax is None else {"ndmax": ndmax}
         host = array_of(object, dtype, **options)
         if isinstance(host, Handle):
             return array(host, dtype, copy=copy, order=order, ndmin=ndmin)
@@ -213,8 +222,10 @@ def ordered(made: Any, order: Any) -> Any:
     order = checked(order)
     if order == "C" and not is_contiguous(made):
         return fresh(node_of(made))
-    if order != "F" or len(made._shape) < 2 or is_fortran(made):
+    if order != "F" or is_fortran(made):
         return made
+    if len(made._shape) < 2:
+        return fresh(node_of(made))
     backwards = range(len(made._shape))[::-1]
     transposed = fresh(node_of(permuted(made, backwards)))
     turned = permuted(transposed, backwards)
@@ -234,8 +245,11 @@ def _checked_shape(shape: Any, dtype: np.dtype) -> tuple[int, ...]:
     extents = requested_shape(shape)
     if any(extent < 0 for extent in extents):
         raise ValueError("negative dimensions are not allowed")
-    if math.prod(extents) * dtype.itemsize > _LARGEST_NBYTES:
+    nbytes = math.prod(extents) * dtype.itemsize
+    if nbytes > _LARGEST_NBYTES:
         raise ValueError("Maximum allowed dimension exceeded")
+    if nbytes > _ADDRESSABLE_NBYTES:
+        raise np._core._exceptions._ArrayMemoryError(extents, dtype)  # type: ignore[attr-defined]
     return extents
 
 
@@ -306,8 +320,9 @@ def _like(prototype: Any, dtype: Any, shape: Any) -> tuple[Any, Any]:
 
 
 def _refuse_subclass(prototype: Any, subok: bool) -> None:
-    if subok and isinstance(prototype, np.ndarray) and type(prototype) not in (np.ndarray, np.memmap):
-        raise NotNative(f"{type(prototype).__name__} is a subclass of numpy.ndarray")
+    kind = type(prototype)
+    if subok and issubclass(kind, np.ndarray) and kind not in (np.ndarray, np.memmap):
+        raise NotNative(f"{kind.__name__} is a subclass of numpy.ndarray")
 
 
 def _filled_like(

@@ -145,7 +145,7 @@ class HostArguments:
     def __init__(self, *, owned: bool = False) -> None:
         self._owned = owned
         self._read: dict[int, np.ndarray] = {}
-        self._handles: dict[int, Handle] = {}  # read, so that they live as long as their `id` counts
+        self._handles: dict[int, Handle] = {}  # those read: they live as long as their `id` counts
         self._written: dict[int, tuple[Handle, np.ndarray]] = {}
 
     def writable(self, handle: Handle) -> np.ndarray:
@@ -282,7 +282,7 @@ def host_call(
     except ValueError as error:
         if _NO_ARRAY not in str(error):
             raise
-        # The ``__array__`` of a class in the user's program makes arrays of ours, which NumPy does not take.
+        # The ``__array__`` of a class of the user's makes arrays of ours, which NumPy does not take.
         result = function(
             *[arguments.to_host(_as_array(value)) for value in on_host],
             **{key: arguments.to_host(_as_array(value)) for key, value in named_on_host.items()},
@@ -327,9 +327,8 @@ def native(
                     return placed(call, args, kwargs)
                 if kwargs.get("like") is not None:
                     return _like(call, args, kwargs)
-            if numbers and args and _is_number(args[0]):
-                if not any(isinstance(item, Handle) for item in (*args[1:], *kwargs.values())):
-                    return reference(*args, **kwargs)
+            if numbers and args and _is_number(args[0]) and _no_array(args, kwargs):
+                return reference(*args, **kwargs)
             try:
                 made = function(*args, **kwargs)
             except Foreign as foreign:
@@ -369,13 +368,15 @@ class _NoMethod(staticmethod):  # type: ignore[type-arg]
 
 
 def _like(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What ``function(..., like=other)`` makes: `other` decides, if it is no array of ours (NEP 35)."""
+    """What ``function(..., like=other)`` makes: if it is no array of ours, `other` decides
+    (NEP 35)."""
     other = kwargs["like"]
     kwargs = {name: value for name, value in kwargs.items() if name != "like"}
     answer = getattr(type(other), "__array_function__", None)
     if answer is None:
         raise TypeError(
-            "The `like` argument must be an array-like that implements the `__array_function__` protocol."
+            "The `like` argument must be an array-like that implements the `__array_function__` "
+            "protocol."
         )
     if isinstance(other, Handle) or answer is np.ndarray.__array_function__:
         return function(*args, **kwargs)
@@ -385,7 +386,8 @@ def _like(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
 def _dispatched(
     function: Callable[..., Any], other: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> Any:
-    """Let `other` answer for `function`, which it knows as ours: its program imported clfuse (NEP 18)."""
+    """Let `other` answer for `function`, which it knows as ours: its program imported clfuse
+    (NEP 18)."""
     kind = type(other)
     made = kind.__array_function__(other, function, (kind,), args, dict(kwargs))
     if made is NotImplemented:
@@ -398,7 +400,12 @@ def _dispatched(
 
 def _is_number(value: Any) -> bool:
     kind = type(value)
-    return kind in _NUMBERS or (kind is not handles.SCALAR and issubclass(kind, np.number | np.bool_))
+    is_numpys = issubclass(kind, np.number | np.bool_) and kind is not handles.SCALAR
+    return kind in _NUMBERS or is_numpys
+
+
+def _no_array(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+    return not any(isinstance(item, Handle) for item in (*args, *kwargs.values()))
 
 
 _NUMBERS: Final = frozenset({bool, int, float, complex})

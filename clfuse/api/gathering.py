@@ -42,7 +42,7 @@ INDEX_LIMIT: Final = 2**31 - 2**16
 POSITION: Final = DTYPES["int32"]
 
 _MOST_ARRAYS: Final = 32
-"""From so many index arrays on NumPy raises: its iterator takes 64 operands, two for each and some for itself."""
+"""From so many index arrays on NumPy raises: its iterator takes 64 operands, two for each."""
 
 _WORTH_COMPUTING: Final = 8
 """How much larger than a part of it an array may be to be computed and measured as a whole."""

@@ -70,7 +70,8 @@ def strided(
         given = requested_shape(strides)
         if len(given) != len(extents):
             raise ValueError("strides must be the same length as shape")
-        if any(step % itemsize for step in given):
+        pairs = zip(extents, given, strict=True)
+        if any(step % itemsize for extent, step in pairs if extent > 1):
             raise NotNative("between elements")
         steps = tuple([step // itemsize for step in given])
     elif len(steps) != len(extents):
@@ -93,13 +94,14 @@ def check_reach(
     last = offset + sum(step for step in reach if step > 0)
     if first < 0 or last >= size:
         raise ValueError(
-            f"strides {strides} of {shape} elements reach from {first} to {last}: the memory has elements "
-            f"0 to {size - 1}"
+            f"strides {strides} of {shape} elements reach from {first} to {last}: the memory has "
+            f"elements 0 to {size - 1}"
         )
 
 
 def is_distinct(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
-    """Whether it is plain that no two elements lie in the same place: each axis steps over the next.
+    """Whether no two elements lie in the same place, as far as strides show: each axis steps over
+    the next.
 
     >>> is_distinct((2, 3), (-3, 1)), is_distinct((5, 3), (1, 1))
     (True, False)

@@ -54,6 +54,9 @@ _INVALID = (
 )
 
 
+_MOST_AXES = 64  # of an array of NumPy's
+
+
 def locate(
     shape: tuple[int, ...], offset: int, strides: tuple[int, ...], index: Any
 ) -> Layout | None:
@@ -132,6 +135,11 @@ def locate(
         is_element = False
         new_shape.extend(shape[axis:])
         new_strides.extend(strides[axis:])
+    if len(new_shape) > _MOST_AXES:
+        raise IndexError(
+            f"number of dimensions must be within [0, {_MOST_AXES}], indexing result would have "
+            f"{len(new_shape)}"
+        )
     return tuple(new_shape), offset, tuple(new_strides), is_element
 
 

@@ -257,8 +257,10 @@ class ArrayMethods:
         """`numpy.take`."""
         return taking.take(self, indices, axis, out, mode)
 
-    def choose(self, choices: Any, out: Any = None, mode: str = "raise") -> Any:
-        """`numpy.choose`."""
+    def choose(self, *choices: Any, out: Any = None, mode: str = "raise") -> Any:
+        """`numpy.choose`; the choices as one argument or as several."""
+        if len(choices) == 1:
+            (choices,) = choices
         return taking.choose(self, choices, out, mode)
 
     def searchsorted(self, v: Any, side: str = "left", sorter: Any = None) -> Any:
@@ -310,8 +312,10 @@ class ArrayMethods:
         """`numpy.round`."""
         return selection.round(self, decimals, out)
 
-    def conj(self) -> Any:
+    def conj(self, out: Any = None) -> Any:
         """`numpy.conjugate`."""
+        if out is not None:
+            return UFUNCS["conjugate"](self, out=out)
         return UFUNCS["conjugate"](self) if self._dtype.kind == "c" else self
 
     conjugate = conj
@@ -325,7 +329,7 @@ class ArrayMethods:
             indexing.put(self, Ellipsis, swapped)
         return self if inplace else swapped
 
-    def dot(self, b: Any, /, out: Any = None) -> Any:
+    def dot(self, b: Any, out: Any = None) -> Any:
         """`numpy.dot`."""
         return linalg.dot(self, b, out)
 

@@ -96,7 +96,14 @@ def _submodule(name: str, module: types.ModuleType) -> types.ModuleType:
         if attribute.startswith("_") or attribute == "test":
             continue
         made.__dict__[attribute] = _ours(getattr(module, attribute), f"{name}.{attribute}")
+    made.__dict__["__getattr__"] = functools.partial(_private_of, module)
     return made
+
+
+def _private_of(module: types.ModuleType, name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(name)  # ``__path__`` would make a package of it, with files of NumPy's
+    return getattr(module, name)
 
 
 def _ours(found: Any, name: str) -> Any:
@@ -112,14 +119,7 @@ def _library() -> types.ModuleType:
     """``clfuse.lib``; its private modules are NumPy's."""
     made = _submodule("lib", np.lib)
     made.__dict__["stride_tricks"] = _submodule("lib.stride_tricks", np.lib.stride_tricks)
-    made.__dict__["__getattr__"] = _of_numpys_library
     return made
-
-
-def _of_numpys_library(name: str) -> Any:
-    if name.startswith("__"):
-        raise AttributeError(name)  # ``__path__`` would make a package of it, with files of NumPy's
-    return getattr(np.lib, name)
 
 
 SUBMODULES: Final[dict[str, types.ModuleType]] = {

@@ -224,7 +224,8 @@ class ndarray(MutatingMethods, _Common, metaclass=ArrayType):
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """Bytes from one element to the next, one number an axis; may be set (NumPy deprecates it)."""
+        """Bytes from one element to the next, one number an axis; may be set, which NumPy
+        deprecates."""
         return super().strides
 
     @strides.setter

@@ -138,7 +138,8 @@ _REPEATED: Final = (list, tuple, str, bytes, bytearray, array.array, collections
 def product_of_scalar(
     product: Callable[[Any, Any], Any],
 ) -> Callable[[Any, Any], Any]:
-    """``scalar * other``, from that of arrays: with a list or text it is a repetition, as NumPy's scalars do it."""
+    """``scalar * other``, from that of arrays: with a list or text it is a repetition, as NumPy's
+    scalars do it."""
 
     def method(self: Any, other: Any) -> Any:
         if isinstance(other, _REPEATED):

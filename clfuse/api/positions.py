@@ -85,8 +85,10 @@ def unravel_index(indices: Any, shape: Any, order: Any = "C") -> Any:
     node = _indices(indices)
     size = math.prod(extents)
     if size > _MOST_ELEMENTS:
-        raise ValueError("dimensions are too large; arrays and shapes with a total size greater than "
-                         "'intp' are not supported.")
+        raise ValueError(
+            "dimensions are too large; arrays and shapes with a total size greater than 'intp' are "
+            "not supported."
+        )
     if not _is_inside(node, size):
         low, high = exact_bounds_of(node)
         wrong = low if low < 0 else high

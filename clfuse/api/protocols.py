@@ -131,7 +131,9 @@ def to_dlpack(handle: Handle, stream: Any, max_version: Any, dl_device: Any, cop
         copy = bool(copy)
     is_old = max_version is None or max_version[0] < 1
     if is_old and not handle.flags.writeable:  # type: ignore[attr-defined]
-        raise BufferError("Cannot export readonly array since signalling readonly is unsupported by DLPack.")
+        raise BufferError(
+            "Cannot export readonly array since signalling readonly is unsupported by DLPack."
+        )
     options = {"stream": stream, "max_version": max_version, "dl_device": dl_device}
     if copy is not False:
         return host_copy(handle).__dlpack__(**options)

@@ -26,7 +26,7 @@ from .attributes import cast_to
 from .conversion import NotNative, as_handle, from_host, host_view
 from .expressions import choose, combine, convert, scalar
 from .fallback import native
-from .gathering import INDEX_LIMIT, POSITION, exact_bounds_of, count_host_library
+from .gathering import INDEX_LIMIT, POSITION, count_host_library, exact_bounds_of
 from .geometry import reshaped
 from .handle import Handle, fresh, native_dtype, node_of, result
 from .indexing import get

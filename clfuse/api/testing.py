@@ -1,7 +1,8 @@
-"""``clfuse.testing``: NumPy's assertions, which look at our arrays on the host; `namespace` asks for it.
+"""``clfuse.testing``: NumPy's assertions, which look at our arrays on the host; for `namespace`.
 
-NumPy's own ask for instances of its own class before they compare element by element, and compare in several steps
-of which each would be recorded. Looking at a value is no fallback: nothing is counted.
+NumPy's own ask for instances of its own class before they compare element by element, and compare
+in several steps of which each would be recorded. Looking at a value is no fallback: nothing is
+counted.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ def seen_on_the_host(assertion: Callable[..., Any]) -> Callable[..., Any]:
         def to_host(value: Any) -> Any:
             return arguments.to_host(own_array(value))
 
-        return assertion(*map(to_host, args), **{key: to_host(value) for key, value in kwargs.items()})
+        return assertion(
+            *map(to_host, args), **{key: to_host(value) for key, value in kwargs.items()}
+        )
 
     return call
 

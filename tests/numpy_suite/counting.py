@@ -35,12 +35,22 @@ def report(files: list[str], results: Path, patterns: list[tuple[str, str]], fai
         worst |= share < WANTED
         for place, found in enumerate((passed, failed, out)):
             total[place] += len(found)
-        unrun = sum(outcome == "passed" and test not in ours for test, (outcome, _) in reference.items())
-        print(f"{name:34} {len(passed):7} {len(failed):7} {len(out):9} {share:9.1f}" + (f"  ({unrun} not run)" if unrun else ""))
+        unrun = sum(
+            outcome == "passed" and test not in ours for test, (outcome, _) in reference.items()
+        )
+        print(
+            f"{name:34} {len(passed):7} {len(failed):7} {len(out):9} {share:9.1f}"
+            + (f"  ({unrun} not run)" if unrun else "")
+        )
         if failures:
             for test in failed:
                 lines = [line for line in ours[test][1].splitlines() if line.startswith("E  ")]
-                print(f"    {test.partition('::')[2]}: {ours[test][0]} " + " / ".join(x[1:].strip() for x in lines[:3])[:200])
+                print(
+                    f"    {test.partition('::')[2]}: {ours[test][0]} "
+                    + " / ".join(x[1:].strip() for x in lines[:3])[:200]
+                )
     count = total[0] + total[1]
-    print(f"{'all':34} {total[0]:7} {total[1]:7} {total[2]:9} {100 * total[0] / max(count, 1):9.1f}")
+    print(
+        f"{'all':34} {total[0]:7} {total[1]:7} {total[2]:9} {100 * total[0] / max(count, 1):9.1f}"
+    )
     return int(worst)

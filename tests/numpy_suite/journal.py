@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-
 COMPLETE = ("", "complete", "")
 """The line after the last test of a file."""
 
@@ -22,7 +21,10 @@ def read_journal(path: Path) -> dict[str, tuple[str, str]]:
                 continue
             if outcomes.get(test, ("",))[0] in ("", "began"):
                 outcomes[test] = (outcome, message)
-    return {t: ("crash", "the process died") if o == "began" else (o, m) for t, (o, m) in outcomes.items()}
+    return {
+        t: ("crash", "the process died") if o == "began" else (o, m)
+        for t, (o, m) in outcomes.items()
+    }
 
 
 def is_complete(path: Path) -> bool:

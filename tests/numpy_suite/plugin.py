@@ -1,11 +1,13 @@
-"""pytest plug-in under which NumPy's own test modules test clfuse; `tests.numpy_suite` starts pytest with it.
+"""pytest plug-in under which NumPy's own tests test clfuse; `tests.numpy_suite` starts pytest so.
 
-``import numpy`` in the test modules gives clfuse, as ``python -m clfuse run`` does it. They also take names from
-NumPy's private modules (``numpy._core.umath``, ``numpy.lib._function_base_impl``): those that clfuse answers for are
-replaced in the module's globals once it is imported. Outcomes go to a journal, line by line; what is in it already
-is not run again, and a test that began and has no outcome killed its process.
+``import numpy`` in the test modules gives clfuse, as ``python -m clfuse run`` does it. They also
+take names from NumPy's private modules (``numpy._core.umath``): those that clfuse answers for are
+replaced, there and in the module's globals once it is imported. Outcomes go to a journal, line by
+line; what is in it already is not run again, and a test that began and has no outcome killed its
+process.
 
-``CLFUSE_SUITE_MODULE=numpy`` runs the same tests on NumPy, to know which of them pass on this machine at all.
+``CLFUSE_SUITE_MODULE=numpy`` runs the same tests on NumPy, to know which pass on this machine at
+all.
 """
 
 from __future__ import annotations
@@ -29,7 +31,14 @@ TEST_S = int(os.environ.get("CLFUSE_SUITE_TEST_S", "30"))
 BUDGET_S = float(os.environ.get("CLFUSE_SUITE_BUDGET_S", "inf"))
 OUT_OF_TIME = 75  # exit status: there are tests left to run
 MESSAGE_CHARACTERS = 2000
-PRIVATE = ("_core", "_core.umath", "_core.numeric", "_core.fromnumeric", "_core.multiarray", "_core._multiarray_umath")
+PRIVATE = (
+    "_core",
+    "_core.umath",
+    "_core.numeric",
+    "_core.fromnumeric",
+    "_core.multiarray",
+    "_core._multiarray_umath",
+)
 
 _start = time.monotonic()
 
@@ -43,21 +52,27 @@ def _substitute() -> None:
 
     clfuse.get_device()
     root = os.path.dirname(np.__file__)
-    Substitution([os.path.join(root, *part.split("."), "tests") for part in ("_core", "lib", "linalg", "fft", "random")]
-                 ).install()
+    Substitution(
+        [
+            os.path.join(root, *part.split("."), "tests")
+            for part in ("_core", "lib", "linalg", "fft", "random")
+        ]
+    ).install()
     for name in PRIVATE:
         _shadow(clfuse, name)
 
 
 def _shadow(parent: Any, name: str) -> None:
-    """Put a copy of NumPy's private module below `parent`, with our functions in place of those that we have."""
+    """Put a copy of NumPy's private module below `parent`, with our functions in it."""
     reference: Any = np
     *path, last = name.split(".")
     for step in path:
         parent, reference = getattr(parent, step), getattr(reference, step)
     reference = getattr(reference, last)
     made = types.ModuleType(reference.__name__, reference.__doc__)
-    made.__dict__.update({key: _ours(value) for key, value in vars(reference).items() if key != "__getattr__"})
+    made.__dict__.update(
+        {key: _ours(value) for key, value in vars(reference).items() if key != "__getattr__"}
+    )
     made.__dict__["__getattr__"] = lambda key: getattr(reference, key)
     setattr(parent, last, made)
 
@@ -130,4 +145,9 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     if report.when != "call" and report.outcome == "passed":
         return
     outcome = "xfailed" if hasattr(report, "wasxfail") else report.outcome
-    write_journal(JOURNAL, report.nodeid, outcome, str(report.longrepr)[-MESSAGE_CHARACTERS:] if report.failed else "")
+    write_journal(
+        JOURNAL,
+        report.nodeid,
+        outcome,
+        str(report.longrepr)[-MESSAGE_CHARACTERS:] if report.failed else "",
+    )
