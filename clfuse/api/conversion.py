@@ -185,6 +185,11 @@ def stacked(items: Any, dtype: np.dtype | None = None) -> Any:
             "part."
         )
     (shape,) = shapes
+    if len(shape) >= _MOST_AXES:
+        raise ValueError(
+            "setting an array element with a sequence. The requested array would exceed the "
+            f"maximum number of dimension of {_MOST_AXES}."
+        )
     if dtype is None:
         dtype = native_dtype(np.result_type(*{part._dtype for part in parts}))
         assert dtype is not None

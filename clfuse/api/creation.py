@@ -105,6 +105,8 @@ def array(
         )
     if ndmax is not None and ndmin > ndmax:
         raise ValueError("ndmin must be <= ndmax")
+    if isinstance(copy, np._CopyMode):
+        copy = {0: False, 1: True, 2: None}[copy.value]
     if isinstance(copy, str):
         raise ValueError(
             "strings are not allowed for 'copy' keyword. Use True/False/None instead."
@@ -549,7 +551,7 @@ def fromiter(iter: Any, dtype: Any, count: Any = -1, *, like: Any = None) -> Any
 
 @native(np.fromstring)
 def fromstring(
-    string: Any, dtype: Any = float, count: Any = -1, *, sep: Any, like: Any = None
+    string: Any, dtype: Any = float, count: Any = -1, *, sep: Any = "", like: Any = None
 ) -> Any:
     """A vector of the numbers that a text holds."""
     return array(np.fromstring(string, dtype, count, sep=sep))

@@ -282,7 +282,7 @@ def host_call(
     except ValueError as error:
         if _NO_ARRAY not in str(error):
             raise
-        # The ``__array__`` of a class of the user's makes arrays of ours, which NumPy does not take.
+        # The ``__array__`` of a class of the user's makes arrays of ours: NumPy does not take them.
         result = function(
             *[arguments.to_host(_as_array(value)) for value in on_host],
             **{key: arguments.to_host(_as_array(value)) for key, value in named_on_host.items()},

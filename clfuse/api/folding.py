@@ -144,7 +144,8 @@ def folded(
                 f"reduction operation '{name}' does not have an identity, so to use a where mask "
                 "one has to specify 'initial'"
             )
-        neutral = scalar(function.identity, dtype) if start is None or row.neutral else start
+        is_plain = start is None or row.neutral
+        neutral = build.constant(_identity(function, dtype)) if is_plain else start
         mask = as_handle(where)
         common = broadcast_shapes(node.shape, mask._shape)
         if common != node.shape:
@@ -160,12 +161,17 @@ def folded(
             return build.broadcast(start, kept)
         if not has_identity:
             raise ValueError(f"zero-size array to reduction operation {name} which has no identity")
-        return build.filled(dtype.type(function.identity), kept)
+        return build.filled(_identity(function, dtype), kept)
     folded_node = build.reduce(name, node, axes, dtype) if axes else node
     if start is not None:
         op = loop(name, (dtype, dtype), dtype)
         folded_node = build.elementwise(op, (folded_node, start), folded_node.shape)
     return folded_node
+
+
+def _identity(function: np.ufunc, dtype: np.dtype) -> np.generic:
+    """The ufunc's identity; that of `bitwise_and` is -1, which stands for all bits."""
+    return np.asarray(function.identity).astype(dtype)[()]  # type: ignore[no-any-return]
 
 
 def _initial_node(initial: Any, dtype: np.dtype) -> Node:

@@ -111,6 +111,9 @@ class flatiter:
         if flat._storage is not self.base._storage:
             indexing.put(self.base, Ellipsis, reshaped(flat, self.base._shape))
 
+    def __delitem__(self, index: Any) -> None:
+        raise TypeError("Cannot delete iterator elements")
+
     def __eq__(self, other: object) -> Any:
         return self.copy() == other
 
@@ -137,7 +140,7 @@ def _flat_index(index: Any, size: int) -> Any:
                 f"{len(index)} were indexed"
             )
         index = index[0] if index else Ellipsis
-    if isinstance(index, flatiter):
+    if isinstance(index, flatiter | np.flatiter):
         index = index.copy()
     if isinstance(index, np.ndarray) and index.dtype.kind in "SU":
         raise IndexError(_INVALID)

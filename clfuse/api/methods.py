@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
+from operator import index as as_index
 from typing import Any
 
 import numpy as np
@@ -405,10 +406,11 @@ class MutatingMethods:
 
     def resize(self, *new_shape: Any, refcheck: bool = True) -> None:
         """Change shape and size in place; new elements are 0."""
+        as_index(refcheck)
+        if not new_shape or new_shape == (None,):
+            return
         if len(new_shape) == 1:
             (new_shape,) = new_shape
-        if not new_shape and new_shape != ():
-            return
         wanted = geometry.requested_shape(new_shape)
         _resize_in_place(self, wanted)  # type: ignore[arg-type]
 

@@ -320,6 +320,11 @@ class ndarray(MutatingMethods, _Common, metaclass=ArrayType):
         return matmul(other, self) if answer is None else answer
 
     def __imatmul__(self, other: Any) -> Any:
+        if not self._shape or np.ndim(other) < 2:
+            raise ValueError(
+                "inplace matrix multiplication requires the first operand to have at least one and "
+                "the second at least two dimensions."
+            )
         return matmul(self, other, out=self)
 
 

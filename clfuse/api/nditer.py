@@ -124,6 +124,9 @@ class nditer:
     def __getitem__(self, place: Any) -> Any:
         return self._iterator[place]
 
+    def __delitem__(self, place: Any) -> None:
+        raise TypeError("Cannot delete iterator elements")
+
     def __setitem__(self, place: Any, value: Any) -> None:
         self._iterator[place] = np.asarray(value) if isinstance(value, Handle) else value
 

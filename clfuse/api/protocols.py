@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from ..evaluate import upload
-from .conversion import held, host_copy, host_view
+from .conversion import held, host_copy, host_scalar, host_view
 from .creation import array
 from .fallback import NATIVE, host_call
 from .handle import Handle
@@ -151,7 +151,7 @@ def wrapped(made: Any, return_scalar: bool) -> Any:
         raise TypeError(f"__array_wrap__() argument 1 must be an array, not {type(made).__name__}")
     if isinstance(made, np.ndarray):
         made = array(made)
-    return made[()] if return_scalar and not made.shape else made
+    return host_scalar(made) if return_scalar and not made.shape else made
 
 
 def restored(values: np.ndarray, writeable: bool) -> Any:
@@ -177,6 +177,8 @@ def moved_to(handle: Handle, device: Any, stream: Any) -> Any:
     """The array with its elements on another device."""
     from ..runtime import device as devices
 
+    if stream is not None:
+        raise ValueError("The stream argument in to_device() is not supported")
     target = device_of(handle) if device == "cpu" else devices.find(device)
     if target is device_of(handle):
         return handle

@@ -33,6 +33,11 @@ class HostArray(np.ndarray):
             buffer = host_copy(buffer)
         return super().__new__(cls, shape, dtype, buffer, offset, strides, order)
 
+    def __array_wrap__(self, array: Any, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(array, Handle):
+            array = host_copy(array)
+        return super().__array_wrap__(array, *args, **kwargs)
+
     def view(self, *args: Any, **kwargs: Any) -> Any:
         """`numpy.ndarray.view`; as our array class it is one of NumPy's."""
         named = {name: _numpys(value) for name, value in kwargs.items()}
