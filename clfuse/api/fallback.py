@@ -326,13 +326,13 @@ def native(
                 if "device" in kwargs:
                     return placed(call, args, kwargs)
                 if kwargs.get("like") is not None:
-                    return _like(call, args, kwargs)
+                    return _like(public, args, kwargs)
             if numbers and args and _is_number(args[0]) and _no_array(args, kwargs):
                 return reference(*args, **kwargs)
             try:
                 made = function(*args, **kwargs)
             except Foreign as foreign:
-                return _dispatched(call, foreign.value, args, kwargs)
+                return _dispatched(public, foreign.value, args, kwargs)
             except NotNative as missing:
                 reason = str(missing)
                 other = OTHERWISE.get(reference)
@@ -347,12 +347,12 @@ def native(
                 reference, args, kwargs, reason, _qualified(reference), library=library
             )
 
-        made: Any = call
+        public: Any = call
         if isinstance(reference, types.BuiltinFunctionType):
-            made = _NoMethod(call)
+            public = _NoMethod(call)
         for known in references:
-            NATIVE[known] = made
-        return made  # type: ignore[no-any-return]
+            NATIVE[known] = public
+        return public  # type: ignore[no-any-return]
 
     return mark
 

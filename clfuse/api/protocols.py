@@ -35,7 +35,9 @@ _active = _Active()
 
 def array_ufunc(self: Handle, function: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
     """`__array_ufunc__`: NumPy's ufuncs on our arrays are recorded like our own."""
-    for operand in (*inputs, *kwargs.get("out", ())):
+    if not isinstance(function, np.ufunc):
+        raise TypeError(f"__array_ufunc__() argument 1 must be a ufunc, not {function!r}")
+    for operand in (*inputs, *kwargs.get("out", ()), kwargs.get("where")):
         if isinstance(operand, Handle | np.ndarray | np.generic):
             continue
         if hasattr(type(operand), "__array_ufunc__"):

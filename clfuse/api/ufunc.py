@@ -42,6 +42,7 @@ UNINITIALIZED = (
     "use out=None."
 )
 _NO_OUT: Final = object()
+_MOST_AXES: Final = 64  # of an array of NumPy's
 
 
 class ufunc:
@@ -72,6 +73,13 @@ class ufunc:
 
     def __repr__(self) -> str:
         return repr(self.numpy)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether it is the same ufunc, NumPy's or ours: `__array_ufunc__` is given NumPy's."""
+        return self.numpy is (other.numpy if isinstance(other, ufunc) else other)
+
+    def __hash__(self) -> int:
+        return hash(self.numpy)
 
     def __reduce__(self) -> Any:
         return _named, (self.__name__,)
@@ -190,7 +198,8 @@ class ufunc:
             return self.numpy(*args, **kwargs)
         if len(args) > nin and self.__name__ in ("maximum", "minimum"):
             _deprecate_third()
-        if any(map(_answers_itself, _outs_of(args[nin:], kwargs.get("out")))):
+        outs_given = _outs_of(args[nin:], kwargs.get("out"))
+        if any(map(_answers_itself, (*args[:nin], *outs_given, kwargs.get("where")))):
             return self.numpy(*args, **kwargs)
         outs, as_array = self._outputs(args[nin:], kwargs.get("out", _NO_OUT))
         args = args[:nin]
@@ -348,6 +357,8 @@ class ufunc:
             return fallback.host_call(
                 self.numpy.outer, (A, B), kwargs, str(missing), f"{self.__name__}.outer"
             )
+        if len(left._shape) + len(right._shape) > _MOST_AXES:
+            raise ValueError(f"maximum supported dimension for an ndarray is {_MOST_AXES}")
         return self(reshaped(left, left._shape + (1,) * len(right._shape)), right, **kwargs)
 
     def _on_host(self, method: str, args: tuple[Any, ...], reason: str = "") -> Any:
