@@ -326,16 +326,20 @@ def is_native_float(dtype: Any, name: str) -> np.dtype:
     return wanted
 
 
-def into(out: Any, size: Any, dtype: np.dtype) -> tuple[int, ...]:
-    """The shape of what is drawn into `out`; NumPy's errors where it does not suit."""
-    if not isinstance(out, Handle | np.ndarray):
-        raise TypeError(f"Cannot convert {type(out).__name__} to numpy.ndarray")
-    contiguous = out.flags.c_contiguous or out.flags.f_contiguous  # type: ignore[union-attr]
-    if not (contiguous and out.flags.writeable):  # type: ignore[union-attr]
+def check_output(out: Any) -> None:
+    """NumPy's ValueError for an array that it does not draw into."""
+    if not (out.flags.forc and out.flags.writeable):
         raise ValueError(
             "Supplied output array must be contiguous, writable, aligned, and in machine "
             "byte-order."
         )
+
+
+def into(out: Any, size: Any, dtype: np.dtype) -> tuple[int, ...]:
+    """The shape of what is drawn into `out`; NumPy's errors where it does not suit."""
+    if not isinstance(out, Handle | np.ndarray):
+        raise TypeError(f"Cannot convert {type(out).__name__} to numpy.ndarray")
+    check_output(out)
     if isinstance(out, Handle):
         dtype = native_dtype(dtype) or dtype  # CLFUSE_FP64=downcast
     if out.dtype != dtype:  # type: ignore[union-attr]

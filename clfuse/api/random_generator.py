@@ -372,6 +372,8 @@ def hosted_method(
     """A bound method of NumPy's that draws, with its arrays brought to the device."""
     if method.__name__ == "shuffle" and args and not isinstance(args[0], Handle):
         return method(*args, **kwargs)
+    if isinstance(kwargs.get("out"), Handle):
+        distributions.check_output(kwargs["out"])  # NumPy will see a copy
     return host_call(method, args, kwargs, reason, name=f"random.{name}")
 
 

@@ -1,56 +1,70 @@
-"""Counts what the journals of NumPy's tests hold, by file."""
+"""Counts what the journals of NumPy's tests hold: by file, and of those left out by reason."""
 
 from __future__ import annotations
 
 import fnmatch
+from collections import Counter
 from pathlib import Path
 
 from .journal import read_journal
 
 WANTED = 95.0  # percent, of every file
 
+Patterns = list[tuple[str, str]]
 
-def report(files: list[str], results: Path, patterns: list[tuple[str, str]], failures: bool) -> int:
-    """Print one line a file; 1 if one of them has less than `WANTED` percent, else 0."""
-    print(f"{'file':34} {'passed':>7} {'failed':>7} {'left out':>9} {'passed %':>9}")
-    worst = 0
-    total = [0, 0, 0]
+
+def reason_to_leave_out(title: str, patterns: Patterns) -> str | None:
+    """Why the test is left out; None where it counts."""
+    return next((why for pattern, why in patterns if fnmatch.fnmatchcase(title, pattern)), None)
+
+
+def report(files: list[str], results: Path, patterns: Patterns, failures: bool) -> int:
+    """Print one line a file, one a reason; 1 if a file has less than `WANTED` percent, else 0."""
+    print(f"{'file':40} {'passed':>7} {'failed':>7} {'left out':>9} {'passed %':>9}")
+    short = False
+    total: Counter[str] = Counter()
+    out: Counter[str] = Counter()
+    out_passed: Counter[str] = Counter()
     for name in files:
         stem = name.replace("/", ".")
         reference = read_journal(results / f"numpy-{stem}.jsonl")
         ours = read_journal(results / f"clfuse-{stem}.jsonl")
-        passed, failed, out = [], [], []
+        counts: Counter[str] = Counter()
+        failed = []
         for test, (outcome, _) in reference.items():
-            if outcome != "passed" or test not in ours:
-                continue
-            title = f"{name}::{test.partition('::')[2]}"
-            if any(fnmatch.fnmatchcase(title, pattern) for pattern, _ in patterns):
-                out.append(test)
-            elif ours[test][0] == "passed":
-                passed.append(test)
+            if outcome != "passed":
+                continue  # nor does NumPy here
+            why = reason_to_leave_out(f"{name}::{test.partition('::')[2]}", patterns)
+            passed = ours.get(test, ("",))[0] == "passed"
+            if test not in ours:
+                counts["not run"] += 1
+            elif why is not None:
+                counts["left out"] += 1
+                out[why] += 1
+                out_passed[why] += passed
             else:
-                failed.append(test)
-        count = len(passed) + len(failed)
-        share = 100 * len(passed) / count if count else 100.0
-        worst |= share < WANTED
-        for place, found in enumerate((passed, failed, out)):
-            total[place] += len(found)
-        unrun = sum(
-            outcome == "passed" and test not in ours for test, (outcome, _) in reference.items()
-        )
-        print(
-            f"{name:34} {len(passed):7} {len(failed):7} {len(out):9} {share:9.1f}"
-            + (f"  ({unrun} not run)" if unrun else "")
-        )
-        if failures:
-            for test in failed:
-                lines = [line for line in ours[test][1].splitlines() if line.startswith("E  ")]
-                print(
-                    f"    {test.partition('::')[2]}: {ours[test][0]} "
-                    + " / ".join(x[1:].strip() for x in lines[:3])[:200]
-                )
-    count = total[0] + total[1]
-    print(
-        f"{'all':34} {total[0]:7} {total[1]:7} {total[2]:9} {100 * total[0] / max(count, 1):9.1f}"
-    )
-    return int(worst)
+                counts["passed" if passed else "failed"] += 1
+                if not passed:
+                    failed.append(test)
+        total += counts
+        short |= _print_counts(name, counts) < WANTED
+        for test in failed if failures else ():
+            print(f"    {test.partition('::')[2]}: {_first_lines(*ours[test])}")
+    _print_counts("all", total)
+    for why, count in out.most_common():
+        print(f"left out: {count:5}, of which {out_passed[why]:5} pass: {why}")
+    return int(short)
+
+
+def _print_counts(name: str, counts: Counter[str]) -> float:
+    counted = counts["passed"] + counts["failed"]
+    share = 100 * counts["passed"] / counted if counted else 100.0
+    rest = f"  ({counts['not run']} not run)" if counts["not run"] else ""
+    numbers = f"{counts['passed']:7} {counts['failed']:7} {counts['left out']:9} {share:9.1f}"
+    print(f"{name:40} {numbers}{rest}")
+    return share
+
+
+def _first_lines(outcome: str, message: str) -> str:
+    lines = [line[1:].strip() for line in message.splitlines() if line.startswith("E  ")]
+    return f"{outcome} {' / '.join(lines[:3])}"[:200]
