@@ -103,7 +103,7 @@ def array(
         raise ValueError(
             f"ndmin bigger than allowable number of dimensions NPY_MAXDIMS (={_MOST_AXES})"
         )
-    if ndmax is not None and ndmin > ndmax:
+    if ndmax is not None and ndmin > ndmax >= 0:
         raise ValueError("ndmin must be <= ndmax")
     if isinstance(copy, np._CopyMode):
         copy = {0: False, 1: True, 2: None}[copy.value]

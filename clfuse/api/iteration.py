@@ -143,7 +143,9 @@ def _flat_index(index: Any, size: int) -> Any:
     if isinstance(index, flatiter | np.flatiter):
         index = index.copy()
     if isinstance(index, np.ndarray) and index.dtype.kind in "SU":
-        raise IndexError(_INVALID)
+        if index.size:
+            raise IndexError(_INVALID)
+        return []
     if index is None or isinstance(index, str):
         raise IndexError(_INVALID)
     if isinstance(index, bool):

@@ -362,6 +362,12 @@ class HostBits:
 HOST: Final = HostBits()
 
 
+_DRAWN_INTO: Final = frozenset(
+    {"random", "standard_normal", "standard_exponential", "standard_gamma"}
+)
+"""Methods that take only an `out` without gaps."""
+
+
 def hosted_method(
     method: Callable[..., Any],
     args: tuple[Any, ...],
@@ -372,7 +378,7 @@ def hosted_method(
     """A bound method of NumPy's that draws, with its arrays brought to the device."""
     if method.__name__ == "shuffle" and args and not isinstance(args[0], Handle):
         return method(*args, **kwargs)
-    if isinstance(kwargs.get("out"), Handle):
+    if method.__name__ in _DRAWN_INTO and isinstance(kwargs.get("out"), Handle):
         distributions.check_output(kwargs["out"])  # NumPy will see a copy
     return host_call(method, args, kwargs, reason, name=f"random.{name}")
 
