@@ -78,6 +78,6 @@ def needs_fp64(dtype: np.dtype) -> bool:
 
 def __getattr__(name: str) -> Any:
     """NumPy's classes of dtypes: to programs, this module is ``numpy.dtypes``."""
-    if name.startswith("__"):
+    if name.startswith("__") and name != "__all__":  # ``from numpy.dtypes import *``
         raise AttributeError(name)
     return getattr(np.dtypes, name)

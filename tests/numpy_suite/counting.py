@@ -58,7 +58,7 @@ def report(files: list[str], results: Path, patterns: Patterns, failures: bool) 
 
 def _print_counts(name: str, counts: Counter[str]) -> float:
     counted = counts["passed"] + counts["failed"]
-    share = 100 * counts["passed"] / counted if counted else 100.0
+    share = 100 * counts["passed"] / counted if counted else 0.0 if counts["not run"] else 100.0
     rest = f"  ({counts['not run']} not run)" if counts["not run"] else ""
     numbers = f"{counts['passed']:7} {counts['failed']:7} {counts['left out']:9} {share:9.1f}"
     print(f"{name:40} {numbers}{rest}")
