@@ -45,7 +45,7 @@ from . import testing as testing_module
 from .fallback import AT_CALL, NATIVE, host_call, hosted
 from .inspection import __array_namespace_info__
 from .ndarray import ndarray
-from .nditer import nditer
+from .nditer import nditer, nested_iters
 from .sequences import mgrid, ogrid
 from .ufunc import BY_NUMPY, ufunc
 
@@ -140,6 +140,7 @@ _OWN: Final[dict[str, Any]] = {
     "c_": _Concatenator(np.c_, "c_"),
     "vectorize": vectorize,
     "nditer": nditer,
+    "nested_iters": nested_iters,
     **SUBMODULES,
 }
 

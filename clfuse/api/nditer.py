@@ -19,6 +19,9 @@ from .conversion import host_node
 from .fallback import count_fallback
 from .handle import Handle, is_writeable, layout
 
+_Written = dict[int, tuple[Storage, np.ndarray]]
+"""Storage cells by their `id`, each with the memory that stands for it."""
+
 _WRITING = frozenset({"readwrite", "writeonly"})
 
 
@@ -45,23 +48,23 @@ class nditer:
     """
 
     _iterator: Any
-    _written: dict[int, tuple[Storage, np.ndarray]]
+    _written: _Written
 
     def __init__(
         self, op: Any, flags: Any = None, op_flags: Any = None, *args: Any, **kwargs: Any
     ) -> None:
-        operands = list(op) if isinstance(op, tuple | list) else [op]
-        if any(isinstance(operand, Handle) for operand in operands):
-            count_fallback("nditer")
-        written: dict[int, tuple[Storage, np.ndarray]] = {}
-        for operand, names in zip(operands, _flags_of(len(operands), op_flags), strict=False):
-            if isinstance(operand, Handle) and not _WRITING.isdisjoint(names):
-                storage = operand._storage
-                written.setdefault(id(storage), (storage, stored_copy(storage.node)))
+        operands, written = _all_lent(op, op_flags, "nditer")
         object.__setattr__(self, "_written", written)
-        lent = [_lent(item, written) if isinstance(item, Handle) else item for item in operands]
-        made = np.nditer(lent, flags, op_flags, *args, **kwargs)
-        object.__setattr__(self, "_iterator", made)
+        object.__setattr__(
+            self, "_iterator", np.nditer(operands, flags, op_flags, *args, **kwargs)
+        )
+
+    @classmethod
+    def _around(cls, iterator: Any, written: _Written) -> nditer:
+        made = object.__new__(cls)
+        object.__setattr__(made, "_written", written)
+        object.__setattr__(made, "_iterator", iterator)
+        return made
 
     def _write_back(self) -> None:
         for storage, memory in self._written.values():
@@ -111,10 +114,7 @@ class nditer:
 
     def copy(self) -> nditer:
         """An iterator at the same place."""
-        made = object.__new__(nditer)
-        object.__setattr__(made, "_written", self._written)
-        object.__setattr__(made, "_iterator", self._iterator.copy())
-        return made
+        return self._around(self._iterator.copy(), self._written)
 
     __copy__ = copy
 
@@ -131,7 +131,30 @@ class nditer:
         self._iterator[place] = np.asarray(value) if isinstance(value, Handle) else value
 
 
-def _lent(handle: Handle, written: dict[int, tuple[Storage, np.ndarray]]) -> np.ndarray:
+def nested_iters(
+    op: Any, axes: Any, flags: Any = None, op_flags: Any = None, *args: Any, **kwargs: Any
+) -> tuple[nditer, ...]:
+    """NumPy's `numpy.nested_iters`; what was written comes back when the outermost one ends."""
+    operands, written = _all_lent(op, op_flags, "nested_iters")
+    made = np.nested_iters(operands, axes, flags, op_flags, *args, **kwargs)
+    return tuple(nditer._around(it, {} if place else written) for place, it in enumerate(made))
+
+
+def _all_lent(op: Any, op_flags: Any, name: str) -> tuple[list[Any], _Written]:
+    """The operands as NumPy takes them, and the memory of those that are written to."""
+    operands = list(op) if isinstance(op, tuple | list) else [op]
+    if any(isinstance(operand, Handle) for operand in operands):
+        count_fallback(name)
+    written: _Written = {}
+    for operand, names in zip(operands, _flags_of(len(operands), op_flags), strict=False):
+        if isinstance(operand, Handle) and not _WRITING.isdisjoint(names):
+            storage = operand._storage
+            written.setdefault(id(storage), (storage, stored_copy(storage.node)))
+    lent = [_lent(item, written) if isinstance(item, Handle) else item for item in operands]
+    return lent, written
+
+
+def _lent(handle: Handle, written: _Written) -> np.ndarray:
     """The array's elements in host memory, with its own strides."""
     storage = handle._storage
     known = written.get(id(storage))

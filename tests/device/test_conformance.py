@@ -136,6 +136,11 @@ def test_nditer_writes_through_views(xp: ModuleType) -> None:
         for x in it:
             x[...] = 2 * x + 1
     assert np.asarray(matrix).tolist() == [[1.0, 3.0, 5.0], [7.0, 9.0, 11.0]]
+    outer, inner = xp.nested_iters(matrix, [[1], [0]], op_flags=["readwrite"])
+    for _ in outer:
+        for x in inner:
+            x += 1
+    assert np.asarray(matrix).tolist() == [[2.0, 4.0, 6.0], [8.0, 10.0, 12.0]]
     it = xp.nditer([matrix, None])
     for x, y in it:
         y[...] = -x
