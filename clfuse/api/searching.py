@@ -23,7 +23,7 @@ import numpy as np
 from ..graph import build
 from ..graph.ir import Node
 from .attributes import cast_to
-from .conversion import NotNative, as_handle, from_host, host_view
+from .conversion import NotNative, as_handle, from_host, host_scalar, host_view
 from .expressions import choose, combine, convert, scalar
 from .fallback import native
 from .gathering import INDEX_LIMIT, POSITION, count_host_library, exact_bounds_of
@@ -244,7 +244,9 @@ def _outer_edges(handle: Handle, given: Any) -> tuple[Any, Any]:
         first, last = [host_view(end).reshape(())[()] for end in ends]
     else:
         found = "supplied"
-        first, last = given
+        first, last = (
+            host_scalar(end) if isinstance(end, Handle) else end for end in given
+        )
         if first > last:
             raise ValueError("max must be larger than min in range parameter.")
     if not (np.isfinite(first) and np.isfinite(last)):

@@ -225,6 +225,8 @@ def test_methods_take_what_numpys_take(xp: ModuleType) -> None:
     assert x.choose([1, 2, 3], [4, 5, 6], [7, 8, 9]).tolist() == [7, 2, 6]
     assert xp.zeros((2, 3, 4)).transpose(xp.array([2, 0, 1])).shape == (4, 2, 3)
     assert int(x.dot(b=x)) == 5
+    counts, edges = xp.histogram(xp.arange(50.0), 4, range=(x.min(), xp.float64(7) + x.max()))
+    assert (counts.tolist(), edges.tolist()) == ([3, 2, 2, 3], [0.0, 2.25, 4.5, 6.75, 9.0])
     assert xp.array([1 + 1j]).conjugate(xp.zeros(1, complex)).tolist() == [1 - 1j]
     assert xp.asfortranarray(xp.ones(10)[::2]).flags.fortran
     assert xp.nanquantile(xp.array(3, dtype=xp.int8), 1).dtype == np.int8
