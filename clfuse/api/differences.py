@@ -14,6 +14,7 @@ from .handle import Handle
 from .joining import concatenate
 from .manipulation import broadcast_to, ravel
 from .order import copied, copy_order, turned, turned_back
+from .remembered import remembered
 from .ufunc import UFUNCS
 
 _Missing = np._NoValue
@@ -24,6 +25,7 @@ def _along(axis: int, part: slice | int) -> tuple[Any, ...]:
 
 
 @native(np.diff)
+@remembered
 def diff(
     a: Any, n: Any = 1, axis: Any = -1, prepend: Any = _Missing, append: Any = _Missing
 ) -> Any:

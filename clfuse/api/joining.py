@@ -21,6 +21,7 @@ from .handle import Handle, fresh, is_writeable, layout, native_dtype, node_of, 
 from .manipulation import atleast_1d, atleast_2d, atleast_3d, ravel, sliced
 from .order import Permutation, arranged, loop_order, permuted_node
 from .promotion import WEAK
+from .remembered import remembered
 
 
 def stand_in(handle: Handle) -> np.ndarray:
@@ -309,6 +310,7 @@ def _beside(
 
 
 @native(np.pad)
+@remembered
 def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
     """The array with elements put around it."""
     handle = as_handle(array)

@@ -25,6 +25,7 @@ from .joining import delivered as written
 from .joining import stack
 from .manipulation import moveaxis
 from .promotion import BOOL
+from .remembered import remembered
 from .ufunc import BY_NUMPY, UFUNCS, ufunc
 
 _Missing = np._NoValue
@@ -389,6 +390,7 @@ def _matrix_norm(node: Node, ord: Any, axes: tuple[int, ...]) -> Node:
 
 
 @native(np.linalg.norm, library=True)
+@remembered
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
     """The norm of vectors or matrices; those of matrices that need singular values by LAPACK."""
     handle = as_handle(x)

@@ -16,6 +16,7 @@ from .folding import arg_fold, delivered, fold, folded, in_memory_order, reducti
 from .handle import Handle, node_of
 from .order import mapped
 from .promotion import BOOL, INT64
+from .remembered import remembered
 
 _Missing = np._NoValue
 
@@ -133,6 +134,7 @@ def count_nonzero(a: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
 
 
 @native(np.ptp)
+@remembered
 def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = _Missing) -> Any:
     """Greatest minus least element over axes."""
     handle = as_handle(a)
