@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from operator import index as as_index
 from typing import Any
 
 import numpy as np
@@ -171,6 +172,7 @@ def cast_to(
     copy: bool = True,
 ) -> Any:
     """``x.astype(dtype)``: a new array, unless it may be the same one and `copy` is false."""
+    as_index(subok)  # nothing more: arrays have no subclasses
     try:
         wanted = requested_dtype(dtype if dtype is not None else float)
     except NotNative as missing:

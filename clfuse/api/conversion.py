@@ -159,6 +159,19 @@ def stacked(items: Any, dtype: np.dtype | None = None) -> Any:
     return fresh(build.concatenate(nodes, 0))
 
 
+def as_mask(where: Any) -> Handle:
+    """A ``where=`` argument: arrays must be bool, anything else is taken for one by truth."""
+    if not isinstance(where, Handle | np.ndarray | np.generic):
+        is_mixed = isinstance(where, list | tuple) and contains_handles(where)
+        where = stacked(where) if is_mixed else np.asarray(where, dtype=BOOL)
+    if where.dtype != BOOL:
+        raise TypeError(
+            f"Cannot cast array data from {where.dtype!r} to dtype('bool') "
+            "according to the rule 'safe'"
+        )
+    return as_handle(where)
+
+
 def requested_dtype(dtype: Any) -> np.dtype | None:
     """A dtype argument as one of the native dtypes; None stays None, others are `NotNative`.
 

@@ -13,7 +13,7 @@ from ..graph import build
 from ..graph.ir import Node, loop
 from ..ops import REDUCTIONS
 from . import handle as handles
-from .conversion import NotNative, as_handle, assigned, requested_dtype
+from .conversion import NotNative, as_handle, as_mask, assigned, requested_dtype
 from .expressions import broadcast_shapes, choose, convert, scalar, shape_text
 from .geometry import strict_axis
 from .handle import Handle, is_writeable, native_dtype, node_of, result, write
@@ -93,12 +93,16 @@ def fold(
         if len(out) != 1:
             raise ValueError("The 'out' tuple must have exactly one entry")
         (out,) = out
+        if out is Ellipsis:
+            raise TypeError("must use `...` as `out=...` and not per-operand/in a tuple")
     shape = handle._shape
     axes = reduction_axes(axis, len(shape))
     name = function.__name__
     if name not in REDUCTIONS:
         raise NotNative("it is no reduction of the op tables")
     accumulator = accumulator_dtype(function, handle._dtype, dtype, out)
+    if where is not True:
+        where = as_mask(where)
     handle, axes, where, order = in_memory_order(handle, axes, where, out)
     node = folded(function, node_of(handle), axes, accumulator, initial, where)
     return delivered(node, handle._shape, axes, out, keepdims, order)
@@ -112,7 +116,7 @@ def in_memory_order(
     shape = handle._shape
     masked = where is not True and where is not np._NoValue
     if masked:
-        where = as_handle(where)
+        where = as_mask(where)
     order = result_order((handle, where) if masked else (handle,), shape)
     if order is None or out is not None:
         return handle, axes, where, None
@@ -174,6 +178,8 @@ def _initial_node(initial: Any, dtype: np.dtype) -> Node:
             raise ValueError("Input object to reduce initial value must be a scalar")
         return convert(node_of(initial), dtype)
     if isinstance(initial, np.ndarray | np.generic):
+        if initial.ndim:
+            raise ValueError("Input object to reduce initial value must be a scalar")
         return convert(build.constant(np.asarray(initial)[()]), dtype)
     return scalar(initial, dtype)
 
@@ -190,7 +196,10 @@ def delivered(
 
     `order` is that in which `in_memory_order` has turned the axes of what was reduced.
     """
-    if keepdims and keepdims is not np._NoValue:
+    is_kept = keepdims is True or (
+        keepdims is not False and keepdims is not np._NoValue and as_index(keepdims)
+    )
+    if is_kept:
         node = build.reshape(
             node, tuple([1 if place in axes else extent for place, extent in enumerate(shape)])
         )
@@ -238,12 +247,12 @@ def arg_fold(name: str, array: Any, axis: Any, out: Any, keepdims: Any) -> Any:
     else:
         found = build.filled(np.int64(0), shape)
     if isinstance(out, Handle | np.ndarray):
+        kept = tuple([extent for place, extent in enumerate(shape) if place not in axes])
+        if not keepdims and tuple(out.shape) != kept:
+            raise ValueError(f"output array does not match result of np.{name}.")
         if not np.can_cast(out.dtype, INT64, "safe"):
             raise TypeError(
                 f"Cannot cast array data from {out.dtype!r} to dtype('int64') according to the "
                 "rule 'safe'"
             )
-        kept = tuple([extent for place, extent in enumerate(shape) if place not in axes])
-        if not keepdims and tuple(out.shape) != kept:
-            raise ValueError(f"output array does not match result of np.{name}.")
-    return delivered(found, shape, axes, out, keepdims)
+    return delivered(found, shape, axes, out, bool(keepdims))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from functools import cache
 from operator import index as as_index
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from .joining import delivered as written
 from .joining import stack
 from .manipulation import moveaxis
 from .promotion import BOOL
+from .refusals import preferred
 from .ufunc import BY_NUMPY, UFUNCS, ufunc
 
 _Missing = np._NoValue
@@ -90,12 +91,18 @@ def _weak_operand(value: Any, other: Any) -> Any:
     return as_handle(value)
 
 
+_OPTIONS: Final = {
+    "casting": "same_kind", "order": "K", "subok": True, "dtype": None, "signature": None,
+}  # fmt: skip
+"""Options that change nothing."""
+
+
 def matmul(x1: Any, x2: Any, /, out: Any = None, **options: Any) -> Any:
     """The product of matrices, of stacks of them, and of vectors."""
     if isinstance(out, tuple) and len(out) == 1:
         (out,) = out
     try:
-        if any(value not in (None, "same_kind", "K", True) for value in options.values()):
+        if not all(_OPTIONS.get(name, np._NoValue) == value for name, value in options.items()):
             raise NotNative("with options of a generalized ufunc")
         left, right = (_weak_operand(one, two) for one, two in ((x1, x2), (x2, x1)))
         node = product_node(left, right)
@@ -107,9 +114,15 @@ def matmul(x1: Any, x2: Any, /, out: Any = None, **options: Any) -> Any:
             raise NotNative("to an output of another shape")
         return written(node, out)
     except NotNative as missing:
-        if out is not None:
-            options["out"] = out
-        return host_call(np.matmul, (x1, x2), options, str(missing), library=True)
+        reason = str(missing)
+    except Exception as error:  # noqa: BLE001 (NumPy says which it is)
+        wrong = preferred(error, np.matmul, (x1, x2), {**options, "out": out})
+        if wrong is not None:
+            raise wrong from None
+        reason = str(error)
+    if out is not None:
+        options["out"] = out
+    return host_call(np.matmul, (x1, x2), options, reason, library=True)
 
 
 class _Matmul(ufunc):

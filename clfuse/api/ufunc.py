@@ -19,14 +19,13 @@ from ..graph.ir import Node, Op
 from ..graph.number import TracedNumber, concrete
 from . import fallback
 from . import handle as handles
-from .conversion import NotNative, as_handle, host_view, stored_view
+from .conversion import NotNative, as_handle, as_mask, host_view, stored_view
 from .expressions import broadcast_shapes, choose, convert, shape_text
 from .folding import fold
-from .geometry import reshaped
+from .geometry import MOST_AXES, reshaped
 from .handle import Handle, is_writeable, native_dtype, node_of, result, write
 from .order import arranged, asked_order, checked, result_order, turned_nodes
 from .promotion import (
-    BOOL,
     COMPARISONS_OF_INTS,
     WEAK,
     Resolution,
@@ -35,6 +34,7 @@ from .promotion import (
     resolve,
     weak_kind,
 )
+from .refusals import preferred
 from .scans import accumulated
 
 UNINITIALIZED = (
@@ -197,6 +197,8 @@ class ufunc:
         order = checked(options.get("order"))
         if not options.keys() <= {"order", "subok"}:
             return self.numpy(*[None] * nin, **options)  # NumPy's TypeError
+        if type(options.get("subok", True)) is not bool:
+            raise TypeError("'subok' must be a boolean")
         given = [out for out in outs if out is not None]
         try:
             keys, values, shapes, has_array = _operands(args)
@@ -288,17 +290,23 @@ class ufunc:
         where: Any = True,
     ) -> Any:
         """Fold an axis with the ufunc: `numpy.ufunc.reduce`."""
+        options = {"axis": axis, "dtype": dtype, "out": out, "keepdims": keepdims}
+        if initial is not np._NoValue:
+            options["initial"] = initial
+        if where is not True:
+            options["where"] = where
         try:
             return fold(self.numpy, array, axis, dtype, out, keepdims, initial, where)
         except NotNative as missing:
-            options = {"axis": axis, "dtype": dtype, "out": out, "keepdims": keepdims}
-            if initial is not np._NoValue:
-                options["initial"] = initial
-            if where is not True:
-                options["where"] = where
-            return fallback.host_call(
-                self.numpy.reduce, (array,), options, str(missing), f"{self.__name__}.reduce"
-            )
+            reason = str(missing)
+        except Exception as error:  # noqa: BLE001 (NumPy says which it is)
+            wrong = preferred(error, self.numpy.reduce, (array,), options)
+            if wrong is not None:
+                raise wrong from None
+            reason = str(error)
+        return fallback.host_call(
+            self.numpy.reduce, (array,), options, reason, f"{self.__name__}.reduce"
+        )
 
     def accumulate(self, array: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
         """Every partial result along an axis: `numpy.ufunc.accumulate`."""
@@ -339,6 +347,12 @@ class ufunc:
         except NotNative as missing:
             return fallback.host_call(
                 self.numpy.outer, (A, B), kwargs, str(missing), f"{self.__name__}.outer"
+            )
+        rank = len(left._shape) + len(right._shape)
+        if rank > MOST_AXES:
+            raise ValueError(
+                f"maximum supported dimension for an ndarray is {MOST_AXES}, but the result would "
+                f"have {rank}"
             )
         return self(reshaped(left, left._shape + (1,) * len(right._shape)), right, **kwargs)
 
@@ -419,13 +433,7 @@ def _refuse_negative_exponents(exponent: Node) -> None:
 
 
 def _mask_of(where: Any) -> Node:
-    mask = as_handle(where if not isinstance(where, list) else np.asarray(where, dtype=BOOL))
-    if mask._dtype is not BOOL:
-        raise TypeError(
-            f"Cannot cast array data from {mask._dtype!r} to dtype('bool') "
-            "according to the rule 'safe'"
-        )
-    return node_of(mask)
+    return node_of(as_mask(where))
 
 
 def _shape_with_outputs(shapes: list[tuple[int, ...]], outs: list[Any]) -> tuple[int, ...]:
