@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from ..graph import build
+from . import floating
 from . import handle as handles
 from .conversion import NotNative, from_host, host_view, requested_dtype
 from .expressions import convert
-from .fallback import count_fallback, user_stacklevel
+from .fallback import count_fallback, host_call, user_stacklevel
 from .geometry import completed_shape, requested_shape, reshaped_strides
 from .handle import (
     Handle,
@@ -179,6 +180,11 @@ def cast_to(
         count_fallback("astype", str(missing))
         return host_view(handle).astype(dtype, order=order, casting=casting, copy=True)
     assert wanted is not None
+    if floating.mode[0] is floating.STRICT and handle._dtype.kind in "fc":
+        options = {"order": order, "casting": casting, "copy": copy}
+        return host_call(
+            np.ndarray.astype, (handle, wanted), options, floating.CHECKED, "ndarray.astype"
+        )
     if not np.can_cast(handle._dtype, wanted, casting):
         what = "scalar" if type(handle) is handles.SCALAR else "array data"
         raise TypeError(

@@ -21,6 +21,7 @@ from ..config import settings
 from ..counters import counters
 from ..errors import FallbackError, FallbackWarning
 from ..graph import trace
+from . import floating
 from . import handle as handles
 from .conversion import NotNative, adopted, from_host, host_copy, host_view
 from .handle import Handle, native_dtype, node_of
@@ -287,6 +288,8 @@ def native(
 
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
+            if floating.mode[0] is floating.STRICT and reference in floating.CALCULATING:
+                return host_call(reference, args, kwargs, floating.CHECKED, library=True)
             if kwargs:
                 if "device" in kwargs:
                     return placed(call, args, kwargs)

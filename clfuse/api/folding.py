@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from ..graph import build
-from ..graph.ir import Node, loop
+from ..graph.ir import Node, loop, loud
 from ..ops import REDUCTIONS
+from . import floating
 from . import handle as handles
 from .conversion import NotNative, as_handle, as_mask, assigned, requested_dtype
 from .expressions import broadcast_shapes, choose, convert, scalar, shape_text
@@ -104,7 +105,7 @@ def fold(
     if where is not True:
         where = as_mask(where)
     handle, axes, where, order = in_memory_order(handle, axes, where, out)
-    node = folded(function, node_of(handle), axes, accumulator, initial, where)
+    node = folded(function, node_of(handle), axes, accumulator, initial, where, warns=True)
     return delivered(node, handle._shape, axes, out, keepdims, order)
 
 
@@ -135,8 +136,11 @@ def folded(
     dtype: np.dtype,
     initial: Any = np._NoValue,
     where: Any = True,
+    *,
+    warns: bool = False,
 ) -> Node:
-    """The fold itself, without the reduced axes, of `dtype`."""
+    """The fold itself, without the reduced axes, of `dtype`; `warns` says that NumPy folds too,
+    and warns of what it meets."""
     name = function.__name__
     row = REDUCTIONS[name]
     node = convert(node, dtype)
@@ -166,6 +170,8 @@ def folded(
             raise ValueError(f"zero-size array to reduction operation {name} which has no identity")
         return build.filled(dtype.type(function.identity), kept)
     folded_node = build.reduce(name, node, axes, dtype) if axes else node
+    if warns and axes and floating.mode[0] is floating.LOUD and dtype.kind in "fc":
+        folded_node.op = loud(folded_node.op, "reduce")
     if start is not None:
         op = loop(name, (dtype, dtype), dtype)
         folded_node = build.elementwise(op, (folded_node, start), folded_node.shape)

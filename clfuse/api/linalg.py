@@ -15,6 +15,7 @@ import numpy as np
 
 from ..graph import build
 from ..graph.ir import Node
+from . import floating
 from .conversion import NotNative, as_handle, requested_dtype
 from .expressions import combine, convert, scalar, shape_text
 from .fallback import host_call, native
@@ -102,6 +103,8 @@ def matmul(x1: Any, x2: Any, /, out: Any = None, **options: Any) -> Any:
     if isinstance(out, tuple) and len(out) == 1:
         (out,) = out
     try:
+        if floating.mode[0] is floating.STRICT:
+            raise NotNative(floating.CHECKED)
         if not all(_OPTIONS.get(name, np._NoValue) == value for name, value in options.items()):
             raise NotNative("with options of a generalized ufunc")
         left, right = (_weak_operand(one, two) for one, two in ((x1, x2), (x2, x1)))
@@ -195,7 +198,8 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
     """The product of two arrays: of vectors a sum, of matrices `matmul`."""
     left, right = as_handle(a), as_handle(b)
     if not left._shape or not right._shape:
-        return UFUNCS["multiply"](left, right, out=out)
+        with floating.errstate(all="ignore"):  # a product of matrices never warns
+            return UFUNCS["multiply"](left, right, out=out)
     axis = -1 if len(right._shape) == 1 else -2
     if left._shape[-1] != right._shape[axis]:
         place = len(right._shape) + axis
@@ -239,7 +243,7 @@ def inner(a: Any, b: Any, /) -> Any:
     """Sums of products over the last axes."""
     left, right = as_handle(a), as_handle(b)
     if not left._shape or not right._shape:
-        return UFUNCS["multiply"](left, right)
+        return dot(left, right)
     if left._shape[-1] != right._shape[-1]:
         raise ValueError(
             f"shapes {_text(left)} and {_text(right)} not aligned: {left._shape[-1]} "

@@ -12,6 +12,7 @@ from ..graph import build
 from . import reductions
 from .conversion import as_handle, requested_dtype
 from .fallback import native, user_stacklevel
+from .floating import errstate
 from .geometry import normalized_axes
 from .handle import Handle, layout, result
 from .selection import where
@@ -28,7 +29,8 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
         wanted = np.result_type(right._dtype, 1.0)
         right = right if right._dtype == wanted else right.astype(wanted)
     other: Any = float(b) if weak else right
-    distance = UFUNCS["absolute"](UFUNCS["subtract"](left, other))
+    with errstate(invalid="ignore"):  # of equal infinities
+        distance = UFUNCS["absolute"](UFUNCS["subtract"](left, other))
     allowed = atol + rtol * abs(other)
     near = UFUNCS["less_equal"](distance, allowed)
     answer = (near & UFUNCS["isfinite"](other)) | UFUNCS["equal"](left, other)

@@ -42,6 +42,7 @@ from . import (  # noqa: F401  (each registers its functions)
 )
 from . import random as random_module
 from .fallback import AT_CALL, NATIVE, host_call, hosted
+from .floating import errstate, seterr
 from .inspection import __array_namespace_info__
 from .ndarray import ndarray
 from .sequences import mgrid, ogrid
@@ -51,7 +52,7 @@ PLAIN: Final = frozenset(
     """
     base_repr binary_repr geterr geterrcall get_include get_printoptions getbufsize info isdtype
     isfortran isscalar issubdtype iterable mintypecode printoptions promote_types set_printoptions
-    setbufsize can_cast common_type min_scalar_type result_type seterr seterrcall show_config
+    setbufsize can_cast common_type min_scalar_type result_type seterrcall show_config
     show_runtime test typename frompyfunc
     busday_count busday_offset datetime_as_string datetime_data is_busday
 """.split()
@@ -118,6 +119,8 @@ _OWN: Final[dict[str, Any]] = {
     "ufunc": ufunc,
     "mgrid": mgrid,
     "ogrid": ogrid,
+    "errstate": errstate,
+    "seterr": seterr,
     "r_": _Concatenator(np.r_, "r_"),
     "c_": _Concatenator(np.c_, "c_"),
     "vectorize": vectorize,

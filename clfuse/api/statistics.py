@@ -141,7 +141,7 @@ def mean(
     if count.mask is True and blocks.are_worth_while(handle._shape, axes, computing):
         total = blocks.Blocks(node_of(handle), axes, computing).total()
     else:
-        total = folded(np.add, node_of(handle), axes, computing, where=count.mask)
+        total = folded(np.add, node_of(handle), axes, computing, where=count.mask, warns=True)
     node = count.divide(_through(total, out), 0)
     if dtype is None and out is None and handle._dtype is FLOAT16:
         node = convert(node, FLOAT16)
