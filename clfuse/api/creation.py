@@ -27,6 +27,7 @@ from .conversion import (
     from_host,
     held,
     host_view,
+    mapped_file,
     requested_dtype,
     stacked,
 )
@@ -99,6 +100,8 @@ def array(
         copy = _copying(copy)
     if isinstance(object, Handle):
         made = _converted(object, dtype, copy, order)
+    elif copy is None and dtype is None and (mapped := mapped_file(object)) is not None:
+        made = mapped
     elif copy is False:
         made = _sharing(object, dtype)
     elif isinstance(object, list | tuple) and contains_handles(object):
@@ -135,7 +138,7 @@ def _copying(copy: Any) -> bool | None:
 def _sharing(value: Any, dtype: Any) -> Any:
     """An array on a NumPy array's own memory; ValueError where the device cannot look at it."""
     node = None
-    is_native = type(value) is np.ndarray and native_dtype(value.dtype) is not None
+    is_native = type(value) in (np.ndarray, np.memmap) and native_dtype(value.dtype) is not None
     if is_native and (dtype is None or value.dtype == np.dtype(dtype)):
         node = share(value)
     if node is None:

@@ -46,8 +46,9 @@ AT_THE_CALL = {
 
 
 @pytest.fixture(autouse=True)
-def small_programs_on_the_host(setting: Callable[..., None]) -> None:
-    setting(host_us=50, fallback="allow")
+def small_programs_on_the_host(xp: ModuleType, request: pytest.FixtureRequest) -> None:
+    if xp is not np:
+        request.getfixturevalue("setting")(host_us=50, fallback="allow")
 
 
 def _warned(call: Callable[[Any], Any], module: ModuleType) -> set[str]:

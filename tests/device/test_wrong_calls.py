@@ -46,9 +46,15 @@ TESTS_THAT_DIFFER = {
 
 
 @pytest.fixture(autouse=True)
-def small_programs_on_the_host(setting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def small_programs_on_the_host(
+    xp: ModuleType,
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Some checks look at values: that must build no kernels. And no file must be left here."""
-    setting(host_us=50, fallback="allow")
+    if xp is not np:
+        request.getfixturevalue("setting")(host_us=50, fallback="allow")
     monkeypatch.chdir(tmp_path)
 
 
