@@ -53,7 +53,7 @@ PLAIN: Final = frozenset(
     """
     base_repr binary_repr geterr geterrcall get_include get_printoptions getbufsize info isdtype
     isfortran isscalar issubdtype iterable mintypecode printoptions promote_types set_printoptions
-    setbufsize can_cast common_type min_scalar_type result_type seterrcall show_config
+    setbufsize can_cast common_type min_scalar_type result_type seterr seterrcall show_config
     show_runtime test typename frompyfunc
     busday_count busday_offset datetime_as_string datetime_data is_busday
 """.split()
