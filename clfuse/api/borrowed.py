@@ -23,6 +23,7 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from . import handle as handles
 from .fallback import NATIVE, OTHERWISE, host_call, hosted
+from .floating import errstate
 from .handle import native_dtype
 from .ufunc import BY_NUMPY
 
@@ -142,7 +143,9 @@ def _any(a: Any, *args: Any, **kwargs: Any) -> Any:
 def _replaced() -> Mapping[Any, Any]:
     from numpy.lib import _arraysetops_impl as sets
 
-    found: dict[Any, Any] = {normalize_axis_index: normalize_axis_index, np.any: _any}
+    found: dict[Any, Any] = {
+        normalize_axis_index: normalize_axis_index, np.any: _any, np.errstate: errstate,
+    }  # fmt: skip
     if hasattr(sets, "_unique_hash"):
         found[sets._unique_hash] = _no_hash_table
     return found

@@ -105,8 +105,25 @@ def as_handle(value: Any) -> Any:
         return stacked(value)
     if isinstance(value, np.ndarray) and kind is not np.ndarray and kind is not np.memmap:
         raise NotNative(f"{kind.__name__} is a subclass of numpy.ndarray")
-    found = array_of(value)
+    found = mapped_file(value)
+    if found is None:
+        found = array_of(value)
     return found if isinstance(found, Handle) else from_host(found)
+
+
+def mapped_file(value: Any) -> Any:
+    """A `numpy.memmap` of mode "r" as an array on its own memory; None for all else, and where the
+    device cannot: then it is copied.
+
+    Nothing in this process writes there; who changes the file meanwhile gets what he deserves.
+    """
+    if type(value) is not np.memmap or value.mode != "r" or value.nbytes < ADOPTED_NBYTES:
+        return None
+    dtype = native_dtype(value.dtype)
+    if dtype is None or dtype != value.dtype or not value.flags.c_contiguous:
+        return None
+    node = share(value)
+    return None if node is None else held(build.leaf(node.buffer, node.shape, dtype))
 
 
 def array_of(value: Any, *args: Any, **options: Any) -> Any:
@@ -157,6 +174,19 @@ def stacked(items: Any, dtype: np.dtype | None = None) -> Any:
         assert dtype is not None
     nodes = [build.reshape(convert(node_of(part), dtype), (1, *shape)) for part in parts]
     return fresh(build.concatenate(nodes, 0))
+
+
+def as_mask(where: Any) -> Handle:
+    """A ``where=`` argument: arrays must be bool, anything else is taken for one by truth."""
+    if not isinstance(where, Handle | np.ndarray | np.generic):
+        is_mixed = isinstance(where, list | tuple) and contains_handles(where)
+        where = stacked(where) if is_mixed else np.asarray(where, dtype=BOOL)
+    if where.dtype != BOOL:
+        raise TypeError(
+            f"Cannot cast array data from {where.dtype!r} to dtype('bool') "
+            "according to the rule 'safe'"
+        )
+    return as_handle(where)
 
 
 def requested_dtype(dtype: Any) -> np.dtype | None:

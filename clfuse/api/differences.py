@@ -9,7 +9,7 @@ import numpy as np
 
 from .conversion import NotNative, as_handle
 from .fallback import native
-from .geometry import normalized_axis
+from .geometry import normalized_axes, normalized_axis
 from .handle import Handle
 from .joining import concatenate
 from .manipulation import broadcast_to, ravel
@@ -172,9 +172,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
     if axis is None:
         axes = tuple(range(rank))
     else:
-        axes = tuple(
-            normalized_axis(item, rank) for item in (axis if isinstance(axis, tuple) else (axis,))
-        )
+        axes = normalized_axes(axis, rank)
     spacings = _spacings(varargs, array, axes)
     if edge_order > 2:
         raise ValueError("'edge_order' greater than 2 not supported")

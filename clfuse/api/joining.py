@@ -241,7 +241,7 @@ def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
     handle = as_handle(ary)
     if not handle._shape:
         raise ValueError("hsplit only works on arrays of 1 or more dimensions")
-    return split(handle, indices_or_sections, 1 if len(handle._shape) > 1 else 0)
+    return split(handle, indices_or_sections, 1 if ary.ndim > 1 else 0)
 
 
 @native(np.vsplit)

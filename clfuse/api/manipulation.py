@@ -407,7 +407,7 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
 def tile(A: Any, reps: Any) -> Any:
     """The array put side by side with itself."""
     handle = as_handle(A)
-    counts = requested_shape(np.asarray(_plain_integers(reps), np.intp).tolist())
+    counts = requested_shape(_plain_integers(reps))
     rank = max(len(counts), len(handle._shape))
     counts = (1,) * (rank - len(counts)) + counts
     extents = (1,) * (rank - len(handle._shape)) + handle._shape

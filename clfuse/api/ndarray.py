@@ -21,7 +21,7 @@ from . import attributes, geometry, handle, indexing, iteration, operators, prin
 from .conversion import host_copy, host_scalar, host_view
 from .creation import array as make_array
 from .flags import flagsobj
-from .handle import Handle, fresh, layout, node_of
+from .handle import Handle, fresh, layout, native_dtype, node_of
 from .linalg import matmul
 from .methods import ArrayMethods, MutatingMethods
 from .order import copied
@@ -188,8 +188,10 @@ class ndarray(MutatingMethods, _Common):
         strides: Any = None,
         order: Any = None,
     ) -> Any:
+        if isinstance(buffer, Handle):
+            buffer = host_view(buffer)
         host = np.ndarray(shape, dtype, buffer, offset, strides, order)
-        if buffer is None:
+        if buffer is None and native_dtype(host.dtype) is not None:
             return fresh(build.filled(host.dtype.type(0), host.shape))
         return make_array(host)
 

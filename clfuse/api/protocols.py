@@ -161,6 +161,8 @@ def moved_to(handle: Handle, device: Any, stream: Any) -> Any:
     """The array with its elements on another device."""
     from ..runtime import device as devices
 
+    if stream is not None:
+        raise ValueError("The stream argument in to_device() is not supported")
     target = device_of(handle) if device == "cpu" else devices.find(device)
     if target is device_of(handle):
         return handle

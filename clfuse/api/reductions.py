@@ -130,7 +130,7 @@ def count_nonzero(a: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
         handle = mapped(handle, lambda node: convert(node, BOOL))
     handle, axes, _, order = in_memory_order(handle, axes)
     node = folded(np.add, convert(node_of(handle), INT64), axes, INT64)
-    return delivered(node, handle._shape, axes, None, bool(keepdims), order)
+    return delivered(node, handle._shape, axes, None, keepdims, order)
 
 
 @native(np.ptp)

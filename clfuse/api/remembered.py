@@ -15,6 +15,7 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 from ..graph.ir import Kind, Node, Op
+from . import floating
 from . import handle as handles
 from .handle import Handle, native_dtype, result
 from .promotion import FLOAT64
@@ -58,6 +59,7 @@ def remembered(function: _Function) -> _Function:
             args[1:],
             tuple(kwargs.items()),
             native_dtype(FLOAT64),
+            floating.mode[0],
         )
         try:
             steps = _known[key]

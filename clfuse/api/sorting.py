@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from operator import index as as_index
 from typing import Any
 
 import numpy as np
@@ -91,9 +92,9 @@ def argsort(
 ) -> Any:
     """The indices that sort an array along an axis."""
     handle = as_handle(a)
-    how = _checked(np.argsort, handle, axis, kind, order, stable)
     if not handle._shape:
         raise NotNative("of a 0-d array")
+    how = _checked(np.argsort, handle, axis, kind, order, stable)
     handle, place = _flattened(handle, axis)
     size_of(handle._shape)
     extra = (("axis", place), *how)
@@ -164,7 +165,7 @@ def lexsort(keys: Any, axis: Any = -1) -> Any:
         raise NotNative("of keys of other shapes")
     (shape,) = shapes
     size_of(shape)
-    if not -len(shape) <= axis < len(shape):
+    if not -len(shape) <= as_index(axis) < len(shape):
         raise NotNative("along an axis that there is not")
     nodes = [node_of(part) for part in parts]
     return fresh(step("lexsort", nodes, shape, INT64, axis % len(shape)))
