@@ -141,6 +141,8 @@ class _Common(ArrayMethods, Handle):
     def __dlpack_device__(self) -> tuple[int, int]:
         return protocols.DLPACK_CPU
 
+    __dask_tokenize__ = protocols.token
+
     def get(self) -> np.ndarray:
         """A copy on the host, as a `numpy.ndarray` that may be written to."""
         return host_copy(self)
@@ -288,7 +290,9 @@ class ndarray(MutatingMethods, _Common):
         return copied(self)
 
     def __reduce__(self) -> Any:
-        return protocols.restored, (host_view(self), bool(self.flags.writeable))
+        return protocols.reduced(self)
+
+    __sizeof__ = protocols.memory_nbytes
 
     def __matmul__(self, other: Any) -> Any:
         answer = operators.defers(self, other)
