@@ -10,7 +10,7 @@ import numpy as np
 
 from ..graph import build
 from . import reductions
-from .conversion import as_handle, requested_dtype
+from .conversion import as_handle, host_view, requested_dtype
 from .fallback import native, user_stacklevel
 from .handle import Handle, layout, result
 from .selection import where
@@ -241,7 +241,14 @@ def _stand_in(handle: Handle, memory: np.ndarray) -> np.ndarray:
 
 
 def _shared(question: Any, a: Any, b: Any, max_work: Any) -> bool:
-    if not (isinstance(a, Handle) and isinstance(b, Handle)) or a._storage is not b._storage:
+    if isinstance(a, Handle) != isinstance(b, Handle):
+        handle, other = (a, b) if isinstance(a, Handle) else (b, a)
+        # What `numpy.asarray` gave is the array's own memory, on devices that work in the host's.
+        buffer = handle._storage.node.buffer
+        if buffer is None or not buffer.device.traits.unified_memory:
+            return False
+        return bool(question(host_view(handle), other, max_work))
+    if not isinstance(a, Handle) or a._storage is not b._storage:
         return False
     node = a._storage.node
     memory = np.empty(max(math.prod(node.shape) * node.dtype.itemsize, 1), np.uint8)

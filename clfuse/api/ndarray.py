@@ -147,6 +147,10 @@ class _Common(ArrayMethods, Handle):
         """A copy on the host, as a `numpy.ndarray` that may be written to."""
         return host_copy(self)
 
+    def to_numpy(self, dtype: Any = None, copy: bool = False) -> np.ndarray:
+        """``numpy.asarray``, under the name by which pandas, xarray and matplotlib look for it."""
+        return protocols.to_numpy(self, dtype, copy)
+
 
 for _name, _function in operators.table().items():
     setattr(_Common, _name, _function)
@@ -276,6 +280,9 @@ class ndarray(MutatingMethods, _Common):
 
     def __repr__(self) -> str:
         return printing.representation(self)
+
+    def _repr_html_(self) -> str:
+        return printing.notebook(self)
 
     def __str__(self) -> str:
         return printing.text(self)

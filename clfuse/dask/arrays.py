@@ -76,7 +76,7 @@ def to_chunk(values: Any) -> Any:
 def _made(name: str, args: tuple[Any, ...], options: dict[str, Any], like: str = "meta") -> Any:
     """Dask's function of that name, with chunks of ours."""
     if options.get(like) is None:
-        options[like] = empty(())
+        options[like] = empty((0,))
     with dask.config.set({"array.backend": "numpy"}):
         return getattr(da, name)(*args, **options)
 

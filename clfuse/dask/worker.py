@@ -114,6 +114,9 @@ class _Evaluating:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._task, name)
 
+    def __repr__(self) -> str:
+        return repr(self._task)
+
 
 class Plugin(WorkerPlugin):
     """Gives every worker process a device, and has it compute what its tasks return.
