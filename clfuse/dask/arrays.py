@@ -45,8 +45,8 @@ def _to_numpy(chunk: Any, **options: Any) -> Any:
 
 def _nbytes(chunk: Any) -> int:
     """Bytes, as Dask counts those of NumPy's arrays: of a view its own, and no repetitions."""
-    extents = [n if stride else min(n, 1) for n, stride in zip(chunk.shape, chunk.strides)]
-    return int(chunk.itemsize) * math.prod(extents)
+    axes = zip(chunk.shape, chunk.strides, strict=True)
+    return int(chunk.itemsize * math.prod([n if stride else min(n, 1) for n, stride in axes]))
 
 
 def register() -> None:

@@ -49,7 +49,8 @@ PROGRAMS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "nanmedian": lambda x, k, v: da.nanmedian(x, axis=0),
     "percentile": lambda x, k, v: da.percentile(v, [10, 50, 90]),
     "quantile": lambda x, k, v: da.nanquantile(x, 0.3, axis=1),
-    "cumsum": lambda x, k, v: da.cumsum(k, axis=1), "cumprod": lambda x, k, v: da.cumprod(v, axis=0),
+    "cumsum": lambda x, k, v: da.cumsum(k, axis=1),
+    "cumprod": lambda x, k, v: da.cumprod(v, axis=0),
     "blelloch": lambda x, k, v: da.cumsum(k, axis=0, method="blelloch"),
     "concatenate": lambda x, k, v: da.concatenate([x, k[:3]]),
     "stack": lambda x, k, v: da.stack([x, k]), "block": lambda x, k, v: da.block([[x, k], [k, x]]),
@@ -101,7 +102,7 @@ def test_dask_with_our_chunks_gives_what_it_gives_with_numpys(name: str) -> None
 
 
 def test_chunks_and_meta_stay_ours() -> None:
-    x, k, v = collections(clfuse.array)
+    x, k, _ = collections(clfuse.array)
     for made in (x + k, np.sin(x), x.T, da.concatenate([x, k]), k.mean(axis=0), k @ k.T,
                  x.map_blocks(lambda chunk: chunk * 2), x.rechunk(5), da.where(k > 0, x, 0)):
         assert isinstance(made._meta, clfuse.ndarray)
@@ -130,7 +131,8 @@ def test_the_backend_creates_converts_and_draws() -> None:
     np.testing.assert_array_equal(back, LINE)
     with dask.config.set({"array.backend": "clfuse"}):
         for made, expected in (
-            (da.ones((5, 3), chunks=2), np.ones((5, 3))), (da.zeros(4, dtype="i2"), np.zeros(4, "i2")),
+            (da.ones((5, 3), chunks=2), np.ones((5, 3))),
+            (da.zeros(4, dtype="i2"), np.zeros(4, "i2")),
             (da.full((3,), 2.5), np.full(3, 2.5)), (da.arange(10, chunks=3), np.arange(10)),
         ):
             found = made.compute(scheduler="sync")
@@ -212,5 +214,5 @@ def test_holes_in_threads_at_once() -> None:
     made = (da.nanmean(blocks, axis=0) + da.nansum(blocks ** 2, axis=0)).compute(
         scheduler="threads", num_workers=8)
     whole = np.tile(HOLES, (40, 5))
-    np.testing.assert_allclose(np.asarray(made),
-                               np.nanmean(whole, axis=0) + np.nansum(whole ** 2, axis=0), rtol=1e-12)
+    expected = np.nanmean(whole, axis=0) + np.nansum(whole ** 2, axis=0)
+    np.testing.assert_allclose(np.asarray(made), expected, rtol=1e-12)

@@ -59,7 +59,8 @@ def test_matplotlib_draws_the_same_picture(name: str) -> None:
 def test_pandas_takes_arrays_as_columns_indices_and_operands() -> None:
     pd = pytest.importorskip("pandas")
     for body in (
-        lambda m: pd.Series(m.asarray(LINE)).values, lambda m: pd.DataFrame(m.asarray(VALUES)).values,
+        lambda m: pd.Series(m.asarray(LINE)).values,
+        lambda m: pd.DataFrame(m.asarray(VALUES)).values,
         lambda m: pd.DataFrame({"a": m.asarray(LINE), "b": m.asarray(LINE) * 2}).values,
         lambda m: pd.Series(m.asarray(LINE), index=m.arange(50)).loc[3],
         lambda m: pd.DataFrame({"a": LINE}).assign(b=m.asarray(LINE)).values,

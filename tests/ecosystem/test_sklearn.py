@@ -1,4 +1,4 @@
-"""scikit-learn with clfuse arrays: by array API dispatch where an estimator has it, else by NumPy."""
+"""scikit-learn with clfuse arrays: by array API dispatch where an estimator has it."""
 
 from __future__ import annotations
 
