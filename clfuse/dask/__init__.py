@@ -28,9 +28,11 @@ register()
 
 async def dask_setup(worker: Any) -> None:
     """What ``--preload clfuse.dask`` runs: workers get the plugin, schedulers and nannies none."""
+    from distributed import Worker
+
     from .worker import NAME, Plugin
 
-    if hasattr(worker, "plugin_add"):
+    if isinstance(worker, Worker):
         await worker.plugin_add(plugin=Plugin(), name=NAME)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -145,6 +147,13 @@ def test_the_backend_creates_converts_and_draws() -> None:
         assert len(np.unique(np.asarray(draws[0]))) == 300
         assert da.random.RandomState(1).uniform(size=9, chunks=3).compute().shape == (9,)
     assert Backend.to_backend_dispatch()(LINE).shape == LINE.shape
+
+
+def test_importing_clfuse_imports_none_of_these_packages() -> None:
+    names = "dask distributed xarray pandas matplotlib sklearn scipy einops IPython".split()
+    code = f"import sys, clfuse; print([name for name in {names} if name in sys.modules])"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
 
 
 def test_equal_contents_have_equal_names() -> None:
