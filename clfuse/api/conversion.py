@@ -72,15 +72,16 @@ ADOPTED_NBYTES: Final = 1 << 16
 """Arrays from this size on are shared with the device rather than copied to it."""
 
 
-def adopted(array: np.ndarray) -> Any:
+def adopted(array: np.ndarray, *, is_given: bool = False) -> Any:
     """`from_host` for an array that nobody else has: where memory is shared, its own memory.
 
     It is only read there, and copied before it is written to: it is not aligned as the device's
-    own memory is.
+    own memory is. `is_given` says that nobody has the memory either where a NumPy array does not
+    own it.
     """
     order = stride_order(array.shape, array.strides) if array.ndim > 1 else None
     turned = array if order is None else array.transpose(order)
-    is_owned = array.flags.owndata and array.nbytes >= ADOPTED_NBYTES
+    is_owned = (is_given or array.flags.owndata) and array.nbytes >= ADOPTED_NBYTES
     if not is_owned or not turned.flags.c_contiguous or native_dtype(array.dtype) != array.dtype:
         return from_host(array)
     turned.flags.writeable = False

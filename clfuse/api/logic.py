@@ -10,7 +10,7 @@ import numpy as np
 
 from ..graph import build
 from . import reductions
-from .conversion import as_handle, requested_dtype
+from .conversion import as_handle, host_view, requested_dtype
 from .fallback import native, user_stacklevel
 from .floating import errstate
 from .geometry import normalized_axes
@@ -258,7 +258,13 @@ def _stand_in(handle: Handle, memory: np.ndarray) -> np.ndarray:
 
 
 def _shared(question: Any, a: Any, b: Any, max_work: Any) -> bool:
-    if not (isinstance(a, Handle) and isinstance(b, Handle)) or a._storage is not b._storage:
+    if isinstance(a, Handle) != isinstance(b, Handle):
+        handle, other = (a, b) if isinstance(a, Handle) else (b, a)
+        # What `numpy.asarray` gave is the array's own memory, on devices that work in the host's.
+        buffer = handle._storage.node.buffer
+        is_host = buffer is not None and buffer.device.traits.unified_memory
+        return bool(question(host_view(handle) if is_host else np.empty(0), other, max_work))
+    if not isinstance(a, Handle) or a._storage is not b._storage:
         # No memory in common; NumPy says whether these are arrays, and `max_work` a number.
         hosts = [np.empty(0) if isinstance(item, Handle) else item for item in (a, b)]
         return bool(question(*hosts, max_work))

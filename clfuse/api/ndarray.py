@@ -141,9 +141,15 @@ class _Common(ArrayMethods, Handle):
     def __dlpack_device__(self) -> tuple[int, int]:
         return protocols.DLPACK_CPU
 
+    __dask_tokenize__ = protocols.token
+
     def get(self) -> np.ndarray:
         """A copy on the host, as a `numpy.ndarray` that may be written to."""
         return host_copy(self)
+
+    def to_numpy(self, dtype: Any = None, copy: bool = False) -> np.ndarray:
+        """``numpy.asarray``, under the name by which pandas, xarray and matplotlib look for it."""
+        return protocols.to_numpy(self, dtype, copy)
 
 
 for _name, _function in operators.table().items():
@@ -277,6 +283,9 @@ class ndarray(MutatingMethods, _Common):
     def __repr__(self) -> str:
         return printing.representation(self)
 
+    def _repr_html_(self) -> str:
+        return printing.notebook(self)
+
     def __str__(self) -> str:
         return printing.text(self)
 
@@ -290,7 +299,9 @@ class ndarray(MutatingMethods, _Common):
         return copied(self)
 
     def __reduce__(self) -> Any:
-        return protocols.restored, (host_view(self), bool(self.flags.writeable))
+        return protocols.reduced(self)
+
+    __sizeof__ = protocols.memory_nbytes
 
     def __matmul__(self, other: Any) -> Any:
         answer = operators.defers(self, other)

@@ -266,6 +266,7 @@ def average(
 ) -> Any:
     """Weighted mean over axes."""
     handle = as_handle(a)
+    axis = tuple(axis) if isinstance(axis, list) else axis
     if weights is None:
         value = mean(handle, axis, keepdims=keepdims)
         if not returned:
