@@ -80,15 +80,16 @@ ADOPTED_NBYTES: Final = 1 << 16
 """Arrays from this size on are shared with the device rather than copied to it."""
 
 
-def adopted(array: np.ndarray) -> Any:
+def adopted(array: np.ndarray, *, is_given: bool = False) -> Any:
     """`from_host` for an array that nobody else has: where memory is shared, its own memory.
 
     It is only read there, and copied before it is written to: it is not aligned as the device's
-    own memory is.
+    own memory is. `is_given` says that nobody has the memory either where a NumPy array does not
+    own it.
     """
     order = stride_order(array.shape, array.strides) if array.ndim > 1 else None
     turned = array if order is None else array.transpose(order)
-    is_owned = array.flags.owndata and array.nbytes >= ADOPTED_NBYTES
+    is_owned = (is_given or array.flags.owndata) and array.nbytes >= ADOPTED_NBYTES
     if not is_owned or not turned.flags.c_contiguous or native_dtype(array.dtype) != array.dtype:
         return from_host(array)
     turned.flags.writeable = False
@@ -116,11 +117,28 @@ def as_handle(value: Any) -> Any:
     is_numpys = kind in _PLAIN_KINDS or isinstance(value, np.ndarray | np.generic)
     if not is_numpys and hasattr(kind, "__array_function__"):
         raise Foreign(value)
-    found = array_of(value)
+    found = mapped_file(value)
+    if found is None:
+        found = array_of(value)
     return found if isinstance(found, Handle) else from_host(found)
 
 
 _PLAIN_KINDS: Final = frozenset({list, tuple, np.ndarray})
+
+
+def mapped_file(value: Any) -> Any:
+    """A `numpy.memmap` of mode "r" as an array on its own memory; None for all else, and where the
+    device cannot: then it is copied.
+
+    Nothing in this process writes there; who changes the file meanwhile gets what he deserves.
+    """
+    if type(value) is not np.memmap or value.mode != "r" or value.nbytes < ADOPTED_NBYTES:
+        return None
+    dtype = native_dtype(value.dtype)
+    if dtype is None or dtype != value.dtype or not value.flags.c_contiguous:
+        return None
+    node = share(value)
+    return None if node is None else held(build.leaf(node.buffer, node.shape, dtype))
 
 
 def array_of(value: Any, *args: Any, **options: Any) -> Any:
@@ -154,7 +172,7 @@ def contains_handles(items: Iterable[Any], depth: int = 1) -> bool:
     kinds = set(map(type, items))
     if any(issubclass(kind, Handle) for kind in kinds):
         return True
-    if depth < _MOST_AXES and (list in kinds or tuple in kinds):
+    if depth < MOST_AXES and (list in kinds or tuple in kinds):
         return any(
             contains_handles(item, depth + 1)
             for item in items
@@ -163,9 +181,8 @@ def contains_handles(items: Iterable[Any], depth: int = 1) -> bool:
     return False
 
 
-_MOST_AXES: Final = 64
-"""NumPy's arrays have no more: what is nested deeper, or contains itself, is looked into no
-further."""
+MOST_AXES: Final = 64
+"""NumPy's NPY_MAXDIMS: what is nested deeper, or contains itself, is looked into no further."""
 
 
 def stacked(items: Any, dtype: np.dtype | None = None) -> Any:
@@ -185,10 +202,10 @@ def stacked(items: Any, dtype: np.dtype | None = None) -> Any:
             "part."
         )
     (shape,) = shapes
-    if len(shape) >= _MOST_AXES:
+    if len(shape) >= MOST_AXES:
         raise ValueError(
             "setting an array element with a sequence. The requested array would exceed the "
-            f"maximum number of dimension of {_MOST_AXES}."
+            f"maximum number of dimension of {MOST_AXES}."
         )
     if dtype is None:
         dtype = native_dtype(np.result_type(*{part._dtype for part in parts}))
@@ -202,6 +219,20 @@ def _stored(part: Any, dtype: np.dtype) -> Node:
     if type(part) is handles.SCALAR and part._dtype is not dtype:
         return value_node(part, dtype)
     return convert(node_of(part), dtype)
+
+
+def as_mask(where: Any) -> Handle:
+    """A ``where=`` argument: arrays must be bool, anything else is taken for one by truth."""
+    if not hasattr(type(where), "__array_function__"):
+        is_mixed = isinstance(where, list | tuple) and contains_handles(where)
+        where = stacked(where) if is_mixed else np.asarray(where, dtype=BOOL)
+    mask: Handle = as_handle(where)
+    if mask._dtype is not BOOL:
+        raise TypeError(
+            f"Cannot cast array data from {mask._dtype!r} to dtype('bool') "
+            "according to the rule 'safe'"
+        )
+    return mask
 
 
 def requested_dtype(dtype: Any) -> np.dtype | None:

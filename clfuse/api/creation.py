@@ -20,6 +20,7 @@ from ..graph.ir import Node
 from ..graph.number import TracedNumber, concrete
 from . import handle as handles
 from .conversion import (
+    MOST_AXES,
     NotNative,
     array_of,
     as_handle,
@@ -27,13 +28,15 @@ from .conversion import (
     copied_node,
     from_host,
     held,
+    host_view,
+    mapped_file,
     requested_dtype,
     stacked,
 )
-from .expressions import choose, combine, convert
+from .expressions import convert
 from .fallback import native
-from .geometry import diagonal_of, permuted, requested_shape
-from .handle import Handle, fresh, is_contiguous, native_dtype, node_of, result, view_of
+from .geometry import permuted, requested_shape
+from .handle import Handle, fresh, is_contiguous, native_dtype, node_of, view_of
 from .indexing import fitted
 from .order import (
     Permutation,
@@ -45,9 +48,7 @@ from .order import (
     permuted_node,
     stride_order,
 )
-from .selection import where
 
-_MOST_AXES = 64  # of an array of NumPy's
 _ADDRESSABLE_NBYTES = 2**47  # by a process, on the processors that there are
 _LARGEST_NBYTES = np.iinfo(np.intp).max
 _CANNOT_AVOID_COPY = (
@@ -99,22 +100,19 @@ def array(
     ndmin : int
         Least number of axes; new ones come first.
     """
-    if ndmin > _MOST_AXES:
-        raise ValueError(
-            f"ndmin bigger than allowable number of dimensions NPY_MAXDIMS (={_MOST_AXES})"
-        )
-    if ndmax is not None and ndmin > ndmax >= 0:
-        raise ValueError("ndmin must be <= ndmax")
-    if isinstance(copy, np._CopyMode):
-        copy = {0: False, 1: True, 2: None}[copy.value]
-    if isinstance(copy, str):
-        raise ValueError(
-            "strings are not allowed for 'copy' keyword. Use True/False/None instead."
-        )
+    if type(copy) is not bool:
+        copy = _copying(copy)
+    most = MOST_AXES if ndmax is None else as_index(ndmax)
+    if not 0 <= most <= MOST_AXES:
+        raise ValueError(f"ndmax must be in the range [0, NPY_MAXDIMS ({MOST_AXES})]")
+    if as_index(ndmin) > most:
+        raise ValueError(f"ndmin must be <= ndmax ({most})")
     if isinstance(object, Handle):
         made = _converted(object, dtype, copy, order)
     elif _stays_on_host(object, dtype, subok):
         return np.array(object, dtype, copy=copy, order=order, subok=subok, ndmin=ndmin)
+    elif copy is None and dtype is None and (mapped := mapped_file(object)) is not None:
+        made = mapped
     elif copy is False:
         made = _sharing(object, dtype)
     elif isinstance(object, list | tuple) and contains_handles(object):
@@ -130,7 +128,20 @@ def array(
         made = from_host(host)
     if len(made._shape) < ndmin:
         made = _with_leading_axes(made, ndmin)
-    return ordered(made, order)
+    laid_out = ordered(made, order)
+    if copy is False and laid_out is not made:
+        raise ValueError(_CANNOT_AVOID_COPY)
+    return laid_out
+
+
+def _copying(copy: Any) -> bool | None:
+    """`copy` as True, False or None (where needed): NumPy's `_CopyMode`, or by truth."""
+    if isinstance(copy, str):
+        raise ValueError("strings are not allowed for 'copy' keyword. Use True/False/None instead.")
+    named = {"ALWAYS": True, "NEVER": False, "IF_NEEDED": None}
+    if isinstance(copy, np._CopyMode):
+        return named[copy.name]
+    return None if copy is None else bool(copy)
 
 
 def _stays_on_host(value: Any, dtype: Any, subok: bool) -> bool:
@@ -145,7 +156,7 @@ def _stays_on_host(value: Any, dtype: Any, subok: bool) -> bool:
 def _sharing(value: Any, dtype: Any) -> Any:
     """An array on a NumPy array's own memory; ValueError where the device cannot look at it."""
     node = None
-    is_native = type(value) is np.ndarray and native_dtype(value.dtype) is not None
+    is_native = type(value) in (np.ndarray, np.memmap) and native_dtype(value.dtype) is not None
     if is_native and (dtype is None or value.dtype == np.dtype(dtype)):
         node = share(value)
     if node is None:
@@ -170,7 +181,7 @@ def asarray(
     like: Any = None,
 ) -> Any:
     """`a` as an array; itself if it is one and nothing has to change."""
-    return array(a, dtype, copy=copy, order=order or "K")
+    return array(a, dtype, copy=copy, order="K" if order is None else order)
 
 
 @native(np.asanyarray)
@@ -184,7 +195,7 @@ def asanyarray(
     like: Any = None,
 ) -> Any:
     """`a` as an array; itself if it is one, or of a subclass, and nothing has to change."""
-    return array(a, dtype, copy=copy, order=order or "K", subok=True)
+    return array(a, dtype, copy=copy, order="K" if order is None else order, subok=True)
 
 
 @native(np.ascontiguousarray)
@@ -418,120 +429,6 @@ def full_like(
     return arranged(permuted_node(filled, filled._shape, kept), kept)
 
 
-# -- matrices -------------------------------------------------------------------------------------
-
-
-def _rows_and_columns(rows: int, columns: int) -> tuple[Node, Node]:
-    """Row numbers as a column, column numbers as a row: they broadcast to a matrix."""
-    return build.reshape(build.iota(rows), (rows, 1)), build.iota(columns)
-
-
-def _shifted(node: Node, distance: int) -> Node:
-    return combine(np.subtract, node, build.constant(np.int64(distance))) if distance else node
-
-
-@native(np.eye)
-def eye(
-    N: Any,
-    M: Any = None,
-    k: Any = 0,
-    dtype: Any = float,
-    order: Any = "C",
-    *,
-    device: Any = None,
-    like: Any = None,
-) -> Any:
-    """A matrix with ones on one diagonal."""
-    wanted = requested_dtype(float if dtype is None else dtype)
-    rows, columns = as_index(N), as_index(N if M is None else M)
-    if rows < 0 or columns < 0:
-        raise ValueError("negative dimensions are not allowed")
-    row, column = _rows_and_columns(rows, columns)
-    distance = min(max(as_index(k), -rows), columns)  # beyond these no diagonal is in the matrix
-    node = combine(np.equal, row, _shifted(column, distance))
-    return _laid_out(convert(node, wanted), order)
-
-
-@native(np.identity)
-def identity(n: Any, dtype: Any = None, *, like: Any = None) -> Any:
-    """A square matrix with ones on its main diagonal."""
-    return eye(n, dtype=dtype)
-
-
-def _diagonal(k: Any) -> int:
-    """The number of a diagonal; NumPy cuts off what is behind the point."""
-    return math.trunc(k) if isinstance(k, float | np.floating) else as_index(k)
-
-
-def triangle(rows: int, columns: int, k: int) -> Node:
-    """True at and below the `k`-th diagonal."""
-    k = min(max(k, -rows), columns)  # beyond these all is the same
-    row, column = _rows_and_columns(rows, columns)
-    return combine(np.greater_equal, row, _shifted(column, k))
-
-
-@native(np.tri)
-def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = float, *, like: Any = None) -> Any:
-    """A matrix with ones at and below a diagonal."""
-    wanted = requested_dtype(float if dtype is None else dtype)
-    rows = max(as_index(N), 0)
-    columns = rows if M is None else max(as_index(M), 0)
-    return fresh(convert(triangle(rows, columns, _diagonal(k)), wanted))
-
-
-def _masked_triangle(m: Any, k: int, *, keep_lower: bool) -> Any:
-    handle = as_handle(m)
-    node = node_of(handle)
-    rank = len(node.shape)
-    if rank == 0:
-        raise TypeError("tri() missing 1 required positional argument: 'N'")
-    rows = node.shape[-2] if rank > 1 else node.shape[0]
-    columns = node.shape[-1]
-    mask = triangle(rows, columns, k)
-    zero = build.constant(handle._dtype.type(0))
-    shape = node.shape if rank > 1 else (rows, columns)
-    if rank == 1:
-        chosen, other = (node, zero) if keep_lower else (zero, node)
-        return fresh(choose(mask, chosen, other, handle._dtype, shape))
-    return where(fresh(mask), *((handle, result(zero)) if keep_lower else (result(zero), handle)))
-
-
-@native(np.tril)
-def tril(m: Any, k: Any = 0) -> Any:
-    """The array with zeros above a diagonal."""
-    return _masked_triangle(m, _diagonal(k), keep_lower=True)
-
-
-@native(np.triu)
-def triu(m: Any, k: Any = 0) -> Any:
-    """The array with zeros below a diagonal."""
-    return _masked_triangle(m, _diagonal(k - 1), keep_lower=False)
-
-
-@native(np.diag)
-def diag(v: Any, k: Any = 0) -> Any:
-    """A vector on a diagonal of a matrix, or a diagonal of a matrix (read-only)."""
-    handle = as_handle(v)
-    rank = len(handle._shape)
-    if rank == 2:
-        return diagonal_of(handle, k)
-    if rank != 1:
-        raise ValueError("Input must be 1- or 2-d.")
-    distance = as_index(k)
-    size = handle._shape[0] + abs(distance)
-    zeros = build.filled(handle._dtype.type(0), (size, size))
-    first = distance if distance >= 0 else -distance * size
-    return fresh(build.update(zeros, node_of(handle), first, (size + 1,)))
-
-
-@native(np.diagflat)
-def diagflat(v: Any, k: Any = 0) -> Any:
-    """The elements on a diagonal of a matrix."""
-    handle = as_handle(v)
-    flat = build.reshape(node_of(handle), (math.prod(handle._shape),))
-    return diag(fresh(flat), k)
-
-
 # -- from other memory ----------------------------------------------------------------------------
 
 
@@ -540,6 +437,8 @@ def frombuffer(
     buffer: Any, dtype: Any = float, count: Any = -1, offset: Any = 0, *, like: Any = None
 ) -> Any:
     """The contents that a buffer has now, as a vector."""
+    if isinstance(buffer, Handle):
+        buffer = host_view(buffer)
     return array(np.frombuffer(buffer, dtype, count, offset))
 
 

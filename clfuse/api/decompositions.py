@@ -15,12 +15,12 @@ import numpy as np
 from ..graph import build
 from . import linalg
 from .conversion import NotNative, as_handle
-from .creation import eye
 from .expressions import convert
 from .fallback import NATIVE, at_call, native
-from .geometry import broadcast_view, diagonal_of, reshaped, swapped
+from .geometry import broadcast_view, diagonal_of, normalized_axis, reshaped, swapped
 from .handle import Handle, node_of, result
 from .library import dtype_of, size_of, step
+from .matrices import eye
 from .order import copied
 
 at_call(
@@ -182,10 +182,11 @@ def _outer(x1: Any, x2: Any, /) -> Any:
 @native(np.linalg.cross)
 def _cross(x1: Any, x2: Any, /, *, axis: Any = -1) -> Any:
     left, right = as_handle(x1), as_handle(x2)
-    if left._shape[-1:] != (3,) or right._shape[-1:] != (3,):
+    lengths = [item._shape[normalized_axis(axis, len(item._shape))] for item in (left, right)]
+    if lengths != [3, 3]:
         raise ValueError(
             "Both input arrays must be (arrays of) 3-dimensional vectors, but they are "
-            f"{left._shape[-1:]} and {right._shape[-1:]} dimensional instead."
+            f"{lengths[0]} and {lengths[1]} dimensional instead."
         )
     return linalg.cross(left, right, axis=axis)
 

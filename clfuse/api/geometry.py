@@ -21,7 +21,6 @@ from .handle import Handle, fresh, layout, node_of, view_of
 
 AxisError = np.exceptions.AxisError
 
-
 # -- axes -----------------------------------------------------------------------------------------
 
 
@@ -255,7 +254,7 @@ def transposed(handle: Handle, axes: Any = None) -> Any:
         axes = axes.tolist()
     if not isinstance(axes, tuple | list):
         axes = (as_index(axes),)
-    if len(axes) != rank:
+    if len([as_index(axis) for axis in axes]) != rank:
         raise ValueError("axes don't match array")
     order = [strict_axis(axis, rank) for axis in axes]
     if len(set(order)) != rank:

@@ -19,6 +19,7 @@ from ..graph.ir import Node, boundary
 from ..graph.layout import tail
 from . import handle as handles
 from .conversion import (
+    MOST_AXES,
     NotNative,
     array_of,
     as_handle,
@@ -54,7 +55,6 @@ _INVALID = (
 )
 
 
-_MOST_AXES = 64  # of an array of NumPy's
 
 
 def locate(
@@ -135,9 +135,9 @@ def locate(
         is_element = False
         new_shape.extend(shape[axis:])
         new_strides.extend(strides[axis:])
-    if len(new_shape) > _MOST_AXES:
+    if len(new_shape) > MOST_AXES:
         raise IndexError(
-            f"number of dimensions must be within [0, {_MOST_AXES}], indexing result would have "
+            f"number of dimensions must be within [0, {MOST_AXES}], indexing result would have "
             f"{len(new_shape)}"
         )
     return tuple(new_shape), offset, tuple(new_strides), is_element

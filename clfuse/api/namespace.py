@@ -28,6 +28,7 @@ from . import (  # noqa: F401  (each registers its functions)
     logic,
     manipulation,
     masks,
+    matrices,
     positions,
     printing,
     quantiles,
@@ -43,6 +44,8 @@ from . import (  # noqa: F401  (each registers its functions)
 from . import random as random_module
 from . import testing as testing_module
 from .fallback import AT_CALL, NATIVE, host_call, hosted
+from .files import load
+from .floating import errstate, seterr
 from .inspection import __array_namespace_info__
 from .ndarray import ndarray
 from .nditer import nditer, nested_iters
@@ -136,6 +139,9 @@ _OWN: Final[dict[str, Any]] = {
     "ufunc": ufunc,
     "mgrid": mgrid,
     "ogrid": ogrid,
+    "errstate": errstate,
+    "load": load,
+    "seterr": seterr,
     "r_": _Concatenator(np.r_, "r_"),
     "c_": _Concatenator(np.c_, "c_"),
     "vectorize": vectorize,

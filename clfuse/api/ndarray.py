@@ -146,9 +146,15 @@ class _Common(ArrayMethods, Handle):
     def __dlpack_device__(self) -> tuple[int, int]:
         return protocols.DLPACK_CPU
 
+    __dask_tokenize__ = protocols.token
+
     def get(self) -> np.ndarray:
         """A copy on the host, as a `numpy.ndarray` that may be written to."""
         return host_copy(self)
+
+    def to_numpy(self, dtype: Any = None, copy: bool = False) -> np.ndarray:
+        """``numpy.asarray``, under the name by which pandas, xarray and matplotlib look for it."""
+        return protocols.to_numpy(self, dtype, copy)
 
 
 for _name, _function in operators.table().items():
@@ -296,6 +302,9 @@ class ndarray(MutatingMethods, _Common, metaclass=ArrayType):
     def __repr__(self) -> str:
         return printing.representation(self)
 
+    def _repr_html_(self) -> str:
+        return printing.notebook(self)
+
     def __str__(self) -> str:
         return printing.text(self)
 
@@ -309,7 +318,9 @@ class ndarray(MutatingMethods, _Common, metaclass=ArrayType):
         return copied(self)
 
     def __reduce__(self) -> Any:
-        return protocols.restored, (host_view(self), bool(self.flags.writeable))
+        return protocols.reduced(self)
+
+    __sizeof__ = protocols.memory_nbytes
 
     def __matmul__(self, other: Any) -> Any:
         answer = operators.defers(self, other)
@@ -320,7 +331,7 @@ class ndarray(MutatingMethods, _Common, metaclass=ArrayType):
         return matmul(other, self) if answer is None else answer
 
     def __imatmul__(self, other: Any) -> Any:
-        if not self._shape or np.ndim(other) < 2:
+        if self._shape and np.ndim(other) == 1:
             raise ValueError(
                 "inplace matrix multiplication requires the first operand to have at least one and "
                 "the second at least two dimensions."

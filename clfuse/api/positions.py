@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from .gathering import exact_bounds_of, within
 from .geometry import requested_shape
 from .handle import Handle, c_strides, is_writeable, layout, node_of, result, view_of, write
 from .promotion import INT64
+
+INTP_MAX: Final = int(np.iinfo(np.intp).max)
 
 
 def _steps(shape: tuple[int, ...], order: Any) -> tuple[int, ...]:
@@ -32,9 +34,6 @@ def _indices(value: Any) -> Node:
     return node_of(handle)
 
 
-_MOST_ELEMENTS = int(np.iinfo(np.intp).max)
-
-
 @native(np.ravel_multi_index)
 def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: Any = "C") -> Any:
     """Where elements with these indices lie in the flat array.
@@ -42,14 +41,14 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: A
     Indices that may be outside are looked at, that is waited for.
     """
     shape = requested_shape(dims)
+    if math.prod(shape) > INTP_MAX:
+        raise ValueError(
+            "invalid dims: array size defined by dims is larger than the maximum possible size."
+        )
     parts = [_indices(part) for part in multi_index]
     modes = [mode] * len(parts) if isinstance(mode, str) else list(mode)
     if len(parts) != len(shape) or len(modes) != len(parts) or not parts or 0 in shape:
         raise NotNative("of these dimensions")
-    if math.prod(shape) > _MOST_ELEMENTS:
-        raise ValueError(
-            "invalid dims: array size defined by dims is larger than the maximum possible size."
-        )
     total: Node | None = None
     for node, extent, step, how in zip(parts, shape, _steps(shape, order), modes, strict=True):
         node = _inside(node, extent, how)
@@ -84,10 +83,10 @@ def unravel_index(indices: Any, shape: Any, order: Any = "C") -> Any:
     extents = requested_shape(shape)
     node = _indices(indices)
     size = math.prod(extents)
-    if size > _MOST_ELEMENTS:
+    if size > INTP_MAX:
         raise ValueError(
-            "dimensions are too large; arrays and shapes with a total size greater than 'intp' are "
-            "not supported."
+            "dimensions are too large; arrays and shapes with a total size greater than 'intp' "
+            "are not supported."
         )
     if not _is_inside(node, size):
         low, high = exact_bounds_of(node)
