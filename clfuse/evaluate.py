@@ -405,8 +405,9 @@ def host_view(node: Node) -> npt.NDArray[Any]:
         return value
     from .runtime import buffers
 
-    evaluate_nodes([node])
-    trace.require_bytes([node.buffer])
+    if type(node.buffer) is not buffers.HostBuffer:
+        evaluate_nodes([node])
+        trace.require_bytes([node.buffer])
     return buffers.host_view(node.buffer, node.dtype, node.shape)
 
 

@@ -25,6 +25,7 @@ from . import handle as handles
 from .conversion import NotNative, adopted, from_host, host_copy, host_view
 from .handle import Handle, native_dtype, node_of
 from .inspection import placed
+from .present import LATER, READERS, called
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -282,11 +283,16 @@ def native(
 
     def mark(function: _Function) -> _Function:
         reference = references[0]
+        operands, additions = READERS.get(reference, (0, None))
 
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
             if kwargs and "device" in kwargs:
                 return placed(call, args, kwargs)
+            if additions is not None:
+                made = called(reference, operands, args, kwargs, additions)
+                if made is not LATER:
+                    return made
             try:
                 made = function(*args, **kwargs)
             except NotNative as missing:

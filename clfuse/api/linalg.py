@@ -24,6 +24,7 @@ from .handle import Handle, fresh, native_dtype, node_of, result
 from .joining import delivered as written
 from .joining import stack
 from .manipulation import moveaxis
+from .present import LATER, matrix_product
 from .promotion import BOOL
 from .ufunc import BY_NUMPY, UFUNCS, ufunc
 
@@ -94,6 +95,10 @@ def matmul(x1: Any, x2: Any, /, out: Any = None, **options: Any) -> Any:
     """The product of matrices, of stacks of them, and of vectors."""
     if isinstance(out, tuple) and len(out) == 1:
         (out,) = out
+    if out is None and not options:
+        made = matrix_product(x1, x2)
+        if made is not LATER:
+            return made
     try:
         if any(value not in (None, "same_kind", "K", True) for value in options.values()):
             raise NotNative("with options of a generalized ufunc")

@@ -17,6 +17,8 @@ import numpy as np
 from ..graph import build
 from ..graph.ir import Node, Op
 from ..graph.number import TracedNumber, concrete
+from ..ops import UFUNCS as ROWS
+from ..runtime.buffers import HostBuffer
 from . import fallback
 from . import handle as handles
 from .conversion import NotNative, as_handle, host_view, stored_view
@@ -25,6 +27,7 @@ from .folding import fold
 from .geometry import reshaped
 from .handle import Handle, is_writeable, native_dtype, node_of, result, write
 from .order import arranged, asked_order, checked, result_order, turned_nodes
+from .present import LATER, alone, pair
 from .promotion import (
     BOOL,
     COMPARISONS_OF_INTS,
@@ -63,6 +66,9 @@ class ufunc:
 
         Only loops that need no look at the values: an integer power's exponents are checked.
         """
+        row = ROWS.get(self.__name__)
+        self.weight = 1.0 if row is None else row.weight
+        """What it takes NumPy an element, in additions."""
         self.fast: Callable[[Any, Any], Any] | None = None
         """The operator of two operands, if it has been made (`operators`)."""
         self._resolutions: dict[tuple[Any, ...], Resolution] = {}
@@ -83,17 +89,29 @@ class ufunc:
             return self._call_with_options(args, kwargs)
         if len(args) == 1 and type(args[0]) is handles.ARRAY:
             (array,) = args
+            if type(array._storage.node.buffer) is HostBuffer and self.signature is None:
+                made = alone(self.numpy, self.weight, array)
+                if made is not LATER:
+                    return made
             op = self.loops.get(array._dtype)
             shape = array._shape
             view = array._view
             if op is not None and shape and (view is None or view.ordered):
                 node = array._storage.node if view is None else node_of(array)
                 return handles.recorded_array(op, (node,), shape, op.dtype)
-        elif self.fast is not None and type(args[0]) is handles.ARRAY:
+        elif self.fast is not None:
             kind = type(args[1])
-            if kind is handles.ARRAY or kind is handles.SCALAR or kind is float or kind is int:
-                return self.fast(*args)
+            if type(args[0]) is handles.ARRAY:
+                if kind is handles.ARRAY or kind is handles.SCALAR or kind is float or kind is int:
+                    return self.fast(*args)
+            elif kind is handles.ARRAY and type(args[1]._storage.node.buffer) is HostBuffer:
+                made = pair(self._reversed, self.weight, args[1], args[0])
+                if made is not LATER:
+                    return made
         return self.record(*args)
+
+    def _reversed(self, right: Any, left: Any) -> Any:
+        return self.numpy(left, right)
 
     def record(self, *args: Any) -> Any:
         """Call on `nin` operands of any kind, without options: what the fast paths leave."""

@@ -44,6 +44,10 @@ STAGED_NBYTES = 1 << 20
 #: calculate with it (`clfuse.interpret`).
 HOST_NBYTES = 1 << 19
 
+#: Up to this size an array that was looked at on the host stays there: to copy it takes no longer
+#: than to look at it in the device's memory.
+BROUGHT_NBYTES = 1 << 17
+
 #: Staged uploads that may be under way before the oldest is waited for: bounds the host memory that
 #: they pin.
 STAGED_LIMIT = 64
@@ -100,7 +104,8 @@ class HostBuffer(Buffer):
     Attributes
     ----------
     array : numpy.ndarray
-        C-contiguous; nobody writes to it. It stays when the device has its copy.
+        C-contiguous, of the shape and dtype of the node that has this buffer; whoever writes to it
+        is the only one to see it (`clfuse.api.present`). It stays when the device has its copy.
     """
 
     __slots__ = ("_copy", "array")
@@ -129,6 +134,10 @@ class HostBuffer(Buffer):
     def mem(self) -> Any:  # type: ignore[override]
         """What a kernel takes as argument."""
         return self.on_device().mem
+
+    def forget_copy(self) -> None:
+        """Let go of the copy on the device: the array is about to be written to."""
+        self._copy = None
 
     def on_device(self) -> Buffer:
         """Return the copy on the device, made now if there is none."""
@@ -234,9 +243,19 @@ def upload(device: Device, array: npt.NDArray[Any]) -> Buffer:
 def hold(device: Device, array: npt.NDArray[Any]) -> Buffer:
     """As `upload`, for a buffer that nobody writes to: a small array stays on the host until a
     kernel needs it."""
-    if array.nbytes <= HOST_NBYTES and settings.host_us:
+    is_small = array.nbytes <= HOST_NBYTES
+    if is_small and settings.host_us and settings.fusion and device.traits.fp64:
         return HostBuffer(device, np.array(array, order="C"))
     return upload(device, array)
+
+
+def on_host(buffer: Buffer, dtype: np.dtype[Any], shape: tuple[int, ...]) -> HostBuffer:
+    """Return the contents of a buffer as one on the host, once they are computed.
+
+    It does not keep the memory on the device: somebody may have it too, or look at it.
+    """
+    with mapped(buffer, dtype, shape, write=False) as array:
+        return HostBuffer(buffer.device, np.array(array, order="C"))
 
 
 def write(buffer: Buffer, array: npt.NDArray[Any]) -> None:

@@ -65,8 +65,8 @@ def test_a_large_program_runs_in_kernels_and_takes_small_arrays_along(xp: Module
     # And back: what a kernel has left is read where it lies.
     rows = (large * weights).sum(axis=0)
     rows.tolist()
-    ratio, host, kernels = counted(xp, lambda: np.asarray(rows / rows[0].clip(1)))
-    assert (host, kernels) == (1, 0)
+    ratio, _, kernels = counted(xp, lambda: np.asarray(rows / rows[0].clip(1)))
+    assert kernels == 0
     totals = np.asarray(rows)
     assert_array_equal(ratio, totals / totals[0].clip(1))
 

@@ -1,0 +1,562 @@
+"""Small arrays whose elements lie on the host: NumPy calculates with them at once, and writes to
+them in place; `operators`, `ufunc`, `indexing` and `fallback` ask here before they record.
+
+To record an operation, to walk what was recorded and to give back the result takes longer than
+NumPy needs for some thousand elements. Whoever loops over elements (``a[i, j] -= a[i, k] * a[k,
+j]``) would wait for it at every step. So where all operands lie on the host already
+(`runtime.buffers.HostBuffer`: small arrays that came from there, or were looked at) an operation
+that costs NumPy next to nothing is calculated when it is called. What depends on anything that was
+only recorded, or that lies on the device, is recorded as ever.
+
+An element, and whatever else NumPy gives a scalar for, is one of NumPy's then.
+
+Nobody sees that an array is written to in place: it is where the count of references shows that
+nobody else holds the node, its buffer or the memory. Otherwise the storage cell gets a copy.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy._core.umath import _extobj_contextvar, _make_extobj
+
+from ..config import settings
+from ..evaluate import lock
+from ..graph import trace
+from ..graph.ir import Kind, Node, Op, Storage, structural
+from ..interpret import ADDITION_NS, GATHER_ADDITIONS
+from ..runtime.buffers import BROUGHT_NBYTES, HOST_NBYTES, Buffer, HostBuffer, on_host
+from . import handle as handles
+from .handle import DTYPES, Handle, View
+from .order import stride_order
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+AT_ONCE: Final = 8
+"""A part of CLFUSE_HOST_US, one in so many, that an operation may take NumPy to be calculated at
+once: 6 us. Of programs of that few operations all would be left to NumPy."""
+
+ADDITIONS_A_US: Final = 1000.0 / (AT_ONCE * ADDITION_NS)
+
+LATER: Final = object()
+"""The answer of functions here that leave an operation to be recorded."""
+
+PLAIN: Final = frozenset((float, int, bool, complex))
+INTEGERS: Final = frozenset((int, *[np.dtype(char).type for char in "bBhHiIlLqQ"]))
+_SCALARS: Final = frozenset((*PLAIN, *[dtype.type for dtype in DTYPES.values()]))
+
+_NATIVE: Final[dict[np.dtype, np.dtype]] = {dtype: dtype for dtype in DTYPES.values()}
+_LEAVES: Final[dict[np.dtype, Op]] = {
+    dtype: structural(Kind.LEAF, "leaf", dtype) for dtype in DTYPES.values()
+}
+_new: Final[Any] = object.__new__
+
+# What `numpy.errstate(all="ignore")` does, in a tenth of its microsecond.
+_IGNORED: Final = _make_extobj(all="ignore")
+_set_errors: Final = _extobj_contextvar.set
+_reset_errors: Final = _extobj_contextvar.reset
+
+
+# -- reading --------------------------------------------------------------------------------------
+
+
+def present(handle: Handle) -> Array | None:
+    """The array's elements in their own memory, if that is on the host. Not to be written to."""
+    buffer = handle._storage.node.buffer
+    if type(buffer) is not HostBuffer:
+        return None
+    view = handle._view
+    return buffer.array if view is None else seen(buffer.array, handle._shape, handle._dtype, view)
+
+
+def seen(array: Array, shape: tuple[int, ...], dtype: np.dtype, view: View) -> Array:
+    """A view of a storage's elements, in their memory."""
+    if 0 in shape:
+        return np.empty(shape, dtype)
+    size = dtype.itemsize
+    return np.ndarray(
+        shape, dtype, array, view.offset * size, [stride * size for stride in view.strides]
+    )
+
+
+def element(handle: Handle, offset: int) -> Any:
+    """The element at a storage position as a scalar of NumPy's; `LATER` where it is not here."""
+    node = handle._storage.node
+    buffer = node.buffer
+    if type(buffer) is not HostBuffer:
+        if type(buffer) is not Buffer or not brought(node):
+            return LATER
+        buffer = node.buffer
+    dtype = handle._dtype
+    if dtype is node.dtype:
+        return buffer.array.flat[offset]
+    return np.ndarray((), dtype, buffer.array, offset * dtype.itemsize)[()]
+
+
+def brought(node: Node) -> bool:
+    """Whether a small array that was stored in memory of the device lies on the host now.
+
+    Who asks for an element will ask for the next one. On a device with memory of its own the
+    question is recorded instead: the answer would have to wait for everything that is under way.
+    """
+    buffer = node.buffer
+    if buffer.nbytes > BROUGHT_NBYTES or not buffer.device.traits.unified_memory:
+        return False
+    if not affordable(0) or not settings.host_us or not buffer.device.traits.fp64:
+        return False
+    with lock:
+        node.buffer = on_host(buffer, node.dtype, node.shape)
+    return True
+
+
+# -- results --------------------------------------------------------------------------------------
+
+
+def made(value: Any, device: Any) -> Any:
+    """What NumPy has calculated as one of ours: scalars stay NumPy's."""
+    if type(value) is not np.ndarray:
+        return value
+    dtype = _NATIVE.get(value.dtype)
+    if dtype is None:
+        return value
+    order = None
+    if not value.flags.c_contiguous:
+        order = stride_order(value.shape, value.strides)
+        value = np.ascontiguousarray(value if order is None else value.transpose(order))
+    handle = _new(handles.ARRAY)
+    handle._storage = Storage(leaf(HostBuffer(device, value), value.shape, dtype))
+    handle._shape = value.shape
+    handle._dtype = dtype
+    handle._view = None
+    if order is not None:
+        from .order import turned_back
+
+        return turned_back(handle, order)
+    return handle
+
+
+def filled(value: np.generic, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+    """A small array of one value all over, to be written to and calculated with at once, or
+    `LATER`."""
+    size = math.prod(shape)
+    if size < 2 or not affordable(size) or trace.active() is not None:
+        return LATER
+    from ..runtime.device import get_device
+
+    device = get_device()
+    return made(np.full(shape, value, dtype), device) if device.traits.fp64 else LATER
+
+
+def leaf(buffer: HostBuffer, shape: tuple[int, ...], dtype: np.dtype) -> Node:
+    """A node for elements that lie in a buffer."""
+    node = _new(Node)
+    node.op = _LEAVES[dtype]
+    node.inputs = ()
+    node.shape = shape
+    node.dtype = dtype
+    node.param = None
+    node.buffer = buffer
+    node.computed = False
+    return node  # type: ignore[no-any-return]
+
+
+# -- calculating ----------------------------------------------------------------------------------
+
+
+def affordable(additions: float) -> bool:
+    """Whether so much work is done at once."""
+    return additions <= settings.host_us * ADDITIONS_A_US and settings.fusion
+
+
+def pair(
+    apply: Callable[[Any, Any], Any], weight: float, self: Handle, other: Any
+) -> Any:
+    """``apply(self, other)``, by an operator or ufunc of two operands, or `LATER`.
+
+    The caller has seen that `self` lies on the host.
+    """
+    kind = type(other)
+    if kind is handles.ARRAY or kind is handles.SCALAR:
+        right = present(other)
+        if right is None:
+            return LATER
+        if kind is handles.SCALAR:
+            right = right[()]
+            size = 1
+        elif self._shape == other._shape:
+            size = 1
+        else:
+            size = right.size
+    elif kind in _SCALARS:
+        right = other
+        size = 1
+    elif kind is np.ndarray and other.dtype in _NATIVE:
+        right = other
+        size = right.size
+    else:
+        return LATER
+    buffer = self._storage.node.buffer
+    view = self._view
+    left = buffer.array
+    if view is not None:
+        left = seen(left, self._shape, self._dtype, view)
+    most = left.size * size * weight
+    if most > settings.host_us * ADDITIONS_A_US and size > 1:
+        most = _broadcast_size(left.shape, right.shape) * weight
+    if not affordable(most):
+        return LATER
+    if type(self) is handles.SCALAR:
+        left = left[()]
+    errors = _set_errors(_IGNORED)
+    try:
+        value = apply(left, right)
+    finally:
+        _reset_errors(errors)
+    return made(value, buffer.device)
+
+
+def _broadcast_size(*shapes: tuple[int, ...]) -> int:
+    """Elements of operands stretched to each other; of those that do not fit, of the first."""
+    try:
+        return math.prod(np.broadcast_shapes(*shapes))
+    except ValueError:
+        return math.prod(shapes[0])
+
+
+def alone(apply: Callable[[Any], Any], weight: float, self: Handle) -> Any:
+    """``apply(self)``, by an operator or ufunc of one operand, or `LATER`: see `pair`."""
+    buffer = self._storage.node.buffer
+    view = self._view
+    array = buffer.array
+    if view is not None:
+        array = seen(array, self._shape, self._dtype, view)
+    if not affordable(array.size * weight):
+        return LATER
+    if type(self) is handles.SCALAR:
+        array = array[()]
+    errors = _set_errors(_IGNORED)
+    try:
+        value = apply(array)
+    finally:
+        _reset_errors(errors)
+    if type(value) is tuple:
+        return tuple([made(item, buffer.device) for item in value])
+    return made(value, buffer.device)
+
+
+def called(
+    function: Callable[..., Any],
+    operands: int,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    additions: Callable[..., float],
+) -> Any:
+    """``function(*args, **kwargs)`` of NumPy's, which only reads and gives new arrays, or `LATER`.
+
+    Its arrays are the first `operands` arguments; `additions` says of them what the call costs.
+    """
+    found: list[Any] = []
+    device: Any = None
+    for position, value in enumerate(args):
+        if isinstance(value, Handle):
+            buffer = value._storage.node.buffer
+            if position >= operands or type(buffer) is not HostBuffer:
+                return LATER
+            if device is not None and device is not buffer.device:
+                return LATER
+            device = buffer.device
+            array = present(value)
+            found.append(array[()] if type(value) is handles.SCALAR else array)  # type: ignore[index]
+        elif position < operands and (type(value) is tuple or type(value) is list):
+            parts = []
+            for item in value:
+                if not isinstance(item, handles.ARRAY):
+                    return LATER
+                buffer = item._storage.node.buffer
+                if type(buffer) is not HostBuffer or device not in (None, buffer.device):
+                    return LATER
+                device = buffer.device
+                parts.append(present(item))
+            found.append(parts)
+        elif position < operands and not (type(value) in _SCALARS or value is None):
+            return LATER
+        else:
+            found.append(value)
+    if device is None:
+        return LATER
+    for value in kwargs.values():
+        if isinstance(value, Handle | tuple | list | np.ndarray):
+            return LATER
+    if not affordable(additions(*found[:operands])):
+        return LATER
+    errors = _set_errors(_IGNORED)
+    try:
+        value = function(*found, **kwargs)
+    finally:
+        _reset_errors(errors)
+    return made(value, device)
+
+
+def _elements(*operands: Any) -> float:
+    total = 0
+    for operand in operands:
+        if type(operand) is list:
+            total += sum([part.size for part in operand])
+        elif operand is not None:
+            total += np.size(operand)
+    return total
+
+
+def _stretched(*operands: Any) -> float:
+    return _broadcast_size(*[np.shape(operand) for operand in operands if operand is not None])
+
+
+def _product(left: Any, right: Any) -> float:
+    """Additions of a product of vectors or matrices: some multiplications take as long as one."""
+    columns = np.shape(right)[-1] if np.ndim(right) > 1 else 1
+    return float(np.size(left) * columns + np.size(right))
+
+
+def _every_pair(left: Any, right: Any) -> float:
+    return float(np.size(left) * np.size(right))
+
+
+READERS: Final[Mapping[Any, tuple[int, Callable[..., float]]]] = {
+    **{
+        function: (1, _elements)
+        for function in (
+            np.sum, np.prod, np.max, np.min, np.any, np.all, np.argmax, np.argmin,
+            np.count_nonzero, np.mean, np.var, np.std, np.cumsum, np.cumprod, np.copy, np.trace,
+            np.concatenate, np.stack, np.vstack, np.hstack, np.dstack, np.column_stack,
+            np.triu, np.tril, np.roll, np.round, np.linalg.norm,
+        )
+    },
+    **{function: (2, _product) for function in (np.dot, np.vdot, np.inner)},
+    np.outer: (2, _every_pair),
+    np.array_equal: (2, _elements),
+    np.where: (3, _stretched),
+    np.clip: (3, _stretched),
+}  # fmt: skip
+"""Functions that only read their arguments and give new arrays or scalars: how many of the first
+arguments may be arrays, and what those cost, in additions."""
+
+
+def matrix_product(left: Any, right: Any) -> Any:
+    """``left @ right``, or `LATER`."""
+    return called(np.matmul, 2, (left, right), {}, _product)
+
+
+# -- indexing -------------------------------------------------------------------------------------
+
+
+def chosen(handle: Handle, index: Any) -> Any:
+    """``handle[index]`` for an index with arrays in it, or `LATER`."""
+    buffer = handle._storage.node.buffer
+    if type(buffer) is not HostBuffer:
+        return LATER
+    found = _index(index)
+    if found is LATER:
+        return LATER
+    array = present(handle)
+    errors = _set_errors(_IGNORED)
+    try:
+        value = array[found]  # type: ignore[index]
+    finally:
+        _reset_errors(errors)
+    return made(value, buffer.device)
+
+
+def _index(index: Any) -> Any:
+    """An index of arrays on the host and of what NumPy's own indices consist of, or `LATER`.
+
+    Whoever selects by a mask waits for it: it may cost as much as a small program may.
+    """
+    items = index if type(index) is tuple else (index,)
+    found = []
+    work = 0
+    for item in items:
+        kind = type(item)
+        if kind is handles.ARRAY:
+            array = present(item)
+            if array is None or array.dtype.kind not in "iub":
+                return LATER
+            work += array.size
+            item = array
+        elif kind is slice:
+            if any(isinstance(part, Handle) for part in (item.start, item.stop, item.step)):
+                return LATER
+        elif kind is np.ndarray:
+            work += item.size
+        elif not (item is None or item is Ellipsis or kind in INTEGERS):
+            return LATER
+        found.append(item)
+    if not affordable(work * GATHER_ADDITIONS / AT_ONCE):
+        return LATER
+    return tuple(found) if type(index) is tuple else found[0]
+
+
+# -- writing --------------------------------------------------------------------------------------
+
+
+def owned(storage: Storage) -> Array:
+    """The memory of a cell that lies on the host, to be written to: nobody else can see it."""
+    node = storage.node
+    buffer = node.buffer
+    array = buffer.array
+    if (
+        _references(node) == _ALONE[0]
+        and _references(buffer) == _ALONE[1]
+        and _references(array) == _ALONE[2]
+        and array.base is None
+    ):
+        buffer.forget_copy()
+        if node.dtype.kind in _MEASURED:
+            storage.node = leaf(buffer, node.shape, node.dtype)
+    else:
+        array = array.copy()
+        storage.node = leaf(HostBuffer(buffer.device, array), node.shape, node.dtype)
+    return array  # type: ignore[no-any-return]
+
+
+_MEASURED: Final = "biu"
+"""Kinds of dtypes whose nodes may know something of their values (`Node.measured`, `Node.tally`):
+a cell that is written to gets another node."""
+
+_references: Final = sys.getrefcount
+
+
+def _alone() -> tuple[int, int, int]:
+    """The references that `owned` sees to a node, its buffer and its memory that nobody else has.
+
+    Without exact counts (no GIL) everything is somebody else's too.
+    """
+    if not getattr(sys, "_is_gil_enabled", lambda: True)():
+        return -1, -1, -1
+
+    def cell() -> Storage:
+        made = HostBuffer(None, np.zeros(2))  # type: ignore[arg-type]
+        return Storage(leaf(made, (2,), DTYPES["float64"]))
+
+    def counts(storage: Storage) -> tuple[int, int, int]:
+        node = storage.node
+        buffer = node.buffer
+        array = buffer.array
+        return _references(node), _references(buffer), _references(array)
+
+    return counts(cell())
+
+
+_ALONE: Final = _alone()
+
+
+def is_writable_here(handle: Handle) -> bool:
+    """Whether the array's memory is on the host, or will be: a small one of one value all over,
+    that was recorded alone, is made now."""
+    node = handle._storage.node
+    buffer = node.buffer
+    if type(buffer) is HostBuffer:
+        return True
+    if type(buffer) is Buffer:
+        return brought(node)
+    if buffer is not None or node.op.kind is not Kind.VIEW:
+        return False
+    (source,) = node.inputs
+    if source.op.kind is not Kind.CONSTANT or source.buffer is not None:
+        return False
+    from ..runtime.device import get_device
+
+    nbytes = math.prod(node.shape) * node.dtype.itemsize
+    device = get_device()
+    is_small = nbytes <= HOST_NBYTES and settings.host_us and settings.fusion
+    if not is_small or not device.traits.fp64 or trace.active() is not None:
+        return False
+    array = np.full(node.shape, source.param, node.dtype)
+    handle._storage.node = leaf(HostBuffer(device, array), node.shape, node.dtype)
+    return True
+
+
+def assigned(handle: Handle, index: Any, value: Any) -> bool:
+    """Make ``handle[index] = value`` in place; False where that has to be recorded.
+
+    The caller has seen that the array may be written to.
+    """
+    dtype = handle._dtype
+    kind = type(value)
+    is_same = kind is dtype.type or (kind is float and dtype.char == "d")
+    if not is_same:
+        if kind is handles.ARRAY:
+            if present(value) is None or not _fits(value._dtype, dtype):
+                return False
+            if not affordable(math.prod(value._shape)):
+                return False
+        elif kind not in PLAIN and not (kind in _SCALARS and _fits(value.dtype, dtype)):
+            return False
+    found = index
+    if type(index) not in INTEGERS:
+        for item in index if type(index) is tuple else (index,):
+            if type(item) not in INTEGERS:
+                found = _index(index)
+                if found is LATER:
+                    return False
+                break
+    if not is_writable_here(handle):
+        return False
+    array = owned(handle._storage)
+    view = handle._view
+    if view is not None:
+        array = seen(array, handle._shape, dtype, view)
+    if is_same:
+        array[found] = value
+        return True
+    errors = _set_errors(_IGNORED)
+    try:
+        array[found] = present(value) if kind is handles.ARRAY else value
+    finally:
+        _reset_errors(errors)
+    return True
+
+
+_fitting: Final[dict[tuple[np.dtype, np.dtype], bool]] = {}
+
+
+def _fits(source: np.dtype, target: np.dtype) -> bool:
+    """Whether NumPy converts from one to the other without a word."""
+    try:
+        return _fitting[source, target]
+    except KeyError:
+        return _fitting.setdefault((source, target), np.can_cast(source, target, "same_kind"))
+
+
+def modified(
+    apply: Callable[[Any, Any], Any], weight: float, self: Handle, other: Any
+) -> bool:
+    """Make ``self += other`` in place, by that operator; False where that has to be recorded.
+
+    The caller has seen that `self` lies on the host and may be written to.
+    """
+    kind = type(other)
+    if kind is handles.ARRAY or kind is handles.SCALAR:
+        if present(other) is None:
+            return False
+    elif kind not in _SCALARS:
+        return False
+    if not affordable(math.prod(self._shape) * weight):
+        return False
+    array = owned(self._storage)
+    view = self._view
+    if view is not None:
+        array = seen(array, self._shape, self._dtype, view)
+    if kind is handles.ARRAY or kind is handles.SCALAR:
+        other = present(other)
+        if kind is handles.SCALAR:
+            other = other[()]
+    errors = _set_errors(_IGNORED)
+    try:
+        apply(array, other)
+    finally:
+        _reset_errors(errors)
+    return True
