@@ -246,7 +246,10 @@ def put(handle: Handle, index: Any, value: Any) -> None:
     """``handle[index] = value``."""
     if not is_writeable(handle):
         raise ValueError("assignment destination is read-only")
-    if not _is_own_view(handle, value) and present.assigned(handle, index, value):
+    if type(value) is handles.ARRAY and value._storage is handle._storage:
+        if present.is_at(value, handle, index):
+            return  # what `x[i:j] += y` ends with: the view was written to already
+    if present.assigned(handle, index, value):
         return
     if boundary.due and not isinstance(value, Handle):
         boundary.reached()
@@ -269,11 +272,6 @@ def put(handle: Handle, index: Any, value: Any) -> None:
     if node.shape != shape:
         node = fitted(node, shape)
     write_region(handle, shape, offset, strides, node)
-
-
-def _is_own_view(handle: Handle, value: Any) -> bool:
-    """Whether the value may be what ``x[i:j] += y`` ends with."""
-    return type(value) is handles.ARRAY and value._storage is handle._storage
 
 
 def fitted(node: Node, shape: tuple[int, ...]) -> Node:

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..graph import build
 from ..graph.ir import Node
+from . import present
 from .conversion import NotNative, as_handle, requested_dtype
 from .expressions import combine, convert, scalar, shape_text
 from .fallback import host_call, native
@@ -24,7 +25,6 @@ from .handle import Handle, fresh, native_dtype, node_of, result
 from .joining import delivered as written
 from .joining import stack
 from .manipulation import moveaxis
-from .present import LATER, matrix_product
 from .promotion import BOOL
 from .ufunc import BY_NUMPY, UFUNCS, ufunc
 
@@ -96,8 +96,8 @@ def matmul(x1: Any, x2: Any, /, out: Any = None, **options: Any) -> Any:
     if isinstance(out, tuple) and len(out) == 1:
         (out,) = out
     if out is None and not options:
-        made = matrix_product(x1, x2)
-        if made is not LATER:
+        made = present.product(np.matmul, x1, x2)
+        if made is not present.LATER:
             return made
     try:
         if any(value not in (None, "same_kind", "K", True) for value in options.values()):
@@ -185,6 +185,10 @@ vecdot = UFUNCS["vecdot"]
 @native(np.dot)
 def dot(a: Any, b: Any, out: Any = None) -> Any:
     """The product of two arrays: of vectors a sum, of matrices `matmul`."""
+    if out is None:
+        made = present.product(np.dot, a, b)
+        if made is not present.LATER:
+            return made
     left, right = as_handle(a), as_handle(b)
     if not left._shape or not right._shape:
         return UFUNCS["multiply"](left, right, out=out)

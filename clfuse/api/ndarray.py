@@ -26,7 +26,7 @@ from .handle import Handle, fresh, layout, node_of
 from .linalg import matmul
 from .methods import ArrayMethods, MutatingMethods
 from .order import copied
-from .present import INTEGERS
+from .present import INTEGERS, LATER, indexed, owned, product
 
 
 class _Common(ArrayMethods, Handle):
@@ -255,21 +255,29 @@ class ndarray(MutatingMethods, _Common):
         return host_copy(self).ctypes
 
     def __getitem__(self, index: Any) -> Any:
-        if self._view is None:
-            buffer = self._storage.node.buffer
-            if type(buffer) is HostBuffer:  # one element, as in `indexing`, in a tenth of the time
-                if type(index) is tuple:
-                    if len(index) == len(self._shape):
-                        for item in index:
-                            if type(item) not in INTEGERS:
-                                break
-                        else:
-                            return buffer.array[index]
-                elif type(index) in INTEGERS and len(self._shape) == 1:
+        buffer = self._storage.node.buffer
+        if type(buffer) is HostBuffer:
+            if self._view is None and type(index) is tuple and len(index) == len(self._shape):
+                for item in index:
+                    if type(item) not in INTEGERS:
+                        break
+                else:
                     return buffer.array[index]
+            found = indexed(self, buffer, index)
+            if found is not LATER:
+                return found
         return indexing.get(self, index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
+        if self._view is None and type(self._storage.node.buffer) is HostBuffer:
+            kind = type(value)
+            if kind is self._dtype.type or (kind is float and self._dtype.char == "d"):
+                for item in index if type(index) is tuple else (index,):
+                    if type(item) not in INTEGERS:
+                        break
+                else:
+                    owned(self._storage)[index] = value
+                    return
         indexing.put(self, index, value)
 
     def __delitem__(self, index: Any) -> None:
@@ -305,6 +313,9 @@ class ndarray(MutatingMethods, _Common):
         return protocols.restored, (host_view(self), bool(self.flags.writeable))
 
     def __matmul__(self, other: Any) -> Any:
+        made = product(np.matmul, self, other)
+        if made is not LATER:
+            return made
         answer = operators.defers(self, other)
         return matmul(self, other) if answer is None else answer
 

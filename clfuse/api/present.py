@@ -32,7 +32,7 @@ from ..interpret import ADDITION_NS, GATHER_ADDITIONS
 from ..runtime.buffers import BROUGHT_NBYTES, HOST_NBYTES, Buffer, HostBuffer, on_host
 from . import handle as handles
 from .handle import DTYPES, Handle, View
-from .order import stride_order
+from .order import stride_order, turned_back
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -64,22 +64,140 @@ _reset_errors: Final = _extobj_contextvar.reset
 # -- reading --------------------------------------------------------------------------------------
 
 
+class Indexed(View):
+    """A view by NumPy's basic indices, whose offset and strides nobody has asked for yet.
+
+    Attributes
+    ----------
+    start : tuple of (shape, View) or None
+        The view that was indexed, None for the whole storage in C order.
+    path : tuple
+        The indices, each into what the one before gives.
+    """
+
+    __slots__ = ("_layout", "_shape", "path", "start")
+    path: tuple[Any, ...]
+    start: tuple[tuple[int, ...], View] | None
+    _shape: tuple[int, ...]
+    _layout: tuple[int, tuple[int, ...]] | None
+
+    def _locate(self) -> tuple[int, tuple[int, ...]]:
+        from .indexing import locate
+
+        if self._layout is None:
+            shape, offset = self._shape, 0
+            if self.start is None:
+                strides = handles.c_strides(shape)
+            else:
+                offset, strides = self.start[1].offset, self.start[1].strides
+            for index in self.path:
+                found = locate(shape, offset, strides, index)
+                assert found is not None
+                shape, offset, strides, _ = found
+            self._layout = offset, strides
+        return self._layout
+
+    @property
+    def offset(self) -> int:  # type: ignore[override]
+        """In elements, as of every view."""
+        return self._locate()[0]
+
+    @property
+    def strides(self) -> tuple[int, ...]:  # type: ignore[override]
+        """In elements, as of every view."""
+        return self._locate()[1]
+
+
 def present(handle: Handle) -> Array | None:
     """The array's elements in their own memory, if that is on the host. Not to be written to."""
     buffer = handle._storage.node.buffer
     if type(buffer) is not HostBuffer:
         return None
+    return buffer.array if handle._view is None else part(buffer.array, handle)
+
+
+def part(array: Array, handle: Handle) -> Array:
+    """What a view sees of the elements of its storage, in their memory."""
     view = handle._view
-    return buffer.array if view is None else seen(buffer.array, handle._shape, handle._dtype, view)
+    if type(view) is Indexed:
+        if view.start is not None:
+            shape, view_below = view.start
+            array = seen(array, shape, handle._dtype, view_below)
+        for index in view.path:
+            array = array[index]
+        return array
+    return seen(array, handle._shape, handle._dtype, view)  # type: ignore[arg-type]
 
 
 def seen(array: Array, shape: tuple[int, ...], dtype: np.dtype, view: View) -> Array:
-    """A view of a storage's elements, in their memory."""
+    """Elements of a storage by offset and strides, in their memory."""
     if 0 in shape:
         return np.empty(shape, dtype)
     size = dtype.itemsize
     return np.ndarray(
         shape, dtype, array, view.offset * size, [stride * size for stride in view.strides]
+    )
+
+
+_BASIC: Final = frozenset((*INTEGERS, slice, type(None), type(Ellipsis)))
+
+
+def _is_basic(index: Any) -> bool:
+    if type(index) is not tuple:
+        return type(index) in _BASIC
+    for item in index:
+        if type(item) not in _BASIC:
+            return False
+    return True
+
+
+def indexed(handle: Handle, buffer: HostBuffer, index: Any) -> Any:
+    """``handle[index]``, whose elements lie in `buffer`; `LATER` where the index has other items
+    than integers, slices, None and Ellipsis."""
+    if not _is_basic(index):
+        return LATER
+    old = handle._view
+    array = buffer.array if old is None else part(buffer.array, handle)
+    found = array[index]
+    if type(found) is not np.ndarray:
+        return found
+    made = _new(handles.ARRAY)
+    made._storage = handle._storage
+    made._shape = found.shape
+    made._dtype = handle._dtype
+    view = made._view = _new(Indexed)
+    view._layout = None
+    if old is None:
+        view.start = None
+        view.path = (index,)
+        view._shape = handle._shape
+        view.base = handle
+        view.ordered = view.writeable = True
+        return made
+    if type(old) is Indexed:
+        view.start = old.start
+        view.path = (*old.path, index)
+        view._shape = old._shape
+    else:
+        view.start = handle._shape, old
+        view.path = (index,)
+        view._shape = handle._shape
+    view.base = handle if old.base is None else old.base
+    view.writeable = old.writeable
+    view.ordered = old.ordered or handles.is_ordered(made._shape, view.strides)
+    return made
+
+
+def is_at(view: Handle, handle: Handle, index: Any) -> bool:
+    """Whether `view` is known to be ``handle[index]``, without a look at where that is."""
+    found = view._view
+    return (
+        type(found) is Indexed
+        and _is_basic(index)
+        and found.start is None
+        and handle._view is None
+        and view._dtype is handle._dtype
+        and found.path == (index,)
     )
 
 
@@ -123,20 +241,40 @@ def made(value: Any, device: Any) -> Any:
     dtype = _NATIVE.get(value.dtype)
     if dtype is None:
         return value
-    order = None
     if not value.flags.c_contiguous:
-        order = stride_order(value.shape, value.strides)
-        value = np.ascontiguousarray(value if order is None else value.transpose(order))
+        return _turned(value, device)
+    # Objects are made without their constructors: it takes half the time.
+    shape = value.shape
+    buffer = _new(HostBuffer)
+    buffer.device = device
+    buffer.nbytes = value.nbytes
+    buffer.exported = 0
+    buffer.array = value
+    buffer._copy = None
+    node = _new(Node)
+    node.op = _LEAVES[dtype]
+    node.inputs = ()
+    node.shape = shape
+    node.dtype = dtype
+    node.param = None
+    node.buffer = buffer
+    node.computed = False
+    storage = _new(Storage)
+    storage.node = node
     handle = _new(handles.ARRAY)
-    handle._storage = Storage(leaf(HostBuffer(device, value), value.shape, dtype))
-    handle._shape = value.shape
+    handle._storage = storage
+    handle._shape = shape
     handle._dtype = dtype
     handle._view = None
-    if order is not None:
-        from .order import turned_back
-
-        return turned_back(handle, order)
     return handle
+
+
+def _turned(value: Array, device: Any) -> Any:
+    """`made` of an array whose axes lie in another order, or that is a view."""
+    order = stride_order(value.shape, value.strides)
+    if order is None:
+        return made(np.ascontiguousarray(value), device)
+    return turned_back(made(np.ascontiguousarray(value.transpose(order)), device), order)
 
 
 def filled(value: np.generic, shape: tuple[int, ...], dtype: np.dtype) -> Any:
@@ -172,45 +310,65 @@ def affordable(additions: float) -> bool:
     return additions <= settings.host_us * ADDITIONS_A_US and settings.fusion
 
 
-def pair(
-    apply: Callable[[Any, Any], Any], weight: float, self: Handle, other: Any
-) -> Any:
+def pair(apply: Callable[[Any, Any], Any], weight: float, self: Handle, other: Any) -> Any:
     """``apply(self, other)``, by an operator or ufunc of two operands, or `LATER`.
 
     The caller has seen that `self` lies on the host.
     """
     kind = type(other)
-    if kind is handles.ARRAY or kind is handles.SCALAR:
+    size = 1
+    if kind in _SCALARS:
+        right = other
+    elif kind is handles.ARRAY:
+        buffer = other._storage.node.buffer
+        if type(buffer) is not HostBuffer:
+            return LATER
+        right = buffer.array if other._view is None else part(buffer.array, other)
+        if self._shape != other._shape:
+            size = right.size
+    elif kind is handles.SCALAR:
         right = present(other)
         if right is None:
             return LATER
-        if kind is handles.SCALAR:
-            right = right[()]
-            size = 1
-        elif self._shape == other._shape:
-            size = 1
-        else:
-            size = right.size
-    elif kind in _SCALARS:
-        right = other
-        size = 1
+        right = right[()]
     elif kind is np.ndarray and other.dtype in _NATIVE:
         right = other
         size = right.size
     else:
         return LATER
     buffer = self._storage.node.buffer
-    view = self._view
-    left = buffer.array
-    if view is not None:
-        left = seen(left, self._shape, self._dtype, view)
-    most = left.size * size * weight
-    if most > settings.host_us * ADDITIONS_A_US and size > 1:
-        most = _broadcast_size(left.shape, right.shape) * weight
-    if not affordable(most):
+    left = buffer.array if self._view is None else part(buffer.array, self)
+    additions = left.size * weight
+    if size > 1:
+        additions *= size
+        if additions > settings.host_us * ADDITIONS_A_US:
+            additions = _broadcast_size(left.shape, right.shape) * weight
+    if additions > settings.host_us * ADDITIONS_A_US or not settings.fusion:
         return LATER
     if type(self) is handles.SCALAR:
         left = left[()]
+    errors = _set_errors(_IGNORED)
+    try:
+        value = apply(left, right)
+    finally:
+        _reset_errors(errors)
+    return made(value, buffer.device)
+
+
+def product(apply: Callable[[Any, Any], Any], self: Any, other: Any) -> Any:
+    """``apply(self, other)``, by one of NumPy's products of vectors and matrices, or `LATER`."""
+    if type(self) is not handles.ARRAY or type(other) is not handles.ARRAY:
+        return LATER
+    buffer = self._storage.node.buffer
+    if type(buffer) is not HostBuffer:
+        return LATER
+    right = present(other)
+    if right is None:
+        return LATER
+    left = buffer.array if self._view is None else part(buffer.array, self)
+    columns = 1 if right.ndim < 2 else right.shape[-1]
+    if not affordable(left.size * columns + right.size):
+        return LATER
     errors = _set_errors(_IGNORED)
     try:
         value = apply(left, right)
@@ -230,10 +388,7 @@ def _broadcast_size(*shapes: tuple[int, ...]) -> int:
 def alone(apply: Callable[[Any], Any], weight: float, self: Handle) -> Any:
     """``apply(self)``, by an operator or ufunc of one operand, or `LATER`: see `pair`."""
     buffer = self._storage.node.buffer
-    view = self._view
-    array = buffer.array
-    if view is not None:
-        array = seen(array, self._shape, self._dtype, view)
+    array = buffer.array if self._view is None else part(buffer.array, self)
     if not affordable(array.size * weight):
         return LATER
     if type(self) is handles.SCALAR:
@@ -315,12 +470,6 @@ def _stretched(*operands: Any) -> float:
     return _broadcast_size(*[np.shape(operand) for operand in operands if operand is not None])
 
 
-def _product(left: Any, right: Any) -> float:
-    """Additions of a product of vectors or matrices: some multiplications take as long as one."""
-    columns = np.shape(right)[-1] if np.ndim(right) > 1 else 1
-    return float(np.size(left) * columns + np.size(right))
-
-
 def _every_pair(left: Any, right: Any) -> float:
     return float(np.size(left) * np.size(right))
 
@@ -335,7 +484,6 @@ READERS: Final[Mapping[Any, tuple[int, Callable[..., float]]]] = {
             np.triu, np.tril, np.roll, np.round, np.linalg.norm,
         )
     },
-    **{function: (2, _product) for function in (np.dot, np.vdot, np.inner)},
     np.outer: (2, _every_pair),
     np.array_equal: (2, _elements),
     np.where: (3, _stretched),
@@ -343,11 +491,6 @@ READERS: Final[Mapping[Any, tuple[int, Callable[..., float]]]] = {
 }  # fmt: skip
 """Functions that only read their arguments and give new arrays or scalars: how many of the first
 arguments may be arrays, and what those cost, in additions."""
-
-
-def matrix_product(left: Any, right: Any) -> Any:
-    """``left @ right``, or `LATER`."""
-    return called(np.matmul, 2, (left, right), {}, _product)
 
 
 # -- indexing -------------------------------------------------------------------------------------
@@ -506,9 +649,8 @@ def assigned(handle: Handle, index: Any, value: Any) -> bool:
     if not is_writable_here(handle):
         return False
     array = owned(handle._storage)
-    view = handle._view
-    if view is not None:
-        array = seen(array, handle._shape, dtype, view)
+    if handle._view is not None:
+        array = part(array, handle)
     if is_same:
         array[found] = value
         return True
@@ -547,9 +689,8 @@ def modified(
     if not affordable(math.prod(self._shape) * weight):
         return False
     array = owned(self._storage)
-    view = self._view
-    if view is not None:
-        array = seen(array, self._shape, self._dtype, view)
+    if self._view is not None:
+        array = part(array, self)
     if kind is handles.ARRAY or kind is handles.SCALAR:
         other = present(other)
         if kind is handles.SCALAR:
