@@ -16,7 +16,7 @@ import numpy as np
 
 from ..graph.ir import boundary
 from ..graph.number import concrete
-from ..runtime.buffers import HostBuffer
+from ..runtime.buffers import Buffer, HostBuffer
 from . import handle as handles
 from .conversion import host_view
 from .expressions import broadcast_shapes
@@ -95,6 +95,13 @@ def binary(
         kind = type(other)
         shape = self._shape
         if kind is handles.ARRAY or kind is handles.SCALAR:
+            if (
+                type(other._storage.node.buffer) is HostBuffer
+                and type(self._storage.node.buffer) is Buffer
+            ):
+                made = pair(apply_now, weight, self, other)
+                if made is not LATER:
+                    return made
             op = get_loop((self._dtype, other._dtype))
             if op is None:
                 return call(self, other)

@@ -29,7 +29,14 @@ from ..evaluate import lock
 from ..graph import trace
 from ..graph.ir import Kind, Node, Op, Storage, structural
 from ..interpret import ADDITION_NS, GATHER_ADDITIONS
-from ..runtime.buffers import BROUGHT_NBYTES, HOST_NBYTES, Buffer, HostBuffer, on_host
+from ..runtime.buffers import (
+    BROUGHT_NBYTES,
+    HOST_NBYTES,
+    Buffer,
+    HostBuffer,
+    host_memory,
+    on_host,
+)
 from . import handle as handles
 from .handle import DTYPES, Handle, View
 from .order import stride_order, turned_back
@@ -204,15 +211,36 @@ def is_at(view: Handle, handle: Handle, index: Any) -> bool:
 def element(handle: Handle, offset: int) -> Any:
     """The element at a storage position as a scalar of NumPy's; `LATER` where it is not here."""
     node = handle._storage.node
-    buffer = node.buffer
-    if type(buffer) is not HostBuffer:
-        if type(buffer) is not Buffer or not brought(node):
-            return LATER
-        buffer = node.buffer
+    array = stored(node)
+    if array is None:
+        return LATER
     dtype = handle._dtype
     if dtype is node.dtype:
-        return buffer.array.flat[offset]
-    return np.ndarray((), dtype, buffer.array, offset * dtype.itemsize)[()]
+        return array.flat[offset]
+    return np.ndarray((), dtype, array, offset * dtype.itemsize)[()]
+
+
+def stored(node: Node) -> Array | None:
+    """The elements of a node where they can be read without a copy; waits for those that a device
+    computes in the host's memory. For the length of one operation, and not to be written to."""
+    buffer = node.buffer
+    if type(buffer) is HostBuffer:
+        return buffer.array  # type: ignore[no-any-return]
+    if type(buffer) is not Buffer:
+        return None
+    if brought(node):
+        return node.buffer.array  # type: ignore[no-any-return]
+    if not _is_calculated_here(buffer.device):
+        return None
+    memory = host_memory(buffer)
+    if memory is None:
+        return None
+    buffer.device.queue.finish()
+    return np.ndarray(node.shape, node.dtype, memory)
+
+
+def _is_calculated_here(device: Any) -> bool:
+    return bool(settings.host_us and settings.fusion and device.traits.fp64)
 
 
 def brought(node: Node) -> bool:
@@ -224,7 +252,7 @@ def brought(node: Node) -> bool:
     buffer = node.buffer
     if buffer.nbytes > BROUGHT_NBYTES or not buffer.device.traits.unified_memory:
         return False
-    if not affordable(0) or not settings.host_us or not buffer.device.traits.fp64:
+    if not _is_calculated_here(buffer.device):
         return False
     with lock:
         node.buffer = on_host(buffer, node.dtype, node.shape)
@@ -313,17 +341,18 @@ def affordable(additions: float) -> bool:
 def pair(apply: Callable[[Any, Any], Any], weight: float, self: Handle, other: Any) -> Any:
     """``apply(self, other)``, by an operator or ufunc of two operands, or `LATER`.
 
-    The caller has seen that `self` lies on the host.
+    The caller has seen that one of them lies on the host.
     """
     kind = type(other)
     size = 1
     if kind in _SCALARS:
         right = other
     elif kind is handles.ARRAY:
-        buffer = other._storage.node.buffer
-        if type(buffer) is not HostBuffer:
+        right = stored(other._storage.node)
+        if right is None:
             return LATER
-        right = buffer.array if other._view is None else part(buffer.array, other)
+        if other._view is not None:
+            right = part(right, other)
         if self._shape != other._shape:
             size = right.size
     elif kind is handles.SCALAR:
@@ -336,8 +365,11 @@ def pair(apply: Callable[[Any, Any], Any], weight: float, self: Handle, other: A
         size = right.size
     else:
         return LATER
-    buffer = self._storage.node.buffer
-    left = buffer.array if self._view is None else part(buffer.array, self)
+    left = stored(self._storage.node)
+    if left is None:
+        return LATER
+    if self._view is not None:
+        left = part(left, self)
     additions = left.size * weight
     if size > 1:
         additions *= size
@@ -352,20 +384,23 @@ def pair(apply: Callable[[Any, Any], Any], weight: float, self: Handle, other: A
         value = apply(left, right)
     finally:
         _reset_errors(errors)
-    return made(value, buffer.device)
+    return made(value, self._storage.node.buffer.device)
 
 
 def product(apply: Callable[[Any, Any], Any], self: Any, other: Any) -> Any:
     """``apply(self, other)``, by one of NumPy's products of vectors and matrices, or `LATER`."""
     if type(self) is not handles.ARRAY or type(other) is not handles.ARRAY:
         return LATER
-    buffer = self._storage.node.buffer
-    if type(buffer) is not HostBuffer:
+    one, two = self._storage.node, other._storage.node
+    if type(one.buffer) is not HostBuffer and type(two.buffer) is not HostBuffer:
         return LATER
-    right = present(other)
-    if right is None:
+    left, right = stored(one), stored(two)
+    if left is None or right is None:
         return LATER
-    left = buffer.array if self._view is None else part(buffer.array, self)
+    if self._view is not None:
+        left = part(left, self)
+    if other._view is not None:
+        right = part(right, other)
     columns = 1 if right.ndim < 2 else right.shape[-1]
     if not affordable(left.size * columns + right.size):
         return LATER
@@ -374,7 +409,7 @@ def product(apply: Callable[[Any, Any], Any], self: Any, other: Any) -> Any:
         value = apply(left, right)
     finally:
         _reset_errors(errors)
-    return made(value, buffer.device)
+    return made(value, one.buffer.device)
 
 
 def _broadcast_size(*shapes: tuple[int, ...]) -> int:
