@@ -30,8 +30,6 @@ from ..graph import trace
 from ..graph.ir import Kind, Node, Op, Storage, structural
 from ..interpret import ADDITION_NS, GATHER_ADDITIONS
 from ..runtime.buffers import (
-    BROUGHT_NBYTES,
-    HOST_NBYTES,
     Buffer,
     HostBuffer,
     host_memory,
@@ -51,6 +49,14 @@ ADDITIONS_A_US: Final = 1000.0 / (AT_ONCE * ADDITION_NS)
 
 LATER: Final = object()
 """The answer of functions here that leave an operation to be recorded."""
+
+LOOKED_AT_NBYTES: Final = 1 << 15
+"""Up to this size a stored array that is read is copied to the host, where the next elements come
+faster: it takes less than to wait for the device."""
+
+ROW_NBYTES: Final = 1 << 20
+"""As `LOOKED_AT_NBYTES`, for an array of which a row is asked for, or of one value all over that is
+written to in part: in a loop, as a rule, of a launch for each row. Copied in 0.1 ms."""
 
 PLAIN: Final = frozenset((float, int, bool, complex))
 INTEGERS: Final = frozenset((int, *[np.dtype(char).type for char in "bBhHiIlLqQ"]))
@@ -228,7 +234,7 @@ def stored(node: Node) -> Array | None:
         return buffer.array  # type: ignore[no-any-return]
     if type(buffer) is not Buffer:
         return None
-    if brought(node):
+    if brought(node, LOOKED_AT_NBYTES):
         return node.buffer.array  # type: ignore[no-any-return]
     if not _is_calculated_here(buffer.device):
         return None
@@ -243,14 +249,14 @@ def _is_calculated_here(device: Any) -> bool:
     return bool(settings.host_us and settings.fusion and device.traits.fp64)
 
 
-def brought(node: Node) -> bool:
+def brought(node: Node, most_nbytes: int = ROW_NBYTES) -> bool:
     """Whether a small array that was stored in memory of the device lies on the host now.
 
-    Who asks for an element will ask for the next one. On a device with memory of its own the
+    Who asks for a row will ask for the next one. On a device with memory of its own the
     question is recorded instead: the answer would have to wait for everything that is under way.
     """
     buffer = node.buffer
-    if buffer.nbytes > BROUGHT_NBYTES or not buffer.device.traits.unified_memory:
+    if buffer.nbytes > most_nbytes or not buffer.device.traits.unified_memory:
         return False
     if not _is_calculated_here(buffer.device):
         return False
@@ -649,7 +655,7 @@ def is_writable_here(handle: Handle) -> bool:
 
     nbytes = math.prod(node.shape) * node.dtype.itemsize
     device = get_device()
-    is_small = nbytes <= HOST_NBYTES and settings.host_us and settings.fusion
+    is_small = nbytes <= ROW_NBYTES and settings.host_us and settings.fusion
     if not is_small or not device.traits.fp64 or trace.active() is not None:
         return False
     array = np.full(node.shape, source.param, node.dtype)

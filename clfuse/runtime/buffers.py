@@ -44,10 +44,6 @@ STAGED_NBYTES = 1 << 20
 #: calculate with it (`clfuse.interpret`).
 HOST_NBYTES = 1 << 19
 
-#: Up to this size an array that was looked at on the host stays there: to copy it takes no longer
-#: than to look at it in the device's memory.
-BROUGHT_NBYTES = 1 << 17
-
 #: Staged uploads that may be under way before the oldest is waited for: bounds the host memory that
 #: they pin.
 STAGED_LIMIT = 64
