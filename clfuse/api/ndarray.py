@@ -257,12 +257,6 @@ class ndarray(MutatingMethods, _Common):
     def __getitem__(self, index: Any) -> Any:
         buffer = self._storage.node.buffer
         if type(buffer) is HostBuffer:
-            if self._view is None and type(index) is tuple and len(index) == len(self._shape):
-                for item in index:
-                    if type(item) not in INTEGERS:
-                        break
-                else:
-                    return buffer.array[index]
             found = indexed(self, buffer, index)
             if found is not LATER:
                 return found

@@ -167,11 +167,14 @@ def _is_basic(index: Any) -> bool:
 def indexed(handle: Handle, buffer: HostBuffer, index: Any) -> Any:
     """``handle[index]``, whose elements lie in `buffer`; `LATER` where the index has other items
     than integers, slices, None and Ellipsis."""
-    if not _is_basic(index):
+    if type(index) is tuple:
+        for item in index:
+            if type(item) not in _BASIC:
+                return LATER
+    elif type(index) not in _BASIC:
         return LATER
     old = handle._view
-    array = buffer.array if old is None else part(buffer.array, handle)
-    found = array[index]
+    found = (buffer.array if old is None else part(buffer.array, handle))[index]
     if type(found) is not np.ndarray:
         return found
     made = _new(handles.ARRAY)
@@ -284,7 +287,7 @@ def made(value: Any, device: Any) -> Any:
     buffer.nbytes = value.nbytes
     buffer.exported = 0
     buffer.array = value
-    buffer._copy = None
+    buffer.copy = None
     node = _new(Node)
     node.op = _LEAVES[dtype]
     node.inputs = ()
@@ -354,7 +357,8 @@ def pair(apply: Callable[[Any, Any], Any], weight: float, self: Handle, other: A
     if kind in _SCALARS:
         right = other
     elif kind is handles.ARRAY:
-        right = stored(other._storage.node)
+        buffer = other._storage.node.buffer
+        right = buffer.array if type(buffer) is HostBuffer else stored(other._storage.node)
         if right is None:
             return LATER
         if other._view is not None:
@@ -371,7 +375,8 @@ def pair(apply: Callable[[Any, Any], Any], weight: float, self: Handle, other: A
         size = right.size
     else:
         return LATER
-    left = stored(self._storage.node)
+    buffer = self._storage.node.buffer
+    left = buffer.array if type(buffer) is HostBuffer else stored(self._storage.node)
     if left is None:
         return LATER
     if self._view is not None:
@@ -390,7 +395,7 @@ def pair(apply: Callable[[Any, Any], Any], weight: float, self: Handle, other: A
         value = apply(left, right)
     finally:
         _reset_errors(errors)
-    return made(value, self._storage.node.buffer.device)
+    return made(value, buffer.device)
 
 
 def product(apply: Callable[[Any, Any], Any], self: Any, other: Any) -> Any:
@@ -597,7 +602,7 @@ def owned(storage: Storage) -> Array:
         and _references(array) == _ALONE[2]
         and array.base is None
     ):
-        buffer.forget_copy()
+        buffer.copy = None
         if node.dtype.kind in _MEASURED:
             storage.node = leaf(buffer, node.shape, node.dtype)
     else:

@@ -102,16 +102,18 @@ class HostBuffer(Buffer):
     array : numpy.ndarray
         C-contiguous, of the shape and dtype of the node that has this buffer; whoever writes to it
         is the only one to see it (`clfuse.api.present`). It stays when the device has its copy.
+    copy : Buffer or None
+        What a kernel has asked for, until the array is written to.
     """
 
-    __slots__ = ("_copy", "array")
+    __slots__ = ("array", "copy")
 
     def __init__(self, device: Device, array: npt.NDArray[Any]) -> None:
         self.device = device
         self.nbytes = array.nbytes
         self.exported = 0
         self.array = array
-        self._copy: Buffer | None = None
+        self.copy: Buffer | None = None
 
     def __del__(self, counters: dict[str, int] = counters) -> None:
         """Nothing: the copy on the device has a `Buffer` of its own."""
@@ -131,15 +133,11 @@ class HostBuffer(Buffer):
         """What a kernel takes as argument."""
         return self.on_device().mem
 
-    def forget_copy(self) -> None:
-        """Let go of the copy on the device: the array is about to be written to."""
-        self._copy = None
-
     def on_device(self) -> Buffer:
         """Return the copy on the device, made now if there is none."""
-        if self._copy is None:
-            self._copy = upload(self.device, self.array)
-        return self._copy
+        if self.copy is None:
+            self.copy = upload(self.device, self.array)
+        return self.copy
 
 
 class SharedBuffer(Buffer):
