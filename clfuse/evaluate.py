@@ -175,7 +175,9 @@ def _run(snapshot: Snapshot) -> None:
         _launch(step, places, snapshot)
     for position, value_number in schedule.keeps.items():
         node = snapshot.nodes[position]
-        node.buffer = places[value_number]
+        buffer = places[value_number]
+        assert buffer is not None
+        node.buffer = buffer.of(node.dtype, node.shape)
         node.inputs = ()
     for position in schedule.recomputed:
         snapshot.nodes[position].computed = True

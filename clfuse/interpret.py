@@ -49,6 +49,9 @@ GATHER_ADDITIONS: Final = 12
 PHILOX_NS: Final = 30_000
 """A hundred calls of NumPy's."""
 
+_LAUNCHED: Final = frozenset((Kind.COUNTS, Kind.COMPACT, Kind.EXPAND))
+"""Kinds for which a device needs launches of their own, and whose sizes the program waits for."""
+
 _CALLING: Final = frozenset(("philox_bits", "philox_more_bits"))
 
 VIEWED: Final = frozenset((Kind.VIEW, Kind.IOTA, Kind.CONSTANT))
@@ -90,6 +93,8 @@ def is_small(snapshot: Snapshot, device: Device) -> bool:
             if position in roots:
                 budget -= ADDITION_NS * _size(item[1])
         else:
+            if kind in _LAUNCHED:
+                budget += settings.host_us * 1000.0
             budget -= ADDITION_NS * _additions(kind, nodes[position])
         if budget < 0:
             return False
@@ -173,7 +178,7 @@ def run(snapshot: Snapshot, device: Device) -> None:
             else:
                 operands = [values[number] for number in item[3:]]
                 value = _STRUCTURAL[op.kind](op, item[1], item[2], operands)
-                operands = None
+                operands = []
             add(value)
             if position in last:
                 for number in last[position]:

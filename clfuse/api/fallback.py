@@ -22,10 +22,11 @@ from ..counters import counters
 from ..errors import FallbackError, FallbackWarning
 from ..graph import trace
 from . import handle as handles
+from .at_once import READERS, called
 from .conversion import NotNative, adopted, from_host, host_copy, host_view
 from .handle import Handle, native_dtype, node_of
 from .inspection import placed
-from .present import LATER, READERS, called
+from .present import LATER
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 

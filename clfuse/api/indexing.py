@@ -250,9 +250,9 @@ def put(handle: Handle, index: Any, value: Any) -> None:
     """``handle[index] = value``."""
     if not is_writeable(handle):
         raise ValueError("assignment destination is read-only")
-    if type(value) is handles.ARRAY and value._storage is handle._storage:
-        if present.is_at(value, handle, index):
-            return  # what `x[i:j] += y` ends with: the view was written to already
+    is_shared = type(value) is handles.ARRAY and value._storage is handle._storage
+    if is_shared and present.is_at(value, handle, index):
+        return  # what `x[i:j] += y` ends with: the view was written to already
     if present.assigned(handle, index, value):
         return
     if boundary.due and not isinstance(value, Handle):

@@ -30,10 +30,11 @@ from . import (
 from . import (
     handle as handles,
 )
+from .at_once import alone
 from .conversion import host_view
 from .fallback import count_fallback, host_call
 from .handle import Handle, fresh, is_writeable, node_of
-from .present import LATER, alone
+from .present import LATER
 from .ufunc import UFUNCS
 
 _Missing = np._NoValue

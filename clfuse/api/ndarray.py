@@ -18,6 +18,7 @@ import numpy as np
 
 from ..runtime.buffers import HostBuffer
 from . import attributes, geometry, handle, indexing, iteration, operators, printing, protocols
+from .at_once import product
 from .conversion import host_copy, host_scalar, host_view
 from .creation import array as make_array
 from .creation import zeros
@@ -26,7 +27,7 @@ from .handle import Handle, fresh, layout, node_of
 from .linalg import matmul
 from .methods import ArrayMethods, MutatingMethods
 from .order import copied
-from .present import INTEGERS, LATER, indexed, owned, product
+from .present import INTEGERS, LATER, indexed, owned
 
 
 class _Common(ArrayMethods, Handle):

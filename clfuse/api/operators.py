@@ -18,11 +18,12 @@ from ..graph.ir import boundary
 from ..graph.number import concrete
 from ..runtime.buffers import Buffer, HostBuffer
 from . import handle as handles
+from .at_once import alone, modified, pair
 from .conversion import host_view
 from .expressions import broadcast_shapes
 from .fallback import HostArguments, count_fallback
 from .handle import modify, node_of, recorded_array
-from .present import LATER, alone, modified, pair
+from .present import LATER
 from .promotion import constant_of
 from .ufunc import UFUNCS, ufunc
 

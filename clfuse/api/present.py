@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -50,6 +49,9 @@ ADDITIONS_A_US: Final = 1000.0 / (AT_ONCE * ADDITION_NS)
 LATER: Final = object()
 """The answer of functions here that leave an operation to be recorded."""
 
+MASK_ADDITIONS: Final = 4
+"""Additions an element of a mask that selects."""
+
 LOOKED_AT_NBYTES: Final = 1 << 15
 """Up to this size a stored array that is read is copied to the host, where the next elements come
 faster: it takes less than to wait for the device."""
@@ -60,18 +62,18 @@ written to in part: in a loop, as a rule, of a launch for each row. Copied in 0.
 
 PLAIN: Final = frozenset((float, int, bool, complex))
 INTEGERS: Final = frozenset((int, *[np.dtype(char).type for char in "bBhHiIlLqQ"]))
-_SCALARS: Final = frozenset((*PLAIN, *[dtype.type for dtype in DTYPES.values()]))
+SCALARS: Final = frozenset((*PLAIN, *[dtype.type for dtype in DTYPES.values()]))
 
-_NATIVE: Final[dict[np.dtype, np.dtype]] = {dtype: dtype for dtype in DTYPES.values()}
+NATIVE_DTYPES: Final[dict[np.dtype, np.dtype]] = {dtype: dtype for dtype in DTYPES.values()}
 _LEAVES: Final[dict[np.dtype, Op]] = {
     dtype: structural(Kind.LEAF, "leaf", dtype) for dtype in DTYPES.values()
 }
 _new: Final[Any] = object.__new__
 
 # What `numpy.errstate(all="ignore")` does, in a tenth of its microsecond.
-_IGNORED: Final = _make_extobj(all="ignore")
-_set_errors: Final = _extobj_contextvar.set
-_reset_errors: Final = _extobj_contextvar.reset
+IGNORED_ERRORS: Final = _make_extobj(all="ignore")
+set_errors: Final = _extobj_contextvar.set
+reset_errors: Final = _extobj_contextvar.reset
 
 
 # -- reading --------------------------------------------------------------------------------------
@@ -156,12 +158,7 @@ _BASIC: Final = frozenset((*INTEGERS, slice, type(None), type(Ellipsis)))
 
 
 def _is_basic(index: Any) -> bool:
-    if type(index) is not tuple:
-        return type(index) in _BASIC
-    for item in index:
-        if type(item) not in _BASIC:
-            return False
-    return True
+    return all(type(item) in _BASIC for item in (index if type(index) is tuple else (index,)))
 
 
 def indexed(handle: Handle, buffer: HostBuffer, index: Any) -> Any:
@@ -275,7 +272,7 @@ def made(value: Any, device: Any) -> Any:
     """What NumPy has calculated as one of ours: scalars stay NumPy's."""
     if type(value) is not np.ndarray:
         return value
-    dtype = _NATIVE.get(value.dtype)
+    dtype = NATIVE_DTYPES.get(value.dtype)
     if dtype is None:
         return value
     if not value.flags.c_contiguous:
@@ -339,204 +336,12 @@ def leaf(buffer: HostBuffer, shape: tuple[int, ...], dtype: np.dtype) -> Node:
     return node  # type: ignore[no-any-return]
 
 
-# -- calculating ----------------------------------------------------------------------------------
+# -- what is done at once -------------------------------------------------------------------------
 
 
 def affordable(additions: float) -> bool:
     """Whether so much work is done at once."""
     return additions <= settings.host_us * ADDITIONS_A_US and settings.fusion
-
-
-def pair(apply: Callable[[Any, Any], Any], weight: float, self: Handle, other: Any) -> Any:
-    """``apply(self, other)``, by an operator or ufunc of two operands, or `LATER`.
-
-    The caller has seen that one of them lies on the host.
-    """
-    kind = type(other)
-    size = 1
-    if kind in _SCALARS:
-        right = other
-    elif kind is handles.ARRAY:
-        buffer = other._storage.node.buffer
-        right = buffer.array if type(buffer) is HostBuffer else stored(other._storage.node)
-        if right is None:
-            return LATER
-        if other._view is not None:
-            right = part(right, other)
-        if self._shape != other._shape:
-            size = right.size
-    elif kind is handles.SCALAR:
-        right = present(other)
-        if right is None:
-            return LATER
-        right = right[()]
-    elif kind is np.ndarray and other.dtype in _NATIVE:
-        right = other
-        size = right.size
-    else:
-        return LATER
-    buffer = self._storage.node.buffer
-    left = buffer.array if type(buffer) is HostBuffer else stored(self._storage.node)
-    if left is None:
-        return LATER
-    if self._view is not None:
-        left = part(left, self)
-    additions = left.size * weight
-    if size > 1:
-        additions *= size
-        if additions > settings.host_us * ADDITIONS_A_US:
-            additions = _broadcast_size(left.shape, right.shape) * weight
-    if additions > settings.host_us * ADDITIONS_A_US or not settings.fusion:
-        return LATER
-    if type(self) is handles.SCALAR:
-        left = left[()]
-    errors = _set_errors(_IGNORED)
-    try:
-        value = apply(left, right)
-    finally:
-        _reset_errors(errors)
-    return made(value, buffer.device)
-
-
-def product(apply: Callable[[Any, Any], Any], self: Any, other: Any) -> Any:
-    """``apply(self, other)``, by one of NumPy's products of vectors and matrices, or `LATER`."""
-    if type(self) is not handles.ARRAY or type(other) is not handles.ARRAY:
-        return LATER
-    one, two = self._storage.node, other._storage.node
-    if type(one.buffer) is not HostBuffer and type(two.buffer) is not HostBuffer:
-        return LATER
-    left, right = stored(one), stored(two)
-    if left is None or right is None:
-        return LATER
-    if self._view is not None:
-        left = part(left, self)
-    if other._view is not None:
-        right = part(right, other)
-    columns = 1 if right.ndim < 2 else right.shape[-1]
-    if not affordable(left.size * columns + right.size):
-        return LATER
-    errors = _set_errors(_IGNORED)
-    try:
-        value = apply(left, right)
-    finally:
-        _reset_errors(errors)
-    return made(value, one.buffer.device)
-
-
-def _broadcast_size(*shapes: tuple[int, ...]) -> int:
-    """Elements of operands stretched to each other; of those that do not fit, of the first."""
-    try:
-        return math.prod(np.broadcast_shapes(*shapes))
-    except ValueError:
-        return math.prod(shapes[0])
-
-
-def alone(apply: Callable[[Any], Any], weight: float, self: Handle) -> Any:
-    """``apply(self)``, by an operator or ufunc of one operand, or `LATER`: see `pair`."""
-    buffer = self._storage.node.buffer
-    array = buffer.array if self._view is None else part(buffer.array, self)
-    if not affordable(array.size * weight):
-        return LATER
-    if type(self) is handles.SCALAR:
-        array = array[()]
-    errors = _set_errors(_IGNORED)
-    try:
-        value = apply(array)
-    finally:
-        _reset_errors(errors)
-    if type(value) is tuple:
-        return tuple([made(item, buffer.device) for item in value])
-    return made(value, buffer.device)
-
-
-def called(
-    function: Callable[..., Any],
-    operands: int,
-    args: Sequence[Any],
-    kwargs: Mapping[str, Any],
-    additions: Callable[..., float],
-) -> Any:
-    """``function(*args, **kwargs)`` of NumPy's, which only reads and gives new arrays, or `LATER`.
-
-    Its arrays are the first `operands` arguments; `additions` says of them what the call costs.
-    """
-    found: list[Any] = []
-    device: Any = None
-    for position, value in enumerate(args):
-        if isinstance(value, Handle):
-            buffer = value._storage.node.buffer
-            if position >= operands or type(buffer) is not HostBuffer:
-                return LATER
-            if device is not None and device is not buffer.device:
-                return LATER
-            device = buffer.device
-            array = present(value)
-            found.append(array[()] if type(value) is handles.SCALAR else array)  # type: ignore[index]
-        elif position < operands and (type(value) is tuple or type(value) is list):
-            parts = []
-            for item in value:
-                if not isinstance(item, handles.ARRAY):
-                    return LATER
-                buffer = item._storage.node.buffer
-                if type(buffer) is not HostBuffer or device not in (None, buffer.device):
-                    return LATER
-                device = buffer.device
-                parts.append(present(item))
-            found.append(parts)
-        elif position < operands and not (type(value) in _SCALARS or value is None):
-            return LATER
-        else:
-            found.append(value)
-    if device is None:
-        return LATER
-    for value in kwargs.values():
-        if isinstance(value, Handle | tuple | list | np.ndarray):
-            return LATER
-    if not affordable(additions(*found[:operands])):
-        return LATER
-    errors = _set_errors(_IGNORED)
-    try:
-        value = function(*found, **kwargs)
-    finally:
-        _reset_errors(errors)
-    return made(value, device)
-
-
-def _elements(*operands: Any) -> float:
-    total = 0
-    for operand in operands:
-        if type(operand) is list:
-            total += sum([part.size for part in operand])
-        elif operand is not None:
-            total += np.size(operand)
-    return total
-
-
-def _stretched(*operands: Any) -> float:
-    return _broadcast_size(*[np.shape(operand) for operand in operands if operand is not None])
-
-
-def _every_pair(left: Any, right: Any) -> float:
-    return float(np.size(left) * np.size(right))
-
-
-READERS: Final[Mapping[Any, tuple[int, Callable[..., float]]]] = {
-    **{
-        function: (1, _elements)
-        for function in (
-            np.sum, np.prod, np.max, np.min, np.any, np.all, np.argmax, np.argmin,
-            np.count_nonzero, np.mean, np.var, np.std, np.cumsum, np.cumprod, np.copy, np.trace,
-            np.concatenate, np.stack, np.vstack, np.hstack, np.dstack, np.column_stack,
-            np.triu, np.tril, np.roll, np.round, np.linalg.norm,
-        )
-    },
-    np.outer: (2, _every_pair),
-    np.array_equal: (2, _elements),
-    np.where: (3, _stretched),
-    np.clip: (3, _stretched),
-}  # fmt: skip
-"""Functions that only read their arguments and give new arrays or scalars: how many of the first
-arguments may be arrays, and what those cost, in additions."""
 
 
 # -- indexing -------------------------------------------------------------------------------------
@@ -545,18 +350,17 @@ arguments may be arrays, and what those cost, in additions."""
 def chosen(handle: Handle, index: Any) -> Any:
     """``handle[index]`` for an index with arrays in it, or `LATER`."""
     buffer = handle._storage.node.buffer
-    if type(buffer) is not HostBuffer:
+    if type(buffer) is not HostBuffer and type(buffer) is not Buffer:
         return LATER
     found = _index(index)
     if found is LATER:
         return LATER
-    array = present(handle)
-    errors = _set_errors(_IGNORED)
-    try:
-        value = array[found]  # type: ignore[index]
-    finally:
-        _reset_errors(errors)
-    return made(value, buffer.device)
+    array = stored(handle._storage.node)
+    if array is None:
+        return LATER
+    if handle._view is not None:
+        array = part(array, handle)
+    return made(array[found], buffer.device)
 
 
 def _index(index: Any) -> Any:
@@ -573,17 +377,17 @@ def _index(index: Any) -> Any:
             array = present(item)
             if array is None or array.dtype.kind not in "iub":
                 return LATER
-            work += array.size
+            work += array.size * (MASK_ADDITIONS if item._dtype.kind == "b" else GATHER_ADDITIONS)
             item = array
         elif kind is slice:
             if any(isinstance(part, Handle) for part in (item.start, item.stop, item.step)):
                 return LATER
         elif kind is np.ndarray:
-            work += item.size
+            work += item.size * GATHER_ADDITIONS
         elif not (item is None or item is Ellipsis or kind in INTEGERS):
             return LATER
         found.append(item)
-    if not affordable(work * GATHER_ADDITIONS / AT_ONCE):
+    if not affordable(work / AT_ONCE):
         return LATER
     return tuple(found) if type(index) is tuple else found[0]
 
@@ -682,7 +486,7 @@ def assigned(handle: Handle, index: Any, value: Any) -> bool:
                 return False
             if not affordable(math.prod(value._shape)):
                 return False
-        elif kind not in PLAIN and not (kind in _SCALARS and _fits(value.dtype, dtype)):
+        elif kind not in PLAIN and not (kind in SCALARS and _fits(value.dtype, dtype)):
             return False
     found = index
     if type(index) not in INTEGERS:
@@ -700,11 +504,11 @@ def assigned(handle: Handle, index: Any, value: Any) -> bool:
     if is_same:
         array[found] = value
         return True
-    errors = _set_errors(_IGNORED)
+    errors = set_errors(IGNORED_ERRORS)
     try:
         array[found] = present(value) if kind is handles.ARRAY else value
     finally:
-        _reset_errors(errors)
+        reset_errors(errors)
     return True
 
 
@@ -717,33 +521,3 @@ def _fits(source: np.dtype, target: np.dtype) -> bool:
         return _fitting[source, target]
     except KeyError:
         return _fitting.setdefault((source, target), np.can_cast(source, target, "same_kind"))
-
-
-def modified(
-    apply: Callable[[Any, Any], Any], weight: float, self: Handle, other: Any
-) -> bool:
-    """Make ``self += other`` in place, by that operator; False where that has to be recorded.
-
-    The caller has seen that `self` lies on the host and may be written to.
-    """
-    kind = type(other)
-    if kind is handles.ARRAY or kind is handles.SCALAR:
-        if present(other) is None:
-            return False
-    elif kind not in _SCALARS:
-        return False
-    if not affordable(math.prod(self._shape) * weight):
-        return False
-    array = owned(self._storage)
-    if self._view is not None:
-        array = part(array, self)
-    if kind is handles.ARRAY or kind is handles.SCALAR:
-        other = present(other)
-        if kind is handles.SCALAR:
-            other = other[()]
-    errors = _set_errors(_IGNORED)
-    try:
-        apply(array, other)
-    finally:
-        _reset_errors(errors)
-    return True

@@ -21,13 +21,14 @@ from ..ops import UFUNCS as ROWS
 from ..runtime.buffers import HostBuffer
 from . import fallback
 from . import handle as handles
+from .at_once import alone, into, pair
 from .conversion import NotNative, as_handle, host_view, stored_view
 from .expressions import broadcast_shapes, choose, convert, shape_text
 from .folding import fold
 from .geometry import reshaped
 from .handle import Handle, is_writeable, native_dtype, node_of, result, write
 from .order import arranged, asked_order, checked, result_order, turned_nodes
-from .present import LATER, alone, pair
+from .present import LATER
 from .promotion import (
     BOOL,
     COMPARISONS_OF_INTS,
@@ -203,6 +204,12 @@ class ufunc:
 
     def _call_with_options(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         nin = self.nin
+        if self.nout == 1 and self.signature is None:
+            out = args[nin] if len(args) == nin + 1 and not kwargs else None
+            if len(args) == nin and len(kwargs) == 1:
+                out = kwargs.get("out")
+            if type(out) is handles.ARRAY and into(self.numpy, self.weight, args[:nin], out):
+                return out
         if not nin <= len(args) <= self.nargs or ("out" in kwargs and len(args) > nin):
             # NumPy's TypeError; it looks at no argument before it counts them.
             return self.numpy(*args, **kwargs)

@@ -93,6 +93,10 @@ class Buffer:
         """Return the buffer that a kernel may write to, once nobody needs its contents."""
         return self
 
+    def of(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Buffer:
+        """Return the buffer for a node of this dtype and shape, which has the same bytes."""
+        return self
+
 
 class HostBuffer(Buffer):
     """A host array that becomes device memory when a kernel asks for it.
@@ -127,6 +131,14 @@ class HostBuffer(Buffer):
             array = array.view()
         array.flags.writeable = False
         return array
+
+    def of(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Buffer:
+        """Return the buffer for a node of this dtype and shape, which has the same bytes."""
+        array = self.array
+        if array.dtype == dtype and array.shape == shape:
+            return self
+        seen = np.ndarray(shape, dtype, array) if 0 not in shape else np.empty(shape, dtype)
+        return HostBuffer(self.device, seen)
 
     @property
     def mem(self) -> Any:  # type: ignore[override]
