@@ -134,12 +134,7 @@ def run(snapshot: Snapshot, device: Device) -> None:
     nodes = snapshot.nodes
     values: list[Array] = []
     add = values.append
-    stored = set(snapshot.roots)
-    for position, flag in enumerate(snapshot.flags):
-        if flag & LIVE:
-            op = snapshot.items[position][0]
-            if op is not None and op.kind not in VIEWED:
-                stored.add(position)
+    stored = _stored(snapshot)
     last = _last_readers(snapshot, stored)
     with ExitStack() as stack, np.errstate(all="ignore"):
         sources, is_mapped = _sources(snapshot.buffers, stack)
@@ -194,6 +189,28 @@ def run(snapshot: Snapshot, device: Device) -> None:
         if node.buffer is None:
             node.buffer = buffer
             node.inputs = ()
+
+
+def _stored(snapshot: Snapshot) -> set[int]:
+    """The positions of what was asked for, and of what else somebody holds and would calculate
+    again: also of all the elements of such a value in another shape."""
+    items = snapshot.items
+    stored = set(snapshot.roots)
+    for position, flag in enumerate(snapshot.flags):
+        if flag & LIVE:
+            op = items[position][0]
+            if op is None:
+                continue
+            if op.kind is Kind.VIEW:
+                (below,) = items[position][3:]
+                source = items[below][0]
+                if source is None or source.kind in VIEWED:
+                    continue
+                if _size(items[position][1]) == _size(items[below][1]):
+                    stored.add(position)
+            elif op.kind not in VIEWED:
+                stored.add(position)
+    return stored
 
 
 def _last_readers(snapshot: Snapshot, stored: set[int]) -> dict[int, list[int]]:

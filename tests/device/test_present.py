@@ -220,3 +220,17 @@ def test_elements_of_a_large_stored_array_are_scalars_of_its_values_then(xp: Mod
     x += 1
     assert (float(first), float(x[3, 4])) == (3005.0, 3006.0)
     assert_array_equal(row @ xp.ones(6), np.arange(5002., 5008).sum())
+
+
+def test_a_mask_of_two_axes_that_was_counted_selects_on_the_host_too(xp: ModuleType) -> None:
+    """Counting stores it as a vector."""
+    x = xp.asarray(np.random.default_rng(2).random((60, 70)))
+    z = xp.sin(xp.arange(4200.)).reshape(60, 70) * 1j
+    mask = xp.abs(z + x) > 0.5
+    chosen = np.abs(np.asarray(z) + np.asarray(x)) > 0.5
+    y = np.array(x)
+    for _ in range(3):
+        assert_array_equal(x[mask], y[chosen])
+        x[mask] *= 2
+        y[chosen] *= 2
+    assert_array_equal(x, y)
