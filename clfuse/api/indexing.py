@@ -17,7 +17,6 @@ import numpy as np
 from ..graph import build
 from ..graph.ir import Node, boundary
 from ..graph.layout import tail
-from ..runtime.buffers import Buffer
 from . import handle as handles
 from . import present
 from .conversion import (
@@ -168,9 +167,8 @@ def get(handle: Handle, index: Any) -> Any:
     shape, offset, strides, is_element = found
     if is_element:
         return element(handle, offset)
-    node = handle._storage.node
-    if len(shape) < len(handle._shape) and type(node.buffer) is Buffer:
-        present.brought(node)  # who asks for a row will ask for the next one
+    if len(shape) < len(handle._shape):
+        present.expect_rows(handle._storage, shape)
     return view_of(handle, shape, offset, strides)
 
 

@@ -24,10 +24,10 @@ import numpy as np
 from numpy._core.umath import _extobj_contextvar, _make_extobj
 
 from ..config import settings
-from ..evaluate import lock
+from ..evaluate import evaluate_nodes, lock
 from ..graph import trace
 from ..graph.ir import Kind, Node, Op, Storage, structural
-from ..interpret import ADDITION_NS, GATHER_ADDITIONS
+from ..interpret import ADDITION_NS, GATHER_ADDITIONS, VIEWED
 from ..runtime.buffers import (
     Buffer,
     HostBuffer,
@@ -59,6 +59,11 @@ faster: it takes less than to wait for the device."""
 ROW_NBYTES: Final = 1 << 20
 """As `LOOKED_AT_NBYTES`, for an array of which a row is asked for, or of one value all over that is
 written to in part: in a loop, as a rule, of a launch for each row. Copied in 0.1 ms."""
+
+ROWS_OF_A_LOOP: Final = 32
+"""So many rows of one recorded array are asked for by a loop."""
+
+ROWS_OF_A_STATEMENT: Final = 8
 
 PLAIN: Final = frozenset((float, int, bool, complex))
 INTEGERS: Final = frozenset((int, *[np.dtype(char).type for char in "bBhHiIlLqQ"]))
@@ -263,6 +268,31 @@ def brought(node: Node, most_nbytes: int = ROW_NBYTES) -> bool:
     with lock:
         node.buffer = on_host(buffer, node.dtype, node.shape)
     return True
+
+
+def expect_rows(storage: Storage, shape: tuple[int, ...]) -> None:
+    """Bring a small array to the host, of which a row of `shape` is asked for: the next ones will
+    be, too.
+
+    One that was only recorded is computed, once so many rows of it were asked for that it must be a
+    loop.
+    """
+    node = storage.node
+    if type(node.buffer) is Buffer:
+        brought(node)
+        return
+    if node.buffer is not None or node.op.kind in VIEWED or not settings.host_us:
+        return
+    if math.prod(node.shape) * node.dtype.itemsize > ROW_NBYTES or not affordable(math.prod(shape)):
+        return
+    rows = storage.rows = getattr(storage, "rows", 0) + 1
+    # Not once alone: the statement that it comes in the midst of may have recorded a part already.
+    if rows >= ROWS_OF_A_LOOP and rows % ROWS_OF_A_LOOP < ROWS_OF_A_STATEMENT and (
+        trace.active() is None
+    ):
+        evaluate_nodes([node])
+        if type(node.buffer) is Buffer:
+            brought(node)
 
 
 # -- results --------------------------------------------------------------------------------------

@@ -234,3 +234,17 @@ def test_a_mask_of_two_axes_that_was_counted_selects_on_the_host_too(xp: ModuleT
         x[mask] *= 2
         y[chosen] *= 2
     assert_array_equal(x, y)
+
+
+def test_a_loop_over_rows_of_what_was_recorded_ends_on_the_host(xp: ModuleType) -> None:
+    def smoothed(np: ModuleType, a: Any) -> Any:
+        b = np.sin(a) + a
+        for i in range(1, len(b)):
+            b[i] = b[i - 1] * 0.5 + b[i]
+        return b
+
+    values = np.linspace(0, 1, 250 * 80).reshape(250, 80)
+    before = xp.stats()["nodes_recorded"]
+    found = np.asarray(smoothed(xp, xp.linspace(0, 1, 250 * 80).reshape(250, 80)))
+    np.testing.assert_allclose(found, smoothed(np, values), rtol=1e-13)
+    assert xp.stats()["nodes_recorded"] - before < 250
