@@ -238,7 +238,9 @@ def _updated(old: Array, value: Array, param: Any) -> Array:
 
     The caller holds `old` and `value` by one name each.
     """
-    if type(old) is np.ndarray and old.base is None and sys.getrefcount(old) == _ALONE:
+    # What NumPy has selected with index arrays need not lie in C order, and `_seen` would copy it.
+    is_own = type(old) is np.ndarray and old.base is None and old.flags.c_contiguous
+    if is_own and sys.getrefcount(old) == _ALONE:
         result = old
     else:
         result = np.array(old, order="C")

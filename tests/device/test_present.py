@@ -213,6 +213,18 @@ def test_updates_of_a_program_that_is_calculated_as_a_whole_write_in_place(
         assert_array_equal(part, their_part)
 
 
+def test_an_update_of_what_does_not_lie_in_c_order_is_not_lost(xp: ModuleType) -> None:
+    index = np.array([[[0, 1], [1, 0]], [[1, 1], [0, 0]], [[1, 0], [0, 1]]])
+
+    def program(np: ModuleType, i: Any) -> Any:
+        chosen = np.arange(2.)[i.T]
+        chosen[1:] += chosen[:-1] + 1
+        return chosen
+
+    recorded = xp.asarray(index) + xp.arange(2) * 0
+    assert_array_equal(program(xp, recorded), program(np, index))
+
+
 def test_elements_of_a_large_stored_array_are_scalars_of_its_values_then(xp: ModuleType) -> None:
     x = xp.arange(400_000.).reshape(400, 1000) + 1
     xp.evaluate(x)
