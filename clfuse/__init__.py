@@ -38,7 +38,7 @@ from .api.control import (
 )
 from .api.conversion import asnumpy
 from .api.jit import jit
-from .api.ndarray import ndarray
+from .api.ndarray import ndarray, scalar  # noqa: F401  (`scalar`: so that its pickle is found)
 from .api.ufunc import ufunc
 from .errors import (
     AllocationError,

@@ -19,7 +19,6 @@ from . import handle as handles
 from .handle import Handle
 from .present import (
     ADDITIONS_A_US,
-    IGNORED_ERRORS,
     LATER,
     NATIVE_DTYPES,
     SCALARS,
@@ -28,8 +27,6 @@ from .present import (
     owned,
     part,
     present,
-    reset_errors,
-    set_errors,
     stored,
 )
 
@@ -79,11 +76,7 @@ def pair(apply: Callable[[Any, Any], Any], weight: float, self: Handle, other: A
         return LATER
     if type(self) is handles.SCALAR:
         left = left[()]
-    errors = set_errors(IGNORED_ERRORS)
-    try:
-        value = apply(left, right)
-    finally:
-        reset_errors(errors)
+    value = apply(left, right)
     return made(value, buffer.device)
 
 
@@ -104,11 +97,7 @@ def product(apply: Callable[[Any, Any], Any], self: Any, other: Any) -> Any:
     columns = 1 if right.ndim < 2 else right.shape[-1]
     if not affordable(left.size * columns + right.size):
         return LATER
-    errors = set_errors(IGNORED_ERRORS)
-    try:
-        value = apply(left, right)
-    finally:
-        reset_errors(errors)
+    value = apply(left, right)
     return made(value, one.buffer.device)
 
 
@@ -128,11 +117,7 @@ def alone(apply: Callable[[Any], Any], weight: float, self: Handle) -> Any:
         return LATER
     if type(self) is handles.SCALAR:
         array = array[()]
-    errors = set_errors(IGNORED_ERRORS)
-    try:
-        value = apply(array)
-    finally:
-        reset_errors(errors)
+    value = apply(array)
     if type(value) is tuple:
         return tuple([made(item, buffer.device) for item in value])
     return made(value, buffer.device)
@@ -186,11 +171,7 @@ def called(
             return LATER
     if not affordable(additions(*found[:operands])):
         return LATER
-    errors = set_errors(IGNORED_ERRORS)
-    try:
-        value = function(*found, **kwargs)
-    finally:
-        reset_errors(errors)
+    value = function(*found, **kwargs)
     return made(value, device)
 
 
@@ -256,11 +237,7 @@ def modified(
         other = present(other)
         if kind is handles.SCALAR:
             other = other[()]
-    errors = set_errors(IGNORED_ERRORS)
-    try:
-        apply(array, other)
-    finally:
-        reset_errors(errors)
+    apply(array, other)
     return True
 
 
@@ -283,9 +260,5 @@ def into(
     if out._view is not None:
         array = part(array, out)
     found = [present(value) if isinstance(value, Handle) else value for value in args]
-    errors = set_errors(IGNORED_ERRORS)
-    try:
-        function(*found, out=array)
-    finally:
-        reset_errors(errors)
+    function(*found, out=array)
     return True

@@ -21,7 +21,6 @@ import sys
 from typing import Any, Final
 
 import numpy as np
-from numpy._core.umath import _extobj_contextvar, _make_extobj
 
 from ..config import settings
 from ..evaluate import evaluate_nodes, lock
@@ -75,10 +74,6 @@ _LEAVES: Final[dict[np.dtype, Op]] = {
 }
 _new: Final[Any] = object.__new__
 
-# What `numpy.errstate(all="ignore")` does, in a tenth of its microsecond.
-IGNORED_ERRORS: Final = _make_extobj(all="ignore")
-set_errors: Final = _extobj_contextvar.set
-reset_errors: Final = _extobj_contextvar.reset
 
 
 # -- reading --------------------------------------------------------------------------------------
@@ -534,11 +529,7 @@ def assigned(handle: Handle, index: Any, value: Any) -> bool:
     if is_same:
         array[found] = value
         return True
-    errors = set_errors(IGNORED_ERRORS)
-    try:
-        array[found] = present(value) if kind is handles.ARRAY else value
-    finally:
-        reset_errors(errors)
+    array[found] = present(value) if kind is handles.ARRAY else value
     return True
 
 
