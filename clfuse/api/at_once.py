@@ -12,9 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
+from numpy._core.umath import _extobj_contextvar, _make_extobj
 
 from ..config import settings
 from ..runtime.buffers import HostBuffer
+from . import floating
 from . import handle as handles
 from .handle import Handle
 from .present import (
@@ -29,6 +31,25 @@ from .present import (
     present,
     stored,
 )
+
+# Errors of which NumPy would warn, to be raised: `numpy.errstate`, in a tenth of its microsecond.
+_RAISING: Final = _make_extobj(divide="raise", over="raise", invalid="raise", under="ignore")
+_set_errors: Final = _extobj_contextvar.set
+_reset_errors: Final = _extobj_contextvar.reset
+
+
+def calculated(apply: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """What `apply` gives; `LATER` where NumPy would warn: recorded, it names the user's line."""
+    if floating.mode[0] is not floating.LOUD:
+        return apply(*args, **kwargs)
+    errors = _set_errors(_RAISING)
+    try:
+        return apply(*args, **kwargs)
+    except FloatingPointError:
+        return LATER
+    finally:
+        _reset_errors(errors)
+
 
 # -- to new arrays ---------------------------------------------------------------------------------
 
@@ -76,7 +97,7 @@ def pair(apply: Callable[[Any, Any], Any], weight: float, self: Handle, other: A
         return LATER
     if type(self) is handles.SCALAR:
         left = left[()]
-    value = apply(left, right)
+    value = calculated(apply, left, right)
     return made(value, buffer.device)
 
 
@@ -97,7 +118,7 @@ def product(apply: Callable[[Any, Any], Any], self: Any, other: Any) -> Any:
     columns = 1 if right.ndim < 2 else right.shape[-1]
     if not affordable(left.size * columns + right.size):
         return LATER
-    value = apply(left, right)
+    value = calculated(apply, left, right)
     return made(value, one.buffer.device)
 
 
@@ -117,7 +138,7 @@ def alone(apply: Callable[[Any], Any], weight: float, self: Handle) -> Any:
         return LATER
     if type(self) is handles.SCALAR:
         array = array[()]
-    value = apply(array)
+    value = calculated(apply, array)
     if type(value) is tuple:
         return tuple([made(item, buffer.device) for item in value])
     return made(value, buffer.device)
@@ -171,7 +192,7 @@ def called(
             return LATER
     if not affordable(additions(*found[:operands])):
         return LATER
-    value = function(*found, **kwargs)
+    value = calculated(function, *found, **kwargs)
     return made(value, device)
 
 
@@ -237,7 +258,10 @@ def modified(
         other = present(other)
         if kind is handles.SCALAR:
             other = other[()]
-    apply(array, other)
+    before = array.copy()
+    if calculated(apply, array, other) is LATER:
+        array[...] = before
+        return False
     return True
 
 
@@ -260,5 +284,8 @@ def into(
     if out._view is not None:
         array = part(array, out)
     found = [present(value) if isinstance(value, Handle) else value for value in args]
-    function(*found, out=array)
+    before = array.copy()
+    if calculated(function, *found, out=array) is LATER:
+        array[...] = before
+        return False
     return True
