@@ -187,9 +187,17 @@ class Node:
 
 
 class Storage:
-    """The cell that arrays share: writing through any of them rebinds `node`."""
+    """The cell that arrays share: writing through any of them rebinds `node`.
 
-    __slots__ = ("__weakref__", "node")
+    Attributes
+    ----------
+    node : Node
+    rows : int
+        How many rows were asked for while it was only recorded. Not set before that.
+    """
+
+    __slots__ = ("__weakref__", "node", "rows")
+    rows: int
 
     def __init__(self, node: Node) -> None:
         self.node = node
