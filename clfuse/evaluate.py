@@ -244,16 +244,9 @@ def run_without_kernel(
 
 def find_plan(snapshot: Snapshot, device: Device) -> Planned:
     """The plan for this structure on this device, made now if there is none."""
-    fuse = settings.fusion
     key = (
         device,
-        settings.schedule,
-        settings.vector_bytes,
-        settings.work_items,
-        settings.stream_bytes,
-        settings.tuning,
-        settings.fp,
-        fuse,
+        settings.planning,
         len(snapshot.items),
         snapshot.roots,
         snapshot.items[snapshot.roots[0]][1],
@@ -268,7 +261,7 @@ def find_plan(snapshot: Snapshot, device: Device) -> Planned:
                 recognition.learn(snapshot, planned.structure)
             _plans.move_to_end((key, number))
             return planned
-    planned = make_plan(snapshot, device, fuse=fuse)
+    planned = make_plan(snapshot, device, fuse=settings.fusion)
     counters["plans_made"] += 1
     number = counters["plans_made"]
     _plans[key, number] = planned
@@ -434,12 +427,21 @@ SLACK: Final = 8
 write."""
 
 
+WAITING_SHARE: Final = 0.75
+"""The part of CLFUSE_MAX_NODES that must still wait to be computed when so much was recorded; with
+less, counting goes on: a cut within an expression gives a plan and kernels that are used once."""
+
+
 def _evaluate_when_full(at_boundary: bool = False) -> None:
     """Evaluate by itself before the recorded work grows too large."""
-    count = ir.recorded_count()
+    count = ir.waiting_count()
     limit = settings.max_nodes
     if count < limit or trace.active() is not None:
         return
+    if not ir.boundary.full:
+        with lock:
+            if not ir.is_waiting(max(int(WAITING_SHARE * limit), 1)):
+                return
     if at_boundary or count >= limit + limit // SLACK:
         _evaluate_and_note()
     else:

@@ -282,10 +282,40 @@ boundary: Final = Boundary()
 _kept = [0]
 """How many of `recorded` the last sweep put back."""
 
+_waiting = [0]
+"""Operations that waited to be computed at the last sweep."""
+
 
 def recorded_count() -> int:
     """Operations recorded since the last sweep."""
     return len(recorded) - _kept[0]
+
+
+def waiting_count() -> int:
+    """No fewer operations than wait to be computed, unless `is_waiting` finds less."""
+    return recorded_count() + _waiting[0]
+
+
+def is_waiting(most: int) -> bool:
+    """Whether `most` operations wait for somebody to look; forgets the others if not.
+
+    What was recorded may have been computed long ago, or be needed by nobody any more.
+    """
+    cells = [storage for reference in recorded if (storage := reference()) is not None]
+    stack = [cell.node for cell in cells if cell.node.buffer is None]
+    if len(stack) >= most:
+        return True
+    seen = set(stack)
+    while stack and len(seen) < most:
+        for operand in stack.pop().inputs:
+            if operand.buffer is None and operand not in seen:
+                seen.add(operand)
+                stack.append(operand)
+    if len(seen) >= most:
+        return True
+    sweep()
+    _waiting[0] = len(seen)
+    return False
 
 
 def sweep() -> list[Storage]:
@@ -302,6 +332,7 @@ def sweep() -> list[Storage]:
             seen[id(storage)] = storage
     counters["nodes_recorded"] += len(batch) - _kept[0]
     _kept[0] = len(seen)
+    _waiting[0] = 0
     boundary.full = boundary.due = False
     recorded[:0] = [weakref.ref(storage) for storage in seen.values()]
     return list(seen.values())

@@ -85,6 +85,19 @@ def test_steps_that_are_never_looked_at_take_bounded_memory(step: Step) -> None:
         np.testing.assert_allclose(np.asarray(one), other, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("step", [centred, scanned, gathered, updated], ids=lambda s: s.__name__)
+def test_a_loop_that_looks_at_every_step_is_never_cut_within_one(step: Step) -> None:
+    plans = []
+
+    def after(x: Any) -> None:
+        cf.evaluate(x, (x * 0.5 + 0.25) * (x - 1))  # a cut could fall between any two operations
+        plans.append(cf.stats()["plans_made"])
+
+    with cf.config.override(max_nodes=100):
+        run(step, cf, 400, after)
+    assert plans[-1] == plans[4]
+
+
 def test_inputs_that_are_needed_no_more_are_let_go_of() -> None:
     nbytes = 8 * 10_000
     total = cf.zeros(10_000)
