@@ -40,13 +40,14 @@ from .plan.schedule import (
 from .plan.traffic import call_nbytes, pass_nbytes, reads_of, writes_of
 from .plan.verify import verify
 from .render.arguments import BufferArgument, ConstantArgument
+from .runtime import buffers, host, launch, program
+from .runtime.buffers import Buffer
+from .runtime.device import Device, get_device
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from .render.kernels import Rendered
-    from .runtime.buffers import Buffer
-    from .runtime.device import Device
     from .runtime.program import Program
 
 PLANS_KEPT: Final = 256
@@ -116,8 +117,6 @@ def evaluate_nodes(nodes: Sequence[Node], *, wait: bool = False) -> None:
                 if collects:
                     gc.enable()
     if wait:
-        from .runtime import launch
-
         for device in {node.buffer.device for node in nodes if node.buffer is not None}:
             launch.finish(device)
 
@@ -133,12 +132,10 @@ def evaluate_all(*, wait: bool = False) -> None:
 
 def _device_for(snapshot: Snapshot) -> Device:
     """Where the inputs are; where they are on several devices, the current one gets copies."""
-    from .runtime import buffers, device
-
     places = {buffer.device for buffer in snapshot.buffers}
     if len(places) == 1:
         return places.pop()  # type: ignore[no-any-return]
-    current = device.get_device()
+    current = get_device()
     if places:
         moved = {}
         for node in snapshot.nodes:
@@ -151,8 +148,6 @@ def _device_for(snapshot: Snapshot) -> Device:
 
 
 def _run(snapshot: Snapshot) -> None:
-    from .runtime.buffers import allocate
-
     trace.require_bytes(snapshot.buffers)
     device = _device_for(snapshot)
     if interpret.is_small(snapshot, device):
@@ -163,9 +158,10 @@ def _run(snapshot: Snapshot) -> None:
     slots: list[Buffer] = []
     for number, nbytes in enumerate(schedule.slots):
         reused = schedule.reuses.get(number)
-        slots.append(
-            allocate(device, nbytes) if reused is None else snapshot.buffers[reused].on_device()
-        )
+        if reused is None:
+            slots.append(buffers.allocate(device, nbytes))
+        else:
+            slots.append(snapshot.buffers[reused].on_device())
     places: list[Buffer | None] = []
     for value in schedule.values:
         if value.slot is not None:
@@ -187,8 +183,6 @@ def _run(snapshot: Snapshot) -> None:
 def _launch(
     step: Prepared | Copy | LibraryCall, places: list[Buffer | None], snapshot: Snapshot
 ) -> None:
-    from .runtime import launch
-
     if isinstance(step, Prepared):
         arguments = []
         for argument in step.arguments:
@@ -222,8 +216,6 @@ def run_without_kernel(
 
     `scalars` are operands of a library call: place among the operands, and value.
     """
-    from .runtime import host
-
     if isinstance(step, Copy):
         host.copy(places[step.source], places[step.target], step.nbytes)  # type: ignore[arg-type]
     elif step.name == TABLE:
@@ -321,8 +313,6 @@ def make_plan(snapshot: Snapshot, device: Device, *, fuse: bool) -> Planned:
 def _built(
     step: Kernel | LibraryCall | SortPass, rendered: Rendered, device: Device, nbytes: int
 ) -> Prepared:
-    from .runtime import program
-
     built = program.build(
         device, rendered.source, rendered.name, rendered.dtypes, relaxed=rendered.relaxed
     )
@@ -370,9 +360,7 @@ def fp64_error(device: Device, dtype: np.dtype[Any]) -> DeviceDtypeError:
 
 def upload(array: npt.NDArray[Any]) -> Node:
     """A leaf with a snapshot of a host array, on the current device."""
-    from .runtime import buffers, device
-
-    current = device.get_device()
+    current = get_device()
     if needs_fp64(array.dtype) and not current.traits.fp64:
         if settings.fp64 != "downcast":
             raise fp64_error(current, array.dtype)
@@ -384,9 +372,7 @@ def upload(array: npt.NDArray[Any]) -> Node:
 
 def share(array: npt.NDArray[Any]) -> Node | None:
     """A leaf on the host array's own memory, or None where the current device cannot."""
-    from .runtime import buffers, device
-
-    current = device.get_device()
+    current = get_device()
     if needs_fp64(array.dtype) and not current.traits.fp64:
         return None
     shared = buffers.share(current, array)
@@ -399,8 +385,6 @@ def host_view(node: Node) -> npt.NDArray[Any]:
         value = np.asarray(node.param)
         value.flags.writeable = False
         return value
-    from .runtime import buffers
-
     if type(node.buffer) is not buffers.HostBuffer:
         evaluate_nodes([node])
         trace.require_bytes([node.buffer])
@@ -411,8 +395,6 @@ def host_copy(node: Node) -> npt.NDArray[Any]:
     """The node's value as a host array of its own, writable."""
     if node.buffer is None and node.op.kind is Kind.CONSTANT:
         return np.array(node.param)
-    from .runtime import buffers
-
     evaluate_nodes([node])
     trace.require_bytes([node.buffer])
     return buffers.download(node.buffer, node.dtype, node.shape)

@@ -25,9 +25,10 @@ from .counters import counters
 from .errors import warn_user
 from .graph.ir import Kind, Node, Op
 from .graph.snapshot import LIVE, Snapshot
+from .runtime.buffers import Buffer, HostBuffer, mapped
+from .runtime.host import FUNCTIONS
 
 if TYPE_CHECKING:
-    from .runtime.buffers import Buffer
     from .runtime.device import Device
 
 Array = Any
@@ -64,8 +65,6 @@ VIEWED: Final = frozenset((Kind.VIEW, Kind.IOTA, Kind.CONSTANT))
 
 def is_small(snapshot: Snapshot, device: Device) -> bool:
     """Whether NumPy has calculated the snapshot before a kernel would have started."""
-    from .runtime.buffers import HostBuffer
-
     budget = settings.host_us * 1000.0
     if not budget or not settings.fusion or not device.traits.fp64:
         return False
@@ -130,8 +129,6 @@ def run(snapshot: Snapshot, device: Device) -> None:
     No node changes before everything is calculated. Floating-point errors in what the user called
     himself (`graph.ir.loud`) are warned of, as the state in force wants it, when all is stored.
     """
-    from .runtime.buffers import HostBuffer
-
     counters["host_evaluations"] += 1
     nodes = snapshot.nodes
     values: list[Array] = []
@@ -287,8 +284,6 @@ _ALONE: Final = _references()
 
 def _sources(buffers: list[Buffer], stack: ExitStack) -> tuple[list[Array], bool]:
     """The bytes of the leaves, and whether some are only lent until `stack` is left."""
-    from .runtime.buffers import HostBuffer, mapped
-
     arrays: list[Array] = []
     is_mapped = False
     for buffer in buffers:
@@ -496,8 +491,6 @@ def _concatenate(op: Op, shape: tuple[int, ...], axis: Any, operands: Operands) 
 
 
 def _library(op: Op, shape: tuple[int, ...], param: Any, operands: Operands) -> Array:
-    from .runtime.host import FUNCTIONS
-
     counters["library_calls"] += 1
     result = np.empty(shape, op.dtype)
     FUNCTIONS[op.name](operands, result, param)

@@ -20,15 +20,16 @@ from .graph.snapshot import LIVE, Snapshot, take
 from .graph.trace import Drawn, Placeholder
 from .plan.schedule import Copy, LibraryCall
 from .render.arguments import BufferArgument, ConstantArgument
+from .runtime import buffers, host, launch
+from .runtime.buffers import Buffer
+from .runtime.launch import BoundKernel
 
 if TYPE_CHECKING:
-    from .runtime.buffers import Buffer
     from .runtime.device import Device
-    from .runtime.launch import BoundKernel
 
 __all__ = ["Replay"]
 
-_Step = tuple["BoundKernel | None", Prepared | Copy | LibraryCall, Sequence[tuple[int, Any]]]
+_Step = tuple[BoundKernel | None, Prepared | Copy | LibraryCall, Sequence[tuple[int, Any]]]
 
 _WORD: Final = (1 << 64) - 1
 
@@ -124,8 +125,6 @@ class Replay:
         self._roots = [schedule.keeps[position] for position in snapshot.roots]
 
     def _bind(self, step: Prepared, snapshot: Snapshot, values: int) -> BoundKernel:
-        from .runtime.launch import BoundKernel
-
         fixed: dict[int, Any] = {}
         changing: list[tuple[int, int]] = []
         for number, binding in enumerate(step.rendered.bindings):
@@ -177,8 +176,6 @@ class Replay:
         if not self._roots:
             return []
         scalars = [_scalar(source, nodes, draws, numbers) for source, _ in self._passed]
-        from .runtime import buffers, launch
-
         device = self.device
         held: list[Buffer] = [nodes[number].buffer for number in self.inputs]
         for number in range(len(held)):  # no names for buffers: references are counted below
@@ -277,8 +274,6 @@ def is_shared(nodes: Sequence[Node], number: int, held: Sequence[Buffer], positi
 
     `nodes` and `held` must be the only other references to the node and its buffer.
     """
-    from .runtime.buffers import Buffer
-
     return (
         type(held[position]) is not Buffer  # memory of a NumPy array
         or held[position].exported > 0
@@ -305,8 +300,6 @@ _ALONE = _calibrate()
 
 
 def _copied(buffer: Buffer) -> Buffer:
-    from .runtime import buffers, host
-
     made = buffers.allocate(buffer.device, buffer.nbytes)
     host.copy(buffer, made, buffer.nbytes)
     return made
