@@ -79,12 +79,16 @@ class Prepared:
 
 @dataclass(slots=True)
 class Planned:
-    """A plan with its programs, and the structure that it is for (no buffers, no nodes)."""
+    """A plan with its programs, and the structure that it is for (no buffers, no nodes).
+
+    `too_large` is what `interpret.is_small` knew besides the structure when it last said no.
+    """
 
     structure: Snapshot
     schedule: Schedule
     steps: list[Prepared | Copy | LibraryCall]
     uses: int = 0
+    too_large: tuple[int, int] | None = None
 
 
 observers: Final[list[Callable[[Prepared, Any], None]]] = []
@@ -150,10 +154,16 @@ def _device_for(snapshot: Snapshot) -> Device:
 def _run(snapshot: Snapshot) -> None:
     trace.require_bytes(snapshot.buffers)
     device = _device_for(snapshot)
-    if interpret.is_small(snapshot, device):
-        interpret.run(snapshot, device)
-        return
-    planned = find_plan(snapshot, device)
+    circumstances = interpret.circumstances(snapshot)
+    planned = _known_plan(_key(snapshot, device), snapshot)
+    if planned is None or planned.too_large != circumstances:
+        if interpret.is_small(snapshot, device):
+            interpret.run(snapshot, device)
+            return
+        planned = planned or find_plan(snapshot, device)
+        planned.too_large = circumstances
+    else:
+        counters["plans_reused"] += 1
     schedule = planned.schedule
     slots: list[Buffer] = []
     for number, nbytes in enumerate(schedule.slots):
@@ -234,25 +244,37 @@ def run_without_kernel(
         )
 
 
-def find_plan(snapshot: Snapshot, device: Device) -> Planned:
-    """The plan for this structure on this device, made now if there is none."""
-    key = (
+def _key(snapshot: Snapshot, device: Device) -> tuple[Any, ...]:
+    """What plans are kept under."""
+    return (
         device,
         settings.planning,
         len(snapshot.items),
         snapshot.roots,
         snapshot.items[snapshot.roots[0]][1],
     )
-    numbers = _numbers.get(key, ())
-    for number in numbers:
+
+
+def _known_plan(key: tuple[Any, ...], snapshot: Snapshot) -> Planned | None:
+    """The plan for this structure, if it was made before."""
+    for number in _numbers.get(key, ()):
         planned = _plans[key, number]
         if planned.structure.same_structure(snapshot):
-            counters["plans_reused"] += 1
             planned.uses += 1
             if planned.uses == recognition.LEARN_AFTER:
                 recognition.learn(snapshot, planned.structure)
             _plans.move_to_end((key, number))
             return planned
+    return None
+
+
+def find_plan(snapshot: Snapshot, device: Device) -> Planned:
+    """The plan for this structure on this device, made now if there is none."""
+    key = _key(snapshot, device)
+    known = _known_plan(key, snapshot)
+    if known is not None:
+        counters["plans_reused"] += 1
+        return known
     planned = make_plan(snapshot, device, fuse=settings.fusion)
     counters["plans_made"] += 1
     number = counters["plans_made"]

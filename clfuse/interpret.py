@@ -63,6 +63,12 @@ VIEWED: Final = frozenset((Kind.VIEW, Kind.IOTA, Kind.CONSTANT))
 # -- whether ------------------------------------------------------------------------------------
 
 
+def circumstances(snapshot: Snapshot) -> tuple[int, int]:
+    """What `is_small` depends on besides the structure, the device and the settings of plans: what
+    may be left to NumPy, and how many arguments lie on the host."""
+    return settings.host_us, [type(buffer) for buffer in snapshot.buffers].count(HostBuffer)
+
+
 def is_small(snapshot: Snapshot, device: Device) -> bool:
     """Whether NumPy has calculated the snapshot before a kernel would have started."""
     budget = settings.host_us * 1000.0

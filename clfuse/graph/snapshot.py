@@ -102,7 +102,7 @@ def _walk(roots: Sequence[Node]) -> _Walk:
                     op = node.op
                     item = (op,) if op.kind is constant else (op, node.shape, node.param)
                 break
-            # One and two inputs, as most nodes have, are spelled out: it takes half the time.
+            # Up to three inputs, as most nodes have, are spelled out: half the time.
             if len(inputs) == 2:
                 first, second = inputs
                 one, two = position(first), position(second)
@@ -128,6 +128,21 @@ def _walk(roots: Sequence[Node]) -> _Walk:
                     continue
                 item = (node.op, node.shape, node.param, one)
                 uses[one] += 1
+            elif len(inputs) == 3:
+                first, second, third = inputs
+                one, two, three = position(first), position(second), position(third)
+                if one is None or two is None or three is None:
+                    push(node)
+                    if one is None:
+                        push(first)
+                    if two is None:
+                        push(second)
+                    node = pop() if three is not None else third
+                    continue
+                item = (node.op, node.shape, node.param, one, two, three)
+                uses[one] += 1
+                uses[two] += 1
+                uses[three] += 1
             else:
                 places = [position(operand) for operand in inputs]
                 if None in places:

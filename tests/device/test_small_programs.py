@@ -141,3 +141,15 @@ def test_an_array_goes_from_one_device_to_another(xp: ModuleType) -> None:
     for device in xp.devices():
         with xp.device(device), xp.config.override(host_us=0):
             assert_array_equal(x + 1, np.arange(5.) * 2 + 1)
+
+
+def test_whether_a_program_is_small_does_not_depend_on_what_was_planned(xp: ModuleType) -> None:
+    x, y = np.arange(700.0), np.arange(45_000.0)
+    device = xp.asarray(y) + 0  # lies on the device once it was computed
+    for _ in range(2):
+        with xp.config.override(host_us=0):
+            assert counted(xp, (xp.asarray(x) * 3 + 1).get)[1:] == (0, 1)
+            xp.evaluate(device)
+        assert counted(xp, (xp.asarray(x) * 3 + 1).get)[1:] == (1, 0)
+        assert counted(xp, (device * 3 + 1).get)[1:] == (0, 1)
+        assert counted(xp, (xp.asarray(y) * 3 + 1).get)[1:] == (1, 0), "a map less"
