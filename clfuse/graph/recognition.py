@@ -123,8 +123,8 @@ def _source(snapshot: Snapshot) -> tuple[str, dict[str, Any]]:
                 buffer = first_of[number] = f"b{number}"
                 more = [f"    {buffer} = {text}.buffer", f"    if {buffer} is None: return None"]
         else:
-            if item[0].kind is Kind.UPDATE:
-                lines.append(f"    {text}.inputs")  # `modifications`: operation and parameters change
+            if item[0].kind is Kind.UPDATE:  # it may become another: see `modifications`
+                lines.append(f"    {text}.inputs")
             tests.append(f"{text}.op is not {names.of(item[0])}")
             tests.append(f"{text}.buffer is not None")
             if item[0].kind is not Kind.CONSTANT:
