@@ -300,8 +300,8 @@ def forget_plans() -> None:
 
 def make_plan(snapshot: Snapshot, device: Device, *, fuse: bool) -> Planned:
     """Plan, render and build; nothing runs yet."""
-    from .render.kernels import render
     from .render.matmul import render_matmul
+    from .render.repeats import Repeats
     from .render.sorting import render_sort
 
     traits = device.traits
@@ -313,10 +313,11 @@ def make_plan(snapshot: Snapshot, device: Device, *, fuse: bool) -> Planned:
     if settings.debug:
         verify(schedule)
     root = storage_roots(schedule)
+    repeats = Repeats(traits, root)
     steps: list[Prepared | Copy | LibraryCall] = []
     for step in schedule.launches:
         if isinstance(step, Kernel):
-            rendered = render(step, traits, root)
+            rendered = repeats.render(step)
             moved = sum(nbytes for _, _, nbytes in reads_of(step, schedule))
             moved += sum(nbytes for _, _, nbytes in writes_of(step, schedule))
             steps.append(_built(step, rendered, device, moved))
