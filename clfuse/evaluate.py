@@ -36,9 +36,10 @@ from .plan.schedule import (
     LibraryCall,
     Schedule,
     SortPass,
+    UserLaunch,
     is_renderable,
 )
-from .plan.traffic import call_nbytes, pass_nbytes, reads_of, writes_of
+from .plan.traffic import call_nbytes, pass_nbytes, reads_of, uses_of_launch, writes_of
 from .plan.verify import verify
 from .render.arguments import BufferArgument, ConstantArgument
 
@@ -68,7 +69,7 @@ class Prepared:
     snapshot, and the number itself for integers. `nbytes` is what it moves, every array once.
     """
 
-    kernel: Kernel | LibraryCall | SortPass
+    kernel: Kernel | LibraryCall | SortPass | UserLaunch
     rendered: Rendered
     program: Program
     arguments: list[Any]
@@ -201,6 +202,7 @@ def _launch(
         event = launch.enqueue(
             step.program, step.rendered.global_size, step.rendered.local_size, arguments
         )
+        counters["user_launches"] += isinstance(step.kernel, UserLaunch)
         for observer in observers:
             observer(step, event)
     else:
@@ -223,7 +225,10 @@ def run_without_kernel(
     if isinstance(step, Copy):
         host.copy(places[step.source], places[step.target], step.nbytes)  # type: ignore[arg-type]
     elif step.name == TABLE:
-        values = np.array([value for _, value in scalars], step.dtype)
+        if step.param is not None:
+            values = np.frombuffer(step.param, step.dtype)
+        else:
+            values = np.array([value for _, value in scalars], step.dtype)
         host.write(places[step.target], values)  # type: ignore[arg-type]
     else:
         host.call(
@@ -286,6 +291,7 @@ def forget_plans() -> None:
 def make_plan(snapshot: Snapshot, device: Device, *, fuse: bool) -> Planned:
     """Plan, render and build; nothing runs yet."""
     from .render.kernels import render
+    from .render.launches import render_launch
     from .render.matmul import render_matmul
     from .render.sorting import render_sort
 
@@ -308,6 +314,11 @@ def make_plan(snapshot: Snapshot, device: Device, *, fuse: bool) -> Planned:
         elif isinstance(step, SortPass):
             rendered = render_sort(step, traits, root)
             steps.append(_built(step, rendered, device, pass_nbytes(step, schedule)))
+        elif isinstance(step, UserLaunch):
+            rendered = render_launch(step, traits, root)
+            reads, writes = uses_of_launch(step, schedule)
+            moved = sum(nbytes for _, _, nbytes in reads + writes)
+            steps.append(_built(step, rendered, device, moved))
         elif isinstance(step, LibraryCall) and traits.schedule == "gpu" and is_renderable(step):
             rendered = render_matmul(step, traits, root)
             steps.append(_built(step, rendered, device, call_nbytes(step, schedule)))
@@ -318,7 +329,10 @@ def make_plan(snapshot: Snapshot, device: Device, *, fuse: bool) -> Planned:
 
 
 def _built(
-    step: Kernel | LibraryCall | SortPass, rendered: Rendered, device: Device, nbytes: int
+    step: Kernel | LibraryCall | SortPass | UserLaunch,
+    rendered: Rendered,
+    device: Device,
+    nbytes: int,
 ) -> Prepared:
     from .runtime import program
 

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
+from .counters import counters
 from .evaluate import Prepared, find_plan, observers, run_without_kernel
 from .graph import build
 from .graph.ir import Kind, Node, Storage, structural
 from .graph.number import Calculated, Computed
 from .graph.snapshot import LIVE, Snapshot, take
 from .graph.trace import Drawn, Placeholder
-from .plan.schedule import Copy, LibraryCall
+from .plan.schedule import Copy, LibraryCall, UserLaunch
 from .render.arguments import BufferArgument, ConstantArgument
 
 if TYPE_CHECKING:
@@ -210,6 +211,7 @@ class Replay:
                     run_without_kernel(step, places, found)  # type: ignore[arg-type]
                     continue
                 event = bound.enqueue(values)
+                counters["user_launches"] += isinstance(step.kernel, UserLaunch)  # type: ignore
                 if observers:
                     for observer in observers:
                         observer(step, event)  # type: ignore[arg-type]

@@ -45,6 +45,8 @@ class Kind(IntEnum):
     COUNTS = 12  # sums of the pieces of a vector of zeros and ones; param: their length
     COMPACT = 13  # inputs (mask, value, starts): what the mask selects of value; param as COUNTS
     EXPAND = 14  # inputs (mask, other, starts, packed): packed where mask is true; param as COUNTS
+    LAUNCH = 15  # a kernel that somebody wrote, on base buffers and scalars; param: `launch.Spec`
+    PART = 16  # inputs (launch,): an array that a launch has written; param: its number there
 
 
 class Op:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from .ir import Kind, Node, loop, structural
+from .launch import add_siblings
 
 LIVE = 1
 """Flag: somebody outside the evaluated graph still refers to the node (or its bytes)."""
@@ -85,7 +86,7 @@ def _walk(roots: Sequence[Node]) -> _Walk:
     position = index.get
     for root in roots[::-1]:
         push(root)
-    while stack:
+    while stack or add_siblings(stack, index):
         node = pop()
         if node in index:
             continue

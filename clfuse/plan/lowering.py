@@ -34,6 +34,7 @@ from .schedule import (
     Store,
 )
 from .selections import masked_kernels
+from .user_launches import launches_of
 
 
 @dataclass(slots=True)
@@ -77,10 +78,12 @@ class Lowering:
         libraries: list[int] = []
         masked: list[int] = []
         self._number_values()
+        for level, launch in launches_of(placement, self.values):
+            self.pending.append(Pending(level, launch))
         for node in range(len(self.graph)):
-            if not self._computed_here(node):
-                continue
             kind = self.graph.kinds[node]
+            if kind is Kind.PART or not self._computed_here(node):
+                continue
             level = placement.level[node]
             target = self.values.of_node[node]
             if kind is Kind.LIBRARY:
