@@ -27,7 +27,7 @@ from ..errors import KernelError
 from ..graph import build
 from ..graph.ir import Node, boundary
 from ..graph.number import TracedNumber, concrete
-from . import plain
+from . import launches, plain
 from .accesses import Domain
 from .arrays import Array, Given, NotArrays, OutOfBounds, Translation
 from .lower import lower
@@ -108,6 +108,7 @@ class Kernel:
         self.group = group
         self._signatures: dict[Any, Signature] = {}
         self._typed: dict[Any, Function] = {}
+        self._programs: dict[Any, launches.Program] = {}
         self._fixed: tuple[Any, ...] = ()
 
     def __repr__(self) -> str:
@@ -398,7 +399,32 @@ class Kernel:
     def _launch(
         self, function: Function, domain: Domain, given: Arguments, reason: str
     ) -> list[Node]:
-        raise KernelError(f"{self.__name__}: {reason}")
+        program, arrays, numbers = self._program(function, domain, given)
+        return launches.record(program, domain, arrays, numbers, reason)
+
+    def _program(
+        self, function: Function, domain: Domain, given: Arguments
+    ) -> tuple[launches.Program, dict[str, Handle], dict[str, Any]]:
+        """The OpenCL kernel for these arguments, and the arguments by name."""
+        self._check_groups(domain)
+        arrays: dict[str, Handle] = {}
+        numbers: dict[str, Any] = {}
+        for name, kind, place in zip(function.parameters, given.kinds, given.places, strict=True):
+            if isinstance(kind, ArrayType):
+                arrays[name] = given.handles[place]
+            else:
+                numbers[name] = given.numbers[place]
+        extents = tuple([stop - start for start, stop in domain])
+        shape = launches.shape_of(
+            function, arrays, numbers, self.group, settings.check == "bounds"
+        )
+        key = (id(function), extents, shape)
+        found = self._programs.get(key)
+        if found is None:
+            if len(self._programs) >= _SIGNATURES:
+                self._programs.clear()
+            found = self._programs[key] = launches.Program(function, extents, shape)
+        return found, arrays, numbers
 
     # -- looking ----------------------------------------------------------------------------------
 
@@ -414,6 +440,18 @@ class Kernel:
         if isinstance(found, Recipe):
             return "array operations"
         return f"a launch of its own: {found}"
+
+    def source(self, ranges: Any, *args: Any) -> str:
+        """The OpenCL C that such a call is, or would be, as a launch of its own on this device.
+
+        Where the call is array operations (`route`), `clfuse.explain` shows the fused kernel.
+        """
+        from ..runtime.device import get_device
+
+        given = self._given(args)
+        domain = self._domain(ranges, len(args))
+        function = self._signature(ranges, given).function
+        return self._program(function, domain, given)[0](get_device().traits)[0]
 
     def python(self, ranges: Any, *args: Any) -> Any:
         """The same body in plain Python, index by index, with checked bounds.
