@@ -9,7 +9,7 @@ the planner. All others become OpenCL C (`c`), recorded as one node that reads a
 """
 
 from .intrinsics import atomic, group, local_array, philox
-from .kernel import Kernel, device_function, kernel
+from .calls import Kernel, device_function, kernel
 
 __all__ = [
     "Kernel",

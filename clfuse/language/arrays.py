@@ -24,6 +24,7 @@ import numpy as np
 from ..api.gathering import INDEX_LIMIT, POSITION
 from ..api.handle import DTYPES
 from ..api.promotion import constant_of
+from ..config import settings
 from ..graph import build
 from ..graph.ir import loop
 from ..graph.layout import contiguous_strides
@@ -542,6 +543,8 @@ class Translation(Boxes):
         self, array: Array, values: list[Any], places: list[Affine | None], text: str
     ) -> Value:
         """Elements at computed places; places outside of the array are those at its edge."""
+        if settings.check == "bounds":
+            raise NotArrays(f"CLFUSE_CHECK=bounds looks at the index of {text}")
         if 0 in array.shape:
             raise OutOfBounds(f"{text}: the array is empty")
         size = 1

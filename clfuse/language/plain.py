@@ -25,14 +25,15 @@ from ..evaluate import host_copy
 from ..graph import build
 from ..graph.ir import Node, rebind
 from .accesses import Domain
-from .intrinsics import MATH, group, local_array
+from .intrinsics import MATH, atomic, group, local_array
 from .syntax import Source
 from .types import ArrayType
 
 if TYPE_CHECKING:
-    from .kernel import Kernel
+    from .calls import Kernel
 
 _PREFIX: Final = "__clfuse_"
+_WORD: Final = (1 << 64) - 1
 _state = threading.local()
 
 
@@ -112,6 +113,8 @@ class Checked:
             value = np.float64(value).astype(self._array.dtype)  # as C does it, also of NaN
         elif isinstance(value, np.generic):
             value = value.astype(self._array.dtype)
+        elif type(value) is int and self._array.dtype.kind in "iu":
+            value = np.uint64(value & _WORD).astype(self._array.dtype)  # indices wrap
         self._array[place] = value
 
 
@@ -189,6 +192,12 @@ class _Transform(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> Any:
         self.generic_visit(node)
         called = self._meaning(node.func)
+        if getattr(called, "__self__", None) is atomic and len(node.args) > 1:
+            at = node.args[1]
+            if isinstance(at, ast.Tuple):
+                at.elts = [self._marked(part) for part in at.elts]
+            else:
+                node.args[1] = self._marked(at)
         try:
             ufunc = MATH.get(called)
         except TypeError:

@@ -60,6 +60,11 @@ _EXPRESSIONS: Final[dict[str, str]] = {
 """Expressions that are not in the language -> what to write instead."""
 
 _COMPARISONS: Final = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
+_TAKES_TUPLES: Final = frozenset(
+    "local_array add sub min max and_ or_ xor exchange compare_exchange".split()
+)
+"""What takes the indices of an element, or a shape."""
+
 _UNCALLABLE: Final = {
     "print": "look at the arrays after the call, or run `kernel.python(...)`, where print works"
     " in a debugger",
@@ -448,7 +453,10 @@ class _Checker:
         for argument in node.args:
             if isinstance(argument, ast.Starred):
                 self.refuse(node, "name every argument: no *")
-            self.expression(argument)
+            takes_tuples = getattr(function, "attr", getattr(function, "id", "")) in _TAKES_TUPLES
+            parts = argument.elts if takes_tuples and isinstance(argument, ast.Tuple) else [argument]
+            for part in parts:
+                self.expression(part)
 
 
 def _known(source: Source, name: str) -> Any:
