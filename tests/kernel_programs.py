@@ -21,11 +21,15 @@ LENGTH = 48
 
 @dataclass
 class Access:
-    """``name[coefficients * indices + constants]``, one an axis of the view."""
+    """``name[coefficients * indices + constants]``, one an axis of the view.
+
+    It happens where the last index is above `guard`.
+    """
 
     name: str
     places: list[tuple[list[int], int]]
     writes: bool
+    guard: int = -1
 
     @property
     def text(self) -> str:
@@ -56,6 +60,8 @@ class Call:
         touched: dict[tuple[int, int], tuple[set[Any], set[Any]]] = {}
         for index in itertools.product(*[range(*each) for each in self.domain]):
             for access in self.accesses:
+                if index[-1] <= access.guard:
+                    continue
                 base, shape, offset, strides = self.views[access.name]
                 place = offset
                 for (coefficients, constant), step in zip(access.places, strides, strict=True):
@@ -157,7 +163,10 @@ def random_call(random: np.random.Generator) -> Call:
         if kind < 0.2:
             statement = f"if {one.text} > 1:\n        {statement}"
         elif kind < 0.4:
-            statement = f"if {'ij'[rank - 1]} > {int(random.integers(1, 4))}:\n        {statement}"
+            guard = int(random.integers(1, 4))
+            statement = f"if {'ij'[rank - 1]} > {guard}:\n        {statement}"
+            for access in accesses[-3:]:
+                access.guard = guard
         lines.append(statement)
     indices = ", ".join("ij"[:rank])
     name = f"program{next(_number)}"
