@@ -173,7 +173,7 @@ def _apart(one: Access, other: Access) -> bool:
 
 def _different_rows(one: Access, other: Access) -> bool:
     """Whether an axis of one array shows that their elements are different ones."""
-    offset, strides, shape = one.layout
+    _, strides, shape = one.layout
     if one.layout != other.layout or not is_injective(strides, shape):
         return False
     for mine, theirs in zip(one.indices, other.indices, strict=True):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final
 
 from .accesses import Affine, Domain
@@ -16,6 +17,10 @@ from .types import INT
 
 _LIMIT: Final = 64
 """Boxes of one kernel: each statement in them is written down once a box."""
+
+
+class NotArrays(Exception):
+    """Why a kernel is a launch of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +89,6 @@ class Boxes:
 
     def parts(self, segments: Segments) -> Iterator[tuple[Domain, bool]]:
         """The boxes of the present domain, and whether the condition holds in them."""
-        from .arrays import NotArrays
-
         self.boxes += len(segments.parts) - 1
         if self.boxes > _LIMIT:
             raise NotArrays("its conditions cut the range into too many parts")
@@ -162,7 +165,7 @@ def _both(one: Segments, other: Segments, both: bool) -> Segments:
     """``and`` (`both`) or ``or`` of two conditions on one index."""
     cuts = sorted({edge for part in (*one.parts, *other.parts) for edge in part[:2]})
     parts = []
-    for start, stop in zip(cuts, cuts[1:], strict=False):
+    for start, stop in pairwise(cuts):
         truths = [
             next(t for a, b, t in side.parts if a <= start < b) for side in (one, other)
         ]

@@ -136,7 +136,8 @@ class Kernel:
             An array that is written to is read-only.
         """
         if plain.running():
-            return plain.call(self, (ranges, *args))  # type: ignore[no-any-return]
+            plain.call(self, (ranges, *args))
+            return
         if self.__clfuse_source__.returns_value:
             raise KernelError(
                 f"{self.__name__} returns a value: call {self.__name__}.reduce(...) or .scan(...)"
@@ -216,7 +217,7 @@ class Kernel:
         recipe = signature.recipes.get(values)
         if recipe is None:
             recipe = self._translated(signature, self._domain(ranges, len(args)), given)
-        if type(recipe) is Recipe:
+        if isinstance(recipe, Recipe):
             return recipe.run(given.cells, given.offsets, given.numbers)
         return self._launch(signature.function, self._domain(ranges, len(args)), given, recipe)
 
@@ -315,7 +316,7 @@ class Kernel:
             for (where, text), (node, _) in found.captured.items():
                 known[where, text] = (where, node)
             self._fixed = tuple(known.values())
-            self._typed[rank, self._captured(), *kinds] = found
+            self._typed[(rank, self._captured(), *kinds)] = found
         return found
 
     def _domain(self, ranges: Any, count: int) -> Domain:
@@ -355,9 +356,9 @@ class Kernel:
         """The kernel as array operations, or why it is none; remembered."""
         function = signature.function
         if any(stop <= start for start, stop in domain):
-            made = _empty(function, domain)
-            signature.recipes[self._values_of(signature, given)] = made
-            return made
+            empty = _empty(function, domain)
+            signature.recipes[self._values_of(signature, given)] = empty
+            return empty
         arrays: dict[str, Array] = {}
         scalars: dict[str, Any] = {}
         integers: dict[str, int] = {}

@@ -7,7 +7,6 @@ a CPU gets a few work-items with a run of iterations each, and a GPU one work-it
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -30,17 +29,17 @@ _INT64: Final = np.dtype(np.int64)
 _FAULT_WORDS: Final = 5
 """What is kept of the first index out of bounds: whether, where, axis, index, extent."""
 
-_FAULTS: Final = f"""\
+_FAULTS: Final = """\
 static inline void report_fault(__global long *faults, const long site, const long axis,
                                 const long index, const long extent)
-{{
-    if (atomic_cmpxchg((volatile __global int *)faults, 0, 1) == 0) {{
+{
+    if (atomic_cmpxchg((volatile __global int *)faults, 0, 1) == 0) {
         faults[1] = site;
         faults[2] = axis;
         faults[3] = index;
         faults[4] = extent;
-    }}
-}}
+    }
+}
 """
 
 
@@ -131,16 +130,16 @@ class Program:
             ]
         for number, (name, local) in enumerate(function.local_arrays.items()):
             if local.shared:
-                kind = register_type(local.dtype)
-                lines.append(f"__local {kind} m{number}[{math.prod(local.shape)}];  /* {name} */")
+                lane = register_type(local.dtype)
+                lines.append(f"__local {lane} m{number}[{math.prod(local.shape)}];  /* {name} */")
                 passed.append(f"m{number}")
         after = []
-        for place, result in enumerate(function.results):
-            stored = memory_type(result.dtype)
+        for place, made in enumerate(function.results):
+            stored = memory_type(made.dtype)
             declared.append(f"__global {stored} *out{place}")
-            lines.append(f"{register_type(result.dtype)} r{place};")
+            lines.append(f"{register_type(made.dtype)} r{place};")
             passed.append(f"&r{place}")
-            after.append(f"out{place}[place] = {_stored(f'r{place}', result.dtype)};")
+            after.append(f"out{place}[place] = {_stored(f'r{place}', made.dtype)};")
         if self.shape.checked:
             declared.append("__global long *faults")
             passed.append("faults")
@@ -249,7 +248,7 @@ def record(
     return [out._storage.node for out in outs]
 
 
-def _look_at(program: Program, faults: Sequence[int]) -> None:
+def _look_at(program: Program, faults: np.ndarray) -> None:
     if faults[0]:
         _, site, axis, index, extent = [int(word) for word in faults]
         where = program.sites[site - 1]

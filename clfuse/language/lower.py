@@ -10,14 +10,13 @@ from __future__ import annotations
 import ast
 from typing import Any, Final
 
-from .expressions import Expressions
+from .functions import Functions
 from .intrinsics import group, local_array
 from .syntax import MISSING, Source, body_of
 from .tree import (
     Assign,
     AssignMany,
     Barrier,
-    Call,
     Do,
     Expr,
     For,
@@ -92,7 +91,7 @@ def _returns(body: list[Stmt]) -> bool:
     return False
 
 
-class _Pass(Expressions):
+class _Pass(Functions):
     """One way through the body, with the types that are known so far."""
 
     def __init__(
@@ -241,7 +240,8 @@ class _Pass(Expressions):
         out.append(If(node.lineno, test, self.block(node.body), self.block(node.orelse)))
 
     def _for(self, node: ast.For, out: list[Stmt]) -> None:
-        assert isinstance(node.target, ast.Name) and isinstance(node.iter, ast.Call)
+        assert isinstance(node.target, ast.Name)
+        assert isinstance(node.iter, ast.Call)
         bounds = [self.integer(argument) for argument in node.iter.args]
         zero, one = self.number(0, node), self.number(1, node)
         if len(bounds) == 1:
@@ -312,7 +312,3 @@ class _Pass(Expressions):
             return
         out.append(Do(node.lineno, self.effect(call)))
 
-
-def callee(call: Call) -> Function:
-    """The function that is called."""
-    return call.function

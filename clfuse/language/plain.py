@@ -183,11 +183,11 @@ class _Transform(ast.NodeTransformer):
         return node
 
     def _marked(self, node: ast.expr) -> ast.expr:
-        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-            if isinstance(node.operand, ast.Constant):
-                name = ast.copy_location(ast.Name(f"{_PREFIX}from_end", ast.Load()), node)
-                return ast.copy_location(ast.Call(name, [node], []), node)
-        return node
+        is_negative = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)
+        if not is_negative or not isinstance(node.operand, ast.Constant):  # type: ignore[attr-defined]
+            return node
+        name = ast.copy_location(ast.Name(f"{_PREFIX}from_end", ast.Load()), node)
+        return ast.copy_location(ast.Call(name, [node], []), node)
 
     def visit_Call(self, node: ast.Call) -> Any:
         self.generic_visit(node)
@@ -214,7 +214,9 @@ class _Transform(ast.NodeTransformer):
         return node
 
     def visit_Assign(self, node: ast.Assign) -> Any:
-        called = self._meaning(node.value.func) if isinstance(node.value, ast.Call) else None
+        called: Any = None
+        if isinstance(node.value, ast.Call):
+            called = self._meaning(node.value.func)
         shared = getattr(called, "__self__", None) is group
         self.generic_visit(node)
         if called is local_array or (shared and called.__name__ == "local_array"):
@@ -239,7 +241,7 @@ def body(source: Source) -> Callable[..., Any]:
     tree.returns = None
     transform = _Transform(source)
     transform.visit(tree)
-    free = source.function.__code__.co_freevars  # type: ignore[attr-defined]
+    free = source.function.__code__.co_freevars
     arguments = ast.arguments([], [ast.arg(name) for name in free], None, [], [], None, [])
     factory = ast.FunctionDef(
         f"{_PREFIX}factory", arguments, [tree, ast.Return(ast.Name(tree.name, ast.Load()))], [],
@@ -249,7 +251,7 @@ def body(source: Source) -> Callable[..., Any]:
         factory.type_params = []
     ast.copy_location(factory, tree)
     module = ast.fix_missing_locations(ast.Module([factory], []))
-    scope = {**source.function.__globals__, **transform.injected}  # type: ignore[attr-defined]
+    scope = {**source.function.__globals__, **transform.injected}
     exec(compile(module, source.filename, "exec"), scope)
     values = [source.lookup(name) for name in free]
     return scope[f"{_PREFIX}factory"](*values)  # type: ignore[no-any-return]

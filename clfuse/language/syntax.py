@@ -229,10 +229,9 @@ def body_of(source: Source) -> list[ast.stmt]:
 
 def _without_docstring(body: list[ast.stmt]) -> list[ast.stmt]:
     first = body[0] if body else None
-    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
-        if isinstance(first.value.value, str):
-            return body[1:]
-    return body
+    value = first.value if isinstance(first, ast.Expr) else None
+    is_text = isinstance(value, ast.Constant) and isinstance(value.value, str)
+    return body[1:] if is_text else body
 
 
 class _Checker:
@@ -443,7 +442,8 @@ class _Checker:
             )
         assert isinstance(root, ast.Name)
         if isinstance(function, ast.Name) and function.id in _UNCALLABLE:
-            if getattr(builtins, function.id, None) is _known(self.source, function.id):
+            is_builtin = getattr(builtins, function.id, None) is _known(self.source, function.id)
+            if is_builtin:
                 self.refuse(node, f"not in the language of kernels; {_UNCALLABLE[function.id]}")
         self.free.append(root.id)
         for keyword in node.keywords:
@@ -453,9 +453,9 @@ class _Checker:
         for argument in node.args:
             if isinstance(argument, ast.Starred):
                 self.refuse(node, "name every argument: no *")
-            takes_tuples = getattr(function, "attr", getattr(function, "id", "")) in _TAKES_TUPLES
-            parts = argument.elts if takes_tuples and isinstance(argument, ast.Tuple) else [argument]
-            for part in parts:
+            name = getattr(function, "attr", getattr(function, "id", ""))
+            is_index = isinstance(argument, ast.Tuple) and name in _TAKES_TUPLES
+            for part in argument.elts if is_index else [argument]:  # type: ignore[attr-defined]
                 self.expression(part)
 
 

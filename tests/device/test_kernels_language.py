@@ -83,7 +83,7 @@ def integers(i, x, y, out):
 @cf.kernel
 def conditions(i, x, y, out):
     out[0, i] = x[i] < y[i] <= 2 * x[i]
-    out[1, i] = x[i] < 0 or y[i] > 0 and not (x[i] == y[i])
+    out[1, i] = x[i] < 0 or (y[i] > 0 and not x[i] == y[i])  # noqa: SIM201
     out[2, i] = 1.5 if x[i] != y[i] else y[i]
     out[3, i] = x[i] and y[i]
     out[4, i] = x[i] or 3
@@ -97,7 +97,7 @@ def conditions(i, x, y, out):
     out[6, i] = clipped(x[i], -1.0, 1.0) + clipped(y[i], 0.0, 2.0)
     if i < 3:
         out[7, i] = 3
-    elif i == 5 or i > 7 and i != 9:
+    elif i == 5 or (i > 7 and i != 9):
         out[7, i] = 4
     if x[i] > 1 and i > 2:
         out[8, i] = x[i - 3]
@@ -262,7 +262,8 @@ def test_reductions_and_scans_of_what_a_kernel_returns(route: str) -> None:
     exclusive = weighted.scan(301, on_x, on_w, exclusive=True).get()
     np.testing.assert_allclose(exclusive, np.r_[0, values.cumsum()[:-1]], rtol=1e-12, atol=1e-12)
     total, steps = parts.reduce((7, 43), cf.asarray(x.reshape(7, 43)))
-    assert float(total) == pytest.approx(x.sum()) and int(steps) == 7 * 43 * (3 + 21)
+    assert float(total) == pytest.approx(x.sum())
+    assert int(steps) == 7 * 43 * (3 + 21)
     assert float(weighted.reduce(0, on_x, on_w)) == 0
     with pytest.raises(ValueError, match="zero-size"):
         weighted.reduce(0, on_x, on_w, op="max")
