@@ -62,7 +62,7 @@ class Call:
             for access in self.accesses:
                 if index[-1] <= access.guard:
                     continue
-                base, shape, offset, strides = self.views[access.name]
+                base, _, offset, strides = self.views[access.name]
                 place = offset
                 for (coefficients, constant), step in zip(access.places, strides, strict=True):
                     place += step * (constant + sum(

@@ -92,14 +92,14 @@ def test_what_is_not_in_the_language_is_refused_at_decoration(body: str, advice:
     function = function_of("t = 0\n" + body)
     with pytest.raises(cf.KernelError, match=advice) as caught:
         cf.kernel(function)
-    line = 4 if body.startswith("def inner") and caught.value.lineno == 4 else 3
-    assert f"{function.__code__.co_filename}:{line}: in kernel" in str(caught.value)
-    assert caught.value.lineno == line and isinstance(caught.value, TypeError)
+    assert f"{function.__code__.co_filename}:3: in kernel" in str(caught.value)
+    assert caught.value.lineno == 3
+    assert isinstance(caught.value, TypeError)
 
 
 def test_what_is_no_plain_function_is_refused() -> None:
     for head in ("*i", "i, *, x", "i, x=3", "i, /, x", "i, **x"):
-        with pytest.raises(cf.KernelError, match="positional|default"):
+        with pytest.raises(cf.KernelError, match=r"positional|default"):
             cf.kernel(function_of("pass", head))
     with pytest.raises(cf.KernelError, match="no Python function"):
         cf.kernel(np.sin)
@@ -157,7 +157,7 @@ DISAGREE = [
 ]
 
 
-@pytest.mark.parametrize(("body", "message"), DISAGREE, ids=[b.splitlines()[-1] for b, _ in DISAGREE])
+@pytest.mark.parametrize(("body", "message"), DISAGREE, ids=[body for body, _ in DISAGREE])
 def test_types_that_disagree_are_an_error_with_the_line(body: str, message: str) -> None:
     with pytest.raises(cf.KernelError, match=message):
         typed(body)
@@ -203,7 +203,8 @@ def test_where_a_comparison_of_an_index_holds() -> None:
         found = compared(name, Affine(constant, (factor,)), 0, start, stop).parts
         truths = [truth for low, high, truth in found for _ in range(low, high)]
         assert truths == [holds(factor * k + constant) for k in range(start, stop)]
-        assert found[0][0] == start and found[-1][1] == stop
+        assert found[0][0] == start
+        assert found[-1][1] == stop
 
 
 def translated(call: Call) -> str | None:
