@@ -336,12 +336,12 @@ def _checked(handle: Any, mode: str, strided: bool, what: str) -> tuple[int, tup
         raise ValueError(f"assignment destination is read-only: argument {what}")
     offset, strides = layout(handle)
     shape = handle._shape
-    if not strided and 0 not in shape:
-        if without_unit_strides(shape, strides) != contiguous_strides(shape):
-            raise ValueError(
-                f"argument {what} has shape {shape} and strides {strides}, but its kernel takes "
-                "elements in C order: pass a contiguous copy"
-            )
+    in_order = without_unit_strides(shape, strides) == contiguous_strides(shape)
+    if not (strided or in_order or 0 in shape):
+        raise ValueError(
+            f"argument {what} has shape {shape} and strides {strides}, but its kernel takes "
+            "elements in C order: pass a contiguous copy"
+        )
     return offset, strides
 
 
