@@ -41,7 +41,7 @@ from .plan.schedule import (
 )
 from .plan.traffic import call_nbytes, pass_nbytes, reads_of, uses_of_launch, writes_of
 from .plan.verify import verify
-from .render.arguments import BufferArgument, ConstantArgument
+from .render.arguments import BufferArgument, ConstantArgument, LocalArgument
 
 if TYPE_CHECKING:
     from .render.kernels import Rendered
@@ -365,6 +365,10 @@ def _arguments(rendered: Rendered) -> list[Any]:
         elif isinstance(binding, ConstantArgument):
             # bool and half have no scalar argument: they are passed as int and float.
             arguments.append((_PASSED_AS.get(binding.dtype.char), binding.position))
+        elif isinstance(binding, LocalArgument):
+            from .runtime.launch import local_memory
+
+            arguments.append(local_memory(binding.nbytes))
         else:
             arguments.append(binding.number)
     return arguments

@@ -24,6 +24,7 @@ from ..graph.ir import Kind, Node, Storage, rebind
 from ..graph.launch import (
     ArrayParameter,
     Launch,
+    LocalParameter,
     Parameter,
     ScalarParameter,
     Slot,
@@ -74,7 +75,7 @@ def record_launch(
         elements (which may be 0 or negative). Modes: ``r``; ``rw``; ``w``, which promises that
         every element of the view is written and none read. NumPy scalars are passed as their
         dtype, and ``(number, dtype)`` as that dtype (the number may be a Python number of a
-        function that is traced).
+        function that is traced). A `LocalParameter` is local memory.
         bool is one ``uchar`` in arrays and an ``int`` as a scalar, float16 a ``half`` in arrays
         (`vload_half`) and a ``float`` as a scalar, complex64 a ``float2``.
     global_size, local_size : tuple of int
@@ -142,6 +143,9 @@ def _record(
                 ArrayParameter(slot, mode, handle._dtype, handle._shape, strides, len(argument) > 2)
             )
             offsets.append(offset)
+            continue
+        if isinstance(argument, LocalParameter):
+            parameters.append(argument)
             continue
         number = argument
         if type(argument) is tuple:
@@ -216,8 +220,8 @@ class Calls:
     def watch(self, made: Launch) -> None:
         """Get ready for more."""
         for parameter in self._spec.parameters:
-            if isinstance(parameter, ScalarParameter):
-                self._expected.append((parameter.dtype,))
+            if isinstance(parameter, ScalarParameter | LocalParameter):
+                self._expected.append((getattr(parameter, "dtype", parameter),))
                 continue
             slot = self._spec.slots[parameter.slot]
             part = made.parts[slot.part] if slot.part >= 0 else None
@@ -253,7 +257,11 @@ class Calls:
                         return False
                     numbers.append(number)
                     continue
-                if type(argument) is not expected[0].type:
+                if isinstance(argument, LocalParameter):
+                    if argument != expected[0]:
+                        return False
+                    continue
+                if argument.__class__ is not getattr(expected[0], "type", None):
                     return False
                 numbers.append(argument)
                 continue
