@@ -265,6 +265,12 @@ def recorded_count() -> int:
     return len(recorded) - _kept[0]
 
 
+def forget(cells: list[Storage]) -> None:
+    """Do not compute these cells along with everything else."""
+    unwanted = set(map(id, cells))
+    recorded[:] = [reference for reference in recorded if id(reference()) not in unwanted]
+
+
 def sweep() -> list[Storage]:
     """The live cells whose value was not computed yet; forgets all others.
 
