@@ -37,8 +37,11 @@ from .api.control import (
     synchronize,
 )
 from .api.conversion import asnumpy
+from .api.elementwise_kernel import ElementwiseKernel
 from .api.jit import jit
 from .api.ndarray import ndarray
+from .api.raw_kernel import RawKernel
+from .api.reduction_kernel import ReductionKernel
 from .api.ufunc import ufunc
 from .errors import (
     AllocationError,
@@ -62,12 +65,15 @@ __all__ = [
     "DeviceDtypeError",
     "DeviceError",
     "DeviceWarning",
+    "ElementwiseKernel",
     "FallbackError",
     "FallbackWarning",
     "JitError",
     "JitWarning",
     "KernelBuildError",
     "KernelError",
+    "RawKernel",
+    "ReductionKernel",
     "SettingError",
     "asnumpy",
     "atomic",

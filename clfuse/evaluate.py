@@ -23,7 +23,7 @@ from . import interpret
 from .config import settings
 from .counters import counters
 from .dtypes import needs_fp64
-from .errors import DeviceDtypeError
+from .errors import DeviceDtypeError, KernelBuildError
 from .graph import build, ir, trace
 from .graph.ir import Kind, Node
 from .graph.snapshot import Snapshot, take
@@ -41,7 +41,7 @@ from .plan.schedule import (
 )
 from .plan.traffic import call_nbytes, pass_nbytes, reads_of, uses_of_launch, writes_of
 from .plan.verify import verify
-from .render.arguments import BufferArgument, ConstantArgument
+from .render.arguments import BufferArgument, ConstantArgument, LocalArgument
 
 if TYPE_CHECKING:
     from .render.kernels import Rendered
@@ -124,10 +124,28 @@ def evaluate_nodes(nodes: Sequence[Node], *, wait: bool = False) -> None:
 def evaluate_all(*, wait: bool = False) -> None:
     """Compute everything that was recorded and that somebody still holds."""
     with lock:
-        nodes = [storage.node for storage in ir.sweep()]
+        cells = ir.sweep()
         # What a thread that traces has recorded, or left behind, cannot be computed.
-        evaluate_nodes(trace.untraced(nodes), wait=wait)
+        try:
+            evaluate_nodes(trace.untraced([cell.node for cell in cells]), wait=wait)
+        except KernelBuildError:
+            _evaluate_apart(cells)
+            raise
         ir.sweep()
+
+
+def _evaluate_apart(cells: Sequence[ir.Storage]) -> None:
+    """Compute each cell by itself, because a kernel that somebody wrote cannot be built.
+
+    Those that need it are forgotten: looking at them raises again, evaluating everything does not.
+    """
+    broken = []
+    for cell in cells:
+        try:
+            evaluate_nodes(trace.untraced([cell.node]))
+        except KernelBuildError:
+            broken.append(cell)
+    ir.forget(broken)
 
 
 def _device_for(snapshot: Snapshot) -> Device:
@@ -365,6 +383,10 @@ def _arguments(rendered: Rendered) -> list[Any]:
         elif isinstance(binding, ConstantArgument):
             # bool and half have no scalar argument: they are passed as int and float.
             arguments.append((_PASSED_AS.get(binding.dtype.char), binding.position))
+        elif isinstance(binding, LocalArgument):
+            from .runtime.launch import local_memory
+
+            arguments.append(local_memory(binding.nbytes))
         else:
             arguments.append(binding.number)
     return arguments

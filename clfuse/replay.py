@@ -20,7 +20,7 @@ from .graph.number import Calculated, Computed
 from .graph.snapshot import LIVE, Snapshot, take
 from .graph.trace import Drawn, Placeholder
 from .plan.schedule import Copy, LibraryCall, UserLaunch
-from .render.arguments import BufferArgument, ConstantArgument
+from .render.arguments import BufferArgument, ConstantArgument, LocalArgument
 
 if TYPE_CHECKING:
     from .runtime.buffers import Buffer
@@ -125,7 +125,7 @@ class Replay:
         self._roots = [schedule.keeps[position] for position in snapshot.roots]
 
     def _bind(self, step: Prepared, snapshot: Snapshot, values: int) -> BoundKernel:
-        from .runtime.launch import BoundKernel
+        from .runtime.launch import BoundKernel, local_memory
 
         fixed: dict[int, Any] = {}
         changing: list[tuple[int, int]] = []
@@ -141,6 +141,8 @@ class Replay:
                     changing.append((number, values + self._passed.index(entry)))
                 else:
                     fixed[number] = source
+            elif isinstance(binding, LocalArgument):
+                fixed[number] = local_memory(binding.nbytes)
             else:
                 fixed[number] = binding.number
         return BoundKernel(

@@ -54,6 +54,8 @@ class Op:
 
     Attributes
     ----------
+    row : Ufunc, functions.Function or None
+        Of MAP: the op table's row, or a function that somebody wrote.
     host : callable or None
         Of MAP: NumPy's function for it, None where there is none; not set before `interpret` has
         asked.
@@ -61,6 +63,7 @@ class Op:
 
     __slots__ = ("dtype", "host", "input_dtypes", "kind", "name", "row", "weight")
     host: Callable[..., Any] | None
+    row: Any
 
     def __init__(
         self,
@@ -260,6 +263,12 @@ _kept = [0]
 def recorded_count() -> int:
     """Operations recorded since the last sweep."""
     return len(recorded) - _kept[0]
+
+
+def forget(cells: list[Storage]) -> None:
+    """Do not compute these cells along with everything else."""
+    unwanted = set(map(id, cells))
+    recorded[:] = [reference for reference in recorded if id(reference()) not in unwanted]
 
 
 def sweep() -> list[Storage]:

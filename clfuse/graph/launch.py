@@ -57,7 +57,14 @@ class ScalarParameter:
     dtype: np.dtype
 
 
-Parameter = ArrayParameter | ScalarParameter
+@dataclass(frozen=True, slots=True)
+class LocalParameter:
+    """A ``__local`` pointer to so many bytes, each group's own."""
+
+    nbytes: int
+
+
+Parameter = ArrayParameter | ScalarParameter | LocalParameter
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ from .schedule import (
     LibraryCall,
     Operand,
     Store,
+    UserLaunch,
 )
 from .selections import masked_kernels
 from .user_launches import launches_of
@@ -116,7 +117,12 @@ class Lowering:
                 self._map(level, sinks[start : start + cost.MAX_STORES])
         for node in libraries:
             self._library(node)
-        self.pending.sort(key=lambda pending: (pending.level, bool(pending.updates)))
+        # What writes into bytes that others of its level read comes after them.
+        self.pending.sort(
+            key=lambda each: (
+                each.level, bool(each.updates) or isinstance(each.launch, UserLaunch)
+            )
+        )
 
     def _note_split(self, node: int, count: int) -> None:
         """Say why results that could share a kernel, `node` the first, do not."""

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from ..graph.ir import Kind
-from ..graph.launch import ArrayParameter, Round, ScalarParameter, Spec
+from ..graph.launch import ArrayParameter, LocalParameter, Round, ScalarParameter, Spec
 from .emission import ValueTable
 from .placement import Placement
 from .schedule import TABLE, LibraryCall, UserLaunch
@@ -79,6 +79,8 @@ def _tables(spec: Spec, round_: Round, values: ValueTable) -> list[LibraryCall]:
         column: object
         if isinstance(parameter, ArrayParameter):
             column, dtype = next(offsets), OFFSET
+        elif isinstance(parameter, LocalParameter):
+            continue
         else:
             column, dtype = next(scalars), parameter.dtype
         if isinstance(column, bytes):

@@ -17,11 +17,11 @@ from collections.abc import Callable
 import numpy as np
 
 from ..dtypes import memory_type
-from ..graph.launch import ArrayParameter
+from ..graph.launch import ArrayParameter, LocalParameter
 from ..plan.schedule import UserLaunch
 from ..plan.user_launches import OFFSET, scalar_dtype
 from ..traits import DeviceTraits
-from .arguments import Binding, BufferArgument, ConstantArgument, IntegerArgument
+from .arguments import Binding, BufferArgument, ConstantArgument, IntegerArgument, LocalArgument
 from .kernels import Rendered
 
 MAX_DIMENSIONS = 3
@@ -40,6 +40,12 @@ class _Arguments:
     def buffer(self, value: int, name: str, type_: str) -> str:
         self.declared.append(f"__global {type_} *{name}")
         self.bindings.append(BufferArgument(self._root(value)))
+        self.dtypes.append(None)
+        return name
+
+    def local(self, nbytes: int, name: str) -> str:
+        self.declared.append(f"__local void *{name}")
+        self.bindings.append(LocalArgument(nbytes))
         self.dtypes.append(None)
         return name
 
@@ -86,6 +92,8 @@ def render_launch(
                     arguments.integer(stride, f"s{number}_{dim}")
                     for dim, stride in enumerate(parameter.strides)
                 ]
+        elif isinstance(parameter, LocalParameter):
+            passed.append(arguments.local(parameter.nbytes, f"l{number}"))
         else:
             dtype = scalar_dtype(parameter)
             if next(scalars) is None:

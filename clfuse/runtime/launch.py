@@ -67,7 +67,7 @@ class BoundKernel:
     global_size, local_size
         As for `enqueue`.
     fixed : mapping
-        Argument number -> scalar, of any type that the argument's dtype takes.
+        Argument number -> scalar, of any type that the argument's dtype takes; or local memory.
     changing : sequence of (int, int)
         Argument number, and the number in `enqueue`'s values of what is set for each launch.
     """
@@ -91,7 +91,8 @@ class BoundKernel:
         self._changing = tuple(changing)
         self._enqueue = cl.enqueue_nd_range_kernel
         for number, value in fixed.items():
-            self._kernel.set_arg(number, packed(value, program.arguments[number]))
+            dtype = program.arguments[number]
+            self._kernel.set_arg(number, value if dtype is None else packed(value, dtype))
 
     def enqueue(self, values: Sequence[Any]) -> cl.Event:
         """Launch with these values, as `enqueue` does; scalars are `packed`.
@@ -113,6 +114,13 @@ class BoundKernel:
             for observer in _observers:
                 observer(self.program, event)
         return event
+
+
+def local_memory(nbytes: int) -> Any:
+    """An argument for a ``__local`` pointer."""
+    import pyopencl as cl
+
+    return cl.LocalMemory(nbytes)
 
 
 def packed(value: Any, dtype: np.dtype[Any] | None) -> bytes:
