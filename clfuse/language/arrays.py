@@ -38,7 +38,7 @@ from .tree import (
     Store,
 )
 from .types import BOOL, Type
-from .values import Array, Frame, Given, Known, OutOfBounds, Value, Values, text_of
+from .values import Array, Column, Frame, Given, Known, OutOfBounds, Value, Values, text_of
 
 __all__ = ["UNROLLED", "Array", "Given", "NotArrays", "OutOfBounds", "Translation"]
 
@@ -60,6 +60,8 @@ class Translation(Values):
         Parameter to `Given` or `Known`.
     integers : dict
         Python integers among the numbers: their values.
+    lead : int
+        1 for a batch: see `Values`.
 
     Attributes
     ----------
@@ -74,7 +76,9 @@ class Translation(Values):
         arrays: dict[str, Array],
         scalars: dict[str, Any],
         integers: dict[str, int],
+        lead: int = 0,
     ) -> None:
+        self.lead = lead
         if function.reasons:
             raise NotArrays(function.reasons[0])
         self.recipe = Recipe()
@@ -85,8 +89,8 @@ class Translation(Values):
         self.accesses: list[Access] = []
         self.boxes = 1
         self._known: dict[Any, Any] = {}
-        self.frame = Frame(function, arrays, scalars)
-        self._root = self.frame
+        tables = {n: self.along_calls(s) for n, s in scalars.items() if isinstance(s, Column)}
+        self.frame = Frame(function, arrays, {**scalars, **tables})
         self._run(function.body)
         reason = conflict(self.accesses)
         if reason is not None:
@@ -150,7 +154,7 @@ class Translation(Values):
 
     def _store(self, node: Store) -> None:
         array = self.frame.arrays[node.array]
-        values = [self.value(index) for index in node.indices]
+        values = self.indices(node.indices)
         places = [self.affine(value) for value in values]
         text = text_of(node.array, node)
         if any(place is None for place in places):

@@ -9,6 +9,7 @@ again costs little more than recording its operations.
 from __future__ import annotations
 
 import ast
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from operator import index as as_index
@@ -24,23 +25,28 @@ from ..api.promotion import weak_kind
 from ..api.scans import along
 from ..config import settings
 from ..errors import KernelError
-from ..graph import build
+from ..graph import build, trace
 from ..graph.ir import Node, boundary
 from ..graph.number import TracedNumber, concrete
 from . import launches, plain
 from .accesses import Domain
-from .arrays import Array, Given, NotArrays, OutOfBounds, Translation
+from .arrays import NotArrays, Translation
+from .batches import Alike, Batch
 from .lower import lower
 from .recipe import Recipe
 from .syntax import Source, read
 from .tree import Function
 from .types import COMPLEX, FLOAT, INT, WEAK_BOOL, ArrayType, Type, strong
+from .values import Array, Given, OutOfBounds
 
 _WEAK_TYPES: Final[dict[Any, Type]] = {
     bool: WEAK_BOOL, int: INT, float: FLOAT, complex: COMPLEX,
 }
 _SIGNATURES: Final = 1024
 """Signatures that a kernel remembers; a loop over ever new sizes must not fill the memory."""
+
+_MOST_INDICES: Final = 8
+"""Of a kernel, with that of a batch; the planner follows any number, but not for nothing."""
 
 _OPERATIONS: Final[dict[str, Callable[..., Any]]] = {
     "sum": reductions.sum, "prod": reductions.prod, "min": reductions.min, "max": reductions.max,
@@ -90,6 +96,10 @@ class Signature:
     structural: tuple[tuple[str, int], ...] = ()
     recipes: dict[tuple[int, ...], Recipe | str] = field(default_factory=dict)
 
+    def values_of(self, given: Arguments) -> tuple[int, ...]:
+        """The numbers of a call that the recipe depends on."""
+        return tuple([concrete(given.numbers[place]) for _, place in self.structural])
+
 
 class Kernel:
     """A function that runs for every index of a range, recorded like an array operation.
@@ -110,6 +120,7 @@ class Kernel:
         self._typed: dict[Any, Function] = {}
         self._programs: dict[Any, launches.Program] = {}
         self._fixed: tuple[Any, ...] = ()
+        self._batch: weakref.ref[Batch] | None = None
 
     def __repr__(self) -> str:
         return f"<kernel {self.__name__}({', '.join(self.__clfuse_source__.parameters)})>"
@@ -213,13 +224,24 @@ class Kernel:
             return plain.on_arrays(self, self._domain(ranges, len(args)), args)
         given = self._given(args)
         signature = self._signature(ranges, given)
-        values = tuple([concrete(given.numbers[place]) for _, place in signature.structural])
+        values = signature.values_of(given) if signature.structural else ()
         recipe = signature.recipes.get(values)
         if recipe is None:
             recipe = self._translated(signature, self._domain(ranges, len(args)), given)
         if isinstance(recipe, Recipe):
-            return recipe.run(given.cells, given.offsets, given.numbers)
+            return self._run(recipe, given)
         return self._launch(signature.function, self._domain(ranges, len(args)), given, recipe)
+
+    def _run(self, recipe: Recipe, given: Arguments) -> list[Node]:
+        """Record array operations, or append the call to a batch of such."""
+        batch = None if self._batch is None else self._batch()
+        if batch is not None and batch.recipe is recipe and batch.append(given):
+            return []
+        if recipe.alike is None or trace.active() is not None:
+            return recipe.run(given.cells, given.offsets, given.numbers)
+
+        self._batch = weakref.ref(Batch(recipe, given))
+        return []
 
     def _given(self, args: tuple[Any, ...]) -> Arguments:
         found = Arguments()
@@ -357,12 +379,37 @@ class Kernel:
         function = signature.function
         if any(stop <= start for start, stop in domain):
             empty = _empty(function, domain)
-            signature.recipes[self._values_of(signature, given)] = empty
+            signature.recipes[signature.values_of(given)] = empty
             return empty
+        arrays, scalars, integers = self._operands(function, given)
+        names = function.parameters
+        try:
+            made = Translation(function, domain, arrays, scalars, integers)
+        except NotArrays as reason:
+            found: Recipe | str = str(reason)
+            structural = set(integers)
+        except OutOfBounds as error:
+            raise IndexError(f"kernel {self.__name__} ({function.filename}), {error}") from None
+        else:
+            found, structural = made.recipe, made.structural
+            if found.written and not found.results and len(domain) < _MOST_INDICES:
+                found.alike = Alike(function, domain, arrays, scalars, integers)
+        more = {(n, p) for n, p in zip(names, given.places, strict=True) if n in structural}
+        if not more <= set(signature.structural):
+            signature.structural = tuple(sorted(more | set(signature.structural)))
+            signature.recipes.clear()
+        signature.recipes[signature.values_of(given)] = found
+        return found
+
+    @staticmethod
+    def _operands(
+        function: Function, given: Arguments
+    ) -> tuple[dict[str, Array], dict[str, Any], dict[str, int]]:
+        """Arrays, numbers, and the values of integers, by parameter."""
         arrays: dict[str, Array] = {}
         scalars: dict[str, Any] = {}
         integers: dict[str, int] = {}
-        names = self.__clfuse_source__.parameters[len(domain):]
+        names = function.parameters
         for name, kind, place in zip(names, given.kinds, given.places, strict=True):
             if isinstance(kind, ArrayType):
                 array = given.handles[place]
@@ -377,25 +424,7 @@ class Kernel:
                 value = given.numbers[place]
                 if kind == INT:
                     integers[name] = value if type(value) is int else concrete(value)
-        try:
-            made = Translation(function, domain, arrays, scalars, integers)
-        except NotArrays as reason:
-            found: Recipe | str = str(reason)
-            structural = set(integers)
-        except OutOfBounds as error:
-            raise IndexError(f"kernel {self.__name__} ({function.filename}), {error}") from None
-        else:
-            found, structural = made.recipe, made.structural
-        more = {(n, p) for n, p in zip(names, given.places, strict=True) if n in structural}
-        if not more <= set(signature.structural):
-            signature.structural = tuple(sorted(more | set(signature.structural)))
-            signature.recipes.clear()
-        signature.recipes[self._values_of(signature, given)] = found
-        return found
-
-    @staticmethod
-    def _values_of(signature: Signature, given: Arguments) -> tuple[int, ...]:
-        return tuple([concrete(given.numbers[place]) for _, place in signature.structural])
+        return arrays, scalars, integers
 
     def _launch(
         self, function: Function, domain: Domain, given: Arguments, reason: str

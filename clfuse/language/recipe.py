@@ -8,7 +8,7 @@ the arrays in them, and the numbers. From the second call on the steps are a fun
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -81,10 +81,16 @@ class Recipe:
     steps : list of Step
     results : list of Term or Node
         What the kernel returns.
+    written : list of int
+        The cells that it writes to.
+    alike : batches.Alike or None
+        Makes one recipe of many calls; None where they stay many.
     """
 
     def __init__(self) -> None:
         self.steps: list[Step] = []
+        self.written: list[int] = []
+        self.alike: Any = None
         self.results: list[Any] = []
         self._terms = 0
         self._run: Callable[..., Any] | None = None
@@ -106,57 +112,57 @@ class Recipe:
     def write(self, cell: int, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
         """Write down a step that gives a storage cell its new value."""
         self.steps.append(Step(function, arguments, Cell(cell)))
+        if cell not in self.written:
+            self.written.append(cell)
 
     # -- recording --------------------------------------------------------------------------------
 
-    def run(self, cells: list[Any], offsets: list[int], numbers: list[Any]) -> list[Node]:
+    def run(self, cells: list[Any], offsets: Sequence[int], numbers: Sequence[Any]) -> list[Node]:
         """Record it: storage cells, offsets of the arrays, numbers; the nodes that it returns."""
+        values, results = self.apply([cell.node for cell in cells], offsets, numbers)
+        for number, value in zip(self.written, values, strict=True):
+            rebind(cells[number], value)
+        return results
+
+    def apply(
+        self, nodes: list[Node], offsets: Sequence[int], numbers: Sequence[Any]
+    ) -> tuple[list[Node], list[Node]]:
+        """The new contents of the cells in `written`, which contained `nodes`, and what the kernel
+        returns."""
         if self._run is not None:
-            return self._run(cells, offsets, numbers)  # type: ignore[no-any-return]
+            return self._run(nodes, offsets, numbers)  # type: ignore[no-any-return]
         if self._called:
-            self._run = self._compiled(len(cells))
-            return self._run(cells, offsets, numbers)  # type: ignore[no-any-return]
+            self._run = self._compiled()
+            return self._run(nodes, offsets, numbers)  # type: ignore[no-any-return]
         self._called = True
-        return self._walked(cells, offsets, numbers)
+        return self._walked(list(nodes), offsets, numbers)
 
-    def _walked(self, cells: list[Any], offsets: list[int], numbers: list[Any]) -> list[Node]:
-        nodes = [cell.node for cell in cells]
+    def _walked(
+        self, nodes: list[Node], offsets: Sequence[int], numbers: Sequence[Any]
+    ) -> tuple[list[Node], list[Node]]:
         values: list[Any] = [None] * self._terms
-
-        def value(item: Any) -> Any:
-            kind = type(item)
-            if kind is Term:
-                return values[item.number]
-            if kind is Cell:
-                return nodes[item.number]
-            if kind is Place:
-                return offsets[item.array] + item.offset
-            if kind is Number:
-                return numbers[item.position]
-            return tuple([value(part) for part in item]) if kind is tuple else item
-
-        written = set()
+        at = values, nodes, offsets, numbers
         for step in self.steps:
-            found = step.function(*[value(item) for item in step.arguments])
+            found = step.function(*[_standing_for(item, *at) for item in step.arguments])
             if type(step.target) is Cell:
                 nodes[step.target.number] = found
-                written.add(step.target.number)
             else:
                 values[step.target.number] = found
-        for number in sorted(written):
-            rebind(cells[number], nodes[number])
-        return [value(item) for item in self.results]
+        results = [_standing_for(item, *at) for item in self.results]
+        return [nodes[number] for number in self.written], results
 
-    def _compiled(self, cells: int) -> Callable[..., Any]:
+    def _compiled(self) -> Callable[..., Any]:
         """The steps as a function: one line a step, everything constant a default argument."""
         constants: dict[int, str] = {}
         kept: list[Any] = []
+        cells: set[int] = set()
 
         def text(item: Any) -> str:
             kind = type(item)
             if kind is Term:
                 return f"t{item.number}"
             if kind is Cell:
+                cells.add(item.number)
                 return f"n{item.number}"
             if kind is Place:
                 base = f"offsets[{item.array}]"
@@ -172,21 +178,40 @@ class Recipe:
             return name
 
         lines = []
-        written = set()
         for step in self.steps:
             call = f"{text(step.function)}({', '.join(map(text, step.arguments))})"
-            if type(step.target) is Cell:
-                written.add(step.target.number)
             lines.append(f"    {text(step.target)} = {call}")
-        used = [f"    n{number} = cells[{number}].node" for number in range(cells)]
-        ends = [f"    {text(rebind)}(cells[{n}], n{n})" for n in sorted(written)]
+        written = ", ".join([f"n{number}" for number in self.written])
         results = ", ".join(map(text, self.results))
+        used = [f"    n{number} = nodes[{number}]" for number in sorted(cells)]
         names = ", ".join([f"{name}={name}" for name in constants.values()])
-        head = f"def recipe(cells, offsets, numbers{', ' if names else ''}{names}):"
-        source = "\n".join([head, *used, *lines, *ends, f"    return [{results}]"])
-        scope = {f"k{number}": item for number, item in enumerate(kept)}
-        exec(compile(source, "<recipe of a kernel>", "exec"), scope)
+        head = f"def recipe(nodes, offsets, numbers{', ' if names else ''}{names}):"
+        end = f"    return [{written}], [{results}]"
+        scope: dict[str, Any] = {f"k{number}": item for number, item in enumerate(kept)}
+        exec(compile("\n".join([head, *used, *lines, end]), "<recipe of a kernel>", "exec"), scope)
         return scope["recipe"]  # type: ignore[no-any-return]
+
+
+def _standing_for(
+    item: Any,
+    values: list[Any],
+    nodes: list[Node],
+    offsets: Sequence[int],
+    numbers: Sequence[Any],
+) -> Any:
+    """An argument of a step; no closure, which would hold the nodes until the collector comes."""
+    kind = type(item)
+    if kind is Term:
+        return values[item.number]
+    if kind is Cell:
+        return nodes[item.number]
+    if kind is Place:
+        return offsets[item.array] + item.offset
+    if kind is Number:
+        return numbers[item.position]
+    if kind is tuple:
+        return tuple([_standing_for(part, values, nodes, offsets, numbers) for part in item])
+    return item
 
 
 _STAND_INS: Final = (Term, Cell, Place, Number, tuple)

@@ -91,6 +91,14 @@ class Given:
 
 
 @dataclass(frozen=True, slots=True)
+class Column:
+    """A number that every call of a batch has for itself: a vector of them."""
+
+    position: int
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
 class Value:
     """Calculated, over a domain; a shape of () is one number for all of it."""
 
@@ -124,8 +132,11 @@ class Values(Boxes):
         Numbers whose value the recipe depends on.
     accesses : list of Access
     frame : Frame
+    lead : int
+        1 where the first index is the number of the call, and every array has an axis for it.
     """
 
+    lead: int
     recipe: Recipe
     mask: Any
     integers: dict[str, int]
@@ -144,6 +155,12 @@ class Values(Boxes):
     def shape(self) -> tuple[int, ...]:
         """Extents of the present domain."""
         return tuple([stop - start for start, stop in self.domain])
+
+    def along_calls(self, column: Column) -> Value:
+        """A vector along the first index."""
+        strides = tuple([int(axis == 0 and n > 1) for axis, n in enumerate(self.shape)])
+        arguments = (Number(column.position), self.shape, 0, strides)
+        return self._emit(view, arguments, self.shape, column.type.dtype)
 
     def _emit(
         self, function: Callable[..., Any], arguments: tuple[Any, ...], shape: tuple[int, ...],
@@ -237,7 +254,7 @@ class Values(Boxes):
         return Known(node.value, node.type)
 
     def _index(self, node: Index) -> Any:
-        return Affine(0, (0,) * node.axis + (1,))
+        return Affine(0, (0,) * (node.axis + self.lead) + (1,))
 
     def _scalar(self, node: Scalar) -> Any:
         return self.frame.scalars[node.name]
@@ -247,7 +264,7 @@ class Values(Boxes):
         return Known(node.type.dtype.type(0), node.type) if found is None else found
 
     def _extent(self, node: Extent) -> Any:
-        return Affine(self.frame.arrays[node.array].shape[node.axis])
+        return Affine(self.frame.arrays[node.array].shape[node.axis + self.lead])
 
     def _apply(self, node: Apply) -> Any:
         values = [self.value(argument) for argument in node.args]
@@ -405,7 +422,7 @@ class Values(Boxes):
 
     def _load(self, node: Load) -> Any:
         array = self.frame.arrays[node.array]
-        values = [self.value(index) for index in node.indices]
+        values = self.indices(node.indices)
         places = [self.affine(value) for value in values]
         text = text_of(node.array, node)
         if any(place is None for place in places):
@@ -421,6 +438,11 @@ class Values(Boxes):
             shape = self.shape if any(strides) else ()
             found = self._known[key] = self._read(array, shape, offset, strides)
         return found
+
+    def indices(self, nodes: list[Expr]) -> list[Any]:
+        """An element's indices; of a batch the number of the call before them."""
+        values = [self.value(index) for index in nodes]
+        return [Affine(0, (1,)), *values] if self.lead else values
 
     def _read(
         self, array: Array, shape: tuple[int, ...], offset: int, strides: tuple[int, ...]

@@ -231,7 +231,8 @@ def test_iterations_are_independent_where_they_are_said_to_be() -> None:
         defined, reason = call.is_defined(), translated(call)
         counts[defined, reason is None] += 1
         assert defined or reason is not None, f"{call.text}{call.domain} {call.views}"
-    assert counts[False, False] > 50 and counts[True, True] > 50
+    assert counts[False, False] > 50
+    assert counts[True, True] > 50
     assert counts[True, True] > 2 * counts[True, False], counts
 
 
