@@ -251,7 +251,7 @@ class Batch:
                 numbers.append(first)
             elif type(first) in (int, float, complex, bool):
                 try:
-                    values = np.array([column[k] for k in order], _DTYPES[type(first)])
+                    values: Any = np.array([column[k] for k in order], _DTYPES[type(first)])
                 except OverflowError:
                     return None
                 numbers.append(Table(host_node(values)))
