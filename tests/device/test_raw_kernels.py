@@ -313,9 +313,10 @@ def test_arrays_that_do_not_lie_in_order_are_copied_and_written_back() -> None:
 def test_raw_kernels_in_three_dimensions_with_options_and_local_arrays() -> None:
     code = """kernel void cube(global long *out) {
         local long shared_number;
-        if (get_local_linear_id() == 0) shared_number = START;
+        if (get_local_id(0) + get_local_id(1) + get_local_id(2) == 0) shared_number = START;
         barrier(CLK_LOCAL_MEM_FENCE);
-        out[get_global_linear_id()] = shared_number + get_global_id(1) STEP; }"""
+        out[(get_global_id(2) * 4 + get_global_id(1)) * 2 + get_global_id(0)] =
+            shared_number + get_global_id(1) STEP; }"""
     cube = cf.RawKernel(code, "cube", options=("-DSTART=100", "-D STEP=* 10"))
     out = cf.zeros((3, 4, 2, 2), "int64")
     for place in range(3):  # many calls of three dimensions are launches of their own
