@@ -4,7 +4,15 @@
 ##    row       the vectors of a row one after the other, then the single columns that are left
 ##    arrays    the accumulators of all vectors: q0[v], of single columns y0[v]
 <%def name="strips(wide, single)">\
-% if k.width > 1 and wide:
+% if k.even and wide:
+            #pragma unroll
+            for (int v = 0; v < ${k.even}; v++) {
+                const ${k.index} j = start + v * ${k.width};
+% for line in wide:
+                ${line}
+% endfor
+            }
+% elif k.width > 1 and wide:
             for (${k.index} j = start, v = 0; j < wide; j += ${k.width}, v++) {
 % for line in wide:
                 ${line}
@@ -31,8 +39,11 @@ __kernel void ${k.name}(${k.signature})
     const ${k.index} first = (${k.index})get_global_id(0) * run, last = min(first + run, units);
     for (${k.index} unit = first; unit < last; unit++) {
         const ${k.index} across = unit / groups;
-        const ${k.index} start = (unit - across * groups) * tile, end = min(start + tile, n);
+        const ${k.index} start = (unit - across * groups) * tile;
+% if not k.even:
+        const ${k.index} end = min(start + tile, n);
         const ${k.index} wide = ${f"end - (end - start) % {k.width}" if k.width > 1 else "start"};
+% endif
 % if k.chunked:
         const ${k.index} row = across / chunks, piece = across - row * chunks;
         const ${k.index} low = piece * chunk_length, high = min(low + chunk_length, ${k.chunk_extent});
@@ -45,7 +56,7 @@ __kernel void ${k.name}(${k.signature})
 % for p in k.phases:
         {
 ${strips(p.start[0], p.start[1])}\
-% if p.pause[1]:
+% if p.pause[0] or p.pause[1]:
             int since = 0;
 % endif
 % for dim, begin, end in k.outer_loops:
@@ -55,7 +66,7 @@ ${strips(p.start[0], p.start[1])}\
             ${line}
 % endfor
 ${strips(p.body[0], p.body[1])}\
-% if p.pause[1]:
+% if p.pause[0] or p.pause[1]:
             if (++since == ${k.pause}) {
             since = 0;
 ${strips(p.pause[0], p.pause[1])}\

@@ -18,6 +18,7 @@ from .handle import Handle, native_dtype, node_of, result
 from .order import Permutation, copied, copy_order, permuted_node
 from .promotion import BOOL, FLOAT16, FLOAT32, FLOAT64, INT64
 from .reductions import element_count
+from .remembered import remembered
 from .ufunc import UFUNCS
 
 _Missing = np._NoValue
@@ -112,6 +113,7 @@ def _kept(handle: Handle, axes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 @native(np.mean, method=True)
+@remembered
 def mean(
     a: Any,
     axis: Any = None,
@@ -207,6 +209,7 @@ def _spread(
 
 
 @native(np.var, method=True)
+@remembered
 def var(
     a: Any,
     axis: Any = None,
@@ -225,6 +228,7 @@ def var(
 
 
 @native(np.std, method=True)
+@remembered
 def std(
     a: Any,
     axis: Any = None,

@@ -2,13 +2,16 @@
 `bench.command` calls it.
 
 In turn, because a machine's speed drifts: what is compared must have been measured within the same
-second. Every repetition starts with a call that is not timed. Medians and minima are kept.
+second. Who comes after whom changes from turn to turn, and every repetition starts with calls that
+are not timed: a core that slept through a contender with one thread is slow to wake. Medians and
+minima are kept.
 """
 
 from __future__ import annotations
 
 import gc
 import math
+import random
 import statistics
 import time
 import warnings
@@ -27,6 +30,7 @@ REPETITIONS = 9
 # threads and cores do not count: the steady state is what is compared.
 LEAST_S = 0.02
 MOST_CALLS = 50
+WARMING_CALLS = 5
 # Worker threads of other libraries spin for a while after their last work; on few cores that would
 # be at the next one's cost.
 SETTLE_S = 0.003
@@ -212,6 +216,7 @@ def repeat(
     a row.
     """
     entries = [(timing, run, calls_for(run)) for timing, run in everybody]
+    order = random.Random(0)
     deadline = time.perf_counter() + BUDGET_S
     collecting = gc.isenabled()
     gc.disable()
@@ -221,10 +226,13 @@ def repeat(
                 break
             progress(f"repetition {repetition + 1} of {repetitions}")
             gc.collect()
+            order.shuffle(entries)
             for timing, run, calls in entries:
                 time.sleep(SETTLE_S)
-                # The steady state: caches hold this contender's arrays, not the last one's.
-                run()
+                # The steady state: caches hold this contender's arrays, not the last one's, and
+                # all cores are awake.
+                for _ in range(min(calls, WARMING_CALLS)):
+                    run()
                 start = time.perf_counter()
                 for _ in range(calls):
                     # Results must not live on: clfuse would find them instead of computing them

@@ -20,6 +20,7 @@ from .lowering import Lowering
 from .memory import Memory, slots_of
 from .packing import pack
 from .placement import Placement
+from .prefetching import ask_ahead
 from .reductions import finish_reduction
 from .rolling import roll
 from .rows import join_rows
@@ -180,14 +181,15 @@ def _finished(kernel: Kernel, traits: DeviceTraits, values: ValueTable) -> list[
         return finish_selection(kernel, traits)
     registers = _registers_after(kernel)
     if kernel.kind == "scan":
-        return finish_scan(kernel, traits, values, registers=registers)
+        scans = finish_scan(kernel, traits, values, registers=registers)
+        return [ask_ahead(made, traits) for made in scans]
     if kernel.kind == "map":
         made_here = [finish_map(kernel, traits)]
     else:
         made_here = finish_reduction(kernel, traits, values, registers)
     finished = []
     for made in made_here:
-        finished += [*pack(made, traits, values), made]
+        finished += [*pack(made, traits, values), ask_ahead(made, traits)]
     return finished
 
 

@@ -60,7 +60,8 @@ class Load:
 
     A gather adds the register `position` to the element's number; its access alone names an
     existing element, too. Where the access is limited, the register `other` stands in elsewhere
-    (zero without one: what nobody uses).
+    (zero without one: what nobody uses). Vectors are asked for `ahead` of their loop: (dimension,
+    how many indices of it).
     """
 
     var: int
@@ -69,6 +70,7 @@ class Load:
     access: Access
     position: int | None = None
     other: int | None = None
+    ahead: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +232,7 @@ class Kernel:
     unroll: int = 1
     strips: int = 1
     held: int = 1
+    even: bool = False
     compensated: bool = False
     chunk: int = -1
     chunks: int = 1

@@ -48,6 +48,10 @@ UNITS_PER_UNIT: Final = 4
 MIN_WIDE_STRIPS: Final = 4
 """Arrays of fewer vectors a row are folded as wider ones."""
 
+MAX_EVEN_STRIPS: Final = 8
+"""So many vectors side by side have their accumulators in registers, if no unit has fewer or single
+columns; an array of them costs a load and a store for every addition."""
+
 MAX_UNEVEN_STRIPS: Final = 16
 """So are those of fewer vectors than this, where a rest of single columns is left over."""
 
@@ -106,6 +110,15 @@ def lay_strips(
         strips = max(1, min(limit, most))
     groups = -(-vectors // strips)
     kernel.strips = -(-vectors // groups)
+    tile = kernel.strips * kernel.width
+    kernel.even = (
+        kernel.kind == "reduce"
+        and kernel.width > 1
+        and kernel.strips <= MAX_EVEN_STRIPS
+        and kernel.extents[kept - 1] % tile == 0
+    )
+    if kernel.even:
+        kernel.held = kernel.strips
     units = outer * -(-vectors // kernel.strips)
     return units, g.pieces_of(kernel, traits, units, length) if few else 1
 

@@ -187,6 +187,8 @@ class Body:
                 continue
             if isinstance(item, Load):
                 position = None if item.position is None else registers[item.position]
+                if item.ahead is not None and width > 1:
+                    out.append(self._ask(item, *item.ahead))
                 text, register = self._load(item, width, name, position)
                 if item.access.within:
                     other = self._other(item, writer, register, registers)
@@ -232,6 +234,18 @@ class Body:
         if item.dtype.char == "e":
             text = self.writer(width).from_half(text)
         return text, Register(name, item.dtype)
+
+    def _ask(self, item: Load, dim: int, count: int) -> str:
+        """A statement that asks for what the loop will load `count` indices of `dim` later."""
+        self.preamble.libraries["prefetch.cl"] = None
+        pointer = self.arguments.buffer(item.value, item.dtype)
+        stride = item.access.strides[dim]
+        if dim == self.vector:
+            step = str(count * stride)
+        else:
+            number = self.group(item.access)[1:]
+            step = f"{count} * {self.arguments.integer(f's{number}_{dim}', stride)}"
+        return f"PREFETCH({pointer} + {self.place(item.access)} + {step});"
 
     def _other(
         self, item: Load, writer: Expressions, register: Register, registers: dict[int, Register]

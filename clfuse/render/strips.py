@@ -9,6 +9,9 @@ columns that are left over have arrays of their own:
         q0[v] = q0[v] + r0;
     }
     for (int j = wide, v = 0; j < end; j++, v++) { ... y0[v] = y0[v] + r0; }
+
+Where every unit has the same few vectors, their loops are unrolled, so that the arrays become
+registers.
 """
 
 from __future__ import annotations
@@ -54,7 +57,9 @@ class Lanes:
 
 
 def _both(kernel: Kernel, body: Body) -> list[Lanes]:
-    """The ways through a row: lanes of one element need only the second."""
+    """The ways through a row: lanes of one element need only the second, even strips the first."""
+    if kernel.even:
+        return [Lanes(kernel, body, True)]
     single = Lanes(kernel, body, False)
     return [Lanes(kernel, body, True), single] if kernel.width > 1 else [single]
 
@@ -75,6 +80,7 @@ def _begin(kernel: Kernel, body: Body, k: Any) -> None:
     column_arguments(kernel, body, k)
     body.arguments.integer("tile", kernel.strips * kernel.width)
     k.pause = LONG_SUM
+    k.even = kernel.strips if kernel.even else 0
 
 
 def _part(ways: list[Lanes], **lines: list[list[str]]) -> SimpleNamespace:
@@ -82,7 +88,8 @@ def _part(ways: list[Lanes], **lines: list[list[str]]) -> SimpleNamespace:
     columns."""
     part = SimpleNamespace()
     for name, found in lines.items():
-        setattr(part, name, found if len(ways) == 2 else [[], *found])
+        whole = found if ways[0].width > 1 else [[], *found]
+        setattr(part, name, [*whole, []][:2])
     return part
 
 

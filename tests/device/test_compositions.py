@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.agreement import Batch
+from tests.agreement import Batch, assert_same_error
 
 RNG = np.random.default_rng(5)
 A = RNG.random((6, 5))
@@ -204,3 +204,27 @@ def test_a_scalar_mask_selects_all_or_nothing(xp: ModuleType) -> None:
 
         calls.same("write", written)
     calls.check()
+
+
+def test_statistics_of_equal_shapes_are_those_of_their_own_elements(xp: ModuleType) -> None:
+    batch = Batch(xp)
+    for dtype in ("bool", "float32", "complex64"):
+        for factor in (1, 3):  # the second of a shape and dtype is recorded from memory
+            values = (np.arange(60).reshape(12, 5) % 7 * factor).astype(dtype)
+            for axis in (None, 0, (0, 1), -1):
+                for name in ("mean", "std", "var"):
+                    batch.same(
+                        f"{name} {dtype} {factor} {axis}",
+                        lambda m, v=values, a=axis, n=name: [
+                            getattr(m.asarray(v), n)(a),
+                            getattr(m, n)(m.asarray(v), a, keepdims=True),
+                            getattr(m, n)(m.asarray(v)[1:].T, axis=a),
+                            getattr(m, n)(m.asarray(v), None, "float64"),
+                        ],
+                        ulp=4,
+                    )
+            batch.same("ddof", lambda m, v=values: m.asarray(v).std(1, ddof=1), ulp=4)
+    batch.check()
+    for wrong in ({"axis": 2}, {"axis": (0, 0)}, {"axis": 1.0}, {"axis": "x"}):
+        for _ in range(2):
+            assert_same_error(lambda m, w=wrong: m.asarray(np.ones((3, 4))).mean(**w), xp)

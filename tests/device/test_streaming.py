@@ -32,3 +32,30 @@ def test_results_are_the_same_from_every_first_element_on(xp: ModuleType, dtype:
         x = xp.asarray(grid)
         (kernel,) = xp.explain(x[:, 1:] + x[:, :-1]).kernels
         assert ("STREAM(" in kernel.source) == (xp.get_device().traits.schedule == "cpu")
+
+
+def test_folds_that_ask_for_memory_ahead_are_the_same(xp: ModuleType) -> None:
+    grid = ((np.arange(48 * 192) * 7) % 251).reshape(48, 192) - 100.0
+    grid[5, 7], grid[6, 7], grid[9, 100] = np.nan, np.inf, -0.0
+    batch = Batch(xp)
+    with xp.config.override(stream_bytes=0):
+        for dtype in ("float32", "int16"):
+            with np.errstate(invalid="ignore"):
+                values = grid.astype(dtype)
+            for part in (np.s_[1:, 3:], np.s_[::-1, ::2], np.s_[:, ::-1]):
+                for axis in (None, 0, 1):
+                    batch.same(
+                        f"{dtype} {part} {axis}",
+                        lambda m, v=values, p=part, a=axis: [
+                            m.asarray(v)[p].max(a),
+                            (m.asarray(v)[p] * 2 - 1).sum(a, dtype="f8"),
+                            m.cumsum(m.asarray(v)[p] % 5, a),
+                        ],
+                    )
+            batch.same("spread", lambda m, v=values: m.asarray(v[:5]).std(0), ulp=8)
+        batch.check()
+        x = xp.asarray(grid)
+        kernels = xp.explain(((x[1:] - x[:-1]) ** 2).sum(1)).kernels
+        # The two views are one array: its lines are asked for once.
+        is_cpu = xp.get_device().traits.schedule == "cpu"
+        assert sum(k.source.count("PREFETCH(a") for k in kernels) == 5 * is_cpu

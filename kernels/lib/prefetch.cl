@@ -1,0 +1,12 @@
+/* Asks the caches for the line of an address that a loop will come to; never faults, whatever lies there.
+ *
+ * Where a CPU's compiler has Clang's builtin (PoCL, Intel's runtime); PoCL's own prefetch() does nothing. The
+ * address goes through a number because address spaces are one there.
+ */
+#define PREFETCH(place) ((void)0)
+#ifdef __has_builtin
+#if __has_builtin(__builtin_prefetch)
+#undef PREFETCH
+#define PREFETCH(place) __builtin_prefetch((const void *)(size_t)(place), 0, 3)
+#endif
+#endif
