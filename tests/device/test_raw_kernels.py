@@ -325,6 +325,20 @@ def test_raw_kernels_in_three_dimensions_with_options_and_local_arrays() -> None
     np.testing.assert_array_equal(out.get(), expected)
 
 
+def test_sizes_that_a_device_refuses_are_errors_before_anything_runs() -> None:
+    add = "__kernel {} void add(__global double *x) {{ x[get_global_id(0)] += 1; }}"
+    x, y = cf.zeros(8), cf.zeros(8)
+    cf.evaluate(x, y)
+    cf.RawKernel(add.format(""), "add")((2,), (4,), (x,))
+    for attribute, items in (("", 1 << 20), ("__attribute__((reqd_work_group_size(2, 1, 1)))", 4)):
+        z = x * 1
+        cf.RawKernel(add.format(attribute), "add")((1,), (items,), (z,))
+        with pytest.raises(cf.KernelBuildError, match="group"):
+            cf.evaluate(x, z)
+    cf.RawKernel(add.format(attribute), "add")((4,), (2,), (x,))
+    np.testing.assert_array_equal(x.get(), np.full(8, 2.0))
+
+
 def test_wrong_raw_kernels_and_calls_are_errors() -> None:
     for code, error in (
         ("void f(int a) {}", ValueError), ("kernel void g(int a) {}", ValueError),
