@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import clfuse as cf
+from clfuse.bench import kernels
+from clfuse.bench.limit import Copy
 from tests.hostile import hostile
 
 pytestmark = pytest.mark.clfuse_only
@@ -364,3 +366,12 @@ def test_wrong_raw_kernels_and_calls_are_errors() -> None:
     with pytest.raises(ValueError, match="dimensions"):
         AXPY((1, 1, 1, 1), 4, (1, x, x, 4), shared_mem=16)
     np.testing.assert_array_equal(x.get(), np.zeros(4))
+
+
+def test_the_benchmark_of_kernels_compares_all_ways_with_numpy() -> None:
+    copy = Copy(cf.get_device(), 4096)
+    for row in kernels.rows(quick=True):
+        if row.name in ("stream", "gups", "rows"):
+            kernels.measure(row, 1, copy)
+            assert row.right
+            assert min(*row.seconds.values(), row.copy_s) > 0
