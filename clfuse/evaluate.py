@@ -317,6 +317,7 @@ def make_plan(snapshot: Snapshot, device: Device, *, fuse: bool) -> Planned:
     from .render.launches import render_launch
     from .render.matmul import render_matmul
     from .render.sorting import render_sort
+    from .runtime.launch import check_sizes
 
     traits = device.traits
     if not traits.fp64:
@@ -341,7 +342,9 @@ def make_plan(snapshot: Snapshot, device: Device, *, fuse: bool) -> Planned:
             rendered = render_launch(step, traits, root)
             reads, writes = uses_of_launch(step, schedule)
             moved = sum(nbytes for _, _, nbytes in reads + writes)
-            steps.append(_built(step, rendered, device, moved))
+            prepared = _built(step, rendered, device, moved)
+            check_sizes(prepared.program, rendered.global_size, rendered.local_size)
+            steps.append(prepared)
         elif isinstance(step, LibraryCall) and traits.schedule == "gpu" and is_renderable(step):
             rendered = render_matmul(step, traits, root)
             steps.append(_built(step, rendered, device, call_nbytes(step, schedule)))

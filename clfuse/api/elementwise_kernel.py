@@ -26,6 +26,7 @@ from .handle import (
     view_of,
     write,
 )
+from .kernel_expressions import program_of, results_of
 from .kernel_text import Declared, c_type, computed, type_of
 from .launching import record_launch
 from .promotion import constant_of
@@ -203,6 +204,10 @@ class ElementwiseKernel:
             nodes.append(build.reshape(build.iota(math.prod(shape)), shape))
         if "n" in self._numbered:
             nodes.append(build.constant(np.int64(math.prod(shape))))
+        if not self._numbered and not self.preamble:
+            translated = self._translated(nodes, outputs, types, shape)
+            if translated is not None:
+                return translated
         reads = tuple([
             out is not None and not text.is_assigned(self._body, parameter.name)
             for out, parameter in zip(outputs, self.out_params, strict=True)
@@ -216,6 +221,27 @@ class ElementwiseKernel:
         return [
             fresh(node) if out is None else written(out, node)
             for out, node in zip(outputs, results, strict=True)
+        ]
+
+    def _translated(
+        self,
+        nodes: Sequence[Node],
+        outputs: Sequence[Any],
+        types: dict[str, np.dtype],
+        shape: tuple[int, ...],
+    ) -> list[Any] | None:
+        """The results as NumPy's functions make them, where those can say what the body does."""
+        inputs = tuple([(each.name, type_of(each, types)) for each in self.in_params])
+        results = tuple([(each.name, type_of(each, types)) for each in self.out_params])
+        program = program_of(text.concrete(self._body, types), inputs, results)
+        if program is None:
+            return None
+        named = {name: node for (name, _), node in zip(inputs, nodes, strict=True)}
+        dtype = next(dtype for _, dtype in (*inputs, *results) if dtype.kind != "b")
+        made = results_of(program, named, [name for name, _ in results], dtype)
+        return [
+            fresh(build.broadcast(node, shape)) if out is None else written(out, node)
+            for out, node in zip(outputs, made, strict=True)
         ]
 
     def _make_functions(

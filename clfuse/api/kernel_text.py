@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
@@ -217,60 +217,6 @@ def weight_of(text: str) -> float:
     return weight * 10 if re.search(r"\b(for|while|do)\b", text) else weight
 
 
-# -- bodies that are right for vectors, too -------------------------------------------------------
-
-_SAME_FOR_VECTORS: Final = frozenset(
-    "sqrt fabs exp exp2 log log2 log10 expm1 log1p tanh fma fmin fmax".split()
-)
-"""Functions of which every runtime has vector versions with the same results."""
-
-_NUMBERS: Final = {
-    "float": r"(?:\d+\.\d*|\.\d+|\d+)(?:[eE][-+]?\d+)?f",
-    "double": r"(?:\d+\.\d*|\.\d+)(?:[eE][-+]?\d+)?(?![fF\w])",
-}
-
-
-def vector_body(body: str, kind: str, names: Iterable[str], results: Iterable[str]) -> str | None:
-    """The body for vectors with ``{W}`` behind its types, where that is right; else None.
-
-    It is where all is of one type, float or double, and nothing happens but assignments of sums,
-    products and known functions: comparisons and branches mean something else in vectors.
-
-    >>> vector_body("z = (x - y) * 2.0f;", "float", ["x", "y"], ["z"])
-    'z = (x - y) * 2.0f;'
-    >>> vector_body("z = x > y", "float", ["x", "y"], ["z"])
-    """
-    if kind not in _NUMBERS:
-        return None
-    known = set(names)
-    waiting = set(results)
-    made = []
-    word = re.compile(rf"\s*(?:({_NUMBERS[kind]})|(\d{{1,6}}(?![\w.]))|([A-Za-z_]\w*)|([-+*/(),]))")
-    for statement in statements(without_comments(body)):
-        head = re.match(rf"(?:const\s+)?({kind}\s+)?(\w+)\s*([-+*/]?=)(?!=)", statement)
-        if head is None:
-            return None
-        declares, target, how = head.groups()
-        text = statement[head.end() :].strip()
-        if (declares is None and target not in known | waiting) or (
-            how != "=" and target not in known
-        ):
-            return None
-        place = 0
-        while place < len(text):
-            found = word.match(text, place)
-            if found is None:
-                return None
-            name = found.group(3)
-            if name is not None and name not in known and name not in _SAME_FOR_VECTORS:
-                return None
-            place = found.end()
-        known.add(target)
-        declared = f"{kind}{{W}} " if declares else ""
-        made.append(f"{declared}{target} {how} {text};")
-    return " ".join(made)
-
-
 def function_of(
     name: str,
     body: str,
@@ -304,19 +250,6 @@ def function_of(
     text = f"static inline {kind} {unique}({parameters})\n{lines}"
     if preamble:
         text = f"{preamble}\n{text}"
-    vectors = ""
-    if len({each for _, each in (*inputs, *outputs)}) == 1 and not preamble:
-        wide = vector_body(body, kind, [word for word, _ in inputs], [word for word, _ in outputs])
-        if wide is not None:
-            head = ", ".join([f"const {kind}{{W}} {word}" for word, _ in inputs])
-            starts_ = " ".join([
-                f"{kind}{{W}} {word} = ({kind}{{W}})({start or 0});"
-                for (word, _), start in zip(outputs, starts, strict=True)
-            ])
-            vectors = (
-                f"static inline {kind}{{W}} {unique}_v{{W}}({head})\n"
-                f"{{\n    {starts_}\n    {wide}\n    return {target};\n}}"
-            )
     dtypes = tuple([computed(each) for _, each in inputs])
     weight = weight_of(body) + weight_of(preamble) * bool(preamble)
-    return Function(unique, text, dtypes, computed(dtype), weight, vectors)
+    return Function(unique, text, dtypes, computed(dtype), weight)

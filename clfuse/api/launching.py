@@ -9,11 +9,13 @@ others are as they were.
 from __future__ import annotations
 
 import math
+import re
 import sys
 import threading
 import weakref
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from sys import getrefcount
 from typing import Any, Final
 
@@ -160,7 +162,9 @@ def _record(
     slots: list[Slot] = []
     results: list[Node] = []
     rebound: list[Storage] = []
-    may_grow = len(global_size) < MAX_DIMENSIONS
+    may_grow = len(global_size) < MAX_DIMENSIONS and (
+        not isinstance(source, str) or _is_of_dimensions(source, len(global_size))
+    )
     for number, storage in enumerate(storages):
         node = storage.node
         nbytes = math.prod(node.shape) * node.dtype.itemsize
@@ -331,6 +335,21 @@ def _alone() -> int:
 
 
 _ALONE: Final = _alone()
+
+
+_INDEX: Final = re.compile(
+    r"\bget_(?:global|local|group|enqueued_local)_(?:id|size|offset)\s*\(\s*([^()]*?)\s*\)"
+    r"|\bget_num_groups\s*\(\s*([^()]*?)\s*\)|\b(get_work_dim|get_\w+_linear_id)\b"
+)
+
+
+@lru_cache(maxsize=1024)
+def _is_of_dimensions(source: str, rank: int) -> bool:
+    """Whether a kernel asks for no dimension beyond `rank`: the next one may number calls then."""
+    asked = [one or other for one, other, whole in _INDEX.findall(source) if not whole]
+    return all(each.isdigit() and int(each) < rank for each in asked) and not any(
+        whole for _, _, whole in _INDEX.findall(source)
+    )
 
 
 def _checked(handle: Any, mode: str, strided: bool, what: str) -> tuple[int, tuple[int, ...]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -96,6 +97,7 @@ class RawKernel:
             value = found.group(2)
             defines.append(f"#define {found.group(1)} {'1' if value is None else value}\n")
         self._source = "".join(defines) + code
+        self._count = sum(formal.kind != "local" for formal in self.parameters)
 
     def __repr__(self) -> str:
         return f"<RawKernel {self.name}>"
@@ -129,15 +131,12 @@ class RawKernel:
         ValueError
             An array that is written is read-only; the sizes are wrong.
         """
-        groups, items = _sizes(grid), _sizes(block)
-        rank = max(len(groups), len(items))
-        groups += (1,) * (rank - len(groups))
-        items += (1,) * (rank - len(items))
-        if not 1 <= rank <= 3 or min(groups) < 0 or min(items) < 1:
-            raise ValueError(f"{self.name}: {groups} groups of {items}: one to three dimensions")
-        wanted = [formal for formal in self.parameters if formal.kind != "local"]
-        if len(args) != len(wanted):
-            raise TypeError(f"{self.name} takes {len(wanted)} arguments, not {len(args)}")
+        sizes, items = _sizes(
+            grid if isinstance(grid, int | tuple) else tuple(grid),
+            block if isinstance(block, int | tuple) else tuple(block),
+        )
+        if len(args) != self._count:
+            raise TypeError(f"{self.name} takes {self._count} arguments, not {len(args)}")
         given = iter(args)
         arguments: list[Any] = []
         back: list[tuple[Any, Any]] = []
@@ -156,7 +155,6 @@ class RawKernel:
                     if formal.mode != "r":
                         back.append((array, passed))
                 arguments.append((passed, formal.mode))
-        sizes = tuple([count * each for count, each in zip(groups, items, strict=True)])
         record_launch(self._source, self.name, arguments, sizes, items)
         for target, copy in back:
             write(target, node_of(copy))
@@ -188,7 +186,7 @@ class RawKernel:
                 f"{self.name}: {formal.name} is written to: pass an ndarray, not a "
                 f"{type(value).__name__}"
             )
-        array = as_handle(value)
+        array = value if isinstance(value, Handle) else as_handle(value)
         if formal.mode != "r" and not is_writeable(array):
             raise ValueError(f"{self.name}: {formal.name} is written to, and read-only")
         return array
@@ -236,7 +234,20 @@ def _formal(part: str, kernel: str) -> Formal:
     return Formal(name, "scalar", "", None if known is None else DTYPES[known])
 
 
-def _sizes(value: Any) -> tuple[int, ...]:
-    if isinstance(value, int | np.integer):
-        return (int(value),)
-    return tuple([int(each) for each in value])
+@lru_cache(maxsize=1024)
+def _sizes(
+    grid: int | tuple[int, ...], block: int | tuple[int, ...]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Work-items, and those of a group.
+
+    >>> _sizes((2, 3), 4)
+    ((8, 3), (4, 1))
+    """
+    groups = (grid,) if isinstance(grid, int) else tuple(map(int, grid))
+    items = (block,) if isinstance(block, int) else tuple(map(int, block))
+    rank = max(len(groups), len(items))
+    groups += (1,) * (rank - len(groups))
+    items += (1,) * (rank - len(items))
+    if not 1 <= rank <= 3 or min(groups) < 0 or min(items) < 1:
+        raise ValueError(f"{groups} groups of {items} work-items: one to three dimensions, no 0")
+    return tuple([n * each for n, each in zip(groups, items, strict=True)]), items

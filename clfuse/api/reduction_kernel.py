@@ -18,6 +18,7 @@ from ..graph.ir import Node
 from . import kernel_text as text
 from .elementwise_kernel import FORMS_KEPT, argument_of, called_on, stretched, written
 from .handle import DTYPES, Handle, fresh, is_writeable, layout, node_of, result, view_of
+from .kernel_expressions import program_of, results_of
 from .kernel_text import c_type, type_of
 from .launching import record_launch
 from .promotion import constant_of
@@ -105,6 +106,7 @@ class ReductionKernel:
         self.reduce_type = reduce_type or self.out_params[0].type
         self.reduce_dims = reduce_dims
         names = text.own_names(preamble)
+        self.identity = text.renamed(self.identity, names)
         self.preamble = text.renamed(preamble, names)
         self.map_expr, self.reduce_expr, self.post_map_expr = (
             text.renamed(part, names).strip().rstrip(";")
@@ -224,11 +226,30 @@ class ReductionKernel:
                 else constant_of(value, type_of(parameter, types))
                 for value, parameter in zip(inputs, self.in_params, strict=True)
             ]
-            folded = called_on(f"kernel_{self.name}_map", mapped, nodes, shape)
+            folded = self._step(f"mapped = {self.map_expr}", "mapped", dtype, nodes, types, shape,
+                                mapped)
             if axes:
                 assert fold is not None
                 folded = build.reduce(fold, folded, axes, dtype)
         return called(f"kernel_{self.name}_post", posted, (folded,), kept)
+
+    def _step(
+        self,
+        body: str,
+        target: str,
+        dtype: np.dtype,
+        nodes: Sequence[Node],
+        types: dict[str, np.dtype],
+        shape: tuple[int, ...],
+        function: Function,
+    ) -> Node:
+        """What is folded: by NumPy's functions where they can say it, else by `function`."""
+        inputs = tuple([(each.name, type_of(each, types)) for each in self.in_params])
+        program = program_of(text.concrete(body, types), inputs, ((target, dtype),))
+        if program is None or self.preamble:
+            return called_on(f"kernel_{self.name}_map", function, nodes, shape)
+        named = {name: node for (name, _), node in zip(inputs, nodes, strict=True)}
+        return build.broadcast(results_of(program, named, [target], dtype)[0], shape)
 
     def _make_steps(
         self,

@@ -1,7 +1,7 @@
 """Element-wise operations that somebody wrote in OpenCL C: functions of scalars that are fused.
 
-A `Function` takes the place of the op table's row in an operation; `render.expressions` calls it:
-in vectors lane by lane, or as a whole where the same text is right for vectors too.
+A `Function` takes the place of the op table's row in an operation; `render.expressions` calls it,
+in vectors lane by lane.
 """
 
 from __future__ import annotations
@@ -32,9 +32,6 @@ class Function:
         Of the result; no bool.
     weight : float
         What a call costs, in additions.
-    vectors : str
-        The text for vectors, with ``{W}`` for the width; empty where there is none. Its function
-        is called `name`, ``_v`` and the width.
     """
 
     name: str
@@ -42,7 +39,6 @@ class Function:
     dtypes: tuple[np.dtype, ...]
     dtype: np.dtype
     weight: float
-    vectors: str = ""
 
     @property
     def output(self) -> str:
@@ -50,9 +46,10 @@ class Function:
         return "written"
 
     def lanes(self, width: int) -> str:
-        """What defines the function for vectors of `width` lanes; needs `text` above it."""
-        if self.vectors:
-            return self.vectors.replace("{W}", str(width))
+        """What defines the function for vectors, `name` with ``_v`` and the width: lane by lane.
+
+        Needs `text` above it.
+        """
         kinds = [f"{register_type(dtype)}{width}" for dtype in self.dtypes]
         parameters = ", ".join([f"const {kind} p{n}" for n, kind in enumerate(kinds)])
         calls = [

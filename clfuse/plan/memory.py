@@ -351,6 +351,7 @@ def slots_of(
         source = value
         while source in takes_over:
             source = takes_over[source]
+            source = root.get(source, source)  # long chains are walked once
         root[value] = source
     for index, launch in enumerate(launches):
         for value in [value for value, _ in reads_of(launch)] + writes_of(launch):

@@ -24,16 +24,16 @@ def launches_of(
 ) -> list[tuple[int, UserLaunch | LibraryCall]]:
     """(level, launch) for every LAUNCH of the graph, in order."""
     graph = placement.graph
-    written: dict[tuple[int, int], int] = {}
+    written: dict[int, dict[int, int]] = {}
     for node in range(len(graph)):
         if graph.kinds[node] is Kind.PART:
-            written[graph.inputs[node][0], graph.params[node]] = values.of_node[node]
+            (launch,) = graph.inputs[node]
+            written.setdefault(launch, {})[graph.params[node]] = values.of_node[node]
     found: list[tuple[int, UserLaunch | LibraryCall]] = []
     for node in range(len(graph)):
         if graph.kinds[node] is Kind.LAUNCH:
-            parts = {part: value for (launch, part), value in written.items() if launch == node}
-            made = _launches(placement, values, node, parts)
-            found += [(placement.level[node], launch) for launch in made]
+            made = _launches(placement, values, node, written.get(node, {}))
+            found += [(placement.level[node], each) for each in made]
     return found
 
 

@@ -68,7 +68,7 @@ def render_launch(
     """Write one round of a launch for a device."""
     spec, round_ = launch.spec, launch.round
     source, global_size, local_size = spec.text(traits)
-    plain = round_.count == 1 and not any(round_.offsets)
+    plain = round_.count == 1 and not any(round_.offsets) and not any(round_.scalars)
     arguments = _Arguments(root)
     passed = []
     offsets, scalars = iter(round_.offsets), iter(round_.scalars)
@@ -108,7 +108,7 @@ def render_launch(
     name = spec.name
     if not plain:
         name = f"{spec.name}_calls"
-        call = ""
+        call = "    const long call = 0;\n" if launch.tables else ""
         if round_.count > 1:
             call = f"    const long call = get_global_id({len(global_size)});\n"
             global_size = (*global_size, round_.count)

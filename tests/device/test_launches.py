@@ -213,6 +213,21 @@ def test_arrays_of_every_dtype_and_views_of_their_parts_are_pointers_to_them() -
     np.testing.assert_array_equal(bits.get().view("i8"), [-1, 0, 0])
 
 
+def test_an_array_that_a_launch_writes_whole_needs_nothing_before() -> None:
+    fill = "__kernel void fill(__global long *x, const long c) { x[get_global_id(0)] = c; }"
+    x, y = cf.zeros(6, "int64"), cf.zeros((2, 3), "int64").T
+    z = cf.zeros(6, "int64")
+    for out, number in ((x, 5), (z, 5)):
+        record_launch(fill, "fill", [(out, "w"), np.int64(number)], (6,))
+    record_launch(fill.replace("*x", "*x, const long s, const long t"), "fill",
+                  [(y, "w", "strides"), np.int64(7)], (6,))
+    x[2] = 1
+    with cf.config.override(debug=True):
+        np.testing.assert_array_equal(y.get(), np.full((3, 2), 7))
+        np.testing.assert_array_equal(z.get(), np.full(6, 5))
+    np.testing.assert_array_equal(x.get(), [5, 5, 1, 5, 5, 5])
+
+
 def test_every_scalar_type_arrives_also_where_calls_differ_in_it() -> None:
     code = """__kernel void keep(__global double *x, const int b, const char c, const ulong u,
                                  const float h, const float f, const double d, const float2 z)

@@ -228,6 +228,30 @@ def test_views_of_other_item_sizes_overlap_by_their_bytes() -> None:
     assert rounds_of(value_of(b)) == [1, 1, 1]
 
 
+@pytest.mark.parametrize(
+    ("text", "rounds"),
+    [
+        ("get_global_id(0) + get_group_id( 0 ) + get_num_groups(0)", [3]),
+        ("get_global_id(1)", [1, 1, 1]),  # else 0
+        ("get_global_size(d)", [1, 1, 1]),
+        ("get_global_linear_id()", [1, 1, 1]),
+        ("get_work_dim()", [1, 1, 1]),
+    ],
+)
+def test_kernels_that_would_see_the_number_of_the_call_are_not_joined(
+    text: str, rounds: list[int]
+) -> None:
+    a = stored(10, 4)
+    for row in range(3):
+        record_launch(text, "f", [(view(a, (4,), 4 * row, (1,)), "rw")], (4,))
+    found = []
+    node = value_of(a)
+    while node.buffer is None:
+        found += rounds_of(node)
+        node = node.inputs[0].inputs[0]
+    assert found == rounds
+
+
 def test_what_somebody_has_read_between_two_calls_stays() -> None:
     a = stored(10, 4)
     launched((view(a, (4,), 0, (1,)), "rw"))
