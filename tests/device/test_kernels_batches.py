@@ -47,7 +47,7 @@ def backwards_and_apart(call: Any, a: Any, c: Any) -> None:
 
 def numbers(call: Any, a: Any, c: Any) -> None:
     for b in range(20):
-        call(blend, (1, 6) and 6, 0.5 * b, a[b], c[19 - b])
+        call(blend, 6, 0.5 * b, a[b], c[19 - b])
     for b in range(20):
         call(blend, 5, b, a[b, 1:], c[b])
 

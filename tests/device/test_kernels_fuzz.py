@@ -12,7 +12,7 @@ import clfuse as cf
 from tests.kernel_programs import LENGTH, random_call
 
 pytestmark = pytest.mark.clfuse_only
-PROGRAMS = int(os.environ.get("CLFUSE_FUZZ_PROGRAMS", "12"))
+PROGRAMS = max(int(os.environ.get("CLFUSE_FUZZ_PROGRAMS", "60")) // 6, 1)  # nine kernels each
 SEED = int(os.environ.get("CLFUSE_FUZZ_SEED", "20"))
 
 
