@@ -138,6 +138,8 @@ def _same_element(one: Access, other: Access) -> bool:
     """Whether every iteration touches one element with both, and no other iteration touches it."""
     if one.place is None or one.place != other.place or one.nbytes != other.nbytes:
         return False
+    if len(one.domain) != len(other.domain):
+        return False
     hull = tuple([
         (min(a[0], b[0]), max(a[1], b[1])) for a, b in zip(one.domain, other.domain, strict=True)
     ])

@@ -19,10 +19,12 @@ from typing import Any, Final
 
 import numpy as np
 
+from ..graph import build
 from ..graph.ir import loop
 from . import steps
 from .accesses import Access, Affine, Domain, conflict, is_injective
 from .boxes import NotArrays, Segments
+from .folding import accumulators
 from .recipe import Cell, Place, Recipe, Term, update, write
 from .tree import (
     Assign,
@@ -190,11 +192,51 @@ class Translation(Values):
         if not step:
             raise NotArrays(f"the loop in line {node.line} has a step of 0")
         rounds = range(start, stop, step)
+        if len(rounds) > UNROLLED and step == 1 and self._folded(node, rounds):
+            return
         if len(rounds) > UNROLLED:
             raise NotArrays(f"the loop in line {node.line} has {len(rounds)} rounds")
         for number in rounds:
             self.frame.names[node.name] = Affine(number)
             self._run(node.body)
+
+    def _folded(self, node: For, rounds: range) -> bool:
+        """A loop that adds up, or multiplies, as a reduction over one index more; False where it
+        does anything else.
+
+        Sums of floats are grouped otherwise then, as those of `Kernel.reduce` are.
+        """
+        found = accumulators(node)
+        if found is None:
+            return False
+        outer, mask = self.domain, self.mask
+        names = self.frame.names
+        self.frame.names = {**names, node.name: Affine(0, (0,) * len(outer) + (1,))}
+        self.domain = (*outer, (rounds.start, rounds.stop))
+        self.mask = None if mask is None else True
+        sums: dict[str, Any] = {}
+        for statement in node.body:
+            assert isinstance(statement, Assign)
+            if statement.name not in found:
+                self._assign(statement)
+                continue
+            op, term = found[statement.name]
+            assert op.dtype is not None
+            full = self._full(self.value(term), op.dtype)
+            arguments = (op.name, full, (len(outer),), op.dtype)
+            shape = full.shape[:-1]
+            sums[statement.name] = self.recipe.emit(build.reduce, arguments, shape, op.dtype)
+        self.domain, self.mask, self.frame.names = outer, mask, names
+        for name, total in sums.items():
+            op, _ = found[name]
+            before = self._operand(names.get(name, Known(0, Type(op.dtype))), op.input_dtypes[0])
+            self.frame.names[name] = self._apply_op(op, [before, total])
+        self.frame.names[node.name] = Affine(rounds[-1])
+        for statement in node.body:  # what other variables have after the last round
+            assert isinstance(statement, Assign)
+            if statement.name not in found:
+                self._assign(statement)
+        return True
 
     def _do(self, node: Do) -> None:
         raise NotArrays(f"line {node.line} is called for its effect")

@@ -193,8 +193,11 @@ class Values(Boxes):
             return value
         shape = value.term.shape
         offset, strides = 0, contiguous_strides(shape)
-        for (start, _), (first, _), step in zip(self.domain, value.domain, strides, strict=True):
+        # In a loop that is folded there is one index more than where the value comes from.
+        own = self.domain[: len(value.domain)]
+        for (start, _), (first, _), step in zip(own, value.domain, strides, strict=True):
             offset += (start - first) * step
+        strides += (0,) * (len(self.domain) - len(own))
         return self._view(value.term, self.shape, offset, strides)
 
     def _view(

@@ -451,3 +451,33 @@ def test_numbers_of_the_surroundings_are_looked_at_in_every_call() -> None:
     scale = np.float32(0.5)
     scaled(3, x)
     assert x.tolist() == [5, 5, 5]
+
+
+@cf.kernel
+def against_all(i, x, m, out):
+    s = 0.0
+    p = 1.0
+    n = 3
+    for j in range(len(x)):
+        d = x[j] - x[i]
+        s += d * d * m[i, j]
+        n += j
+    for j in range(100):
+        p *= 1 + j * 0.001
+    out[0, i] = s
+    out[1, i] = n + j
+    out[2, i] = d
+    out[3, i] = p
+
+
+def test_loops_that_add_up_are_reductions(route: str) -> None:
+    against_all._signatures.clear()
+    random = np.random.default_rng(4)
+    x, m, out = random.random(150), random.random((150, 150)), np.zeros((4, 150))
+    on_x, on_m, on_out = cf.asarray(x), cf.asarray(m), cf.asarray(out)
+    taken = against_all.route(150, on_x, on_m, on_out)
+    assert (taken == "array operations") == (route == "arrays"), taken
+    against_all(150, on_x, on_m, on_out)
+    against_all.python(150, x, m, out)
+    np.testing.assert_allclose(on_out.get(), out, rtol=1e-13)
+    against_all._signatures.clear()
