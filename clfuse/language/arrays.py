@@ -229,6 +229,7 @@ class Translation(Values):
         self.domain, self.mask, self.frame.names = outer, mask, names
         for name, total in sums.items():
             op, _ = found[name]
+            assert op.dtype is not None
             before = self._operand(names.get(name, Known(0, Type(op.dtype))), op.input_dtypes[0])
             self.frame.names[name] = self._apply_op(op, [before, total])
         self.frame.names[node.name] = Affine(rounds[-1])
