@@ -15,6 +15,10 @@ EXTRAS = {
     # The demo's programs use a photograph that scikit-image brings, and write pictures.
     "demo": ["scikit-image", "pillow", "rich"],
     "bench": ["numexpr", "rich"],
+    # clfuse.dask: workers, and arrays as chunks.
+    "dask": ["dask[array]>=2025.1", "distributed>=2025.1"],
+    # What tests/ecosystem uses beside it: packages that take our arrays.
+    "ecosystem": ["einops", "ipython", "matplotlib", "pandas", "scikit-learn", "scipy", "xarray"],
     "test": ["hypothesis", "mypy", "pytest", "pytest-xdist", "ruff", "scipy"],
 }
 
@@ -31,6 +35,8 @@ setup(
     python_requires=">=3.10",
     install_requires=["mako", "numpy>=2.0", "pyopencl>=2024.2"],
     extras_require=EXTRAS,
+    # `to_backend("clfuse")` finds it where nobody has imported clfuse.dask.
+    entry_points={"dask.array.backends": ["clfuse = clfuse.dask:Backend"]},
     # The templates lie beside the package in a checkout and inside it in a wheel, as
     # clfuse/kernels; clfuse.render.templates looks in both places.
     package_dir={"clfuse": "clfuse", "clfuse.kernels": "kernels"},

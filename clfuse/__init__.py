@@ -39,7 +39,10 @@ from .api.control import (
 from .api.conversion import asnumpy
 from .api.elementwise_kernel import ElementwiseKernel
 from .api.jit import jit
-from .api.ndarray import ndarray
+from .api.ndarray import (
+    ndarray,
+    scalar,  # noqa: F401  (`scalar`: so that its pickle is found)
+)
 from .api.raw_kernel import RawKernel
 from .api.reduction_kernel import ReductionKernel
 from .api.ufunc import ufunc

@@ -60,7 +60,7 @@ class KernelBuildError(ClfuseError, RuntimeError):
         return type(self), (str(self), self.path, self.log)
 
 
-class AllocationError(ClfuseError, MemoryError):
+class AllocationError(MemoryError, ClfuseError):
     """Device memory that cannot be had: more than one allocation may be, or than is left."""
 
 

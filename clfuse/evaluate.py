@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from . import interpret
 from .config import settings
@@ -44,6 +43,8 @@ from .plan.verify import verify
 from .render.arguments import BufferArgument, ConstantArgument, LocalArgument
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from .render.kernels import Rendered
     from .runtime.buffers import Buffer
     from .runtime.device import Device

@@ -21,6 +21,7 @@ import numpy as np
 
 from .config import settings
 from .counters import counters
+from .errors import warn_user
 from .graph.ir import Kind, Node, Op
 from .graph.snapshot import LIVE, Snapshot
 
@@ -117,7 +118,8 @@ def _size(shape: tuple[int, ...]) -> int:
 def run(snapshot: Snapshot, device: Device) -> None:
     """Calculate the snapshot and give its roots, and what else somebody holds, their buffers.
 
-    No node changes before everything is calculated.
+    No node changes before everything is calculated. Floating-point errors in what the user called
+    himself (`graph.ir.loud`) are warned of, as the state in force wants it, when all is stored.
     """
     from .runtime.buffers import HostBuffer
 
@@ -125,7 +127,15 @@ def run(snapshot: Snapshot, device: Device) -> None:
     nodes = snapshot.nodes
     values: list[Array] = []
     add = values.append
-    with ExitStack() as stack, np.errstate(all="ignore"):
+    op: Op | None = None
+    met: dict[str, None] = {}
+    modes = np.geterr()
+
+    def meet(kind: str, flag: int) -> None:
+        if op is not None and op.plain is not op:
+            met[f"{kind} encountered in {op.called}"] = None
+
+    with ExitStack() as stack, np.errstate(call=meet, **_noticed(**modes)):
         sources, is_mapped = _sources(snapshot.buffers, stack)
         for position, item in enumerate(snapshot.items):
             op = item[0]
@@ -144,10 +154,11 @@ def run(snapshot: Snapshot, device: Device) -> None:
                         one = _cast(one, dtypes[0])
                     if two.dtype is not dtypes[1]:
                         two = _cast(two, dtypes[1])
-                    value = op.host(one, two)
+                    value = op.host(one, two)  # type: ignore[misc]
                 else:
                     pairs = zip(item[3:], dtypes, strict=True)
-                    value = op.host(*[_cast(values[number], dtype) for number, dtype in pairs])
+                    operands = [_cast(values[number], dtype) for number, dtype in pairs]
+                    value = op.host(*operands)  # type: ignore[misc]
                 if value.shape != item[1]:
                     value = np.broadcast_to(value, item[1])
             elif op.kind is Kind.CONSTANT:
@@ -173,6 +184,14 @@ def run(snapshot: Snapshot, device: Device) -> None:
         if node.buffer is None:
             node.buffer = buffer
             node.inputs = ()
+    for message in met:
+        warn_user(message, RuntimeWarning)
+
+
+@lru_cache(maxsize=64)
+def _noticed(**modes: str) -> dict[str, Any]:
+    """For `errstate`: floating-point errors of which the modes in force warn are called about."""
+    return {kind: "call" if mode == "warn" else "ignore" for kind, mode in modes.items()}
 
 
 def _sources(buffers: list[Buffer], stack: ExitStack) -> tuple[list[Array], bool]:

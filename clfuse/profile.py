@@ -5,7 +5,6 @@ The device's own clock is asked (OpenCL event profiling), so the numbers hold no
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -81,6 +80,8 @@ class Profile:
             }
             for kernel in self.kernels
         ]
+        import json
+
         Path(path).write_text(json.dumps({"traceEvents": events}), encoding="utf-8")
 
 

@@ -34,7 +34,7 @@ os.environ.setdefault("CLFUSE_TUNING", "off")
 MODULE = os.environ.get("CLFUSE_TEST_MODULE", "clfuse")
 ARITHMETIC_WARNINGS = ("Degrees of freedom", "Mean of empty", "invalid value", "divide by zero",
                        "overflow", "underflow")
-DEVICE_TESTS = Path(__file__).parent / "device"
+DEVICE_TESTS = {Path(__file__).parent / name for name in ("device", "ecosystem")}
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -72,8 +72,8 @@ def device_problem() -> str | None:
 
 @pytest.fixture(autouse=True)
 def needs_device(request: pytest.FixtureRequest) -> None:
-    """A missing device fails in CI and skips elsewhere; tests outside tests/device need none."""
-    if DEVICE_TESTS not in request.path.parents:
+    """A missing device fails in CI and skips elsewhere; tests outside those folders need none."""
+    if DEVICE_TESTS.isdisjoint(request.path.parents):
         return
     problem = request.getfixturevalue("device_problem")
     if problem is not None and _device_is_required():

@@ -5,15 +5,17 @@ from __future__ import annotations
 
 import math
 import warnings
+from operator import index as as_index
 from typing import Any
 
 import numpy as np
 
 from ..graph import build
+from . import floating
 from . import handle as handles
 from .conversion import NotNative, from_host, host_view, requested_dtype
 from .expressions import convert
-from .fallback import count_fallback, user_stacklevel
+from .fallback import count_fallback, host_call, user_stacklevel
 from .geometry import completed_shape, requested_shape, reshaped_strides
 from .handle import (
     Handle,
@@ -171,12 +173,18 @@ def cast_to(
     copy: bool = True,
 ) -> Any:
     """``x.astype(dtype)``: a new array, unless it may be the same one and `copy` is false."""
+    as_index(subok)  # nothing more: arrays have no subclasses
     try:
         wanted = requested_dtype(dtype if dtype is not None else float)
     except NotNative as missing:
         count_fallback("astype", str(missing))
         return host_view(handle).astype(dtype, order=order, casting=casting, copy=True)
     assert wanted is not None
+    if floating.mode[0] is floating.STRICT and handle._dtype.kind in "fc":
+        options = {"order": order, "casting": casting, "copy": copy}
+        return host_call(
+            np.ndarray.astype, (handle, wanted), options, floating.CHECKED, "ndarray.astype"
+        )
     if not np.can_cast(handle._dtype, wanted, casting):
         what = "scalar" if type(handle) is handles.SCALAR else "array data"
         raise TypeError(

@@ -14,6 +14,7 @@ run on the host, counted as usual.
 from __future__ import annotations
 
 import functools
+import threading
 import types
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Final
@@ -23,6 +24,7 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from . import handle as handles
 from .fallback import NATIVE, OTHERWISE, host_call, hosted
+from .floating import errstate
 from .handle import native_dtype
 from .ufunc import BY_NUMPY
 
@@ -100,9 +102,36 @@ def _is_numpys(name: str) -> bool:
     return name == "numpy" or name.startswith("numpy.")
 
 
-@functools.cache
+_making = threading.RLock()
+"""Held while functions are made: until the first one is complete, those that it needs are not."""
+
+_made: dict[types.FunctionType, types.FunctionType] = {}
+_unfinished: list[types.FunctionType] = []
+_ready: dict[types.FunctionType, types.FunctionType] = {}
+"""Those whose globals are complete, and those of all functions that they call."""
+
+
 def rehomed(function: types.FunctionType) -> types.FunctionType:
     """A function of NumPy's with the same code, which finds our functions by NumPy's names."""
+    found = _ready.get(function)
+    if found is not None:
+        return found
+    with _making:
+        is_outermost = not _unfinished
+        found = _made.get(function)
+        if found is None:
+            _unfinished.append(function)
+            try:
+                found = _rehomed(function)
+            finally:
+                _unfinished.pop()
+            _made[function] = found
+        if is_outermost:
+            _ready.update(_made)
+        return found
+
+
+def _rehomed(function: types.FunctionType) -> types.FunctionType:
     made = types.FunctionType(
         function.__code__,
         _globals_for(function),
@@ -142,7 +171,9 @@ def _any(a: Any, *args: Any, **kwargs: Any) -> Any:
 def _replaced() -> Mapping[Any, Any]:
     from numpy.lib import _arraysetops_impl as sets
 
-    found: dict[Any, Any] = {normalize_axis_index: normalize_axis_index, np.any: _any}
+    found: dict[Any, Any] = {
+        normalize_axis_index: normalize_axis_index, np.any: _any, np.errstate: errstate,
+    }  # fmt: skip
     if hasattr(sets, "_unique_hash"):
         found[sets._unique_hash] = _no_hash_table
     return found

@@ -72,15 +72,16 @@ ADOPTED_NBYTES: Final = 1 << 16
 """Arrays from this size on are shared with the device rather than copied to it."""
 
 
-def adopted(array: np.ndarray) -> Any:
+def adopted(array: np.ndarray, *, is_given: bool = False) -> Any:
     """`from_host` for an array that nobody else has: where memory is shared, its own memory.
 
     It is only read there, and copied before it is written to: it is not aligned as the device's
-    own memory is.
+    own memory is. `is_given` says that nobody has the memory either where a NumPy array does not
+    own it.
     """
     order = stride_order(array.shape, array.strides) if array.ndim > 1 else None
     turned = array if order is None else array.transpose(order)
-    is_owned = array.flags.owndata and array.nbytes >= ADOPTED_NBYTES
+    is_owned = (is_given or array.flags.owndata) and array.nbytes >= ADOPTED_NBYTES
     if not is_owned or not turned.flags.c_contiguous or native_dtype(array.dtype) != array.dtype:
         return from_host(array)
     turned.flags.writeable = False
@@ -105,8 +106,25 @@ def as_handle(value: Any) -> Any:
         return stacked(value)
     if isinstance(value, np.ndarray) and kind is not np.ndarray and kind is not np.memmap:
         raise NotNative(f"{kind.__name__} is a subclass of numpy.ndarray")
-    found = array_of(value)
+    found = mapped_file(value)
+    if found is None:
+        found = array_of(value)
     return found if isinstance(found, Handle) else from_host(found)
+
+
+def mapped_file(value: Any) -> Any:
+    """A `numpy.memmap` of mode "r" as an array on its own memory; None for all else, and where the
+    device cannot: then it is copied.
+
+    Nothing in this process writes there; who changes the file meanwhile gets what he deserves.
+    """
+    if type(value) is not np.memmap or value.mode != "r" or value.nbytes < ADOPTED_NBYTES:
+        return None
+    dtype = native_dtype(value.dtype)
+    if dtype is None or dtype != value.dtype or not value.flags.c_contiguous:
+        return None
+    node = share(value)
+    return None if node is None else held(build.leaf(node.buffer, node.shape, dtype))
 
 
 def array_of(value: Any, *args: Any, **options: Any) -> Any:
@@ -157,6 +175,19 @@ def stacked(items: Any, dtype: np.dtype | None = None) -> Any:
         assert dtype is not None
     nodes = [build.reshape(convert(node_of(part), dtype), (1, *shape)) for part in parts]
     return fresh(build.concatenate(nodes, 0))
+
+
+def as_mask(where: Any) -> Handle:
+    """A ``where=`` argument: arrays must be bool, anything else is taken for one by truth."""
+    if not isinstance(where, Handle | np.ndarray | np.generic):
+        is_mixed = isinstance(where, list | tuple) and contains_handles(where)
+        where = stacked(where) if is_mixed else np.asarray(where, dtype=BOOL)
+    if where.dtype != BOOL:
+        raise TypeError(
+            f"Cannot cast array data from {where.dtype!r} to dtype('bool') "
+            "according to the rule 'safe'"
+        )
+    return as_handle(where)
 
 
 def requested_dtype(dtype: Any) -> np.dtype | None:

@@ -26,12 +26,14 @@ from .conversion import (
     copied_node,
     from_host,
     held,
+    host_view,
+    mapped_file,
     requested_dtype,
     stacked,
 )
 from .expressions import choose, combine, convert
 from .fallback import native
-from .geometry import diagonal_of, permuted, requested_shape
+from .geometry import MOST_AXES, diagonal_of, permuted, requested_shape
 from .handle import Handle, fresh, is_contiguous, native_dtype, node_of, result, view_of
 from .indexing import fitted
 from .order import (
@@ -94,8 +96,12 @@ def array(
     ndmin : int
         Least number of axes; new ones come first.
     """
+    if type(copy) is not bool:
+        copy = _copying(copy)
     if isinstance(object, Handle):
         made = _converted(object, dtype, copy, order)
+    elif copy is None and dtype is None and (mapped := mapped_file(object)) is not None:
+        made = mapped
     elif copy is False:
         made = _sharing(object, dtype)
     elif isinstance(object, list | tuple) and contains_handles(object):
@@ -109,15 +115,30 @@ def array(
         if native_dtype(host.dtype) is None:
             return np.array(host, order=order, ndmin=ndmin)
         made = from_host(host)
+    if as_index(ndmin) > MOST_AXES:
+        raise ValueError(f"ndmin must be at most {MOST_AXES}, it is {ndmin}")
     if len(made._shape) < ndmin:
         made = _with_leading_axes(made, ndmin)
-    return ordered(made, order)
+    laid_out = ordered(made, order)
+    if copy is False and laid_out is not made:
+        raise ValueError(_CANNOT_AVOID_COPY)
+    return laid_out
+
+
+def _copying(copy: Any) -> bool | None:
+    """`copy` as True, False or None (where needed): NumPy's `_CopyMode`, or by truth."""
+    if isinstance(copy, str):
+        raise ValueError("strings are not allowed for 'copy' keyword. Use True/False/None instead.")
+    named = {"ALWAYS": True, "NEVER": False, "IF_NEEDED": None}
+    if isinstance(copy, np._CopyMode):
+        return named[copy.name]
+    return None if copy is None else bool(copy)
 
 
 def _sharing(value: Any, dtype: Any) -> Any:
     """An array on a NumPy array's own memory; ValueError where the device cannot look at it."""
     node = None
-    is_native = type(value) is np.ndarray and native_dtype(value.dtype) is not None
+    is_native = type(value) in (np.ndarray, np.memmap) and native_dtype(value.dtype) is not None
     if is_native and (dtype is None or value.dtype == np.dtype(dtype)):
         node = share(value)
     if node is None:
@@ -142,7 +163,7 @@ def asarray(
     like: Any = None,
 ) -> Any:
     """`a` as an array; itself if it is one and nothing has to change."""
-    return array(a, dtype, copy=copy, order=order or "K")
+    return array(a, dtype, copy=copy, order="K" if order is None else order)
 
 
 @native(np.asanyarray)
@@ -156,7 +177,7 @@ def asanyarray(
     like: Any = None,
 ) -> Any:
     """`a` as an array; itself if it is one and nothing has to change."""
-    return array(a, dtype, copy=copy, order=order or "K")
+    return array(a, dtype, copy=copy, order="K" if order is None else order)
 
 
 @native(np.ascontiguousarray)
@@ -497,6 +518,8 @@ def frombuffer(
     buffer: Any, dtype: Any = float, count: Any = -1, offset: Any = 0, *, like: Any = None
 ) -> Any:
     """The contents that a buffer has now, as a vector."""
+    if isinstance(buffer, Handle):
+        buffer = host_view(buffer)
     return array(np.frombuffer(buffer, dtype, count, offset))
 
 

@@ -18,7 +18,7 @@ from .conversion import NotNative, as_handle
 from .creation import eye
 from .expressions import convert
 from .fallback import NATIVE, at_call, native
-from .geometry import broadcast_view, diagonal_of, reshaped, swapped
+from .geometry import broadcast_view, diagonal_of, normalized_axis, reshaped, swapped
 from .handle import Handle, node_of, result
 from .library import dtype_of, size_of, step
 from .order import copied
@@ -181,7 +181,14 @@ def _outer(x1: Any, x2: Any, /) -> Any:
 
 @native(np.linalg.cross)
 def _cross(x1: Any, x2: Any, /, *, axis: Any = -1) -> Any:
-    return linalg.cross(as_handle(x1), as_handle(x2), axis=axis)
+    left, right = as_handle(x1), as_handle(x2)
+    lengths = [item._shape[normalized_axis(axis, len(item._shape))] for item in (left, right)]
+    if lengths != [3, 3]:
+        raise ValueError(
+            "Both input arrays must be (arrays of) 3-dimensional vectors, but they are "
+            f"{lengths[0]} and {lengths[1]} dimensional instead."
+        )
+    return linalg.cross(left, right, axis=axis)
 
 
 @native(np.linalg.vecdot)

@@ -9,11 +9,12 @@ import numpy as np
 
 from .conversion import NotNative, as_handle
 from .fallback import native
-from .geometry import normalized_axis
+from .geometry import normalized_axes, normalized_axis
 from .handle import Handle
 from .joining import concatenate
 from .manipulation import broadcast_to, ravel
 from .order import copied, copy_order, turned, turned_back
+from .remembered import remembered
 from .ufunc import UFUNCS
 
 _Missing = np._NoValue
@@ -24,6 +25,7 @@ def _along(axis: int, part: slice | int) -> tuple[Any, ...]:
 
 
 @native(np.diff)
+@remembered
 def diff(
     a: Any, n: Any = 1, axis: Any = -1, prepend: Any = _Missing, append: Any = _Missing
 ) -> Any:
@@ -170,9 +172,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
     if axis is None:
         axes = tuple(range(rank))
     else:
-        axes = tuple(
-            normalized_axis(item, rank) for item in (axis if isinstance(axis, tuple) else (axis,))
-        )
+        axes = normalized_axes(axis, rank)
     spacings = _spacings(varargs, array, axes)
     if edge_order > 2:
         raise ValueError("'edge_order' greater than 2 not supported")

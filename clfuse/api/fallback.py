@@ -21,10 +21,12 @@ from ..config import settings
 from ..counters import counters
 from ..errors import FallbackError, FallbackWarning
 from ..graph import trace
+from . import floating
 from . import handle as handles
 from .conversion import NotNative, adopted, from_host, host_copy, host_view
 from .handle import Handle, native_dtype, node_of
 from .inspection import placed
+from .refusals import FLAGS, preferred, refuse_odd_flags
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -160,7 +162,8 @@ class HostArguments:
             if id(value) in self._written:
                 return self._written[id(value)][1]
             if id(value) not in self._read:
-                array = host_view(value)
+                # NumPy writes into what shares no memory with its argument: nothing does, if empty.
+                array = host_view(value) if 0 not in value._shape else host_copy(value)
                 is_scalar = type(value) is handles.SCALAR
                 self._read[id(value)] = array.reshape(())[()] if is_scalar else array
             return self._read[id(value)]
@@ -285,8 +288,13 @@ def native(
 
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
-            if kwargs and "device" in kwargs:
-                return placed(call, args, kwargs)
+            if floating.mode[0] is floating.STRICT and reference in floating.CALCULATING:
+                return host_call(reference, args, kwargs, floating.CHECKED, library=True)
+            if kwargs:
+                if "device" in kwargs:
+                    return placed(call, args, kwargs)
+                if not FLAGS.isdisjoint(kwargs):
+                    refuse_odd_flags(reference, args, kwargs)
             try:
                 made = function(*args, **kwargs)
             except NotNative as missing:
@@ -294,6 +302,13 @@ def native(
                 other = OTHERWISE.get(reference)
                 if other is not None:
                     return other(*args, **kwargs)
+            except Exception as error:
+                wrong = preferred(error, reference, args, kwargs)
+                if wrong is error:
+                    raise
+                if wrong is not None:
+                    raise wrong from None
+                reason = str(error)
             else:
                 is_0d = method and type(made) is handles.ARRAY and not made._shape
                 if is_0d and args and type(args[0]) is handles.SCALAR:

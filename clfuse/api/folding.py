@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from ..graph import build
-from ..graph.ir import Node, loop
+from ..graph.ir import Node, loop, loud
 from ..ops import REDUCTIONS
+from . import floating
 from . import handle as handles
-from .conversion import NotNative, as_handle, assigned, requested_dtype
+from .conversion import NotNative, as_handle, as_mask, assigned, requested_dtype
 from .expressions import broadcast_shapes, choose, convert, scalar, shape_text
 from .geometry import strict_axis
 from .handle import Handle, is_writeable, native_dtype, node_of, result, write
@@ -93,14 +94,18 @@ def fold(
         if len(out) != 1:
             raise ValueError("The 'out' tuple must have exactly one entry")
         (out,) = out
+        if out is Ellipsis:
+            raise TypeError("must use `...` as `out=...` and not per-operand/in a tuple")
     shape = handle._shape
     axes = reduction_axes(axis, len(shape))
     name = function.__name__
     if name not in REDUCTIONS:
         raise NotNative("it is no reduction of the op tables")
     accumulator = accumulator_dtype(function, handle._dtype, dtype, out)
+    if where is not True:
+        where = as_mask(where)
     handle, axes, where, order = in_memory_order(handle, axes, where, out)
-    node = folded(function, node_of(handle), axes, accumulator, initial, where)
+    node = folded(function, node_of(handle), axes, accumulator, initial, where, warns=True)
     return delivered(node, handle._shape, axes, out, keepdims, order)
 
 
@@ -112,7 +117,7 @@ def in_memory_order(
     shape = handle._shape
     masked = where is not True and where is not np._NoValue
     if masked:
-        where = as_handle(where)
+        where = as_mask(where)
     order = result_order((handle, where) if masked else (handle,), shape)
     if order is None or out is not None:
         return handle, axes, where, None
@@ -131,8 +136,11 @@ def folded(
     dtype: np.dtype,
     initial: Any = np._NoValue,
     where: Any = True,
+    *,
+    warns: bool = False,
 ) -> Node:
-    """The fold itself, without the reduced axes, of `dtype`."""
+    """The fold itself, without the reduced axes, of `dtype`; `warns` says that NumPy folds too,
+    and warns of what it meets."""
     name = function.__name__
     row = REDUCTIONS[name]
     node = convert(node, dtype)
@@ -162,6 +170,8 @@ def folded(
             raise ValueError(f"zero-size array to reduction operation {name} which has no identity")
         return build.filled(dtype.type(function.identity), kept)
     folded_node = build.reduce(name, node, axes, dtype) if axes else node
+    if warns and axes and floating.mode[0] is floating.LOUD and dtype.kind in "fc":
+        folded_node.op = loud(folded_node.op, "reduce")
     if start is not None:
         op = loop(name, (dtype, dtype), dtype)
         folded_node = build.elementwise(op, (folded_node, start), folded_node.shape)
@@ -174,6 +184,8 @@ def _initial_node(initial: Any, dtype: np.dtype) -> Node:
             raise ValueError("Input object to reduce initial value must be a scalar")
         return convert(node_of(initial), dtype)
     if isinstance(initial, np.ndarray | np.generic):
+        if initial.ndim:
+            raise ValueError("Input object to reduce initial value must be a scalar")
         return convert(build.constant(np.asarray(initial)[()]), dtype)
     return scalar(initial, dtype)
 
@@ -190,7 +202,10 @@ def delivered(
 
     `order` is that in which `in_memory_order` has turned the axes of what was reduced.
     """
-    if keepdims and keepdims is not np._NoValue:
+    is_kept = keepdims is True or (
+        keepdims is not False and keepdims is not np._NoValue and as_index(keepdims)
+    )
+    if is_kept:
         node = build.reshape(
             node, tuple([1 if place in axes else extent for place, extent in enumerate(shape)])
         )
@@ -238,12 +253,12 @@ def arg_fold(name: str, array: Any, axis: Any, out: Any, keepdims: Any) -> Any:
     else:
         found = build.filled(np.int64(0), shape)
     if isinstance(out, Handle | np.ndarray):
+        kept = tuple([extent for place, extent in enumerate(shape) if place not in axes])
+        if not keepdims and tuple(out.shape) != kept:
+            raise ValueError(f"output array does not match result of np.{name}.")
         if not np.can_cast(out.dtype, INT64, "safe"):
             raise TypeError(
                 f"Cannot cast array data from {out.dtype!r} to dtype('int64') according to the "
                 "rule 'safe'"
             )
-        kept = tuple([extent for place, extent in enumerate(shape) if place not in axes])
-        if not keepdims and tuple(out.shape) != kept:
-            raise ValueError(f"output array does not match result of np.{name}.")
-    return delivered(found, shape, axes, out, keepdims)
+    return delivered(found, shape, axes, out, bool(keepdims))

@@ -120,6 +120,8 @@ for _name in ("fft2", "ifft2", "rfft2", "irfft2"):
 def _scaled(n: Any, d: Any, device: Any, count: Callable[[int], int]) -> tuple[int, Any]:
     if not isinstance(n, int | np.integer):
         raise ValueError("n should be an integer")
+    if type(n) is bool:
+        raise TypeError("an integer is required, not a bool")
     if device not in (None, "cpu") or not isinstance(d, int | float | np.generic) or n < 1:
         raise NotNative("of something else")
     factor = 1.0 / (n * d)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from operator import index as as_index
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -20,6 +20,8 @@ from .handle import Handle, fresh, layout, node_of, view_of
 
 AxisError = np.exceptions.AxisError
 
+MOST_AXES: Final = 64
+"""NumPy's NPY_MAXDIMS."""
 
 # -- axes -----------------------------------------------------------------------------------------
 
@@ -195,7 +197,7 @@ def transposed(handle: Handle, axes: Any = None) -> Any:
         axes = axes.tolist()
     if not isinstance(axes, tuple | list):
         axes = (as_index(axes),)
-    if len(axes) != rank:
+    if len([as_index(axis) for axis in axes]) != rank:
         raise ValueError("axes don't match array")
     order = [strict_axis(axis, rank) for axis in axes]
     if len(set(order)) != rank:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 from functools import cache
 from operator import index as as_index
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from ..graph import build
 from ..graph.ir import Node
+from . import floating
 from .conversion import NotNative, as_handle, requested_dtype
 from .expressions import combine, convert, scalar, shape_text
 from .fallback import host_call, native
@@ -25,6 +26,8 @@ from .joining import delivered as written
 from .joining import stack
 from .manipulation import moveaxis
 from .promotion import BOOL
+from .refusals import preferred
+from .remembered import remembered
 from .ufunc import BY_NUMPY, UFUNCS, ufunc
 
 _Missing = np._NoValue
@@ -90,12 +93,20 @@ def _weak_operand(value: Any, other: Any) -> Any:
     return as_handle(value)
 
 
+_OPTIONS: Final = {
+    "casting": "same_kind", "order": "K", "subok": True, "dtype": None, "signature": None,
+}  # fmt: skip
+"""Options that change nothing."""
+
+
 def matmul(x1: Any, x2: Any, /, out: Any = None, **options: Any) -> Any:
     """The product of matrices, of stacks of them, and of vectors."""
     if isinstance(out, tuple) and len(out) == 1:
         (out,) = out
     try:
-        if any(value not in (None, "same_kind", "K", True) for value in options.values()):
+        if floating.mode[0] is floating.STRICT:
+            raise NotNative(floating.CHECKED)
+        if not all(_OPTIONS.get(name, np._NoValue) == value for name, value in options.items()):
             raise NotNative("with options of a generalized ufunc")
         left, right = (_weak_operand(one, two) for one, two in ((x1, x2), (x2, x1)))
         node = product_node(left, right)
@@ -107,9 +118,15 @@ def matmul(x1: Any, x2: Any, /, out: Any = None, **options: Any) -> Any:
             raise NotNative("to an output of another shape")
         return written(node, out)
     except NotNative as missing:
-        if out is not None:
-            options["out"] = out
-        return host_call(np.matmul, (x1, x2), options, str(missing), library=True)
+        reason = str(missing)
+    except Exception as error:  # noqa: BLE001 (NumPy says which it is)
+        wrong = preferred(error, np.matmul, (x1, x2), {**options, "out": out})
+        if wrong is not None:
+            raise wrong from None
+        reason = str(error)
+    if out is not None:
+        options["out"] = out
+    return host_call(np.matmul, (x1, x2), options, reason, library=True)
 
 
 class _Matmul(ufunc):
@@ -182,7 +199,8 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
     """The product of two arrays: of vectors a sum, of matrices `matmul`."""
     left, right = as_handle(a), as_handle(b)
     if not left._shape or not right._shape:
-        return UFUNCS["multiply"](left, right, out=out)
+        with floating.errstate(all="ignore"):  # a product of matrices never warns
+            return UFUNCS["multiply"](left, right, out=out)
     axis = -1 if len(right._shape) == 1 else -2
     if left._shape[-1] != right._shape[axis]:
         place = len(right._shape) + axis
@@ -226,7 +244,7 @@ def inner(a: Any, b: Any, /) -> Any:
     """Sums of products over the last axes."""
     left, right = as_handle(a), as_handle(b)
     if not left._shape or not right._shape:
-        return UFUNCS["multiply"](left, right)
+        return dot(left, right)
     if left._shape[-1] != right._shape[-1]:
         raise ValueError(
             f"shapes {_text(left)} and {_text(right)} not aligned: {left._shape[-1]} "
@@ -389,6 +407,7 @@ def _matrix_norm(node: Node, ord: Any, axes: tuple[int, ...]) -> Node:
 
 
 @native(np.linalg.norm, library=True)
+@remembered
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
     """The norm of vectors or matrices; those of matrices that need singular values by LAPACK."""
     handle = as_handle(x)

@@ -10,8 +10,10 @@ import numpy as np
 
 from ..graph import build
 from . import reductions
-from .conversion import as_handle, requested_dtype
+from .conversion import as_handle, host_view, requested_dtype
 from .fallback import native, user_stacklevel
+from .floating import errstate
+from .geometry import normalized_axes
 from .handle import Handle, layout, result
 from .selection import where
 from .ufunc import UFUNCS
@@ -27,7 +29,8 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
         wanted = np.result_type(right._dtype, 1.0)
         right = right if right._dtype == wanted else right.astype(wanted)
     other: Any = float(b) if weak else right
-    distance = UFUNCS["absolute"](UFUNCS["subtract"](left, other))
+    with errstate(invalid="ignore"):  # of equal infinities
+        distance = UFUNCS["absolute"](UFUNCS["subtract"](left, other))
     allowed = atol + rtol * abs(other)
     near = UFUNCS["less_equal"](distance, allowed)
     answer = (near & UFUNCS["isfinite"](other)) | UFUNCS["equal"](left, other)
@@ -54,10 +57,21 @@ def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bo
     return bool(reductions.all(isclose(a, b, rtol, atol, equal_nan)))
 
 
+def _both(a1: Any, a2: Any) -> tuple[Handle, Handle] | None:
+    """Two arrays; None where one is no array, such as a ragged list: nothing is equal to it."""
+    try:
+        return as_handle(a1), as_handle(a2)
+    except (TypeError, ValueError):
+        return None
+
+
 @native(np.array_equal)
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> bool:
     """Whether two arrays have the same shape and elements."""
-    left, right = as_handle(a1), as_handle(a2)
+    pair = _both(a1, a2)
+    if pair is None:
+        return False
+    left, right = pair
     if left._shape != right._shape:
         return False
     answer = UFUNCS["equal"](left, right)
@@ -70,7 +84,10 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> bool:
 @native(np.array_equiv)
 def array_equiv(a1: Any, a2: Any) -> bool:
     """Whether two arrays have the same elements once they are broadcast."""
-    left, right = as_handle(a1), as_handle(a2)
+    pair = _both(a1, a2)
+    if pair is None:
+        return False
+    left, right = pair
     try:
         np.broadcast_shapes(left._shape, right._shape)
     except ValueError:
@@ -193,7 +210,7 @@ def size(a: Any, axis: Any = None) -> int:
         return np.size(a, axis)
     if axis is None:
         return math.prod(a._shape)
-    axes = axis if isinstance(axis, tuple) else (axis,)
+    axes = normalized_axes(axis if isinstance(axis, tuple) else (axis,), len(a._shape))
     return math.prod([a._shape[place] for place in axes])
 
 
@@ -224,7 +241,7 @@ def min_scalar_type(a: Any, /) -> np.dtype:
 @native(np.common_type)
 def common_type(*arrays: Any) -> Any:
     """The scalar type that inexact results of arrays have."""
-    return np.common_type(*[np.empty((0,), as_handle(array)._dtype) for array in arrays])
+    return np.common_type(*[np.empty((0,), array.dtype) for array in arrays])
 
 
 def _stand_in(handle: Handle, memory: np.ndarray) -> np.ndarray:
@@ -241,8 +258,16 @@ def _stand_in(handle: Handle, memory: np.ndarray) -> np.ndarray:
 
 
 def _shared(question: Any, a: Any, b: Any, max_work: Any) -> bool:
-    if not (isinstance(a, Handle) and isinstance(b, Handle)) or a._storage is not b._storage:
-        return False
+    if isinstance(a, Handle) != isinstance(b, Handle):
+        handle, other = (a, b) if isinstance(a, Handle) else (b, a)
+        # What `numpy.asarray` gave is the array's own memory, on devices that work in the host's.
+        buffer = handle._storage.node.buffer
+        is_host = buffer is not None and buffer.device.traits.unified_memory
+        return bool(question(host_view(handle) if is_host else np.empty(0), other, max_work))
+    if not isinstance(a, Handle) or a._storage is not b._storage:
+        # No memory in common; NumPy says whether these are arrays, and `max_work` a number.
+        hosts = [np.empty(0) if isinstance(item, Handle) else item for item in (a, b)]
+        return bool(question(*hosts, max_work))
     node = a._storage.node
     memory = np.empty(max(math.prod(node.shape) * node.dtype.itemsize, 1), np.uint8)
     return bool(question(_stand_in(a, memory), _stand_in(b, memory), max_work))

@@ -44,6 +44,7 @@ from .order import (
     result_order,
     turned,
 )
+from .remembered import remembered
 
 # -- reshape --------------------------------------------------------------------------------------
 
@@ -353,6 +354,7 @@ def rolled(node: Node, axis: int, shift: int) -> Node:
 
 
 @native(np.roll)
+@remembered
 def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     """The elements moved in a circle along axes."""
     handle = as_handle(a)
@@ -378,6 +380,7 @@ def _plain_integers(value: Any) -> Any:
 
 
 @native(np.repeat, method=True)
+@remembered
 def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
     """Every element several times."""
     counts = _plain_integers(repeats)
@@ -400,10 +403,11 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
 
 
 @native(np.tile)
+@remembered
 def tile(A: Any, reps: Any) -> Any:
     """The array put side by side with itself."""
     handle = as_handle(A)
-    counts = requested_shape(np.asarray(_plain_integers(reps), np.intp).tolist())
+    counts = requested_shape(_plain_integers(reps))
     rank = max(len(counts), len(handle._shape))
     counts = (1,) * (rank - len(counts)) + counts
     extents = (1,) * (rank - len(handle._shape)) + handle._shape

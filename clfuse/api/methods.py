@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
+from operator import index as as_index
 from typing import Any
 
 import numpy as np
@@ -218,6 +219,9 @@ class ArrayMethods:
         """`numpy.reshape`; the shape as one argument or as several."""
         if not shape:
             raise TypeError("reshape() takes exactly 1 argument (0 given)")
+        if len(shape) == 1 and shape[0] is None:  # NumPy's method takes it, its function does not
+            np.empty(0).reshape(None, order=order, copy=copy)  # type: ignore[call-overload]
+            return self.view()
         if len(shape) == 1:
             return manipulation.reshape(self, shape[0], order, copy=copy)
         return manipulation.reshape(self, shape, order, copy=copy)
@@ -257,8 +261,12 @@ class ArrayMethods:
         """`numpy.take`."""
         return taking.take(self, indices, axis, out, mode)
 
-    def choose(self, choices: Any, out: Any = None, mode: str = "raise") -> Any:
-        """`numpy.choose`."""
+    def choose(self, *choices: Any, out: Any = None, mode: str = "raise") -> Any:
+        """`numpy.choose`; the choices as one argument or as several."""
+        if not choices:
+            raise TypeError("choose() takes at least 1 positional argument (0 given)")
+        if len(choices) == 1:
+            (choices,) = choices
         return taking.choose(self, choices, out, mode)
 
     def searchsorted(self, v: Any, side: str = "left", sorter: Any = None) -> Any:
@@ -399,6 +407,9 @@ class MutatingMethods:
 
     def resize(self, *new_shape: Any, refcheck: bool = True) -> None:
         """Change shape and size in place; new elements are 0."""
+        as_index(refcheck)  # nothing more: who refers to the array is not looked at
+        if not new_shape:
+            return
         if len(new_shape) == 1:
             (new_shape,) = new_shape
         if not new_shape and new_shape != ():
@@ -413,6 +424,9 @@ MutatingMethods.setfield = _host_method_in_place("setfield")  # type: ignore[att
 def _resize_in_place(handle: Handle, shape: tuple[int, ...]) -> None:
     if any(extent < 0 for extent in shape):
         raise ValueError("negative dimensions not allowed")
+    if math.prod(handle._shape) == math.prod(shape):
+        attributes.set_shape(handle, shape)
+        return
     if handle._view is not None and handle._view.base is not None:
         raise ValueError("cannot resize this array: it does not own its data")
     if not is_writeable(handle):

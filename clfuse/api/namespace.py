@@ -42,6 +42,8 @@ from . import (  # noqa: F401  (each registers its functions)
 )
 from . import random as random_module
 from .fallback import AT_CALL, NATIVE, host_call, hosted
+from .files import load
+from .floating import errstate, seterr
 from .inspection import __array_namespace_info__
 from .ndarray import ndarray
 from .sequences import mgrid, ogrid
@@ -118,6 +120,9 @@ _OWN: Final[dict[str, Any]] = {
     "ufunc": ufunc,
     "mgrid": mgrid,
     "ogrid": ogrid,
+    "errstate": errstate,
+    "load": load,
+    "seterr": seterr,
     "r_": _Concatenator(np.r_, "r_"),
     "c_": _Concatenator(np.c_, "c_"),
     "vectorize": vectorize,

@@ -21,7 +21,7 @@ from . import attributes, geometry, handle, indexing, iteration, operators, prin
 from .conversion import host_copy, host_scalar, host_view
 from .creation import array as make_array
 from .flags import flagsobj
-from .handle import Handle, fresh, layout, node_of
+from .handle import Handle, fresh, layout, native_dtype, node_of
 from .linalg import matmul
 from .methods import ArrayMethods, MutatingMethods
 from .order import copied
@@ -141,9 +141,15 @@ class _Common(ArrayMethods, Handle):
     def __dlpack_device__(self) -> tuple[int, int]:
         return protocols.DLPACK_CPU
 
+    __dask_tokenize__ = protocols.token
+
     def get(self) -> np.ndarray:
         """A copy on the host, as a `numpy.ndarray` that may be written to."""
         return host_copy(self)
+
+    def to_numpy(self, dtype: Any = None, copy: bool = False) -> np.ndarray:
+        """``numpy.asarray``, under the name by which pandas, xarray and matplotlib look for it."""
+        return protocols.to_numpy(self, dtype, copy)
 
 
 for _name, _function in operators.table().items():
@@ -188,8 +194,10 @@ class ndarray(MutatingMethods, _Common):
         strides: Any = None,
         order: Any = None,
     ) -> Any:
+        if isinstance(buffer, Handle):
+            buffer = host_view(buffer)
         host = np.ndarray(shape, dtype, buffer, offset, strides, order)
-        if buffer is None:
+        if buffer is None and native_dtype(host.dtype) is not None:
             return fresh(build.filled(host.dtype.type(0), host.shape))
         return make_array(host)
 
@@ -275,6 +283,9 @@ class ndarray(MutatingMethods, _Common):
     def __repr__(self) -> str:
         return printing.representation(self)
 
+    def _repr_html_(self) -> str:
+        return printing.notebook(self)
+
     def __str__(self) -> str:
         return printing.text(self)
 
@@ -288,7 +299,9 @@ class ndarray(MutatingMethods, _Common):
         return copied(self)
 
     def __reduce__(self) -> Any:
-        return protocols.restored, (host_view(self), bool(self.flags.writeable))
+        return protocols.reduced(self)
+
+    __sizeof__ = protocols.memory_nbytes
 
     def __matmul__(self, other: Any) -> Any:
         answer = operators.defers(self, other)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from .gathering import bounds_of
 from .geometry import requested_shape
 from .handle import Handle, c_strides, is_writeable, layout, node_of, result, view_of, write
 from .promotion import INT64
+
+INTP_MAX: Final = int(np.iinfo(np.intp).max)
 
 
 def _steps(shape: tuple[int, ...], order: Any) -> tuple[int, ...]:
@@ -39,6 +41,10 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: A
     Indices that may be outside are looked at, that is waited for.
     """
     shape = requested_shape(dims)
+    if math.prod(shape) > INTP_MAX:
+        raise ValueError(
+            "invalid dims: array size defined by dims is larger than the maximum possible size."
+        )
     parts = [_indices(part) for part in multi_index]
     modes = [mode] * len(parts) if isinstance(mode, str) else list(mode)
     if len(parts) != len(shape) or len(modes) != len(parts) or not parts or 0 in shape:
@@ -73,6 +79,11 @@ def unravel_index(indices: Any, shape: Any, order: Any = "C") -> Any:
     extents = requested_shape(shape)
     node = _indices(indices)
     size = math.prod(extents)
+    if size > INTP_MAX:
+        raise ValueError(
+            "dimensions are too large; arrays and shapes with a total size greater than 'intp' "
+            "are not supported."
+        )
     low, high = bounds_of(node)
     if low < 0 or high >= size:
         wrong = low if low < 0 else high

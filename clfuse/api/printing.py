@@ -2,23 +2,60 @@
 
 from __future__ import annotations
 
+import html
+import itertools
+import math
 from typing import Any
 
 import numpy as np
 
+from ..evaluate import evaluate_nodes
+from . import indexing
 from .conversion import host_scalar, host_view
 from .fallback import native
-from .handle import Handle
+from .handle import Handle, node_of
 
 
 def representation(handle: Handle) -> str:
     """``repr`` of an array: the same text as NumPy's."""
-    return repr(host_view(handle))
+    return repr(_shown(handle))
 
 
 def text(handle: Handle) -> str:
     """``str`` of an array."""
-    return str(host_view(handle))
+    return str(_shown(handle))
+
+
+def notebook(handle: Handle) -> str:
+    """``_repr_html_``: what a notebook shows, NumPy's text below a line that says what it is."""
+    shown = html.escape(representation(handle))
+    buffer = handle._storage.node.buffer
+    where = "host" if buffer is None else str(buffer.device.name)
+    size = math.prod(handle._shape) * handle._dtype.itemsize
+    return (
+        f"<div><small>clfuse.ndarray, shape {handle._shape}, {handle._dtype}, {size:,} bytes, "
+        f"{html.escape(where)}</small><pre>{shown}</pre></div>"
+    )
+
+
+def _shown(handle: Handle) -> np.ndarray:
+    """The array on the host; of a large one, where that takes a copy, only what NumPy prints."""
+    options = np.get_printoptions()
+    edge = options["edgeitems"]
+    if math.prod(handle._shape) <= options["threshold"]:
+        return host_view(handle)
+    evaluate_nodes([node_of(handle)])
+    buffer = handle._storage.node.buffer
+    if buffer is None or buffer.device.traits.unified_memory:
+        return host_view(handle)
+    shown = np.zeros(handle._shape, handle._dtype)  # the system gives no memory to the rest of it
+    parts = [
+        (slice(edge), slice(extent - edge, None)) if extent > 2 * edge else (slice(None),)
+        for extent in handle._shape
+    ]
+    for corner in itertools.product(*parts):
+        shown[corner] = host_view(indexing.get(handle, corner))
+    return shown
 
 
 def formatted(handle: Handle, specification: str) -> str:

@@ -3,16 +3,19 @@ by `ndarray`."""
 
 from __future__ import annotations
 
+import math
 import threading
 from typing import Any, Final
 
 import numpy as np
 
 from ..evaluate import upload
-from .conversion import held, host_copy, host_view
+from ..graph import build
+from . import handle as handles
+from .conversion import adopted, held, host_copy, host_view
 from .creation import array
 from .fallback import NATIVE, host_call
-from .handle import Handle
+from .handle import Handle, fresh, node_of
 from .order import stride_order
 from .ufunc import BY_NUMPY
 
@@ -138,12 +141,43 @@ def to_dlpack(handle: Handle, stream: Any, max_version: Any, dl_device: Any, cop
     return host.__dlpack__(**options, copy=False)
 
 
-def restored(values: np.ndarray, writeable: bool) -> Any:
-    """An array from its pickle."""
-    made = array(values)
+def reduced(handle: Handle) -> tuple[Any, tuple[Any, ...]]:
+    """`__reduce__`: what is repeated once, and by protocol 5 out of band: where memory is shared,
+    the array's own memory is what travels."""
+    host = host_view(handle)
+    shape = host.shape
+    if 0 in host.strides and 0 not in shape:
+        host = host[tuple([slice(None) if stride else slice(1) for stride in host.strides])]
+    if not host.flags.forc:
+        host = np.ascontiguousarray(host)
+    return restored, (host, bool(handles.is_writeable(handle)), shape)
+
+
+def restored(values: np.ndarray, writeable: bool, shape: tuple[int, ...] | None = None) -> Any:
+    """An array from its pickle. Where memory is shared, it keeps the memory that was received, and
+    a buffer that was given to ``pickle.loads`` must not be written to."""
+    made = adopted(values, is_given=True)
+    if shape is not None and shape != values.shape:
+        made = fresh(build.broadcast(node_of(made), shape))
     if not writeable:
         made.flags.writeable = False
     return made
+
+
+def token(handle: Handle) -> tuple[str, Any]:
+    """`__dask_tokenize__`: the same for the same contents, in every process."""
+    from dask.tokenize import normalize_token
+
+    return "clfuse.ndarray", normalize_token(host_view(handle))
+
+
+def memory_nbytes(handle: Handle) -> int:
+    """`__sizeof__`: as NumPy's, with the elements where the array owns them."""
+    own = object.__sizeof__(handle)
+    if handle._view is not None and handle._view.base is not None:
+        return own
+    node = handle._storage.node
+    return own + math.prod(node.shape) * node.dtype.itemsize
 
 
 # -- devices --------------------------------------------------------------------------------------
@@ -161,6 +195,8 @@ def moved_to(handle: Handle, device: Any, stream: Any) -> Any:
     """The array with its elements on another device."""
     from ..runtime import device as devices
 
+    if stream is not None:
+        raise ValueError("The stream argument in to_device() is not supported")
     target = device_of(handle) if device == "cpu" else devices.find(device)
     if target is device_of(handle):
         return handle

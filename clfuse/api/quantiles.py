@@ -48,7 +48,7 @@ class _Lanes:
 
     def __init__(self, handle: Handle, axis: Any) -> None:
         shape = handle._shape
-        axes = reduction_axes(axis, len(shape))
+        axes = reduction_axes(tuple(axis) if isinstance(axis, list) else axis, len(shape))
         rest = [place for place in range(len(shape)) if place not in axes]
         self.shape = tuple([shape[place] for place in rest])
         self.kept = tuple([1 if place in axes else n for place, n in enumerate(shape)])

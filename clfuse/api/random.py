@@ -16,6 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from ..config import settings
+from .conversion import NotNative
 from .random_bits import ADOPTIONS, Philox4x32, refuse_in_trace
 from .random_generator import (
     HOST,
@@ -137,7 +138,14 @@ class RandomState:
             bound = _signature(name).bind(*args, **kwargs)
             method = getattr(self._generator, _RENAMED.get(name, name))
             if name != "binomial" or _is_one(bound.arguments["n"]):
-                return method(*bound.args, **bound.kwargs)
+                try:
+                    return method(*bound.args, **bound.kwargs)
+                except (TypeError, ValueError):
+                    pass  # it checks more than this class does: NumPy's draws, or raises
+        return self._on_host(name, args, kwargs)
+
+    def _on_host(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """NumPy's method `name`, which takes one position of the native generator."""
         with HOST.placed(self._generator.bit_generator) as bits:
             numpys = np.random.RandomState(bits)  # a new one keeps no normal number back
             return hosted_method(getattr(numpys, name), args, kwargs, f"RandomState.{name}")
@@ -154,9 +162,11 @@ class RandomState:
         """Whole numbers from `low` (0 where `high` is None) up to `high`, excluded."""
         if self._numpy is not None:
             return self._call("randint", (low, high, size, dtype), {})
-        return self._generator._integers(
-            _LEGACY_EXAMINER.randint, low, high, size, dtype, endpoint=False
-        )
+        examiner = _LEGACY_EXAMINER.randint
+        try:
+            return self._generator._integers(examiner, low, high, size, dtype, endpoint=False)
+        except (NotNative, TypeError, ValueError):
+            return self._on_host("randint", (low, high, size, dtype), {})  # or NumPy's error
 
     def choice(self, a: Any, size: Any = None, replace: bool = True, p: Any = None) -> Any:
         """Elements of the vector `a`, or of ``arange(a)``."""

@@ -159,6 +159,11 @@ class Philox4x32:
             return self._key, position, self._key_node
 
     @property
+    def _seed_seq(self) -> Any:
+        """`seed_seq`, as bit generators of NumPy's name it too."""
+        return self.seed_seq
+
+    @property
     def state(self) -> dict[str, Any]:
         """Key and position."""
         with self.lock:

@@ -25,6 +25,7 @@ from .fallback import host_call
 from .handle import Handle, native_dtype
 from .promotion import FLOAT64, INT64
 from .random_bits import Draw, Philox4x32, SingleDraw, as_array
+from .refusals import FLAGS, preferred, refuse_odd_flags
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
@@ -48,12 +49,20 @@ def _natively(method: _Method) -> _Method:
 
     @functools.wraps(method)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if self._numpy is None:
-            try:
-                return method(self, *args, **kwargs)
-            except NotNative as missing:
-                return self._hosted(name, args, kwargs, str(missing))
-        return self._hosted(name, args, kwargs)
+        if self._numpy is not None:
+            return self._hosted(name, args, kwargs)
+        if not FLAGS.isdisjoint(kwargs):
+            refuse_odd_flags(getattr(EXAMINER, name), args, kwargs)
+        try:
+            return method(self, *args, **kwargs)
+        except NotNative as missing:
+            reason = str(missing)
+        except Exception as error:  # noqa: BLE001 (NumPy says which it is)
+            wrong = preferred(error, getattr(EXAMINER, name), args, kwargs)
+            if wrong is not None:
+                raise wrong from None
+            reason = str(error)
+        return self._hosted(name, args, kwargs, reason)
 
     return call  # type: ignore[return-value]
 

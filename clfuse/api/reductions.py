@@ -16,6 +16,7 @@ from .folding import arg_fold, delivered, fold, folded, in_memory_order, reducti
 from .handle import Handle, node_of
 from .order import mapped
 from .promotion import BOOL, INT64
+from .remembered import remembered
 
 _Missing = np._NoValue
 
@@ -129,10 +130,11 @@ def count_nonzero(a: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
         handle = mapped(handle, lambda node: convert(node, BOOL))
     handle, axes, _, order = in_memory_order(handle, axes)
     node = folded(np.add, convert(node_of(handle), INT64), axes, INT64)
-    return delivered(node, handle._shape, axes, None, bool(keepdims), order)
+    return delivered(node, handle._shape, axes, None, keepdims, order)
 
 
 @native(np.ptp)
+@remembered
 def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = _Missing) -> Any:
     """Greatest minus least element over axes."""
     handle = as_handle(a)

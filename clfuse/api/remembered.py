@@ -1,5 +1,5 @@
 """Functions that are composed of many operations, recorded once for equal arguments; `statistics`
-marks some.
+and `manipulation` mark some.
 
 ``a.std(0)`` of a long array is 35 nodes, and what Python does to find out which takes 100 us. For
 an array of the same shape and dtype they are the same again, so that a list of them is enough: a
@@ -15,8 +15,9 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 from ..graph.ir import Kind, Node, Op
+from . import floating
 from . import handle as handles
-from .handle import native_dtype, result
+from .handle import Handle, native_dtype, result
 from .promotion import FLOAT64
 
 __all__ = ["remembered"]
@@ -29,7 +30,7 @@ _Step = tuple[Op, tuple[int | Node, ...], tuple[int, ...], np.dtype, Any]
 MAX_KNOWN: Final = 2048
 """So many are remembered; more are forgotten all at once."""
 
-SIMPLE: Final = (int, type(None), type(np._NoValue))
+SIMPLE: Final = (int, str, type(None), type(np._NoValue))
 
 _known: Final[dict[Any, list[_Step] | None]] = {}
 
@@ -58,6 +59,7 @@ def remembered(function: _Function) -> _Function:
             args[1:],
             tuple(kwargs.items()),
             native_dtype(FLOAT64),
+            floating.mode[0],
         )
         try:
             steps = _known[key]
@@ -65,7 +67,7 @@ def remembered(function: _Function) -> _Function:
             made = function(*args, **kwargs)
             if len(_known) >= MAX_KNOWN:
                 _known.clear()
-            _known[key] = None if made._view is not None else _steps(node, made._storage.node)
+            _known[key] = _steps_of(made, source)
             return made
         if steps is None:
             return function(*args, **kwargs)
@@ -90,6 +92,15 @@ def _are_simple(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         elif kind not in SIMPLE and (kind is not bool or value is not kwargs.get("keepdims")):
             return False
     return True
+
+
+def _steps_of(made: Any, source: Handle) -> list[_Step] | None:
+    """How `made` was recorded; None where it is no array of its own, or takes other arrays."""
+    if type(made) not in (handles.ARRAY, handles.SCALAR) or made is source:
+        return None
+    if made._view is not None:
+        return None
+    return _steps(source._storage.node, made._storage.node)
 
 
 def _steps(source: Node, target: Node) -> list[_Step] | None:

@@ -19,7 +19,7 @@ from ..graph.ir import Node
 from .conversion import NotNative, as_handle, from_host, host_scalar, host_view, requested_dtype
 from .expressions import choose, combine, convert, scalar
 from .fallback import native
-from .geometry import permuted
+from .geometry import MOST_AXES, normalized_axis, permuted
 from .handle import Handle, fresh, native_dtype, node_of
 from .promotion import FLOAT16, FLOAT32, FLOAT64, INT64
 from .ufunc import UFUNCS
@@ -44,8 +44,8 @@ def arange(
     /,
     stop: Any = _Missing,
     step: Any = 1,
-    *,
     dtype: Any = None,
+    *,
     device: Any = None,
     like: Any = None,
     start: Any = _Missing,
@@ -139,7 +139,7 @@ def linspace(
     spaced = fresh(convert(node, wanted))
     if axis != 0:
         rank = len(spaced._shape)
-        place = as_index(axis) + (rank if axis < 0 else 0)
+        place = normalized_axis(axis, rank)
         order = list(range(1, rank))
         order.insert(place, 0)
         spaced = permuted(spaced, order)
@@ -252,6 +252,10 @@ def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
     assert wanted is not None
     extents = tuple([as_index(extent) for extent in dimensions])
     rank = len(extents)
+    if any(extent < 0 for extent in extents):
+        raise ValueError("negative dimensions are not allowed")
+    if rank >= MOST_AXES:
+        raise ValueError(f"maximum supported dimension for an ndarray is {MOST_AXES}")
     rows = []
     for axis, extent in enumerate(extents):
         shape = (1,) * axis + (extent,) + (1,) * (rank - axis - 1)
@@ -270,6 +274,8 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     if indexing not in ("xy", "ij"):
         raise ValueError("Valid values for `indexing` are 'xy' and 'ij'.")
     rank = len(xi)
+    if rank > MOST_AXES:
+        raise ValueError(f"maximum supported dimension for an ndarray is {MOST_AXES}, found {rank}")
     nodes = []
     for axis, vector in enumerate(xi):
         node = node_of(as_handle(vector))
@@ -327,6 +333,8 @@ def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
     if len(handle._shape) != 1:
         raise ValueError("x must be a one-dimensional array or sequence.")
     columns = handle._shape[0] if N is None else as_index(N)
+    if columns < 0:
+        raise ValueError("negative dimensions are not allowed")
     computing = requested_dtype(np.promote_types(handle._dtype, int))
     assert computing is not None
     node = convert(node_of(handle), computing)

@@ -29,7 +29,7 @@ SHORT: Final = 32
 """Length of a kernel up to which a sum over windows is a kernel: that many multiplications an
 element take as long as to read it from memory, or little more."""
 
-_MODES: Final = {"valid": 0, "same": 1, "full": 2, "v": 0, "s": 1, "f": 2, 0: 0, 1: 1, 2: 2}
+_MODES: Final = {"valid": 0, "same": 1, "full": 2, 0: 0, 1: 1, 2: 2}
 
 UINT8: Final = DTYPES["uint8"]
 

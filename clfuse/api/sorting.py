@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from operator import index as as_index
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,12 @@ from ..graph.ir import Node
 from .conversion import NotNative, as_handle, host_view
 from .fallback import count_copies, native
 from .gathering import mutate
-from .geometry import normalized_axis, reshaped
+from .geometry import flipped, normalized_axis, reshaped
 from .handle import Handle, c_strides, fresh, is_writeable, node_of
 from .library import size_of, step
 from .order import arranged, copy_order, permuted_node
 from .promotion import INT64
+from .ufunc import UFUNCS
 
 How = tuple[tuple[str, Any], ...]
 """Keyword arguments of a sort, sorted out: what a node carries."""
@@ -78,8 +80,19 @@ def _change(node: Node, name: str, extra: Any) -> Node:
 
 
 @native(np.sort, library=True)
-def sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
-    """A sorted copy."""
+def sort(
+    a: Any,
+    axis: Any = -1,
+    kind: Any = None,
+    order: Any = None,
+    *,
+    stable: Any = None,
+    descending: bool = False,
+) -> Any:
+    """A sorted copy. `descending` is the array API standard's: NumPy has none."""
+    if descending:
+        handle, place = _flattened(as_handle(a), axis)
+        return flipped(sort(handle, place, kind, order, stable=stable), (place,))
     how = _checked(np.sort, as_handle(a), axis, kind, order, stable)
     handle, place = _flattened(a, axis)
     return _changed(handle, place, "sort", lambda axis: (("axis", axis), *how))
@@ -87,13 +100,26 @@ def sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable:
 
 @native(np.argsort, library=True)
 def argsort(
-    a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None
+    a: Any,
+    axis: Any = -1,
+    kind: Any = None,
+    order: Any = None,
+    *,
+    stable: Any = None,
+    descending: bool = False,
 ) -> Any:
-    """The indices that sort an array along an axis."""
+    """The indices that sort an array along an axis. `descending` is the array API standard's: NumPy
+    has none; what is equal stays in its order."""
     handle = as_handle(a)
-    how = _checked(np.argsort, handle, axis, kind, order, stable)
+    if descending:
+        handle, place = _flattened(handle, axis)
+        if stable is None and kind is None:
+            stable = True
+        turned = argsort(flipped(handle, (place,)), place, kind, order, stable=stable)
+        return UFUNCS["subtract"](handle._shape[place] - 1, flipped(turned, (place,)))
     if not handle._shape:
         raise NotNative("of a 0-d array")
+    how = _checked(np.argsort, handle, axis, kind, order, stable)
     handle, place = _flattened(handle, axis)
     size_of(handle._shape)
     extra = (("axis", place), *how)
@@ -164,7 +190,7 @@ def lexsort(keys: Any, axis: Any = -1) -> Any:
         raise NotNative("of keys of other shapes")
     (shape,) = shapes
     size_of(shape)
-    if not -len(shape) <= axis < len(shape):
+    if not -len(shape) <= as_index(axis) < len(shape):
         raise NotNative("along an axis that there is not")
     nodes = [node_of(part) for part in parts]
     return fresh(step("lexsort", nodes, shape, INT64, axis % len(shape)))

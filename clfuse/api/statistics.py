@@ -10,13 +10,13 @@ import numpy as np
 from ..graph import build
 from ..graph.ir import Node
 from . import blocks
-from .conversion import NotNative, as_handle, requested_dtype
+from .conversion import NotNative, as_handle, as_mask, requested_dtype
 from .expressions import broadcast_shapes, choose, combine, convert
 from .fallback import native, user_stacklevel
 from .folding import delivered, folded, in_memory_order, reduction_axes
 from .handle import Handle, native_dtype, node_of, result
 from .order import Permutation, copied, copy_order, permuted_node
-from .promotion import BOOL, FLOAT16, FLOAT32, FLOAT64, INT64
+from .promotion import FLOAT16, FLOAT32, FLOAT64, INT64
 from .reductions import element_count
 from .remembered import remembered
 from .ufunc import UFUNCS
@@ -32,9 +32,7 @@ class _Count:
         self.node: Node | None = None
         self.mask: Any = True
         if where is not True and where is not _Missing:
-            self.mask = as_handle(where)
-            if self.mask._dtype is not BOOL:
-                raise NotNative("the mask is not bool")
+            self.mask = as_mask(where)
             full = build.broadcast(
                 convert(node_of(self.mask), INT64),
                 broadcast_shapes(self.mask._shape, handle._shape),
@@ -73,6 +71,14 @@ class _Count:
 
 
 builtin_max = max
+
+
+def _require_array(where: Any) -> None:
+    """`NotNative` for masks that NumPy has to say of what they are: numbers, texts, objects."""
+    if isinstance(where, bool) or where is _Missing:
+        return
+    if not isinstance(where, Handle | np.ndarray | np.generic | list | tuple):
+        raise NotNative("a mask that is no array")
 
 
 def _axes(handle: Handle, axis: Any, where: Any = True) -> tuple[int, ...]:
@@ -125,6 +131,7 @@ def mean(
 ) -> Any:
     """Arithmetic mean over axes; integers in float64, float16 through float32."""
     handle = as_handle(a)
+    _require_array(where)
     axes = _axes(handle, axis, where)
     computing = _computing_dtype(handle, dtype)
     handle, axes, where, order = in_memory_order(handle, axes, where, out)
@@ -134,7 +141,7 @@ def mean(
     if count.mask is True and blocks.are_worth_while(handle._shape, axes, computing):
         total = blocks.Blocks(node_of(handle), axes, computing).total()
     else:
-        total = folded(np.add, node_of(handle), axes, computing, where=count.mask)
+        total = folded(np.add, node_of(handle), axes, computing, where=count.mask, warns=True)
     node = count.divide(_through(total, out), 0)
     if dtype is None and out is None and handle._dtype is FLOAT16:
         node = convert(node, FLOAT16)
@@ -160,6 +167,7 @@ def _variance(
             raise ValueError("ddof and correction can't be provided simultaneously.")
         ddof = correction
     handle = as_handle(a)
+    _require_array(where)
     axes = _axes(handle, axis, where)
     computing = _computing_dtype(handle, dtype)
     shape = handle._shape
@@ -258,6 +266,7 @@ def average(
 ) -> Any:
     """Weighted mean over axes."""
     handle = as_handle(a)
+    axis = tuple(axis) if isinstance(axis, list) else axis
     if weights is None:
         value = mean(handle, axis, keepdims=keepdims)
         if not returned:
@@ -293,7 +302,7 @@ def _present(a: Any, where: Any) -> tuple[Handle, Any]:
         handle = copied(handle)
     present = UFUNCS["logical_not"](UFUNCS["isnan"](handle))
     if where is not _Missing:
-        present = UFUNCS["logical_and"](present, as_handle(where))
+        present = UFUNCS["logical_and"](present, as_mask(where))
     return handle, present
 
 

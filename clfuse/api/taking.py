@@ -246,7 +246,7 @@ def _mask_of(target: Handle, mask: Any, name: str) -> Node:
 
 
 @native(np.putmask)
-def putmask(a: Any, mask: Any, values: Any) -> None:
+def putmask(a: Any, /, mask: Any, values: Any) -> None:
     """Write the value at each place where a mask is true; short values are repeated."""
     target = _target(a)
     chooser = _mask_of(target, mask, "putmask")

@@ -15,18 +15,17 @@ from typing import Any, Final
 import numpy as np
 
 from ..graph import build
-from ..graph.ir import Node, Op
+from ..graph.ir import Node, Op, loud
 from ..graph.number import TracedNumber, concrete
-from . import fallback
+from . import fallback, floating
 from . import handle as handles
-from .conversion import NotNative, as_handle, host_view, stored_view
+from .conversion import NotNative, as_handle, as_mask, host_view, stored_view
 from .expressions import broadcast_shapes, choose, convert, shape_text
 from .folding import fold
-from .geometry import reshaped
+from .geometry import MOST_AXES, reshaped
 from .handle import Handle, is_writeable, native_dtype, node_of, result, write
 from .order import arranged, asked_order, checked, result_order, turned_nodes
 from .promotion import (
-    BOOL,
     COMPARISONS_OF_INTS,
     WEAK,
     Resolution,
@@ -35,6 +34,7 @@ from .promotion import (
     resolve,
     weak_kind,
 )
+from .refusals import preferred
 from .scans import accumulated
 
 UNINITIALIZED = (
@@ -63,6 +63,8 @@ class ufunc:
 
         Only loops that need no look at the values: an integer power's exponents are checked.
         """
+        self._plain: dict[Any, Op] = {}
+        """What `loops` holds, as plain operations: see `floating`."""
         self.fast: Callable[[Any, Any], Any] | None = None
         """The operator of two operands, if it has been made (`operators`)."""
         self._resolutions: dict[tuple[Any, ...], Resolution] = {}
@@ -109,11 +111,13 @@ class ufunc:
         resolution = self._resolve(keys)
         if resolution.ops is None:
             return fallback.host_call(self.numpy, args, {}, _without_kernel(keys))
+        if floating.mode[0] == floating.STRICT and _may_err(resolution.ops[0]):
+            return fallback.host_call(self.numpy, args, {}, floating.CHECKED, library=True)
         shape = shapes[0] if len(shapes) == 1 else broadcast_shapes(*shapes)
         nodes = self._nodes(keys, values, resolution, shape)
         if type(nodes) is Node:
             return result(build.broadcast(nodes, shape))
-        return self._results(args, nodes, resolution.ops, shape)
+        return self._results(args, nodes, tuple(map(self._voiced, resolution.ops)), shape)
 
     def _results(
         self,
@@ -148,10 +152,23 @@ class ufunc:
             self._resolutions[keys] = found
             if found.ops is not None and self.nout == 1:
                 if self.nin == 1:
-                    self.loops[keys[0]] = found.ops[0]
+                    self._plain[keys[0]] = found.ops[0]
                 elif self.__name__ != "power" or found.inputs[1].kind != "i":
-                    self.loops[keys] = found.ops[0]
+                    self._plain[keys] = found.ops[0]
+                self.fill_loops()
         return found
+
+    def _voiced(self, op: Op) -> Op:
+        """The operation that is recorded in the mode in force."""
+        is_loud = floating.mode[0] is floating.LOUD and _may_err(op)
+        return loud(op, self.__name__) if is_loud else op
+
+    def fill_loops(self) -> None:
+        """Let `loops` hold the operations of the mode that is in force."""
+        self.loops.clear()
+        for key, op in self._plain.items():
+            if floating.mode[0] != floating.STRICT or not _may_err(op):
+                self.loops[key] = self._voiced(op)
 
     def _nodes(
         self,
@@ -197,6 +214,8 @@ class ufunc:
         order = checked(options.get("order"))
         if not options.keys() <= {"order", "subok"}:
             return self.numpy(*[None] * nin, **options)  # NumPy's TypeError
+        if type(options.get("subok", True)) is not bool:
+            raise TypeError("'subok' must be a boolean")
         given = [out for out in outs if out is not None]
         try:
             keys, values, shapes, has_array = _operands(args)
@@ -205,12 +224,17 @@ class ufunc:
             resolution = self._resolve_fully(keys, values, outs, signature, casting)
             if resolution.ops is None:
                 raise NotNative(_without_kernel(keys))
+            if floating.mode[0] == floating.STRICT and _may_err(resolution.ops[0]):
+                raise NotNative(floating.CHECKED)
             mask = None if where is True else _mask_of(where)
         except _Foreign:
             return self.numpy(*args, **kwargs)
         except NotNative as missing:
             every = {**kwargs, "out": tuple(outs)} if given else kwargs
-            return fallback.host_call(self.numpy, args, every, str(missing))
+            reason = str(missing)
+            return fallback.host_call(
+                self.numpy, args, every, reason, library=reason == floating.CHECKED
+            )
         if mask is not None:
             shapes = [*shapes, mask.shape]
         shape = _shape_with_outputs(shapes, given)
@@ -218,10 +242,12 @@ class ufunc:
         if mask is not None and not given and "out" not in kwargs:
             warnings.warn(UNINITIALIZED, UserWarning, fallback.user_stacklevel())
         if not given and mask is None and not as_array and type(nodes) is tuple:
-            return self._results(args, nodes, resolution.ops, shape, order)
+            ops = tuple(map(self._voiced, resolution.ops))
+            return self._results(args, nodes, ops, shape, order)
         results = []
         for position, out in enumerate(outs):
             op = resolution.ops[position]
+            op = op if mask is not None else self._voiced(op)  # NumPy leaves masked elements alone
             if type(nodes) is Node:
                 node = build.broadcast(nodes, shape)
             else:
@@ -288,17 +314,25 @@ class ufunc:
         where: Any = True,
     ) -> Any:
         """Fold an axis with the ufunc: `numpy.ufunc.reduce`."""
+        options = {"axis": axis, "dtype": dtype, "out": out, "keepdims": keepdims}
+        if initial is not np._NoValue:
+            options["initial"] = initial
+        if where is not True:
+            options["where"] = where
         try:
+            if floating.mode[0] is floating.STRICT:
+                raise NotNative(floating.CHECKED)
             return fold(self.numpy, array, axis, dtype, out, keepdims, initial, where)
         except NotNative as missing:
-            options = {"axis": axis, "dtype": dtype, "out": out, "keepdims": keepdims}
-            if initial is not np._NoValue:
-                options["initial"] = initial
-            if where is not True:
-                options["where"] = where
-            return fallback.host_call(
-                self.numpy.reduce, (array,), options, str(missing), f"{self.__name__}.reduce"
-            )
+            reason = str(missing)
+        except Exception as error:  # noqa: BLE001 (NumPy says which it is)
+            wrong = preferred(error, self.numpy.reduce, (array,), options)
+            if wrong is not None:
+                raise wrong from None
+            reason = str(error)
+        return fallback.host_call(
+            self.numpy.reduce, (array,), options, reason, f"{self.__name__}.reduce"
+        )
 
     def accumulate(self, array: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
         """Every partial result along an axis: `numpy.ufunc.accumulate`."""
@@ -339,6 +373,12 @@ class ufunc:
         except NotNative as missing:
             return fallback.host_call(
                 self.numpy.outer, (A, B), kwargs, str(missing), f"{self.__name__}.outer"
+            )
+        rank = len(left._shape) + len(right._shape)
+        if rank > MOST_AXES:
+            raise ValueError(
+                f"maximum supported dimension for an ndarray is {MOST_AXES}, but the result would "
+                f"have {rank}"
             )
         return self(reshaped(left, left._shape + (1,) * len(right._shape)), right, **kwargs)
 
@@ -404,6 +444,23 @@ def _operands(
     return tuple(keys), values, shapes, has_array
 
 
+_DIVISIONS: Final = frozenset(("floor_divide", "remainder", "fmod", "power", "reciprocal"))
+
+
+def _may_err(op: Op) -> bool:
+    """Whether NumPy may find a floating-point error (or a division of integers by zero)."""
+    return op.input_dtypes[0].kind in "fc" or op.dtype.kind in "fc" or op.name in _DIVISIONS  # type: ignore[union-attr]
+
+
+def _refill() -> None:
+    for function in BY_NUMPY.values():
+        if function._plain:
+            function.fill_loops()
+
+
+floating.changed.append(_refill)
+
+
 def _without_kernel(keys: tuple[Any, ...]) -> str:
     names = [key.__name__ if isinstance(key, type) else str(key) for key in keys]
     return f"not for {', '.join(names)}"
@@ -419,13 +476,7 @@ def _refuse_negative_exponents(exponent: Node) -> None:
 
 
 def _mask_of(where: Any) -> Node:
-    mask = as_handle(where if not isinstance(where, list) else np.asarray(where, dtype=BOOL))
-    if mask._dtype is not BOOL:
-        raise TypeError(
-            f"Cannot cast array data from {mask._dtype!r} to dtype('bool') "
-            "according to the rule 'safe'"
-        )
-    return node_of(mask)
+    return node_of(as_mask(where))
 
 
 def _shape_with_outputs(shapes: list[tuple[int, ...]], outs: list[Any]) -> tuple[int, ...]:

@@ -59,9 +59,15 @@ class Op:
     host : callable or None
         Of MAP: NumPy's function for it, None where there is none; not set before `interpret` has
         asked.
+    plain : Op
+        Itself, or what a `loud` one computes: plans are made of plain ones only.
+    called : str
+        What NumPy names in its warnings.
     """
 
-    __slots__ = ("dtype", "host", "input_dtypes", "kind", "name", "row", "weight")
+    __slots__ = (
+        "called", "dtype", "host", "input_dtypes", "kind", "name", "plain", "row", "weight",
+    )  # fmt: skip
     host: Callable[..., Any] | None
     row: Any
 
@@ -79,6 +85,8 @@ class Op:
         self.input_dtypes = input_dtypes
         self.dtype = dtype
         self.weight = 1.0 if row is None else row.weight
+        self.plain = self
+        self.called = name
 
     def __repr__(self) -> str:
         return f"{self.name}({', '.join(map(str, self.input_dtypes))}) -> {self.dtype}"
@@ -88,6 +96,18 @@ class Op:
 def loop(name: str, input_dtypes: tuple[np.dtype, ...], dtype: np.dtype) -> Op:
     """The element-wise loop of the op-table row `name` for these dtypes."""
     return Op(Kind.MAP, name, UFUNCS[name], input_dtypes, dtype)
+
+
+@cache
+def loud(plain: Op, called: str) -> Op:
+    """The same operation, called by the user where floating-point errors are warned of.
+
+    What clfuse composes of operations by itself must not warn: NumPy composes otherwise.
+    """
+    made = Op(plain.kind, plain.name, plain.row, plain.input_dtypes, plain.dtype)
+    made.plain = plain
+    made.called = called
+    return made
 
 
 @cache

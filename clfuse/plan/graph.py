@@ -48,6 +48,10 @@ class Graph:
 
     def _read(self, snapshot: Snapshot) -> None:
         items, nodes = snapshot.items, snapshot.nodes
+        items = [
+            (item[0].plain, *item[1:]) if item[0] is not None and len(item) > 3 else item
+            for item in items
+        ]
         numbers: dict[Any, int] = {}
         where: list[int] = []
         firsts: list[int] = []  # the snapshot positions that the columns are made of

@@ -17,10 +17,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise, product
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from .schedule import (
     Access,
@@ -35,6 +34,9 @@ from .schedule import (
     Store,
     UserLaunch,
 )
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 MAX_NBYTES: Final = 1 << 20
 """Bytes of an array that are followed one by one: each is an entry of the books."""

@@ -11,10 +11,12 @@ are answered together, by sorting the elements that the writes touch: no pair of
 from __future__ import annotations
 
 import math
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import numpy.typing as npt
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 Region = tuple[tuple[int, ...], int, tuple[int, ...]]
 """Shape, offset, strides, in elements of the flat array; strides of extents of 1 do not matter."""

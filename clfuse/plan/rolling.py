@@ -17,16 +17,18 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from ..graph.ir import Kind, structural
 from ..graph.layout import contiguous_strides
 from .chains import MIN_WRITES, Source, Stretch, Stretches, overwritten
 from .graph import Graph
 from .schedule import TABLE
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 SHARED_READS: Final = 16
 """A value that is read this often is one for all writes, not computed for each of them."""

@@ -19,13 +19,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from .emission import Registers
 from .schedule import Access, Index, Item, Load, Scalar, Step
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 Box = tuple[tuple[int, int], ...]
 """(first index, end) of every dimension."""

@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from clfuse.config import settings
 from clfuse.counters import counters
@@ -20,6 +19,7 @@ from clfuse.runtime.device import Device
 from clfuse.runtime.pool import Pool
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
     import pyopencl as cl
 
 __all__ = [

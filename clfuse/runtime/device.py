@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from clfuse.runtime.pool import Pool
 
-__all__ = ["Device", "device", "devices", "find", "get_device", "listed", "set_device"]
+__all__ = ["Device", "device", "devices", "find", "fitting", "get_device", "listed", "set_device"]
 
 INSTALL_HINT = (
     "to get one: python -m pip install 'clfuse[intel]' (any x86-64 CPU, Linux), or apt-get install"
@@ -503,6 +503,28 @@ def find(spec: str | Device) -> Device:
         if candidate.usable:
             return candidate
     raise DeviceError(f"device {spec!r}: " + "; ".join(_broken(candidate) for candidate in fitting))
+
+
+def fitting(spec: str) -> list[Device]:
+    """Return every usable device that fits `spec`, best first; see `set_device`.
+
+    An empty spec means the best device, and those of its kind on its platform.
+
+    Raises
+    ------
+    DeviceError
+        Nothing fits, or what fits does not work.
+    """
+    best = find(spec) if spec else _best()
+    if spec:
+        candidates = _fitting(spec.strip().lower())
+    else:
+        candidates = [
+            candidate
+            for candidate in sorted(listed(), key=_preference)
+            if (candidate.kind, candidate.platform_name) == (best.kind, best.platform_name)
+        ]
+    return [candidate for candidate in candidates if candidate.usable]
 
 
 def _best() -> Device:

@@ -11,11 +11,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from clfuse.runtime.threads import in_parts
 
-Array = npt.NDArray[Any]
+Array = Any
 
 
 def _computed(

@@ -13,11 +13,10 @@ from functools import cache
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 __all__ = ["copy", "in_parts", "sort", "worker_count"]
 
-Array = npt.NDArray[Any]
+Array = Any
 
 #: From this many bytes on a part is worth a thread: waking one takes 50 us, in which a core copies
 #: half a megabyte and sorts 10,000 numbers.

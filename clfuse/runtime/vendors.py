@@ -18,7 +18,6 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import metadata
 from pathlib import Path
 
 from clfuse.config import settings
@@ -142,6 +141,8 @@ def _library_folders() -> Iterator[Path]:
     yield Path(sys.prefix, "lib")
     if site.ENABLE_USER_SITE and (base := site.getuserbase()):
         yield Path(base, "lib")
+    from importlib import metadata
+
     # Other ways to install (--target, --prefix) put it elsewhere; the wheel's own list of files
     # knows where.
     try:

@@ -5,6 +5,8 @@ Source: https://data-apis.org/array-api/2024.12
 
 from __future__ import annotations
 
+import dataclasses
+import pickle
 from types import ModuleType
 from typing import Any
 
@@ -95,3 +97,76 @@ def test_inspection_gives_what_numpys_does(xp: ModuleType) -> None:
         assert ours.dtypes(device="cpu", kind=kind) == numpys.dtypes(device="cpu", kind=kind)
     with pytest.raises(ValueError, match="kind"):
         ours.dtypes(kind="strange")
+
+
+def test_axes_may_be_a_list_where_numpys_functions_take_one(xp: ModuleType) -> None:
+    values = np.array([[1.0, np.nan, 2.0], [3.0, 4.0, 5.0]])
+    for axis in ([0], [0, 1], [-1]):
+        for name, *rest in (("nanmedian",), ("nanpercentile", 30), ("nanquantile", 0.3),
+                            ("average",), ("median",)):
+            actual = getattr(xp, name)(xp.array(values), *rest, axis=axis)
+            expected = getattr(np, name)(values, *rest, axis=axis)
+            np.testing.assert_allclose(np.asarray(actual), expected)
+    with pytest.raises(TypeError):
+        xp.sum(xp.array(values), axis=[0])
+
+
+def test_dtype_of_arange_by_position(xp: ModuleType) -> None:
+    assert xp.arange(0, 9, 2, "i2").dtype == np.arange(0, 9, 2, "i2").dtype == np.int16
+    with pytest.raises(TypeError):
+        xp.arange(0, 9, 2, "i2", "cpu")
+
+
+@pytest.mark.clfuse_only
+def test_sharing_with_views_on_the_host_is_known(xp: ModuleType) -> None:
+    x = xp.arange(20_000.0) * 2
+    assert not np.may_share_memory(np.zeros(3), x)
+    view = np.asarray(x)
+    shares = xp.get_device().traits.unified_memory
+    assert np.may_share_memory(view, x) == np.shares_memory(x[5:], view) == shares
+    assert not np.shares_memory(view[:5], x[5:])
+    x += 1
+    xp.evaluate(x)
+    assert not np.shares_memory(view, x)
+
+
+@pytest.mark.clfuse_only
+def test_descending_as_in_the_standard(xp: ModuleType) -> None:
+    for values in (np.array([3, 1, 2, 3, 1, 9, 9]), np.array([[3.0, 1, 2], [1, 1, 9]]),
+                   np.zeros((2, 0))):
+        for axis in range(values.ndim):
+            backwards = np.flip(np.sort(values, axis), axis)
+            found = xp.sort(xp.array(values), axis=axis, descending=True)
+            np.testing.assert_array_equal(np.asarray(found), backwards)
+            order = np.asarray(xp.argsort(xp.array(values), axis=axis, descending=True))
+            np.testing.assert_array_equal(np.take_along_axis(values, order, axis), backwards)
+            stable = np.lexsort((np.arange(values.size).reshape(values.shape), -values), axis=axis)
+            assert values.ndim > 1 or (order == stable).all()
+
+
+@pytest.mark.clfuse_only
+def test_printing_copies_no_more_than_is_printed(xp: ModuleType) -> None:
+    device = xp.get_device()
+    traits = dataclasses.replace(device.untuned_traits, unified_memory=False)
+    values = np.arange(90_000.0).reshape(300, 300) * 1.5
+    x = xp.array(values) * 1
+    with device.trying(traits):
+        for actual, expected in ((x, values), (x[::2, 1:].T, values[::2, 1:].T), (x[0], values[0]),
+                                 (x > 5, values > 5), (x.reshape(-1, 2), values.reshape(-1, 2))):
+            xp.evaluate(actual)
+            before = xp.stats()["bytes_to_host"]
+            assert repr(actual) == repr(expected)
+            assert str(actual) == str(expected)
+            copied = xp.stats()["bytes_to_host"] - before
+            assert copied <= 2 * min(actual.nbytes, 36 * actual.itemsize) or actual.size <= 1000
+
+
+@pytest.mark.clfuse_only
+def test_errors_survive_a_pickle(xp: ModuleType) -> None:
+    with pytest.raises(MemoryError) as caught:
+        xp.evaluate(xp.zeros(10 ** 13) + 1)
+    kind = type(caught.value)
+    assert kind is xp.AllocationError
+    made = kind.__new__(kind, *caught.value.args)  # what tblib does with an error that has no more
+    assert (type(made), made.args) == (kind, caught.value.args)
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -50,6 +53,34 @@ def test_threads_with_arrays_of_their_own_do_not_disturb_each_other(xp: ModuleTy
     for seed, results in enumerate(run_together(work)):
         for actual, expected in zip(results, program(np, seed), strict=True):
             assert problem_bitwise(actual, np.asarray(expected)) is None
+
+
+@pytest.mark.clfuse_only
+def test_the_first_calls_of_borrowed_functions_may_come_together() -> None:
+    """In a process of its own: what NumPy's code calls is looked up at the first call."""
+    code = """
+import sys, threading, warnings
+import numpy as np, clfuse
+sys.setswitchinterval(1e-6)
+x = clfuse.arange(9.0)
+gate, failures = threading.Barrier(8), []
+calls = [lambda: clfuse.percentile(x, 50), lambda: clfuse.median(x), lambda: clfuse.unique(x),
+         lambda: clfuse.cov(x), lambda: clfuse.polyfit(x, x, 1), lambda: clfuse.isin(x, x),
+         lambda: clfuse.quantile(x, 0.5), lambda: clfuse.insert(x, 2, 5)]
+def work(call):
+    gate.wait()
+    try:
+        np.asarray(call())
+    except Exception as error:
+        failures.append(repr(error))
+threads = [threading.Thread(target=work, args=(call,)) for call in calls]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+print(failures)
+"""
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
+                           env={**os.environ, "CLFUSE_HOST_US": "1000"}, check=True)
+    assert found.stdout.strip() == "[]"
 
 
 def test_threads_may_read_one_array(xp: ModuleType) -> None:

@@ -27,6 +27,7 @@ LAYERS: tuple[tuple[str, ...] | frozenset[str], ...] = (
     ("api",),
     ("language",),
     ("__init__",),
+    ("dask",),
     ("run", "demo", "bench", "__main__"),
 )
 # Third-party packages that one layer alone may import, and no other.

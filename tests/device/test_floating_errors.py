@@ -1,0 +1,164 @@
+"""Floating-point errors: raised at the call where they are to raise, warned of where NumPy
+calculates in the end, and never where they are ignored."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.agreement import assert_bitwise, host
+
+KINDS = ("divide by zero", "overflow", "underflow", "invalid value")
+
+ERRORS: dict[str, Callable[[Any], Any]] = {
+    "divide": lambda m: m.array([1.0, 2.0]) / 0,
+    "divide in place": lambda m: m.array([1.0, 2.0]).__itruediv__(m.zeros(2)),
+    "divide into out": lambda m: m.divide(m.ones(2), m.zeros(2), out=m.ones(2)),
+    "log": lambda m: m.log(m.array([0.0, 1.0])),
+    "overflow": lambda m: m.array([1e300, 1.0]) * 1e300,
+    "float32 overflow": lambda m: m.exp(m.array([1e3, 1.0], "float32")),
+    "underflow": lambda m: m.array([1e-300]) * 1e-300,
+    "sqrt": lambda m: m.sqrt(m.array([-1.0, 4.0])),
+    "inf - inf": lambda m: m.array([np.inf]) - m.array([np.inf]),
+    "integers": lambda m: m.array([1, 2]) // m.array([0, 1]),
+    "remainder": lambda m: m.array([1, 2]) % m.array([0, 1]),
+    "divmod": lambda m: m.divmod(m.array([1.0]), m.array([0.0])),
+    "sum": lambda m: m.array([1e308, 1e308]).sum(),
+    "mean": lambda m: m.mean(m.array([np.inf, -np.inf])),
+    "reduce": lambda m: m.multiply.reduce(m.array([1e200, 1e200])),
+    "complex": lambda m: m.array([1j]) / 0,
+    "large": lambda m: 1 / m.arange(300_000.0),
+}
+
+AT_THE_CALL = {
+    **ERRORS,
+    "cast": lambda m: m.array([np.nan]).astype(int),
+    "cumsum": lambda m: m.cumsum(m.array([1e308, 1e308])),
+    "dot": lambda m: m.array([[1e308]]) @ m.array([[1e308]]),
+    "std": lambda m: m.std(m.array([np.inf, 1.0])),
+}
+
+
+@pytest.fixture(autouse=True)
+def small_programs_on_the_host(xp: ModuleType, request: pytest.FixtureRequest) -> None:
+    if xp is not np:
+        request.getfixturevalue("setting")(host_us=50, fallback="allow")
+
+
+def _warned(call: Callable[[Any], Any], module: ModuleType) -> set[str]:
+    """The floating-point warnings of a call and of looking at its result."""
+    with warnings.catch_warnings(record=True) as caught, module.errstate(all="warn"):
+        warnings.resetwarnings()
+        warnings.simplefilter("always")
+        result = call(module)
+        for part in result if isinstance(result, tuple) else (result,):
+            np.asarray(part)
+    # NumPy names lines of its own where a method of its class is written in Python.
+    assert module is np or all(item.filename == __file__ for item in caught)
+    return {str(item.message) for item in caught if str(item.message).startswith(KINDS)}
+
+
+@pytest.mark.parametrize("name", AT_THE_CALL)
+def test_errors_that_are_to_raise_raise_at_the_call(xp: ModuleType, name: str) -> None:
+    messages = []
+    for module in (np, xp):
+        with module.errstate(all="raise"), pytest.raises(FloatingPointError) as raised:
+            AT_THE_CALL[name](module)
+        messages.append(str(raised.value))
+        met: list[Any] = []
+        with module.errstate(all="call", call=lambda *error, met=met: met.append(error)):
+            AT_THE_CALL[name](module)
+        messages.append(str(sorted(set(met))))
+    assert messages[:2] == messages[2:]
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_what_numpy_calculates_in_the_end_warns_as_numpy(xp: ModuleType, name: str) -> None:
+    expected = _warned(ERRORS[name], np)
+    assert expected
+    if name != "large":  # a kernel, which has no flags
+        assert _warned(ERRORS[name], xp) == expected
+
+
+def test_what_is_recorded_in_a_block_that_ignores_never_warns(xp: ModuleType) -> None:
+    for name, call in ERRORS.items():
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            with xp.errstate(all="ignore"):
+                result = call(xp)
+            with xp.errstate(all="warn"):
+                for part in result if isinstance(result, tuple) else (result,):
+                    assert host(part).shape is not None, name
+
+
+def test_masked_elements_and_comparisons_of_infinities_do_not_warn(xp: ModuleType) -> None:
+    def masked(m: Any) -> Any:
+        return m.divide(m.ones(2), m.array([0.0, 1.0]), out=m.zeros(2),
+                        where=m.array([False, True]))
+
+    def close(m: Any) -> Any:
+        return m.isclose(m.array([np.inf, 1.0]), m.array([np.inf, 1.0]))
+
+    for call in (masked, close, lambda m: m.nanmean(m.array([np.nan, 1.0]))):
+        assert _warned(call, xp) == _warned(call, np) == set()
+
+
+def test_an_error_that_is_caught_leaves_arrays_as_they_were(xp: ModuleType) -> None:
+    x = xp.arange(4.0)
+    with xp.errstate(divide="raise"):
+        try:
+            y = 1 / x
+        except FloatingPointError:
+            y = x + 1
+    assert_bitwise(y, np.arange(4.0) + 1)
+
+
+def test_seterr_and_decorators_change_the_mode_and_put_it_back(xp: ModuleType) -> None:
+    before = xp.seterr(all="raise")
+    try:
+        with pytest.raises(FloatingPointError):
+            xp.sqrt(-xp.ones(3))
+    finally:
+        xp.seterr(**before)
+    assert np.isnan(host(xp.sqrt(-xp.ones(3)))).all()
+
+    @xp.errstate(invalid="raise")
+    def root(x: Any) -> Any:
+        return xp.sqrt(x)
+
+    with pytest.raises(FloatingPointError):
+        root(-xp.ones(3))
+    assert np.isnan(host(xp.sqrt(-xp.ones(3)))).all()
+
+
+@pytest.mark.clfuse_only
+def test_the_mode_changes_no_kernel(xp: ModuleType, setting, launched) -> None:
+    setting(host_us=0)
+
+    def program() -> None:
+        x = xp.arange(1e5) + 1
+        with xp.errstate(divide="ignore"):
+            y = 1 / x
+        xp.evaluate(y * (1 / x), y)
+
+    assert launched(program) == 1
+
+
+@pytest.mark.clfuse_only
+def test_a_block_in_one_thread_ends_no_block_in_another(xp: ModuleType) -> None:
+    def other() -> None:
+        with xp.errstate(all="ignore"):
+            xp.evaluate(xp.ones(3) / 0)
+
+    with xp.errstate(all="raise"):
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join()
+        with pytest.raises(FloatingPointError):
+            xp.ones(3) / 0

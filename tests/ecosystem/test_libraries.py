@@ -1,0 +1,174 @@
+"""matplotlib, pandas, SciPy, einops and IPython with clfuse arrays as arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import clfuse
+from tests.ecosystem.comparing import HOLES, LINE, MATRIX, VALUES, agree
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning",
+                                        "ignore::RuntimeWarning")
+
+GRID = np.random.default_rng(1).random((10, 12))
+
+# -- matplotlib -----------------------------------------------------------------------------------
+
+PICTURES: dict[str, Callable[[Any, Any], Any]] = {
+    "plot": lambda a, m: a.plot(m.asarray(LINE), m.sin(m.asarray(LINE))),
+    "holes": lambda a, m: a.plot(m.asarray(HOLES)),
+    "scatter": lambda a, m: a.scatter(m.asarray(LINE), m.asarray(LINE) ** 2, c=m.asarray(LINE)),
+    "imshow": lambda a, m: a.imshow(m.asarray(GRID)),
+    "hist": lambda a, m: a.hist(m.asarray(LINE), bins=5),
+    "hist2d": lambda a, m: a.hist2d(m.asarray(LINE), m.asarray(LINE) ** 2),
+    "bar": lambda a, m: a.bar(m.arange(4), m.asarray([1, 2, 3, 2.0])),
+    "contourf": lambda a, m: a.contourf(m.arange(12), m.arange(10), m.asarray(GRID)),
+    "pcolormesh": lambda a, m: a.pcolormesh(m.asarray(GRID)),
+    "fill": lambda a, m: a.fill_between(m.arange(50), m.asarray(LINE), m.asarray(LINE).mean()),
+    "errorbar": lambda a, m: a.errorbar(m.arange(50), m.asarray(LINE), yerr=m.asarray(LINE)),
+    "boxplot": lambda a, m: a.boxplot(m.asarray(GRID)),
+    "violinplot": lambda a, m: a.violinplot(m.asarray(GRID)),
+    "limits": lambda a, m: (a.set_xlim(m.asarray(LINE).min(), m.asarray(LINE).max()),
+                            a.axhline(m.asarray(LINE).mean()), a.set_xticks(m.arange(3))),
+}
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_matplotlib_draws_the_same_picture(name: str) -> None:
+    pytest.importorskip("matplotlib").use("agg")
+    from matplotlib import pyplot
+
+    def picture(m: Any) -> Any:
+        figure, axes = pyplot.subplots(figsize=(2, 1.5))
+        PICTURES[name](axes, m)
+        figure.canvas.draw()
+        pixels = np.asarray(figure.canvas.buffer_rgba()).copy()
+        pyplot.close(figure)
+        return pixels
+
+    agree(picture, rtol=0)
+
+
+# -- pandas ---------------------------------------------------------------------------------------
+
+
+def test_pandas_takes_arrays_as_columns_indices_and_operands() -> None:
+    pd = pytest.importorskip("pandas")
+    for body in (
+        lambda m: pd.Series(m.asarray(LINE)).values,
+        lambda m: pd.DataFrame(m.asarray(VALUES)).values,
+        lambda m: pd.DataFrame({"a": m.asarray(LINE), "b": m.asarray(LINE) * 2}).values,
+        lambda m: pd.Series(m.asarray(LINE), index=m.arange(50)).loc[3],
+        lambda m: pd.DataFrame({"a": LINE}).assign(b=m.asarray(LINE)).values,
+        lambda m: (pd.Series(LINE) + m.asarray(LINE)).values,
+        lambda m: (m.asarray(LINE) + pd.Series(LINE)).values, lambda m: m.sqrt(pd.Series(LINE)),
+        lambda m: (pd.Series(LINE) > m.asarray(LINE).mean()).values,
+        lambda m: pd.Series(LINE).iloc[m.asarray([1, 2])].values,
+        lambda m: pd.DataFrame(VALUES).loc[m.asarray([0, 2])].values,
+        lambda m: pd.Series(LINE).where(m.asarray(LINE) > 0.5, 0).values,
+        lambda m: pd.cut(m.asarray(LINE), 4).codes, lambda m: pd.isna(m.asarray(HOLES)),
+        lambda m: (pd.DataFrame(VALUES) @ m.ones(6)).values,
+        lambda m: m.ones(8) @ pd.DataFrame(VALUES), lambda m: m.asarray(pd.DataFrame(VALUES)),
+        lambda m: pd.Series(m.asarray(LINE)).rolling(3).mean().values,
+        lambda m: pd.concat([pd.Series(m.asarray(LINE))] * 2).values,
+    ):
+        agree(body)
+    assert pd.DataFrame({"a": clfuse.zeros(3, "i2")}).dtypes["a"] == np.int16
+
+
+def test_pandas_does_not_write_to_our_memory_and_says_so() -> None:
+    pd = pytest.importorskip("pandas")
+    x = clfuse.array(LINE) + 0
+    series = pd.Series(x)
+    with pytest.raises(ValueError, match="read-only"):
+        series.iloc[0] = 9
+    assert x[0] == LINE[0]
+    series = pd.Series(x.get())
+    series.iloc[0] = 9
+    assert x[0] == LINE[0]
+
+
+# -- SciPy ----------------------------------------------------------------------------------------
+
+SCIPY: dict[str, Callable[[Any, Any], Any]] = {
+    "special.gamma": lambda s, m: s.gamma(m.asarray(LINE) + 1),
+    "special.logsumexp": lambda s, m: s.logsumexp(m.asarray(VALUES), axis=1),
+    "ndimage.gaussian_filter": lambda s, m: s.gaussian_filter(m.asarray(GRID), 1),
+    "ndimage.label": lambda s, m: s.label(m.asarray(GRID) > 0.5)[0],
+    "ndimage.map_coordinates": lambda s, m: s.map_coordinates(
+        m.asarray(GRID), m.asarray([[1.5, 2], [3, 4.2]])),
+    "linalg.solve": lambda s, m: s.solve(m.asarray(MATRIX), m.ones(6)),
+    "linalg.svdvals": lambda s, m: s.svdvals(m.asarray(MATRIX)),
+    "linalg.expm": lambda s, m: s.expm(m.asarray(MATRIX) / 10),
+    "stats.zscore": lambda s, m: s.zscore(m.asarray(VALUES)),
+    "stats.norm.cdf": lambda s, m: s.norm.cdf(m.asarray(LINE)),
+    "stats.pearsonr": lambda s, m: s.pearsonr(m.asarray(LINE), m.asarray(LINE) ** 2).statistic,
+    "stats.ttest_ind": lambda s, m: tuple(s.ttest_ind(m.asarray(LINE), m.asarray(LINE) * 2)),
+    "stats.linregress": lambda s, m: s.linregress(m.asarray(LINE), m.asarray(LINE) * 2 + 1).slope,
+    "integrate.simpson": lambda s, m: s.simpson(m.asarray(LINE)),
+    "integrate.quad": lambda s, m: s.quad(lambda x: m.sin(m.asarray(x)), 0, 1)[0],
+    "integrate.solve_ivp": lambda s, m: s.solve_ivp(
+        lambda t, y: -m.asarray(y) * 2, (0, 1), m.asarray([1.0, 2])).y,
+    "optimize.minimize": lambda s, m: s.minimize(
+        lambda x: ((m.asarray(x) - 3) ** 2).sum(), m.zeros(3)).x,
+    "optimize.brentq": lambda s, m: s.brentq(lambda x: m.sin(m.asarray(x)), 3, 4),
+    "optimize.curve_fit": lambda s, m: s.curve_fit(
+        lambda x, a, b: a * m.asarray(x) + b, m.asarray(LINE), 2 * m.asarray(LINE) + 1)[0],
+    "signal.savgol_filter": lambda s, m: s.savgol_filter(m.asarray(LINE), 5, 2),
+    "signal.fftconvolve": lambda s, m: s.fftconvolve(m.asarray(LINE), m.asarray(LINE)),
+    "fft.dct": lambda s, m: s.dct(m.asarray(LINE)),
+    "interpolate.CubicSpline": lambda s, m: s.CubicSpline(m.arange(50.0), m.asarray(LINE))(
+        m.asarray([1.5])),
+    "spatial.distance.cdist": lambda s, m: s.distance.cdist(m.asarray(VALUES), m.asarray(VALUES)),
+    "sparse.csr_array": lambda s, m: s.csr_array(MATRIX) @ m.ones(6),
+    "cluster.vq.whiten": lambda s, m: s.vq.whiten(m.asarray(VALUES)),
+}
+
+
+@pytest.mark.parametrize("name", SCIPY)
+def test_scipy_takes_our_arrays(name: str) -> None:
+    scipy = pytest.importorskip("scipy")
+    package = getattr(scipy, name.split(".")[0])
+    agree(lambda m: SCIPY[name](package, m), rtol=1e-6)
+
+
+def test_scipys_error_for_what_it_does_not_take() -> None:
+    sparse = pytest.importorskip("scipy.sparse")
+    with pytest.raises(TypeError, match="type not understood"):
+        sparse.linalg.cg(clfuse.array(MATRIX), clfuse.ones(6))
+
+
+# -- einops ---------------------------------------------------------------------------------------
+
+
+def test_einops_by_the_array_api() -> None:
+    pytest.importorskip("einops")
+    from einops import array_api
+
+    for body in (
+        lambda m: array_api.rearrange(m.asarray(VALUES), "(a b) c -> b (a c)", a=2),
+        lambda m: array_api.reduce(m.asarray(VALUES), "(a b) c -> a c", "mean", a=2),
+        lambda m: array_api.repeat(m.asarray(VALUES), "a b -> a b 3"),
+        lambda m: array_api.pack([m.asarray(VALUES), m.asarray(VALUES)], "a *")[0],
+    ):
+        assert isinstance(agree(body), clfuse.ndarray)
+
+
+# -- notebooks ------------------------------------------------------------------------------------
+
+
+def test_a_notebook_shows_a_preview_of_arrays_and_the_plan_as_html() -> None:
+    formatters = pytest.importorskip("IPython.core.formatters")
+    x = clfuse.arange(10_000.0).reshape(100, 100) < 5
+    shown, _ = formatters.DisplayFormatter().format(x)
+    assert shown["text/plain"] == repr(np.arange(1e4).reshape(100, 100) < 5)
+    assert "shape (100, 100), bool, 10,000 bytes" in shown["text/html"]
+    assert shown["text/html"].count("...") == shown["text/plain"].count("...")
+    with clfuse.config.override(host_us=0):
+        shown, _ = formatters.DisplayFormatter().format(clfuse.explain(clfuse.arange(9.0) * 2))
+    assert "<table>" in shown["text/html"]
+    assert "__kernel" in shown["text/html"]

@@ -1,0 +1,88 @@
+"""scikit-learn with clfuse arrays: by array API dispatch where an estimator has it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import clfuse
+from tests.ecosystem.comparing import agree
+
+sklearn = pytest.importorskip("sklearn")
+from sklearn import (
+    cluster,
+    decomposition,
+    discriminant_analysis,
+    ensemble,
+    linear_model,
+    metrics,
+    model_selection,
+    naive_bayes,
+    pipeline,
+    preprocessing,
+    svm,
+)
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning",
+                                        "ignore::RuntimeWarning", "ignore::UserWarning")
+
+POINTS = np.random.default_rng(2).standard_normal((60, 5))
+CLASSES = (POINTS[:, 0] + POINTS[:, 1] > 0).astype(int)
+TARGETS = POINTS @ np.arange(5.0)
+
+
+def predicted(estimator: Any, m: Any, targets: Any) -> Any:
+    return estimator.fit(m.asarray(POINTS), m.asarray(targets)).predict(m.asarray(POINTS))
+
+
+DISPATCHED: dict[str, Callable[[Any], Any]] = {
+    "ridge": lambda m: predicted(linear_model.Ridge(solver="svd"), m, TARGETS),
+    "lda": lambda m: predicted(
+        discriminant_analysis.LinearDiscriminantAnalysis(), m, CLASSES),
+    "bayes": lambda m: predicted(naive_bayes.GaussianNB(), m, CLASSES),
+    "pipeline": lambda m: predicted(pipeline.make_pipeline(
+        preprocessing.StandardScaler(), linear_model.Ridge(solver="svd")), m, TARGETS),
+    "pca": lambda m: abs(decomposition.PCA(3, svd_solver="full").fit_transform(m.asarray(POINTS))),
+    "scaler": lambda m: preprocessing.MinMaxScaler().fit_transform(m.asarray(POINTS)),
+    "normalizer": lambda m: preprocessing.Normalizer().fit_transform(m.asarray(POINTS)),
+    "distances": lambda m: metrics.pairwise.euclidean_distances(m.asarray(POINTS)),
+    "split": lambda m: model_selection.train_test_split(m.asarray(POINTS), random_state=0)[0],
+}
+SCORES: dict[str, Callable[[Any], Any]] = {
+    "r2": lambda m: metrics.r2_score(m.asarray(TARGETS), m.asarray(TARGETS) * 1.1),
+    "accuracy": lambda m: metrics.accuracy_score(m.asarray(CLASSES), 1 - m.asarray(CLASSES)),
+    "auc": lambda m: metrics.roc_auc_score(m.asarray(CLASSES), m.asarray(POINTS)[:, 0]),
+}
+BY_NUMPY: dict[str, Callable[[Any], Any]] = {
+    "forest": lambda m: predicted(
+        ensemble.RandomForestRegressor(3, random_state=0), m, TARGETS),
+    "svc": lambda m: predicted(svm.SVC(), m, CLASSES),
+    "kmeans": lambda m: cluster.KMeans(3, random_state=0, n_init=1).fit_predict(m.asarray(POINTS)),
+}
+
+
+@pytest.mark.parametrize("name", [*DISPATCHED, *SCORES, *BY_NUMPY])
+def test_estimators_take_our_arrays_as_numpys(name: str) -> None:
+    agree({**DISPATCHED, **SCORES, **BY_NUMPY}[name], rtol=1e-7)
+
+
+def test_dispatch_keeps_what_estimators_make_on_the_device() -> None:
+    """In a process of its own: SciPy reads SCIPY_ARRAY_API when it is imported."""
+    code = "import tests.ecosystem.test_sklearn as t; t.dispatched()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=170,
+                          env={**os.environ, "SCIPY_ARRAY_API": "1", "CLFUSE_HOST_US": "50"})
+    assert done.returncode == 0, done.stderr
+
+
+def dispatched() -> None:
+    with sklearn.config_context(array_api_dispatch=True):
+        for body in DISPATCHED.values():
+            assert isinstance(agree(body, rtol=1e-7), clfuse.ndarray)
+        for body in SCORES.values():
+            agree(body, rtol=1e-7)
