@@ -24,7 +24,7 @@ from .config import settings
 from .counters import counters
 from .dtypes import needs_fp64
 from .errors import DeviceDtypeError, KernelBuildError
-from .graph import build, ir, trace
+from .graph import build, ir, recognition, trace
 from .graph.ir import Kind, Node
 from .graph.snapshot import Snapshot, take
 from .plan.planner import plan
@@ -83,6 +83,7 @@ class Planned:
     structure: Snapshot
     schedule: Schedule
     steps: list[Prepared | Copy | LibraryCall]
+    uses: int = 0
 
 
 observers: Final[list[Callable[[Prepared, Any], None]]] = []
@@ -110,7 +111,7 @@ def evaluate_nodes(nodes: Sequence[Node], *, wait: bool = False) -> None:
             collects = gc.isenabled()
             gc.disable()
             try:
-                _run(take(roots))
+                _run(recognition.find(roots) or take(roots))
             finally:
                 if collects:
                     gc.enable()
@@ -282,6 +283,9 @@ def find_plan(snapshot: Snapshot, device: Device) -> Planned:
         planned = _plans[key, number]
         if planned.structure.same_structure(snapshot):
             counters["plans_reused"] += 1
+            planned.uses += 1
+            if planned.uses == recognition.LEARN_AFTER:
+                recognition.learn(snapshot, planned.structure)
             _plans.move_to_end((key, number))
             return planned
     planned = make_plan(snapshot, device, fuse=fuse)
@@ -304,6 +308,7 @@ def forget_plans() -> None:
     with lock:
         _plans.clear()
         _numbers.clear()
+        recognition.forget()
 
 
 def make_plan(snapshot: Snapshot, device: Device, *, fuse: bool) -> Planned:

@@ -11,9 +11,9 @@ from typing import Final
 from .op_row import Ufunc
 
 COMPLEX: Final = ("complex.cl",)
-INTEGER: Final = ("integer.cl",)
-FLOAT: Final = ("float.cl",)
-ELEMENTARY: Final = ("elementary.cl",)
+INTEGER: Final = ("lanes.cl", "integer.cl")
+FLOAT: Final = ("lanes.cl", "float.cl")
+ELEMENTARY: Final = ("lanes.cl", "elementary.cl")
 HALF: Final = ("half.cl",)
 
 

@@ -11,7 +11,7 @@ from typing import Final
 from .op_row import Ufunc
 
 COMPLEX: Final = ("complex.cl",)
-INTEGER: Final = ("integer.cl",)
+INTEGER: Final = ("lanes.cl", "integer.cl")
 
 
 def comparison(name: str, operator: str, masks: str, mixed: tuple[str, str]) -> Ufunc:

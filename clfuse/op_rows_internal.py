@@ -9,9 +9,9 @@ from typing import Final
 
 from .op_row import Ufunc
 
-FLOAT: Final = ("float.cl",)
+FLOAT: Final = ("lanes.cl", "float.cl")
 PHILOX: Final = ("philox.cl",)
-NORMAL: Final = ("normal.cl",)
+NORMAL: Final = ("lanes.cl", "normal.cl")
 
 _EVERY_CLASS: Final = ("bool", "signed", "unsigned", "float", "complex")
 

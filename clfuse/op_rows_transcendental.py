@@ -12,9 +12,9 @@ from typing import Final
 from .op_row import Ufunc
 
 COMPLEX: Final = ("complex.cl",)
-FLOAT: Final = ("float.cl",)
-INTEGER: Final = ("integer.cl",)
-ELEMENTARY: Final = ("elementary.cl",)
+FLOAT: Final = ("lanes.cl", "float.cl")
+INTEGER: Final = ("lanes.cl", "integer.cl")
+ELEMENTARY: Final = ("lanes.cl", "elementary.cl")
 
 # Products of builtins, of which Intel's sin and cos alone are 3.2 ulp off: 4.5 at worst (tanh).
 COMPLEX_ULP: Final = 5

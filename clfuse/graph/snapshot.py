@@ -55,6 +55,8 @@ class Snapshot:
 
     def same_structure(self, other: Snapshot) -> bool:
         """Whether a plan made for `other` is a plan for this."""
+        if self.items is other.items:  # recognised
+            return True
         return self.flags == other.flags and self.roots == other.roots and self.items == other.items
 
 

@@ -54,8 +54,6 @@ static inline T vector_hypot_##T(T first, T second)                             
     return a == (T)(INFINITY) || b == (T)(INFINITY) ? (T)(INFINITY) : length;                      \
 }
 
-#define ANY_LANE_BEYOND(I, mask) any((mask) ? (I)(-1) : (I)(0))
-
 /* ---- sin and cos ---- */
 
 /* pi / 2 in three parts (Cody and Waite): turns * part is exact to fma, and the parts hold three
@@ -117,7 +115,7 @@ static inline T near_##function##_##T(T angle)                                  
 static inline T ranged_##function##_##T(T angle)                                                   \
 {                                                                                                  \
     const I large = !(fabs(angle) < (T)(NEAR_ANGLE_##S));                                          \
-    if (!ANY_LANE_BEYOND(I, large))                                                                \
+    if (!ANY_LANE(I, large))                                                                \
         return near_##function##_##T(angle);                                                       \
     const T of_large = function(large ? angle : (T)(LARGE_ANGLE_##S));                             \
     return large ? of_large : near_##function##_##T(large ? (T)(0) : angle);                       \
@@ -128,7 +126,7 @@ static inline T ranged_##function##_##T(T angle)                                
 static inline T function##_by_magnitude_##T(T angle)                                               \
 {                                                                                                  \
     const I large = !(fabs(angle) < (T)(0x1p22f));                                                 \
-    if (!ANY_LANE_BEYOND(I, large))                                                                \
+    if (!ANY_LANE(I, large))                                                                \
         return function(angle);                                                                    \
     const T of_large = function(large ? angle : (T)(0x1p23f));                                     \
     return large ? of_large : function(large ? (T)(0) : angle);                                    \

@@ -5,9 +5,6 @@
  * comparison is 1 at width 1 and -1 in the lanes of a vector, so it is only ever a condition.
  */
 
-/* any() asks for the sign bit, which the 1 of a scalar comparison does not have. */
-#define ANY_LANE_IS(I, mask) any((mask) ? (I)(-1) : (I)(0))
-
 /* A power of two that brings any quotient of two finite floats into range when applied twice. */
 #define FAR_float 0x1p100f
 #define FAR_double 0x1p1000
@@ -33,7 +30,7 @@ static inline T fmod_##T(T dividend, T divisor)                                 
     const I divides = finite && fabs(divisor) < (T)(INFINITY) && divisor != (T)(0);                \
     const T step = divides ? fabs(divisor) : (T)(1);                                               \
     T rest = divides ? fabs(dividend) : (T)(0);                                                    \
-    while (ANY_LANE_IS(I, fabs(rest) >= step)) {                                                   \
+    while (ANY_LANE(I, fabs(rest) >= step)) {                                                   \
         T multiple = fabs(rest) * (T)(NEAR_##S) > step ? step * (T)(FAR_##S) : step;               \
         multiple = fabs(rest) * (T)(NEAR_##S) > multiple ? multiple * (T)(FAR_##S) : multiple;     \
         const T ratio = rest / multiple;                                                           \

@@ -6,9 +6,6 @@
  * on the least integer over -1, in any lane: the divisor is replaced before, the result after.
  */
 
-/* any() asks for the sign bit, which the 1 of a scalar comparison does not have. */
-#define ANY_LANE(I, mask) any((mask) ? (I)(-1) : (I)(0))
-
 #define NEGATE_WRAPPING(T, U, value) as_##T((U)(-as_##U(value)))
 
 /* ---- division: towards minus infinity, by zero 0 ---- */

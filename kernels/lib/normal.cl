@@ -9,9 +9,6 @@
  * largest number is 8.2 in both precisions.
  */
 
-/* At width 1 a comparison is an int whatever was compared; any() asks for the sign bit. */
-#define ANY_LANE_IN_TAIL(I, mask) any((mask) ? (I)(-1) : (I)(0))
-
 /* w < 6.25, t = w - 3.125; even and odd powers apart, as one chain of 22 steps is slower. */
 #define NORMAL_MIDDLE_double(F, p, t)                                                              \
     {                                                                                              \
@@ -182,11 +179,11 @@ static inline F normal_of_bits_##F(U bits)                                      
     const F w = fma(convert_##F(-k), (F)(LN_2_##S), s * (f - series * z) - f);                     \
     F p, t = w - (F)(MIDDLE_ORIGIN_##S);                                                           \
     NORMAL_MIDDLE_##S(F, p, t)                                                                     \
-    if (ANY_LANE_IN_TAIL(I, w >= (F)(MIDDLE_END_##S))) {                                           \
+    if (ANY_LANE(I, w >= (F)(MIDDLE_END_##S))) {                                           \
         const F middle = p, root = sqrt(w);                                                        \
         t = root - (F)(TAIL_ORIGIN_##S);                                                           \
         NORMAL_TAIL_##S(F, p, t)                                                                   \
-        if (ANY_LANE_IN_TAIL(I, w >= (F)(16))) {                                                   \
+        if (ANY_LANE(I, w >= (F)(16))) {                                                   \
             const F tail = p;                                                                      \
             t = root - (F)(5);                                                                     \
             NORMAL_FAR_##S(F, p, t)                                                                \
