@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from ..config import settings
 from ..graph import build
 from ..graph.functions import Function, called
 from ..graph.ir import Node
@@ -204,7 +205,7 @@ class ElementwiseKernel:
             nodes.append(build.reshape(build.iota(math.prod(shape)), shape))
         if "n" in self._numbered:
             nodes.append(build.constant(np.int64(math.prod(shape))))
-        if not self._numbered and not self.preamble:
+        if settings.fusion and not self._numbered and not self.preamble:
             translated = self._translated(nodes, outputs, types, shape)
             if translated is not None:
                 return translated
@@ -364,9 +365,7 @@ class ElementwiseKernel:
         size = " * ".join([f"n{dim}" for dim in range(rank)]) or "1"
         index.append(f"const long n = {size};")
         if "strided" in forms:
-            index.append("long rest = i;")
-            for dim in range(rank - 1, -1, -1):
-                index.append(f"const long i{dim} = rest % n{dim}; rest /= n{dim};")
+            index += text.decode(range(rank), "i", "rest")
         body = text.concrete(self._body, known)
         lines = "\n    ".join([*index, *before, f"{{ {body}; }}", *after])
         head = f"__kernel void {self.name}({', '.join(declared)})"

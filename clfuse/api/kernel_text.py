@@ -217,6 +217,17 @@ def weight_of(text: str) -> float:
     return weight * 10 if re.search(r"\b(for|while|do)\b", text) else weight
 
 
+def decode(dims: range, number: str, rest: str) -> list[str]:
+    """Lines that split a running number into the indices ``i<dim>``, the last one fastest."""
+    lines = [f"long {rest} = {number};"] if dims else []
+    for dim in reversed(dims):
+        if dim == dims[0]:
+            lines.append(f"const long i{dim} = {rest};")
+        else:
+            lines.append(f"const long i{dim} = {rest} % n{dim}; {rest} /= n{dim};")
+    return lines
+
+
 def function_of(
     name: str,
     body: str,

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from ..config import settings
 from ..graph import build
 from ..graph.functions import Function, called
 from ..graph.ir import Node
@@ -246,7 +247,7 @@ class ReductionKernel:
         """What is folded: by NumPy's functions where they can say it, else by `function`."""
         inputs = tuple([(each.name, type_of(each, types)) for each in self.in_params])
         program = program_of(text.concrete(body, types), inputs, ((target, dtype),))
-        if program is None or self.preamble:
+        if program is None or self.preamble or not settings.fusion:
             return called_on(f"kernel_{self.name}_map", function, nodes, shape)
         named = {name: node for (name, _), node in zip(inputs, nodes, strict=True)}
         return build.broadcast(results_of(program, named, [target], dtype)[0], shape)
@@ -371,8 +372,8 @@ class ReductionKernel:
         stored = "half" if target_kind.char == "e" else c_type(target_kind)
         sizes = ", ".join([f"const long n{dim}" for dim in dims] + ["const long length",
                                                                    "const long count"])
-        decode = _decode(range(rank), "get_global_id(0)", "row")
-        inner = _decode(range(rank, rank + folded), "j", "rest")
+        decode = text.decode(range(rank), "get_global_id(0)", "row")
+        inner = text.decode(range(rank, rank + folded), "j", "rest")
         mapped = " ".join([*inner, *loads])
         mapped += f" const {kind} b = ({text.concrete(self.map_expr, types)});"
         identity = text.concrete(self.identity, types)
@@ -431,14 +432,6 @@ def _store(name: str, dtype: np.dtype, place: str, target: str) -> str:
     if dtype.char == "e":
         return f"vstore_half_rte({name}, {place}, {target});"
     return f"{target}[{place}] = {name}{' != 0' if dtype.kind == 'b' else ''};"
-
-
-def _decode(dims: range, number: str, rest: str) -> list[str]:
-    """Lines that split a running number into the indices ``i<dim>``."""
-    lines = [f"long {rest} = {number};"]
-    for dim in reversed(dims):
-        lines.append(f"const long i{dim} = {rest} % n{dim}; {rest} /= n{dim};")
-    return lines
 
 
 def _turned(value: Any, order: tuple[int, ...]) -> Any:

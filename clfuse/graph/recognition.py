@@ -19,6 +19,7 @@ from typing import Any, Final
 import numpy as np
 
 from .ir import Kind, Node, loop, structural
+from .launch import Launch
 from .snapshot import COMPUTED, LIVE, Snapshot
 
 __all__ = ["LEARN_AFTER", "find", "forget", "learn"]
@@ -58,6 +59,8 @@ def learn(snapshot: Snapshot, structure: Snapshot) -> None:
     inner = [id(node.inputs) for node in snapshot.nodes if node.inputs and node.buffer is None]
     if _BASE < 0 or len(snapshot.nodes) > MOST_NODES or len(set(inner)) < len(inner):
         return
+    if any(isinstance(node, Launch) and len(node.parts) > 1 for node in snapshot.nodes):
+        return  # which of its arrays somebody holds is not seen from the roots
     text, names = _source(snapshot)
     exec(compile(text, "<graph>", "exec"), names)
     key = _key([snapshot.nodes[position] for position in snapshot.roots])

@@ -142,6 +142,23 @@ def test_calls_over_rows_are_one_launch() -> None:
     assert plan.kernels[0].kind == "map"
 
 
+def test_a_launch_runs_once_whatever_of_it_was_held_when_its_graph_was_learnt() -> None:
+    code = """__kernel void both(__global long *x, __global long *y)
+              { const size_t i = get_global_id(0); y[i] = ++x[i] * 2; }"""
+    x = cf.zeros(4, "int64")
+    for turn in range(1, 150):  # often enough for code of its own: see graph.recognition
+        y = cf.zeros(4, "int64")
+        record_launch(code, "both", [(x, "rw"), (y, "rw")], (4,))
+        if turn % 2:
+            del y
+        assert launches(lambda: cf.evaluate(x)) == 1
+        if not turn % 2:
+            before = cf.stats()["user_launches"]
+            np.testing.assert_array_equal(y.get(), np.full(4, 2 * turn))
+            assert cf.stats()["user_launches"] == before
+    np.testing.assert_array_equal(x.get(), np.full(4, 149))
+
+
 def test_explain_shows_a_launch_with_its_reason_and_its_copy() -> None:
     a, b = cf.zeros(10), cf.ones(10)
     before = a.copy()

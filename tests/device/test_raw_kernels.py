@@ -83,6 +83,8 @@ def test_kernels_fuse_with_what_they_read_and_with_what_reads_them(schedule: str
     plan = cf.explain((branch(x + y) * 2 - branch(x)).sum())
     assert plan.kernels[0].kind == "reduce"
     assert plan.kernels[0].ops.count("kernel_branch") == 2
+    with cf.config.override(fusion="off"):
+        assert launches(lambda: cf.evaluate(SQUARED(x, y))) == 1, "a kernel is one operation"
     both = LARGER(x * 2, y)
     assert launches(lambda: cf.evaluate(*both)) == 1
     expected = np.where(np.linspace(0, 1, 1000) * 2 > 1, np.linspace(0, 1, 1000) * 2, 1)
