@@ -195,7 +195,9 @@ def _run(snapshot: Snapshot) -> None:
         _launch(step, places, snapshot)
     for position, value_number in schedule.keeps.items():
         node = snapshot.nodes[position]
-        node.buffer = places[value_number]
+        buffer = places[value_number]
+        assert buffer is not None
+        node.buffer = buffer.of(node.dtype, node.shape)
         node.inputs = ()
     for position in schedule.recomputed:
         snapshot.nodes[position].computed = True
@@ -445,8 +447,9 @@ def host_view(node: Node) -> npt.NDArray[Any]:
         return value
     from .runtime import buffers
 
-    evaluate_nodes([node])
-    trace.require_bytes([node.buffer])
+    if type(node.buffer) is not buffers.HostBuffer:
+        evaluate_nodes([node])
+        trace.require_bytes([node.buffer])
     return buffers.host_view(node.buffer, node.dtype, node.shape)
 
 

@@ -12,6 +12,7 @@ What was calculated before, or is built already, has no say.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import lru_cache, partial
@@ -48,6 +49,9 @@ GATHER_ADDITIONS: Final = 12
 
 PHILOX_NS: Final = 30_000
 """A hundred calls of NumPy's."""
+
+_LAUNCHED: Final = frozenset((Kind.COUNTS, Kind.COMPACT, Kind.EXPAND))
+"""Kinds for which a device needs launches of their own, and whose sizes the program waits for."""
 
 _CALLING: Final = frozenset(("philox_bits", "philox_more_bits"))
 
@@ -92,6 +96,8 @@ def is_small(snapshot: Snapshot, device: Device) -> bool:
             if position in roots:
                 budget -= ADDITION_NS * _size(item[1])
         else:
+            if kind in _LAUNCHED:
+                budget += settings.host_us * 1000.0
             budget -= ADDITION_NS * _additions(kind, nodes[position])
         if budget < 0:
             return False
@@ -99,6 +105,11 @@ def is_small(snapshot: Snapshot, device: Device) -> bool:
 
 
 def _additions(kind: Kind, node: Node) -> float:
+    if kind is Kind.UPDATE:
+        old, value = node.inputs
+        # What was calculated here is written to in place, if nobody else reads it.
+        is_copied = old.buffer is not None or old.op.kind is not Kind.UPDATE
+        return _size(value.shape) + (_size(node.shape) if is_copied else 0)
     work = sum([_size(operand.shape) for operand in node.inputs], _size(node.shape))
     if node.op.name == "matmul":
         return work + _size(node.shape) * node.inputs[0].shape[-1]
@@ -127,6 +138,8 @@ def run(snapshot: Snapshot, device: Device) -> None:
     nodes = snapshot.nodes
     values: list[Array] = []
     add = values.append
+    stored = _stored(snapshot)
+    last = _last_readers(snapshot, stored)
     op: Op | None = None
     met: dict[str, None] = {}
     modes = np.geterr()
@@ -163,16 +176,21 @@ def run(snapshot: Snapshot, device: Device) -> None:
                     value = np.broadcast_to(value, item[1])
             elif op.kind is Kind.CONSTANT:
                 value = nodes[position].param
+            elif op.kind is Kind.UPDATE:
+                old, new = values[item[3]], values[item[4]]
+                for number in last.get(position, ()):
+                    values[number] = None
+                one = two = value = None  # names that may hold the same array
+                value = _updated(old, new, item[2])
+                old = new = None
             else:
                 operands = [values[number] for number in item[3:]]
                 value = _STRUCTURAL[op.kind](op, item[1], item[2], operands)
+                operands = []
             add(value)
-        stored = set(snapshot.roots)
-        for position, flag in enumerate(snapshot.flags):
-            if flag & LIVE:
-                op = snapshot.items[position][0]
-                if op is not None and op.kind not in VIEWED:
-                    stored.add(position)
+            if position in last:
+                for number in last[position]:
+                    values[number] = None
         results = []
         for position in stored:
             node = nodes[position]
@@ -192,6 +210,81 @@ def run(snapshot: Snapshot, device: Device) -> None:
 def _noticed(**modes: str) -> dict[str, Any]:
     """For `errstate`: floating-point errors of which the modes in force warn are called about."""
     return {kind: "call" if mode == "warn" else "ignore" for kind, mode in modes.items()}
+
+
+def _stored(snapshot: Snapshot) -> set[int]:
+    """The positions of what was asked for, and of what else somebody holds and would calculate
+    again: also of all the elements of such a value in another shape."""
+    items = snapshot.items
+    stored = set(snapshot.roots)
+    for position, flag in enumerate(snapshot.flags):
+        if flag & LIVE:
+            op = items[position][0]
+            if op is None:
+                continue
+            if op.kind is Kind.VIEW:
+                (below,) = items[position][3:]
+                source = items[below][0]
+                if source is None or source.kind in VIEWED:
+                    continue
+                if _size(items[position][1]) == _size(items[below][1]):
+                    stored.add(position)
+            elif op.kind not in VIEWED:
+                stored.add(position)
+    return stored
+
+
+def _last_readers(snapshot: Snapshot, stored: set[int]) -> dict[int, list[int]]:
+    """Position -> what is read there for the last time, and not stored; empty without updates.
+
+    What nobody needs any more is let go of, so that an update finds out by the count of references
+    whether it may write into the old array: views of it keep it too.
+    """
+    if not any(item[0] is not None and item[0].kind is Kind.UPDATE for item in snapshot.items):
+        return {}
+    reader: dict[int, int] = {}
+    for position, item in enumerate(snapshot.items):
+        if item[0] is not None:
+            for number in item[3:]:
+                reader[number] = position
+    last: dict[int, list[int]] = {}
+    for number, position in reader.items():
+        if number not in stored:
+            last.setdefault(position, []).append(number)
+    return last
+
+
+def _updated(old: Array, value: Array, param: Any) -> Array:
+    """`old` with `value` written to a part of it; in its own memory where nobody else has it.
+
+    The caller holds `old` and `value` by one name each.
+    """
+    # What NumPy has selected with index arrays need not lie in C order, and `_seen` would copy it.
+    is_own = type(old) is np.ndarray and old.base is None and old.flags.c_contiguous
+    if is_own and sys.getrefcount(old) == _ALONE:
+        result = old
+    else:
+        result = np.array(old, order="C")
+    _seen(result, value.shape, *param)[...] = value
+    return result
+
+
+def _references() -> int:
+    """The references that `_updated` sees to an array that only its caller has, by one name.
+
+    Without exact counts (no GIL) there is always somebody else.
+    """
+    if not getattr(sys, "_is_gil_enabled", lambda: True)():
+        return -1
+
+    def count(old: Array, value: Array, param: Any) -> int:
+        return sys.getrefcount(old)
+
+    one, two = np.zeros(2), np.zeros(1)
+    return count(one, two, None)
+
+
+_ALONE: Final = _references()
 
 
 def _sources(buffers: list[Buffer], stack: ExitStack) -> tuple[list[Array], bool]:
@@ -400,13 +493,6 @@ def _scan(op: Op, shape: tuple[int, ...], axes: Any, operands: Operands) -> Arra
     return getattr(np, op.name).accumulate(operands[0], axis=axes[0], dtype=op.dtype)
 
 
-def _update(op: Op, shape: tuple[int, ...], param: Any, operands: Operands) -> Array:
-    old, value = operands
-    result = np.array(old, order="C")
-    _seen(result, value.shape, *param)[...] = value
-    return result
-
-
 def _concatenate(op: Op, shape: tuple[int, ...], axis: Any, operands: Operands) -> Array:
     return np.concatenate(operands, axis)
 
@@ -460,7 +546,6 @@ _STRUCTURAL: Final[dict[Kind, Callable[[Op, tuple[int, ...], Any, Operands], Arr
     Kind.REDUCE: _reduce,
     Kind.ARGREDUCE: _arg_reduce,
     Kind.SCAN: _scan,
-    Kind.UPDATE: _update,
     Kind.CONCATENATE: _concatenate,
     Kind.LIBRARY: _library,
     Kind.GATHER: _gather,

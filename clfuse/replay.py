@@ -220,7 +220,7 @@ class Replay:
         results = []
         for (op, shape, dtype), value in zip(self._leaves, self._roots, strict=True):
             node = Node(op, (), shape, dtype)
-            node.buffer = places[value]
+            node.buffer = places[value].of(node.dtype, node.shape)
             results.append(node)
         return results
 

@@ -23,9 +23,11 @@ from ..errors import FallbackError, FallbackWarning
 from ..graph import trace
 from . import floating
 from . import handle as handles
+from .at_once import READERS, called
 from .conversion import NotNative, adopted, from_host, host_copy, host_view
 from .handle import Handle, native_dtype, node_of
 from .inspection import placed
+from .present import LATER
 from .refusals import FLAGS, preferred, refuse_odd_flags
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -285,6 +287,7 @@ def native(
 
     def mark(function: _Function) -> _Function:
         reference = references[0]
+        operands, additions = READERS.get(reference, (0, None))
 
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -295,6 +298,10 @@ def native(
                     return placed(call, args, kwargs)
                 if not FLAGS.isdisjoint(kwargs):
                     refuse_odd_flags(reference, args, kwargs)
+            if additions is not None:
+                made = called(reference, operands, args, kwargs, additions)
+                if made is not LATER:
+                    return made
             try:
                 made = function(*args, **kwargs)
             except NotNative as missing:

@@ -38,6 +38,11 @@ _active = _Active()
 
 def array_ufunc(self: Handle, function: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
     """`__array_ufunc__`: NumPy's ufuncs on our arrays are recorded like our own."""
+    if not kwargs and len(inputs) == 2 and method == "__call__":
+        # A scalar of NumPy's comes first: what an element of an array on the host is.
+        known = BY_NUMPY.get(function)
+        if known is not None and isinstance(inputs[0], np.generic):
+            return known(*inputs)
     for operand in (*inputs, *kwargs.get("out", ())):
         if isinstance(operand, Handle | np.ndarray | np.generic):
             continue

@@ -191,10 +191,27 @@ class Node:
         return f"<Node {state} {self.dtype} {self.shape}>"
 
 
-class Storage:
-    """The cell that arrays share: writing through any of them rebinds `node`."""
+class LateNode(Node):
+    """A node whose operation, inputs and parameters are made when somebody asks for them.
 
-    __slots__ = ("__weakref__", "node")
+    Whoever only wants to know shape, dtype or buffer should ask for nothing else.
+    """
+
+    __slots__ = ()
+
+
+class Storage:
+    """The cell that arrays share: writing through any of them rebinds `node`.
+
+    Attributes
+    ----------
+    node : Node
+    rows : int
+        How many rows were asked for while it was only recorded. Not set before that.
+    """
+
+    __slots__ = ("__weakref__", "node", "rows")
+    rows: int
 
     def __init__(self, node: Node) -> None:
         self.node = node

@@ -24,7 +24,7 @@ from .snapshot import COMPUTED, LIVE, Snapshot
 
 __all__ = ["LEARN_AFTER", "find", "forget", "learn"]
 
-LEARN_AFTER: Final = 64
+LEARN_AFTER: Final = 32
 """Evaluations of a plan after which its graph is worth code of its own."""
 
 MOST_NODES: Final = 1000

@@ -22,7 +22,7 @@ import numpy as np
 
 from ..api.conversion import host_node
 from ..api.launching import _ALONE as ALONE
-from ..graph.ir import Node, Op, rebind
+from ..graph.ir import LateNode, Node, Op, rebind
 from .accesses import Domain
 from .arrays import NotArrays, Translation
 from .recipe import Recipe
@@ -45,7 +45,7 @@ _get: Final[dict[str, Any]] = {n: Node.__dict__[n].__get__ for n in ("op", "inpu
 _set: Final[dict[str, Any]] = {n: Node.__dict__[n].__set__ for n in ("op", "inputs", "param")}
 
 
-class Pending(Node):
+class Pending(LateNode):
     """The contents of a storage cell after a batch of calls; what it is, is found when asked."""
 
     __slots__ = ("__weakref__", "_batch")

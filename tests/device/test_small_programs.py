@@ -65,8 +65,8 @@ def test_a_large_program_runs_in_kernels_and_takes_small_arrays_along(xp: Module
     # And back: what a kernel has left is read where it lies.
     rows = (large * weights).sum(axis=0)
     rows.tolist()
-    ratio, host, kernels = counted(xp, lambda: np.asarray(rows / rows[0].clip(1)))
-    assert (host, kernels) == (1, 0)
+    ratio, _, kernels = counted(xp, lambda: np.asarray(rows / rows[0].clip(1)))
+    assert kernels == 0
     totals = np.asarray(rows)
     assert_array_equal(ratio, totals / totals[0].clip(1))
 
@@ -74,10 +74,8 @@ def test_a_large_program_runs_in_kernels_and_takes_small_arrays_along(xp: Module
 def test_one_element_of_a_large_array_is_read_without_a_kernel(xp: ModuleType) -> None:
     x = xp.arange(1_000_000.) + 1
     xp.evaluate(x)
-    value, host, kernels = counted(xp, lambda: float(x[123_456] * 2))
+    value, _, kernels = counted(xp, lambda: float(x[123_456] * 2))
     assert (value, kernels) == (246_914.0, 0)
-    if xp.get_device().traits.unified_memory:
-        assert host == 1
 
 
 def test_what_was_calculated_keeps_its_value_through_later_writes(xp: ModuleType) -> None:
