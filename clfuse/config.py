@@ -192,6 +192,22 @@ SETTINGS: tuple[Setting, ...] = (
         " operation; 0 leaves everything to the device",
     ),
     Setting(
+        "kernels",
+        "CLFUSE_KERNELS",
+        "compiled",
+        _one_of("compiled", "python"),
+        "compiled or python",
+        "python runs kernels written in Python as they stand, index by index, with checked bounds",
+    ),
+    Setting(
+        "check",
+        "CLFUSE_CHECK",
+        "off",
+        _one_of("off", "bounds"),
+        "off or bounds",
+        "bounds checks every index in kernels written in Python while they run on the device",
+    ),
+    Setting(
         "debug",
         "CLFUSE_DEBUG",
         False,
@@ -258,6 +274,8 @@ class Settings:
     max_nodes: int
     max_pinned_bytes: int
     host_us: int
+    kernels: str
+    check: str
     debug: bool
     tuning: bool
     vector_bytes: int

@@ -22,7 +22,7 @@ from . import interpret
 from .config import settings
 from .counters import counters
 from .dtypes import needs_fp64
-from .errors import DeviceDtypeError
+from .errors import DeviceDtypeError, KernelBuildError
 from .graph import build, ir, recognition, trace
 from .graph.ir import Kind, Node
 from .graph.snapshot import Snapshot, take
@@ -35,11 +35,12 @@ from .plan.schedule import (
     LibraryCall,
     Schedule,
     SortPass,
+    UserLaunch,
     is_renderable,
 )
-from .plan.traffic import call_nbytes, pass_nbytes, reads_of, writes_of
+from .plan.traffic import call_nbytes, pass_nbytes, reads_of, uses_of_launch, writes_of
 from .plan.verify import verify
-from .render.arguments import BufferArgument, ConstantArgument
+from .render.arguments import BufferArgument, ConstantArgument, LocalArgument
 from .runtime import buffers, host, launch, program
 from .runtime.buffers import Buffer
 from .runtime.device import Device, get_device
@@ -70,7 +71,7 @@ class Prepared:
     snapshot, and the number itself for integers. `nbytes` is what it moves, every array once.
     """
 
-    kernel: Kernel | LibraryCall | SortPass
+    kernel: Kernel | LibraryCall | SortPass | UserLaunch
     rendered: Rendered
     program: Program
     arguments: list[Any]
@@ -128,10 +129,28 @@ def evaluate_nodes(nodes: Sequence[Node], *, wait: bool = False) -> None:
 def evaluate_all(*, wait: bool = False) -> None:
     """Compute everything that was recorded and that somebody still holds."""
     with lock:
-        nodes = [storage.node for storage in ir.sweep()]
+        cells = ir.sweep()
         # What a thread that traces has recorded, or left behind, cannot be computed.
-        evaluate_nodes(trace.untraced(nodes), wait=wait)
+        try:
+            evaluate_nodes(trace.untraced([cell.node for cell in cells]), wait=wait)
+        except KernelBuildError:
+            _evaluate_apart(cells)
+            raise
         ir.sweep()
+
+
+def _evaluate_apart(cells: Sequence[ir.Storage]) -> None:
+    """Compute each cell by itself, because a kernel that somebody wrote cannot be built.
+
+    Those that need it are forgotten: looking at them raises again, evaluating everything does not.
+    """
+    broken = []
+    for cell in cells:
+        try:
+            evaluate_nodes(trace.untraced([cell.node]))
+        except KernelBuildError:
+            broken.append(cell)
+    ir.forget(broken)
 
 
 def _device_for(snapshot: Snapshot) -> Device:
@@ -209,6 +228,7 @@ def _launch(
         event = launch.enqueue(
             step.program, step.rendered.global_size, step.rendered.local_size, arguments
         )
+        counters["user_launches"] += isinstance(step.kernel, UserLaunch)
         for observer in observers:
             observer(step, event)
     else:
@@ -229,7 +249,10 @@ def run_without_kernel(
     if isinstance(step, Copy):
         host.copy(places[step.source], places[step.target], step.nbytes)  # type: ignore[arg-type]
     elif step.name == TABLE:
-        values = np.array([value for _, value in scalars], step.dtype)
+        if step.param is not None:
+            values = np.frombuffer(step.param, step.dtype)
+        else:
+            values = np.array([value for _, value in scalars], step.dtype)
         host.write(places[step.target], values)  # type: ignore[arg-type]
     else:
         host.call(
@@ -300,6 +323,7 @@ def forget_plans() -> None:
 
 def make_plan(snapshot: Snapshot, device: Device, *, fuse: bool) -> Planned:
     """Plan, render and build; nothing runs yet."""
+    from .render.launches import render_launch
     from .render.matmul import render_matmul
     from .render.repeats import Repeats
     from .render.sorting import render_sort
@@ -324,6 +348,13 @@ def make_plan(snapshot: Snapshot, device: Device, *, fuse: bool) -> Planned:
         elif isinstance(step, SortPass):
             rendered = render_sort(step, traits, root)
             steps.append(_built(step, rendered, device, pass_nbytes(step, schedule)))
+        elif isinstance(step, UserLaunch):
+            rendered = render_launch(step, traits, root)
+            reads, writes = uses_of_launch(step, schedule)
+            moved = sum(nbytes for _, _, nbytes in reads + writes)
+            prepared = _built(step, rendered, device, moved)
+            launch.check_sizes(prepared.program, rendered.global_size, rendered.local_size)
+            steps.append(prepared)
         elif isinstance(step, LibraryCall) and traits.schedule == "gpu" and is_renderable(step):
             rendered = render_matmul(step, traits, root)
             steps.append(_built(step, rendered, device, call_nbytes(step, schedule)))
@@ -334,7 +365,10 @@ def make_plan(snapshot: Snapshot, device: Device, *, fuse: bool) -> Planned:
 
 
 def _built(
-    step: Kernel | LibraryCall | SortPass, rendered: Rendered, device: Device, nbytes: int
+    step: Kernel | LibraryCall | SortPass | UserLaunch,
+    rendered: Rendered,
+    device: Device,
+    nbytes: int,
 ) -> Prepared:
     built = program.build(
         device, rendered.source, rendered.name, rendered.dtypes, relaxed=rendered.relaxed
@@ -365,6 +399,8 @@ def _arguments(rendered: Rendered) -> list[Any]:
         elif isinstance(binding, ConstantArgument):
             # bool and half have no scalar argument: they are passed as int and float.
             arguments.append((_PASSED_AS.get(binding.dtype.char), binding.position))
+        elif isinstance(binding, LocalArgument):
+            arguments.append(launch.local_memory(binding.nbytes))
         else:
             arguments.append(binding.number)
     return arguments

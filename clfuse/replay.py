@@ -12,17 +12,18 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
+from .counters import counters
 from .evaluate import Prepared, find_plan, observers, run_without_kernel
 from .graph import build
 from .graph.ir import Kind, Node, Storage, structural
 from .graph.number import Calculated, Computed
 from .graph.snapshot import LIVE, Snapshot, take
 from .graph.trace import Drawn, Placeholder
-from .plan.schedule import Copy, LibraryCall
-from .render.arguments import BufferArgument, ConstantArgument
+from .plan.schedule import Copy, LibraryCall, UserLaunch
+from .render.arguments import BufferArgument, ConstantArgument, LocalArgument
 from .runtime import buffers, host, launch
 from .runtime.buffers import Buffer
-from .runtime.launch import BoundKernel
+from .runtime.launch import BoundKernel, local_memory
 
 if TYPE_CHECKING:
     from .runtime.device import Device
@@ -139,6 +140,8 @@ class Replay:
                     changing.append((number, values + self._passed.index(entry)))
                 else:
                     fixed[number] = source
+            elif isinstance(binding, LocalArgument):
+                fixed[number] = local_memory(binding.nbytes)
             else:
                 fixed[number] = binding.number
         return BoundKernel(
@@ -207,6 +210,7 @@ class Replay:
                     run_without_kernel(step, places, found)  # type: ignore[arg-type]
                     continue
                 event = bound.enqueue(values)
+                counters["user_launches"] += isinstance(step.kernel, UserLaunch)  # type: ignore
                 if observers:
                     for observer in observers:
                         observer(step, event)  # type: ignore[arg-type]

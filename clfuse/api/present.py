@@ -25,7 +25,7 @@ import numpy as np
 from ..config import settings
 from ..evaluate import evaluate_nodes, lock
 from ..graph import trace
-from ..graph.ir import Kind, Node, Op, Storage, structural
+from ..graph.ir import Kind, LateNode, Node, Op, Storage, structural
 from ..interpret import ADDITION_NS, GATHER_ADDITIONS, VIEWED
 from ..runtime.buffers import (
     Buffer,
@@ -276,7 +276,9 @@ def expect_rows(storage: Storage, shape: tuple[int, ...]) -> None:
     if type(node.buffer) is Buffer:
         brought(node)
         return
-    if node.buffer is not None or node.op.kind in VIEWED or not settings.host_us:
+    if isinstance(node, LateNode) or node.buffer is not None or not settings.host_us:
+        return
+    if node.op.kind in VIEWED:
         return
     if math.prod(node.shape) * node.dtype.itemsize > ROW_NBYTES or not affordable(math.prod(shape)):
         return

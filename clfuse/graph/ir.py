@@ -45,6 +45,8 @@ class Kind(IntEnum):
     COUNTS = 12  # sums of the pieces of a vector of zeros and ones; param: their length
     COMPACT = 13  # inputs (mask, value, starts): what the mask selects of value; param as COUNTS
     EXPAND = 14  # inputs (mask, other, starts, packed): packed where mask is true; param as COUNTS
+    LAUNCH = 15  # a kernel that somebody wrote, on base buffers and scalars; param: `launch.Spec`
+    PART = 16  # inputs (launch,): an array that a launch has written; param: its number there
 
 
 class Op:
@@ -52,6 +54,8 @@ class Op:
 
     Attributes
     ----------
+    row : Ufunc, functions.Function or None
+        Of MAP: the op table's row, or a function that somebody wrote.
     host : callable or None
         Of MAP: NumPy's function for it, None where there is none; not set before `interpret` has
         asked.
@@ -65,6 +69,7 @@ class Op:
         "called", "dtype", "host", "input_dtypes", "kind", "name", "plain", "row", "weight",
     )  # fmt: skip
     host: Callable[..., Any] | None
+    row: Any
 
     def __init__(
         self,
@@ -184,6 +189,15 @@ class Node:
     def __repr__(self) -> str:
         state = "stored" if self.buffer is not None else self.op.name
         return f"<Node {state} {self.dtype} {self.shape}>"
+
+
+class LateNode(Node):
+    """A node whose operation, inputs and parameters are made when somebody asks for them.
+
+    Whoever only wants to know shape, dtype or buffer should ask for nothing else.
+    """
+
+    __slots__ = ()
 
 
 class Storage:
@@ -316,6 +330,12 @@ def is_waiting(most: int) -> bool:
     sweep()
     _waiting[0] = len(seen)
     return False
+
+
+def forget(cells: list[Storage]) -> None:
+    """Do not compute these cells along with everything else."""
+    unwanted = set(map(id, cells))
+    recorded[:] = [reference for reference in recorded if id(reference()) not in unwanted]
 
 
 def sweep() -> list[Storage]:

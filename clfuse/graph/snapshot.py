@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from .ir import Kind, Node, loop, structural
+from .launch import add_siblings
 
 LIVE = 1
 """Flag: somebody outside the evaluated graph still refers to the node (or its bytes)."""
@@ -77,7 +78,8 @@ def _walk(roots: Sequence[Node]) -> _Walk:
     index, nodes, items, uses = found.index, found.nodes, found.items, found.uses
     buffers = found.buffers
     # Nodes with several results (divmod) may share one tuple of inputs: it holds them once.
-    shared: dict[int, tuple[Node, ...]] = {}
+    # The entry is the tuple, and how many nodes here have it.
+    shared: dict[int, list[Any]] = {}
     constant = Kind.CONSTANT
     own = _OWN_TUPLE
     references = sys.getrefcount
@@ -87,7 +89,7 @@ def _walk(roots: Sequence[Node]) -> _Walk:
     position = index.get
     for root in roots[::-1]:
         push(root)
-    while stack:
+    while stack or add_siblings(stack, index):
         node = pop()
         if node in index:
             continue
@@ -154,15 +156,22 @@ def _walk(roots: Sequence[Node]) -> _Walk:
                 for place in places:
                     uses[place] += 1  # type: ignore[index]
             if references(inputs) > own:
-                if id(inputs) in shared:
+                known = shared.get(id(inputs))
+                if known is None:
+                    shared[id(inputs)] = [inputs, 1]
+                else:
+                    known[1] += 1
                     for operand in inputs:
                         uses[index[operand]] -= 1
-                shared[id(inputs)] = inputs
             break
         index[node] = len(nodes)
         nodes.append(node)
         items.append(item)
         uses.append(0)
+    for inputs, count in shared.values():
+        if references(inputs) > own + count:  # somebody whose results were not asked for has it too
+            for operand in inputs:
+                uses[index[operand]] -= 1
     for root in roots:
         uses[index[root]] += 1  # by `roots`
     return found
