@@ -37,8 +37,14 @@ from .api.control import (
     synchronize,
 )
 from .api.conversion import asnumpy
+from .api.elementwise_kernel import ElementwiseKernel
 from .api.jit import jit
-from .api.ndarray import ndarray, scalar  # noqa: F401  (`scalar`: so that its pickle is found)
+from .api.ndarray import (
+    ndarray,
+    scalar,  # noqa: F401  (`scalar`: so that its pickle is found)
+)
+from .api.raw_kernel import RawKernel
+from .api.reduction_kernel import ReductionKernel
 from .api.ufunc import ufunc
 from .errors import (
     AllocationError,
@@ -51,8 +57,10 @@ from .errors import (
     JitError,
     JitWarning,
     KernelBuildError,
+    KernelError,
     SettingError,
 )
+from .language import atomic, device_function, group, kernel, local_array, philox
 
 __all__ = [
     "AllocationError",
@@ -60,22 +68,32 @@ __all__ = [
     "DeviceDtypeError",
     "DeviceError",
     "DeviceWarning",
+    "ElementwiseKernel",
     "FallbackError",
     "FallbackWarning",
     "JitError",
     "JitWarning",
     "KernelBuildError",
+    "KernelError",
+    "RawKernel",
+    "ReductionKernel",
     "SettingError",
     "asnumpy",
+    "atomic",
     "config",
     "counters",
     "device",
+    "device_function",
     "devices",
     "evaluate",
     "explain",
     "get_device",
+    "group",
     "jit",
+    "kernel",
+    "local_array",
     "ndarray",
+    "philox",
     "profile",
     "set_device",
     "stats",

@@ -40,6 +40,8 @@ class Setting:
         What it takes, in words for the error message.
     doc : str
         What it does, for ``python -m clfuse doctor`` and the README.
+    plans : bool
+        Whether plans and kernels depend on it.
     """
 
     name: str
@@ -48,6 +50,7 @@ class Setting:
     parse: Callable[[Value], Value]
     choices: str
     doc: str
+    plans: bool = False
 
     def value_of(self, given: Value) -> Value:
         """Return `given` parsed; SettingError names the variable, the value and the choices."""
@@ -117,6 +120,7 @@ SETTINGS: tuple[Setting, ...] = (
         _switch,
         "on or off",
         "off runs one kernel per operation: the baseline for every fusion figure",
+        plans=True,
     ),
     Setting(
         "fallback",
@@ -135,6 +139,7 @@ SETTINGS: tuple[Setting, ...] = (
         "strict or fast",
         "fast lets the compiler reassociate and approximate floating-point arithmetic, and take it "
         "for finite, in kernels that only calculate",
+        plans=True,
     ),
     Setting(
         "fp64",
@@ -159,6 +164,7 @@ SETTINGS: tuple[Setting, ...] = (
         _one_of("auto", "cpu", "gpu"),
         "auto, cpu or gpu",
         "forces the schedule of the kernels, whatever the device is (for tests)",
+        plans=True,
     ),
     Setting(
         "max_nodes",
@@ -186,6 +192,22 @@ SETTINGS: tuple[Setting, ...] = (
         " operation; 0 leaves everything to the device",
     ),
     Setting(
+        "kernels",
+        "CLFUSE_KERNELS",
+        "compiled",
+        _one_of("compiled", "python"),
+        "compiled or python",
+        "python runs kernels written in Python as they stand, index by index, with checked bounds",
+    ),
+    Setting(
+        "check",
+        "CLFUSE_CHECK",
+        "off",
+        _one_of("off", "bounds"),
+        "off or bounds",
+        "bounds checks every index in kernels written in Python while they run on the device",
+    ),
+    Setting(
         "debug",
         "CLFUSE_DEBUG",
         False,
@@ -201,6 +223,7 @@ SETTINGS: tuple[Setting, ...] = (
         "on or off",
         "whether what `python -m clfuse bench --tune` has measured of a device is used; it is kept"
         " in the user's cache folder, clfuse/tuning-*.json",
+        plans=True,
     ),
     Setting(
         "vector_bytes",
@@ -209,6 +232,7 @@ SETTINGS: tuple[Setting, ...] = (
         _count(0, multiple_of_two=True),
         "0 or a power of two",
         "bytes of the vectors in CPU kernels; 0 takes the device's",
+        plans=True,
     ),
     Setting(
         "work_items",
@@ -217,6 +241,7 @@ SETTINGS: tuple[Setting, ...] = (
         _count(0),
         "a whole number from 0",
         "work-items of a large launch; 0 takes the device's",
+        plans=True,
     ),
     Setting(
         "stream_bytes",
@@ -226,6 +251,7 @@ SETTINGS: tuple[Setting, ...] = (
         "a whole number from -1",
         "bytes that a CPU kernel moves from which on it stores past the caches; -1 takes the"
         " device's",
+        plans=True,
     ),
 )
 
@@ -248,11 +274,26 @@ class Settings:
     max_nodes: int
     max_pinned_bytes: int
     host_us: int
+    kernels: str
+    check: str
     debug: bool
     tuning: bool
     vector_bytes: int
     work_items: int
     stream_bytes: int
+
+    @property
+    def planning(self) -> tuple[Value, ...]:
+        """The values that plans and kernels depend on: a part of every key under which one is
+        kept."""
+        if not self.__dict__:
+            self._read_environment()
+        return self.__dict__[_PLANNING]  # type: ignore[no-any-return]
+
+    def _set(self, values: dict[str, Value]) -> None:
+        held = self.__dict__
+        held.update(values)
+        held[_PLANNING] = tuple([held[row.name] for row in SETTINGS if row.plans])
 
     if not TYPE_CHECKING:
 
@@ -265,7 +306,7 @@ class Settings:
     def _read_environment(self) -> None:
         # All or nothing: a bad value leaves the settings unread, so that the error comes again and
         # is not forgotten.
-        self.__dict__.update(
+        self._set(
             {
                 row.name: row.value_of(text)
                 if (text := os.environ.get(row.env, "").strip())
@@ -274,6 +315,9 @@ class Settings:
             }
         )
 
+
+_PLANNING = " planning"
+"""Where `Settings.planning` is kept; no attribute's name."""
 
 _ROWS: dict[str, Setting] = {row.name: row for row in SETTINGS}
 
@@ -316,8 +360,8 @@ def override(**changes: Value) -> Iterator[Settings]:
     if not settings.__dict__:
         settings._read_environment()
     before = {name: settings.__dict__[name] for name in values}
-    settings.__dict__.update(values)
+    settings._set(values)
     try:
         yield settings
     finally:
-        settings.__dict__.update(before)
+        settings._set(before)

@@ -17,6 +17,7 @@ counters: dict[str, int] = {
     "plans_reused": 0,
     "fallbacks": 0,
     "library_calls": 0,
+    "user_launches": 0,
     "host_evaluations": 0,
     "bytes_to_device": 0,
     "bytes_to_host": 0,

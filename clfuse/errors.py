@@ -21,6 +21,7 @@ __all__ = [
     "JitError",
     "JitWarning",
     "KernelBuildError",
+    "KernelError",
     "SettingError",
     "user_place",
     "warn_user",
@@ -77,6 +78,26 @@ class DeviceDtypeError(ClfuseError, TypeError):
 
 class JitError(ClfuseError, TypeError):
     """A function that `clfuse.jit` cannot replay, and the line that is the reason."""
+
+
+class KernelError(ClfuseError, TypeError):
+    """A kernel written in Python that is not in the language, or types in it that disagree.
+
+    Parameters
+    ----------
+    message : str
+        Names file, line, what stands there, and what to write instead.
+    filename : str
+    lineno : int
+    """
+
+    def __init__(self, message: str, filename: str = "", lineno: int = 0) -> None:
+        super().__init__(message)
+        self.filename = filename
+        self.lineno = lineno
+
+    def __reduce__(self) -> tuple[type[KernelError], tuple[str, str, int]]:
+        return type(self), (str(self), self.filename, self.lineno)
 
 
 class DeviceWarning(RuntimeWarning):

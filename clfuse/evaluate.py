@@ -22,7 +22,7 @@ from . import interpret
 from .config import settings
 from .counters import counters
 from .dtypes import needs_fp64
-from .errors import DeviceDtypeError
+from .errors import DeviceDtypeError, KernelBuildError
 from .graph import build, ir, recognition, trace
 from .graph.ir import Kind, Node
 from .graph.snapshot import Snapshot, take
@@ -35,18 +35,20 @@ from .plan.schedule import (
     LibraryCall,
     Schedule,
     SortPass,
+    UserLaunch,
     is_renderable,
 )
-from .plan.traffic import call_nbytes, pass_nbytes, reads_of, writes_of
+from .plan.traffic import call_nbytes, pass_nbytes, reads_of, uses_of_launch, writes_of
 from .plan.verify import verify
-from .render.arguments import BufferArgument, ConstantArgument
+from .render.arguments import BufferArgument, ConstantArgument, LocalArgument
+from .runtime import buffers, host, launch, program
+from .runtime.buffers import Buffer
+from .runtime.device import Device, get_device
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from .render.kernels import Rendered
-    from .runtime.buffers import Buffer
-    from .runtime.device import Device
     from .runtime.program import Program
 
 PLANS_KEPT: Final = 256
@@ -69,7 +71,7 @@ class Prepared:
     snapshot, and the number itself for integers. `nbytes` is what it moves, every array once.
     """
 
-    kernel: Kernel | LibraryCall | SortPass
+    kernel: Kernel | LibraryCall | SortPass | UserLaunch
     rendered: Rendered
     program: Program
     arguments: list[Any]
@@ -78,12 +80,16 @@ class Prepared:
 
 @dataclass(slots=True)
 class Planned:
-    """A plan with its programs, and the structure that it is for (no buffers, no nodes)."""
+    """A plan with its programs, and the structure that it is for (no buffers, no nodes).
+
+    `too_large` is what `interpret.is_small` knew besides the structure when it last said no.
+    """
 
     structure: Snapshot
     schedule: Schedule
     steps: list[Prepared | Copy | LibraryCall]
     uses: int = 0
+    too_large: tuple[int, int] | None = None
 
 
 observers: Final[list[Callable[[Prepared, Any], None]]] = []
@@ -116,8 +122,6 @@ def evaluate_nodes(nodes: Sequence[Node], *, wait: bool = False) -> None:
                 if collects:
                     gc.enable()
     if wait:
-        from .runtime import launch
-
         for device in {node.buffer.device for node in nodes if node.buffer is not None}:
             launch.finish(device)
 
@@ -125,20 +129,36 @@ def evaluate_nodes(nodes: Sequence[Node], *, wait: bool = False) -> None:
 def evaluate_all(*, wait: bool = False) -> None:
     """Compute everything that was recorded and that somebody still holds."""
     with lock:
-        nodes = [storage.node for storage in ir.sweep()]
+        cells = ir.sweep()
         # What a thread that traces has recorded, or left behind, cannot be computed.
-        evaluate_nodes(trace.untraced(nodes), wait=wait)
+        try:
+            evaluate_nodes(trace.untraced([cell.node for cell in cells]), wait=wait)
+        except KernelBuildError:
+            _evaluate_apart(cells)
+            raise
         ir.sweep()
+
+
+def _evaluate_apart(cells: Sequence[ir.Storage]) -> None:
+    """Compute each cell by itself, because a kernel that somebody wrote cannot be built.
+
+    Those that need it are forgotten: looking at them raises again, evaluating everything does not.
+    """
+    broken = []
+    for cell in cells:
+        try:
+            evaluate_nodes(trace.untraced([cell.node]))
+        except KernelBuildError:
+            broken.append(cell)
+    ir.forget(broken)
 
 
 def _device_for(snapshot: Snapshot) -> Device:
     """Where the inputs are; where they are on several devices, the current one gets copies."""
-    from .runtime import buffers, device
-
     places = {buffer.device for buffer in snapshot.buffers}
     if len(places) == 1:
         return places.pop()  # type: ignore[no-any-return]
-    current = device.get_device()
+    current = get_device()
     if places:
         moved = {}
         for node in snapshot.nodes:
@@ -151,21 +171,26 @@ def _device_for(snapshot: Snapshot) -> Device:
 
 
 def _run(snapshot: Snapshot) -> None:
-    from .runtime.buffers import allocate
-
     trace.require_bytes(snapshot.buffers)
     device = _device_for(snapshot)
-    if interpret.is_small(snapshot, device):
-        interpret.run(snapshot, device)
-        return
-    planned = find_plan(snapshot, device)
+    circumstances = interpret.circumstances(snapshot)
+    planned = _known_plan(_key(snapshot, device), snapshot)
+    if planned is None or planned.too_large != circumstances:
+        if interpret.is_small(snapshot, device):
+            interpret.run(snapshot, device)
+            return
+        planned = planned or find_plan(snapshot, device)
+        planned.too_large = circumstances
+    else:
+        counters["plans_reused"] += 1
     schedule = planned.schedule
     slots: list[Buffer] = []
     for number, nbytes in enumerate(schedule.slots):
         reused = schedule.reuses.get(number)
-        slots.append(
-            allocate(device, nbytes) if reused is None else snapshot.buffers[reused].on_device()
-        )
+        if reused is None:
+            slots.append(buffers.allocate(device, nbytes))
+        else:
+            slots.append(snapshot.buffers[reused].on_device())
     places: list[Buffer | None] = []
     for value in schedule.values:
         if value.slot is not None:
@@ -176,7 +201,9 @@ def _run(snapshot: Snapshot) -> None:
         _launch(step, places, snapshot)
     for position, value_number in schedule.keeps.items():
         node = snapshot.nodes[position]
-        node.buffer = places[value_number]
+        buffer = places[value_number]
+        assert buffer is not None
+        node.buffer = buffer.of(node.dtype, node.shape)
         node.inputs = ()
     for position in schedule.recomputed:
         snapshot.nodes[position].computed = True
@@ -185,8 +212,6 @@ def _run(snapshot: Snapshot) -> None:
 def _launch(
     step: Prepared | Copy | LibraryCall, places: list[Buffer | None], snapshot: Snapshot
 ) -> None:
-    from .runtime import launch
-
     if isinstance(step, Prepared):
         arguments = []
         for argument in step.arguments:
@@ -203,6 +228,7 @@ def _launch(
         event = launch.enqueue(
             step.program, step.rendered.global_size, step.rendered.local_size, arguments
         )
+        counters["user_launches"] += isinstance(step.kernel, UserLaunch)
         for observer in observers:
             observer(step, event)
     else:
@@ -220,12 +246,13 @@ def run_without_kernel(
 
     `scalars` are operands of a library call: place among the operands, and value.
     """
-    from .runtime import host
-
     if isinstance(step, Copy):
         host.copy(places[step.source], places[step.target], step.nbytes)  # type: ignore[arg-type]
     elif step.name == TABLE:
-        values = np.array([value for _, value in scalars], step.dtype)
+        if step.param is not None:
+            values = np.frombuffer(step.param, step.dtype)
+        else:
+            values = np.array([value for _, value in scalars], step.dtype)
         host.write(places[step.target], values)  # type: ignore[arg-type]
     else:
         host.call(
@@ -240,33 +267,38 @@ def run_without_kernel(
         )
 
 
-def find_plan(snapshot: Snapshot, device: Device) -> Planned:
-    """The plan for this structure on this device, made now if there is none."""
-    fuse = settings.fusion
-    key = (
+def _key(snapshot: Snapshot, device: Device) -> tuple[Any, ...]:
+    """What plans are kept under."""
+    return (
         device,
-        settings.schedule,
-        settings.vector_bytes,
-        settings.work_items,
-        settings.stream_bytes,
-        settings.tuning,
-        settings.fp,
-        fuse,
+        settings.planning,
         len(snapshot.items),
         snapshot.roots,
         snapshot.items[snapshot.roots[0]][1],
     )
-    numbers = _numbers.get(key, ())
-    for number in numbers:
+
+
+def _known_plan(key: tuple[Any, ...], snapshot: Snapshot) -> Planned | None:
+    """The plan for this structure, if it was made before."""
+    for number in _numbers.get(key, ()):
         planned = _plans[key, number]
         if planned.structure.same_structure(snapshot):
-            counters["plans_reused"] += 1
             planned.uses += 1
             if planned.uses == recognition.LEARN_AFTER:
                 recognition.learn(snapshot, planned.structure)
             _plans.move_to_end((key, number))
             return planned
-    planned = make_plan(snapshot, device, fuse=fuse)
+    return None
+
+
+def find_plan(snapshot: Snapshot, device: Device) -> Planned:
+    """The plan for this structure on this device, made now if there is none."""
+    key = _key(snapshot, device)
+    known = _known_plan(key, snapshot)
+    if known is not None:
+        counters["plans_reused"] += 1
+        return known
+    planned = make_plan(snapshot, device, fuse=settings.fusion)
     counters["plans_made"] += 1
     number = counters["plans_made"]
     _plans[key, number] = planned
@@ -291,8 +323,9 @@ def forget_plans() -> None:
 
 def make_plan(snapshot: Snapshot, device: Device, *, fuse: bool) -> Planned:
     """Plan, render and build; nothing runs yet."""
-    from .render.kernels import render
+    from .render.launches import render_launch
     from .render.matmul import render_matmul
+    from .render.repeats import Repeats
     from .render.sorting import render_sort
 
     traits = device.traits
@@ -304,16 +337,24 @@ def make_plan(snapshot: Snapshot, device: Device, *, fuse: bool) -> Planned:
     if settings.debug:
         verify(schedule)
     root = storage_roots(schedule)
+    repeats = Repeats(traits, root)
     steps: list[Prepared | Copy | LibraryCall] = []
     for step in schedule.launches:
         if isinstance(step, Kernel):
-            rendered = render(step, traits, root)
+            rendered = repeats.render(step)
             moved = sum(nbytes for _, _, nbytes in reads_of(step, schedule))
             moved += sum(nbytes for _, _, nbytes in writes_of(step, schedule))
             steps.append(_built(step, rendered, device, moved))
         elif isinstance(step, SortPass):
             rendered = render_sort(step, traits, root)
             steps.append(_built(step, rendered, device, pass_nbytes(step, schedule)))
+        elif isinstance(step, UserLaunch):
+            rendered = render_launch(step, traits, root)
+            reads, writes = uses_of_launch(step, schedule)
+            moved = sum(nbytes for _, _, nbytes in reads + writes)
+            prepared = _built(step, rendered, device, moved)
+            launch.check_sizes(prepared.program, rendered.global_size, rendered.local_size)
+            steps.append(prepared)
         elif isinstance(step, LibraryCall) and traits.schedule == "gpu" and is_renderable(step):
             rendered = render_matmul(step, traits, root)
             steps.append(_built(step, rendered, device, call_nbytes(step, schedule)))
@@ -324,10 +365,11 @@ def make_plan(snapshot: Snapshot, device: Device, *, fuse: bool) -> Planned:
 
 
 def _built(
-    step: Kernel | LibraryCall | SortPass, rendered: Rendered, device: Device, nbytes: int
+    step: Kernel | LibraryCall | SortPass | UserLaunch,
+    rendered: Rendered,
+    device: Device,
+    nbytes: int,
 ) -> Prepared:
-    from .runtime import program
-
     built = program.build(
         device, rendered.source, rendered.name, rendered.dtypes, relaxed=rendered.relaxed
     )
@@ -357,6 +399,8 @@ def _arguments(rendered: Rendered) -> list[Any]:
         elif isinstance(binding, ConstantArgument):
             # bool and half have no scalar argument: they are passed as int and float.
             arguments.append((_PASSED_AS.get(binding.dtype.char), binding.position))
+        elif isinstance(binding, LocalArgument):
+            arguments.append(launch.local_memory(binding.nbytes))
         else:
             arguments.append(binding.number)
     return arguments
@@ -375,9 +419,7 @@ def fp64_error(device: Device, dtype: np.dtype[Any]) -> DeviceDtypeError:
 
 def upload(array: npt.NDArray[Any]) -> Node:
     """A leaf with a snapshot of a host array, on the current device."""
-    from .runtime import buffers, device
-
-    current = device.get_device()
+    current = get_device()
     if needs_fp64(array.dtype) and not current.traits.fp64:
         if settings.fp64 != "downcast":
             raise fp64_error(current, array.dtype)
@@ -389,9 +431,7 @@ def upload(array: npt.NDArray[Any]) -> Node:
 
 def share(array: npt.NDArray[Any]) -> Node | None:
     """A leaf on the host array's own memory, or None where the current device cannot."""
-    from .runtime import buffers, device
-
-    current = device.get_device()
+    current = get_device()
     if needs_fp64(array.dtype) and not current.traits.fp64:
         return None
     shared = buffers.share(current, array)
@@ -404,10 +444,9 @@ def host_view(node: Node) -> npt.NDArray[Any]:
         value = np.asarray(node.param)
         value.flags.writeable = False
         return value
-    from .runtime import buffers
-
-    evaluate_nodes([node])
-    trace.require_bytes([node.buffer])
+    if type(node.buffer) is not buffers.HostBuffer:
+        evaluate_nodes([node])
+        trace.require_bytes([node.buffer])
     return buffers.host_view(node.buffer, node.dtype, node.shape)
 
 
@@ -415,8 +454,6 @@ def host_copy(node: Node) -> npt.NDArray[Any]:
     """The node's value as a host array of its own, writable."""
     if node.buffer is None and node.op.kind is Kind.CONSTANT:
         return np.array(node.param)
-    from .runtime import buffers
-
     evaluate_nodes([node])
     trace.require_bytes([node.buffer])
     return buffers.download(node.buffer, node.dtype, node.shape)
@@ -431,12 +468,21 @@ SLACK: Final = 8
 write."""
 
 
+WAITING_SHARE: Final = 0.75
+"""The part of CLFUSE_MAX_NODES that must still wait to be computed when so much was recorded; with
+less, counting goes on: a cut within an expression gives a plan and kernels that are used once."""
+
+
 def _evaluate_when_full(at_boundary: bool = False) -> None:
     """Evaluate by itself before the recorded work grows too large."""
-    count = ir.recorded_count()
+    count = ir.waiting_count()
     limit = settings.max_nodes
     if count < limit or trace.active() is not None:
         return
+    if not ir.boundary.full:
+        with lock:
+            if not ir.is_waiting(max(int(WAITING_SHARE * limit), 1)):
+                return
     if at_boundary or count >= limit + limit // SLACK:
         _evaluate_and_note()
     else:

@@ -23,6 +23,7 @@ from .plan.schedule import (
     LibraryCall,
     Schedule,
     SortPass,
+    UserLaunch,
     is_renderable,
     operations_of,
 )
@@ -31,6 +32,7 @@ from .plan.traffic import (
     pass_nbytes,
     reads_of,
     reads_of_call,
+    uses_of_launch,
     writes_of,
     writes_of_call,
 )
@@ -68,7 +70,8 @@ class ExplainedKernel:
     name : str
         The kernel's name in the OpenCL C.
     kind : str
-        ``map``, ``reduce``, ``scan``, ``compact``, ``expand``, ``copy`` or ``library``.
+        ``map``, ``reduce``, ``scan``, ``compact``, ``expand``, ``copy``, ``library``, or
+        ``launch``: a kernel that somebody wrote, which nothing was fused with.
     source : str
         OpenCL C; empty for copies and library calls.
     reads, writes : tuple of ArrayUse
@@ -197,6 +200,18 @@ def _explained(
         ops = [launch.call.name]
         name, source = rendered.name, rendered.source
         return ExplainedKernel(name, "library", source, reads, writes, moved, tuple(ops))
+    if isinstance(launch, UserLaunch):
+        from .render.launches import render_launch
+
+        rendered = render_launch(launch, device.traits, storage_roots(schedule))
+        uses = uses_of_launch(launch, schedule)
+        reads, writes = (tuple([_use(*use, schedule) for use in side]) for side in uses)
+        moved = sum(use.nbytes for use in reads + writes)
+        count = launch.round.count
+        calls = f"{count} call{'s' if count > 1 else ''} of {launch.spec.name}"
+        calls += f" ({launch.spec.reason})"
+        name, source = rendered.name, rendered.source
+        return ExplainedKernel(name, "launch", source, reads, writes, moved, (calls,))
     if isinstance(launch, LibraryCall):
         reads = tuple([_use(*use, schedule) for use in reads_of_call(launch, schedule)])
         writes = tuple([_use(*use, schedule) for use in writes_of_call(launch, schedule)])

@@ -12,6 +12,7 @@ What was calculated before, or is built already, has no say.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import lru_cache, partial
@@ -24,9 +25,10 @@ from .counters import counters
 from .errors import warn_user
 from .graph.ir import Kind, Node, Op
 from .graph.snapshot import LIVE, Snapshot
+from .runtime.buffers import Buffer, HostBuffer, mapped
+from .runtime.host import FUNCTIONS
 
 if TYPE_CHECKING:
-    from .runtime.buffers import Buffer
     from .runtime.device import Device
 
 Array = Any
@@ -49,6 +51,9 @@ GATHER_ADDITIONS: Final = 12
 PHILOX_NS: Final = 30_000
 """A hundred calls of NumPy's."""
 
+_LAUNCHED: Final = frozenset((Kind.COUNTS, Kind.COMPACT, Kind.EXPAND))
+"""Kinds for which a device needs launches of their own, and whose sizes the program waits for."""
+
 _CALLING: Final = frozenset(("philox_bits", "philox_more_bits"))
 
 VIEWED: Final = frozenset((Kind.VIEW, Kind.IOTA, Kind.CONSTANT))
@@ -58,10 +63,14 @@ VIEWED: Final = frozenset((Kind.VIEW, Kind.IOTA, Kind.CONSTANT))
 # -- whether ------------------------------------------------------------------------------------
 
 
+def circumstances(snapshot: Snapshot) -> tuple[int, int]:
+    """What `is_small` depends on besides the structure, the device and the settings of plans: what
+    may be left to NumPy, and how many arguments lie on the host."""
+    return settings.host_us, [type(buffer) for buffer in snapshot.buffers].count(HostBuffer)
+
+
 def is_small(snapshot: Snapshot, device: Device) -> bool:
     """Whether NumPy has calculated the snapshot before a kernel would have started."""
-    from .runtime.buffers import HostBuffer
-
     budget = settings.host_us * 1000.0
     if not budget or not settings.fusion or not device.traits.fp64:
         return False
@@ -86,10 +95,14 @@ def is_small(snapshot: Snapshot, device: Device) -> bool:
             budget -= ADDITION_NS * op.weight * _size(item[1])
             if op.name in _CALLING:
                 budget -= PHILOX_NS
+        elif kind is Kind.LAUNCH:  # OpenCL C, which nobody but a device reads
+            return False
         elif kind is Kind.VIEW or kind is Kind.IOTA:
             if position in roots:
                 budget -= ADDITION_NS * _size(item[1])
         else:
+            if kind in _LAUNCHED:
+                budget += settings.host_us * 1000.0
             budget -= ADDITION_NS * _additions(kind, nodes[position])
         if budget < 0:
             return False
@@ -97,6 +110,11 @@ def is_small(snapshot: Snapshot, device: Device) -> bool:
 
 
 def _additions(kind: Kind, node: Node) -> float:
+    if kind is Kind.UPDATE:
+        old, value = node.inputs
+        # What was calculated here is written to in place, if nobody else reads it.
+        is_copied = old.buffer is not None or old.op.kind is not Kind.UPDATE
+        return _size(value.shape) + (_size(node.shape) if is_copied else 0)
     work = sum([_size(operand.shape) for operand in node.inputs], _size(node.shape))
     if node.op.name == "matmul":
         return work + _size(node.shape) * node.inputs[0].shape[-1]
@@ -119,12 +137,12 @@ def run(snapshot: Snapshot, device: Device) -> None:
     No node changes before everything is calculated. Floating-point errors in what the user called
     himself (`graph.ir.loud`) are warned of, as the state in force wants it, when all is stored.
     """
-    from .runtime.buffers import HostBuffer
-
     counters["host_evaluations"] += 1
     nodes = snapshot.nodes
     values: list[Array] = []
     add = values.append
+    stored = _stored(snapshot)
+    last = _last_readers(snapshot, stored)
     op: Op | None = None
     met: dict[str, None] = {}
     modes = np.geterr()
@@ -161,16 +179,21 @@ def run(snapshot: Snapshot, device: Device) -> None:
                     value = np.broadcast_to(value, item[1])
             elif op.kind is Kind.CONSTANT:
                 value = nodes[position].param
+            elif op.kind is Kind.UPDATE:
+                old, new = values[item[3]], values[item[4]]
+                for number in last.get(position, ()):
+                    values[number] = None
+                one = two = value = None  # names that may hold the same array
+                value = _updated(old, new, item[2])
+                old = new = None
             else:
                 operands = [values[number] for number in item[3:]]
                 value = _STRUCTURAL[op.kind](op, item[1], item[2], operands)
+                operands = []
             add(value)
-        stored = set(snapshot.roots)
-        for position, flag in enumerate(snapshot.flags):
-            if flag & LIVE:
-                op = snapshot.items[position][0]
-                if op is not None and op.kind not in VIEWED:
-                    stored.add(position)
+            if position in last:
+                for number in last[position]:
+                    values[number] = None
         results = []
         for position in stored:
             node = nodes[position]
@@ -192,10 +215,83 @@ def _noticed(**modes: str) -> dict[str, Any]:
     return {kind: "call" if mode == "warn" else "ignore" for kind, mode in modes.items()}
 
 
+def _stored(snapshot: Snapshot) -> set[int]:
+    """The positions of what was asked for, and of what else somebody holds and would calculate
+    again: also of all the elements of such a value in another shape."""
+    items = snapshot.items
+    stored = set(snapshot.roots)
+    for position, flag in enumerate(snapshot.flags):
+        if flag & LIVE:
+            op = items[position][0]
+            if op is None:
+                continue
+            if op.kind is Kind.VIEW:
+                (below,) = items[position][3:]
+                source = items[below][0]
+                if source is None or source.kind in VIEWED:
+                    continue
+                if _size(items[position][1]) == _size(items[below][1]):
+                    stored.add(position)
+            elif op.kind not in VIEWED:
+                stored.add(position)
+    return stored
+
+
+def _last_readers(snapshot: Snapshot, stored: set[int]) -> dict[int, list[int]]:
+    """Position -> what is read there for the last time, and not stored; empty without updates.
+
+    What nobody needs any more is let go of, so that an update finds out by the count of references
+    whether it may write into the old array: views of it keep it too.
+    """
+    if not any(item[0] is not None and item[0].kind is Kind.UPDATE for item in snapshot.items):
+        return {}
+    reader: dict[int, int] = {}
+    for position, item in enumerate(snapshot.items):
+        if item[0] is not None:
+            for number in item[3:]:
+                reader[number] = position
+    last: dict[int, list[int]] = {}
+    for number, position in reader.items():
+        if number not in stored:
+            last.setdefault(position, []).append(number)
+    return last
+
+
+def _updated(old: Array, value: Array, param: Any) -> Array:
+    """`old` with `value` written to a part of it; in its own memory where nobody else has it.
+
+    The caller holds `old` and `value` by one name each.
+    """
+    # What NumPy has selected with index arrays need not lie in C order, and `_seen` would copy it.
+    is_own = type(old) is np.ndarray and old.base is None and old.flags.c_contiguous
+    if is_own and sys.getrefcount(old) == _ALONE:
+        result = old
+    else:
+        result = np.array(old, order="C")
+    _seen(result, value.shape, *param)[...] = value
+    return result
+
+
+def _references() -> int:
+    """The references that `_updated` sees to an array that only its caller has, by one name.
+
+    Without exact counts (no GIL) there is always somebody else.
+    """
+    if not getattr(sys, "_is_gil_enabled", lambda: True)():
+        return -1
+
+    def count(old: Array, value: Array, param: Any) -> int:
+        return sys.getrefcount(old)
+
+    one, two = np.zeros(2), np.zeros(1)
+    return count(one, two, None)
+
+
+_ALONE: Final = _references()
+
+
 def _sources(buffers: list[Buffer], stack: ExitStack) -> tuple[list[Array], bool]:
     """The bytes of the leaves, and whether some are only lent until `stack` is left."""
-    from .runtime.buffers import HostBuffer, mapped
-
     arrays: list[Array] = []
     is_mapped = False
     for buffer in buffers:
@@ -398,20 +494,11 @@ def _scan(op: Op, shape: tuple[int, ...], axes: Any, operands: Operands) -> Arra
     return getattr(np, op.name).accumulate(operands[0], axis=axes[0], dtype=op.dtype)
 
 
-def _update(op: Op, shape: tuple[int, ...], param: Any, operands: Operands) -> Array:
-    old, value = operands
-    result = np.array(old, order="C")
-    _seen(result, value.shape, *param)[...] = value
-    return result
-
-
 def _concatenate(op: Op, shape: tuple[int, ...], axis: Any, operands: Operands) -> Array:
     return np.concatenate(operands, axis)
 
 
 def _library(op: Op, shape: tuple[int, ...], param: Any, operands: Operands) -> Array:
-    from .runtime.host import FUNCTIONS
-
     counters["library_calls"] += 1
     result = np.empty(shape, op.dtype)
     FUNCTIONS[op.name](operands, result, param)
@@ -458,7 +545,6 @@ _STRUCTURAL: Final[dict[Kind, Callable[[Op, tuple[int, ...], Any, Operands], Arr
     Kind.REDUCE: _reduce,
     Kind.ARGREDUCE: _arg_reduce,
     Kind.SCAN: _scan,
-    Kind.UPDATE: _update,
     Kind.CONCATENATE: _concatenate,
     Kind.LIBRARY: _library,
     Kind.GATHER: _gather,

@@ -12,23 +12,25 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
+from .counters import counters
 from .evaluate import Prepared, find_plan, observers, run_without_kernel
 from .graph import build
 from .graph.ir import Kind, Node, Storage, structural
 from .graph.number import Calculated, Computed
 from .graph.snapshot import LIVE, Snapshot, take
 from .graph.trace import Drawn, Placeholder
-from .plan.schedule import Copy, LibraryCall
-from .render.arguments import BufferArgument, ConstantArgument
+from .plan.schedule import Copy, LibraryCall, UserLaunch
+from .render.arguments import BufferArgument, ConstantArgument, LocalArgument
+from .runtime import buffers, host, launch
+from .runtime.buffers import Buffer
+from .runtime.launch import BoundKernel, local_memory
 
 if TYPE_CHECKING:
-    from .runtime.buffers import Buffer
     from .runtime.device import Device
-    from .runtime.launch import BoundKernel
 
 __all__ = ["Replay"]
 
-_Step = tuple["BoundKernel | None", Prepared | Copy | LibraryCall, Sequence[tuple[int, Any]]]
+_Step = tuple[BoundKernel | None, Prepared | Copy | LibraryCall, Sequence[tuple[int, Any]]]
 
 _WORD: Final = (1 << 64) - 1
 
@@ -124,8 +126,6 @@ class Replay:
         self._roots = [schedule.keeps[position] for position in snapshot.roots]
 
     def _bind(self, step: Prepared, snapshot: Snapshot, values: int) -> BoundKernel:
-        from .runtime.launch import BoundKernel
-
         fixed: dict[int, Any] = {}
         changing: list[tuple[int, int]] = []
         for number, binding in enumerate(step.rendered.bindings):
@@ -140,6 +140,8 @@ class Replay:
                     changing.append((number, values + self._passed.index(entry)))
                 else:
                     fixed[number] = source
+            elif isinstance(binding, LocalArgument):
+                fixed[number] = local_memory(binding.nbytes)
             else:
                 fixed[number] = binding.number
         return BoundKernel(
@@ -177,8 +179,6 @@ class Replay:
         if not self._roots:
             return []
         scalars = [_scalar(source, nodes, draws, numbers) for source, _ in self._passed]
-        from .runtime import buffers, launch
-
         device = self.device
         held: list[Buffer] = [nodes[number].buffer for number in self.inputs]
         for number in range(len(held)):  # no names for buffers: references are counted below
@@ -210,13 +210,14 @@ class Replay:
                     run_without_kernel(step, places, found)  # type: ignore[arg-type]
                     continue
                 event = bound.enqueue(values)
+                counters["user_launches"] += isinstance(step.kernel, UserLaunch)  # type: ignore
                 if observers:
                     for observer in observers:
                         observer(step, event)  # type: ignore[arg-type]
         results = []
         for (op, shape, dtype), value in zip(self._leaves, self._roots, strict=True):
             node = Node(op, (), shape, dtype)
-            node.buffer = places[value]
+            node.buffer = places[value].of(node.dtype, node.shape)
             results.append(node)
         return results
 
@@ -277,8 +278,6 @@ def is_shared(nodes: Sequence[Node], number: int, held: Sequence[Buffer], positi
 
     `nodes` and `held` must be the only other references to the node and its buffer.
     """
-    from .runtime.buffers import Buffer
-
     return (
         type(held[position]) is not Buffer  # memory of a NumPy array
         or held[position].exported > 0
@@ -305,8 +304,6 @@ _ALONE = _calibrate()
 
 
 def _copied(buffer: Buffer) -> Buffer:
-    from .runtime import buffers, host
-
     made = buffers.allocate(buffer.device, buffer.nbytes)
     host.copy(buffer, made, buffer.nbytes)
     return made

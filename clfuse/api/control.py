@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from .. import counters
 from ..evaluate import evaluate_all, evaluate_nodes
 from ..graph import ir, trace
+from ..runtime import device as selection
+from ..runtime import launch
 from .conversion import as_handle
 from .handle import Handle, node_of
 
@@ -55,10 +57,7 @@ def evaluate(*arrays: Any, wait: bool = True) -> None:
 
 def synchronize() -> None:
     """Wait until the current device has done everything that was enqueued."""
-    from ..runtime.device import get_device
-    from ..runtime.launch import finish
-
-    finish(get_device())
+    launch.finish(selection.get_device())
 
 
 def stats() -> dict[str, int]:
@@ -101,16 +100,12 @@ def profile() -> AbstractContextManager[Any]:
 
 def devices() -> list[Device]:
     """All usable devices."""
-    from ..runtime import device
-
-    return device.devices()
+    return selection.devices()
 
 
 def get_device() -> Device:
     """The device that new work goes to."""
-    from ..runtime import device
-
-    return device.get_device()
+    return selection.get_device()
 
 
 def set_device(spec: Any) -> Device:
@@ -122,13 +117,9 @@ def set_device(spec: Any) -> Device:
         ``cpu``, ``gpu``, part of a platform's or device's name, ``0``, ``0:1``, ``nvidia:1``; None
         goes back to what CLFUSE_DEVICE says.
     """
-    from ..runtime import device
-
-    return device.set_device(spec)
+    return selection.set_device(spec)
 
 
 def device(spec: Any) -> AbstractContextManager[Device]:
     """Send the work of a ``with`` block to another device; `spec` as in `set_device`."""
-    from ..runtime import device as devices
-
-    return devices.device(spec)
+    return selection.device(spec)

@@ -48,6 +48,7 @@ from .order import (
     permuted_node,
     stride_order,
 )
+from .present import LATER, filled
 
 _ADDRESSABLE_NBYTES = 2**47  # by a process, on the processors that there are
 _LARGEST_NBYTES = np.iinfo(np.intp).max
@@ -251,7 +252,13 @@ def ordered(made: Any, order: Any) -> Any:
 
 def _filled(value: Any, shape: Any, dtype: Any, order: Any) -> Any:
     wanted = requested_dtype(float if dtype is None else dtype)
-    return _laid_out(build.filled(wanted.type(value), _checked_shape(shape, wanted)), order)
+    assert wanted is not None
+    extents = _checked_shape(shape, wanted)
+    if order == "C":
+        made = filled(wanted.type(value), extents, wanted)
+        if made is not LATER:
+            return made
+    return _laid_out(build.filled(wanted.type(value), extents), order)
 
 
 def _checked_shape(shape: Any, dtype: np.dtype) -> tuple[int, ...]:
@@ -319,6 +326,10 @@ def full(
         return _laid_out(fitted(fill_value.node(wanted), extents), order)
     if not isinstance(fill_value, Handle | list | tuple | np.ndarray):
         fill_value = np.full((), fill_value, wanted)  # NumPy's cast, with its warnings and errors
+        if order == "C":
+            made = filled(fill_value[()], extents, wanted)
+            if made is not LATER:
+                return made
     return _laid_out(fitted(copied_node(fill_value, wanted), extents), order)
 
 

@@ -24,9 +24,11 @@ from ..errors import FallbackError, FallbackWarning
 from ..graph import trace
 from . import floating
 from . import handle as handles
+from .at_once import READERS, called
 from .conversion import Foreign, NotNative, adopted, from_host, host_copy, host_view
 from .handle import Handle, native_dtype, node_of
 from .inspection import placed
+from .present import LATER
 from .refusals import FLAGS, preferred, refuse_odd_flags
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -322,6 +324,7 @@ def native(
 
     def mark(function: _Function) -> _Function:
         reference = references[0]
+        operands, additions = READERS.get(reference, (0, None))
 
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -332,10 +335,14 @@ def native(
                     return _like(public, args, kwargs)
                 if not FLAGS.isdisjoint(kwargs):
                     refuse_odd_flags(reference, args, kwargs)
-            if numbers and args and _is_number(args[0]) and _no_array(args, kwargs):
-                return reference(*args, **kwargs)
             if floating.mode[0] is floating.STRICT and reference in floating.CALCULATING:
                 return host_call(reference, args, kwargs, floating.CHECKED, library=True)
+            if additions is not None:
+                made = called(reference, operands, args, kwargs, additions)
+                if made is not LATER:
+                    return made
+            if numbers and args and _is_number(args[0]) and _no_array(args, kwargs):
+                return reference(*args, **kwargs)
             try:
                 made = function(*args, **kwargs)
             except Foreign as foreign:

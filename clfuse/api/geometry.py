@@ -14,10 +14,12 @@ from typing import Any
 import numpy as np
 
 from ..graph import build
+from ..runtime.buffers import HostBuffer
 from . import handle as handles
 from .conversion import NotNative
 from .expressions import broadcast_shapes
 from .handle import Handle, fresh, layout, node_of, view_of
+from .present import indexed
 
 AxisError = np.exceptions.AxisError
 
@@ -310,6 +312,12 @@ def expanded(handle: Handle, axis: Any) -> Any:
 
 def flipped(handle: Handle, axes: Iterable[int]) -> Any:
     """The array with these axes (normalized) run through backwards."""
+    buffer = handle._storage.node.buffer
+    if type(buffer) is HostBuffer:
+        turned = set(axes)
+        axes = range(len(handle._shape))
+        items = [slice(None, None, -1 if axis in turned else None) for axis in axes]
+        return indexed(handle, buffer, tuple(items))
     offset, strides = layout(handle)
     steps = list(strides)
     for axis in axes:

@@ -24,6 +24,7 @@ from ..dtypes import needs_fp64
 from ..graph import build
 from ..graph.ir import CHECK_EVERY, Node, Op, Storage, check, rebind, record, recorded
 from ..graph.layout import contiguous_strides, without_unit_strides
+from ..graph.modifications import modified
 from . import reinterpret
 
 DTYPES: Final[dict[str, np.dtype]] = {
@@ -335,6 +336,6 @@ def modify(handle: Handle, op: Op, operand: Node) -> None:
         strides = view.strides
         if 1 in shape:
             strides = without_unit_strides(shape, strides)
-        rebind(storage, build.modify(node, op, operand, shape, view.offset, strides))
+        rebind(storage, modified(node, op, operand, shape, view.offset, strides))
     else:
         write(handle, Node(op, (node_of(handle), operand), shape, dtype))

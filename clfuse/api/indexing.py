@@ -18,6 +18,7 @@ from ..graph import build
 from ..graph.ir import Node, boundary
 from ..graph.layout import tail
 from . import handle as handles
+from . import present
 from .conversion import (
     MOST_AXES,
     NotNative,
@@ -173,15 +174,24 @@ def get(handle: Handle, index: Any) -> Any:
         offset, strides = view.offset, view.strides
     found = locate(handle._shape, offset, strides, index)
     if found is None:
-        return _get_advanced(handle, index)
+        chosen = present.chosen(handle, index)
+        return _get_advanced(handle, index) if chosen is present.LATER else chosen
     shape, offset, strides, is_element = found
     if is_element:
         return element(handle, offset)
+    if len(shape) < len(handle._shape):
+        present.expect_rows(handle._storage, shape)
     return view_of(handle, shape, offset, strides)
 
 
 def element(handle: Handle, offset: int) -> Any:
-    """The element at a storage position, as a lazy scalar: later writes do not change it."""
+    """The element at a storage position: later writes do not change it.
+
+    A scalar of NumPy's where the array lies on the host, else a lazy one.
+    """
+    value = present.element(handle, offset)
+    if value is not present.LATER:
+        return value
     return result(handles.reinterpret.read(handle._storage.node, (), handle._dtype, offset, ()))
 
 
@@ -250,6 +260,11 @@ def put(handle: Handle, index: Any, value: Any) -> None:
     """``handle[index] = value``."""
     if not is_writeable(handle):
         raise ValueError("assignment destination is read-only")
+    is_shared = type(value) is handles.ARRAY and value._storage is handle._storage
+    if is_shared and present.is_at(value, handle, index):
+        return  # what `x[i:j] += y` ends with: the view was written to already
+    if present.assigned(handle, index, value):
+        return
     if boundary.due and not isinstance(value, Handle):
         boundary.reached()
     found = locate(handle._shape, *layout(handle), index)

@@ -12,6 +12,7 @@ from . import indexing
 from .conversion import host_view
 from .geometry import reshaped
 from .handle import Handle, fresh, layout, node_of, view_of
+from .present import present
 
 
 def rows(handle: Handle) -> Iterator[Any]:
@@ -36,6 +37,11 @@ def _elements(handle: Handle) -> Iterator[np.generic]:
     values: Any = ()
     for position in range(handle._shape[0]):
         if handle._storage.node is not node:
+            here = present(handle)
+            if here is not None:  # not held meanwhile, so that it can be written to in place
+                yield here[position]
+                here = None
+                continue
             values = host_view(handle)
             node = handle._storage.node
         yield values[position]
@@ -102,7 +108,7 @@ class flatiter:
             raise IndexError("Assigning to a flat iterator with a 0-D index is not supported")
         index = _flat_index(index, len(self))
         flat = reshaped(self.base, (len(self),))
-        shape = indexing.get(flat, index)._shape
+        shape = indexing.get(flat, index).shape
         if not shape:
             indexing.put(flat, index, value)
         elif math.prod(shape):

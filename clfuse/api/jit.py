@@ -408,13 +408,7 @@ def jit(function: Any = None, *, donate: Any = ()) -> Any:
             device = _device_of(arguments.cells)
             key = (
                 device,
-                settings.fusion,
-                settings.schedule,
-                settings.vector_bytes,
-                settings.work_items,
-                settings.stream_bytes,
-                settings.tuning,
-                settings.fp,
+                settings.planning,
                 settings.fp64,
                 settings.exact_random,
                 ADOPTIONS[0],

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..graph import build
 from ..graph.ir import Node
-from . import floating
+from . import at_once, floating
 from .conversion import NotNative, as_handle, requested_dtype
 from .expressions import combine, convert, scalar, shape_text
 from .fallback import host_call, native
@@ -25,6 +25,7 @@ from .handle import Handle, fresh, native_dtype, node_of, result
 from .joining import delivered as written
 from .joining import stack
 from .manipulation import moveaxis
+from .present import LATER
 from .promotion import BOOL
 from .refusals import preferred
 from .remembered import remembered
@@ -103,6 +104,10 @@ def matmul(x1: Any, x2: Any, /, out: Any = None, **options: Any) -> Any:
     """The product of matrices, of stacks of them, and of vectors."""
     if isinstance(out, tuple) and len(out) == 1:
         (out,) = out
+    if out is None and not options:
+        made = at_once.product(np.matmul, x1, x2)
+        if made is not LATER:
+            return made
     try:
         if floating.mode[0] is floating.STRICT:
             raise NotNative(floating.CHECKED)
@@ -197,6 +202,10 @@ vecdot = UFUNCS["vecdot"]
 @native(np.dot)
 def dot(a: Any, b: Any, out: Any = None) -> Any:
     """The product of two arrays: of vectors a sum, of matrices `matmul`."""
+    if out is None:
+        made = at_once.product(np.dot, a, b)
+        if made is not LATER:
+            return made
     left, right = as_handle(a), as_handle(b)
     if not left._shape or not right._shape:
         with floating.errstate(all="ignore"):  # a product of matrices never warns

@@ -75,7 +75,7 @@ def tally_of(mask: Node) -> Tally:
     counts = build.counts(flat, piece)
     evaluate_nodes([counts, flat] if _is_costly(flat) else [counts])
     if flat.buffer is not None:
-        mask.buffer, mask.inputs = flat.buffer, ()  # the same bytes
+        mask.buffer, mask.inputs = flat.buffer.of(mask.dtype, mask.shape), ()  # the same bytes
     # It must not refer to the mask: a cycle would keep the mask's buffer.
     tally = mask.tally = Tally(piece, stored_view(counts))
     return tally

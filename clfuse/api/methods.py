@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..graph import build
+from ..runtime.buffers import HostBuffer
 from . import (
     attributes,
     creation,
@@ -30,9 +31,11 @@ from . import (
 from . import (
     handle as handles,
 )
+from .at_once import alone
 from .conversion import host_view
 from .fallback import count_fallback, host_call
 from .handle import Handle, fresh, is_writeable, node_of
+from .present import LATER
 from .ufunc import UFUNCS
 
 _Missing = np._NoValue
@@ -306,6 +309,10 @@ class ArrayMethods:
         """A new array with the same values."""
         if type(self) is handles.SCALAR:
             return self
+        if order == "C" and type(self._storage.node.buffer) is HostBuffer:
+            made = alone(np.ndarray.copy, 1.0, self)
+            if made is not LATER:
+                return made
         return creation.array(self, order=order)
 
     def clip(self, min: Any = _Missing, max: Any = _Missing, out: Any = None, **kwargs: Any) -> Any:

@@ -16,15 +16,18 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import build
+from ..runtime.buffers import HostBuffer
 from . import attributes, geometry, handle, indexing, iteration, operators, printing, protocols
+from .at_once import product
 from .conversion import host_copy, host_scalar, host_view
 from .creation import array as make_array
+from .creation import zeros
 from .flags import flagsobj
 from .handle import Handle, fresh, layout, native_dtype, node_of
 from .linalg import matmul
 from .methods import ArrayMethods, MutatingMethods
 from .order import copied
+from .present import INTEGERS, LATER, indexed, owned
 from .subclasses import ArrayType
 
 
@@ -207,7 +210,7 @@ class ndarray(MutatingMethods, _Common, metaclass=ArrayType):
         if native_dtype(host.dtype) is None:
             return host
         if buffer is None:
-            return fresh(build.filled(host.dtype.type(0), host.shape))
+            return zeros(host.shape, host.dtype)
         return make_array(host)
 
     @property
@@ -280,9 +283,23 @@ class ndarray(MutatingMethods, _Common, metaclass=ArrayType):
         return host_copy(self).ctypes
 
     def __getitem__(self, index: Any) -> Any:
+        buffer = self._storage.node.buffer
+        if type(buffer) is HostBuffer:
+            found = indexed(self, buffer, index)
+            if found is not LATER:
+                return found
         return indexing.get(self, index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
+        if self._view is None and type(self._storage.node.buffer) is HostBuffer:
+            kind = type(value)
+            if kind is self._dtype.type or (kind is float and self._dtype.char == "d"):
+                for item in index if type(index) is tuple else (index,):
+                    if type(item) not in INTEGERS:
+                        break
+                else:
+                    owned(self._storage)[index] = value
+                    return
         indexing.put(self, index, value)
 
     def __delitem__(self, index: Any) -> None:
@@ -323,6 +340,9 @@ class ndarray(MutatingMethods, _Common, metaclass=ArrayType):
     __sizeof__ = protocols.memory_nbytes
 
     def __matmul__(self, other: Any) -> Any:
+        made = product(np.matmul, self, other)
+        if made is not LATER:
+            return made
         answer = operators.defers(self, other)
         return matmul(self, other) if answer is None else answer
 

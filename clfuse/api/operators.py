@@ -10,6 +10,7 @@ from __future__ import annotations
 import array
 import collections
 import math
+import operator
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -17,11 +18,14 @@ import numpy as np
 
 from ..graph.ir import boundary
 from ..graph.number import concrete
+from ..runtime.buffers import Buffer, HostBuffer
 from . import handle as handles
+from .at_once import alone, modified, pair
 from .conversion import host_view
 from .expressions import broadcast_shapes
 from .fallback import HostArguments, count_fallback
 from .handle import modify, native_dtype, node_of, recorded_array
+from .present import LATER
 from .promotion import constant_of
 from .ufunc import UFUNCS, ufunc
 
@@ -79,17 +83,35 @@ def _is_subclass(kind: type) -> bool:
 
 
 def binary(
-    function: ufunc, defers: Callable[[Any, Any], Any] = defers
+    function: ufunc,
+    defers: Callable[[Any, Any], Any] = defers,
+    apply: Callable[[Any, Any], Any] | None = None,
 ) -> Callable[[Any, Any], Any]:
-    """``self + other``; `defers` says what happens to operands of foreign types."""
+    """``self + other``; `defers` says what happens to operands of foreign types.
+
+    `apply` is what does the same to NumPy's arrays, if not the ufunc.
+    """
     loops = function.loops
     get_loop = loops.get
     call = function.record
+    apply_now = function.numpy if apply is None else apply
+    weight = function.weight
 
     def method(self: Any, other: Any) -> Any:
+        if type(self._storage.node.buffer) is HostBuffer:
+            made = pair(apply_now, weight, self, other)
+            if made is not LATER:
+                return made
         kind = type(other)
         shape = self._shape
         if kind is handles.ARRAY or kind is handles.SCALAR:
+            if (
+                type(other._storage.node.buffer) is HostBuffer
+                and type(self._storage.node.buffer) is Buffer
+            ):
+                made = pair(apply_now, weight, self, other)
+                if made is not LATER:
+                    return made
             op = get_loop((self._dtype, other._dtype))
             if op is None:
                 return call(self, other)
@@ -175,7 +197,11 @@ _RECIPROCALS_KEPT: Final = 1024
 def divide(self: Any, other: Any) -> Any:
     """``self / other``; by a power of two as a product, which has the same bits and takes less."""
     kind = type(other)
-    if (kind is float or kind is int) and self._dtype in _DIVIDED_AS_PRODUCT:
+    if (
+        (kind is float or kind is int)
+        and type(self._storage.node.buffer) is not HostBuffer
+        and self._dtype in _DIVIDED_AS_PRODUCT
+    ):
         factor = _exact_reciprocal(other)
         if factor is not None:
             return _multiply(self, factor)
@@ -191,8 +217,17 @@ def reflected(function: ufunc, short: str) -> Callable[[Any, Any], Any]:
     """``other + self``, where `other` did not know what to do; `short` is the operator's name."""
     get_loop = function.loops.get
     call = function.__call__
+    numpys = function.numpy
+    weight = function.weight
+
+    def apply(self: Any, other: Any) -> Any:
+        return numpys(other, self)
 
     def method(self: Any, other: Any) -> Any:
+        if type(self._storage.node.buffer) is HostBuffer:
+            made = pair(apply, weight, self, other)
+            if made is not LATER:
+                return made
         kind = type(other)
         shape = self._shape
         if kind is float or kind is int:
@@ -212,15 +247,24 @@ def reflected(function: ufunc, short: str) -> Callable[[Any, Any], Any]:
     return method
 
 
-def in_place(function: ufunc) -> Callable[[Any, Any], Any]:
-    """``self += other``: writes into the array, whatever shares its storage sees it."""
+def in_place(
+    function: ufunc, apply: Callable[[Any, Any], Any]
+) -> Callable[[Any, Any], Any]:
+    """``self += other``: writes into the array, whatever shares its storage sees it.
+
+    `apply` is the operator.
+    """
     get_loop = function.loops.get
     call = function.__call__
+    weight = function.weight
 
     def method(self: Any, other: Any) -> Any:
         kind = type(other)
         view = self._view
         if view is None or view.writeable:
+            on_host = type(self._storage.node.buffer) is HostBuffer
+            if on_host and modified(apply, weight, self, other):
+                return self
             shape = self._shape
             dtype = self._dtype
             if kind is handles.ARRAY:
@@ -271,8 +315,14 @@ def unary(function: ufunc) -> Callable[[Any], Any]:
     """``-self``."""
     get_loop = function.loops.get
     call = function.__call__
+    numpys = function.numpy
+    weight = function.weight
 
     def method(self: Any) -> Any:
+        if type(self._storage.node.buffer) is HostBuffer:
+            made = alone(numpys, weight, self)
+            if made is not LATER:
+                return made
         op = get_loop(self._dtype)
         shape = self._shape
         view = self._view
@@ -325,14 +375,16 @@ def power_in_place(self: Any, other: Any) -> Any:
     """``self **= other``."""
     other = concrete(other)
     name = _fast_power(self, other)
-    if name is not None and self._dtype.kind != "b":
+    if name is not None and self._dtype.kind != "b" and (
+        type(self._storage.node.buffer) is not HostBuffer
+    ):
         return UFUNCS[name](self, out=(self,))
     return _power_in_place(self, other)
 
 
 _of_one: Final = {name: unary(UFUNCS[name]) for name in _POWERS.values()}
 _power = binary(UFUNCS["power"])
-_power_in_place = in_place(UFUNCS["power"])
+_power_in_place = in_place(UFUNCS["power"], operator.ipow)
 
 
 # -- divmod and matmul ----------------------------------------------------------------------------
@@ -420,6 +472,9 @@ def table() -> dict[str, Callable[..., Any]]:
 
 def in_place_table() -> dict[str, Callable[..., Any]]:
     """The operators that write into an array; lazy scalars, being immutable, have none."""
-    found = {f"__i{short}__": in_place(UFUNCS[name]) for short, name in BINARY.items()}
+    found = {
+        f"__i{short}__": in_place(UFUNCS[name], getattr(operator, f"i{short}"))
+        for short, name in BINARY.items()
+    }
     found["__ipow__"] = power_in_place
     return found

@@ -17,7 +17,7 @@ from .creation import array
 from .fallback import NATIVE, host_call
 from .handle import Handle, fresh, node_of
 from .order import stride_order
-from .ufunc import BY_NUMPY
+from .ufunc import BY_NUMPY, ufunc
 
 DLPACK_CPU: Final = (1, 0)
 """DLPack's code of host memory: what is exported is a copy there."""
@@ -38,8 +38,13 @@ _active = _Active()
 
 def array_ufunc(self: Handle, function: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
     """`__array_ufunc__`: NumPy's ufuncs on our arrays are recorded like our own."""
-    if not isinstance(function, np.ufunc):
+    if not isinstance(function, np.ufunc | ufunc):
         raise TypeError(f"__array_ufunc__() argument 1 must be a ufunc, not {function!r}")
+    if not kwargs and len(inputs) == 2 and method == "__call__":
+        # A scalar of NumPy's comes first: what an element of an array on the host is.
+        known = BY_NUMPY.get(function)
+        if known is not None and isinstance(inputs[0], np.generic):
+            return known(*inputs)
     for operand in (*inputs, *kwargs.get("out", ()), kwargs.get("where")):
         if isinstance(operand, Handle | np.ndarray | np.generic):
             continue

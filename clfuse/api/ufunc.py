@@ -17,14 +17,18 @@ import numpy as np
 from ..graph import build
 from ..graph.ir import Node, Op, loud
 from ..graph.number import TracedNumber, concrete
+from ..ops import UFUNCS as ROWS
+from ..runtime.buffers import HostBuffer
 from . import fallback, floating
 from . import handle as handles
+from .at_once import alone, into, pair
 from .conversion import MOST_AXES, NotNative, as_handle, as_mask, host_view, stored_view
 from .expressions import broadcast_shapes, choose, convert, shape_text
 from .folding import fold
 from .geometry import reshaped
 from .handle import Handle, is_writeable, native_dtype, node_of, result, write
 from .order import arranged, asked_order, checked, result_order, turned_nodes
+from .present import LATER
 from .promotion import (
     COMPARISONS_OF_INTS,
     WEAK,
@@ -63,6 +67,9 @@ class ufunc:
 
         Only loops that need no look at the values: an integer power's exponents are checked.
         """
+        row = ROWS.get(self.__name__)
+        self.weight = 1.0 if row is None else row.weight
+        """What it takes NumPy an element, in additions."""
         self._plain: dict[Any, Op] = {}
         """What `loops` holds, as plain operations: see `floating`."""
         self.fast: Callable[[Any, Any], Any] | None = None
@@ -92,17 +99,29 @@ class ufunc:
             return self._call_with_options(args, kwargs)
         if len(args) == 1 and type(args[0]) is handles.ARRAY:
             (array,) = args
+            if type(array._storage.node.buffer) is HostBuffer and self.signature is None:
+                made = alone(self.numpy, self.weight, array)
+                if made is not LATER:
+                    return made
             op = self.loops.get(array._dtype)
             shape = array._shape
             view = array._view
             if op is not None and shape and (view is None or view.ordered):
                 node = array._storage.node if view is None else node_of(array)
                 return handles.recorded_array(op, (node,), shape, op.dtype)
-        elif self.fast is not None and type(args[0]) is handles.ARRAY:
+        elif self.fast is not None:
             kind = type(args[1])
-            if kind is handles.ARRAY or kind is handles.SCALAR or kind is float or kind is int:
-                return self.fast(*args)
+            if type(args[0]) is handles.ARRAY:
+                if kind is handles.ARRAY or kind is handles.SCALAR or kind is float or kind is int:
+                    return self.fast(*args)
+            elif kind is handles.ARRAY and type(args[1]._storage.node.buffer) is HostBuffer:
+                made = pair(self._reversed, self.weight, args[1], args[0])
+                if made is not LATER:
+                    return made
         return self.record(*args)
+
+    def _reversed(self, right: Any, left: Any) -> Any:
+        return self.numpy(left, right)
 
     def record(self, *args: Any) -> Any:
         """Call on `nin` operands of any kind, without options: what the fast paths leave."""
@@ -209,6 +228,12 @@ class ufunc:
 
     def _call_with_options(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         nin = self.nin
+        if self.nout == 1 and self.signature is None:
+            out = args[nin] if len(args) == nin + 1 and not kwargs else None
+            if len(args) == nin and len(kwargs) == 1:
+                out = kwargs.get("out")
+            if type(out) is handles.ARRAY and into(self.numpy, self.weight, args[:nin], out):
+                return out
         if not nin <= len(args) <= self.nargs or ("out" in kwargs and len(args) > nin):
             # NumPy's TypeError; it looks at no argument before it counts them.
             return self.numpy(*args, **kwargs)

@@ -15,6 +15,7 @@ from typing import Any
 __all__ = ["main"]
 
 RECORDING = "recording"
+KERNELS = "kernels"
 # Where compiled kernels are kept between runs; pointing them at an empty folder makes a first run a
 # cold one.
 CACHE_VARIABLES = (
@@ -33,7 +34,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m clfuse bench",
         description="Ratios to NumPy, to other compilers and to hand-written OpenCL, from one run.",
-        epilog=f"programs: {', '.join(PROGRAMS)}; {RECORDING}: what recording and planning cost",
+        epilog=f"programs: {', '.join(PROGRAMS)}; {RECORDING}: what recording and planning cost; "
+        f"{KERNELS}: kernels in OpenCL C beside array code",
     )
     parser.add_argument(
         "programs", nargs="*", metavar="PROGRAM", help="which programs (default: all)"
@@ -72,11 +74,11 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         "--chart", type=Path, metavar="FILE", help="draw the ratios to NumPy (needs matplotlib)"
     )
     options = parser.parse_args(arguments)
-    unknown = set(options.programs) - set(PROGRAMS) - {RECORDING}
+    unknown = set(options.programs) - set(PROGRAMS) - {RECORDING, KERNELS}
     if unknown:
         parser.error(
             f"no program {', '.join(sorted(unknown))}; "
-            f"there are {', '.join([*PROGRAMS, RECORDING])}"
+            f"there are {', '.join([*PROGRAMS, RECORDING, KERNELS])}"
         )
     if options.repeat < 1:
         parser.error(f"--repeat {options.repeat}: it takes a number from 1")
@@ -107,7 +109,7 @@ def main(arguments: Sequence[str]) -> int:
 def run(options: argparse.Namespace) -> int:
     """Measure what the command line asks for, and write it."""
     import clfuse
-    from clfuse.bench import measure, recording, table
+    from clfuse.bench import kernels, measure, recording, table
     from clfuse.bench.contenders import Clfuse, Contender, Jit
     from clfuse.bench.limit import Copy, Limit
     from clfuse.bench.programs import PROGRAMS
@@ -125,7 +127,7 @@ def run(options: argparse.Namespace) -> int:
     if options.limit:
         contenders.append(Limit(device))
     chosen = (
-        [name for name in options.programs if name != RECORDING]
+        [name for name in options.programs if name not in (RECORDING, KERNELS)]
         if options.programs
         else list(PROGRAMS)
     )
@@ -149,8 +151,14 @@ def run(options: argparse.Namespace) -> int:
         figures = list(recording.figures())
         show_progress("")
 
+    written: list[str] = []
+    if KERNELS in options.programs:
+        show_progress(KERNELS)
+        written = list(kernels.lines(quick=options.quick, repetitions=options.repeat))
+        show_progress("")
+
     text = table.markdown(rows, title) if rows else ""
-    lines = [*(table.recording_lines(figures) if figures else ()), *table.failures(rows)]
+    lines = [*(table.recording_lines(figures) if figures else ()), *table.failures(rows), *written]
     print(text, *lines, sep="\n")
     if options.markdown is not None:
         options.markdown.write_text("\n".join([text, *lines, ""]), encoding="utf-8")
@@ -164,7 +172,7 @@ def run(options: argparse.Namespace) -> int:
     wrong = any(
         timing.failure for row in rows for name, timing in row.timings.items() if name in own
     )
-    return 1 if wrong else 0
+    return 1 if wrong or any(line.endswith("WRONG") for line in written) else 0
 
 
 def run_tuning(options: argparse.Namespace) -> int:

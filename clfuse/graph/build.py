@@ -120,11 +120,13 @@ def _view_of(dtype: np.dtype) -> Op:
     return op
 
 
-_UPDATES: Final[dict[np.dtype, Op]] = {}
+UPDATES: Final[dict[np.dtype, Op]] = {}
+"""The same of updates; `update_of` makes what is not there."""
 
 
-def _update_of(dtype: np.dtype) -> Op:
-    op = _UPDATES[dtype] = structural(Kind.UPDATE, "update", dtype)
+def update_of(dtype: np.dtype) -> Op:
+    """The operation of updates, from then on in `UPDATES`."""
+    op = UPDATES[dtype] = structural(Kind.UPDATE, "update", dtype)
     return op
 
 
@@ -198,74 +200,8 @@ def update(old: Node, value: Node, offset: int, strides: tuple[int, ...]) -> Nod
         if tuple(stride for stride, _ in packed) == wanted:
             return reshape(value, old.shape)
     made: Node = _new(Node)
-    made.op = _UPDATES.get(dtype) or _update_of(dtype)
+    made.op = UPDATES.get(dtype) or update_of(dtype)
     made.inputs = (old, value)
-    made.shape = old.shape
-    made.dtype = dtype
-    made.param = (offset, strides)
-    made.buffer = None
-    made.computed = False
-    return made
-
-
-class Modification(Node):
-    """UPDATE of a part of an array with an operation on that part: ``a[i] += c``.
-
-    The operation and the view that it reads are made when somebody asks for the inputs, which is
-    when a plan is made. Until then a loop of such statements leaves one object each, where there
-    would be six for Python's collector to look through again and again (a third of the time).
-    """
-
-    __slots__ = ("_loop", "_old", "_operand", "_region")
-    _old: Node | None
-    _loop: Op | None
-    _operand: Node | None
-    _region: tuple[int, ...]
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        """(old, value), as of every UPDATE."""
-        old, op, operand = self._old, self._loop, self._operand
-        if old is None or op is None or operand is None:
-            return _get_inputs(self)  # type: ignore[no-any-return]
-        part = view(old, self._region, *self.param)
-        made = (old, Node(op, (part, operand), self._region, self.dtype))
-        _set_inputs(self, made)
-        self._old = self._operand = self._loop = None
-        return made
-
-    @inputs.setter
-    def inputs(self, inputs: tuple[Node, ...]) -> None:
-        self._old = self._operand = self._loop = None
-        _set_inputs(self, inputs)
-
-
-_get_inputs: Final[Any] = Node.__dict__["inputs"].__get__
-_set_inputs: Final[Any] = Node.__dict__["inputs"].__set__
-
-
-def modify(
-    old: Node,
-    op: Op,
-    operand: Node,
-    shape: tuple[int, ...],
-    offset: int,
-    strides: tuple[int, ...],
-) -> Node:
-    """``update(old, op(view(old, shape, offset, strides), operand), offset, strides)``.
-
-    `op` gives elements of the dtype of `old`; `operand` broadcasts to `shape`.
-    """
-    dtype = old.dtype
-    if not 0 < math.prod(shape) < math.prod(old.shape):
-        value = Node(op, (view(old, shape, offset, strides), operand), shape, dtype)
-        return update(old, value, offset, strides)
-    made: Modification = _new(Modification)
-    made._old = old
-    made._operand = operand
-    made._loop = op
-    made._region = shape
-    made.op = _UPDATES.get(dtype) or _update_of(dtype)
     made.shape = old.shape
     made.dtype = dtype
     made.param = (offset, strides)

@@ -45,6 +45,8 @@ class Kind(IntEnum):
     COUNTS = 12  # sums of the pieces of a vector of zeros and ones; param: their length
     COMPACT = 13  # inputs (mask, value, starts): what the mask selects of value; param as COUNTS
     EXPAND = 14  # inputs (mask, other, starts, packed): packed where mask is true; param as COUNTS
+    LAUNCH = 15  # a kernel that somebody wrote, on base buffers and scalars; param: `launch.Spec`
+    PART = 16  # inputs (launch,): an array that a launch has written; param: its number there
 
 
 class Op:
@@ -52,6 +54,8 @@ class Op:
 
     Attributes
     ----------
+    row : Ufunc, functions.Function or None
+        Of MAP: the op table's row, or a function that somebody wrote.
     host : callable or None
         Of MAP: NumPy's function for it, None where there is none; not set before `interpret` has
         asked.
@@ -65,6 +69,7 @@ class Op:
         "called", "dtype", "host", "input_dtypes", "kind", "name", "plain", "row", "weight",
     )  # fmt: skip
     host: Callable[..., Any] | None
+    row: Any
 
     def __init__(
         self,
@@ -186,10 +191,27 @@ class Node:
         return f"<Node {state} {self.dtype} {self.shape}>"
 
 
-class Storage:
-    """The cell that arrays share: writing through any of them rebinds `node`."""
+class LateNode(Node):
+    """A node whose operation, inputs and parameters are made when somebody asks for them.
 
-    __slots__ = ("__weakref__", "node")
+    Whoever only wants to know shape, dtype or buffer should ask for nothing else.
+    """
+
+    __slots__ = ()
+
+
+class Storage:
+    """The cell that arrays share: writing through any of them rebinds `node`.
+
+    Attributes
+    ----------
+    node : Node
+    rows : int
+        How many rows were asked for while it was only recorded. Not set before that.
+    """
+
+    __slots__ = ("__weakref__", "node", "rows")
+    rows: int
 
     def __init__(self, node: Node) -> None:
         self.node = node
@@ -274,10 +296,46 @@ boundary: Final = Boundary()
 _kept = [0]
 """How many of `recorded` the last sweep put back."""
 
+_waiting = [0]
+"""Operations that waited to be computed at the last sweep."""
+
 
 def recorded_count() -> int:
     """Operations recorded since the last sweep."""
     return len(recorded) - _kept[0]
+
+
+def waiting_count() -> int:
+    """No fewer operations than wait to be computed, unless `is_waiting` finds less."""
+    return recorded_count() + _waiting[0]
+
+
+def is_waiting(most: int) -> bool:
+    """Whether `most` operations wait for somebody to look; forgets the others if not.
+
+    What was recorded may have been computed long ago, or be needed by nobody any more.
+    """
+    cells = [storage for reference in recorded if (storage := reference()) is not None]
+    stack = [cell.node for cell in cells if cell.node.buffer is None]
+    if len(stack) >= most:
+        return True
+    seen = set(stack)
+    while stack and len(seen) < most:
+        for operand in stack.pop().inputs:
+            if operand.buffer is None and operand not in seen:
+                seen.add(operand)
+                stack.append(operand)
+    if len(seen) >= most:
+        return True
+    sweep()
+    _waiting[0] = len(seen)
+    return False
+
+
+def forget(cells: list[Storage]) -> None:
+    """Do not compute these cells along with everything else."""
+    unwanted = set(map(id, cells))
+    recorded[:] = [reference for reference in recorded if id(reference()) not in unwanted]
 
 
 def sweep() -> list[Storage]:
@@ -294,6 +352,7 @@ def sweep() -> list[Storage]:
             seen[id(storage)] = storage
     counters["nodes_recorded"] += len(batch) - _kept[0]
     _kept[0] = len(seen)
+    _waiting[0] = 0
     boundary.full = boundary.due = False
     recorded[:0] = [weakref.ref(storage) for storage in seen.values()]
     return list(seen.values())

@@ -16,12 +16,15 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from .ir import Kind, Node
+import numpy as np
+
+from .ir import Kind, Node, loop, structural
+from .launch import Launch
 from .snapshot import COMPUTED, LIVE, Snapshot
 
 __all__ = ["LEARN_AFTER", "find", "forget", "learn"]
 
-LEARN_AFTER: Final = 64
+LEARN_AFTER: Final = 32
 """Evaluations of a plan after which its graph is worth code of its own."""
 
 MOST_NODES: Final = 1000
@@ -56,6 +59,8 @@ def learn(snapshot: Snapshot, structure: Snapshot) -> None:
     inner = [id(node.inputs) for node in snapshot.nodes if node.inputs and node.buffer is None]
     if _BASE < 0 or len(snapshot.nodes) > MOST_NODES or len(set(inner)) < len(inner):
         return
+    if any(isinstance(node, Launch) and len(node.parts) > 1 for node in snapshot.nodes):
+        return  # which of its arrays somebody holds is not seen from the roots
     text, names = _source(snapshot)
     exec(compile(text, "<graph>", "exec"), names)
     key = _key([snapshot.nodes[position] for position in snapshot.roots])
@@ -123,6 +128,8 @@ def _source(snapshot: Snapshot) -> tuple[str, dict[str, Any]]:
                 buffer = first_of[number] = f"b{number}"
                 more = [f"    {buffer} = {text}.buffer", f"    if {buffer} is None: return None"]
         else:
+            if item[0].kind is Kind.UPDATE:  # it may become another: see `modifications`
+                lines.append(f"    {text}.inputs")
             tests.append(f"{text}.op is not {names.of(item[0])}")
             tests.append(f"{text}.buffer is not None")
             if item[0].kind is not Kind.CONSTANT:
@@ -137,7 +144,10 @@ def _source(snapshot: Snapshot) -> tuple[str, dict[str, Any]]:
         lines.append(f"    if {' or '.join(tests)}: return None")
         lines += more
         checks.append(_references(position, item, first_of, bool(flags[position] & LIVE), uses))
-    # One tuple of inputs that several nodes share holds them once.
+    # One tuple of inputs that several nodes share holds them once, and a node outside may share it.
+    for position, item in enumerate(items):
+        if item[0] is not None and item[0].name in _OF_SEVERAL and item[3:]:
+            checks.append(f"    if refs(n{position}.inputs) > {_BASE_OF_INPUTS}: return None")
     for first, *others in by_inputs.values():
         for other in others:
             checks.append(f"    if n{first}.inputs is n{other}.inputs: return None")
@@ -151,6 +161,11 @@ def _source(snapshot: Snapshot) -> tuple[str, dict[str, Any]]:
     lines += [f"    {temporary} = None", *checks, f"    return [{nodes}], [{listed}]"]
     return "\n".join(lines), names
 
+
+_OF_SEVERAL: Final = frozenset(
+    "floor_divide remainder modf_fraction modf_integer frexp_mantissa frexp_exponent".split()
+)
+"""What ufuncs with several results consist of; these share a tuple of inputs."""
 
 _TEMPORARY: Final = ("t0", "t1", "t2")
 
@@ -196,4 +211,19 @@ def _calibrate() -> int:
     return int(names["probe"]())
 
 
+def _calibrate_inputs() -> int:
+    """References to a tuple of inputs that one node has."""
+    names: dict[str, Any] = {"refs": sys.getrefcount, "node": _node_with_an_input}
+    exec("def probe():\n    n0 = node()\n    return refs(n0.inputs)", names)
+    return int(names["probe"]())
+
+
+def _node_with_an_input() -> Node:
+    """A node with an input, of which nobody else has the tuple."""
+    dtype = np.dtype(np.float64)
+    source = Node(structural(Kind.LEAF, "leaf", dtype), (), (2,), dtype)
+    return Node(loop("negative", (dtype,), dtype), (source,), (2,), dtype)
+
+
 _BASE: Final = _calibrate()
+_BASE_OF_INPUTS: Final = _calibrate_inputs()

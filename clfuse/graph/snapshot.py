@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from .ir import Kind, Node, loop, structural
+from .launch import add_siblings
 
 LIVE = 1
 """Flag: somebody outside the evaluated graph still refers to the node (or its bytes)."""
@@ -77,7 +78,8 @@ def _walk(roots: Sequence[Node]) -> _Walk:
     index, nodes, items, uses = found.index, found.nodes, found.items, found.uses
     buffers = found.buffers
     # Nodes with several results (divmod) may share one tuple of inputs: it holds them once.
-    shared: dict[int, tuple[Node, ...]] = {}
+    # The entry is the tuple, and how many nodes here have it.
+    shared: dict[int, list[Any]] = {}
     constant = Kind.CONSTANT
     own = _OWN_TUPLE
     references = sys.getrefcount
@@ -87,7 +89,7 @@ def _walk(roots: Sequence[Node]) -> _Walk:
     position = index.get
     for root in roots[::-1]:
         push(root)
-    while stack:
+    while stack or add_siblings(stack, index):
         node = pop()
         if node in index:
             continue
@@ -102,7 +104,7 @@ def _walk(roots: Sequence[Node]) -> _Walk:
                     op = node.op
                     item = (op,) if op.kind is constant else (op, node.shape, node.param)
                 break
-            # One and two inputs, as most nodes have, are spelled out: it takes half the time.
+            # Up to three inputs, as most nodes have, are spelled out: half the time.
             if len(inputs) == 2:
                 first, second = inputs
                 one, two = position(first), position(second)
@@ -128,6 +130,21 @@ def _walk(roots: Sequence[Node]) -> _Walk:
                     continue
                 item = (node.op, node.shape, node.param, one)
                 uses[one] += 1
+            elif len(inputs) == 3:
+                first, second, third = inputs
+                one, two, three = position(first), position(second), position(third)
+                if one is None or two is None or three is None:
+                    push(node)
+                    if one is None:
+                        push(first)
+                    if two is None:
+                        push(second)
+                    node = pop() if three is not None else third
+                    continue
+                item = (node.op, node.shape, node.param, one, two, three)
+                uses[one] += 1
+                uses[two] += 1
+                uses[three] += 1
             else:
                 places = [position(operand) for operand in inputs]
                 if None in places:
@@ -139,15 +156,22 @@ def _walk(roots: Sequence[Node]) -> _Walk:
                 for place in places:
                     uses[place] += 1  # type: ignore[index]
             if references(inputs) > own:
-                if id(inputs) in shared:
+                known = shared.get(id(inputs))
+                if known is None:
+                    shared[id(inputs)] = [inputs, 1]
+                else:
+                    known[1] += 1
                     for operand in inputs:
                         uses[index[operand]] -= 1
-                shared[id(inputs)] = inputs
             break
         index[node] = len(nodes)
         nodes.append(node)
         items.append(item)
         uses.append(0)
+    for inputs, count in shared.values():
+        if references(inputs) > own + count:  # somebody whose results were not asked for has it too
+            for operand in inputs:
+                uses[index[operand]] -= 1
     for root in roots:
         uses[index[root]] += 1  # by `roots`
     return found

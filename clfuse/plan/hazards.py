@@ -32,6 +32,7 @@ from .schedule import (
     Schedule,
     SortPass,
     Store,
+    UserLaunch,
 )
 
 if TYPE_CHECKING:
@@ -95,6 +96,8 @@ class Hazards:
                 self._check_load(load, written, where)
                 if isinstance(launch, SortPass):
                     continue  # the scan of its counters is in place, in order of its barriers
+                if isinstance(launch, UserLaunch) and load[0] in launch.changed:
+                    continue  # it sees what it writes: that is its author's business
                 if isinstance(launch, LibraryCall) and launch.epilogue is None:
                     continue  # NumPy looks after operands that overlap
                 for later, (_, others) in enumerate(touched[number:]):
@@ -242,6 +245,8 @@ def _runs(
 def _loads(phase: Launch, schedule: Schedule) -> list[Touch]:
     if isinstance(phase, SortPass):
         return [(value, 1, None, ()) for value in phase.reads]
+    if isinstance(phase, UserLaunch):
+        return [(value, 1, None, ()) for value in phase.reads]
     if isinstance(phase, Copy):
         return [(phase.source, 1, None, ())]
     if isinstance(phase, LibraryCall):
@@ -277,6 +282,8 @@ def _loads(phase: Launch, schedule: Schedule) -> list[Touch]:
 def _stores(phase: Launch, schedule: Schedule) -> list[Touch]:
     if isinstance(phase, SortPass):
         return [(value, 1, None, ()) for value in phase.writes]
+    if isinstance(phase, UserLaunch):
+        return [(phase.buffers[slot], 1, None, ()) for slot in phase.written]
     if isinstance(phase, LibraryCall) and phase.epilogue is not None:
         return _stores(phase.epilogue, schedule)
     if isinstance(phase, Copy | LibraryCall):

@@ -32,8 +32,10 @@ from .schedule import (
     LibraryCall,
     Operand,
     Store,
+    UserLaunch,
 )
 from .selections import masked_kernels
+from .user_launches import launches_of
 
 
 @dataclass(slots=True)
@@ -77,10 +79,12 @@ class Lowering:
         libraries: list[int] = []
         masked: list[int] = []
         self._number_values()
+        for level, launch in launches_of(placement, self.values):
+            self.pending.append(Pending(level, launch))
         for node in range(len(self.graph)):
-            if not self._computed_here(node):
-                continue
             kind = self.graph.kinds[node]
+            if kind is Kind.PART or not self._computed_here(node):
+                continue
             level = placement.level[node]
             target = self.values.of_node[node]
             if kind is Kind.LIBRARY:
@@ -113,7 +117,12 @@ class Lowering:
                 self._map(level, sinks[start : start + cost.MAX_STORES])
         for node in libraries:
             self._library(node)
-        self.pending.sort(key=lambda pending: (pending.level, bool(pending.updates)))
+        # What writes into bytes that others of its level read comes after them.
+        self.pending.sort(
+            key=lambda each: (
+                each.level, bool(each.updates) or isinstance(each.launch, UserLaunch)
+            )
+        )
 
     def _note_split(self, node: int, count: int) -> None:
         """Say why results that could share a kernel, `node` the first, do not."""

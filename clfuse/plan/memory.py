@@ -26,6 +26,7 @@ from .schedule import (
     Load,
     Prefix,
     SortPass,
+    UserLaunch,
 )
 
 _WRITTEN_IN_PARTS = (Kind.UPDATE, Kind.CONCATENATE)
@@ -38,6 +39,8 @@ _ELSEWHERE = ("reduce", "compact")
 def reads_of(launch: Launch) -> list[tuple[int, Access | None]]:
     """(value, access) of everything a launch loads; access None: anywhere in it."""
     if isinstance(launch, SortPass):
+        return [(value, None) for value in launch.reads]
+    if isinstance(launch, UserLaunch):
         return [(value, None) for value in launch.reads]
     if isinstance(launch, Copy):
         return [(launch.source, None)]
@@ -70,6 +73,8 @@ def writes_of(launch: Launch) -> list[int]:
     """The values that a launch stores to."""
     if isinstance(launch, SortPass):
         return list(launch.writes)
+    if isinstance(launch, UserLaunch):
+        return [launch.buffers[slot] for slot in launch.written]
     if isinstance(launch, LibraryCall) and launch.epilogue is not None:
         return writes_of(launch.epilogue)
     if isinstance(launch, Copy | LibraryCall):
@@ -129,7 +134,9 @@ class Memory:
             else:
                 before.setdefault(indices[0], []).extend(self._prefill(node, indices[0]))
         for index, entry in enumerate(pending):
-            if isinstance(entry.launch, LibraryCall):
+            if isinstance(entry.launch, UserLaunch):
+                before.setdefault(index, []).extend(self._write_in_place(index, entry.launch))
+            elif isinstance(entry.launch, LibraryCall):
                 self._mutate_in_place(index, entry.launch)
             else:
                 self._donate(index, entry.launch)
@@ -253,6 +260,31 @@ class Memory:
         ):
             self._take(call.target, old.value)
 
+    def _write_in_place(self, index: int, launch: UserLaunch) -> list[Pending]:
+        """Let a user's kernel write into the old bytes of its arrays; copies of those that somebody
+        still needs, or that it also reads as they were."""
+        copies = []
+        kept = {old for slot, old in enumerate(launch.olds) if slot not in launch.written}
+        for slot in launch.written:
+            old, target = launch.olds[slot], launch.buffers[slot]
+            if old is None or old == target:
+                continue
+            same_size = self.values.nbytes[old] == self.values.nbytes[target]
+            if old not in kept and same_size and self._free_after(old, {index: None}):
+                self._take(target, old)
+                continue
+            nbytes = self.values.nbytes[target]
+            self.lowering.placement.cuts.append(
+                Cut(
+                    f"an array of {nbytes} bytes that {launch.spec.name} writes to",
+                    "copied first: somebody still reads it as it was",
+                    nbytes,
+                )
+            )
+            copies.append(Pending(self.lowering.pending[index].level, Copy(old, target, nbytes)))
+            launch.olds[slot] = target
+        return copies
+
     def _donate(self, index: int, launch: Launch) -> None:
         """Write results over inputs that die in this launch, where reads and writes coincide."""
         if not isinstance(launch, Kernel) or launch.boxed:
@@ -319,6 +351,7 @@ def slots_of(
         source = value
         while source in takes_over:
             source = takes_over[source]
+            source = root.get(source, source)  # long chains are walked once
         root[value] = source
     for index, launch in enumerate(launches):
         for value in [value for value, _ in reads_of(launch)] + writes_of(launch):

@@ -96,6 +96,8 @@ class Placement:
             Kind.COUNTS: self._counts,
             Kind.COMPACT: self._selection,
             Kind.EXPAND: self._selection,
+            Kind.LAUNCH: self._launch,
+            Kind.PART: self._part,
         }
         for node in range(count):
             visit[graph.kinds[node]](node)
@@ -568,6 +570,22 @@ class Placement:
             else:
                 level = max(level, self.after(operand, "an operand of a library call"))
         self._in_memory(node, level, "the result of a library call")
+
+    def _launch(self, node: int) -> None:
+        level = 0
+        reason = f"an array of the kernel {self.graph.params[node].name}"
+        for operand in self.graph.inputs[node]:
+            if self.graph.kinds[operand] is not Kind.CONSTANT:
+                sealed = self.sealed[operand]
+                above = self.level[operand] + 1 if sealed else self.after(operand, reason)
+                level = max(level, above)
+        self.level[node] = level
+        self.sealed[node] = True
+
+    def _part(self, node: int) -> None:
+        (launch,) = self.graph.inputs[node]
+        name = self.graph.params[launch].name
+        self._in_memory(node, self.level[launch], f"written by the kernel {name}")
 
     def is_view_of_memory(self, node: int) -> bool:
         """Whether `node` is a view of a value that lies in memory in any case."""

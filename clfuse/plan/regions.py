@@ -43,7 +43,7 @@ class History:
 
     def __init__(self, writes: list[Region], reads: list[tuple[Region, int]]) -> None:
         regions = writes + [region for region, _ in reads]
-        owners, elements = _elements(regions)
+        owners, elements = elements_of(regions)
         self.known = owners is not None and elements is not None
         if owners is None or elements is None:
             return
@@ -72,7 +72,7 @@ class History:
         np.minimum.at(self.following, readers[hit], later[hit] % span)
 
 
-def _elements(
+def elements_of(
     regions: list[Region],
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | tuple[None, None]:
     """(number of the region, element) of everything in `regions`, in blocks of equal fate."""

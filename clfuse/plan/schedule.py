@@ -14,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from ..graph.ir import Op
+from ..graph.launch import Round, Spec
 from ..graph.layout import contiguous_strides
 
 
@@ -372,7 +373,40 @@ TABLE: Final = "table"
 """The library call that fills an array with scalars of the program: an upload."""
 
 
-Launch = Kernel | Copy | LibraryCall | SortPass
+@dataclass(slots=True)
+class UserLaunch:
+    """One round of a launch of a kernel that somebody wrote.
+
+    `buffers` are the values that its pointers point into, one a slot: what is written is the new
+    value. `olds` are the values whose bytes it finds there, None where it needs none. `scalars` are
+    the numbers of constants in the graph; `tables` the values with the offsets and scalars that
+    differ from call to call, in order of the parameters.
+    """
+
+    spec: Spec
+    round: Round
+    buffers: list[int]
+    olds: list[int | None]
+    scalars: list[int]
+    tables: list[int]
+
+    @property
+    def written(self) -> list[int]:
+        """The slots that it writes to."""
+        return [number for number, slot in enumerate(self.spec.slots) if slot.part >= 0]
+
+    @property
+    def changed(self) -> list[int | None]:
+        """The values whose bytes it writes over."""
+        return [self.olds[slot] for slot in self.written]
+
+    @property
+    def reads(self) -> list[int]:
+        """The values that it loads from, each once."""
+        return list(dict.fromkeys([old for old in self.olds if old is not None] + self.tables))
+
+
+Launch = Kernel | Copy | LibraryCall | SortPass | UserLaunch
 
 
 @dataclass(frozen=True, slots=True)

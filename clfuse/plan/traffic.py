@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 
-from .schedule import Kernel, LibraryCall, Load, Prefix, Schedule, SortPass
+from ..graph.launch import ArrayParameter
+from .schedule import Kernel, LibraryCall, Load, Prefix, Schedule, SortPass, UserLaunch
 
 Use = tuple[int, str, int]
 """(value number, dtype name, bytes moved)."""
@@ -93,3 +94,18 @@ def call_nbytes(call: LibraryCall, schedule: Schedule) -> int:
 def pass_nbytes(step: SortPass, schedule: Schedule) -> int:
     """Bytes that a stage of a sort moves."""
     return sum(schedule.values[value].nbytes for value in step.reads + step.writes)
+
+
+def uses_of_launch(launch: UserLaunch, schedule: Schedule) -> tuple[list[Use], list[Use]]:
+    """What a user's kernel reads and what it writes, as far as its parameters tell: their views."""
+    sides: tuple[list[Use], list[Use]] = ([], [])
+    for parameter in launch.spec.parameters:
+        if isinstance(parameter, ArrayParameter):
+            value = launch.buffers[parameter.slot]
+            nbytes = math.prod(parameter.shape) * parameter.dtype.itemsize * launch.round.count
+            use = value, str(parameter.dtype), min(nbytes, schedule.values[value].nbytes)
+            for letter, uses in zip("rw", sides, strict=True):
+                if letter in parameter.mode:
+                    uses.append(use)
+    tables = [(value, "table", schedule.values[value].nbytes) for value in launch.tables]
+    return sides[0] + tables, sides[1]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 
+from ..graph.launch import ArrayParameter, ends_of
 from .geometry import with_accesses
 from .hazards import Hazards
 from .memory import writes_of
@@ -24,6 +25,7 @@ from .schedule import (
     Schedule,
     SortPass,
     Store,
+    UserLaunch,
 )
 
 
@@ -75,6 +77,9 @@ def _check_bounds(launch: Launch, schedule: Schedule, where: str) -> None:
             if schedule.values[value].nbytes < launch.nbytes:
                 raise PlanError(f"{where} copies {launch.nbytes} bytes of a smaller value {value}")
         return
+    if isinstance(launch, UserLaunch):
+        _check_pointers(launch, schedule, where)
+        return
     if isinstance(launch, SortPass):
         if launch.stage == "encode":
             _check_bounds(launch.call, schedule, where)
@@ -111,6 +116,17 @@ def _check_bounds(launch: Launch, schedule: Schedule, where: str) -> None:
     for stores, extents in ((launch.stores, launch.extents), (launch.results, kept)):
         for store in stores:
             _check_element(store, extents, schedule, where)
+
+
+def _check_pointers(launch: UserLaunch, schedule: Schedule, where: str) -> None:
+    """Whether the views that a user's kernel gets lie in their base buffers."""
+    arrays = [each for each in launch.spec.parameters if isinstance(each, ArrayParameter)]
+    for parameter, column in zip(arrays, launch.round.offsets, strict=True):
+        value = launch.buffers[parameter.slot]
+        count = schedule.values[value].nbytes // parameter.dtype.itemsize
+        for offset in ends_of(column, launch.round.count):
+            access = Access(offset, parameter.strides)
+            _check_access(access, parameter.shape, count, f"{where}, value {value}")
 
 
 def _only(kernel: Kernel, box: tuple[tuple[int, int], ...]) -> Kernel:

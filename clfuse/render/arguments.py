@@ -33,7 +33,14 @@ class IntegerArgument:
     number: int
 
 
-Binding = BufferArgument | ConstantArgument | IntegerArgument
+@dataclass(frozen=True, slots=True)
+class LocalArgument:
+    """So many bytes of local memory."""
+
+    nbytes: int
+
+
+Binding = BufferArgument | ConstantArgument | IntegerArgument | LocalArgument
 
 
 class Arguments:

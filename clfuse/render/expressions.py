@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..dtypes import mask_type, name_of, register_nbytes, register_type, type_class
+from ..graph.functions import Function
 from ..graph.ir import Op
 from ..ops import UFUNCS
 from ..traits import DeviceTraits
@@ -189,7 +190,7 @@ class Expressions:
         known = _steps.get(key)
         if known is None:
             stand_ins = [
-                Register(_STAND_INS[number], r.dtype, r.lane_nbytes, r.uniform)
+                Register(_stand_in(number), r.dtype, r.lane_nbytes, r.uniform)
                 for number, r in enumerate(operands)
             ]
             writer = Expressions(self.width, self.traits, Preamble())
@@ -206,13 +207,15 @@ class Expressions:
         self.preamble.libraries.update(preamble.libraries)
         self.preamble.defines.update(preamble.defines)
         for number, register in enumerate(operands):
-            text = text.replace(_STAND_INS[number], register.text)
+            text = text.replace(_stand_in(number), register.text)
         assert op.dtype is not None
         return text, Register(name, op.dtype, lane_nbytes)
 
     def _step(self, op: Op, operands: list[Register], name: str) -> tuple[str, Register]:
         if op.row is None:
             return self._conversion(op, operands[0], name)
+        if isinstance(op.row, Function):
+            return self._call(op.row, operands), Register(name, op.row.dtype)
         dtypes = list(op.input_dtypes)
         masks = [register for register in operands if register.dtype.kind == "b"]
         leading = dtypes[op.row.typed_by]
@@ -228,6 +231,20 @@ class Expressions:
         if op.dtype.char == "e" and op.name not in _EXACT_ON_HALF:
             text = self.half(text)
         return text, Register(name, op.dtype, lanes)
+
+    def _call(self, function: Function, operands: list[Register]) -> str:
+        """A call of a function that somebody wrote."""
+        texts = [
+            self.cast(register, dtype)
+            for register, dtype in zip(operands, function.dtypes, strict=True)
+        ]
+        name = function.name
+        self.preamble.defines[function.text] = None
+        if self.width > 1:
+            self.preamble.defines[function.lanes(self.width)] = None
+            name = f"{name}_v{self.width}"
+        text = f"{name}({', '.join(texts)})"
+        return self.half(text) if function.dtype.char == "e" else text
 
     def _conversion(self, op: Op, register: Register, name: str) -> tuple[str, Register]:
         dtype = op.dtype
@@ -301,7 +318,11 @@ class Expressions:
         return f"({expression.format(*texts, **fields)})"
 
 
-_STAND_INS = ("Operand0X", "Operand1X", "Operand2X")
+def _stand_in(number: int) -> str:
+    """What stands in text for an operand's name; none is part of another."""
+    return f"Operand{number}X"
+
+
 _STEPS_KEPT = 10_000
 _steps: dict[Any, tuple[str, int, Preamble, Any]] = {}
 """Kind of step -> (text, lane bytes of the result, what it needs, the mapping in the key)."""

@@ -55,7 +55,7 @@ class Rendered:
     bindings: tuple[Binding, ...]
     dtypes: tuple[np.dtype | None, ...]
     global_size: tuple[int, ...]
-    local_size: tuple[int, ...]
+    local_size: tuple[int, ...] | None
     relaxed: bool = False
 
 

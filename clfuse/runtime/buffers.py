@@ -93,6 +93,10 @@ class Buffer:
         """Return the buffer that a kernel may write to, once nobody needs its contents."""
         return self
 
+    def of(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Buffer:
+        """Return the buffer for a node of this dtype and shape, which has the same bytes."""
+        return self
+
 
 class HostBuffer(Buffer):
     """A host array that becomes device memory when a kernel asks for it.
@@ -100,17 +104,20 @@ class HostBuffer(Buffer):
     Attributes
     ----------
     array : numpy.ndarray
-        C-contiguous; nobody writes to it. It stays when the device has its copy.
+        C-contiguous, of the shape and dtype of the node that has this buffer; whoever writes to it
+        is the only one to see it (`clfuse.api.present`). It stays when the device has its copy.
+    copy : Buffer or None
+        What a kernel has asked for, until the array is written to.
     """
 
-    __slots__ = ("_copy", "array")
+    __slots__ = ("array", "copy")
 
     def __init__(self, device: Device, array: npt.NDArray[Any]) -> None:
         self.device = device
         self.nbytes = array.nbytes
         self.exported = 0
         self.array = array
-        self._copy: Buffer | None = None
+        self.copy: Buffer | None = None
 
     def __del__(self, counters: dict[str, int] = counters) -> None:
         """Nothing: the copy on the device has a `Buffer` of its own."""
@@ -125,6 +132,14 @@ class HostBuffer(Buffer):
         array.flags.writeable = False
         return array
 
+    def of(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Buffer:
+        """Return the buffer for a node of this dtype and shape, which has the same bytes."""
+        array = self.array
+        if array.dtype == dtype and array.shape == shape:
+            return self
+        seen = np.ndarray(shape, dtype, array) if 0 not in shape else np.empty(shape, dtype)
+        return HostBuffer(self.device, seen)
+
     @property
     def mem(self) -> Any:  # type: ignore[override]
         """What a kernel takes as argument."""
@@ -132,9 +147,9 @@ class HostBuffer(Buffer):
 
     def on_device(self) -> Buffer:
         """Return the copy on the device, made now if there is none."""
-        if self._copy is None:
-            self._copy = upload(self.device, self.array)
-        return self._copy
+        if self.copy is None:
+            self.copy = upload(self.device, self.array)
+        return self.copy
 
 
 class SharedBuffer(Buffer):
@@ -234,9 +249,19 @@ def upload(device: Device, array: npt.NDArray[Any]) -> Buffer:
 def hold(device: Device, array: npt.NDArray[Any]) -> Buffer:
     """As `upload`, for a buffer that nobody writes to: a small array stays on the host until a
     kernel needs it."""
-    if array.nbytes <= HOST_NBYTES and settings.host_us:
+    is_small = array.nbytes <= HOST_NBYTES
+    if is_small and settings.host_us and settings.fusion and device.traits.fp64:
         return HostBuffer(device, np.array(array, order="C"))
     return upload(device, array)
+
+
+def on_host(buffer: Buffer, dtype: np.dtype[Any], shape: tuple[int, ...]) -> HostBuffer:
+    """Return the contents of a buffer as one on the host, once they are computed.
+
+    It does not keep the memory on the device: somebody may have it too, or look at it.
+    """
+    with mapped(buffer, dtype, shape, write=False) as array:
+        return HostBuffer(buffer.device, np.array(array, order="C"))
 
 
 def write(buffer: Buffer, array: npt.NDArray[Any]) -> None:

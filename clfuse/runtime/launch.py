@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -9,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from clfuse.counters import counters
-from clfuse.errors import AllocationError
+from clfuse.errors import AllocationError, KernelBuildError
 from clfuse.runtime.device import Device
 from clfuse.runtime.program import Program
 
 if TYPE_CHECKING:
     import pyopencl as cl
 
-__all__ = ["BoundKernel", "enqueue", "finish", "flush", "observed", "packed"]
+__all__ = ["BoundKernel", "check_sizes", "enqueue", "finish", "flush", "observed", "packed"]
 
 #: Who wants to see every launch: (program, event) -> None.
 _observers: list[Callable[[Program, Any], None]] = []
@@ -67,7 +68,7 @@ class BoundKernel:
     global_size, local_size
         As for `enqueue`.
     fixed : mapping
-        Argument number -> scalar, of any type that the argument's dtype takes.
+        Argument number -> scalar, of any type that the argument's dtype takes; or local memory.
     changing : sequence of (int, int)
         Argument number, and the number in `enqueue`'s values of what is set for each launch.
     """
@@ -91,7 +92,8 @@ class BoundKernel:
         self._changing = tuple(changing)
         self._enqueue = cl.enqueue_nd_range_kernel
         for number, value in fixed.items():
-            self._kernel.set_arg(number, packed(value, program.arguments[number]))
+            dtype = program.arguments[number]
+            self._kernel.set_arg(number, value if dtype is None else packed(value, dtype))
 
     def enqueue(self, values: Sequence[Any]) -> cl.Event:
         """Launch with these values, as `enqueue` does; scalars are `packed`.
@@ -113,6 +115,45 @@ class BoundKernel:
             for observer in _observers:
                 observer(self.program, event)
         return event
+
+
+def check_sizes(
+    program: Program, global_size: tuple[int, ...], local_size: tuple[int, ...] | None
+) -> None:
+    """Raise KernelBuildError where a driver would refuse a launch, before anything has run."""
+    import pyopencl as cl
+
+    device = program.device.handle
+    wanted = program.kernel.get_work_group_info(
+        cl.kernel_work_group_info.COMPILE_WORK_GROUP_SIZE, device
+    )
+    required = tuple(wanted[: len(global_size)])
+    problem = ""
+    if any(required) and local_size != required:
+        problem = f"the kernel asks for groups of {required}"
+    elif local_size is not None:
+        most = program.kernel.get_work_group_info(
+            cl.kernel_work_group_info.WORK_GROUP_SIZE, device
+        )
+        sizes = device.max_work_item_sizes
+        if math.prod(local_size) > most:
+            problem = f"a group has {most} work-items at most"
+        elif any(n > limit for n, limit in zip(local_size, sizes, strict=False)):
+            problem = f"a group has {tuple(sizes)} work-items at most, by dimension"
+        elif any(n % each for n, each in zip(global_size, local_size, strict=True)):
+            problem = "work-items must be a multiple of a group's"
+    if problem:
+        raise KernelBuildError(
+            f"{program.name}: {global_size} work-items in groups of {local_size} on "
+            f"{program.device.name}: {problem}"
+        )
+
+
+def local_memory(nbytes: int) -> Any:
+    """An argument for a ``__local`` pointer."""
+    import pyopencl as cl
+
+    return cl.LocalMemory(nbytes)
 
 
 def packed(value: Any, dtype: np.dtype[Any] | None) -> bytes:

@@ -85,6 +85,19 @@ def test_steps_that_are_never_looked_at_take_bounded_memory(step: Step) -> None:
         np.testing.assert_allclose(np.asarray(one), other, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("step", [centred, scanned, gathered, updated], ids=lambda s: s.__name__)
+def test_a_loop_that_looks_at_every_step_is_never_cut_within_one(step: Step) -> None:
+    plans = []
+
+    def after(x: Any) -> None:
+        cf.evaluate(x, (x * 0.5 + 0.25) * (x - 1))  # a cut could fall between any two operations
+        plans.append(cf.stats()["plans_made"])
+
+    with cf.config.override(max_nodes=100):
+        run(step, cf, 400, after)
+    assert plans[-1] == plans[4]
+
+
 def test_inputs_that_are_needed_no_more_are_let_go_of() -> None:
     nbytes = 8 * 10_000
     total = cf.zeros(10_000)
@@ -97,3 +110,14 @@ def test_inputs_that_are_needed_no_more_are_let_go_of() -> None:
             most = max(most, cf.stats()["device_bytes_now"] - before)
     assert most <= 13 * nbytes
     assert float(total[17]) == 4950.0
+
+
+def test_an_expression_over_many_lengths_is_one_program() -> None:
+    before = cf.stats()["programs_built"]
+    with cf.config.override(host_us=0, max_nodes=64):  # as if much had been recorded before
+        for length in [2, 3, 5, 8, 15, 16, 17, 100, 101, 1000, 4095, 4096, 10_007, 65_536, 300_001]:
+            x = cf.asarray(np.arange(1.0, length + 1))
+            x = cf.hypot(x, 1.0) * 0.125 - x / 3.0
+            expected = np.hypot(np.arange(1.0, length + 1), 1.0) * 0.125
+            np.testing.assert_allclose(x.get(), expected - np.arange(1.0, length + 1) / 3.0)
+    assert cf.stats()["programs_built"] - before == 1

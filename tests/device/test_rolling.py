@@ -88,7 +88,33 @@ def tables(np: Any, a: Any, c: Any) -> list[Any]:
     return [a, c, d, e, np.signbit(e)]
 
 
-PROGRAMS = [neighbours, statements, parts, repeated, scalars, tables, held]
+def modified(np: Any, a: Any, c: Any) -> list[Any]:
+    kept = []
+    for b in range(20):
+        a[b] += c[b]  # every row
+    for j in range(6, -1, -1):
+        a[:, j] -= c[:, 3]  # columns, from one that stays
+    for b in range(0, 20, 2):
+        for j in range(0, 7, 3):
+            a[b, j] *= 3  # elements on a grid
+    for b in [*range(3), *range(11, 19)]:
+        a[b, ::-2] += c[19 - b, 1]  # rows apart, backwards
+    for b in range(19):
+        a[b : b + 2] += 1  # overlaps
+    for b in range(10):
+        a[b] += a[19 - b]  # what another row holds by then
+        kept.append(a[3] if b == 4 else a[b : b + 2].sum())
+    for b in range(10):
+        c[b] += a[b].astype(c.dtype)
+        c[19 - b] += c[0]
+    d = np.ones((9, 1, 4), a.dtype)
+    for b in range(9):
+        d[b] += a[:1, :4]
+        d[b, 0, 1:3] *= 2
+    return [a, c, d, *kept]
+
+
+PROGRAMS = [neighbours, statements, parts, repeated, scalars, tables, held, modified]
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)

@@ -31,6 +31,22 @@ def test_every_row_has_an_attribute_and_a_default_that_it_would_accept():
         assert row.env == f"CLFUSE_{row.name.upper()}"
 
 
+def test_plans_are_kept_apart_by_the_settings_that_they_depend_on(environment):
+    changes = {"schedule": "gpu", "vector_bytes": 16, "work_items": 3, "stream_bytes": 0,
+               "tuning": "off", "fp": "fast", "fusion": "off"}  # fmt: skip
+    assert {row.name for row in SETTINGS if row.plans} == set(changes)
+    usual = settings.planning
+    for name, value in changes.items():
+        with override(**{name: value}):
+            assert settings.planning != usual
+        assert settings.planning == usual
+    with override(max_nodes=5):
+        assert settings.planning == usual
+    environment.setenv("CLFUSE_FP", "fast")
+    settings.__dict__.clear()  # as before the first look
+    assert settings.planning != usual
+
+
 @pytest.mark.parametrize(
     ("text", "value"), [("on", True), ("OFF", False), ("0", False), (" 1 ", True)]
 )

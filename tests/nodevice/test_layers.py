@@ -25,6 +25,7 @@ LAYERS: tuple[tuple[str, ...] | frozenset[str], ...] = (
     ("explain", "profile"),
     ("userkernels",),
     ("api",),
+    ("language",),
     ("__init__",),
     ("dask",),
     ("run", "demo", "bench", "__main__"),

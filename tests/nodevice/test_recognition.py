@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 import pytest
 
-from clfuse.graph import build, recognition
+from clfuse.graph import build, ir, recognition
 from clfuse.graph.ir import Node
+from clfuse.graph.modifications import modified
 from clfuse.graph.snapshot import Snapshot, take
 from tests.nodevice.recording import FLOAT64, array, call, number
 
@@ -152,3 +153,29 @@ def test_the_longest_unmet_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None
     assert recognised(lambda: [call("sin", array(4))])
     assert not recognised(lambda: [call("cos", array(4))])
     assert recognised(lambda: [call("exp", array(4))])
+
+
+def test_loops_of_statements_are_what_they_were_joined_to() -> None:
+    add = ir.loop("add", (FLOAT64, FLOAT64), FLOAT64)
+
+    def increments(rows: Iterable[int], shift: Node, a: Node) -> list[Node]:
+        for row in rows:
+            a = modified(a, add, shift, (4,), 4 * row, (1,))
+        return [a]
+
+    def fourth_of(a: Node) -> Node:
+        return call("add", build.view(a, (4,), 12, (1,)), array(4))
+
+    def last(rows: Iterable[int]) -> list[Node]:
+        a = array(10, 4)
+        return increments(rows, fourth_of(a), a)
+
+    learned(lambda: increments(range(2, 10), number(1.0), array(10, 4)))
+    assert recognised(lambda: increments(range(2, 10), number(2.0), array(10, 4)))
+    assert not recognised(lambda: increments(range(1, 10), number(1.0), array(10, 4)))
+    assert not recognised(lambda: increments(range(9, 10), number(1.0), array(10, 4)))
+    learned(lambda: last(range(3, 4)))
+    assert recognised(lambda: last(range(3, 4)))
+    # Joined, these write everything: what they add is where the first one's sum was.
+    assert not recognised(lambda: last(range(9, -1, -1)))
+    assert not recognised(lambda: last([*range(3), *range(4, 10), 3]))

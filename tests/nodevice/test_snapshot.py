@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from clfuse.graph.build import elementwise
+from clfuse.graph.ir import loop
 from clfuse.graph.snapshot import COMPUTED, LIVE, take
 from tests.nodevice.recording import array, call, number
 
@@ -75,3 +77,16 @@ def test_an_array_that_two_results_share_as_inputs_is_alive_while_held() -> None
     del inputs
     snapshot = take([first, second])
     assert snapshot.flags[snapshot.nodes.index(held)] & LIVE
+
+
+def test_inputs_are_alive_while_another_result_that_was_not_asked_for_needs_them() -> None:
+    x, y = array(10), array(10)
+    ops = [loop(name, (x.dtype, y.dtype), x.dtype) for name in ("floor_divide", "remainder")]
+    operands = (x, y)
+    quotient, rest = [elementwise(op, operands, x.shape) for op in ops]
+    del x, y, operands
+    snapshot = take([quotient])
+    assert [flags & LIVE for flags in snapshot.flags[:2]] == [LIVE, LIVE]
+    del snapshot
+    snapshot = take([quotient, rest])
+    assert [flags & LIVE for flags in snapshot.flags[:2]] == [0, 0]

@@ -1,0 +1,291 @@
+"""Operations on small arrays that lie on the host, calculated by NumPy when they are called;
+`operators`, `ufunc`, `linalg` and `fallback` ask here before they record.
+
+See `present`, which says when that is, and what comes out. Every function here answers `LATER`, or
+False, where the operation has to be recorded.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy._core.umath import _extobj_contextvar, _make_extobj
+
+from ..config import settings
+from ..runtime.buffers import HostBuffer
+from . import floating
+from . import handle as handles
+from .handle import Handle
+from .present import (
+    ADDITIONS_A_US,
+    LATER,
+    NATIVE_DTYPES,
+    SCALARS,
+    affordable,
+    made,
+    owned,
+    part,
+    present,
+    stored,
+)
+
+# Errors of which NumPy would warn, to be raised: `numpy.errstate`, in a tenth of its microsecond.
+_RAISING: Final = _make_extobj(divide="raise", over="raise", invalid="raise", under="ignore")
+_set_errors: Final = _extobj_contextvar.set
+_reset_errors: Final = _extobj_contextvar.reset
+
+
+def calculated(apply: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """What `apply` gives; `LATER` where NumPy would warn: recorded, it names the user's line."""
+    if floating.mode[0] is not floating.LOUD:
+        return apply(*args, **kwargs)
+    errors = _set_errors(_RAISING)
+    try:
+        return apply(*args, **kwargs)
+    except FloatingPointError:
+        return LATER
+    finally:
+        _reset_errors(errors)
+
+
+# -- to new arrays ---------------------------------------------------------------------------------
+
+
+def pair(apply: Callable[[Any, Any], Any], weight: float, self: Handle, other: Any) -> Any:
+    """``apply(self, other)``, by an operator or ufunc of two operands, or `LATER`.
+
+    The caller has seen that one of them lies on the host.
+    """
+    kind = type(other)
+    size = 1
+    if kind in SCALARS:
+        right = other
+    elif kind is handles.ARRAY:
+        buffer = other._storage.node.buffer
+        right = buffer.array if type(buffer) is HostBuffer else stored(other._storage.node)
+        if right is None:
+            return LATER
+        if other._view is not None:
+            right = part(right, other)
+        if self._shape != other._shape:
+            size = right.size
+    elif kind is handles.SCALAR:
+        right = present(other)
+        if right is None:
+            return LATER
+        right = right[()]
+    elif kind is np.ndarray and other.dtype in NATIVE_DTYPES:
+        right = other
+        size = right.size
+    else:
+        return LATER
+    buffer = self._storage.node.buffer
+    left = buffer.array if type(buffer) is HostBuffer else stored(self._storage.node)
+    if left is None:
+        return LATER
+    if self._view is not None:
+        left = part(left, self)
+    additions = left.size * weight
+    if size > 1:
+        additions *= size
+        if additions > settings.host_us * ADDITIONS_A_US:
+            additions = _broadcast_size(left.shape, right.shape) * weight
+    if additions > settings.host_us * ADDITIONS_A_US or not settings.fusion:
+        return LATER
+    if type(self) is handles.SCALAR:
+        left = left[()]
+    value = calculated(apply, left, right)
+    return made(value, buffer.device)
+
+
+def product(apply: Callable[[Any, Any], Any], self: Any, other: Any) -> Any:
+    """``apply(self, other)``, by one of NumPy's products of vectors and matrices, or `LATER`."""
+    if type(self) is not handles.ARRAY or type(other) is not handles.ARRAY:
+        return LATER
+    one, two = self._storage.node, other._storage.node
+    if type(one.buffer) is not HostBuffer and type(two.buffer) is not HostBuffer:
+        return LATER
+    left, right = stored(one), stored(two)
+    if left is None or right is None:
+        return LATER
+    if self._view is not None:
+        left = part(left, self)
+    if other._view is not None:
+        right = part(right, other)
+    columns = 1 if right.ndim < 2 else right.shape[-1]
+    if not affordable(left.size * columns + right.size):
+        return LATER
+    value = calculated(apply, left, right)
+    return made(value, one.buffer.device)
+
+
+def _broadcast_size(*shapes: tuple[int, ...]) -> int:
+    """Elements of operands stretched to each other; of those that do not fit, of the first."""
+    try:
+        return math.prod(np.broadcast_shapes(*shapes))
+    except ValueError:
+        return math.prod(shapes[0])
+
+
+def alone(apply: Callable[[Any], Any], weight: float, self: Handle) -> Any:
+    """``apply(self)``, by an operator or ufunc of one operand, or `LATER`: see `pair`."""
+    buffer = self._storage.node.buffer
+    array = buffer.array if self._view is None else part(buffer.array, self)
+    if not affordable(array.size * weight):
+        return LATER
+    if type(self) is handles.SCALAR:
+        array = array[()]
+    value = calculated(apply, array)
+    if type(value) is tuple:
+        return tuple([made(item, buffer.device) for item in value])
+    return made(value, buffer.device)
+
+
+def called(
+    function: Callable[..., Any],
+    operands: int,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    additions: Callable[..., float],
+) -> Any:
+    """``function(*args, **kwargs)`` of NumPy's, which only reads and gives new arrays, or `LATER`.
+
+    Its arrays are the first `operands` arguments; `additions` says of them what the call costs.
+    """
+    found: list[Any] = []
+    device: Any = None
+    for position, value in enumerate(args):
+        if isinstance(value, Handle):
+            buffer = value._storage.node.buffer
+            if position >= operands or type(buffer) is not HostBuffer:
+                return LATER
+            if device is not None and device is not buffer.device:
+                return LATER
+            device = buffer.device
+            array = present(value)
+            found.append(array[()] if type(value) is handles.SCALAR else array)
+        elif position < operands and (type(value) is tuple or type(value) is list):
+            parts = []
+            for item in value:
+                if type(item) is not handles.ARRAY:
+                    return LATER
+                buffer = item._storage.node.buffer
+                if type(buffer) is not HostBuffer or device not in (None, buffer.device):
+                    return LATER
+                device = buffer.device
+                parts.append(present(item))
+            found.append(parts)
+        elif position < operands and not (type(value) in SCALARS or value is None):
+            return LATER
+        else:
+            found.append(value)
+    if device is None:
+        return LATER
+    for value in kwargs.values():
+        if type(value) is tuple:
+            if not all(type(item) is int for item in value):
+                return LATER
+        elif isinstance(value, Handle | list | np.ndarray):
+            return LATER
+    if not affordable(additions(*found[:operands])):
+        return LATER
+    value = calculated(function, *found, **kwargs)
+    return made(value, device)
+
+
+def _elements(*operands: Any) -> float:
+    total = 0
+    for operand in operands:
+        if type(operand) is list:
+            total += sum([part.size for part in operand])
+        elif operand is not None:
+            total += np.size(operand)
+    return total
+
+
+def _stretched(*operands: Any) -> float:
+    return _broadcast_size(*[np.shape(operand) for operand in operands if operand is not None])
+
+
+def _every_pair(left: Any, right: Any) -> float:
+    return float(np.size(left) * np.size(right))
+
+
+READERS: Final[Mapping[Any, tuple[int, Callable[..., float]]]] = {
+    **dict.fromkeys(
+        (
+            np.sum, np.prod, np.max, np.min, np.any, np.all, np.argmax, np.argmin,
+            np.count_nonzero, np.mean, np.var, np.std, np.cumsum, np.cumprod, np.copy, np.trace,
+            np.concatenate, np.stack, np.vstack, np.hstack, np.dstack, np.column_stack,
+            np.triu, np.tril, np.roll, np.round, np.linalg.norm,
+        ),
+        (1, _elements),
+    ),
+    np.outer: (2, _every_pair),
+    np.array_equal: (2, _elements),
+    np.where: (3, _stretched),
+    np.clip: (3, _stretched),
+}  # fmt: skip
+"""Functions that only read their arguments and give new arrays or scalars: how many of the first
+arguments may be arrays, and what those cost, in additions."""
+
+
+# -- in place --------------------------------------------------------------------------------------
+
+
+def modified(
+    apply: Callable[[Any, Any], Any], weight: float, self: Handle, other: Any
+) -> bool:
+    """Make ``self += other`` in place, by that operator; False where that has to be recorded.
+
+    The caller has seen that `self` lies on the host and may be written to.
+    """
+    kind = type(other)
+    if kind is handles.ARRAY or kind is handles.SCALAR:
+        if present(other) is None:
+            return False
+    elif kind not in SCALARS:
+        return False
+    if not affordable(math.prod(self._shape) * weight):
+        return False
+    array = owned(self._storage)
+    if self._view is not None:
+        array = part(array, self)
+    if kind is handles.ARRAY or kind is handles.SCALAR:
+        other = present(other)
+        if kind is handles.SCALAR:
+            other = other[()]
+    before = array.copy()
+    if calculated(apply, array, other) is LATER:
+        array[...] = before
+        return False
+    return True
+
+
+def into(
+    function: np.ufunc, weight: float, args: Sequence[Any], out: Handle
+) -> bool:
+    """Make ``function(*args, out=out)`` in place; False where that has to be recorded."""
+    if type(out._storage.node.buffer) is not HostBuffer or not handles.is_writeable(out):
+        return False
+    for value in args:
+        kind = type(value)
+        if kind is handles.ARRAY or kind is handles.SCALAR:
+            if type(value._storage.node.buffer) is not HostBuffer:
+                return False
+        elif kind not in SCALARS:
+            return False
+    if not affordable(math.prod(out._shape) * weight):
+        return False
+    array = owned(out._storage)
+    if out._view is not None:
+        array = part(array, out)
+    found = [present(value) if isinstance(value, Handle) else value for value in args]
+    before = array.copy()
+    if calculated(function, *found, out=array) is LATER:
+        array[...] = before
+        return False
+    return True

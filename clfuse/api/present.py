@@ -1,0 +1,546 @@
+"""Small arrays whose elements lie on the host: NumPy calculates with them at once, and writes to
+them in place; `operators`, `ufunc`, `indexing` and `fallback` ask here before they record.
+
+To record an operation, to walk what was recorded and to give back the result takes longer than
+NumPy needs for some thousand elements. Whoever loops over elements (``a[i, j] -= a[i, k] * a[k,
+j]``) would wait for it at every step. So where all operands lie on the host already
+(`runtime.buffers.HostBuffer`: small arrays that came from there, or were looked at) an operation
+that costs NumPy next to nothing is calculated when it is called. What depends on anything that was
+only recorded, or that lies on the device, is recorded as ever.
+
+An element, and whatever else NumPy gives a scalar for, is one of NumPy's then.
+
+Nobody sees that an array is written to in place: it is where the count of references shows that
+nobody else holds the node, its buffer or the memory. Otherwise the storage cell gets a copy.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import Any, Final
+
+import numpy as np
+
+from ..config import settings
+from ..evaluate import evaluate_nodes, lock
+from ..graph import trace
+from ..graph.ir import Kind, LateNode, Node, Op, Storage, structural
+from ..interpret import ADDITION_NS, GATHER_ADDITIONS, VIEWED
+from ..runtime.buffers import (
+    Buffer,
+    HostBuffer,
+    host_memory,
+    on_host,
+)
+from . import handle as handles
+from .handle import DTYPES, Handle, View
+from .order import stride_order, turned_back
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+AT_ONCE: Final = 8
+"""A part of CLFUSE_HOST_US, one in so many, that an operation may take NumPy to be calculated at
+once: 6 us. Of programs of that few operations all would be left to NumPy."""
+
+ADDITIONS_A_US: Final = 1000.0 / (AT_ONCE * ADDITION_NS)
+
+LATER: Final = object()
+"""The answer of functions here that leave an operation to be recorded."""
+
+MASK_ADDITIONS: Final = 4
+"""Additions an element of a mask that selects."""
+
+LOOKED_AT_NBYTES: Final = 1 << 15
+"""Up to this size a stored array that is read is copied to the host, where the next elements come
+faster: it takes less than to wait for the device."""
+
+ROW_NBYTES: Final = 1 << 20
+"""As `LOOKED_AT_NBYTES`, for an array of which a row is asked for, or of one value all over that is
+written to in part: in a loop, as a rule, of a launch for each row. Copied in 0.1 ms."""
+
+ROWS_OF_A_LOOP: Final = 32
+"""So many rows of one recorded array are asked for by a loop."""
+
+ROWS_OF_A_STATEMENT: Final = 8
+
+PLAIN: Final = frozenset((float, int, bool, complex))
+INTEGERS: Final = frozenset((int, *[np.dtype(char).type for char in "bBhHiIlLqQ"]))
+SCALARS: Final = frozenset((*PLAIN, *[dtype.type for dtype in DTYPES.values()]))
+
+NATIVE_DTYPES: Final[dict[np.dtype, np.dtype]] = {dtype: dtype for dtype in DTYPES.values()}
+_LEAVES: Final[dict[np.dtype, Op]] = {
+    dtype: structural(Kind.LEAF, "leaf", dtype) for dtype in DTYPES.values()
+}
+_new: Final[Any] = object.__new__
+
+
+
+# -- reading --------------------------------------------------------------------------------------
+
+
+class Indexed(View):
+    """A view by NumPy's basic indices, whose offset and strides nobody has asked for yet.
+
+    Attributes
+    ----------
+    start : tuple of (shape, View) or None
+        The view that was indexed, None for the whole storage in C order.
+    path : tuple
+        The indices, each into what the one before gives.
+    """
+
+    __slots__ = ("_layout", "_shape", "path", "start")
+    path: tuple[Any, ...]
+    start: tuple[tuple[int, ...], View] | None
+    _shape: tuple[int, ...]
+    _layout: tuple[int, tuple[int, ...]] | None
+
+    def _locate(self) -> tuple[int, tuple[int, ...]]:
+        from .indexing import locate
+
+        if self._layout is None:
+            shape, offset = self._shape, 0
+            if self.start is None:
+                strides = handles.c_strides(shape)
+            else:
+                offset, strides = self.start[1].offset, self.start[1].strides
+            for index in self.path:
+                found = locate(shape, offset, strides, index)
+                assert found is not None
+                shape, offset, strides, _ = found
+            self._layout = offset, strides
+        return self._layout
+
+    @property
+    def offset(self) -> int:  # type: ignore[override]
+        """In elements, as of every view."""
+        return self._locate()[0]
+
+    @property
+    def strides(self) -> tuple[int, ...]:  # type: ignore[override]
+        """In elements, as of every view."""
+        return self._locate()[1]
+
+
+def present(handle: Handle) -> Array | None:
+    """The array's elements in their own memory, if that is on the host. Not to be written to."""
+    buffer = handle._storage.node.buffer
+    if type(buffer) is not HostBuffer:
+        return None
+    return buffer.array if handle._view is None else part(buffer.array, handle)
+
+
+def part(array: Array, handle: Handle) -> Array:
+    """What a view sees of the elements of its storage, in their memory."""
+    view = handle._view
+    if type(view) is Indexed:
+        if view.start is not None:
+            shape, view_below = view.start
+            array = seen(array, shape, handle._dtype, view_below)
+        for index in view.path:
+            array = array[index]
+        return array
+    return seen(array, handle._shape, handle._dtype, view)  # type: ignore[arg-type]
+
+
+def seen(array: Array, shape: tuple[int, ...], dtype: np.dtype, view: View) -> Array:
+    """Elements of a storage by offset and strides, in their memory."""
+    if 0 in shape:
+        return np.empty(shape, dtype)
+    size = dtype.itemsize
+    return np.ndarray(
+        shape, dtype, array, view.offset * size, [stride * size for stride in view.strides]
+    )
+
+
+_BASIC: Final = frozenset((*INTEGERS, slice, type(None), type(Ellipsis)))
+
+
+def _is_basic(index: Any) -> bool:
+    return all(type(item) in _BASIC for item in (index if type(index) is tuple else (index,)))
+
+
+def indexed(handle: Handle, buffer: HostBuffer, index: Any) -> Any:
+    """``handle[index]``, whose elements lie in `buffer`; `LATER` where the index has other items
+    than integers, slices, None and Ellipsis."""
+    if type(index) is tuple:
+        for item in index:
+            if type(item) not in _BASIC:
+                return LATER
+    elif type(index) not in _BASIC:
+        return LATER
+    old = handle._view
+    found = (buffer.array if old is None else part(buffer.array, handle))[index]
+    if type(found) is not np.ndarray:
+        return found
+    made = _new(handles.ARRAY)
+    made._storage = handle._storage
+    made._shape = found.shape
+    made._dtype = handle._dtype
+    view = made._view = _new(Indexed)
+    view._layout = None
+    if old is None:
+        view.start = None
+        view.path = (index,)
+        view._shape = handle._shape
+        view.base = handle
+        view.ordered = view.writeable = True
+        return made
+    if type(old) is Indexed:
+        view.start = old.start
+        view.path = (*old.path, index)
+        view._shape = old._shape
+    else:
+        view.start = handle._shape, old
+        view.path = (index,)
+        view._shape = handle._shape
+    view.base = handle if old.base is None else old.base
+    view.writeable = old.writeable
+    view.ordered = old.ordered or handles.is_ordered(made._shape, view.strides)
+    return made
+
+
+def is_at(view: Handle, handle: Handle, index: Any) -> bool:
+    """Whether `view` is known to be ``handle[index]``, without a look at where that is."""
+    found = view._view
+    return (
+        type(found) is Indexed
+        and _is_basic(index)
+        and found.start is None
+        and handle._view is None
+        and view._dtype is handle._dtype
+        and found.path == (index,)
+    )
+
+
+def element(handle: Handle, offset: int) -> Any:
+    """The element at a storage position as a scalar of NumPy's; `LATER` where it is not here."""
+    node = handle._storage.node
+    array = stored(node)
+    if array is None:
+        return LATER
+    dtype = handle._dtype
+    if dtype is node.dtype:
+        return array.flat[offset]
+    return np.ndarray((), dtype, array, offset * dtype.itemsize)[()]
+
+
+def stored(node: Node) -> Array | None:
+    """The elements of a node where they can be read without a copy; waits for those that a device
+    computes in the host's memory. For the length of one operation, and not to be written to."""
+    buffer = node.buffer
+    if type(buffer) is HostBuffer:
+        return buffer.array  # type: ignore[no-any-return]
+    if type(buffer) is not Buffer:
+        return None
+    if brought(node, LOOKED_AT_NBYTES):
+        return node.buffer.array  # type: ignore[no-any-return]
+    if not _is_calculated_here(buffer.device):
+        return None
+    memory = host_memory(buffer)
+    if memory is None:
+        return None
+    buffer.device.queue.finish()
+    return np.ndarray(node.shape, node.dtype, memory)
+
+
+def _is_calculated_here(device: Any) -> bool:
+    return bool(settings.host_us and settings.fusion and device.traits.fp64)
+
+
+def brought(node: Node, most_nbytes: int = ROW_NBYTES) -> bool:
+    """Whether a small array that was stored in memory of the device lies on the host now.
+
+    Who asks for a row will ask for the next one. On a device with memory of its own the
+    question is recorded instead: the answer would have to wait for everything that is under way.
+    """
+    buffer = node.buffer
+    if buffer.nbytes > most_nbytes or not buffer.device.traits.unified_memory:
+        return False
+    if not _is_calculated_here(buffer.device):
+        return False
+    with lock:
+        node.buffer = on_host(buffer, node.dtype, node.shape)
+    return True
+
+
+def expect_rows(storage: Storage, shape: tuple[int, ...]) -> None:
+    """Bring a small array to the host, of which a row of `shape` is asked for: the next ones will
+    be, too.
+
+    One that was only recorded is computed, once so many rows of it were asked for that it must be a
+    loop.
+    """
+    node = storage.node
+    if type(node.buffer) is Buffer:
+        brought(node)
+        return
+    if isinstance(node, LateNode) or node.buffer is not None or not settings.host_us:
+        return
+    if node.op.kind in VIEWED:
+        return
+    if math.prod(node.shape) * node.dtype.itemsize > ROW_NBYTES or not affordable(math.prod(shape)):
+        return
+    rows = storage.rows = getattr(storage, "rows", 0) + 1
+    # Not once alone: the statement that it comes in the midst of may have recorded a part already.
+    if rows >= ROWS_OF_A_LOOP and rows % ROWS_OF_A_LOOP < ROWS_OF_A_STATEMENT and (
+        trace.active() is None
+    ):
+        evaluate_nodes([node])
+        if type(node.buffer) is Buffer:
+            brought(node)
+
+
+# -- results --------------------------------------------------------------------------------------
+
+
+def made(value: Any, device: Any) -> Any:
+    """What NumPy has calculated as one of ours: scalars stay NumPy's."""
+    if type(value) is not np.ndarray:
+        return value
+    dtype = NATIVE_DTYPES.get(value.dtype)
+    if dtype is None:
+        return value
+    if not value.flags.c_contiguous:
+        return _turned(value, device)
+    # Objects are made without their constructors: it takes half the time.
+    shape = value.shape
+    buffer = _new(HostBuffer)
+    buffer.device = device
+    buffer.nbytes = value.nbytes
+    buffer.exported = 0
+    buffer.array = value
+    buffer.copy = None
+    node = _new(Node)
+    node.op = _LEAVES[dtype]
+    node.inputs = ()
+    node.shape = shape
+    node.dtype = dtype
+    node.param = None
+    node.buffer = buffer
+    node.computed = False
+    storage = _new(Storage)
+    storage.node = node
+    handle = _new(handles.ARRAY)
+    handle._storage = storage
+    handle._shape = shape
+    handle._dtype = dtype
+    handle._view = None
+    return handle
+
+
+def _turned(value: Array, device: Any) -> Any:
+    """`made` of an array whose axes lie in another order, or that is a view."""
+    order = stride_order(value.shape, value.strides)
+    if order is None:
+        return made(np.ascontiguousarray(value), device)
+    return turned_back(made(np.ascontiguousarray(value.transpose(order)), device), order)
+
+
+def filled(value: np.generic, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+    """A small array of one value all over, to be written to and calculated with at once, or
+    `LATER`."""
+    size = math.prod(shape)
+    if size < 2 or not affordable(size) or trace.active() is not None:
+        return LATER
+    from ..runtime.device import get_device
+
+    device = get_device()
+    return made(np.full(shape, value, dtype), device) if device.traits.fp64 else LATER
+
+
+def leaf(buffer: HostBuffer, shape: tuple[int, ...], dtype: np.dtype) -> Node:
+    """A node for elements that lie in a buffer."""
+    node = _new(Node)
+    node.op = _LEAVES[dtype]
+    node.inputs = ()
+    node.shape = shape
+    node.dtype = dtype
+    node.param = None
+    node.buffer = buffer
+    node.computed = False
+    return node  # type: ignore[no-any-return]
+
+
+# -- what is done at once -------------------------------------------------------------------------
+
+
+def affordable(additions: float) -> bool:
+    """Whether so much work is done at once."""
+    return additions <= settings.host_us * ADDITIONS_A_US and settings.fusion
+
+
+# -- indexing -------------------------------------------------------------------------------------
+
+
+def chosen(handle: Handle, index: Any) -> Any:
+    """``handle[index]`` for an index with arrays in it, or `LATER`."""
+    buffer = handle._storage.node.buffer
+    if type(buffer) is not HostBuffer and type(buffer) is not Buffer:
+        return LATER
+    found = _index(index)
+    if found is LATER:
+        return LATER
+    array = stored(handle._storage.node)
+    if array is None:
+        return LATER
+    if handle._view is not None:
+        array = part(array, handle)
+    return made(array[found], buffer.device)
+
+
+def _index(index: Any) -> Any:
+    """An index of arrays on the host and of what NumPy's own indices consist of, or `LATER`.
+
+    Whoever selects by a mask waits for it: it may cost as much as a small program may.
+    """
+    items = index if type(index) is tuple else (index,)
+    found = []
+    work = 0
+    for item in items:
+        kind = type(item)
+        if kind is handles.ARRAY:
+            array = present(item)
+            if array is None or array.dtype.kind not in "iub":
+                return LATER
+            work += array.size * (MASK_ADDITIONS if item._dtype.kind == "b" else GATHER_ADDITIONS)
+            item = array
+        elif kind is slice:
+            if any(isinstance(part, Handle) for part in (item.start, item.stop, item.step)):
+                return LATER
+        elif kind is np.ndarray:
+            work += item.size * GATHER_ADDITIONS
+        elif not (item is None or item is Ellipsis or kind in INTEGERS):
+            return LATER
+        found.append(item)
+    if not affordable(work / AT_ONCE):
+        return LATER
+    return tuple(found) if type(index) is tuple else found[0]
+
+
+# -- writing --------------------------------------------------------------------------------------
+
+
+def owned(storage: Storage) -> Array:
+    """The memory of a cell that lies on the host, to be written to: nobody else can see it."""
+    node = storage.node
+    buffer = node.buffer
+    array = buffer.array
+    if (
+        _references(node) == _ALONE[0]
+        and _references(buffer) == _ALONE[1]
+        and _references(array) == _ALONE[2]
+        and array.base is None
+    ):
+        buffer.copy = None
+        if node.dtype.kind in _MEASURED:
+            storage.node = leaf(buffer, node.shape, node.dtype)
+    else:
+        array = array.copy()
+        storage.node = leaf(HostBuffer(buffer.device, array), node.shape, node.dtype)
+    return array  # type: ignore[no-any-return]
+
+
+_MEASURED: Final = "biu"
+"""Kinds of dtypes whose nodes may know something of their values (`Node.measured`, `Node.tally`):
+a cell that is written to gets another node."""
+
+_references: Final = sys.getrefcount
+
+
+def _alone() -> tuple[int, int, int]:
+    """The references that `owned` sees to a node, its buffer and its memory that nobody else has.
+
+    Without exact counts (no GIL) everything is somebody else's too.
+    """
+    if not getattr(sys, "_is_gil_enabled", lambda: True)():
+        return -1, -1, -1
+
+    def cell() -> Storage:
+        made = HostBuffer(None, np.zeros(2))  # type: ignore[arg-type]
+        return Storage(leaf(made, (2,), DTYPES["float64"]))
+
+    def counts(storage: Storage) -> tuple[int, int, int]:
+        node = storage.node
+        buffer = node.buffer
+        array = buffer.array
+        return _references(node), _references(buffer), _references(array)
+
+    return counts(cell())
+
+
+_ALONE: Final = _alone()
+
+
+def is_writable_here(handle: Handle) -> bool:
+    """Whether the array's memory is on the host, or will be: a small one of one value all over,
+    that was recorded alone, is made now."""
+    node = handle._storage.node
+    buffer = node.buffer
+    if type(buffer) is HostBuffer:
+        return True
+    if type(buffer) is Buffer:
+        return brought(node)
+    if buffer is not None or node.op.kind is not Kind.VIEW:
+        return False
+    (source,) = node.inputs
+    if source.op.kind is not Kind.CONSTANT or source.buffer is not None:
+        return False
+    from ..runtime.device import get_device
+
+    nbytes = math.prod(node.shape) * node.dtype.itemsize
+    device = get_device()
+    is_small = nbytes <= ROW_NBYTES and settings.host_us and settings.fusion
+    if not is_small or not device.traits.fp64 or trace.active() is not None:
+        return False
+    array = np.full(node.shape, source.param, node.dtype)
+    handle._storage.node = leaf(HostBuffer(device, array), node.shape, node.dtype)
+    return True
+
+
+def assigned(handle: Handle, index: Any, value: Any) -> bool:
+    """Make ``handle[index] = value`` in place; False where that has to be recorded.
+
+    The caller has seen that the array may be written to.
+    """
+    dtype = handle._dtype
+    kind = type(value)
+    is_same = kind is dtype.type or (kind is float and dtype.char == "d")
+    if not is_same:
+        if kind is handles.ARRAY:
+            if present(value) is None or not _fits(value._dtype, dtype):
+                return False
+            if not affordable(math.prod(value._shape)):
+                return False
+        elif kind not in PLAIN and not (kind in SCALARS and _fits(value.dtype, dtype)):
+            return False
+    found = index
+    if type(index) not in INTEGERS:
+        for item in index if type(index) is tuple else (index,):
+            if type(item) not in INTEGERS:
+                found = _index(index)
+                if found is LATER:
+                    return False
+                break
+    if not is_writable_here(handle):
+        return False
+    array = owned(handle._storage)
+    if handle._view is not None:
+        array = part(array, handle)
+    if is_same:
+        array[found] = value
+        return True
+    array[found] = present(value) if kind is handles.ARRAY else value
+    return True
+
+
+_fitting: Final[dict[tuple[np.dtype, np.dtype], bool]] = {}
+
+
+def _fits(source: np.dtype, target: np.dtype) -> bool:
+    """Whether NumPy converts from one to the other without a word."""
+    try:
+        return _fitting[source, target]
+    except KeyError:
+        return _fitting.setdefault((source, target), np.can_cast(source, target, "same_kind"))

@@ -1,0 +1,253 @@
+"""`RawKernel`: CuPy's, with a whole kernel in OpenCL C; recorded as a launch."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+import numpy as np
+
+from ..graph.launch import LocalParameter
+from ..graph.number import TracedNumber
+from .conversion import as_handle
+from .handle import DTYPES, Handle, fresh, is_contiguous, is_writeable, node_of, write
+from .kernel_text import without_comments
+from .launching import record_launch
+
+SCALARS: Final = {
+    "char": "int8", "uchar": "uint8", "unsigned char": "uint8", "short": "int16",
+    "ushort": "uint16", "unsigned short": "uint16", "int": "int32", "uint": "uint32",
+    "unsigned int": "uint32", "unsigned": "uint32", "long": "int64", "ulong": "uint64",
+    "unsigned long": "uint64", "float": "float32", "double": "float64", "float2": "complex64",
+    "double2": "complex128",
+}
+"""OpenCL C's types of scalar arguments -> dtypes."""
+
+_QUALIFIERS: Final = frozenset(
+    "const restrict __restrict volatile global __global constant __constant local __local private"
+    " __private".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Formal:
+    """One parameter of a kernel: ``array`` (`mode` says how it is used), ``scalar`` or ``local``.
+
+    `dtype` is a scalar's; None for a type that is the program's own.
+    """
+
+    name: str
+    kind: str
+    mode: str = ""
+    dtype: np.dtype | None = None
+
+
+class RawKernel:
+    """A kernel in OpenCL C, as `cupy.RawKernel` in CUDA C.
+
+    A call is recorded, in order with what is done to its arrays; what it reads is computed first,
+    and it is launched when somebody looks at what it writes. A pointer to ``const`` is only read;
+    all other arrays of a call may be changed by it.
+
+    Parameters
+    ----------
+    code : str
+        OpenCL C.
+    name : str
+        A ``__kernel`` function in it.
+    options : tuple of str
+        ``-DNAME`` and ``-DNAME=value``.
+
+    Raises
+    ------
+    ValueError
+        There is no such kernel, or an option is none of these.
+    TypeError
+        A parameter is neither a pointer nor a number.
+    KernelBuildError
+        When something that it writes is looked at: it is not OpenCL C; `log` is the compiler's.
+
+    Examples
+    --------
+    >>> import clfuse as np
+    >>> axpy = np.RawKernel('''
+    ... __kernel void axpy(const double a, __global const double *x, __global double *y)
+    ... { const size_t i = get_global_id(0); y[i] += a * x[i]; }''', "axpy")
+    >>> x, y = np.arange(4.0), np.ones(4)
+    >>> axpy((2,), (2,), (3.0, x, y))            # two groups of two work-items
+    >>> y
+    array([ 1.,  4.,  7., 10.])
+    """
+
+    def __init__(self, code: str, name: str, options: Sequence[str] = (), **more: Any) -> None:
+        if more:
+            raise TypeError(f"RawKernel has no option {', '.join(more)} in OpenCL")
+        self.code = code
+        self.name = name
+        self.options = tuple(options)
+        self.parameters = formals(code, name)
+        defines = []
+        for option in self.options:
+            found = re.fullmatch(r"-D\s*(\w+)(?:=(.*))?", option)
+            if found is None:
+                raise ValueError(f"{name}: option {option!r}: -DNAME and -DNAME=value are known")
+            value = found.group(2)
+            defines.append(f"#define {found.group(1)} {'1' if value is None else value}\n")
+        self._source = "".join(defines) + code
+        self._count = sum(formal.kind != "local" for formal in self.parameters)
+
+    def __repr__(self) -> str:
+        return f"<RawKernel {self.name}>"
+
+    def __call__(
+        self,
+        grid: int | Sequence[int],
+        block: int | Sequence[int],
+        args: Sequence[Any],
+        *,
+        shared_mem: int = 0,
+    ) -> None:
+        """Record a launch.
+
+        Parameters
+        ----------
+        grid : tuple of int
+            Work-groups in every dimension, one to three.
+        block : tuple of int
+            Work-items of a group in every dimension.
+        args : sequence
+            Arrays and scalars in the kernel's order, without its ``__local`` pointers. An array
+            whose elements do not lie side by side in C order is copied, and back if it is written.
+        shared_mem : int
+            Bytes of local memory, for the kernel's ``__local`` pointer.
+
+        Raises
+        ------
+        TypeError
+            The number or the kind of the arguments is wrong.
+        ValueError
+            An array that is written is read-only; the sizes are wrong.
+        """
+        sizes, items = _sizes(
+            grid if isinstance(grid, int | tuple) else tuple(grid),
+            block if isinstance(block, int | tuple) else tuple(block),
+        )
+        if len(args) != self._count:
+            raise TypeError(f"{self.name} takes {self._count} arguments, not {len(args)}")
+        given = iter(args)
+        arguments: list[Any] = []
+        back: list[tuple[Any, Any]] = []
+        for formal in self.parameters:
+            if formal.kind == "local":
+                if shared_mem <= 0:
+                    raise ValueError(f"{self.name}: {formal.name} needs shared_mem=")
+                arguments.append(LocalParameter(int(shared_mem)))
+            elif formal.kind == "scalar":
+                arguments.append(self._scalar(formal, next(given)))
+            else:
+                array = self._array(formal, next(given))
+                passed = array
+                if not is_contiguous(array):
+                    passed = fresh(node_of(array))
+                    if formal.mode != "r":
+                        back.append((array, passed))
+                arguments.append((passed, formal.mode))
+        record_launch(self._source, self.name, arguments, sizes, items)
+        for target, copy in back:
+            write(target, node_of(copy))
+
+    def _scalar(self, formal: Formal, value: Any) -> Any:
+        if isinstance(value, np.ndarray | np.generic) and value.shape == ():
+            value = value[()]
+        if formal.dtype is None:
+            if not isinstance(value, np.generic) or value.dtype.name not in DTYPES:
+                raise TypeError(
+                    f"{self.name}: {formal.name} is of a type of its own: pass a NumPy scalar of "
+                    f"that size, not a {type(value).__name__}"
+                )
+            return value
+        is_number = isinstance(value, bool | int | float | complex | np.number | np.bool)
+        if not is_number and type(value) is not TracedNumber:
+            raise TypeError(
+                f"{self.name}: {formal.name} is a scalar, not a {type(value).__name__}"
+            )
+        if isinstance(value, complex | np.complexfloating) and formal.dtype.kind != "c":
+            raise TypeError(f"{self.name}: {formal.name} is real, not {value}")
+        if isinstance(value, float | np.floating) and formal.dtype.kind in "iu":
+            raise TypeError(f"{self.name}: {formal.name} is an integer, not {value}")
+        return value, formal.dtype
+
+    def _array(self, formal: Formal, value: Any) -> Any:
+        if formal.mode != "r" and not isinstance(value, Handle):
+            raise TypeError(
+                f"{self.name}: {formal.name} is written to: pass an ndarray, not a "
+                f"{type(value).__name__}"
+            )
+        array = value if isinstance(value, Handle) else as_handle(value)
+        if formal.mode != "r" and not is_writeable(array):
+            raise ValueError(f"{self.name}: {formal.name} is written to, and read-only")
+        return array
+
+
+def formals(code: str, name: str) -> tuple[Formal, ...]:
+    """The parameters of a kernel, from its text.
+
+    >>> [(f.kind, f.mode) for f in formals("kernel void f(global const int *a, float b) {}", "f")]
+    [('array', 'r'), ('scalar', '')]
+    """
+    text = without_comments(code)
+    pattern = rf"\b(?:__)?kernel\b(?:[^(){{}};]|\([^{{}};]*?\))*?\bvoid\s+{re.escape(name)}\s*\("
+    found = re.search(pattern, text)
+    if found is None:
+        raise ValueError(f"the code has no kernel {name}: expected __kernel void {name}(...)")
+    depth, start = 1, found.end()
+    end = start
+    while depth and end < len(text):
+        depth += (text[end] == "(") - (text[end] == ")")
+        end += 1
+    inside = text[start : end - 1].strip()
+    if inside in ("", "void"):
+        return ()
+    return tuple([_formal(part, name) for part in inside.split(",")])
+
+
+def _formal(part: str, kernel: str) -> Formal:
+    words = re.findall(r"\w+|\*|\[|\]", re.sub(r"__attribute__\s*\(\(.*?\)\)", " ", part))
+    if not words:
+        raise ValueError(f"{kernel}: a parameter without a name")
+    if "*" in words or "[" in words:
+        pointer = words.index("*") if "*" in words else len(words)
+        qualifiers = set(words[:pointer])
+        name = next(word for word in reversed(words) if word not in "*[]" and not word.isdigit())
+        if qualifiers & {"local", "__local"}:
+            return Formal(name, "local")
+        is_read = qualifiers & {"const", "constant", "__constant"}
+        return Formal(name, "array", "r" if is_read else "rw")
+    *kind, name = [word for word in words if word not in _QUALIFIERS]
+    words = [word for word in kind if word != "signed"] or ["int"]
+    if words[0].startswith(("image", "sampler", "pipe", "event")):
+        raise TypeError(f"{kernel}: parameter {name} is a {words[0]}: arrays and numbers are known")
+    known = SCALARS.get(" ".join(words))
+    return Formal(name, "scalar", "", None if known is None else DTYPES[known])
+
+
+@lru_cache(maxsize=1024)
+def _sizes(
+    grid: int | tuple[int, ...], block: int | tuple[int, ...]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Work-items, and those of a group.
+
+    >>> _sizes((2, 3), 4)
+    ((8, 3), (4, 1))
+    """
+    groups = (grid,) if isinstance(grid, int) else tuple(map(int, grid))
+    items = (block,) if isinstance(block, int) else tuple(map(int, block))
+    rank = max(len(groups), len(items))
+    groups += (1,) * (rank - len(groups))
+    items += (1,) * (rank - len(items))
+    if not 1 <= rank <= 3 or min(groups) < 0 or min(items) < 1:
+        raise ValueError(f"{groups} groups of {items} work-items: one to three dimensions, no 0")
+    return tuple([n * each for n, each in zip(groups, items, strict=True)]), items

@@ -1,0 +1,269 @@
+"""Calls of a kernel that differ only in where their arrays lie, as one call with one index more.
+
+    for b in range(100_000):
+        work(10, a[b])                   # a[b][i] = a[b][i] + 1
+
+leaves one `Pending` node, to which every call adds a row of offsets. When somebody looks at it,
+the rows become array operations: all at once, with the number of the call as a further index, where
+the offsets are regular and `accesses.conflict` proves that no call touches what another one writes;
+one after the other otherwise. Calls in between that somebody might tell apart end the batch: a view
+that was read, another kernel, a write.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from dataclasses import dataclass, field, replace
+from sys import getrefcount
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from ..api.conversion import host_node
+from ..api.launching import _ALONE as ALONE
+from ..graph.ir import LateNode, Node, Op, rebind
+from .accesses import Domain
+from .arrays import NotArrays, Translation
+from .recipe import Recipe
+from .tree import Function
+from .values import Array, Column, OutOfBounds
+
+if TYPE_CHECKING:
+    from .calls import Arguments
+
+FEW: Final = 4
+"""Calls that are recorded one after the other in any case: one index more is no gain for them."""
+
+_KEPT: Final = 64
+"""Batches of a recipe, by their number of calls and their steps, that are remembered."""
+
+MOST: Final = 1 << 20
+"""Calls of one batch: as many rows are in memory."""
+
+_get: Final[dict[str, Any]] = {n: Node.__dict__[n].__get__ for n in ("op", "inputs", "param")}
+_set: Final[dict[str, Any]] = {n: Node.__dict__[n].__set__ for n in ("op", "inputs", "param")}
+
+
+class Pending(LateNode):
+    """The contents of a storage cell after a batch of calls; what it is, is found when asked."""
+
+    __slots__ = ("__weakref__", "_batch")
+    _batch: Batch | None
+
+    def _close(self) -> None:
+        batch = self._batch
+        if batch is not None:
+            batch.close()
+
+    @property
+    def op(self) -> Op:
+        """As of every node."""
+        self._close()
+        return _get["op"](self)  # type: ignore[no-any-return]
+
+    @op.setter
+    def op(self, op: Op) -> None:
+        _set["op"](self, op)
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        """As of every node."""
+        self._close()
+        return _get["inputs"](self)  # type: ignore[no-any-return]
+
+    @inputs.setter
+    def inputs(self, inputs: tuple[Node, ...]) -> None:
+        _set["inputs"](self, inputs)
+
+    @property
+    def param(self) -> Any:
+        """As of every node."""
+        self._close()
+        return _get["param"](self)
+
+    @param.setter
+    def param(self, param: Any) -> None:
+        _set["param"](self, param)
+
+    def become(self, node: Node) -> None:
+        """Be what `node` is, from here on."""
+        self._batch = None
+        # A tuple of its own: who counts who holds the inputs sees one node a tuple.
+        self.op, self.inputs, self.param = node.op, (*node.inputs,), node.param
+        self.buffer = node.buffer
+
+
+class Table:
+    """A number that differs from call to call: a vector, one element a call."""
+
+    __slots__ = ("node",)
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+
+
+Row = tuple[tuple[int, ...], tuple[Any, ...]]
+"""A call: offsets of its arrays, and its numbers."""
+
+
+@dataclass(slots=True, eq=False)
+class Alike:
+    """What a recipe was made of, to make one of many calls: the same with one index more."""
+
+    function: Function
+    domain: Domain
+    arrays: dict[str, Array]
+    scalars: dict[str, Any]
+    integers: dict[str, int]
+    made: dict[Any, Recipe | None] = field(default_factory=dict)
+
+    def together(
+        self, columns: list[tuple[int, int]], count: int, numbers: list[Any]
+    ) -> Recipe | None:
+        """`count` calls as one; None where they depend on each other.
+
+        `columns` has (first offset, step) of every array.
+        """
+        first: dict[int, int] = {}
+        key: list[Any] = [count, *[isinstance(number, Table) for number in numbers]]
+        for array in self.arrays.values():
+            offset, step = columns[array.number]
+            key += [offset - first.setdefault(array.cell, offset), step]
+        known = tuple(key)
+        if known not in self.made:
+            if len(self.made) >= _KEPT:
+                self.made.clear()
+            self.made[known] = self._translated(columns, count, numbers)
+        return self.made[known]
+
+    def _translated(
+        self, columns: list[tuple[int, int]], count: int, numbers: list[Any]
+    ) -> Recipe | None:
+        arrays = {}
+        for name, array in self.arrays.items():
+            offset, step = columns[array.number]
+            shape, strides = (count, *array.shape), (step, *array.strides)
+            arrays[name] = replace(array, offset=offset, shape=shape, strides=strides)
+        scalars = {
+            name: Column(given.position, given.type)
+            if isinstance(numbers[given.position], Table) else given
+            for name, given in self.scalars.items()
+        }
+        domain = ((0, count), *self.domain)
+        try:
+            return Translation(self.function, domain, arrays, scalars, self.integers, 1).recipe
+        except (NotArrays, OutOfBounds):
+            return None
+
+
+class Batch:
+    """Calls of one recipe on the same storage cells.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        Of one call.
+    given : Arguments
+        Of the first.
+    """
+
+    __slots__ = ("__weakref__", "_cells", "_lock", "_nodes", "_pending", "_rows", "recipe")
+
+    def __init__(self, recipe: Recipe, given: Arguments) -> None:
+        self.recipe = recipe
+        self._lock = threading.RLock()
+        self._nodes: list[Node] = [cell.node for cell in given.cells]
+        self._rows: list[Row] | None = [(tuple(given.offsets), tuple(given.numbers))]
+        self._pending: list[tuple[int, weakref.ref[Pending]]] = []
+        self._cells = len(given.cells)
+        for number in recipe.written:
+            old = self._nodes[number]
+            made = Pending.__new__(Pending)
+            made._batch = self
+            made.shape, made.dtype = old.shape, old.dtype
+            made.buffer, made.computed = None, False
+            self._pending.append((number, weakref.ref(made)))
+            rebind(given.cells[number], made)
+
+    def append(self, given: Arguments) -> bool:
+        """Take one call more, if nobody has looked at what came before."""
+        rows, cells = self._rows, given.cells
+        if rows is None or len(cells) != self._cells or len(rows) >= MOST:
+            return False
+        for number, reference in self._pending:
+            if cells[number].node is not reference() or getrefcount(cells[number].node) > ALONE:
+                return False
+        if len(self._pending) < self._cells:
+            written = self.recipe.written
+            for number, cell in enumerate(cells):
+                if number not in written and cell.node is not self._nodes[number]:
+                    return False
+        if given.numbers:
+            for value, first in zip(given.numbers, rows[0][1], strict=True):
+                if isinstance(first, Node) and value is not first:
+                    return False
+        with self._lock:
+            if self._rows is None:
+                return False
+            rows.append((tuple(given.offsets), tuple(given.numbers)))  # which need no collector
+        return True
+
+    def close(self) -> None:
+        """Make every `Pending` of this batch what the calls make of it."""
+        with self._lock:
+            rows, self._rows = self._rows, None
+            if rows is None:
+                return
+            nodes = self._nodes
+            self._nodes = []
+            recipe, numbers, offsets = self.recipe, rows[0][1], rows[0][0]
+            if len(rows) >= FEW:
+                found = self._regular(rows)
+                if found is not None:
+                    recipe, offsets, numbers = found
+                    rows = rows[:1]
+            for number, (own, values) in enumerate(rows):
+                at, these = (offsets, numbers) if not number else (own, values)
+                for place, node in zip(
+                    recipe.written, recipe.apply(nodes, at, these)[0], strict=True
+                ):
+                    nodes[place] = node
+            for place, reference in self._pending:
+                made = reference()
+                if made is not None:
+                    made.become(nodes[place])
+
+    def _regular(
+        self, rows: list[Row]
+    ) -> tuple[Recipe, tuple[int, ...], tuple[Any, ...]] | None:
+        """All calls as one, if their offsets are evenly spaced and they may come in any order."""
+        table = np.array([offsets for offsets, _ in rows], np.int64).reshape(len(rows), -1)
+        order = np.lexsort(table.T[::-1])
+        table = table[order]
+        steps = np.diff(table, axis=0)
+        if (steps != steps[0]).any():
+            return None
+        numbers: list[Any] = []
+        for place, first in enumerate(rows[0][1]):
+            column = [row[1][place] for row in rows]
+            if all(value is first for value in column):
+                numbers.append(first)
+            elif type(first) in (int, float, complex, bool):
+                try:
+                    values: Any = np.array([column[k] for k in order], _DTYPES[type(first)])
+                except OverflowError:
+                    return None
+                numbers.append(Table(host_node(values)))
+            else:
+                return None
+        columns = [(int(first), int(step)) for first, step in zip(table[0], steps[0], strict=True)]
+        recipe: Recipe | None = self.recipe.alike.together(columns, len(rows), numbers)
+        if recipe is None:
+            return None
+        plain = [n.node if isinstance(n, Table) else n for n in numbers]
+        return recipe, tuple([first for first, _ in columns]), tuple(plain)
+
+
+_DTYPES: Final = {int: np.int64, float: np.float64, complex: np.complex128, bool: np.bool_}
+

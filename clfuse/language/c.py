@@ -1,0 +1,514 @@
+"""The launch route's text: a function's tree as OpenCL C; `launches` records what it makes.
+
+Every operation is written by `render.expressions`, as it is in fused kernels, so that both routes
+have the same bits. A kernel of the language becomes a function of one iteration, and an OpenCL
+kernel that calls it: on a CPU a few work-items with a run of iterations each, on a GPU one a
+work-item. ``y[idx[i]] = x[i]`` over ``range(n)``, on a CPU:
+
+    static inline void scatter_0(const long i0, __global double *x, const long x_n0, ...)
+    {
+        const long t0 = x_s0 * i0;
+        ...
+    }
+    __kernel void scatter(const long low0, const long high0, __global double *x, ...)
+    {
+        const long total = (high0 - low0);
+        const long items = get_global_size(0), item = get_global_id(0);
+        long place = total / items * item + min(item, total % items);
+        ...
+        for (long k = 0; k < count; k++) { scatter_0(i0, x, x_n0, ...); i0++; }
+    }
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+
+from ..dtypes import memory_type, register_type
+from ..render.expressions import Expressions, Preamble, Register
+from ..traits import DeviceTraits
+from .tree import (
+    Apply,
+    Assign,
+    AssignMany,
+    Atomic,
+    Barrier,
+    Call,
+    Const,
+    Convert,
+    Do,
+    Expr,
+    Extent,
+    For,
+    Function,
+    Group,
+    If,
+    Index,
+    Jump,
+    Load,
+    Local,
+    Logic,
+    Not,
+    Return,
+    Scalar,
+    Select,
+    Stmt,
+    Store,
+    While,
+)
+from .types import ArrayType
+
+_BOOL: Final = np.dtype(np.bool_)
+_INT64: Final = np.dtype(np.int64)
+_GROUP: Final = {
+    "local_id": "get_local_id(0)", "group_id": "get_group_id(0)", "size": "get_local_size(0)",
+}
+_BITS: Final = {4: "uint", 8: "ulong"}
+
+
+def literal(value: Any, dtype: np.dtype) -> str:
+    """A number as OpenCL C, of the register type of `dtype`.
+
+    >>> literal(0.1, np.dtype(np.float32)), literal(-3, np.dtype(np.int8))
+    ('((float)(0x1.99999a0000000p-4f))', '((char)(-3L))')
+    """
+    with np.errstate(all="ignore"):
+        number = dtype.type(value)
+    if dtype.kind == "b":
+        return str(int(number))
+    if dtype.kind == "c":
+        part = np.dtype(f"float{4 * dtype.itemsize}")
+        return f"({register_type(dtype)})({literal(number.real, part)}, " \
+               f"{literal(number.imag, part)})"
+    kind = register_type(dtype)
+    if dtype.kind in "iu":
+        whole = int(number)
+        if whole == -(1 << 63):
+            return "LONG_MIN"
+        return f"(({kind})({whole}{'UL' if dtype.kind == 'u' else 'L'}))"
+    real = float(number)
+    if math.isnan(real):
+        return f"(({kind})(NAN))"
+    if math.isinf(real):
+        return f"(({kind})({'-' if real < 0 else ''}INFINITY))"
+    return f"(({kind})({real.hex()}{'' if kind == 'double' else 'f'}))"
+
+
+@dataclass(slots=True)
+class Site:
+    """Where an index is checked: kernel, array, line, axis."""
+
+    function: str
+    filename: str
+    array: str
+    line: int
+
+
+@dataclass(slots=True)
+class Text:
+    """The functions of one launch, and what must stand above them."""
+
+    traits: DeviceTraits
+    checked: bool
+    preamble: Preamble = field(default_factory=Preamble)
+    parts: list[str] = field(default_factory=list)
+    names: dict[int, str] = field(default_factory=dict)
+    sites: list[Site] = field(default_factory=list)
+    atomics: dict[str, None] = field(default_factory=dict)
+
+    def name_of(self, function: Function) -> str:
+        """The C function for a function of the language; written now if it is new."""
+        found = self.names.get(id(function))
+        if found is None:
+            found = self.names[id(function)] = f"{function.name}_{len(self.names)}"
+            self.parts.append(_Writer(self, function, found).text())
+        return found
+
+
+def parameters_of(function: Function) -> list[str]:
+    """The C parameters of its scalars and arrays."""
+    found = [f"const {register_type(t.dtype)} a_{n}" for n, t in function.scalars.items()]
+    for name, kind in function.arrays.items():
+        found.append(f"__global {memory_type(kind.dtype)} *p_{name}")
+        found += [f"const long p_{name}_n{axis}" for axis in range(kind.ndim)]
+        found += [f"const long p_{name}_s{axis}" for axis in range(kind.ndim)]
+    return found
+
+
+def array_arguments(name: str, kind: ArrayType) -> list[str]:
+    """An array of the caller's as arguments."""
+    return [f"p_{name}", *[f"p_{name}_n{axis}" for axis in range(kind.ndim)],
+            *[f"p_{name}_s{axis}" for axis in range(kind.ndim)]]
+
+
+class _Writer:
+    """Writes one function."""
+
+    def __init__(self, text: Text, function: Function, name: str) -> None:
+        self.shared = text
+        self.function = function
+        self.name = name
+        self.c = Expressions(1, text.traits, text.preamble)
+        self.lines: list[str] = []
+        self.depth = 1
+        self.count = 0
+        self.variables = {n: f"v{k}" for k, n in enumerate(function.locals)}
+        self.locals = {n: f"m{k}" for k, n in enumerate(function.local_arrays)}
+
+    def text(self) -> str:
+        """The whole function."""
+        function = self.function
+        for name, kind in function.locals.items():
+            self.put(f"{self.c.type_of(kind.dtype)} {self.variables[name]} = "
+                     f"{literal(0, kind.dtype)};  /* {name} */")
+        for name, array in function.local_arrays.items():
+            if not array.shared:
+                size = math.prod(array.shape)
+                variable = self.locals[name]
+                self.put(f"{register_type(array.dtype)} {variable}[{size}];  /* {name} */")
+                self.put(f"for (int k = 0; k < {size}; k++) {variable}[k] = "
+                         f"{literal(0, array.dtype)};")
+        self.block(function.body)
+        parameters = [f"const long i{axis}" for axis in range(len(function.indices))]
+        parameters += parameters_of(function)
+        parameters += [
+            f"__local {register_type(a.dtype)} *{self.locals[n]}"
+            for n, a in function.local_arrays.items() if a.shared
+        ]
+        parameters += [
+            f"{self.c.type_of(kind.dtype)} *r{k}" for k, kind in enumerate(function.results)
+        ]
+        if self.shared.checked:
+            parameters.append("__global long *faults")
+        head = f"static inline void {self.name}({', '.join(parameters)})"
+        return "\n".join([head, "{", *self.lines, "}", ""])
+
+    # -- lines ------------------------------------------------------------------------------------
+
+    def put(self, line: str) -> None:
+        self.lines.append("    " * self.depth + line)
+
+    def open(self, line: str) -> None:
+        self.put(line + " {")
+        self.depth += 1
+
+    def close(self) -> None:
+        self.depth -= 1
+        self.put("}")
+
+    def fresh(self) -> str:
+        self.count += 1
+        return f"t{self.count}"
+
+    def kept(self, text: str, dtype: np.dtype) -> Register:
+        """A value in a variable of its own."""
+        name = self.fresh()
+        self.put(f"const {self.c.type_of(dtype)} {name} = {text};")
+        return Register(name, dtype)
+
+    # -- expressions ------------------------------------------------------------------------------
+
+    def value(self, node: Expr) -> Register:
+        """An expression in a register, of the dtype of its type."""
+        return _VALUES[type(node)](self, node)  # type: ignore[no-any-return]
+
+    def operand(self, node: Expr, dtype: np.dtype) -> Register:
+        """An expression as an operand of a loop that takes `dtype`."""
+        if isinstance(node, Const) and node.type.weak:
+            return Register(literal(node.value, dtype), dtype)
+        return self.value(node)
+
+    def as_type(self, node: Expr, dtype: np.dtype) -> str:
+        """An expression converted."""
+        return self.c.cast(self.operand(node, dtype), dtype)
+
+    def _const(self, node: Const) -> Register:
+        return Register(literal(node.value, node.type.dtype), node.type.dtype)
+
+    def _index(self, node: Index) -> Register:
+        return Register(f"i{node.axis}", _INT64)
+
+    def _scalar(self, node: Scalar) -> Register:
+        return Register(f"a_{node.name}", node.type.dtype)
+
+    def _local(self, node: Local) -> Register:
+        return Register(self.variables[node.name], node.type.dtype)
+
+    def _extent(self, node: Extent) -> Register:
+        return Register(f"p_{node.array}_n{node.axis}", _INT64)
+
+    def _apply(self, node: Apply) -> Register:
+        dtypes = node.op.input_dtypes
+        operands = [self.operand(a, dtype) for a, dtype in zip(node.args, dtypes, strict=True)]
+        text, register = self.c.step(node.op, operands, "")
+        return self.kept(text, register.dtype)
+
+    def _convert(self, node: Convert) -> Register:
+        return self.kept(self.as_type(node.arg, node.type.dtype), node.type.dtype)
+
+    def _not(self, node: Not) -> Register:
+        return self.kept(f"!{self.value(node.arg).text}", _BOOL)
+
+    def _logic(self, node: Logic) -> Register:
+        name = self.fresh()
+        self.put(f"int {name} = {self.value(node.args[0]).text} != 0;")
+        for argument in node.args[1:]:
+            self.open(f"if ({name if node.both else '!' + name})")
+            self.put(f"{name} = {self.value(argument).text} != 0;")
+            self.close()
+        return Register(name, _BOOL)
+
+    def _select(self, node: Select) -> Register:
+        name, dtype = self.fresh(), node.type.dtype
+        test = self.value(node.test).text
+        if _is_plain(node.chosen) and _is_plain(node.other):
+            one, other = (self.as_type(part, dtype) for part in (node.chosen, node.other))
+            return self.kept(f"{test} ? {one} : {other}", dtype)
+        self.put(f"{self.c.type_of(dtype)} {name};")
+        self.open(f"if ({test})")
+        self.put(f"{name} = {self.as_type(node.chosen, dtype)};")
+        self.close()
+        self.open("else")
+        self.put(f"{name} = {self.as_type(node.other, dtype)};")
+        self.close()
+        return Register(name, dtype)
+
+    # -- arrays -----------------------------------------------------------------------------------
+
+    def place(
+        self, array: str, indices: list[Expr], is_local: bool, line: int
+    ) -> tuple[str, str]:
+        """The element as C, and the condition under which it is there ("" without checks)."""
+        texts = [self.as_type(index, _INT64) for index in indices]
+        if is_local:
+            known = self.function.local_arrays[array]
+            extents: list[str] = [f"{extent}L" for extent in known.shape]
+            steps = [str(math.prod(known.shape[axis + 1 :])) for axis in range(len(known.shape))]
+            pointer = self.locals[array]
+        else:
+            rank = self.function.arrays[array].ndim
+            extents = [f"p_{array}_n{axis}" for axis in range(rank)]
+            steps = [f"p_{array}_s{axis}" for axis in range(rank)]
+            pointer = f"p_{array}"
+        test = ""
+        if self.shared.checked:
+            texts = [self.kept(text, _INT64).text for text in texts]
+            test = self._checked(array, texts, extents, line)
+        sums = " + ".join(f"{text} * {step}" for text, step in zip(texts, steps, strict=True))
+        return f"{pointer}[{sums or '0'}]", test
+
+    def _checked(self, array: str, texts: list[str], extents: list[str], line: int) -> str:
+        sites = self.shared.sites
+        sites.append(Site(self.function.name, self.function.filename, array, line))
+        tests = []
+        for axis, (text, extent) in enumerate(zip(texts, extents, strict=True)):
+            name = self.fresh()
+            self.put(f"const int {name} = {text} >= 0 && {text} < {extent};")
+            self.put(f"if (!{name}) report_fault(faults, {len(sites)}, {axis}, {text}, {extent});")
+            tests.append(name)
+        return " && ".join(tests) or "1"
+
+    def loaded(self, place: str, dtype: np.dtype, is_local: bool) -> str:
+        """An element as a register holds it."""
+        if is_local:
+            return place
+        if dtype.kind == "b":
+            return f"({place} != 0)"
+        return self.c.from_half(place) if dtype.char == "e" else place
+
+    def _load(self, node: Load) -> Register:
+        dtype = node.type.dtype
+        place, test = self.place(node.array, node.indices, node.is_local, node.line)
+        if not test:
+            return self.kept(self.loaded(place, dtype, node.is_local), dtype)
+        name = self.fresh()
+        self.put(f"{self.c.type_of(dtype)} {name} = {literal(0, dtype)};")
+        self.put(f"if ({test}) {name} = {self.loaded(place, dtype, node.is_local)};")
+        return Register(name, dtype)
+
+    def _atomic(self, node: Atomic) -> Register:
+        dtype = node.type.dtype
+        values = [self.kept(self.as_type(a, dtype), dtype).text for a in node.args]
+        place, test = self.place(node.array, node.indices, node.is_local, node.line)
+        function = self._atomic_function(node.operation, dtype, node.is_local)
+        name = self.fresh()
+        self.put(f"{register_type(dtype)} {name} = {literal(0, dtype)};")
+        guard = f"if ({test}) " if test else ""
+        self.put(f"{guard}{name} = {function}(&{place}, {', '.join(values)});")
+        return Register(name, dtype)
+
+    def _atomic_function(self, operation: str, dtype: np.dtype, is_local: bool) -> str:
+        """OpenCL's function for an operation; of floats one that we write."""
+        wide = dtype.itemsize == 8
+        space = "__local" if is_local else "__global"
+        if wide:
+            self.shared.atomics[
+                "#pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable\n"
+                "#pragma OPENCL EXTENSION cl_khr_int64_extended_atomics : enable\n"
+            ] = None
+        if dtype.kind != "f":
+            word = {"and_": "and", "or_": "or", "exchange": "xchg",
+                    "compare_exchange": "cmpxchg"}.get(operation, operation)
+            return f"atom_{word}" if wide else f"atomic_{word}"
+        kind, bits = register_type(dtype), _BITS[dtype.itemsize]
+        name = f"atomic_{operation}_{kind}_{space[2:]}"
+        symbol = "+" if operation == "add" else "-"
+        exchange = "atom_cmpxchg" if wide else "atomic_cmpxchg"
+        self.shared.atomics[
+            f"static inline {kind} {name}(volatile {space} {kind} *place, const {kind} value)\n"
+            "{\n"
+            f"    volatile {space} {bits} *word = (volatile {space} {bits} *)place;\n"
+            f"    {bits} old = *word, seen;\n"
+            "    for (;;) {\n"
+            f"        seen = {exchange}(word, old, as_{bits}(as_{kind}(old) {symbol} value));\n"
+            f"        if (seen == old) return as_{kind}(old);\n"
+            "        old = seen;\n"
+            "    }\n"
+            "}\n"
+        ] = None
+        return name
+
+    def _group(self, node: Group) -> Register:
+        return Register(f"((long)({_GROUP[node.what]}))", _INT64)
+
+    # -- calls ------------------------------------------------------------------------------------
+
+    def _call(self, node: Call) -> Register:
+        return self.results(node)[node.result]
+
+    def results(self, node: Call) -> list[Register]:
+        """Call a function; its results in variables."""
+        function = node.function
+        name = self.shared.name_of(function)
+        passed = [self.as_type(node.args[n], t.dtype) for n, t in function.scalars.items()]
+        for parameter, kind in function.arrays.items():
+            passed += array_arguments(node.arrays[parameter], kind)
+        found = []
+        for result in function.results:
+            variable = self.fresh()
+            self.put(f"{self.c.type_of(result.dtype)} {variable};")
+            passed.append(f"&{variable}")
+            found.append(Register(variable, result.dtype))
+        if self.shared.checked:
+            passed.append("faults")
+        self.put(f"{name}({', '.join(passed)});")
+        return found
+
+    # -- statements -------------------------------------------------------------------------------
+
+    def block(self, body: list[Stmt]) -> None:
+        for statement in body:
+            _STATEMENTS[type(statement)](self, statement)
+
+    def _assign(self, node: Assign) -> None:
+        dtype = self.function.locals[node.name].dtype
+        self.put(f"{self.variables[node.name]} = {self.as_type(node.value, dtype)};")
+
+    def _assign_many(self, node: AssignMany) -> None:
+        for name, register in zip(node.names, self.results(node.call), strict=False):
+            dtype = self.function.locals[name].dtype
+            self.put(f"{self.variables[name]} = {self.c.cast(register, dtype)};")
+
+    def _store(self, node: Store) -> None:
+        if node.is_local:
+            dtype = self.function.local_arrays[node.array].dtype
+        else:
+            dtype = self.function.arrays[node.array].dtype
+        value = self.as_type(node.value, dtype)
+        if not node.is_local:
+            if dtype.kind == "b":
+                value = f"({value} != 0)"
+            elif dtype.char == "e":
+                value = self.c.to_half(value)
+        place, test = self.place(node.array, node.indices, node.is_local, node.line)
+        self.put(f"{f'if ({test}) ' if test else ''}{place} = {value};")
+
+    def _if(self, node: If) -> None:
+        self.open(f"if ({self.value(node.test).text})")
+        self.block(node.body)
+        self.close()
+        if node.orelse:
+            self.open("else")
+            self.block(node.orelse)
+            self.close()
+
+    def _for(self, node: For) -> None:
+        start, stop, step = [
+            self.kept(self.as_type(part, _INT64), _INT64).text
+            for part in (node.start, node.stop, node.step)
+        ]
+        counter = self.fresh()
+        test = f"{step} > 0 ? {counter} < {stop} : {step} < 0 && {counter} > {stop}"
+        if isinstance(node.step, Const):
+            test = f"{counter} {'<' if node.step.value > 0 else '>'} {stop}"
+            test = test if node.step.value else "0"
+            step = literal(node.step.value, _INT64)
+        self.open(f"for (long {counter} = {start}; {test}; {counter} += {step})")
+        self.put(f"{self.variables[node.name]} = {counter};")
+        self.block(node.body)
+        self.close()
+
+    def _while(self, node: While) -> None:
+        self.open("for (;;)")
+        self.put(f"if (!{self.value(node.test).text}) break;")
+        self.block(node.body)
+        self.close()
+
+    def _jump(self, node: Jump) -> None:
+        self.put(f"{node.word};")
+
+    def _return(self, node: Return) -> None:
+        for place, (value, result) in enumerate(
+            zip(node.values, self.function.results, strict=True)
+        ):
+            self.put(f"*r{place} = {self.as_type(value, result.dtype)};")
+        self.put("return;")
+
+    def _do(self, node: Do) -> None:
+        self.value(node.value)
+
+    def _barrier(self, node: Barrier) -> None:
+        self.put("barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);")
+
+
+def _is_plain(node: Expr) -> bool:
+    """Whether an expression may be evaluated although it is not chosen: it loads nothing."""
+    if isinstance(node, Apply):
+        return node.op.weight <= 4 and all(_is_plain(argument) for argument in node.args)
+    if isinstance(node, Convert):
+        return _is_plain(node.arg)
+    return isinstance(node, Const | Index | Scalar | Local | Extent)
+
+
+_VALUES: Final[dict[type, Any]] = {
+    Const: _Writer._const,
+    Index: _Writer._index,
+    Scalar: _Writer._scalar,
+    Local: _Writer._local,
+    Extent: _Writer._extent,
+    Apply: _Writer._apply,
+    Convert: _Writer._convert,
+    Not: _Writer._not,
+    Logic: _Writer._logic,
+    Select: _Writer._select,
+    Load: _Writer._load,
+    Atomic: _Writer._atomic,
+    Group: _Writer._group,
+    Call: _Writer._call,
+}
+_STATEMENTS: Final[dict[type, Any]] = {
+    Assign: _Writer._assign,
+    AssignMany: _Writer._assign_many,
+    Store: _Writer._store,
+    If: _Writer._if,
+    For: _Writer._for,
+    While: _Writer._while,
+    Jump: _Writer._jump,
+    Return: _Writer._return,
+    Do: _Writer._do,
+    Barrier: _Writer._barrier,
+}

@@ -1,0 +1,580 @@
+"""``@clfuse.kernel``: what a program calls; decides for every signature how a kernel runs.
+
+A signature is what the translation depends on: ranges, dtypes, shapes and strides of the arrays,
+which of them share storage and how far apart they lie, the kinds of the numbers, and the values of
+integers that indices or conditions depend on. Signatures are remembered, so that a call that comes
+again costs little more than recording its operations.
+"""
+
+from __future__ import annotations
+
+import ast
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from operator import index as as_index
+from typing import Any, Final
+
+import numpy as np
+
+from ..api import handle as handles
+from ..api import reductions
+from ..api.conversion import as_handle
+from ..api.handle import Handle, c_strides, fresh, native_dtype, node_of
+from ..api.promotion import weak_kind
+from ..api.scans import along
+from ..config import settings
+from ..errors import KernelError
+from ..graph import build, trace
+from ..graph.ir import Node, boundary
+from ..graph.number import TracedNumber, concrete
+from . import launches, plain
+from .accesses import Domain
+from .arrays import NotArrays, Translation
+from .batches import Alike, Batch
+from .lower import lower
+from .recipe import Recipe
+from .syntax import Source, read
+from .tree import Function
+from .types import COMPLEX, FLOAT, INT, WEAK_BOOL, ArrayType, Type, strong
+from .values import Array, Given, OutOfBounds
+
+_WEAK_TYPES: Final[dict[Any, Type]] = {
+    bool: WEAK_BOOL, int: INT, float: FLOAT, complex: COMPLEX,
+}
+_SIGNATURES: Final = 1024
+"""Signatures that a kernel remembers; a loop over ever new sizes must not fill the memory."""
+
+_MOST_INDICES: Final = 8
+"""Of a kernel, with that of a batch; the planner follows any number, but not for nothing."""
+
+_OPERATIONS: Final[dict[str, Callable[..., Any]]] = {
+    "sum": reductions.sum, "prod": reductions.prod, "min": reductions.min, "max": reductions.max,
+    "argmin": reductions.argmin, "argmax": reductions.argmax, "any": reductions.any,
+    "all": reductions.all,
+}
+_SCANS: Final = {"sum": np.add, "prod": np.multiply, "min": np.minimum, "max": np.maximum}
+
+
+@dataclass(slots=True)
+class Arguments:
+    """What one call was given, in the order of the parameters behind the indices.
+
+    Attributes
+    ----------
+    key : tuple
+        Everything but offsets and values.
+    cells : list of Storage, without repetition
+    handles : list of Handle, the arrays
+    offsets : list of int, one an array
+    numbers : list
+        A node, or a Python number.
+    kinds : list of Type or ArrayType, one an argument
+    places : list of int
+        Of every argument the place in `handles` or `numbers`.
+    """
+
+    key: list[Any] = field(default_factory=list)
+    cells: list[Any] = field(default_factory=list)
+    handles: list[Handle] = field(default_factory=list)
+    offsets: list[int] = field(default_factory=list)
+    numbers: list[Any] = field(default_factory=list)
+    kinds: list[Any] = field(default_factory=list)
+    places: list[int] = field(default_factory=list)
+    cell_of: list[int] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Signature:
+    """A function with its types, and what its calls have become.
+
+    `structural` names the numbers whose values the recipes depend on; `recipes` has one for their
+    values, or the reason why there is none.
+    """
+
+    function: Function
+    structural: tuple[tuple[str, int], ...] = ()
+    recipes: dict[tuple[int, ...], Recipe | str] = field(default_factory=dict)
+
+    def values_of(self, given: Arguments) -> tuple[int, ...]:
+        """The numbers of a call that the recipe depends on."""
+        return tuple([concrete(given.numbers[place]) for _, place in self.structural])
+
+
+class Kernel:
+    """A function that runs for every index of a range, recorded like an array operation.
+
+    Made by `kernel`. The first parameters are the indices, as many as the range has; the others
+    are arrays and numbers.
+    """
+
+    def __init__(self, function: Callable[..., Any], group: int = 0) -> None:
+        self.__clfuse_source__: Source = read(function)
+        self.__name__ = function.__name__
+        self.__qualname__ = function.__qualname__
+        self.__doc__ = function.__doc__
+        self.__module__ = function.__module__
+        self.__wrapped__ = function
+        self.group = group
+        self._signatures: dict[Any, Signature] = {}
+        self._typed: dict[Any, Function] = {}
+        self._programs: dict[Any, launches.Program] = {}
+        self._fixed: tuple[Any, ...] = ()
+        self._batch: weakref.ref[Batch] | None = None
+
+    def __repr__(self) -> str:
+        return f"<kernel {self.__name__}({', '.join(self.__clfuse_source__.parameters)})>"
+
+    # -- calling ----------------------------------------------------------------------------------
+
+    def __call__(self, ranges: Any, *args: Any) -> None:
+        """Run the kernel for every index of `ranges`; recorded, as array operations are.
+
+        Parameters
+        ----------
+        ranges : int or tuple
+            ``n`` for ``range(n)``, ``(n, m)`` for two indices, ``((1, n - 1), (1, m - 1))`` for
+            indices that begin elsewhere.
+        *args : ndarray or number
+
+        Raises
+        ------
+        KernelError
+            The arguments' dtypes do not fit, or the kernel returns a value.
+        IndexError
+            An index that is known now leaves its array.
+        ValueError
+            An array that is written to is read-only.
+        """
+        if plain.running():
+            plain.call(self, (ranges, *args))
+            return
+        if self.__clfuse_source__.returns_value:
+            raise KernelError(
+                f"{self.__name__} returns a value: call {self.__name__}.reduce(...) or .scan(...)"
+            )
+        if boundary.due:
+            boundary.reached()
+        self._record(ranges, args)
+
+    def reduce(self, ranges: Any, *args: Any, op: str = "sum") -> Any:
+        """Fold what the kernel returns for every index of `ranges`.
+
+        Parameters
+        ----------
+        ranges, *args
+            As in a call.
+        op : {"sum", "prod", "min", "max", "argmin", "argmax", "any", "all"}
+            ``argmin`` and ``argmax`` give the place in C order of the range.
+
+        Returns
+        -------
+        scalar or tuple of scalar
+            Lazy; as many as the kernel returns values.
+        """
+        if op not in _OPERATIONS:
+            raise ValueError(f"op={op!r}: it is one of {', '.join(_OPERATIONS)}")
+        made = [_OPERATIONS[op](values) for values in self._values(ranges, args)]
+        return made[0] if len(made) == 1 else tuple(made)
+
+    def scan(self, ranges: Any, *args: Any, op: str = "sum", exclusive: bool = False) -> Any:
+        """Every partial result of `reduce`, in C order of the range.
+
+        Parameters
+        ----------
+        ranges, *args
+            As in a call.
+        op : {"sum", "prod", "min", "max"}
+        exclusive : bool
+            Leave an element's own value out: the first result is 0 (``prod``: 1). Not for ``min``
+            and ``max``, which have no such value.
+
+        Returns
+        -------
+        ndarray or tuple of ndarray
+            ``(n,)``; as many as the kernel returns values.
+        """
+        if op not in _SCANS:
+            raise ValueError(f"op={op!r}: it is one of {', '.join(_SCANS)}")
+        function = _SCANS[op]
+        if exclusive and function.identity is None:
+            raise ValueError(f"{op} has no value to begin with: exclusive=True is for sum and prod")
+        made = [self._scanned(function, v, exclusive) for v in self._values(ranges, args)]
+        return made[0] if len(made) == 1 else tuple(made)
+
+    @staticmethod
+    def _scanned(function: np.ufunc, values: Any, exclusive: bool) -> Any:
+        found = along(function, values, None, None, None)
+        if not exclusive or not found._shape[0]:
+            return found
+        start = build.filled(found._dtype.type(function.identity), (1,))
+        return fresh(build.concatenate((start, node_of(found[:-1])), 0))
+
+    def _values(self, ranges: Any, args: tuple[Any, ...]) -> list[Any]:
+        if not self.__clfuse_source__.returns_value:
+            raise KernelError(f"{self.__name__} returns no value: call {self.__name__}(...)")
+        if boundary.due:
+            boundary.reached()
+        return [fresh(node) for node in self._record(ranges, args)]
+
+    # -- recording --------------------------------------------------------------------------------
+
+    def _record(self, ranges: Any, args: tuple[Any, ...]) -> list[Node]:
+        if settings.kernels == "python":
+            return plain.on_arrays(self, self._domain(ranges, len(args)), args)
+        given = self._given(args)
+        signature = self._signature(ranges, given)
+        values = signature.values_of(given) if signature.structural else ()
+        recipe = signature.recipes.get(values)
+        if recipe is None:
+            recipe = self._translated(signature, self._domain(ranges, len(args)), given)
+        if isinstance(recipe, Recipe):
+            return self._run(recipe, given)
+        return self._launch(signature.function, self._domain(ranges, len(args)), given, recipe)
+
+    def _run(self, recipe: Recipe, given: Arguments) -> list[Node]:
+        """Record array operations, or append the call to a batch of such."""
+        batch = None if self._batch is None else self._batch()
+        if batch is not None and batch.recipe is recipe and batch.append(given):
+            return []
+        if recipe.alike is None or trace.active() is not None:
+            return recipe.run(given.cells, given.offsets, given.numbers)
+
+        self._batch = weakref.ref(Batch(recipe, given))
+        return []
+
+    def _given(self, args: tuple[Any, ...]) -> Arguments:
+        found = Arguments()
+        key, cells = found.key, found.cells
+        numbers: dict[int, int] = {}
+        for argument in args:
+            kind = type(argument)
+            if kind is handles.ARRAY and argument._shape:
+                self._add_array(found, numbers, argument)
+                continue
+            if kind is np.ndarray and argument.ndim:
+                made = as_handle(argument)
+                self._add_array(found, numbers, made)
+                key.append("snapshot")
+                continue
+            if isinstance(argument, Handle) or kind is np.ndarray:
+                node = node_of(as_handle(argument))
+                found.kinds.append(strong(node.dtype))
+                value: Any = node
+            elif kind in _WEAK_TYPES or kind is TracedNumber:
+                found.kinds.append(_WEAK_TYPES[weak_kind(argument) or bool])
+                value = argument
+            elif isinstance(argument, np.generic) and native_dtype(argument.dtype) is not None:
+                value = build.constant(argument)
+                found.kinds.append(strong(value.dtype))
+            else:
+                raise KernelError(
+                    f"{self.__name__}: argument {len(found.kinds) + 1} is {kind.__name__}; kernels "
+                    "take arrays and numbers"
+                )
+            found.places.append(len(found.numbers))
+            found.numbers.append(value)
+            key.append(found.kinds[-1])
+        if len(cells) < len(found.handles):
+            key.append(tuple(found.cell_of))
+            key.append(_distances(found))
+        return found
+
+    def _add_array(self, found: Arguments, numbers: dict[int, int], array: Handle) -> None:
+        view = array._view
+        storage = array._storage
+        if view is None:
+            found.offsets.append(0)
+            strides, writeable = None, True
+        else:
+            found.offsets.append(view.offset)
+            strides, writeable = view.strides, view.writeable
+        cell = numbers.setdefault(id(storage), len(found.cells))
+        if cell == len(found.cells):
+            found.cells.append(storage)
+        found.cell_of.append(cell)
+        found.places.append(len(found.handles))
+        found.handles.append(array)
+        shape, dtype = array._shape, array._dtype
+        found.kinds.append(ArrayType(dtype, len(shape)))
+        found.key.append((shape, dtype, strides, storage.node.dtype, writeable))
+
+    def _signature(self, ranges: Any, given: Arguments) -> Signature:
+        key = (ranges, settings.check, self._captured(), *given.key)
+        found = self._signatures.get(key)
+        if found is None:
+            if len(self._signatures) >= _SIGNATURES:
+                self._signatures.clear()
+            domain = self._domain(ranges, len(given.kinds))
+            function = self._function(given.kinds, len(domain))
+            for name, handle in zip(function.arrays, given.handles, strict=True):
+                if name in function.writes and not _may_write(given, handle):
+                    raise ValueError(
+                        f"{self.__name__} writes to `{name}`: assignment destination is read-only"
+                    )
+            # Typing may have found more numbers in the surroundings.
+            key = (ranges, settings.check, self._captured(), *given.key)
+            found = self._signatures[key] = Signature(function)
+        return found
+
+    def _captured(self) -> tuple[Any, ...]:
+        """Numbers of the surroundings as they are now, as far as the kernel was found to use
+        them."""
+        return tuple([
+            (type(value), repr(value))
+            for value in [source.dotted(node) for source, node in self._fixed]
+        ]) if self._fixed else ()
+
+    def _function(self, kinds: list[Any], rank: int) -> Function:
+        """The typed function for arguments of these kinds."""
+        source = self.__clfuse_source__
+        names = source.parameters
+        key = (rank, self._captured(), *kinds)
+        found = self._typed.get(key)
+        if found is None:
+            typed = dict(zip(names[rank:], kinds, strict=True))
+            found = lower(source, typed, names[:rank])
+            known = {(where, ast.unparse(node)): (where, node) for where, node in self._fixed}
+            for (where, text), (node, _) in found.captured.items():
+                known[where, text] = (where, node)
+            self._fixed = tuple(known.values())
+            self._typed[(rank, self._captured(), *kinds)] = found
+        return found
+
+    def _domain(self, ranges: Any, count: int) -> Domain:
+        """The range of every index."""
+        items = ranges if isinstance(ranges, tuple | list) else (ranges,)
+        source = self.__clfuse_source__
+        domain = []
+        for item in items:
+            if isinstance(item, range):
+                if item.step != 1:
+                    raise ValueError(f"{self.__name__}: ranges have steps of 1, not {item.step}")
+                domain.append((item.start, item.stop))
+            elif isinstance(item, tuple | list):
+                if len(item) != 2:
+                    raise TypeError(f"{self.__name__}: a range is n or (start, stop), not {item!r}")
+                domain.append((as_index(item[0]), as_index(item[1])))
+            else:
+                domain.append((0, as_index(item)))
+        if not domain or len(domain) + count != len(source.parameters):
+            raise TypeError(
+                f"{self.__name__}({', '.join(source.parameters)}): {len(domain)} index(es) and "
+                f"{count} argument(s) given"
+            )
+        return tuple(domain)
+
+    def _check_groups(self, domain: Domain) -> None:
+        extent = domain[-1][1] - domain[-1][0]
+        if self.group and extent % self.group:
+            raise ValueError(
+                f"{self.__name__} has groups of {self.group}: the last range must be a multiple of "
+                f"that, not {extent}"
+            )
+
+    def _translated(
+        self, signature: Signature, domain: Domain, given: Arguments
+    ) -> Recipe | str:
+        """The kernel as array operations, or why it is none; remembered."""
+        function = signature.function
+        if any(stop <= start for start, stop in domain):
+            empty = _empty(function, domain)
+            signature.recipes[signature.values_of(given)] = empty
+            return empty
+        arrays, scalars, integers = self._operands(function, given)
+        names = function.parameters
+        try:
+            made = Translation(function, domain, arrays, scalars, integers)
+        except NotArrays as reason:
+            found: Recipe | str = str(reason)
+            structural = set(integers)
+        except OutOfBounds as error:
+            raise IndexError(f"kernel {self.__name__} ({function.filename}), {error}") from None
+        else:
+            found, structural = made.recipe, made.structural
+            if found.written and not found.results and len(domain) < _MOST_INDICES:
+                found.alike = Alike(function, domain, arrays, scalars, integers)
+        more = {(n, p) for n, p in zip(names, given.places, strict=True) if n in structural}
+        if not more <= set(signature.structural):
+            signature.structural = tuple(sorted(more | set(signature.structural)))
+            signature.recipes.clear()
+        signature.recipes[signature.values_of(given)] = found
+        return found
+
+    @staticmethod
+    def _operands(
+        function: Function, given: Arguments
+    ) -> tuple[dict[str, Array], dict[str, Any], dict[str, int]]:
+        """Arrays, numbers, and the values of integers, by parameter."""
+        arrays: dict[str, Array] = {}
+        scalars: dict[str, Any] = {}
+        integers: dict[str, int] = {}
+        names = function.parameters
+        for name, kind, place in zip(names, given.kinds, given.places, strict=True):
+            if isinstance(kind, ArrayType):
+                array = given.handles[place]
+                view = array._view
+                arrays[name] = Array(
+                    name, place, given.cell_of[place], array._shape, array._dtype,
+                    array._storage.node.dtype, given.offsets[place],
+                    c_strides(array._shape) if view is None else view.strides,
+                )
+            else:
+                scalars[name] = Given(name, place, kind)
+                value = given.numbers[place]
+                if kind == INT:
+                    integers[name] = value if type(value) is int else concrete(value)
+        return arrays, scalars, integers
+
+    def _launch(
+        self, function: Function, domain: Domain, given: Arguments, reason: str
+    ) -> list[Node]:
+        program, arrays, numbers = self._program(function, domain, given)
+        return launches.record(program, domain, arrays, numbers, reason)
+
+    def _program(
+        self, function: Function, domain: Domain, given: Arguments
+    ) -> tuple[launches.Program, dict[str, Handle], dict[str, Any]]:
+        """The OpenCL kernel for these arguments, and the arguments by name."""
+        self._check_groups(domain)
+        arrays: dict[str, Handle] = {}
+        numbers: dict[str, Any] = {}
+        for name, kind, place in zip(function.parameters, given.kinds, given.places, strict=True):
+            if isinstance(kind, ArrayType):
+                arrays[name] = given.handles[place]
+            else:
+                numbers[name] = given.numbers[place]
+        extents = tuple([stop - start for start, stop in domain])
+        shape = launches.shape_of(
+            function, arrays, numbers, self.group, settings.check == "bounds"
+        )
+        key = (id(function), extents, shape)
+        found = self._programs.get(key)
+        if found is None:
+            if len(self._programs) >= _SIGNATURES:
+                self._programs.clear()
+            found = self._programs[key] = launches.Program(function, extents, shape)
+        return found, arrays, numbers
+
+    # -- looking ----------------------------------------------------------------------------------
+
+    def route(self, ranges: Any, *args: Any) -> str:
+        """How such a call runs: as array operations, or as a launch of its own, and why.
+
+        Nothing is recorded.
+        """
+        given = self._given(args)
+        domain = self._domain(ranges, len(args))
+        signature = self._signature(ranges, given)
+        found = self._translated(signature, domain, given)
+        if isinstance(found, Recipe):
+            return "array operations"
+        return f"a launch of its own: {found}"
+
+    def source(self, ranges: Any, *args: Any) -> str:
+        """The OpenCL C that such a call is, or would be, as a launch of its own on this device.
+
+        Where the call is array operations (`route`), `clfuse.explain` shows the fused kernel.
+        """
+        from ..runtime.device import get_device
+
+        given = self._given(args)
+        domain = self._domain(ranges, len(args))
+        function = self._signature(ranges, given).function
+        return self._program(function, domain, given)[0](get_device().traits)[0]
+
+    def python(self, ranges: Any, *args: Any) -> Any:
+        """The same body in plain Python, index by index, with checked bounds.
+
+        NumPy arrays among the arguments are written to in place, arrays of clfuse's as well.
+        Returns an array of what the kernel returns, of the shape of the range; a tuple of arrays
+        where it returns several values, None where it returns none.
+
+        Raises
+        ------
+        IndexError
+            Names kernel, line, array and index.
+        """
+        return plain.run(self, self._domain(ranges, len(args)), args)
+
+
+def _may_write(given: Arguments, handle: Handle) -> bool:
+    return (handle._view is None or handle._view.writeable) and "snapshot" not in given.key
+
+
+def _distances(found: Arguments) -> tuple[int, ...]:
+    """How far arrays lie behind the first one of their storage."""
+    first: dict[int, int] = {}
+    return tuple([
+        offset - first.setdefault(cell, offset)
+        for cell, offset in zip(found.cell_of, found.offsets, strict=True)
+    ])
+
+
+def _empty(function: Function, domain: Domain) -> Recipe:
+    made = Recipe()
+    shape = tuple([max(stop - start, 0) for start, stop in domain])
+    made.results = [build.filled(t.dtype.type(0), shape) for t in function.results]
+    return made
+
+
+class DeviceFunction:
+    """A function that kernels may call; called from Python, it is the function itself."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.__clfuse_source__: Source = read(function)
+        self.__name__ = function.__name__
+        self.__qualname__ = function.__qualname__
+        self.__doc__ = function.__doc__
+        self.__module__ = function.__module__
+        self.__wrapped__ = function
+
+    def __repr__(self) -> str:
+        return f"<device function {self.__name__}>"
+
+    def __call__(self, *args: Any) -> Any:
+        return plain.call(self, args)
+
+
+def kernel(function: Any = None, *, group: int = 0) -> Any:
+    """Make a kernel of a Python function: a decorator.
+
+    Parameters
+    ----------
+    function : function
+        Its first parameters are the indices. README, "Kernels written in Python", says what may
+        stand in it.
+    group : int
+        Work-items of a work-group, for kernels that use `clfuse.group`; the innermost range must be
+        a multiple of it.
+
+    Returns
+    -------
+    Kernel
+
+    Raises
+    ------
+    KernelError
+        Something in it is not in the language: file, line, and what to write instead.
+
+    Examples
+    --------
+    >>> import clfuse as np
+    >>> @np.kernel
+    ... def axpy(i, a, x, y):
+    ...     y[i] = a * x[i] + y[i]
+    >>> x, y = np.arange(4.0), np.ones(4)
+    >>> axpy(4, 2.0, x, y)
+    >>> y
+    array([1., 3., 5., 7.])
+    """
+    if function is None:
+        return lambda decorated: Kernel(decorated, group)
+    return Kernel(function, group)
+
+
+def device_function(function: Callable[..., Any]) -> DeviceFunction:
+    """Make a function that kernels may call: a decorator. It is written in the same language."""
+    return DeviceFunction(function)
+
+

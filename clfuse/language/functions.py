@@ -1,0 +1,258 @@
+"""Calls in a kernel with their types: `math`, ufuncs, conversions, atomics, functions of the
+language; `lower` derives its statements from this.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from typing import Any, Final
+
+import numpy as np
+
+from ..api.handle import DTYPES, native_dtype
+from ..api.ufunc import ufunc
+from .expressions import Expressions
+from .intrinsics import MATH, atomic, group, local_array, philox
+from .syntax import Source
+from .tree import Apply, Atomic, Call, Const, Convert, Expr, Function, Group, Select
+from .types import (
+    BOOL,
+    FLOAT,
+    INT,
+    ArrayType,
+    Type,
+    element_type,
+    operation,
+    row,
+    strong,
+    weak_of,
+)
+
+_ROUNDED_TO_INT: Final = (math.floor, math.ceil, math.trunc)
+_ATOMIC_INTEGERS: Final = "int32, uint32, int64, uint64"
+
+
+class Functions(Expressions):
+    """`Expressions`, with calls."""
+
+    def call_of_function(self, node: ast.expr) -> Call | None:
+        """The call of another function of the language; None for all else."""
+        if not isinstance(node, ast.Call):
+            return None
+        try:
+            called = self.source.dotted(node.func)
+        except NameError as missing:
+            self.refuse(node, str(missing))
+        other = getattr(called, "__clfuse_source__", None)
+        if not isinstance(other, Source):
+            return None
+        if other in self.calling:
+            self.refuse(node, "functions of kernels cannot call themselves: write a loop")
+        given: dict[str, ast.expr] = dict(zip(other.parameters, node.args, strict=False))
+        for word in node.keywords:
+            if word.arg in given or word.arg not in other.parameters:
+                self.refuse(node, f"{other.name} takes ({', '.join(other.parameters)})")
+            given[word.arg] = word.value
+        if len(given) != len(other.parameters) or len(node.args) > len(other.parameters):
+            self.refuse(node, f"{other.name} takes ({', '.join(other.parameters)})")
+        kinds: dict[str, Type | ArrayType] = {}
+        args: dict[str, Expr] = {}
+        arrays: dict[str, str] = {}
+        for name in other.parameters:
+            part = given[name]
+            if isinstance(part, ast.Name) and part.id in self.function.arrays:
+                kinds[name] = self.function.arrays[part.id]
+                arrays[name] = part.id
+            else:
+                args[name] = self.value(part)
+                kinds[name] = args[name].type
+        function = self._typed(other, kinds)
+        own = self.function
+        for mine, theirs in ((own.reads, function.reads), (own.writes, function.writes),
+                             (own.atomics, function.atomics)):
+            mine.update(arrays[name] for name in theirs)
+        own.reasons += [f"{why} of {other.name}" for why in function.reasons]
+        own.captured.update(function.captured)
+        type_ = function.results[0] if len(function.results) == 1 else BOOL
+        return Call(type_, node.lineno, function, args, arrays)
+
+    def _typed(self, other: Source, kinds: dict[str, Type | ArrayType]) -> Function:
+        from .lower import lower
+
+        key = (id(other), tuple(kinds.items()))
+        found = self.functions.get(key)
+        if found is None:
+            found = lower(other, kinds, (), self.functions, self.calling)
+            self.functions[key] = found
+        return found
+
+    def called(self, node: ast.Call) -> Expr:
+        called = self.source.dotted(node.func)
+        if called is len:
+            (array,) = node.args if len(node.args) == 1 else (None,)
+            if not isinstance(array, ast.Name):
+                self.refuse(node, "len takes an array by its name")
+            return self.size(node, array.id, 0)
+        owner = getattr(called, "__self__", None)
+        if owner is atomic:
+            return self._atomic(node, called.__name__)
+        if owner is group:
+            return self._group(node, called.__name__)
+        if called is local_array:
+            self.refuse(node, "a local array stands alone: name = clfuse.local_array(...)")
+        if node.keywords:
+            self.refuse(node, "pass the arguments by their place")
+        args = [self.value(argument) for argument in node.args]
+        if owner is philox:
+            return self._random(node, called.__name__, args)
+        return self._function(node, called, args)
+
+    def effect(self, node: ast.Call) -> Expr:
+        """A call whose value is not used."""
+        found = self.called(node)
+        if not isinstance(found, Atomic):
+            self.refuse(node, "calculated and thrown away: assign it, or leave it out")
+        return found
+
+    def _function(self, node: ast.Call, called: Any, args: list[Expr]) -> Expr:
+        known = all(isinstance(argument, Const) and argument.type.weak for argument in args)
+        if isinstance(called, ufunc):
+            called = called.numpy
+        try:
+            is_math = called in MATH
+        except TypeError:
+            is_math = False
+        if is_math:
+            return self._math(node, called, args, known)
+        if isinstance(called, np.ufunc):
+            self._expects(node, args, called.nin, called.__name__)
+            return self.apply(called.__name__, args, node, weak=False)
+        if called is abs:
+            self._expects(node, args, 1, "abs")
+            return self.apply("absolute", args, node)
+        if called in (min, max) and len(args) >= 2:
+            found = args[0]
+            for other in args[1:]:
+                found = self._extreme(node, "less" if called is min else "greater", found, other)
+            return found
+        if called in (int, float, bool, complex):
+            return self._conversion(node, called, args)
+        if getattr(called, "__module__", "").startswith("clfuse"):
+            called = getattr(np, getattr(called, "__name__", ""), called)
+        if called is np.where:
+            self._expects(node, args, 3, "where")
+            return self._where(node, *args)
+        if called is np.clip:
+            self._expects(node, args, 3, "clip")
+            low = self.apply("maximum", args[:2], node, weak=False)
+            return self.apply("minimum", [low, args[2]], node, weak=False)
+        if isinstance(called, type) and issubclass(called, np.generic):
+            dtype = element_type(called)
+            if dtype is not None and len(args) == 1:
+                if args[0].type.kind == "c" and dtype.kind not in "cb":
+                    self.refuse(node, "of a complex number, write .real or .imag")
+                self.fits(args[0], dtype, node)
+                return Convert(strong(dtype), node.lineno, args[0])
+        raise self.source.error(
+            node,
+            "not in the language of kernels: it has NumPy's ufuncs, math, abs, min, max, int, "
+            "float, bool, len, numpy.where and clip, and functions with @clfuse.device_function",
+        )
+
+    def _expects(self, node: ast.AST, args: list[Expr], count: int, name: str) -> None:
+        if len(args) != count:
+            self.refuse(node, f"{name} takes {count} argument(s)")
+
+    def _math(self, node: ast.Call, called: Any, args: list[Expr], known: bool) -> Expr:
+        if known and args:
+            return self.folded(node, called, *args)  # type: ignore[arg-type]
+        name = MATH[called]
+        self._expects(node, args, getattr(np, name).nin, called.__name__)
+        if called in _ROUNDED_TO_INT:
+            if args[0].type.kind in "iub":
+                return self.converted(args[0], INT)
+            return Convert(INT, node.lineno, self.apply(name, args, node))
+        return self.apply(name, args, node)
+
+    def _extreme(self, node: ast.AST, name: str, one: Expr, other: Expr) -> Expr:
+        if isinstance(one, Const) and isinstance(other, Const):
+            return self.folded(node, min if name == "less" else max, one, other)
+        try:
+            found = operation("maximum", (one.type, other.type))
+        except TypeError:
+            found = None
+        if found is None:
+            self.refuse(node, f"no order of {one.type} and {other.type}")
+        one, other = self.converted(one, found.type), self.converted(other, found.type)
+        test = self.compared(node, name, other, one)
+        return Select(found.type, getattr(node, "lineno", 0), test, other, one)
+
+    def _conversion(self, node: ast.Call, called: Any, args: list[Expr]) -> Expr:
+        if called is complex and len(args) == 2:
+            parts = [self.converted(part, FLOAT) for part in args]
+            op = row("make_complex", (DTYPES["float64"],) * 2, DTYPES["complex128"])
+            return Apply(weak_of(0j), node.lineno, op, parts)
+        self._expects(node, args, 1, called.__name__)
+        (value,) = args
+        if called is bool:
+            return self.condition(value, node)
+        if value.type.kind == "c" and called is not complex:
+            self.refuse(node, "of a complex number, write .real or .imag")
+        if isinstance(value, Const):
+            return self.folded(node, called, value)
+        return self.converted(value, weak_of(called(0)))
+
+    def _where(self, node: ast.AST, test: Expr, chosen: Expr, other: Expr) -> Expr:
+        examples = [e.type.dtype.type(0).item() if e.type.weak else e.type.dtype
+                    for e in (chosen, other)]
+        dtype = native_dtype(np.result_type(*examples))
+        if dtype is None:
+            self.refuse(node, "there is no such dtype in kernels")
+        found = strong(dtype)
+        return Select(found, getattr(node, "lineno", 0), self.condition(test, node),
+                      self.converted(chosen, found), self.converted(other, found))
+
+    def _atomic(self, node: ast.Call, name: str) -> Expr:
+        values = 2 if name == "compare_exchange" else 1
+        if len(node.args) != 2 + values or node.keywords:
+            self.refuse(node, f"write clfuse.atomic.{name}(x, i, value)")
+        at = node.args[1]
+        parts = at.elts if isinstance(at, ast.Tuple) else [at]
+        array, indices, is_local = self.element_at(node, node.args[0], parts)
+        dtype = self.element(array)
+        floats = name in ("add", "sub") and dtype.char in "fd"
+        if dtype.name not in _ATOMIC_INTEGERS.split(", ") and not floats:
+            self.refuse(
+                node, f"atomics are for {_ATOMIC_INTEGERS} (add and sub: float32, float64 too), "
+                f"`{array}` is {dtype.name}"
+            )
+        args = [self.stored(self.value(part), dtype, node) for part in node.args[2:]]
+        if not is_local:
+            self.function.atomics.add(array)
+            self.function.reads.add(array)
+            self.function.writes.add(array)
+        self.reason(node, "an atomic operation")
+        return Atomic(strong(dtype), node.lineno, name, array, indices, args, is_local)
+
+    def _group(self, node: ast.Call, name: str) -> Expr:
+        if name not in ("local_id", "group_id", "size") or node.args:
+            self.refuse(node, "clfuse.group has local_id(), group_id(), size(), barrier() and "
+                              "local_array(shape, dtype)")
+        self.reason(node, "work-groups")
+        return Group(INT, node.lineno, name)
+
+    def _random(self, node: ast.Call, name: str, args: list[Expr]) -> Expr:
+        if len(args) not in (2, 3) or any(a.type.kind not in "iub" for a in args):
+            self.refuse(node, f"write clfuse.philox.{name}(seed, counter), both integers")
+        if len(args) == 2:
+            args = [*args, self.number(0, node)]
+        seed, counter, stream = [self.converted(argument, INT) for argument in args]
+        int64, uint64 = DTYPES["int64"], DTYPES["uint64"]
+        bits = Apply(strong(uint64), node.lineno, row("philox_bits", (int64,) * 3, uint64),
+                     [counter, seed, stream])
+        if name == "bits":
+            return bits
+        dtype = native_dtype(DTYPES["float64"]) or DTYPES["float64"]
+        op = row(f"{name}_of_bits_{dtype.name}", (uint64,), dtype)
+        return Apply(strong(dtype), node.lineno, op, [bits])

@@ -1,0 +1,261 @@
+"""The launch route: a kernel as OpenCL C of its own, recorded by `api.launching`.
+
+`Program` is what one signature becomes. The planner asks it for text when a plan is made, because
+a CPU gets a few work-items with a run of iterations each, and a GPU one work-item an iteration.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from ..api.handle import Handle, fresh, layout
+from ..api.launching import record_launch
+from ..dtypes import memory_type, register_type
+from ..evaluate import host_view
+from ..graph import build
+from ..graph.ir import Kind, Node
+from ..render.templates import head
+from ..traits import DeviceTraits
+from .accesses import Domain
+from .c import Site, Text, array_arguments
+from .tree import Function
+from .types import ArrayType
+
+_INT64: Final = np.dtype(np.int64)
+_FAULT_WORDS: Final = 5
+"""What is kept of the first index out of bounds: whether, where, axis, index, extent."""
+
+_FAULTS: Final = """\
+static inline void report_fault(__global long *faults, const long site, const long axis,
+                                const long index, const long extent)
+{
+    if (atomic_cmpxchg((volatile __global int *)faults, 0, 1) == 0) {
+        faults[1] = site;
+        faults[2] = axis;
+        faults[3] = index;
+        faults[4] = extent;
+    }
+}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What of the arguments the text depends on.
+
+    Attributes
+    ----------
+    unit : frozenset of (parameter, axis)
+        Where the stride is 1, so that a CPU can load vectors.
+    pointers : frozenset of parameters
+        Numbers that are computed on the device.
+    group : int
+    checked : bool
+    """
+
+    unit: frozenset[tuple[str, int]]
+    pointers: frozenset[str]
+    group: int
+    checked: bool
+
+
+class Program:
+    """A function of the language as an OpenCL kernel."""
+
+    def __init__(self, function: Function, extents: tuple[int, ...], shape: Shape) -> None:
+        self.function = function
+        self.extents = extents
+        self.shape = shape
+        self.sites: list[Site] = []
+        self._texts: dict[Any, tuple[str, tuple[int, ...], tuple[int, ...] | None]] = {}
+
+    @property
+    def name(self) -> str:
+        """Of the kernel."""
+        return self.function.name
+
+    def __call__(
+        self, traits: DeviceTraits
+    ) -> tuple[str, tuple[int, ...], tuple[int, ...] | None]:
+        """OpenCL C, global and local size."""
+        items = traits.work_items if traits.schedule == "cpu" else 0
+        key = (items, traits.fp64, id(traits.expressions))
+        found = self._texts.get(key)
+        if found is None:
+            found = self._texts[key] = self._written(traits, items)
+        return found
+
+    def _written(
+        self, traits: DeviceTraits, items: int
+    ) -> tuple[str, tuple[int, ...], tuple[int, ...] | None]:
+        text = Text(traits, self.shape.checked)
+        called = text.name_of(self.function)
+        self.sites = text.sites
+        body = self._entry(called, items)
+        above = head(text.preamble, traits.fp64) + "".join(text.atomics)
+        if self.shape.checked:
+            above += _FAULTS
+        source = above + "\n".join([*text.parts, body])
+        total = math.prod(self.extents)
+        if self.shape.group:
+            rows = total // self.extents[-1]
+            return source, (self.extents[-1], rows), (self.shape.group, 1)
+        return source, (min(total, items) if items else total,), None
+
+    def _entry(self, called: str, items: int) -> str:
+        function, rank = self.function, len(self.extents)
+        declared = [f"const long low{axis}, const long high{axis}" for axis in range(rank)]
+        lines = []
+        passed = [f"i{axis}" for axis in range(rank)]
+        for name, kind in function.scalars.items():
+            if name in self.shape.pointers:
+                declared.append(f"__global const {memory_type(kind.dtype)} *q_{name}")
+                lines.append(f"const {register_type(kind.dtype)} a_{name} = "
+                             f"{_loaded(f'q_{name}', kind.dtype)};")
+            else:
+                declared.append(f"const {register_type(kind.dtype)} a_{name}")
+            passed.append(f"a_{name}")
+        for name, array in function.arrays.items():
+            declared.append(f"__global {memory_type(array.dtype)} *p_{name}")
+            declared += [f"const long p_{name}_s{axis}" for axis in range(array.ndim)]
+            declared += [f"const long p_{name}_n{axis}" for axis in range(array.ndim)]
+            passed += [
+                "1" if argument.rpartition("_s")[0] == f"p_{name}"
+                and (name, int(argument.rpartition("_s")[2])) in self.shape.unit else argument
+                for argument in array_arguments(name, array)
+            ]
+        for number, (name, local) in enumerate(function.local_arrays.items()):
+            if local.shared:
+                lane = register_type(local.dtype)
+                lines.append(f"__local {lane} m{number}[{math.prod(local.shape)}];  /* {name} */")
+                passed.append(f"m{number}")
+        after = []
+        for place, made in enumerate(function.results):
+            stored = memory_type(made.dtype)
+            declared.append(f"__global {stored} *out{place}")
+            lines.append(f"{register_type(made.dtype)} r{place};")
+            passed.append(f"&r{place}")
+            after.append(f"out{place}[place] = {_stored(f'r{place}', made.dtype)};")
+        if self.shape.checked:
+            declared.append("__global long *faults")
+            passed.append("faults")
+        call = f"{called}({', '.join(passed)});"
+        lines += self._loop(call, after, items)
+        inside = "\n".join(f"    {line}" for line in lines)
+        return f"__kernel void {self.name}({', '.join(declared)})\n{{\n{inside}\n}}\n"
+
+    def _loop(self, call: str, after: list[str], items: int) -> list[str]:
+        """The iterations of one work-item."""
+        rank = len(self.extents)
+        extents = [f"(high{axis} - low{axis})" for axis in range(rank)]
+        if self.shape.group:
+            lines = ["const long row = get_global_id(1);"]
+            lines.append(f"const long place = row * {extents[-1]} + get_global_id(0);")
+        elif items:
+            lines = [
+                f"const long total = {' * '.join(extents)};",
+                "const long items = get_global_size(0), item = get_global_id(0);",
+                "const long share = total / items, rest = total % items;",
+                "const long count = share + (item < rest ? 1 : 0);",
+                "long place = share * item + min(item, rest);",
+            ]
+        else:
+            lines = ["const long place = get_global_id(0);"]
+        lines.append("long rest_of_place = place;")
+        for axis in reversed(range(rank)):
+            lines.append(f"long i{axis} = low{axis} + rest_of_place % {extents[axis]};")
+            lines.append(f"rest_of_place /= {extents[axis]};")
+        if self.shape.group or not items:
+            return [*lines, call, *after]
+        steps: list[str] = [f"i{rank - 1}++;"]
+        for axis in reversed(range(1, rank)):
+            steps.append(f"if (i{axis} == high{axis}) {{ i{axis} = low{axis}; i{axis - 1}++; }}")
+        inside = [f"    {line}" for line in [call, *after, "place++;", *steps]]
+        return [*lines, "for (long k = 0; k < count; k++) {", *inside, "}"]
+
+
+def _loaded(pointer: str, dtype: np.dtype) -> str:
+    if dtype.kind == "b":
+        return f"({pointer}[0] != 0)"
+    if dtype.char == "e":
+        return f"vload_half(0, (__global const half *){pointer})"
+    return f"{pointer}[0]"
+
+
+def _stored(text: str, dtype: np.dtype) -> str:
+    if dtype.kind == "b":
+        return f"({text} != 0)"
+    return f"to_half_float({text})" if dtype.char == "e" else text
+
+
+def shape_of(
+    function: Function, arrays: dict[str, Handle], numbers: dict[str, Any], group: int,
+    checked: bool,
+) -> Shape:
+    """What the text for these arguments depends on."""
+    unit = []
+    for name, handle in arrays.items():
+        _, strides = layout(handle)
+        unit += [(name, axis) for axis, step in enumerate(strides) if step == 1]
+    pointers = [
+        name for name, value in numbers.items()
+        if isinstance(value, Node) and value.op.kind is not Kind.CONSTANT
+    ]
+    return Shape(frozenset(unit), frozenset(pointers), group, checked)
+
+
+def record(
+    program: Program, domain: Domain, arrays: dict[str, Handle], numbers: dict[str, Any],
+    reason: str,
+) -> list[Node]:
+    """Record a launch; the nodes of what the kernel returns.
+
+    Raises
+    ------
+    IndexError
+        Under ``CLFUSE_CHECK=bounds``, when an index was out of bounds: it runs at once then.
+    """
+    function = program.function
+    passed: list[Any] = []
+    for low, high in domain:
+        passed += [(low, _INT64), (high, _INT64)]
+    for name, kind in function.scalars.items():
+        value = numbers[name]
+        if name in program.shape.pointers:
+            passed.append((fresh(build.reshape(value, (1,))), "r"))
+        elif isinstance(value, Node):
+            passed.append(value.param)
+        else:
+            passed.append((value, kind.dtype))
+    for name, array in function.arrays.items():
+        mode = "rw" if name in function.writes else "r"
+        passed.append((arrays[name], mode, "strides"))
+        passed += [(extent, _INT64) for extent in arrays[name]._shape]
+        assert isinstance(array, ArrayType)
+    outs = [fresh(build.filled(r.dtype.type(0), program.extents)) for r in function.results]
+    passed += [(out, "w") for out in outs]
+    faults = None
+    if program.shape.checked:
+        faults = fresh(build.filled(np.int64(0), (_FAULT_WORDS,)))
+        passed.append((faults, "rw"))
+    record_launch(program, program.name, passed, program.extents, reason=reason)
+    if faults is not None:
+        _look_at(program, host_view(faults._storage.node))
+    return [out._storage.node for out in outs]
+
+
+def _look_at(program: Program, faults: np.ndarray) -> None:
+    if faults[0]:
+        _, site, axis, index, extent = [int(word) for word in faults]
+        where = program.sites[site - 1]
+        raise IndexError(
+            f"kernel {where.function} ({where.filename}), `{where.array}` in line {where.line}: "
+            f"index {index} is out of bounds for axis {axis} with size {extent}; negative indices "
+            "count from the end only as literals"
+        )
+
+

@@ -1,0 +1,149 @@
+"""Loops of calls on parts of arrays leave what the same loop leaves in Python; regular ones are one
+launch."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import clfuse as cf
+
+pytestmark = pytest.mark.clfuse_only
+
+
+@cf.kernel
+def work(i, a):
+    a[i] = a[i] + 1
+
+
+@cf.kernel
+def blend(i, t, a, c):
+    if i > 0:
+        a[i] = a[i] * t + c[i - 1]
+
+
+@cf.kernel
+def shifted(i, a):
+    a[i + 1] = a[i + 1] * 2
+    a[0] = 5 if i == 0 else a[0]
+
+
+def rows(call: Any, a: Any, c: Any) -> None:
+    for b in range(20):
+        call(work, 7, a[b])
+
+
+def backwards_and_apart(call: Any, a: Any, c: Any) -> None:
+    for b in (18, 12, 0, 6):
+        call(work, 7, a[b])
+    for b in range(19, -1, -3):
+        call(blend, 7, 2.0, a[b], c[b])
+
+
+def numbers(call: Any, a: Any, c: Any) -> None:
+    for b in range(20):
+        call(blend, 6, 0.5 * b, a[b], c[19 - b])
+    for b in range(20):
+        call(blend, 5, b, a[b, 1:], c[b])
+
+
+def repeated(call: Any, a: Any, c: Any) -> None:
+    for b in (3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5):
+        call(work, 7, a[b])
+    for _ in range(6):
+        call(work, 7, a[0])
+
+
+def windows(call: Any, a: Any, c: Any) -> None:
+    flat = a.reshape(-1)
+    for b in range(0, 40, 2):
+        call(blend, 7, 0.5, flat[b:b + 7], flat[b + 3:b + 10])
+    for b in range(12):
+        call(work, 3, flat[b:b + 3])
+
+
+def between(call: Any, a: Any, c: Any) -> None:
+    kept = []
+    for b in range(20):
+        call(work, 7, a[b])
+        if b % 5 == 2:
+            kept.append(a[b] + a[b - 1])
+        if b % 7 == 3:
+            c[b] = a[b]
+        if b == 11:
+            a[3:14] *= 2
+        if b == 13:
+            kept.append(float(a[13, 2]) * c[0])
+    for k, value in enumerate(kept):
+        c[k] = value
+
+
+def columns(call: Any, a: Any, c: Any) -> None:
+    for j in range(7):
+        call(blend, 20, 3.0, a[:, j], c[:, 6 - j])
+    for j in range(7):
+        call(blend, 20, 3.0, a[:, j], a[:, (j + 1) % 7])
+
+
+def two_kernels(call: Any, a: Any, c: Any) -> None:
+    for b in range(20):
+        call(work, 7, a[b])
+        call(shifted, 6, c[b])
+
+
+LOOPS: list[tuple[Callable[..., None], int]] = [
+    (rows, 1), (backwards_and_apart, 2), (numbers, 4), (repeated, 0), (windows, 0), (between, 0),
+    (columns, 0), (two_kernels, 0),
+]
+
+
+@pytest.mark.parametrize(("loop", "launches"), LOOPS, ids=[f.__name__ for f, _ in LOOPS])
+def test_loops_of_calls(loop: Callable[..., None], launches: int) -> None:
+    random = np.random.default_rng(5)
+    a, c = random.random((20, 7)), random.random((20, 7))
+    on_a, on_c = cf.asarray(a), cf.asarray(c)
+    before = cf.stats()["kernels_launched"]
+    loop(lambda kernel, *args: kernel(*args), on_a, on_c)
+    loop(lambda kernel, *args: kernel.python(*args), a, c)
+    cf.evaluate(on_a, on_c)
+    made = cf.stats()["kernels_launched"] - before
+    np.testing.assert_array_equal(on_a.get(), a)
+    np.testing.assert_array_equal(on_c.get(), c)
+    if launches:
+        assert made <= launches
+
+
+def test_a_batch_that_nobody_looks_at_is_forgotten() -> None:
+    a = cf.zeros((100, 7))
+    cf.evaluate(a)
+    for b in range(100):
+        work(7, a[b])
+    cell = weakref.ref(a._storage)
+    gc.disable()
+    try:
+        del a
+        assert cell() is None
+    finally:
+        gc.enable()
+
+
+def test_batches_in_functions_that_are_traced() -> None:
+    @cf.jit
+    def step(a: Any, t: float) -> Any:
+        for b in range(5):
+            blend(7, t, a[b], a[b + 5])
+        return a[:5].sum()
+
+    a = np.arange(140.0).reshape(20, 7)
+    on_a = cf.asarray(a)
+    for t in (0.5, 0.25, 2.0):
+        found = step(on_a, t)
+        for b in range(5):
+            blend.python(7, t, a[b], a[b + 5])
+        assert float(found) == pytest.approx(a[:5].sum())
+    np.testing.assert_array_equal(on_a.get(), a)

@@ -1,0 +1,262 @@
+"""Small arrays on the host are written to in place and calculated with at once; nobody sees it.
+
+The differential tests say nothing of that: they run with CLFUSE_HOST_US=0. The fuzz does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from tests.hostile import hostile
+
+pytestmark = pytest.mark.clfuse_only
+
+DTYPES = ("bool", "int8", "uint64", "float16", "float32", "float64", "complex128")
+
+
+@pytest.fixture(autouse=True)
+def small(xp: ModuleType) -> Iterator[None]:
+    with xp.config.override(host_us=50):
+        yield
+
+
+def memory_of(x: Any) -> int:
+    """The address of the elements, while nobody holds them."""
+    return int(np.asarray(x).__array_interface__["data"][0])
+
+
+def test_a_loop_over_elements_runs_in_one_memory_without_plans(xp: ModuleType) -> None:
+    def factorized(np: ModuleType, a: Any) -> Any:
+        for i in range(len(a)):
+            for j in range(i):
+                a[i, j] -= np.dot(a[i, :j], a[j, :j])
+                a[i, j] /= a[j, j]
+            a[i, i] -= a[i, :i] @ a[i, :i]
+            a[i, i] = np.sqrt(a[i, i])
+            if a[i, i] > 100:
+                break
+        return a
+
+    matrix = np.eye(12) * 9 + np.random.default_rng(3).random((12, 12))
+    x = xp.asarray(matrix)
+    x[0, 0] = x[0, 0]  # `asarray` may hold the elements until now
+    place, before = memory_of(x), xp.stats()
+    assert_array_equal(factorized(xp, x), factorized(np, matrix.copy()))
+    after = xp.stats()
+    assert memory_of(x) == place
+    assert all(before[name] == after[name] for name in
+               ("plans_made", "plans_reused", "host_evaluations", "kernels_launched"))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_elements_and_parts_are_read_and_written_as_by_numpy(xp: ModuleType, dtype: str) -> None:
+    values = np.resize(hostile(dtype), (5, 7))
+    x, y = xp.asarray(values), values.copy()
+    chosen = [(2, 3), (-1, -7), (slice(None), 2), (slice(4, None, -2), slice(1, 0)), 3, Ellipsis,
+              (1, None, slice(None, None, -3)), (), (slice(1, 1),), (np.int8(1), np.uint64(2)),
+              np.array([0, -1, 0]), (np.array([1, 2]), slice(2)), values == values[2, 2]]
+    for index in chosen:
+        found, expected = x[index], y[index]
+        assert_array_equal(np.asarray(found), expected)
+        assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+        assert isinstance(found, np.generic) == isinstance(expected, np.generic)
+        rows, their_rows = x[1:, ::2][::-1], y[1:, ::2][::-1]
+        for value in (1, True, expected.ravel()[0] if expected.size else 0, values[0, 0]):
+            x[index] = value
+            y[index] = value
+            rows[1, :2] = value
+            their_rows[1, :2] = value
+            assert_array_equal(np.asarray(x), y)
+            assert_array_equal(np.asarray(rows), their_rows)
+    for index in ((5, 0), (0, 0, 0), 7, (0, -8), "a", 1.5):
+        with pytest.raises(IndexError):
+            y[index]  # type: ignore[call-overload]
+        with pytest.raises(IndexError):
+            x[index]
+        with pytest.raises(IndexError):
+            x[index] = 1
+    with pytest.raises(ValueError, match="broadcast"):
+        x[:, 1] = xp.asarray(values)[0]
+    assert_array_equal(np.asarray(x), y)
+
+
+def test_whoever_has_seen_the_elements_keeps_them(xp: ModuleType) -> None:
+    values = np.arange(12.).reshape(3, 4)
+    x = xp.asarray(values)
+    x[0, 0] = 0
+    row, flat = x[1], x.reshape(-1)
+    holders: list[tuple[Any, Any]] = []
+
+    def hold(make: Any) -> None:
+        seen = make()
+        holders.append((seen, np.array(np.asarray(seen))))
+
+    def write(value: float) -> None:
+        nonlocal row
+        x[1, 1] = value
+        x[2] *= 2
+        row += value
+        row[0] = -value
+        flat[::5] = x[0, 1:4]
+        np.add(x, 1, out=x)
+        xp.subtract(x, x[::-1, ::-1], out=x)
+        x[x > 3] = value
+
+    steps = (lambda: np.asarray(x), lambda: np.asarray(x)[:, 1], lambda: memoryview(x.data),
+             lambda: np.from_dlpack(_Exported(x)), x.copy, lambda: x[1, 2], lambda: x + 0,
+             lambda: xp.asarray(x).copy(), lambda: x.T @ x, lambda: x.sum(axis=0), lambda: +row,
+             lambda: x[[0, 2]], lambda: np.asarray(row), lambda: x.astype("f8"),
+             lambda: xp.concatenate([x]), lambda: xp.where(x > 1, x, x))
+    for number, step in enumerate(steps):
+        hold(step)
+        before = np.array(np.asarray(x))
+        write(number + 0.5)
+        assert not np.array_equal(before, np.asarray(x))
+        for seen, then in holders:
+            assert_array_equal(np.asarray(seen), then)
+    with pytest.raises(ValueError, match="read-only"):
+        np.asarray(x)[0, 0] = 1
+
+
+class _Exported:
+    def __init__(self, array: Any) -> None:
+        self._array = array
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._array.__dlpack__(**{**options, "copy": False})
+
+    def __dlpack_device__(self) -> Any:
+        return self._array.__dlpack_device__()
+
+
+def test_recorded_work_reads_what_was_there_when_it_was_recorded(xp: ModuleType) -> None:
+    large = xp.arange(300_000.)
+    x = xp.asarray(np.arange(3.))
+    pending = [large[:3] + x, (large.reshape(-1, 3) * x).sum(axis=0)]
+    x[1] = 100
+    x += 1
+    pending.append(large[3:6] - x)
+    assert_array_equal(pending[0], [0, 2, 4])
+    assert_array_equal(pending[1], np.arange(3) * np.arange(3e5).reshape(-1, 3).sum(axis=0))
+    assert_array_equal(pending[2], [2, -97, 2])
+
+
+def test_kernels_and_the_host_take_turns_on_one_array(xp: ModuleType) -> None:
+    x, y = xp.asarray(np.arange(8.)), np.arange(8.)
+    for step in range(4):
+        x[step] += 1
+        y[step] += 1
+        with xp.config.override(host_us=0):  # the copy on the device must be a new one
+            x *= 2
+            xp.evaluate(x)
+        y *= 2
+        seen = np.asarray(x)
+        assert x[step] == y[step]
+        x[step] = x[step + 1] - 3
+        assert_array_equal(seen, y)
+        y[step] = y[step + 1] - 3
+        assert_array_equal(x, y)
+
+
+def test_what_fails_writes_nothing(xp: ModuleType) -> None:
+    x = xp.asarray(np.arange(6))
+    x[0] = 0
+    for statement in (lambda: x.__setitem__(2, 2 ** 70), lambda: x.__iadd__(0.5),
+                      lambda: x.__setitem__(slice(3), xp.asarray(np.arange(2))),
+                      lambda: xp.divide(x, 2, out=x), lambda: x.__ipow__(-1),
+                      lambda: x.__setitem__(xp.asarray(np.array([1, 9])), 5)):
+        with pytest.raises((OverflowError, TypeError, ValueError, IndexError)):
+            statement()
+        assert_array_equal(x, np.arange(6))
+    x.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        x[0] = 1
+    with pytest.raises(ValueError, match="read-only"):
+        x += 1
+    assert_array_equal(x, np.arange(6))
+
+
+def test_what_was_known_of_an_array_is_forgotten_when_it_is_written_to(xp: ModuleType) -> None:
+    index, mask = xp.asarray(np.array([0, 1, 2])), xp.asarray(np.array([True, False, True]))
+    table = xp.arange(200_000.)
+    assert_array_equal(table[index] * 1, [0, 1, 2])
+    assert_array_equal(table[:3][mask], [0, 2])
+    index[1] = 199_999
+    mask[1] = True
+    assert_array_equal(table[index] * 1, [0, 199_999, 2])
+    assert_array_equal(table[:3][mask], [0, 1, 2])
+    index[0] = 200_000
+    with pytest.raises(IndexError):
+        table[index]
+
+
+def test_updates_of_a_program_that_is_calculated_as_a_whole_write_in_place(
+        xp: ModuleType) -> None:
+    x, y = xp.arange(50.), np.arange(50.)
+    kept = []
+    for step in range(20):  # recorded: nothing lies on the host yet
+        x[step] = x[step + 1] * 2 + x[5]
+        y[step] = y[step + 1] * 2 + y[5]
+        x[10:] += x[:-10]
+        y[10:] += y[:-10]
+        if step % 7 == 3:
+            kept.append((x + 0, y + 0, x[3:9], y[3:9]))
+    assert_array_equal(x, y)
+    for found, expected, part, their_part in kept:
+        assert_array_equal(found, expected)
+        assert_array_equal(part, their_part)
+
+
+def test_an_update_of_what_does_not_lie_in_c_order_is_not_lost(xp: ModuleType) -> None:
+    index = np.array([[[0, 1], [1, 0]], [[1, 1], [0, 0]], [[1, 0], [0, 1]]])
+
+    def program(np: ModuleType, i: Any) -> Any:
+        chosen = np.arange(2.)[i.T]
+        chosen[1:] += chosen[:-1] + 1
+        return chosen
+
+    recorded = xp.asarray(index) + xp.arange(2) * 0
+    assert_array_equal(program(xp, recorded), program(np, index))
+
+
+def test_elements_of_a_large_stored_array_are_scalars_of_its_values_then(xp: ModuleType) -> None:
+    x = xp.arange(400_000.).reshape(400, 1000) + 1
+    xp.evaluate(x)
+    first, row = x[3, 4], x[5, :6]
+    x += 1
+    assert (float(first), float(x[3, 4])) == (3005.0, 3006.0)
+    assert_array_equal(row @ xp.ones(6), np.arange(5002., 5008).sum())
+
+
+def test_a_mask_of_two_axes_that_was_counted_selects_on_the_host_too(xp: ModuleType) -> None:
+    """Counting stores it as a vector."""
+    x = xp.asarray(np.random.default_rng(2).random((60, 70)))
+    z = xp.sin(xp.arange(4200.)).reshape(60, 70) * 1j
+    mask = xp.abs(z + x) > 0.5
+    chosen = np.abs(np.asarray(z) + np.asarray(x)) > 0.5
+    y = np.array(x)
+    for _ in range(3):
+        assert_array_equal(x[mask], y[chosen])
+        x[mask] *= 2
+        y[chosen] *= 2
+    assert_array_equal(x, y)
+
+
+def test_a_loop_over_rows_of_what_was_recorded_ends_on_the_host(xp: ModuleType) -> None:
+    def smoothed(np: ModuleType, a: Any) -> Any:
+        b = np.sin(a) + a
+        for i in range(1, len(b)):
+            b[i] = b[i - 1] * 0.5 + b[i]
+        return b
+
+    values = np.linspace(0, 1, 250 * 80).reshape(250, 80)
+    before = xp.stats()["nodes_recorded"]
+    found = np.asarray(smoothed(xp, xp.linspace(0, 1, 250 * 80).reshape(250, 80)))
+    np.testing.assert_allclose(found, smoothed(np, values), rtol=1e-13)
+    assert xp.stats()["nodes_recorded"] - before < 250

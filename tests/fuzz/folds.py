@@ -1,0 +1,248 @@
+"""Draws steps that fold, scan, select and join: the half of `generate` that is more than one
+operation.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tests.fuzz import program
+from tests.fuzz.choices import Choices
+from tests.fuzz.program import Step, Var
+from tests.fuzz.reference import SCANS
+
+ROW_REDUCTIONS = "sum sum max max min mean std any argmax".split()
+REDUCTIONS = "sum prod min max any all mean var std argmin argmax count_nonzero".split()
+
+
+class Folds(Choices):
+    """Proposes such steps; `new` and `keep` are the generator's."""
+
+    def draw_reduction(self) -> Step | None:
+        name = self.name()
+        if name is None:
+            return None
+        function = self.random.choice(REDUCTIONS)
+        value, kwargs = np.asarray(self.value(name)), {}
+        if self.random.random() < 0.75:
+            arg = function.startswith("arg")
+            kwargs["axis"] = self.axis(value.ndim) if arg else self.axes(value.ndim)
+        if self.random.random() < 0.25:
+            kwargs["keepdims"] = True
+        if function in ("sum", "prod", "mean") and self.random.random() < 0.15:
+            kwargs["dtype"] = self.dtype()
+        if function in ("sum", "prod", "min", "max") and self.random.random() < 0.12:
+            kwargs["initial"] = self.random.choice([0, 1, 3])
+        if function in ("var", "std") and self.random.random() < 0.3:
+            kwargs["ddof"] = 1
+        if function in ("sum", "prod", "any", "all", "mean") and self.random.random() < 0.12:
+            mask = self.name(lambda m: np.asarray(m).dtype == bool
+                             and self._broadcasts(np.shape(m), value.shape))
+            if mask is not None:
+                kwargs["where"] = Var(mask)
+        if function in ("sum", "max", "mean") and self.random.random() < 0.05:
+            out = self.array(0)
+            if out is not None:
+                kwargs["out"] = Var(out)
+        method = self.random.random() < 0.4 and function != "count_nonzero"
+        return Step(program.METHOD if method else program.CALL, function, self.new(),
+                    (Var(name),), kwargs)
+
+    def draw_scan(self) -> Step | None:
+        name = self.name()
+        if name is None:
+            return None
+        function = self.random.choice(["cumsum", "cumsum", *SCANS])
+        kwargs: dict[str, Any] = {}
+        ndim = np.ndim(self.value(name))
+        if function.startswith("cum"):
+            if self.random.random() < 0.75:
+                kwargs["axis"] = self.axis(ndim)
+            if self.random.random() < 0.15:
+                kwargs["dtype"] = self.dtype()
+            if self.random.random() < 0.4:
+                return Step(program.METHOD, function, self.new(), (Var(name),), kwargs)
+        elif self.random.random() < 0.8:
+            kwargs["axis"] = self.axis(ndim)
+        return Step(program.CALL, function, self.new(), (Var(name),), kwargs)
+
+    def draw_rows(self) -> Step | None:
+        """Reductions along one axis, with maps of their operand and results between and after."""
+        name = self.array(1)
+        if name is None:
+            return None
+        axis = self.random.randrange(np.ndim(self.value(name)))
+        for _ in range(self.random.randint(1, 2)):
+            (folded,), function = self.new("r"), self.random.choice(ROW_REDUCTIONS)
+            if not self.keep(Step(program.METHOD, function, (folded,), (Var(name),),
+                                  {"axis": axis, "keepdims": True})):
+                return None
+            args = (Var(name), Var(folded))
+            (name,) = self.new()
+            if not self.keep(Step(program.OPERATOR, self.random.choice("--*/<"), (name,),
+                                  args if self.random.random() < 0.8 else args[::-1])):
+                return None
+        return Step(program.METHOD, self.random.choice(ROW_REDUCTIONS), self.new(), (Var(name),),
+                    {"axis": axis})
+
+    def draw_joined(self) -> Step | None:
+        """A stencil: parts of an array and of what was joined of it, combined; maybe folded."""
+        name = self.array(1)
+        if name is None:
+            return None
+        shape = np.shape(self.value(name))
+        total = name
+        for _ in range(self.random.randint(1, 3)):
+            joined = self._joined(name, shape)
+            if joined is None:
+                return None
+            args = (Var(total), Var(joined))
+            (total,) = self.new()
+            if not self._makes(Step(program.OPERATOR, self.random.choice("++-*<"), (total,), args)):
+                return None
+        if self.random.random() < 0.3:  # the next round reads this one's result
+            return self.draw_joined()
+        if self.random.random() < 0.5:
+            return Step(program.METHOD, self.random.choice(ROW_REDUCTIONS), self.new(),
+                        (Var(total),), {"axis": self.axis(len(shape))})
+        parts = [Var(total), Var(name)] if self.random.random() < 0.5 else [Var(name), Var(total)]
+        kwargs = {"axis": self.axis(len(shape))}
+        return Step(program.CALL, "concatenate", self.new(), (parts,), kwargs)
+
+    def _joined(self, name: str, shape: tuple[int, ...]) -> str | None:
+        """An array of this shape whose elements come from several places of a variable."""
+        axis = self.random.randrange(len(shape))
+        (joined,) = self.new()
+        if self.random.random() < 0.5:
+            shift = self.random.choice([-3, -2, -1, 1, 1, 2, shape[axis] // 2])
+            step = Step(program.CALL, "roll", (joined,), (Var(name), shift), {"axis": axis})
+            return joined if self._makes(step) else None
+        before, after = self.random.choice([(1, 0), (0, 1), (1, 1), (2, 2), (3, 1)])
+        if self.random.random() < 0.7:
+            mode = self.random.choice("constant constant edge reflect symmetric wrap".split())
+            widths = [(before, after)] * len(shape) if self.random.random() < 0.5 else [
+                (before, after) if at == axis else (0, 0) for at in range(len(shape))]
+            kwargs: dict[str, Any] = {"mode": mode}
+            if mode == "constant":
+                kwargs["constant_values"] = self.random.choice([0, 0, 1, 2])
+            step = Step(program.CALL, "pad", (joined,), (Var(name), widths), kwargs)
+        else:
+            lead = (slice(None),) * axis
+            pieces = []
+            for cut in (slice(0, before), slice(shape[axis] - after, None)):
+                (piece,) = self.new()
+                if not self._makes(Step(program.GETITEM, "", (piece,), (Var(name), (*lead, cut)))):
+                    return None
+                pieces.append(Var(piece))
+            pieces.insert(self.random.randint(0, 2), Var(name))
+            (joined,) = self.new()
+            step = Step(program.CALL, "concatenate", (joined,), (pieces,), {"axis": axis})
+        if not self._makes(step):
+            return None
+        wider = np.shape(self.value(joined))
+        key = []
+        for extent, wanted in zip(wider, shape, strict=True):
+            first = self.random.randint(0, extent - wanted)
+            key.append(slice(first, first + wanted))
+        (part,) = self.new()
+        return part if self._makes(Step(program.GETITEM, "", (part,), (Var(joined), tuple(key)))) \
+            else None
+
+    def _makes(self, step: Step) -> bool:
+        """Take the step if possible; whether its variables exist now (it may have raised)."""
+        return self.keep(step) and all(name in self.reference.values for name in step.targets)
+
+    def draw_mask(self) -> Step | None:
+        """What a mask selects, or an assignment through it, of old elements or of new ones."""
+        name = self.array(1)
+        if name is None:
+            return None
+        shape = np.shape(self.value(name))
+        mask = self.name(lambda v: isinstance(v, np.ndarray) and v.dtype == bool and v.ndim > 0
+                         and v.shape == shape[:v.ndim])
+        if mask is None or mask == name or self.random.random() < 0.3:
+            (mask,) = self.new("m")
+            if not self.keep(Step(program.OPERATOR, self.random.choice(("<", ">=", "!=")), (mask,),
+                                  (Var(name), self.number()))):
+                return None
+        kind = self.random.random()
+        if kind < 0.15:
+            function = self.random.choice(["flatnonzero", "argwhere"])
+            return Step(program.CALL, function, self.new(), (Var(mask),))
+        if kind < 0.4:
+            value = self.value(name)
+            (count,) = value[self.value(mask)].shape[:1] if self.value(mask).ndim else (0,)
+            other = self.name(lambda v: self._broadcasts(
+                np.shape(v), (count, *value.shape[self.value(mask).ndim:])))
+            source = self.number() if other is None or kind < 0.2 else Var(other)
+            return Step(program.SETITEM, "", (), (Var(name), (Var(mask),), source))
+        (chosen,) = self.new("s")
+        selected = Step(program.GETITEM, "", (chosen,), (Var(name), (Var(mask),)))
+        if kind < 0.7:
+            return selected
+        # What `name[mask] op= other` does.
+        if not self.keep(selected):
+            return None
+        (made,) = self.new()
+        if not self.keep(Step(program.OPERATOR, self.random.choice("+-*"), (made,),
+                              (Var(chosen), self.partner(chosen)))):
+            return None
+        return Step(program.SETITEM, "", (), (Var(name), (Var(mask),), Var(made)))
+
+    def draw_random(self) -> Step | None:
+        what = self.random.choice(["float64", "float64", "float32", "int64"])
+        key, position = self.random.randrange(2**64), self.random.choice([0, 1, 7, 2**40])
+        return Step(program.DRAW, what, self.new(), (key, position, self.shape()))
+
+    def draw_rolls(self) -> Step | None:
+        """Neighbours across the border, joined with what they are neighbours of."""
+        name = self.array(1)
+        if name is None:
+            return None
+        axis = self.random.randrange(np.ndim(self.value(name)))
+        total = name
+        for _ in range(self.random.randint(1, 3)):
+            (moved,) = self.new("n")
+            if not self.keep(Step(program.CALL, "roll", (moved,),
+                                  (Var(name), self.random.choice([-2, -1, 1, 3])),
+                                  {"axis": axis})):
+                return None
+            args = (Var(total), Var(moved))
+            (total,) = self.new()
+            if not self.keep(Step(program.OPERATOR, self.random.choice("++-*"), (total,), args)):
+                return None
+        if self.random.random() < 0.4:
+            return Step(program.SETITEM, "", (), (Var(name), (Ellipsis,), Var(total)))
+        return Step(program.METHOD, self.random.choice(ROW_REDUCTIONS), self.new(), (Var(total),),
+                    {"axis": axis})
+
+    def draw_pairs(self) -> Step | None:
+        """All pairs of two arrays, folded along one axis and then another: a fold of folds."""
+        one = self.name(lambda v: isinstance(v, np.ndarray) and v.ndim > 0 and v.shape[0] <= 20)
+        if one is None:
+            return None
+        shape = self.value(one).shape
+        other = self.name(lambda v: isinstance(v, np.ndarray) and v.ndim == len(shape)
+                          and v.shape[1:] == shape[1:])
+        (spread,) = self.new("q")
+        if not self.keep(Step(program.GETITEM, "", (spread,), (Var(one), (slice(None), None)))):
+            return None
+        (pairs,) = self.new()
+        if not self.keep(Step(program.OPERATOR, self.random.choice("--*<"), (pairs,),
+                              (Var(spread), Var(other or one)))):
+            return None
+        if self.random.random() < 0.5:
+            (square,) = self.new()
+            if not self.keep(Step(program.OPERATOR, "*", (square,), (Var(pairs), Var(pairs)))):
+                return None
+            pairs = square
+        (folded,) = self.new("r")
+        if not self.keep(Step(program.METHOD, self.random.choice("sum sum max any".split()),
+                              (folded,), (Var(pairs),), {"axis": -1})):
+            return None
+        if np.ndim(self.reference.values.get(folded, 0)) == 0:
+            return None
+        return Step(program.METHOD, self.random.choice(ROW_REDUCTIONS), self.new(), (Var(folded),),
+                    {"axis": self.axis(np.ndim(self.value(folded)))})

@@ -1,0 +1,275 @@
+"""Kernels written in Python: what is not in the language, types, and the proof that iterations are
+independent. No device is needed."""
+
+from __future__ import annotations
+
+import itertools
+import linecache
+from typing import Any
+
+import numpy as np
+import pytest
+
+import clfuse as cf
+from clfuse.language.accesses import Affine
+from clfuse.language.arrays import Array, NotArrays, Translation
+from clfuse.language.boxes import compared
+from clfuse.language.c import literal
+from clfuse.language.lower import lower
+from clfuse.language.syntax import read
+from clfuse.language.types import FLOAT, INT, ArrayType, strong
+from tests.kernel_programs import Call, random_call
+
+pytestmark = pytest.mark.clfuse_only
+F32, F64, I32 = (np.dtype(name) for name in ("float32", "float64", "int32"))
+TABLE = np.arange(3)
+_number = itertools.count()
+
+
+def function_of(body: str, head: str = "i, a, x, y") -> Any:
+    """A function whose source can be read, from text; the body begins in line 2."""
+    name = f"k{next(_number)}"
+    text = f"def {name}({head}):\n" + "".join(f"    {line}\n" for line in body.splitlines())
+    filename = f"<{name}>"
+    linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
+    scope: dict[str, Any] = {"cf": cf, "np": np, "table": TABLE, "config": {}, "doubled": doubled}
+    exec(compile(text, filename, "exec"), scope)
+    return scope[name]
+
+
+@cf.device_function
+def doubled(v):
+    return 2 * v
+
+
+REFUSED = [
+    ("import os", "import it outside"),
+    ("assert a > 0", "CLFUSE_CHECK=bounds"),
+    ("raise ValueError", "kernels raise nothing"),
+    ("try:\n    y[i] = 1\nexcept ValueError:\n    pass", "kernels raise nothing"),
+    ("with a:\n    pass", "nothing to enter"),
+    ("global g", "return the value"),
+    ("del a", "names of a kernel end"),
+    ("def inner(): pass", "@clfuse.device_function"),
+    ("class C: pass", "outside of the kernel"),
+    ("match i:\n    case 1: pass", "if, elif"),
+    ("t: float = 1.0", "types are inferred"),
+    ("s = t = 1", "one assignment a line"),
+    ("i = 1", "`i` is a parameter"),
+    ("y[i] = [1, 2]", "local_array"),
+    ("y[i] = {1: 2}", "local_array"),
+    ("y[i] = [k for k in x]", "for loop"),
+    ("f = lambda v: v", "@clfuse.device_function"),
+    ("y[i] = 'text'", "no text"),
+    ("y[i] = f'{i}'", "no text"),
+    ("y[i] = None", "no None"),
+    ("y[i] = (t := 3)", "line of its own"),
+    ("y[1:3] = 0", "pass a view"),
+    ("y[i] = x[..., 0]", "one number an axis"),
+    ("y[i] = x.sum()", "methods of arrays"),
+    ("x.fill(3)", "methods of arrays"),
+    ("y[i] = x.T", r"\.shape\[k\]"),
+    ("y[i] = x @ y", "multiply the matrices outside"),
+    ("y[i] = i in x", "`in` and `is`"),
+    ("y[i] = x is y", "`in` and `is`"),
+    ("print(i)", "look at the arrays"),
+    ("y[i] = sum(x)", "reduce"),
+    ("for k in x:\n    pass", "loops run over range"),
+    ("for k in range(3):\n    pass\nelse:\n    pass", "has no else"),
+    ("for k, l in range(3):\n    pass", "one name"),
+    ("while i:\n    pass\nelse:\n    pass", "has no else"),
+    ("x[i]", "thrown away"),
+    ("y[i] = x[i][0]", "indexed at once"),
+    ("yield i", "thrown away"),
+    ("y[i] = (yield i)", "return the value"),
+    ("t = 1, 2", "tuples stand in"),
+    ("y[i] = np.add(*x)", r"no \*"),
+]
+
+
+@pytest.mark.parametrize(("body", "advice"), REFUSED, ids=[b.splitlines()[0] for b, _ in REFUSED])
+def test_what_is_not_in_the_language_is_refused_at_decoration(body: str, advice: str) -> None:
+    function = function_of("t = 0\n" + body)
+    with pytest.raises(cf.KernelError, match=advice) as caught:
+        cf.kernel(function)
+    assert f"{function.__code__.co_filename}:3: in kernel" in str(caught.value)
+    assert caught.value.lineno == 3
+    assert isinstance(caught.value, TypeError)
+
+
+def test_what_is_no_plain_function_is_refused() -> None:
+    for head in ("*i", "i, *, x", "i, x=3", "i, /, x", "i, **x"):
+        with pytest.raises(cf.KernelError, match=r"positional|default"):
+            cf.kernel(function_of("pass", head))
+    with pytest.raises(cf.KernelError, match="no Python function"):
+        cf.kernel(np.sin)
+    with pytest.raises(cf.KernelError, match="decorate a `def`"):
+        cf.kernel(lambda i, x: x)
+    scope: dict[str, Any] = {}
+    exec("def unread(i): pass", scope)
+    with pytest.raises(cf.KernelError, match="source of unread cannot be read"):
+        cf.kernel(scope["unread"])
+
+
+def typed(body: str, **kinds: Any) -> Any:
+    source = read(function_of(body))
+    known = {"a": FLOAT, "x": ArrayType(F32, 1), "y": ArrayType(F64, 1)} | kinds
+    return lower(source, known, ("i",))
+
+
+DISAGREE = [
+    ("t = x[i]\nt = y[i]", r":3: .*`t` would be float64 here and is float32 elsewhere"),
+    ("if i:\n    t = x[i] > 0\nelse:\n    t = 3", ":5: .*`t` would be int here and is bool"),
+    ("y[i] = x[i] if i else y[i]", "is float32 or float64: convert one"),
+    ("return x[i] if i else y[i]", "is float32 or float64"),
+    ("if i:\n    return x[i]\nreturn y[i]", "returns float64 here and float32 elsewhere"),
+    ("if i:\n    return x[i]", "not every path returns"),
+    ("y[i] = t\nt = 3", "`t` is read before it is assigned"),
+    ("y[i] = x", "is an array: give the indices"),
+    ("y[i] = x[i, 0]", "has 1 axes, and 2 indices"),
+    ("y[i] = x[a]", "is float: an integer is needed"),
+    ("y[i] = x[x[i]]", "is float32: an integer is needed"),
+    ("y[i] = a[i]", "is a number here"),
+    ("y[i] = table[0]", "arrays are passed as arguments"),
+    ("y[i] = config", "dict is nothing that kernels calculate with"),
+    ("y[i] = missing", "'missing' is not defined"),
+    ("y[i] = x[i] & 3", "numpy.bitwise_and is not for float32, int"),
+    ("y[i] = np.sum(x[i])", "not in the language of kernels"),
+    ("y[i] = np.add(i)", "add takes 2"),
+    ("y[i] = len(a)", "`a` is no array here"),
+    ("y[i] = x.shape[i]", "axes are known"),
+    ("y[i] = x.shape[1]", "has 1 axes"),
+    ("y[i] = 1j", "write .real"),
+    ("y[i] = 1j < a", "no order|cannot compare|no"),
+    ("y[i] = i ** i", r"float\(i\) \*\* j"),
+    ("y[i] = 1 / 0", "ZeroDivisionError"),
+    ("y[i] = 1 << 70", "64 bits"),
+    ("t = cf.local_array(i)", "sizes of local arrays are known"),
+    ("t = cf.local_array(4, 'text')", "no text"),
+    ("y[i] = cf.local_array(4)", "stands alone"),
+    ("t = cf.local_array(4)\nt = 3", "is a local array"),
+    ("cf.atomic.add(x, i)", r"write clfuse.atomic.add\(x, i, value\)"),
+    ("cf.atomic.max(x, i, 1)", "atomics are for"),
+    ("cf.group.wait()", "no such name"),
+    ("y[i] = cf.philox.uniform(a, i)", "both integers"),
+    ("doubled(3, 4)", r"doubled takes \(v\)"),
+    ("b, c = doubled(3)", "as many values"),
+]
+
+
+@pytest.mark.parametrize(("body", "message"), DISAGREE, ids=[body for body, _ in DISAGREE])
+def test_types_that_disagree_are_an_error_with_the_line(body: str, message: str) -> None:
+    with pytest.raises(cf.KernelError, match=message):
+        typed(body)
+
+
+def test_types_are_numpys() -> None:
+    found = typed(
+        "s = 0.0\nn = 0\n"
+        "for k in range(3):\n    s += x[k]\n    n += 1\n"
+        "p = a * x[i]\nq = i / 2\nr = i // 2\nu = x[i] + y[i]\nv = x[i] > 1\nw = np.int8(3) + n\n"
+        "z = doubled(x[i])\nm = min(i, 3)\nc = i > 0 and n < 3\nd = (i > 0) + (i > 1)\n"
+        "e = np.sin(i)\nf = x[i] ** 2\ng = int(x[i])\nh = 0.1 if v else x[i]\n"
+    ).locals
+    assert {name: str(kind) for name, kind in found.items()} == {
+        "s": "float32", "n": "int", "k": "int", "p": "float32", "q": "float", "r": "int",
+        "u": "float64", "v": "bool", "w": "int8", "z": "float32", "m": "int", "c": "bool",
+        "d": "int", "e": "float64", "f": "float32", "g": "int", "h": "float32",
+    }
+    assert str(typed("return i, x[i], 0.5").results[1]) == "float32"
+    small = {"x": ArrayType(np.dtype(np.uint8), 1)}
+    with pytest.raises(cf.KernelError, match="300 out of bounds for uint8"):
+        typed("y[i] = x[i] + 300", **small)
+    assert str(typed("t = x[i] == 300", **small).locals["t"]) == "bool"
+
+
+@cf.device_function
+def itself(v):
+    return itself(v)
+
+
+def test_functions_that_call_themselves_are_refused() -> None:
+    with pytest.raises(cf.KernelError, match="cannot call themselves"):
+        lower(itself.__clfuse_source__, {"v": INT})
+
+
+def test_where_a_comparison_of_an_index_holds() -> None:
+    names = {"less": lambda d: d < 0, "less_equal": lambda d: d <= 0, "greater": lambda d: d > 0,
+             "greater_equal": lambda d: d >= 0, "equal": lambda d: d == 0,
+             "not_equal": lambda d: d != 0}
+    cases = itertools.product(names.items(), (-3, -2, -1, 1, 2, 3), range(-9, 10), (-2, 0, 3))
+    for (name, holds), factor, constant, start in cases:
+        stop = start + 5
+        found = compared(name, Affine(constant, (factor,)), 0, start, stop).parts
+        truths = [truth for low, high, truth in found for _ in range(low, high)]
+        assert truths == [holds(factor * k + constant) for k in range(start, stop)]
+        assert found[0][0] == start
+        assert found[-1][1] == stop
+
+
+def translated(call: Call) -> str | None:
+    """Why the call is no array operations, None if it is; without a device."""
+    kinds = {name: ArrayType(F64, len(view[1])) for name, view in call.views.items()}
+    source = call.kernel.__clfuse_source__
+    indices = source.parameters[: len(call.domain)]
+    arrays = {
+        name: Array(name, number, base, shape, F64, F64, offset, strides)
+        for number, (name, (base, shape, offset, strides)) in enumerate(call.views.items())
+    }
+    try:
+        Translation(lower(source, kinds, indices), call.domain, arrays, {}, {})
+    except NotArrays as reason:
+        return str(reason)
+    return None
+
+
+def test_iterations_are_independent_where_they_are_said_to_be() -> None:
+    random = np.random.default_rng(7)
+    counts = {(False, False): 0, (False, True): 0, (True, False): 0, (True, True): 0}
+    for _ in range(600):
+        call = random_call(random)
+        defined, reason = call.is_defined(), translated(call)
+        counts[defined, reason is None] += 1
+        assert defined or reason is not None, f"{call.text}{call.domain} {call.views}"
+    assert counts[False, False] > 50
+    assert counts[True, True] > 50
+    assert counts[True, True] > 2 * counts[True, False], counts
+
+
+NEVER = [
+    ("y[i] = x[0]\nx[i] = 1", "where another reads `x`"),
+    ("x[i + 1] = y[i]\ny[i] = x[i]", "where another reads `x`"),
+    ("x[0] = y[i]", "several iterations write"),
+    ("x[i // 2] = y[i]", "place computed from data"),
+    ("x[n[i]] = y[i]", "place computed from data"),
+    ("x[i] = x[n[i]]", "where another reads `x`"),
+    ("while x[i] > 1:\n    x[i] /= 2", "a while loop in line 2"),
+    ("for k in range(n[i]):\n    x[i] += 1", "bounds that are data"),
+    ("for k in range(1000):\n    x[i] += 1", "1000 rounds"),
+    ("s = 0.0\nt = 0.0\nfor k in range(99):\n    t += x[i]\n    s += t\ny[i] = s", "99 rounds"),
+    ("s = 0.0\nd = 0.0\nfor k in range(99):\n    s += d\n    d = y[i] * k\nx[i] = s", "99 rounds"),
+    ("s = 0.0\nfor k in range(99):\n    s = 2 * s + x[k % 3]\ny[i] = s", "99 rounds"),
+    ("cf.atomic.add(n, i, 1)", "an atomic operation in line 2"),
+    ("t = cf.local_array(3)\nx[i] = t[0]", "local arrays in line 2"),
+    ("for k in range(2):\n    if x[i] > k:\n        break", "break in line 4"),
+]
+
+
+@pytest.mark.parametrize(("body", "reason"), NEVER, ids=[b for b, _ in NEVER])
+def test_what_depends_on_the_order_is_no_array_operation(body: str, reason: str) -> None:
+    source = read(function_of(body, "i, x, y, n"))
+    kinds = {"x": ArrayType(F64, 1), "y": ArrayType(F64, 1), "n": ArrayType(I32, 1)}
+    arrays = {
+        name: Array(name, number, number, (12,), kind.dtype, kind.dtype, 0, (1,))
+        for number, (name, kind) in enumerate(kinds.items())
+    }
+    with pytest.raises(NotArrays, match=reason):
+        Translation(lower(source, kinds, ("i",)), ((0, 10),), arrays, {}, {})
+
+
+def test_literals_keep_every_bit() -> None:
+    assert literal(-0.0, F64) == "((double)(-0x0.0p+0))"
+    assert literal(np.inf, F32) == "((float)(INFINITY))"
+    assert literal(-(2**63), np.dtype(np.int64)) == "LONG_MIN"
+    assert literal(1 + 2j, np.dtype(np.complex64)).startswith("(float2)(")
+    assert strong(F32).key is F32
