@@ -107,8 +107,8 @@ def test_chunks_and_meta_stay_ours() -> None:
     x, k, _ = collections(clfuse.array)
     for made in (x + k, np.sin(x), x.T, da.concatenate([x, k]), k.mean(axis=0), k @ k.T,
                  x.map_blocks(lambda chunk: chunk * 2), x.rechunk(5), da.where(k > 0, x, 0)):
-        assert isinstance(made._meta, clfuse.ndarray)
-        assert isinstance(made.compute(scheduler="sync"), clfuse.ndarray)
+        assert type(made._meta) is clfuse.ndarray
+        assert type(made.compute(scheduler="sync")) is clfuse.ndarray
 
 
 def test_chunks_of_many_operations_are_computed_by_one_kernel(
@@ -126,7 +126,7 @@ def test_chunks_of_many_operations_are_computed_by_one_kernel(
 def test_the_backend_creates_converts_and_draws() -> None:
     host = da.from_array(LINE, chunks=20)
     ours = host.to_backend("clfuse")
-    assert isinstance(ours._meta, clfuse.ndarray)
+    assert type(ours._meta) is clfuse.ndarray
     assert ours.to_backend("clfuse") is ours
     back = ours.to_backend("numpy").compute(scheduler="sync")
     assert type(back) is np.ndarray
@@ -138,11 +138,11 @@ def test_the_backend_creates_converts_and_draws() -> None:
             (da.full((3,), 2.5), np.full(3, 2.5)), (da.arange(10, chunks=3), np.arange(10)),
         ):
             found = made.compute(scheduler="sync")
-            assert isinstance(found, clfuse.ndarray)
+            assert type(found) is clfuse.ndarray
             assert found.dtype == expected.dtype
             np.testing.assert_array_equal(np.asarray(found), expected)
         draws = [da.random.default_rng(1).normal(size=300, chunks=100).compute() for _ in range(2)]
-        assert isinstance(draws[0], clfuse.ndarray)
+        assert type(draws[0]) is clfuse.ndarray
         assert (draws[0] == draws[1]).all()
         assert len(np.unique(np.asarray(draws[0]))) == 300
         assert da.random.RandomState(1).uniform(size=9, chunks=3).compute().shape == (9,)

@@ -81,7 +81,7 @@ def test_results_of_two_processes_are_numpys(client: Client) -> None:
         result = made.compute()
         if expected is not None:
             np.testing.assert_allclose(np.asarray(result), expected, rtol=1e-10, atol=1e-10)
-            assert isinstance(result, clfuse.ndarray)
+            assert type(result) is clfuse.ndarray
 
 
 def test_what_a_task_returns_has_been_computed_by_kernels_that_fuse_the_task(
