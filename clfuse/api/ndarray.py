@@ -27,7 +27,7 @@ from .handle import Handle, fresh, layout, native_dtype, node_of
 from .linalg import matmul
 from .methods import ArrayMethods, MutatingMethods
 from .order import copied
-from .present import INTEGERS, LATER, indexed, owned
+from .present import INTEGERS, LATER, indexed, owned, standard
 from .subclasses import ArrayType
 
 
@@ -134,6 +134,7 @@ class _Common(ArrayMethods, Handle):
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
         np.empty(0).__array_namespace__(api_version=api_version)  # NumPy's error
+        standard[0] = True
         return sys.modules["clfuse"]
 
     def __dlpack__(

@@ -173,7 +173,7 @@ def indexed(handle: Handle, buffer: HostBuffer, index: Any) -> Any:
     old = handle._view
     found = (buffer.array if old is None else part(buffer.array, handle))[index]
     if type(found) is not np.ndarray:
-        return found
+        return LATER if standard[0] else found
     made = _new(handles.ARRAY)
     made._storage = handle._storage
     made._shape = found.shape
@@ -217,7 +217,7 @@ def is_at(view: Handle, handle: Handle, index: Any) -> bool:
 def element(handle: Handle, offset: int) -> Any:
     """The element at a storage position as a scalar of NumPy's; `LATER` where it is not here."""
     node = handle._storage.node
-    array = stored(node)
+    array = None if standard[0] else stored(node)
     if array is None:
         return LATER
     dtype = handle._dtype
@@ -292,12 +292,18 @@ def expect_rows(storage: Storage, shape: tuple[int, ...]) -> None:
             brought(node)
 
 
+standard: Final = [False]
+"""Whether somebody has asked an array for its namespace (``__array_namespace__``): by the array API
+standard what comes of arrays is of their namespace, and NumPy's scalars are of another."""
+
 # -- results --------------------------------------------------------------------------------------
 
 
 def made(value: Any, device: Any) -> Any:
-    """What NumPy has calculated as one of ours: scalars stay NumPy's."""
+    """What NumPy has calculated as one of ours: scalars stay NumPy's, unless `standard`."""
     if type(value) is not np.ndarray:
+        if standard[0] and type(value) in SCALARS:
+            return handles.result(made(np.asarray(value), device)._storage.node)
         return value
     dtype = NATIVE_DTYPES.get(value.dtype)
     if dtype is None:

@@ -260,3 +260,11 @@ def test_a_loop_over_rows_of_what_was_recorded_ends_on_the_host(xp: ModuleType) 
     found = np.asarray(smoothed(xp, xp.linspace(0, 1, 250 * 80).reshape(250, 80)))
     np.testing.assert_allclose(found, smoothed(np, values), rtol=1e-13)
     assert xp.stats()["nodes_recorded"] - before < 250
+
+
+def test_who_asks_for_the_namespace_gets_scalars_of_it(xp: ModuleType) -> None:
+    x = xp.asarray(np.arange(3.0))
+    assert type(x.sum()) is type(x[1]) is np.float64
+    assert x.__array_namespace__() is xp
+    assert x.sum().__array_namespace__() is x[1].__array_namespace__() is xp
+    assert (x.sum(), x[1]) == (3.0, 1.0)

@@ -170,7 +170,7 @@ def test_sizes_are_bytes() -> None:
     assert sizeof(x) == 40_000
     assert sizeof(x[3:13]) == 4_000
     assert sizeof(clfuse.broadcast_to(x[0], (100, 50))) == 400
-    assert sizeof(x.sum()) == 8
+    assert sizeof(x.sum()) <= 32  # NumPy's own scalar, where x lies on the host
     assert x.__sizeof__() > 40_000 > 1_000 > x[3:13].__sizeof__()
 
 
