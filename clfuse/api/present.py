@@ -279,9 +279,10 @@ def expect_rows(storage: Storage, shape: tuple[int, ...]) -> None:
     loop. Large ones, of large rows, stay where they are.
     """
     node = storage.node
-    if node.buffer is None:
-        if isinstance(node, LateNode) or not settings.host_us or node.op.kind in VIEWED:
-            return
+    if node.buffer is None and (
+        isinstance(node, LateNode) or not settings.host_us or node.op.kind in VIEWED
+    ):
+        return
     nbytes = math.prod(node.shape) * node.dtype.itemsize
     if nbytes > ROW_NBYTES and not affordable(math.prod(shape)):
         return
