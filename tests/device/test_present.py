@@ -300,6 +300,8 @@ def test_nobody_sees_that_a_large_array_is_written_to_where_the_device_has_it(
     steps = (lambda a: a * 2, lambda a: a[1:3], lambda a: a[::2, ::3].copy(), lambda a: a.T + 0,
              lambda a: a.sum(axis=0), lambda a: a.reshape(1000, 400) + 0)
     for number, step in enumerate(steps):
+        xp.evaluate(x)
+        assert float(x[9, 9]) == y[9, 9]  # from here on it is read where the device has it
         pending, aliased = step(x) + 0, np.asarray(x)[number]
         kept += [(pending, step(y) + 0), (aliased, y[number].copy())]
         if number % 2:
