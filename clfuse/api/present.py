@@ -448,7 +448,9 @@ def _index(index: Any) -> Any:
             work += array.size * (MASK_ADDITIONS if item._dtype.kind == "b" else GATHER_ADDITIONS)
             item = array
         elif kind is slice:
-            if any(isinstance(part, Handle) for part in (item.start, item.stop, item.step)):
+            if isinstance(item.start, Handle) or isinstance(item.stop, Handle):
+                return LATER
+            if isinstance(item.step, Handle):
                 return LATER
         elif kind is np.ndarray:
             work += item.size * GATHER_ADDITIONS
