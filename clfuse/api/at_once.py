@@ -21,8 +21,10 @@ from . import handle as handles
 from .handle import Handle
 from .present import (
     ADDITIONS_A_US,
+    AT_ONCE,
     LATER,
     NATIVE_DTYPES,
+    PRODUCT_SHARE,
     SCALARS,
     affordable,
     made,
@@ -65,7 +67,7 @@ def pair(apply: Callable[[Any, Any], Any], weight: float, self: Handle, other: A
         right = other
     elif kind is handles.ARRAY:
         buffer = other._storage.node.buffer
-        right = buffer.array if type(buffer) is HostBuffer else stored(other._storage.node)
+        right = buffer.array if type(buffer) is HostBuffer else _read(other, weight)
         if right is None:
             return LATER
         if other._view is not None:
@@ -83,7 +85,7 @@ def pair(apply: Callable[[Any, Any], Any], weight: float, self: Handle, other: A
     else:
         return LATER
     buffer = self._storage.node.buffer
-    left = buffer.array if type(buffer) is HostBuffer else stored(self._storage.node)
+    left = buffer.array if type(buffer) is HostBuffer else _read(self, weight)
     if left is None:
         return LATER
     if self._view is not None:
@@ -101,12 +103,21 @@ def pair(apply: Callable[[Any, Any], Any], weight: float, self: Handle, other: A
     return made(value, buffer.device)
 
 
+def _read(handle: Handle, weight: float) -> Any:
+    """`stored` of the array's storage, unless the array itself is too large: nobody waits then."""
+    return stored(handle._storage.node) if affordable(math.prod(handle._shape) * weight) else None
+
+
 def product(apply: Callable[[Any, Any], Any], self: Any, other: Any) -> Any:
     """``apply(self, other)``, by one of NumPy's products of vectors and matrices, or `LATER`."""
     if type(self) is not handles.ARRAY or type(other) is not handles.ARRAY:
         return LATER
     one, two = self._storage.node, other._storage.node
     if type(one.buffer) is not HostBuffer and type(two.buffer) is not HostBuffer:
+        return LATER
+    columns = 1 if len(other._shape) < 2 else other._shape[-1]
+    additions = max(math.prod(self._shape) * columns, math.prod(other._shape))
+    if not affordable(additions / (AT_ONCE * PRODUCT_SHARE)):
         return LATER
     left, right = stored(one), stored(two)
     if left is None or right is None:
@@ -115,9 +126,6 @@ def product(apply: Callable[[Any, Any], Any], self: Any, other: Any) -> Any:
         left = part(left, self)
     if other._view is not None:
         right = part(right, other)
-    columns = 1 if right.ndim < 2 else right.shape[-1]
-    if not affordable(left.size * columns + right.size):
-        return LATER
     value = calculated(apply, left, right)
     return made(value, one.buffer.device)
 
@@ -252,6 +260,8 @@ def modified(
     if not affordable(math.prod(self._shape) * weight):
         return False
     array = owned(self._storage)
+    if array is None:
+        return False
     if self._view is not None:
         array = part(array, self)
     if kind is handles.ARRAY or kind is handles.SCALAR:
@@ -281,6 +291,8 @@ def into(
     if not affordable(math.prod(out._shape) * weight):
         return False
     array = owned(out._storage)
+    if array is None:
+        return False
     if out._view is not None:
         array = part(array, out)
     found = [present(value) if isinstance(value, Handle) else value for value in args]

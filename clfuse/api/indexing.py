@@ -283,6 +283,11 @@ def put(handle: Handle, index: Any, value: Any) -> None:
     node = value_node(value, handle._dtype)
     if is_element and node.shape:
         np.empty(1)[0] = np.empty(node.shape)  # NumPy's error; older ones take a single element
+    is_here = not isinstance(value, Handle) or present.present(value) is not None
+    if is_here and present.expect_writes(handle._storage, shape) and (
+        present.assigned(handle, index, value)
+    ):
+        return
     if node.shape != shape:
         node = fitted(node, shape)
     write_region(handle, shape, offset, strides, node)

@@ -299,8 +299,10 @@ class ndarray(MutatingMethods, _Common, metaclass=ArrayType):
                     if type(item) not in INTEGERS:
                         break
                 else:
-                    owned(self._storage)[index] = value
-                    return
+                    array = owned(self._storage)
+                    if array is not None:
+                        array[index] = value
+                        return
         indexing.put(self, index, value)
 
     def __delitem__(self, index: Any) -> None:

@@ -30,7 +30,8 @@ from ..interpret import ADDITION_NS, GATHER_ADDITIONS, VIEWED
 from ..runtime.buffers import (
     Buffer,
     HostBuffer,
-    host_memory,
+    has_sole_memory,
+    lent,
     on_host,
 )
 from . import handle as handles
@@ -52,15 +53,24 @@ MASK_ADDITIONS: Final = 4
 """Additions an element of a mask that selects."""
 
 LOOKED_AT_NBYTES: Final = 1 << 15
-"""Up to this size a stored array that is read is copied to the host, where the next elements come
-faster: it takes less than to wait for the device."""
+"""Up to this size a stored array that is read is copied to the host: nobody waits for the device
+when it is written to then. Larger ones are read in their own memory (`runtime.buffers.lent`)."""
 
 ROW_NBYTES: Final = 1 << 20
-"""As `LOOKED_AT_NBYTES`, for an array of which a row is asked for, or of one value all over that is
-written to in part: in a loop, as a rule, of a launch for each row. Copied in 0.1 ms."""
+"""As `LOOKED_AT_NBYTES`, where the device does not work in the host's memory, for an array of which
+a row is asked for; of any device, for one of one value all over that is written to in part: in a
+loop, as a rule, of a launch for each row. Copied in 0.1 ms."""
 
-ROWS_OF_A_LOOP: Final = 32
-"""So many rows of one recorded array are asked for by a loop."""
+LOOP_NBYTES: Final = 1 << 25
+"""As `ROW_NBYTES`, for a recorded array of which a loop reads or writes rows, where the device
+works in the host's memory: nothing is copied, but what is recorded later does not fuse with it."""
+
+PRODUCT_SHARE: Final = 4
+"""Times CLFUSE_HOST_US that a product of vectors and matrices may take: a kernel would read the
+same operands as long, besides its launch, and most programs do no more with them than that."""
+
+ROWS_OF_A_LOOP: Final = 16
+"""So many rows of one recorded array are asked for, or written to, by a loop."""
 
 ROWS_OF_A_STATEMENT: Final = 8
 
@@ -227,22 +237,14 @@ def element(handle: Handle, offset: int) -> Any:
 
 
 def stored(node: Node) -> Array | None:
-    """The elements of a node where they can be read without a copy; waits for those that a device
-    computes in the host's memory. For the length of one operation, and not to be written to."""
+    """The elements of a node where they can be read on the host; waits for those that a device
+    computes. For the length of one operation, and not to be written to."""
     buffer = node.buffer
     if type(buffer) is HostBuffer:
         return buffer.array  # type: ignore[no-any-return]
     if type(buffer) is not Buffer:
         return None
-    if brought(node, LOOKED_AT_NBYTES):
-        return node.buffer.array  # type: ignore[no-any-return]
-    if not _is_calculated_here(buffer.device):
-        return None
-    memory = host_memory(buffer)
-    if memory is None:
-        return None
-    buffer.device.queue.finish()
-    return np.ndarray(node.shape, node.dtype, memory)
+    return node.buffer.array if brought(node, LOOKED_AT_NBYTES) else None
 
 
 def _is_calculated_here(device: Any) -> bool:
@@ -250,37 +252,46 @@ def _is_calculated_here(device: Any) -> bool:
 
 
 def brought(node: Node, most_nbytes: int = ROW_NBYTES) -> bool:
-    """Whether a small array that was stored in memory of the device lies on the host now.
+    """Whether an array that was stored in memory of the device lies on the host now: a small one
+    copied, a large one where it was, if the device works in the host's memory.
 
     Who asks for a row will ask for the next one. On a device with memory of its own the
     question is recorded instead: the answer would have to wait for everything that is under way.
     """
     buffer = node.buffer
-    if buffer.nbytes > most_nbytes or not buffer.device.traits.unified_memory:
-        return False
-    if not _is_calculated_here(buffer.device):
+    if not buffer.device.traits.unified_memory or not _is_calculated_here(buffer.device):
         return False
     with lock:
-        node.buffer = on_host(buffer, node.dtype, node.shape)
-    return True
+        if type(node.buffer) is not Buffer:  # another thread was faster
+            return type(node.buffer) is HostBuffer
+        is_small = buffer.nbytes <= most_nbytes
+        found = (on_host if is_small else lent)(buffer, node.dtype, node.shape)
+        if found is not None:
+            node.buffer = found
+    return found is not None
 
 
 def expect_rows(storage: Storage, shape: tuple[int, ...]) -> None:
-    """Bring a small array to the host, of which a row of `shape` is asked for: the next ones will
-    be, too.
+    """Bring an array to the host, of which a row of `shape` is asked for, or written to: the next
+    ones will be, too.
 
     One that was only recorded is computed, once so many rows of it were asked for that it must be a
-    loop.
+    loop. Large ones, of large rows, stay where they are.
     """
     node = storage.node
+    if node.buffer is None and (
+        isinstance(node, LateNode) or not settings.host_us or node.op.kind in VIEWED
+    ):
+        return
+    nbytes = math.prod(node.shape) * node.dtype.itemsize
+    if nbytes > ROW_NBYTES and not affordable(math.prod(shape)):
+        return
     if type(node.buffer) is Buffer:
         brought(node)
         return
-    if isinstance(node, LateNode) or node.buffer is not None or not settings.host_us:
+    if node.buffer is not None or not affordable(math.prod(shape)):
         return
-    if node.op.kind in VIEWED:
-        return
-    if math.prod(node.shape) * node.dtype.itemsize > ROW_NBYTES or not affordable(math.prod(shape)):
+    if nbytes > ROW_NBYTES and (nbytes > LOOP_NBYTES or not _works_in_place()):
         return
     rows = storage.rows = getattr(storage, "rows", 0) + 1
     # Not once alone: the statement that it comes in the midst of may have recorded a part already.
@@ -290,6 +301,37 @@ def expect_rows(storage: Storage, shape: tuple[int, ...]) -> None:
         evaluate_nodes([node])
         if type(node.buffer) is Buffer:
             brought(node)
+
+
+def expect_writes(storage: Storage, shape: tuple[int, ...]) -> bool:
+    """Whether the array lies on the host now, to whose part of `shape` something is written.
+
+    One of which nothing was recorded lately but writes to parts is computed: it must be a loop.
+    """
+    node = storage.node
+    if not settings.host_us or not affordable(math.prod(shape)) or trace.active() is not None:
+        return False
+    for _ in range(ROWS_OF_A_LOOP):
+        if node.buffer is not None or isinstance(node, LateNode):
+            return False
+        if node.op.kind is not Kind.UPDATE:
+            return False
+        node = node.inputs[0]
+    node = storage.node
+    if math.prod(node.shape) * node.dtype.itemsize > LOOP_NBYTES or not _works_in_place():
+        return False
+    del node  # what is written to lies in its old memory where nobody else holds it
+    evaluate_nodes([storage.node])
+    node = storage.node
+    return type(node.buffer) is HostBuffer or (type(node.buffer) is Buffer and brought(node))
+
+
+def _works_in_place() -> bool:
+    """Whether the device that computes what was recorded works in the host's memory."""
+    from ..runtime.device import get_device
+
+    pool = get_device().pool
+    return pool is not None and pool.in_place
 
 
 standard: Final = [False]
@@ -315,9 +357,8 @@ def made(value: Any, device: Any) -> Any:
     buffer = _new(HostBuffer)
     buffer.device = device
     buffer.nbytes = value.nbytes
-    buffer.exported = 0
     buffer.array = value
-    buffer.copy = None
+    buffer.copy = buffer.memory = None
     node = _new(Node)
     node.op = _LEAVES[dtype]
     node.inputs = ()
@@ -413,7 +454,9 @@ def _index(index: Any) -> Any:
             work += array.size * (MASK_ADDITIONS if item._dtype.kind == "b" else GATHER_ADDITIONS)
             item = array
         elif kind is slice:
-            if any(isinstance(part, Handle) for part in (item.start, item.stop, item.step)):
+            if isinstance(item.start, Handle) or isinstance(item.stop, Handle):
+                return LATER
+            if isinstance(item.step, Handle):
                 return LATER
         elif kind is np.ndarray:
             work += item.size * GATHER_ADDITIONS
@@ -428,8 +471,11 @@ def _index(index: Any) -> Any:
 # -- writing --------------------------------------------------------------------------------------
 
 
-def owned(storage: Storage) -> Array:
-    """The memory of a cell that lies on the host, to be written to: nobody else can see it."""
+def owned(storage: Storage) -> Any:
+    """The memory of a cell that lies on the host, to be written to: nobody else can see it.
+
+    None where that were a copy of a large array: the write is recorded then.
+    """
     node = storage.node
     buffer = node.buffer
     array = buffer.array
@@ -437,15 +483,28 @@ def owned(storage: Storage) -> Array:
         _references(node) == _ALONE[0]
         and _references(buffer) == _ALONE[1]
         and _references(array) == _ALONE[2]
-        and array.base is None
+        and (array.base is None or _is_returned(buffer))
     ):
         buffer.copy = None
         if node.dtype.kind in _MEASURED:
             storage.node = leaf(buffer, node.shape, node.dtype)
+    elif buffer.memory is not None and buffer.nbytes > ROW_NBYTES:
+        return None
     else:
         array = array.copy()
         storage.node = leaf(HostBuffer(buffer.device, array), node.shape, node.dtype)
-    return array  # type: ignore[no-any-return]
+    return array
+
+
+def _is_returned(buffer: HostBuffer) -> bool:
+    """Whether the array is memory of the device that nobody else has; the device is done with it.
+
+    A small one is copied rather: then nobody has to wait for the device at every write.
+    """
+    if buffer.memory is None or buffer.nbytes <= ROW_NBYTES or not has_sole_memory(buffer):
+        return False
+    buffer.device.queue.finish()
+    return True
 
 
 _MEASURED: Final = "biu"
@@ -532,6 +591,8 @@ def assigned(handle: Handle, index: Any, value: Any) -> bool:
     if not is_writable_here(handle):
         return False
     array = owned(handle._storage)
+    if array is None:
+        return False
     if handle._view is not None:
         array = part(array, handle)
     if is_same:

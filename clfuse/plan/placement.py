@@ -23,6 +23,7 @@ from ..graph.ir import Kind
 from ..graph.layout import contiguous_strides, delinearize
 from ..traits import DeviceTraits
 from . import cost
+from .directions import is_read_across
 from .graph import Graph
 from .schedule import Cut, is_sequential
 
@@ -497,6 +498,8 @@ class Placement:
             op = graph.ops[node]
             assert op is not None
             group = int(is_sequential(op.name, graph.dtypes[node]))
+        elif self.fuse and is_read_across(graph, node, self.stored):
+            group = 1
         self.carrier[node] = (level, graph.shapes[operand], graph.params[node], (is_scan, group))
         self.weight[node] = 1e12
 

@@ -26,9 +26,11 @@ __all__ = [
     "Buffer",
     "allocate",
     "download",
+    "has_sole_memory",
     "hold",
     "host_memory",
     "host_view",
+    "lent",
     "mapped",
     "share",
     "transfer",
@@ -99,7 +101,7 @@ class Buffer:
 
 
 class HostBuffer(Buffer):
-    """A host array that becomes device memory when a kernel asks for it.
+    """A host array that becomes device memory when a kernel asks for it, or is such memory.
 
     Attributes
     ----------
@@ -108,16 +110,28 @@ class HostBuffer(Buffer):
         is the only one to see it (`clfuse.api.present`). It stays when the device has its copy.
     copy : Buffer or None
         What a kernel has asked for, until the array is written to.
+    memory : Buffer or None
+        The buffer whose memory the array is (`lent`): the device has no other copy. Who writes to
+        it waits for the device first.
     """
 
-    __slots__ = ("array", "copy")
+    __slots__ = ("array", "copy", "memory")
 
-    def __init__(self, device: Device, array: npt.NDArray[Any]) -> None:
+    def __init__(
+        self, device: Device, array: npt.NDArray[Any], memory: Buffer | None = None
+    ) -> None:
         self.device = device
         self.nbytes = array.nbytes
-        self.exported = 0
         self.array = array
         self.copy: Buffer | None = None
+        self.memory = memory
+
+    @property
+    def exported(self) -> int:  # type: ignore[override]
+        """Whether somebody else may look at memory that a kernel would write to."""
+        if self.memory is None:
+            return 0
+        return int(sys.getrefcount(self.array) != _SOLE[0] or not has_sole_memory(self))
 
     def __del__(self, counters: dict[str, int] = counters) -> None:
         """Nothing: the copy on the device has a `Buffer` of its own."""
@@ -138,7 +152,7 @@ class HostBuffer(Buffer):
         if array.dtype == dtype and array.shape == shape:
             return self
         seen = np.ndarray(shape, dtype, array) if 0 not in shape else np.empty(shape, dtype)
-        return HostBuffer(self.device, seen)
+        return HostBuffer(self.device, seen, self.memory)
 
     @property
     def mem(self) -> Any:  # type: ignore[override]
@@ -147,6 +161,8 @@ class HostBuffer(Buffer):
 
     def on_device(self) -> Buffer:
         """Return the copy on the device, made now if there is none."""
+        if self.memory is not None:
+            return self.memory
         if self.copy is None:
             self.copy = upload(self.device, self.array)
         return self.copy
@@ -262,6 +278,62 @@ def on_host(buffer: Buffer, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Hos
     """
     with mapped(buffer, dtype, shape, write=False) as array:
         return HostBuffer(buffer.device, np.array(array, order="C"))
+
+
+class _Lent:
+    """Bytes of a buffer as an array of some shape: the array holds this, and this the buffer.
+
+    It is the array's base, so that views of that array hold the array itself, and are counted.
+    """
+
+    __slots__ = ("__array_interface__", "buffer")
+
+    def __init__(self, buffer: Buffer, address: int, dtype: str, shape: tuple[int, ...]) -> None:
+        self.buffer = buffer
+        self.__array_interface__ = {
+            "version": 3, "data": (address, False), "shape": shape, "typestr": dtype,
+        }  # fmt: skip
+
+
+def lent(buffer: Buffer, dtype: np.dtype[Any], shape: tuple[int, ...]) -> HostBuffer | None:
+    """Return the buffer's memory itself as one on the host, of whatever size, once it is computed;
+    None where the device does not work in the host's memory."""
+    memory = host_memory(buffer)
+    if memory is None or not buffer.nbytes:
+        return None
+    buffer.device.queue.finish()
+    address = memory.__array_interface__["data"][0]
+    return HostBuffer(
+        buffer.device, np.asarray(_Lent(buffer, address, dtype.str, shape)), buffer
+    )
+
+
+def has_sole_memory(buffer: HostBuffer) -> bool:
+    """Whether nobody but this buffer has the memory that was lent to it."""
+    return sys.getrefcount(buffer.memory) == _SOLE[1] and not (
+        buffer.memory is not None and buffer.memory.exported
+    )
+
+
+def _sole() -> tuple[int, int]:
+    """The references that a look at a buffer's array and memory sees, which nobody else has.
+
+    Without exact counts (no GIL) everything is somebody else's too.
+    """
+    if not getattr(sys, "_is_gil_enabled", lambda: True)():
+        return -1, -1
+    made = HostBuffer(None, np.zeros(1), object())  # type: ignore[arg-type]
+    holder = [made.memory]  # as `_Lent` does
+
+    def counts(buffer: HostBuffer) -> tuple[int, int]:
+        return sys.getrefcount(buffer.array), sys.getrefcount(buffer.memory)
+
+    found = counts(made)
+    assert holder
+    return found
+
+
+_SOLE = _sole()
 
 
 def write(buffer: Buffer, array: npt.NDArray[Any]) -> None:

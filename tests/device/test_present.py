@@ -262,6 +262,97 @@ def test_a_loop_over_rows_of_what_was_recorded_ends_on_the_host(xp: ModuleType) 
     assert xp.stats()["nodes_recorded"] - before < 250
 
 
+@pytest.fixture
+def stored(xp: ModuleType) -> tuple[Any, Any]:
+    """An array of 3.2 MB in the device's memory, and the same as NumPy's."""
+    x = xp.arange(400_000.).reshape(400, 1000) + 1
+    xp.evaluate(x)
+    return x, np.arange(400_000.).reshape(400, 1000) + 1
+
+
+def test_a_loop_over_rows_of_a_large_stored_array_neither_plans_nor_copies(
+        xp: ModuleType, stored: Any) -> None:
+    def solved(np: ModuleType, a: Any) -> Any:
+        x = np.zeros(200)
+        for i in range(200):
+            x[i] = (1 - a[i, :i] @ x[:i]) / a[i, i]
+            a[i, 5:20:3] -= x[i]
+            a[i, 0] = a[:3, i].sum()
+        return x
+
+    mine, theirs = stored
+    before = xp.stats()
+    assert_array_equal(solved(xp, mine), solved(np, theirs))
+    after = xp.stats()
+    for name in ("plans_made", "plans_reused", "kernels_launched", "bytes_to_host",
+                 "bytes_to_device", "device_bytes_now"):
+        assert after[name] == before[name], name
+    assert_array_equal(mine, theirs)
+
+
+def test_nobody_sees_that_a_large_array_is_written_to_where_the_device_has_it(
+        xp: ModuleType, stored: Any) -> None:
+    x, y = stored
+    flat, other = x.reshape(-1), x.copy()
+    earlier = np.asarray(x)[7]
+    assert float(x[3, 4] - x[3, 3]) == 1
+    kept: list[tuple[Any, Any]] = [(earlier, y[7].copy())]
+    steps = (lambda a: a * 2, lambda a: a[1:3], lambda a: a[::2, ::3].copy(), lambda a: a.T + 0,
+             lambda a: a.sum(axis=0), lambda a: a.reshape(1000, 400) + 0)
+    for number, step in enumerate(steps):
+        xp.evaluate(x)
+        assert float(x[9, 9]) == y[9, 9]  # from here on it is read where the device has it
+        pending, aliased = step(x) + 0, np.asarray(x)[number]
+        kept += [(pending, step(y) + 0), (aliased, y[number].copy())]
+        if number % 2:
+            xp.evaluate(pending)  # its kernel may not have run when the host writes
+        for a in (x, y):
+            a[number] *= 3
+            a[:, number] = a[number, 0]
+            a[number, 2] = -1
+            np.add(a[5], 1, out=a[5])
+        flat[number * 1000 + 9] = y[number, 9] = number
+        if number % 3 == 1:
+            x *= 0.5  # a kernel writes, where nobody else looks
+            y *= 0.5
+            assert float(x[2, 2]) == y[2, 2]
+    for mine, theirs in kept:
+        assert_array_equal(mine, theirs)
+    assert_array_equal(x, y)
+    assert_array_equal(flat, y.ravel())
+    assert_array_equal(other, np.arange(400_000.).reshape(400, 1000) + 1)
+
+
+def test_large_arrays_stay_lazy_where_single_rows_of_them_were_read(
+        xp: ModuleType, stored: Any) -> None:
+    x, y = stored
+    assert_array_equal(x[7, ::-2], y[7, ::-2])
+    before = xp.stats()
+    z = (xp.sin(x) * 2 + x[::-1]).sum(axis=1) + x[0, :400]
+    x[:, 1:] -= x[:, :-1]
+    assert xp.stats()["kernels_launched"] == before["kernels_launched"]
+    np.testing.assert_allclose(z, (np.sin(y) * 2 + y[::-1]).sum(axis=1) + y[0, :400], rtol=1e-12)
+    y[:, 1:] -= y[:, :-1].copy()
+    assert_array_equal(x, y)
+
+
+def test_a_loop_over_columns_that_were_only_recorded_ends_in_one_memory(xp: ModuleType) -> None:
+    def covariance(np: ModuleType, data: Any) -> Any:
+        data -= data.mean(axis=0)
+        size = data.shape[1]
+        found = np.zeros((size, size))
+        for i in range(size):
+            found[i:, i] = found[i, i:] = data[:, i] @ data[:, i:] / 3.0
+        return found
+
+    values = np.random.default_rng(5).random((410, 400))
+    x = xp.asarray(values) + 0.0
+    before = xp.stats()["nodes_recorded"]
+    found = covariance(xp, x)
+    np.testing.assert_allclose(found, covariance(np, values.copy()), rtol=1e-9, atol=1e-12)
+    assert xp.stats()["nodes_recorded"] - before < 200
+
+
 def test_who_asks_for_the_namespace_gets_scalars_of_it(xp: ModuleType) -> None:
     x = xp.asarray(np.arange(3.0))
     assert type(x.sum()) is type(x[1]) is np.float64

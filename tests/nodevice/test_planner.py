@@ -502,3 +502,17 @@ def test_many_columns_are_one_kernel_down_strips_of_whole_cache_lines() -> None:
     assert kernel.strips <= kernel.held
     (kernel,) = folded(array(8, 1000, 1000), 1)
     assert kernel.chunks == 1
+
+
+def test_row_and_column_products_of_a_square_matrix_are_read_in_their_own_directions() -> None:
+    a, x, y = array(1000, 1000), array(1000), array(1000)
+    turned = build.view(a, a.shape, 0, (1, 1000))
+    products = [
+        build.reduce("add", call("multiply", matrix, build.broadcast(vector, a.shape)),
+                     (1,), FLOAT64)
+        for matrix, vector in ((a, x), (turned, y), (a, y), (turned, x))
+    ]
+    schedule = planned(*products)
+    assert [len(kernel.accumulators) for kernel in kernels(schedule)] == [2, 2]
+    assert moved_nbytes(schedule) < 2.1 * 8 * N
+    assert all(kernel.vector == dim for kernel, dim in zip(kernels(schedule), (1, 0), strict=True))
