@@ -5,8 +5,6 @@ Each takes the arrays and gives what the others give. They are what somebody wou
 Numba only: one loop nest where one pass over the memory does.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, misc"
-
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -112,7 +110,7 @@ def gather(values, places, out):
 
 @njit(parallel=True)
 def gups(table):
-    # Numba has no atomic operations on CPUs: each thread makes all updates of its part of the table.
+    # Numba has no atomic operations on CPUs: each thread makes the updates of a part of the table.
     threads = get_num_threads()
     mask = numpy.uint32(len(table) - 1)
     for thread in prange(threads):
