@@ -45,6 +45,9 @@ class Program:
         Kernels in Python, and array code.
     opencl : callable or None
         Kernels in OpenCL C.
+    unfused_part : int
+        Without fusion it is run on this part of the rows, and its time taken as often: a launch a
+        row takes minutes to plan.
     """
 
     name: str
@@ -53,6 +56,7 @@ class Program:
     kernels: Compute = field(repr=False)
     arrays: Compute = field(repr=False)
     opencl: Compute | None = field(repr=False, default=None)
+    unfused_part: int = 1
 
 
 # -- BabelStream and nstream -----------------------------------------------------------------------
@@ -442,5 +446,6 @@ def programs(*, quick: bool = False) -> list[Program]:
     count = 1_000 if quick else 100_000
     found.append(Program(
         "rows", 160 * count, lambda: [numpy.zeros((count, 10))], _rows, _rows_arrays, _rows_opencl,
+        100,
     ))
     return found
