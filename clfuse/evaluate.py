@@ -109,7 +109,9 @@ def evaluate_nodes(nodes: Sequence[Node], *, wait: bool = False) -> None:
             {
                 node: None
                 for node in nodes
-                if node.buffer is None and node.op.kind is not Kind.CONSTANT
+                if node.buffer is None
+                and node.op.kind is not Kind.CONSTANT
+                and node.buffer is None  # a late node may turn out to be one that is in memory
             }
         )
         if roots:

@@ -161,7 +161,13 @@ def explain_nodes(nodes: Sequence[Node]) -> Plan:
 
     current = device.get_device()
     roots = list(
-        {node: None for node in nodes if node.buffer is None and node.op.kind is not Kind.CONSTANT}
+        {
+            node: None
+            for node in nodes
+            if node.buffer is None
+            and node.op.kind is not Kind.CONSTANT
+            and node.buffer is None  # a late node may turn out to be one that is in memory
+        }
     )
     if not roots:
         return Plan((), (), current.name)

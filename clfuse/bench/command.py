@@ -35,7 +35,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         prog="python -m clfuse bench",
         description="Ratios to NumPy, to other compilers and to hand-written OpenCL, from one run.",
         epilog=f"programs: {', '.join(PROGRAMS)}; {RECORDING}: what recording and planning cost; "
-        f"{KERNELS}: kernels in OpenCL C beside array code",
+        f"{KERNELS}: kernels in Python beside array code, OpenCL C and Numba",
     )
     parser.add_argument(
         "programs", nargs="*", metavar="PROGRAM", help="which programs (default: all)"
@@ -154,7 +154,10 @@ def run(options: argparse.Namespace) -> int:
     written: list[str] = []
     if KERNELS in options.programs:
         show_progress(KERNELS)
-        written = list(kernels.lines(quick=options.quick, repetitions=options.repeat))
+        written = list(kernels.lines(
+            quick=options.quick, repetitions=options.repeat,
+            progress=lambda stage: show_progress(f"{KERNELS}, {stage}"),
+        ))
         show_progress("")
 
     text = table.markdown(rows, title) if rows else ""

@@ -237,7 +237,7 @@ class Kernel:
         batch = None if self._batch is None else self._batch()
         if batch is not None and batch.recipe is recipe and batch.append(given):
             return []
-        if recipe.alike is None or trace.active() is not None:
+        if recipe.alike is None or not settings.fusion or trace.active() is not None:
             return recipe.run(given.cells, given.offsets, given.numbers)
 
         self._batch = weakref.ref(Batch(recipe, given))

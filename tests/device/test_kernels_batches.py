@@ -147,3 +147,34 @@ def test_batches_in_functions_that_are_traced() -> None:
             blend.python(7, t, a[b], a[b + 5])
         assert float(found) == pytest.approx(a[:5].sum())
     np.testing.assert_array_equal(on_a.get(), a)
+
+
+def test_copies_move_nothing_and_calls_stay_apart_without_fusion() -> None:
+    @cf.kernel
+    def copied(i, x, y):
+        y[i] = x[i]
+
+    @cf.kernel
+    def counted(i, x):
+        x[i] = x[i] + 1
+
+    x, y = cf.arange(4000.0) * 2, cf.zeros(4000)
+    cf.evaluate(x, y)
+    copied(4000, x, y)
+    before = cf.stats()
+    cf.evaluate(x, y)
+    after = cf.stats()
+    assert all(after[name] == before[name] for name in ("kernels_launched", "host_evaluations"))
+    x += 1
+    assert (float(x[7]), float(y[7])) == (15.0, 14.0)
+    launched = {}
+    for fusion in (True, False):
+        with cf.config.override(fusion=fusion, host_us=0):
+            rows = cf.zeros((40, 10))
+            cf.evaluate(rows)
+            before = cf.stats()
+            for row in range(40):
+                counted(10, rows[row])
+            assert rows.sum() == 400
+            launched[fusion] = cf.stats()["kernels_launched"] - before["kernels_launched"]
+    assert launched[False] >= 40 > launched[True]

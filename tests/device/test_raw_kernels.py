@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 import clfuse as cf
 from clfuse.bench import kernels
+from clfuse.bench.kernel_programs import programs
 from clfuse.bench.limit import Copy
 from tests.hostile import hostile
 
@@ -372,8 +374,11 @@ def test_wrong_raw_kernels_and_calls_are_errors() -> None:
 
 def test_the_benchmark_of_kernels_compares_all_ways_with_numpy() -> None:
     copy = Copy(cf.get_device(), 4096)
-    for row in kernels.rows(quick=True):
-        if row.name in ("stream", "gups", "rows"):
-            kernels.measure(row, 1, copy)
-            assert row.right
-            assert min(*row.seconds.values(), row.copy_s) > 0
+    found = {program.name: program for program in programs(quick=True)}
+    assert len(found) == 14
+    for name in ("stream", "gups", "forces"):
+        row = kernels.measure(found[name], 1, copy, lambda stage: None)
+        assert not row.wrong
+        assert min(*row.seconds.values(), row.copy_s) > 0
+    wrong = replace(found["gups"], kernels=lambda xp, given: [given[0] + xp.uint32(1)])
+    assert "kernels" in kernels.measure(wrong, 1, copy, lambda stage: None).wrong

@@ -1,0 +1,183 @@
+"""The programs of `kernel_programs` for Numba, ``@njit(parallel=True)``; imported by
+`bench.kernels` where Numba is installed.
+
+Each takes the arrays and gives what the others give. They are what somebody would write who has
+Numba only: one loop nest where one pass over the memory does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy
+from numba import get_num_threads, njit, prange
+
+from clfuse.bench.kernel_programs import CUTOFF, SCALAR, UPDATES
+
+__all__ = ["PROGRAMS"]
+
+
+@njit(parallel=True)
+def copy(a, b, c):
+    for i in prange(len(a)):
+        c[i] = a[i]
+
+
+@njit(parallel=True)
+def mul(a, b, c):
+    for i in prange(len(a)):
+        b[i] = SCALAR * c[i]
+
+
+@njit(parallel=True)
+def add(a, b, c):
+    for i in prange(len(a)):
+        c[i] = a[i] + b[i]
+
+
+@njit(parallel=True)
+def triad(a, b, c):
+    for i in prange(len(a)):
+        a[i] = b[i] + SCALAR * c[i]
+
+
+@njit(parallel=True, fastmath={"reassoc"})
+def dot(a, b, c):
+    total = 0.0
+    for i in prange(len(a)):
+        total += a[i] * b[i]
+    return total
+
+
+@njit(parallel=True)
+def nstream(a, b, c):
+    for i in prange(len(a)):
+        a[i] += b[i] + SCALAR * c[i]
+
+
+def stream(a, b, c):
+    copy(a, b, c)
+    mul(a, b, c)
+    add(a, b, c)
+    triad(a, b, c)
+    return dot(a, b, c)
+
+
+@njit(parallel=True, fastmath={"reassoc"})
+def stencil(old, new):
+    n, m = old.shape
+    for i in prange(2, n - 2):
+        for j in range(2, m - 2):
+            new[i, j] += 0.25 * (
+                old[i + 1, j] - old[i - 1, j] + old[i, j + 1] - old[i, j - 1]
+            ) + 0.125 * (old[i + 2, j] - old[i - 2, j] + old[i, j + 2] - old[i, j - 2])
+    norm = 0.0
+    for i in prange(n):
+        for j in range(m):
+            old[i, j] += 1
+            norm += abs(new[i, j])
+    return norm
+
+
+@njit(parallel=True)
+def transpose(a, b):
+    n, m = b.shape
+    for i in prange(n):
+        for j in range(m):
+            b[i, j] += a[j, i]
+    for i in prange(m):
+        for j in range(n):
+            a[i, j] += 1
+
+
+@njit(parallel=True, fastmath={"reassoc"})
+def weighted(y, matrix, x):
+    result = 0.0
+    for i in prange(len(y)):
+        total = 0.0
+        for j in range(matrix.shape[1]):
+            total += matrix[i, j] * x[j]
+        result += y[i] * total
+    return result
+
+
+@njit(parallel=True)
+def gather(values, places, out):
+    for i in prange(len(places)):
+        out[i] = SCALAR * values[places[i]]
+
+
+@njit(parallel=True)
+def gups(table):
+    # Numba has no atomic operations on CPUs: each thread makes the updates of a part of the table.
+    threads = get_num_threads()
+    mask = numpy.uint32(len(table) - 1)
+    for thread in prange(threads):
+        first, last = thread * len(table) // threads, (thread + 1) * len(table) // threads
+        for i in range(UPDATES * len(table)):
+            x = numpy.uint32(numpy.uint32(i) * numpy.uint32(2654435761))
+            x ^= x >> numpy.uint32(15)
+            x = numpy.uint32(x * numpy.uint32(2246822519))
+            x ^= x >> numpy.uint32(13)
+            place = x & mask
+            if first <= place < last:
+                table[place] ^= x
+
+
+@njit(parallel=True)
+def forces(place, counts, neighbours, force):
+    for i in prange(len(place)):
+        x, y, z = place[i, 0], place[i, 1], place[i, 2]
+        fx, fy, fz = 0.0, 0.0, 0.0
+        for k in range(counts[i]):
+            j = neighbours[i, k]
+            dx, dy, dz = x - place[j, 0], y - place[j, 1], z - place[j, 2]
+            squared = dx * dx + dy * dy + dz * dz
+            if squared < CUTOFF:
+                inverse = 1.0 / squared
+                sixth = inverse * inverse * inverse
+                strength = 48.0 * sixth * (sixth - 0.5) * inverse
+                fx += dx * strength
+                fy += dy * strength
+                fz += dz * strength
+        force[i, 0], force[i, 1], force[i, 2] = fx, fy, fz
+
+
+@njit(parallel=True)
+def work(a):
+    for i in prange(10):
+        a[i] = a[i] + 1
+
+
+def rows(a):
+    for row in range(len(a)):
+        work(a[row])
+
+
+def _all_of(function: Callable[..., Any]) -> Callable[[Any, list[Any]], list[Any]]:
+    """What it returns, and all arrays."""
+
+    def run(xp: Any, given: list[Any]) -> list[Any]:
+        returned = function(*given)
+        return [*(() if returned is None else (returned,)), *given]
+
+    return run
+
+
+def _last_of(function: Callable[..., Any]) -> Callable[[Any, list[Any]], list[Any]]:
+    """What it returns; the last array where it returns nothing."""
+
+    def run(xp: Any, given: list[Any]) -> list[Any]:
+        returned = function(*given)
+        return [given[-1] if returned is None else returned]
+
+    return run
+
+
+PROGRAMS: Final[dict[str, Callable[[Any, list[Any]], list[Any]]]] = {
+    **{f.__name__: _all_of(f) for f in (copy, mul, add, triad, dot, nstream, stream, stencil,
+                                        transpose)},
+    **{f.__name__: _last_of(f) for f in (gather, gups, forces, rows)},
+    "yAx": _last_of(weighted),
+}
