@@ -419,10 +419,12 @@ class MutatingMethods:
     def resize(self, *new_shape: Any, refcheck: bool = True) -> None:
         """Change shape and size in place; new elements are 0."""
         as_index(refcheck)  # nothing more: who refers to the array is not looked at
-        if not new_shape or new_shape == (None,):
+        if not new_shape:
             return
         if len(new_shape) == 1:
             (new_shape,) = new_shape
+            if new_shape is None:
+                return
         wanted = geometry.requested_shape(new_shape)
         _resize_in_place(self, wanted)  # type: ignore[arg-type]
 

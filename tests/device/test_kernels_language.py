@@ -15,6 +15,7 @@ import pytest
 import clfuse as cf
 from clfuse.language import calls
 from clfuse.language.arrays import NotArrays
+from tests.agreement import SIMULATED
 from tests.hostile import hostile
 
 pytestmark = pytest.mark.clfuse_only
@@ -385,7 +386,8 @@ def test_random_numbers_by_counter(route: str) -> None:
     drawn(500, 2**40 + 1, on_device)
     drawn.python(500, 2**40 + 1, out)
     np.testing.assert_array_equal(on_device.get()[::2], out[::2])
-    np.testing.assert_allclose(on_device.get()[1], out[1], rtol=1e-13)
+    # The simulator calculates some functions less exactly.
+    np.testing.assert_allclose(on_device.get()[1], out[1], rtol=1e-9 if SIMULATED else 1e-13)
     drawn._signatures.clear()
 
 
