@@ -82,6 +82,10 @@ DANGEROUS: Final = frozenset("""
 
 `numpy.random.set_bit_generator` takes anything, and damages NumPy's memory."""
 
+NO_ARRAYS: Final = ("3", "'x'", "(v4, v4)", "[1, 2]", "()", "(None, None, None)")
+"""As ``out=`` of NumPy's generators these are read as if they were arrays, and end the process:
+``default_rng(3).random(out=(v4, v4))``."""
+
 ATTEMPTS: Final = 160
 """Calls tried for each callable until NumPy takes one."""
 
@@ -238,6 +242,8 @@ def _mutations(call: _Call, parameters: list[inspect.Parameter]) -> Iterator[tup
                     yield known, call.with_argument(known, value)
             continue
         for value in BY_NAME.get(name, WRONG):
+            if name == "out" and "random" in call.function and value in NO_ARRAYS:
+                continue
             yield name, call.with_argument(name, value)
         if is_given and parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
             yield f"{name} twice", _Call(call.function, call.positional, ((name, "1"),))

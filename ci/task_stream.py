@@ -1,5 +1,5 @@
 """Measures a program on clfuse chunks in two worker processes, beside one process, and draws what
-the workers did: docs/task_stream.png. Run from the repository: python docs/task_stream.py"""
+the workers did: ci/task_stream.png. Run from the repository: python ci/task_stream.py"""
 
 from __future__ import annotations
 
