@@ -247,6 +247,7 @@ def coverage(arguments: Sequence[str]) -> int:
         names.setdefault(kind, []).append(name)
     meanings = {
         "native": "recorded: kernels, and library steps on the device's memory",
+        "files": "between files and arrays: read and written by NumPy",
         "library": "NumPy, at once, without copies where memory is shared",
         "host": "NumPy on the host, counted as fallbacks",
         "numpy": "nothing that a device would compute: NumPy's own",

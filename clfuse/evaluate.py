@@ -257,16 +257,17 @@ def run_without_kernel(
             values = np.array([value for _, value in scalars], step.dtype)
         host.write(places[step.target], values)  # type: ignore[arg-type]
     else:
-        host.call(
-            step.name,
-            [
-                (places[o.value], o.dtype, o.shape, o.offset, o.strides)  # type: ignore[misc]
-                for o in step.operands
-            ],
-            (places[step.target], step.dtype, step.shape),  # type: ignore[arg-type]
-            step.param,
-            scalars,
-        )
+        with interpret.warning_of(step.called):
+            host.call(
+                step.name,
+                [
+                    (places[o.value], o.dtype, o.shape, o.offset, o.strides)  # type: ignore[misc]
+                    for o in step.operands
+                ],
+                (places[step.target], step.dtype, step.shape),  # type: ignore[arg-type]
+                step.param,
+                scalars,
+            )
 
 
 def _key(snapshot: Snapshot, device: Device) -> tuple[Any, ...]:

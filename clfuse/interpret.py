@@ -215,6 +215,27 @@ def _noticed(**modes: str) -> dict[str, Any]:
     return {kind: "call" if mode == "warn" else "ignore" for kind, mode in modes.items()}
 
 
+class warning_of:
+    """A block whose floating-point errors are those of what the user has called by that name: they
+    are warned of at his line, as the state in force wants it. Without a name they are not seen."""
+
+    def __init__(self, called: str) -> None:
+        self._called = called
+        self._met: dict[str, None] = {}
+
+    def __enter__(self) -> None:
+        self._state = np.errstate(call=self._meet, **_noticed(**np.geterr()))
+        self._state.__enter__()
+
+    def _meet(self, kind: str, flag: int) -> None:
+        self._met[kind] = None
+
+    def __exit__(self, *error: Any) -> None:
+        self._state.__exit__(*error)
+        for kind in self._met if self._called else ():
+            warn_user(f"{kind} encountered in {self._called}", RuntimeWarning)
+
+
 def _stored(snapshot: Snapshot) -> set[int]:
     """The positions of what was asked for, and of what else somebody holds and would calculate
     again: also of all the elements of such a value in another shape."""

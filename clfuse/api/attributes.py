@@ -13,8 +13,7 @@ import numpy as np
 from ..graph import build
 from . import floating
 from . import handle as handles
-from .conversion import NotNative, from_host, host_copy, host_scalar, host_view, requested_dtype
-from .expressions import convert
+from .conversion import NotNative, cast, host_copy, host_scalar, host_view, requested_dtype
 from .fallback import count_fallback, host_call, user_stacklevel
 from .geometry import completed_shape, requested_shape, reshaped_strides, strided
 from .handle import (
@@ -30,6 +29,7 @@ from .handle import (
     view_of,
 )
 from .order import asked_order, checked, is_fortran, mapped, turned_back
+from .shared_storage import seen_by_numpy
 
 _COMPLEX_TO_REAL = "Casting complex values to real discards the imaginary part"
 
@@ -105,7 +105,8 @@ def _layout_as(handle: Handle, dtype: np.dtype) -> tuple[tuple[int, ...], int, t
 def viewed(handle: Handle, dtype: Any = None, type: Any = None) -> Any:
     """``x.view(dtype)``: the same bytes as another dtype; written through either, seen in both.
 
-    ``x.view(Subclass)`` is a copy on the host: subclasses are NumPy's.
+    A view of a dtype that lives on no device, or that is not aligned, is NumPy's array, and so is
+    ``x.view(Subclass)``: the bytes lie on the host as long as there is one.
     """
     if isinstance(dtype, builtin_type) and issubclass(dtype, np.ndarray | Handle):
         dtype, type = None, dtype
@@ -113,7 +114,7 @@ def viewed(handle: Handle, dtype: Any = None, type: Any = None) -> Any:
         if not (isinstance(type, builtin_type) and issubclass(type, np.ndarray)):
             raise ValueError("Type must be a sub-type of ndarray type")
         count_fallback("view", f"{type.__name__} is a subclass")
-        host = host_copy(handle)
+        host = _on_host(handle)
         return host.view(type) if dtype is None else host.view(dtype, type)
     if dtype is None:
         return view_of(handle, handle._shape, *layout(handle))
@@ -121,20 +122,24 @@ def viewed(handle: Handle, dtype: Any = None, type: Any = None) -> Any:
         wanted = requested_dtype(dtype)
     except NotNative as missing:
         count_fallback("view", str(missing))
-        return host_view(handle).view(dtype)
+        return _on_host(handle).view(dtype)
     assert wanted is not None
     try:
         shape, offset, strides = _layout_as(handle, wanted)
-    except NotNative as missing:  # a snapshot; read-only, since what is written to it would be lost
+    except NotNative as missing:
         count_fallback("view", str(missing))
-        made = from_host(host_view(handle).view(wanted))
-        return view_of(made, made._shape, *layout(made), writeable=False)
+        return _on_host(handle).view(wanted)
     if builtin_type(handle) is handles.SCALAR:
         return result(handles.reinterpret.read(handle._storage.node, shape, wanted, 0, ()))
     return view_of(handle, shape, offset, strides, wanted)
 
 
 builtin_type = type
+
+
+def _on_host(handle: Handle) -> np.ndarray:
+    """The array as NumPy's, in memory that both of them have; of a scalar a copy."""
+    return host_copy(handle) if type(handle) is handles.SCALAR else seen_by_numpy(handle)
 
 
 def _settle(handle: Handle, shape: tuple[int, ...], offset: int, strides: tuple[int, ...]) -> None:
@@ -209,8 +214,9 @@ def cast_to(
     assert wanted is not None
     if floating.mode[0] is floating.STRICT and handle._dtype.kind in "fc":
         options = {"order": order, "casting": casting, "copy": copy}
-        cast = handle._dtype.type.astype if type(handle) is handles.SCALAR else np.ndarray.astype
-        return host_call(cast, (handle, wanted), options, floating.CHECKED, "ndarray.astype")
+        is_scalar = type(handle) is handles.SCALAR
+        method = handle._dtype.type.astype if is_scalar else np.ndarray.astype
+        return host_call(method, (handle, wanted), options, floating.CHECKED, "ndarray.astype")
     if not np.can_cast(handle._dtype, wanted, casting):
         what = "scalar" if type(handle) is handles.SCALAR else "array data"
         raise TypeError(
@@ -223,8 +229,8 @@ def cast_to(
     if handle._dtype.kind == "c" and wanted.kind not in "cb":
         warnings.warn(_COMPLEX_TO_REAL, np.exceptions.ComplexWarning, user_stacklevel())
     if type(handle) is handles.SCALAR:
-        return result(convert(node_of(handle), wanted))
-    return mapped(handle, lambda node: convert(node, wanted), letter)
+        return result(cast(node_of(handle), wanted))
+    return mapped(handle, lambda node: cast(node, wanted), letter)
 
 
 def _lies_in(handle: Handle, order: str) -> bool:

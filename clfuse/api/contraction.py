@@ -193,7 +193,7 @@ def _pair(left: Term, right: Term, kept: set[str], output: str, dtype: np.dtype)
         result(build.reshape(convert(node, dtype), (*stack, *shape)))
         for node, shape in ((one, sizes[:2]), (two, sizes[1:]))
     ]
-    made = linalg.product_node(*matrices)
+    made = linalg.product_node(*matrices, called="")
     labels = "".join(batch + rows + columns)
     return Term(result(build.reshape(made, tuple([extents[x] for x in labels]))), labels)
 

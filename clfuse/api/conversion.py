@@ -8,6 +8,8 @@ takes no memory on the device: it is a constant of the program.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import nullcontext
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -16,8 +18,10 @@ from ..evaluate import host_copy as stored_copy
 from ..evaluate import host_view as stored_view
 from ..evaluate import share, upload
 from ..graph import build
-from ..graph.ir import Node, Storage
+from ..graph.ir import Kind, Node, Storage
 from ..graph.number import TracedNumber
+from ..interpret import warning_of
+from . import floating
 from . import handle as handles
 from .expressions import convert
 from .handle import DTYPES, Handle, fresh, layout, native_dtype, node_of
@@ -306,7 +310,36 @@ def assigned(node: Node, dtype: np.dtype) -> Node:
         from .fallback import user_stacklevel
 
         warnings.warn(_COMPLEX_TO_REAL, np.exceptions.ComplexWarning, user_stacklevel())
-    return convert(node, dtype)
+    return cast(node, dtype)
+
+
+def cast(node: Node, dtype: np.dtype, called: str = "cast") -> Node:
+    """`convert` where the user wants the dtype: floating-point errors are met under the name
+    `called`, as the mode in force wants it (see `floating`)."""
+    if node.dtype is dtype:
+        return node
+    if floating.mode[0] is floating.QUIET or not _cast_may_err(node.dtype, dtype):
+        return convert(node, dtype)
+    is_constant = node.op.kind is Kind.CONSTANT
+    if is_constant or floating.mode[0] is floating.STRICT:
+        values = node.param if is_constant else stored_view(node)
+        if dtype.kind not in "cb":
+            values = values.real
+        with warning_of(called) if floating.mode[0] is floating.LOUD else nullcontext():
+            return host_node(np.asarray(values.astype(dtype)))
+    made = convert(node, dtype)
+    return floating.voiced(made, called) if made.op.name == "cast" else made
+
+
+@lru_cache(maxsize=256)
+def _cast_may_err(source: np.dtype, target: np.dtype) -> bool:
+    """Whether a cast may meet a floating-point error: where a number is too large for the target,
+    or there is none that it could become."""
+    if source.kind in "fc" and target.kind in "fc":
+        return not np.can_cast(source.char.lower(), target.char.lower())
+    return (source.kind in "fc" and target.kind in "iu") or (
+        target.char == "e" and not np.can_cast(source, target)
+    )
 
 
 # -- back to the host -----------------------------------------------------------------------------

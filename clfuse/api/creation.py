@@ -24,6 +24,7 @@ from .conversion import (
     NotNative,
     array_of,
     as_handle,
+    cast,
     contains_handles,
     copied_node,
     from_host,
@@ -33,7 +34,6 @@ from .conversion import (
     requested_dtype,
     stacked,
 )
-from .expressions import convert
 from .fallback import native
 from .geometry import permuted, requested_shape
 from .handle import Handle, fresh, is_contiguous, native_dtype, node_of, view_of
@@ -69,7 +69,7 @@ def _converted(handle: Handle, dtype: Any, copy: bool | None, order: Any) -> Any
         return handle
     if copy is False:
         raise ValueError(_CANNOT_AVOID_COPY)
-    return mapped(handle, lambda node: convert(node, wanted), order)
+    return mapped(handle, lambda node: cast(node, wanted), order)
 
 
 @native(np.array)

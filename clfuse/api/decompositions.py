@@ -57,7 +57,7 @@ def det(a: Any) -> Any:
     """Determinants of matrices."""
     handle = _square(a)
     dtype = dtype_of(np.linalg.det, handle._dtype, (1, 1))
-    return result(step("det", [node_of(handle)], handle._shape[:-2], dtype, None))
+    return result(step("det", [node_of(handle)], handle._shape[:-2], dtype, None, "det"))
 
 
 @native(np.linalg.slogdet, library=True)
@@ -66,7 +66,7 @@ def slogdet(a: Any) -> Any:
     handle = _square(a)
     dtype = dtype_of(np.linalg.det, handle._dtype, (1, 1))
     batch = handle._shape[:-2]
-    both = step("slogdet", [node_of(handle)], (2, *batch), dtype, None)
+    both = step("slogdet", [node_of(handle)], (2, *batch), dtype, None, "slogdet")
     size = math.prod(batch)
     strides = build.contiguous_strides(batch)
     sign, logarithm = (build.view(both, batch, place * size, strides) for place in (0, 1))

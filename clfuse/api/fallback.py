@@ -93,6 +93,17 @@ def _is_announced() -> bool:
     return not shares_memory() if mode == "auto" else mode != "allow"
 
 
+def refuse_while_tracing(what: str, reason: str = "") -> None:
+    """JitError while a function is traced: what NumPy does is in no replay."""
+    tracing = trace.active()
+    if tracing is not None:
+        why = f" ({reason})" if reason else ""
+        raise tracing.refused(
+            f"{what}{why}, NumPy would do it on the host",
+            "leave it outside of the function, or take another operation",
+        )
+
+
 def count_fallback(name: str, reason: str = "") -> None:
     """Count one operation that runs on the host, and say so as ``CLFUSE_FALLBACK`` wants it.
 
@@ -103,13 +114,7 @@ def count_fallback(name: str, reason: str = "") -> None:
     JitError
         While a function is traced: a replay runs no Python.
     """
-    tracing = trace.active()
-    if tracing is not None:
-        why = f" ({reason})" if reason else ""
-        raise tracing.refused(
-            f"{name}: no kernel does this{why}, NumPy would do it on the host",
-            "leave it outside of the function, or take another operation",
-        )
+    refuse_while_tracing(f"{name}: no kernel does this", reason)
     if settings.fallback != "raise":
         counters["fallbacks"] += 1
         if not _is_announced():
@@ -332,7 +337,7 @@ def native(
                 if "device" in kwargs:
                     return placed(call, args, kwargs)
                 if kwargs.get("like") is not None:
-                    return _like(public, args, kwargs)
+                    return like(public, args, kwargs)
                 if not FLAGS.isdisjoint(kwargs):
                     refuse_odd_flags(reference, args, kwargs)
             if floating.mode[0] is floating.STRICT and reference in floating.CALCULATING:
@@ -388,7 +393,7 @@ class _NoMethod(staticmethod):  # type: ignore[type-arg]
 # -- arrays of others -----------------------------------------------------------------------------
 
 
-def _like(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def like(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What ``function(..., like=other)`` makes: if it is no array of ours, `other` decides
     (NEP 35)."""
     other = kwargs["like"]
@@ -468,7 +473,7 @@ def hosted(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         if kwargs.get("like") is not None:
-            return _like(call, args, kwargs)
+            return like(call, args, kwargs)
         return host_call(function, args, kwargs, name=name)
 
     return call

@@ -1,4 +1,7 @@
-"""Files of arrays: `load` and what archives hold; `namespace` has it. NumPy reads.
+"""Files of arrays: `load` and what archives hold, and NumPy's other readers and writers;
+`namespace` has them.
+
+NumPy reads and writes: there is nothing for a device to compute, so it is no fallback.
 
 A header is believed only as far as the file goes: what claims more bytes than there are is refused
 before anything is allocated for it. (So `load` is not marked `fallback.native`, which would ask
@@ -7,9 +10,11 @@ NumPy about what was refused.)
 
 from __future__ import annotations
 
+import functools
 import io
 import math
 import os
+from collections.abc import Callable
 from typing import Any, BinaryIO, Final
 
 import numpy as np
@@ -17,7 +22,7 @@ from numpy.lib import format as npy
 from numpy.lib.npyio import NpzFile
 
 from .conversion import adopted
-from .fallback import count_fallback
+from .fallback import NATIVE, HostArguments, like, refuse_while_tracing
 from .handle import native_dtype
 
 MOST_HEADER_BYTES: Final = 10_000
@@ -86,7 +91,7 @@ def load(
     ValueError
         A file that is no such file, holds less than its header claims, or pickles.
     """
-    count_fallback("load")
+    refuse_while_tracing("load: it is a file")
     if isinstance(file, str | os.PathLike):
         try:
             with open(file, "rb") as stream:
@@ -105,3 +110,29 @@ def load(
     if type(found) is NpzFile:
         found.__class__ = Archive
     return _given(found)
+
+
+def _by_numpy(function: Callable[..., Any]) -> Callable[..., Any]:
+    """NumPy's `function`, which reads or writes files, of our arrays."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if kwargs.get("like") is not None:
+            return like(call, args, kwargs)
+        refuse_while_tracing(f"{function.__name__}: it is a file")
+        arguments = HostArguments(owned=True)
+        given = [arguments.to_host(value) for value in args]
+        named = {name: arguments.to_host(value) for name, value in kwargs.items()}
+        return arguments.to_device(function(*given, **named))
+
+    return call
+
+
+FILES: Final = (
+    np.load, np.save, np.savez, np.savez_compressed, np.loadtxt, np.savetxt, np.genfromtxt,
+    np.fromregex,
+)  # fmt: skip
+"""NumPy's functions that read and write files."""
+
+for _function in FILES[1:]:
+    NATIVE[_function] = _by_numpy(_function)

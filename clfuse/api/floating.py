@@ -2,12 +2,13 @@
 
 NumPy warns of, or raises, a division by zero when it happens. Here it happens later, in a kernel
 that has no flags, and an instruction to find it out would cost every kernel. So it is by the mode
-that is in force when a ufunc is called:
+that is in force when a ufunc, a cast, a reduction, a scan or a product is called:
 
 - *strict* (a kind of error is to ``raise``, ``call``, ``print`` or ``log``): NumPy calculates what
   may err, at the call, on the device's memory. Exception, name and moment are NumPy's.
 - *loud* (NumPy's default, ``warn``): recorded; where NumPy calculates it in the end (small
-  programs, `clfuse.interpret`), it warns when the value is observed. Kernels do not.
+  programs, `clfuse.interpret`, and library calls), it warns when the value is observed. Kernels do
+  not.
 - *quiet* (``ignore``): recorded, never warned of.
 
 Operators look their loops up in `ufunc.loops` and nowhere else: changing the mode fills these
@@ -24,6 +25,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from ..graph.ir import Node, loud
+
 LOUD: Final = "loud"
 QUIET: Final = "quiet"
 STRICT: Final = "strict"
@@ -37,7 +40,11 @@ CALCULATING: Final = frozenset(
         np.nanprod, np.nanmean, np.nanvar, np.nanstd, np.dot, np.vdot, np.inner, np.outer,
         np.tensordot, np.einsum, np.linalg.norm, np.trapezoid, np.interp, np.gradient, np.ptp,
         np.linspace, np.geomspace, np.logspace, np.convolve, np.correlate, np.diff, np.around,
-        np.linalg.matmul, np.linalg.vector_norm, np.linalg.matrix_norm,
+        np.linalg.matmul, np.linalg.vector_norm, np.linalg.matrix_norm, np.nancumsum,
+        np.nancumprod, np.cumulative_sum, np.cumulative_prod, np.kron, np.cross, np.linalg.det,
+        np.linalg.slogdet, np.linalg.multi_dot, np.linalg.matrix_power, np.linalg.vecdot,
+        np.linalg.tensordot, np.linalg.outer, np.linalg.cross, np.cov, np.corrcoef, np.polyval,
+        *[getattr(np.fft, name) for name in np.fft.__all__ if "fft" in name[-4:]],
     )
 )  # fmt: skip
 """Functions that are no ufuncs, and that NumPy makes in the strict mode too."""
@@ -53,6 +60,14 @@ _lock: Final = threading.Lock()
 
 changed: Final[list[Callable[[], None]]] = []
 """Called after `mode` has changed; `ufunc` is."""
+
+
+def voiced(node: Node, called: str) -> Node:
+    """`node`, which has just been made, as what the user has called by that name, if by any: it
+    warns of floating-point errors, where the mode in force says so."""
+    if called and mode[0] is LOUD:
+        node.op = loud(node.op.plain, called)
+    return node
 
 
 def _asked() -> str:

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from ..graph import build
-from ..graph.ir import Node, loop, loud
+from ..graph.ir import Node, loop
 from ..ops import REDUCTIONS
 from . import floating
 from . import handle as handles
-from .conversion import NotNative, as_handle, as_mask, assigned, requested_dtype
+from .conversion import NotNative, as_handle, as_mask, assigned, cast, requested_dtype
 from .expressions import broadcast_shapes, choose, convert, scalar, shape_text
 from .geometry import strict_axis
 from .handle import Handle, is_writeable, native_dtype, node_of, result, write
@@ -105,7 +105,7 @@ def fold(
     if where is not True:
         where = as_mask(where)
     handle, axes, where, order = in_memory_order(handle, axes, where, out)
-    node = folded(function, node_of(handle), axes, accumulator, initial, where, warns=True)
+    node = folded(function, node_of(handle), axes, accumulator, initial, where, called="reduce")
     return delivered(node, handle._shape, axes, out, keepdims, order)
 
 
@@ -137,13 +137,13 @@ def folded(
     initial: Any = np._NoValue,
     where: Any = True,
     *,
-    warns: bool = False,
+    called: str = "",
 ) -> Node:
-    """The fold itself, without the reduced axes, of `dtype`; `warns` says that NumPy folds too,
-    and warns of what it meets."""
+    """The fold itself, without the reduced axes, of `dtype`; `called` is the name under which NumPy
+    warns of what it meets there, if it folds too."""
     name = function.__name__
     row = REDUCTIONS[name]
-    node = convert(node, dtype)
+    node = cast(node, dtype, called) if called else convert(node, dtype)
     start = None if initial is np._NoValue or initial is None else _initial_node(initial, dtype)
     has_identity = row.neutral and initial is not None
     if where is not True:
@@ -171,11 +171,14 @@ def folded(
             raise ValueError(f"zero-size array to reduction operation {name} which has no identity")
         return build.filled(_identity(function, dtype), kept)
     folded_node = build.reduce(name, node, axes, dtype) if axes else node
-    if warns and axes and floating.mode[0] is floating.LOUD and dtype.kind in "fc":
-        folded_node.op = loud(folded_node.op, "reduce")
+    may_warn = bool(called) and dtype.kind in "fc"
+    if may_warn and axes:
+        floating.voiced(folded_node, called)
     if start is not None:
         op = loop(name, (dtype, dtype), dtype)
         folded_node = build.elementwise(op, (folded_node, start), folded_node.shape)
+        if may_warn:
+            floating.voiced(folded_node, called)
     return folded_node
 
 

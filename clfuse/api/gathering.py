@@ -29,6 +29,7 @@ from ..evaluate import host_view as stored_view
 from ..graph import build, trace
 from ..graph.ir import Kind, Node, rebind
 from ..graph.ranges import Range, range_of
+from . import floating
 from . import handle as handles
 from .conversion import NotNative, as_handle, contains_handles, host_node
 from .expressions import combine, convert, scalar
@@ -412,7 +413,13 @@ def numpys_selection(shape: Sequence[int], index: Any) -> np.ndarray:
 
 
 def mutate(
-    handle: Handle, name: str, operands: Sequence[Node], extra: Any, *, counted: bool = True
+    handle: Handle,
+    name: str,
+    operands: Sequence[Node],
+    extra: Any,
+    *,
+    counted: bool = True,
+    called: str = "",
 ) -> None:
     """Record that NumPy changes the array through `runtime.host.FUNCTIONS[name]`.
 
@@ -428,6 +435,8 @@ def mutate(
     extra : hashable
     counted : bool
         Whether the host does it, also on devices that do not share its memory.
+    called : str
+        What NumPy warns of floating-point errors in, if it does.
     """
     if counted:
         count_host_library(name)
@@ -437,7 +446,8 @@ def mutate(
     shapes = tuple([node.shape for node in operands])
     inputs = (storage.node, *[_unstretched(node) for node in operands])
     old = storage.node
-    rebind(storage, build.library(name, inputs, old.shape, old.dtype, (view, shapes, extra)))
+    made = build.library(name, inputs, old.shape, old.dtype, (view, shapes, extra))
+    rebind(storage, floating.voiced(made, called))
 
 
 def count_host_library(name: str) -> None:

@@ -12,9 +12,8 @@ import numpy as np
 from ..graph import build
 from ..graph.ir import Node
 from . import indexing
-from .conversion import NotNative, as_handle, requested_dtype, value_node
+from .conversion import NotNative, as_handle, cast, requested_dtype, value_node
 from .creation import ordered
-from .expressions import convert
 from .fallback import native
 from .geometry import expanded, normalized_axis, reshaped, strict_axis
 from .handle import Handle, fresh, is_writeable, layout, native_dtype, node_of, write
@@ -82,9 +81,9 @@ def concatenate(
             )
     order = None if out is not None else _order_of(parts, place)
     if order is not None:
-        turned = [convert(permuted_node(part, part._shape, order), wanted) for part in parts]
+        turned = [cast(permuted_node(part, part._shape, order), wanted) for part in parts]
         return arranged(build.concatenate(turned, order.index(place)), order)
-    node = build.concatenate([convert(node_of(part), wanted) for part in parts], place)
+    node = build.concatenate([cast(node_of(part), wanted) for part in parts], place)
     return delivered(node, out)
 
 
@@ -115,7 +114,7 @@ def delivered(node: Node, out: Any) -> Any:
         return out
     if not is_writeable(out):
         raise ValueError("output array is read-only")
-    write(out, convert(node, out._dtype))
+    write(out, cast(node, out._dtype))
     return out
 
 

@@ -12,18 +12,27 @@ import numpy as np
 
 from ..graph import build
 from ..graph.ir import Node
+from . import floating
 from .conversion import NotNative
 from .fallback import count_copies
 from .handle import native_dtype
 
 
 def step(
-    name: str, nodes: Sequence[Node], shape: tuple[int, ...], dtype: np.dtype, extra: Hashable
+    name: str,
+    nodes: Sequence[Node],
+    shape: tuple[int, ...],
+    dtype: np.dtype,
+    extra: Hashable,
+    called: str = "",
 ) -> Node:
-    """What ``runtime.numerics.NUMERICS[name]`` makes of the nodes; nothing in it is empty."""
+    """What ``runtime.numerics.NUMERICS[name]`` makes of the nodes; nothing in it is empty.
+
+    `called` is what NumPy warns of floating-point errors in, if it does.
+    """
     count_copies(name)
     shapes = tuple([node.shape for node in nodes])
-    return build.library(name, nodes, shape, dtype, (shapes, extra))
+    return floating.voiced(build.library(name, nodes, shape, dtype, (shapes, extra)), called)
 
 
 @lru_cache(maxsize=512)

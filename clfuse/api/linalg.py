@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from ..graph import build
-from ..graph.ir import Node
+from ..graph.ir import Kind, Node
 from . import at_once, floating
 from .conversion import NotNative, as_handle, requested_dtype
 from .expressions import combine, convert, scalar, shape_text
@@ -46,11 +46,16 @@ def _resolved(left: np.dtype, right: np.dtype) -> np.dtype:
     return np.matmul.resolve_dtypes((left, right, None))[2]
 
 
-def _inner(left: Node, right: Node, dtype: np.dtype) -> Node:
-    """Sum of products over the last axis of operands that broadcast; wraps as `dtype` does."""
+def _inner(left: Node, right: Node, dtype: np.dtype, called: str) -> Node:
+    """Sum of products over the last axis of operands that broadcast; wraps as `dtype` does.
+
+    `called` is the name under which NumPy warns of floating-point errors.
+    """
     product = combine(np.multiply, convert(left, dtype), convert(right, dtype))
+    if dtype.kind in "fc":
+        floating.voiced(product, called)
     function = np.logical_or if dtype is BOOL else np.add
-    return folded(function, product, (len(product.shape) - 1,), dtype)
+    return folded(function, product, (len(product.shape) - 1,), dtype, called=called)
 
 
 def _too_flat(position: int, rank: int) -> ValueError:
@@ -60,8 +65,8 @@ def _too_flat(position: int, rank: int) -> ValueError:
     )
 
 
-def product_node(left: Handle, right: Handle) -> Node:
-    """``left @ right`` as a node."""
+def product_node(left: Handle, right: Handle, called: str = "matmul") -> Node:
+    """``left @ right`` as a node; NumPy warns of floating-point errors in what it has `called`."""
     dtype = _product_dtype(left, right)
     shapes = left._shape, right._shape
     for position, shape in enumerate(shapes):
@@ -76,15 +81,16 @@ def product_node(left: Handle, right: Handle) -> Node:
         )
     a, b = node_of(left), node_of(right)
     if len(two) == 1:
-        return _inner(a, b, dtype)
+        return _inner(a, b, dtype, called)
     if len(one) == 1:
         transposed = node_of(right.swapaxes(-1, -2))  # type: ignore[attr-defined]
-        return _inner(a, transposed, dtype)
+        return _inner(a, transposed, dtype, called)
     batch = np.broadcast_shapes(one[:-2], two[:-2]) if len(one) + len(two) > 4 else ()
     shape = (*batch, one[-2], two[-1])
     if 0 in one or 0 in two:
         return build.filled(dtype.type(0), shape)
-    return build.library("matmul", (convert(a, dtype), convert(b, dtype)), shape, dtype)
+    made = build.library("matmul", (convert(a, dtype), convert(b, dtype)), shape, dtype)
+    return floating.voiced(made, called) if dtype.kind in "fc" else made
 
 
 def _weak_operand(value: Any, other: Any) -> Any:
@@ -169,7 +175,7 @@ def vector_product(function: np.ufunc, left: Handle, right: Handle) -> Node:
         one, two = _with_axis(one, -2), node_of(right.swapaxes(-1, -2))  # type: ignore[attr-defined]
     if one.shape[-1] != two.shape[-1]:
         raise NotNative("of vectors of other lengths")
-    return _inner(one, two, dtype)
+    return _inner(one, two, dtype, name)
 
 
 def _is_default(name: str, value: Any) -> bool:
@@ -184,6 +190,8 @@ class _VectorProduct(ufunc):
         if len(args) == 3 and "out" not in kwargs:
             args, kwargs = args[:2], {**kwargs, "out": args[2]}
         try:
+            if floating.mode[0] is floating.STRICT:
+                raise NotNative(floating.CHECKED)
             if len(args) != 2 or not all(map(_is_default, kwargs, kwargs.values())):
                 raise NotNative("with options of a generalized ufunc")
             left, right = (_weak_operand(*pair) for pair in (args, args[::-1]))
@@ -207,9 +215,15 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
         if made is not LATER:
             return made
     left, right = as_handle(a), as_handle(b)
+    return _dot(left, right, out, "dot")
+
+
+def _dot(left: Handle, right: Handle, out: Any, called: str) -> Any:
     if not left._shape or not right._shape:
-        with floating.errstate(all="ignore"):  # a product of matrices never warns
-            return UFUNCS["multiply"](left, right, out=out)
+        made = UFUNCS["multiply"](left, right, out=out)
+        if isinstance(made, Handle) and made._storage.node.op.kind is Kind.MAP:
+            floating.voiced(made._storage.node, called)
+        return made
     axis = -1 if len(right._shape) == 1 else -2
     if left._shape[-1] != right._shape[axis]:
         place = len(right._shape) + axis
@@ -219,7 +233,7 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
         )
     if len(right._shape) > 2 or (len(left._shape) > 2 and len(right._shape) > 1):
         return written(node_of(tensordot(left, right, (-1, -2))), out)
-    node = product_node(left, right)
+    node = product_node(left, right, called)
     return result(node) if out is None else _exactly(node, out)
 
 
@@ -245,7 +259,7 @@ def vdot(a: Any, b: Any, /) -> Any:
     right = reshaped(right, completed_shape((size,), math.prod(right._shape)))
     if left._dtype.kind == "c":
         left = UFUNCS["conjugate"](left)
-    return dot(left, right)
+    return _dot(left, right, None, "")  # which does not warn
 
 
 @native(np.inner)
@@ -308,11 +322,11 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     one = reshaped(permuted(left, free_left + first), (rows, summed))
     two = reshaped(permuted(right, second + free_right), (summed, columns))
     if not free_right:
-        node = product_node(one, reshaped(two, (summed,)))
+        node = product_node(one, reshaped(two, (summed,)), "dot")
     elif not free_left:
-        node = product_node(reshaped(one, (summed,)), two)
+        node = product_node(reshaped(one, (summed,)), two, "dot")
     else:
-        node = product_node(one, two)
+        node = product_node(one, two, "dot")
     return fresh(build.reshape(node, shape))
 
 

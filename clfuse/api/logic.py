@@ -16,6 +16,7 @@ from .floating import errstate
 from .geometry import normalized_axes
 from .handle import Handle, layout, result
 from .selection import where
+from .shared_storage import SharedStorage, seen_by_numpy
 from .ufunc import UFUNCS
 
 
@@ -267,6 +268,8 @@ def _shared(question: Any, a: Any, b: Any, max_work: Any) -> bool:
     a, b = _own_array(a), _own_array(b)
     if isinstance(a, Handle) != isinstance(b, Handle):
         handle, other = (a, b) if isinstance(a, Handle) else (b, a)
+        if type(handle._storage) is SharedStorage:
+            return bool(question(seen_by_numpy(handle), other, max_work))
         # What `numpy.asarray` gave is the array's own memory, on devices that work in the host's.
         buffer = handle._storage.node.buffer
         is_host = buffer is not None and buffer.device.traits.unified_memory

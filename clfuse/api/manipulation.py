@@ -7,6 +7,7 @@ and concatenations, which cost nothing where they are read by a fused kernel.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from operator import index as as_index
 from typing import Any
 
@@ -33,7 +34,7 @@ from .geometry import (
     swapped,
     transposed,
 )
-from .handle import Handle, fresh, is_contiguous, layout, node_of, view_of
+from .handle import Handle, fresh, is_contiguous, layout, native_dtype, node_of, view_of
 from .order import (
     arranged,
     asked_order,
@@ -438,3 +439,40 @@ def tile(A: Any, reps: Any) -> Any:
     node = build.broadcast(build.reshape(node_of(handle), tuple(narrow)), tuple(wide))
     shape = tuple([count * extent for count, extent in zip(counts, extents, strict=True)])
     return fresh(build.reshape(node, shape))
+
+
+# -- by functions of the user's -------------------------------------------------------------------
+
+
+@native(np.apply_along_axis)
+def apply_along_axis(
+    func1d: Callable[..., Any], axis: Any, arr: Any, *args: Any, **kwargs: Any
+) -> Any:
+    """What a function makes of every row along an axis.
+
+    The rows are views, so what the function does with them is recorded. Results that are no arrays
+    of dtypes that live on devices are NumPy's.
+    """
+    handle = as_handle(arr)
+    rank = len(handle._shape)
+    place = normalized_axis(axis, rank)
+    others = [other for other in range(rank) if other != place]
+    rows = permuted(handle, [*others, place])
+    kept = rows._shape[:-1]
+    if 0 in kept:
+        raise ValueError("Cannot apply_along_axis when any iteration dimensions are 0")
+    made: Any = None
+    for position in np.ndindex(kept):
+        found = func1d(indexing.get(rows, (*position, Ellipsis)), *args, **kwargs)
+        if not isinstance(found, Handle):
+            found = np.asanyarray(found)
+        if made is None:
+            shape = (*kept, *found.shape)
+            dtype = native_dtype(found.dtype)
+            if dtype is None or (not isinstance(found, Handle) and type(found) is not np.ndarray):
+                made = np.zeros_like(found, shape=shape, subok=not isinstance(found, np.matrix))
+            else:
+                made = fresh(build.filled(dtype.type(0), shape))
+        made[(*position, Ellipsis)] = found
+    axes = list(range(len(made.shape)))
+    return made.transpose([*axes[:place], *axes[len(kept) :], *axes[place : len(kept)]])

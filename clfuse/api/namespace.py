@@ -44,7 +44,7 @@ from . import (  # noqa: F401  (each registers its functions)
 from . import random as random_module
 from . import testing as testing_module
 from .fallback import AT_CALL, NATIVE, host_call, hosted
-from .files import load
+from .files import FILES, load
 from .floating import errstate, seterr
 from .inspection import __array_namespace_info__
 from .ndarray import ndarray
@@ -189,7 +189,8 @@ def names() -> list[str]:
 @functools.cache
 def coverage() -> dict[str, str]:
     """Public callable of NumPy's main namespace -> native, library (NumPy, at once, without copies
-    where memory is shared), host, or numpy (nothing to compute)."""
+    where memory is shared), files (read and written by NumPy), host, or numpy (nothing to
+    compute)."""
     found = {}
     for name in names():
         reference = getattr(np, name)
@@ -197,6 +198,8 @@ def coverage() -> dict[str, str]:
             continue
         if reference in BY_NUMPY:
             found[name] = "native"
+        elif reference in FILES:
+            found[name] = "files"
         elif name in PLAIN or inspect.isclass(reference):
             found[name] = "native" if name == "ndarray" else "numpy"
         else:

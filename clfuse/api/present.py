@@ -476,6 +476,8 @@ def owned(storage: Storage) -> Any:
 
     None where that were a copy of a large array: the write is recorded then.
     """
+    if type(storage) is not Storage:
+        return storage.memory  # type: ignore[attr-defined]  # of a `shared_storage.SharedStorage`
     node = storage.node
     buffer = node.buffer
     array = buffer.array

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import html
 import itertools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -88,3 +90,15 @@ def array_repr(arr: Any, *args: Any, **kwargs: Any) -> str:
 def array_str(a: Any, *args: Any, **kwargs: Any) -> str:
     """`numpy.array_str` of an array."""
     return np.array_str(_hosted_text(a), *args, **kwargs)
+
+
+def _scalar_text(function: Callable[..., str]) -> None:
+    @functools.wraps(function)
+    def call(x: Any, *args: Any, **kwargs: Any) -> str:
+        return function(_hosted_text(x), *args, **kwargs)
+
+    native(function)(call)
+
+
+_scalar_text(np.format_float_positional)
+_scalar_text(np.format_float_scientific)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..graph import build
+from . import floating
 from .conversion import NotNative, as_handle
 from .expressions import choose, combine, convert
 from .fallback import native
@@ -147,6 +148,8 @@ def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = _Missing) -> 
         folded(function, node, axes, handle._dtype) for function in (np.maximum, np.minimum)
     ]
     difference = combine(np.subtract, *extremes)
+    if difference.dtype.kind in "fc":
+        floating.voiced(difference, "subtract")
     kept = keepdims is not _Missing and keepdims
     return delivered(difference, handle._shape, axes, out, kept, order)
 

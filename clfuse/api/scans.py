@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from ..graph import build
-from ..graph.ir import Node
+from ..graph.ir import Kind, Node
 from ..ops import REDUCTIONS
+from . import floating
 from . import handle as handles
-from .conversion import NotNative, as_handle, assigned
-from .expressions import convert
+from .conversion import NotNative, as_handle, assigned, cast
 from .folding import accumulator_dtype
 from .geometry import normalized_axis, reshaped, strict_axis
 from .handle import Handle, fresh, is_writeable, node_of, write
@@ -34,6 +34,8 @@ def accumulated(function: np.ufunc, array: Any, axis: Any, dtype: Any, out: Any)
     NotNative
         For ufuncs and dtypes that the op tables have no fold for.
     """
+    if floating.mode[0] is floating.STRICT:
+        raise NotNative(floating.CHECKED)
     handle = as_handle(array)
     if isinstance(out, tuple):
         if len(out) != 1:
@@ -68,7 +70,9 @@ def accumulated(function: np.ufunc, array: Any, axis: Any, dtype: Any, out: Any)
 
 def scanned(name: str, node: Node, axis: int, dtype: np.dtype) -> Node:
     """The scan itself, of `dtype`."""
-    return build.scan(name, convert(node, dtype), axis, dtype)
+    made = build.scan(name, cast(node, dtype, "accumulate"), axis, dtype)
+    is_scan = made.op.kind is Kind.SCAN and made is not node
+    return floating.voiced(made, "accumulate") if is_scan and dtype.kind in "fc" else made
 
 
 def _delivered(

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..graph import build
 from ..graph.ir import Node
-from . import blocks
+from . import blocks, floating
 from .conversion import NotNative, as_handle, as_mask, requested_dtype
 from .expressions import broadcast_shapes, choose, combine, convert
 from .fallback import native, user_stacklevel
@@ -137,11 +137,11 @@ def mean(
     handle, axes, where, order = in_memory_order(handle, axes, where, out)
     count = _Count(handle, axes, where)
     if count.number == 0:
-        warnings.warn("Mean of empty slice.", RuntimeWarning, user_stacklevel())
+        warnings.warn("Mean of empty slice", RuntimeWarning, user_stacklevel())
     if count.mask is True and blocks.are_worth_while(handle._shape, axes, computing):
         total = blocks.Blocks(node_of(handle), axes, computing).total()
     else:
-        total = folded(np.add, node_of(handle), axes, computing, where=count.mask, warns=True)
+        total = folded(np.add, node_of(handle), axes, computing, where=count.mask, called="reduce")
     node = count.divide(_through(total, out), 0)
     if dtype is None and out is None and handle._dtype is FLOAT16:
         node = convert(node, FLOAT16)
@@ -184,20 +184,23 @@ def _variance(
     if in_blocks and blocks.are_worth_while(node.shape, axes, computing):
         squares = blocks.Blocks(node, axes, computing).squares()
         return count.divide(squares, ddof), handle, axes, order
+    # What is masked may be an infinity less an infinity.
+    warned = ("reduce", "subtract", "square") if count.mask is True else ("", "", "")
+    summed, subtracted, squared = warned
     if given is None:
-        total = folded(np.add, node, axes, computing, where=count.mask)
+        total = folded(np.add, node, axes, computing, where=count.mask, called=summed)
         center = count.divide(_through(build.reshape(total, kept), out), 0, kept)
     else:
         center = node_of(given) if order is None else permuted_node(given, shape, order)
-    distance = combine(np.subtract, node, center)
+    distance = floating.voiced(combine(np.subtract, node, center), subtracted)
     if distance.dtype.kind == "c":
         part = np.dtype(f"float{4 * distance.dtype.itemsize}")
         parts = [build.apply(name, (distance,), part, distance.shape) for name in ("real", "imag")]
         square = combine(np.add, *[combine(np.multiply, p, p) for p in parts])
         computing = part if computing.kind == "c" else computing
     else:
-        square = combine(np.multiply, distance, distance)
-    total = folded(np.add, square, axes, computing, where=count.mask)
+        square = floating.voiced(combine(np.multiply, distance, distance), squared)
+    total = folded(np.add, square, axes, computing, where=count.mask, called=summed)
     divided = count.divide(_through(total, out), ddof, few_are_nan=few_are_nan)
     return divided, handle, axes, order
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..graph import build
 from ..graph.ir import Node
+from . import floating
 from .conversion import NotNative, as_handle, assigned, host_node
 from .expressions import choose as select_by_mask
 from .expressions import combine, convert, scalar
@@ -245,6 +246,14 @@ def _mask_of(target: Handle, mask: Any, name: str) -> Node:
     return build.reshape(convert(node_of(handle), BOOL), target._shape)
 
 
+def _require_safe(function: Any, target: Handle, values: Any) -> None:
+    """NumPy's TypeError where an array's values may not fit; those of lists are converted."""
+    if isinstance(values, Handle | np.ndarray | np.generic) and not np.can_cast(
+        values.dtype, target._dtype
+    ):
+        function(np.zeros(1, target._dtype), [False], np.zeros((1,) * values.ndim, values.dtype))
+
+
 @native(np.putmask)
 def putmask(a: Any, /, mask: Any, values: Any) -> None:
     """Write the value at each place where a mask is true; short values are repeated."""
@@ -254,6 +263,7 @@ def putmask(a: Any, /, mask: Any, values: Any) -> None:
     size = math.prod(given._shape)
     if not size:
         return
+    _require_safe(np.putmask, target, values)
     node = assigned(node_of(given), target._dtype)
     if size == 1 or size == math.prod(target._shape):
         shape = target._shape if size > 1 else ()
@@ -271,6 +281,7 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
     given = as_handle(vals)
     if not math.prod(given._shape):
         raise NotNative("of no values")
+    _require_safe(np.place, target, vals)
     mutate(target, "place", [chooser, assigned(node_of(given), target._dtype)], None)
 
 
@@ -293,6 +304,8 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
 
 def at(function: np.ufunc, a: Any, indices: Any, operands: tuple[Any, ...]) -> None:
     """``ufunc.at``: through indices, once for every time that a place is named."""
+    if floating.mode[0] is floating.STRICT:
+        raise NotNative(floating.CHECKED)
     target = _target(a)
     given = [
         as_handle(operand if isinstance(operand, Handle) else np.asarray(operand))
@@ -313,4 +326,5 @@ def at(function: np.ufunc, a: Any, indices: Any, operands: tuple[Any, ...]) -> N
         except ValueError:
             raise ValueError("array is not broadcastable to correct shape") from None
     arrays = [item.node for item in chosen.arrays]
-    mutate(target, "at", [*arrays, *nodes], (function, chosen.template, len(arrays)))
+    extra = function, chosen.template, len(arrays)
+    mutate(target, "at", [*arrays, *nodes], extra, called=function.__name__)

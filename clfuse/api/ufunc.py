@@ -22,7 +22,7 @@ from ..runtime.buffers import HostBuffer
 from . import fallback, floating
 from . import handle as handles
 from .at_once import alone, into, pair
-from .conversion import MOST_AXES, NotNative, as_handle, as_mask, host_view, stored_view
+from .conversion import MOST_AXES, NotNative, as_handle, as_mask, cast, host_view, stored_view
 from .expressions import broadcast_shapes, choose, convert, shape_text
 from .folding import fold
 from .geometry import reshaped
@@ -289,7 +289,7 @@ class ufunc:
                 node = build.broadcast(nodes, shape)
             else:
                 node = build.elementwise(op, nodes, shape)  # type: ignore[arg-type]
-            results.append(_deliver(node, out, mask, as_array))
+            results.append(_deliver(node, out, mask, as_array, self.__name__))
         return results[0] if self.nout == 1 else tuple(results)
 
     def _outputs(self, positional: tuple[Any, ...], out: Any) -> tuple[list[Any], bool]:
@@ -551,15 +551,15 @@ def _shape_with_outputs(shapes: list[tuple[int, ...]], outs: list[Any]) -> tuple
     return common
 
 
-def _deliver(node: Node, out: Any, mask: Node | None, as_array: bool) -> Any:
-    """Write a result to `out` where the mask lets it, or make a new array of it."""
+def _deliver(node: Node, out: Any, mask: Node | None, as_array: bool, called: str) -> Any:
+    """Write a result of the ufunc `called` to `out` where the mask lets it, or make a new array."""
     if out is None:
         if mask is not None:
             zero = build.constant(node.dtype.type(0))
             node = choose(mask, node, zero, node.dtype, node.shape)
         return handles.fresh(node) if as_array else result(node)
     if isinstance(out, Handle):
-        value = convert(node, out._dtype)
+        value = convert(node, out._dtype) if mask is not None else cast(node, out._dtype, called)
         if mask is not None:
             value = choose(mask, value, node_of(out), out._dtype, node.shape)
         write(out, value)

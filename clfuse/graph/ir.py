@@ -60,7 +60,7 @@ class Op:
         Of MAP: NumPy's function for it, None where there is none; not set before `interpret` has
         asked.
     plain : Op
-        Itself, or what a `loud` one computes: plans are made of plain ones only.
+        Itself, or what a `loud` one computes: plans are made of plain ones, but for library calls.
     called : str
         What NumPy names in its warnings.
     """

@@ -48,8 +48,11 @@ class Graph:
 
     def _read(self, snapshot: Snapshot) -> None:
         items, nodes = snapshot.items, snapshot.nodes
+        # Kernels have no flags for floating-point errors; a library call may warn of them.
         items = [
-            (item[0].plain, *item[1:]) if item[0] is not None and len(item) > 3 else item
+            (item[0].plain, *item[1:])
+            if item[0] is not None and len(item) > 3 and item[0].kind is not Kind.LIBRARY
+            else item
             for item in items
         ]
         numbers: dict[Any, int] = {}

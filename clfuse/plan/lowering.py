@@ -516,6 +516,7 @@ class Lowering:
             graph.dtypes[node],
             graph.params[node],
             tuple(scalars),
+            called="" if op.plain is op else op.called,
         )
         self.pending.append(Pending(self.placement.level[node], call))
 

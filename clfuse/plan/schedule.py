@@ -297,6 +297,7 @@ class LibraryCall:
     `scalars` are constants among the operands: (place, number of the constant in the graph).
     `epilogue` is a map over the result's elements that follows in the same kernel, where ours makes
     the call: it loads `target`, which then never lies in memory, and stores what comes of it.
+    `called` is the name under which the user is warned of floating-point errors; none if he is not.
     """
 
     name: str
@@ -307,6 +308,7 @@ class LibraryCall:
     param: Any
     scalars: tuple[tuple[int, int], ...] = ()
     epilogue: Kernel | None = None
+    called: str = ""
 
 
 @dataclass(slots=True)

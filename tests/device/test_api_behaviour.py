@@ -81,14 +81,14 @@ def test_fallbacks_name_the_function_the_reason_and_the_line(xp: ModuleType,
     setting(fallback="warn")
     x = xp.arange(4.0)
     for call, name in ((lambda: xp.subtract.accumulate(x), "subtract.accumulate"),
-                       (lambda: np.apply_along_axis(np.sum, 0, x), "apply_along_axis"),
+                       (lambda: np.emath.sqrt(x), "sqrt"),
                        (lambda: xp.random.poisson(3.0, 3), "random.*poisson")):
         with pytest.warns(xp.FallbackWarning, match=name) as caught:
             call()
         assert caught[0].filename == __file__
     setting(fallback="raise")
-    with pytest.raises(xp.FallbackError, match=r"apply_along_axis.*test_api_behaviour\.py:\d+"):
-        xp.apply_along_axis(np.sum, 0, x)
+    with pytest.raises(xp.FallbackError, match=r"reduceat.*test_api_behaviour\.py:\d+"):
+        xp.add.reduceat(x, [0, 2])
     with pytest.raises(xp.FallbackError):
         xp.put(x, [0.5], 5)
     assert_bitwise(x, np.arange(4.0))
@@ -174,3 +174,41 @@ def test_a_nan_becomes_an_integer_with_numpys_error(xp: ModuleType) -> None:
         x[0] = float("nan")
     with pytest.raises(OverflowError):
         x[1] = xp.array([2.0 ** 40]).sum()
+
+
+ROWS: dict[str, Callable[[Any], Any]] = {
+    "numbers": lambda row: row.sum() - row[0],
+    "rows": lambda row: row[::-1] * 2,
+    "matrices": lambda row: row[:, None] + row[:2],
+    "single elements": lambda row: row[:1],
+    "values that are looked at": lambda row: row[row > row.mean()].sum(),
+    "in place": lambda row: row.__iadd__(1),
+    "numbers of Python": lambda row: float(row[0]) + 0.5,
+    "text": lambda row: f"{row[0]:.0f}",
+    "lists": lambda row: [1, 2.5],
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_a_function_applied_along_an_axis_gives_what_it_gives_numpy(
+        name: str, axis: int, xp: ModuleType, setting: Setting) -> None:
+    setting(fallback="raise")
+    results = []
+    for module in (np, xp):
+        x = module.arange(24.0).reshape(2, 3, 4)
+        made = module.apply_along_axis(ROWS[name], axis, x)
+        results.append([np.asarray(made), np.asarray(x)])
+    for expected, actual in zip(*results, strict=True):
+        assert actual.dtype == expected.dtype
+        assert actual.shape == expected.shape
+        assert actual.tolist() == expected.tolist()
+    with pytest.raises(ValueError, match="iteration dimensions are 0"):
+        xp.apply_along_axis(ROWS[name], 0, xp.zeros((2, 0)))
+
+
+def test_a_number_is_formatted_without_a_fallback(xp: ModuleType, setting: Setting) -> None:
+    setting(fallback="raise")
+    x = xp.arange(4.0).sum() / 7
+    for name in ("format_float_positional", "format_float_scientific"):
+        assert getattr(xp, name)(x, 3) == getattr(np, name)(6 / 7, 3)

@@ -240,3 +240,33 @@ def test_texts_buffers_and_raw_files_are_read_and_refused_as_by_numpy(
         outcome(lambda m=m: eval(code, {"m": m, "np": np, "io": io})) for m in (np, xp)
     )
     assert actual == expected
+
+
+@pytest.mark.clfuse_only
+def test_reading_and_writing_files_is_no_fallback(
+        xp: ModuleType, setting: Callable[..., None], tmp_path: Path) -> None:
+    setting(fallback="raise")
+    x = xp.arange(6.0).reshape(2, 3) / 4
+    xp.save(tmp_path / "x.npy", x)
+    xp.savez(tmp_path / "x.npz", x=x, y=x[0])
+    xp.savez_compressed(tmp_path / "z.npz", x)
+    xp.savetxt(tmp_path / "x.txt", x)
+    read = [
+        xp.load(tmp_path / "x.npy"), xp.load(tmp_path / "x.npz")["x"],
+        xp.load(tmp_path / "z.npz")["arr_0"], xp.loadtxt(tmp_path / "x.txt"),
+        xp.genfromtxt(tmp_path / "x.txt"),
+    ]  # fmt: skip
+    for array in read:
+        assert type(array) is xp.ndarray
+        assert_bitwise(array, host(x))
+    assert_bitwise(xp.load(tmp_path / "x.npz")["y"], host(x)[0])
+
+
+@pytest.mark.clfuse_only
+def test_the_count_of_functions_names_what_runs_on_the_host(xp: ModuleType) -> None:
+    from clfuse.api.namespace import coverage
+
+    counted = coverage()
+    on_host = {name for name, kind in counted.items() if kind in ("host", "library")}
+    assert on_host == {"asmatrix", "bmat", "nested_iters"}
+    assert counted["load"] == counted["savetxt"] == "files"

@@ -34,15 +34,62 @@ ERRORS: dict[str, Callable[[Any], Any]] = {
     "reduce": lambda m: m.multiply.reduce(m.array([1e200, 1e200])),
     "complex": lambda m: m.array([1j]) / 0,
     "large": lambda m: 1 / m.arange(300_000.0),
+    "cast to integers": lambda m: m.array([np.nan, 1.0]).astype(int),
+    "cast to less": lambda m: m.array([1e300, 1.0]).astype("float32"),
+    "cast of integers": lambda m: m.array([100_000, 1]).astype("float16"),
+    "cast of complex": lambda m: m.array([1e300j, 1.0]).astype("complex64"),
+    "cast of a scalar": lambda m: (m.array([1e300, 1.0]) * 1).max().astype("float32"),
+    "array of a dtype": lambda m: m.array(m.array([np.nan, 1.0]), dtype=int),
+    "assignment": lambda m: written(m, lambda x: x.__setitem__(slice(None), m.array([np.nan, 1]))),
+    "assignment through indices": lambda m: written(
+        m, lambda x: x.__setitem__([0, 1], m.array([np.inf, 1.0]))
+    ),
+    "assignment through a mask": lambda m: written(
+        m, lambda x: x.__setitem__(m.array([True, False]), m.array([np.nan, 1.0])[0])
+    ),
+    "copyto": lambda m: written(
+        m, lambda x: m.copyto(x, m.array([np.nan, 1.0]), casting="unsafe")
+    ),
+    "joined": lambda m: m.concatenate([m.array([1e300])], dtype="float32", casting="unsafe"),
+    "into a narrower out": lambda m: m.add(
+        m.array([1e300, 1.0]), 1, out=m.zeros(2, "float32"), casting="unsafe"
+    ),
+    "narrower in place": lambda m: m.zeros(2, "float32").__iadd__(m.array([1e300, 1.0])),
+    "sum in less": lambda m: m.array([1e300, 1.0]).sum(dtype="float32"),
+    "cumsum": lambda m: m.cumsum(m.array([1e308, 1e308])),
+    "cumsum of float32": lambda m: m.array([3e38, 3e38], "float32").cumsum(),
+    "cumprod": lambda m: m.cumprod(m.array([1e200, 1e200])),
+    "accumulate": lambda m: m.add.accumulate(m.array([np.inf, -np.inf])),
+    "nancumsum": lambda m: m.nancumsum(m.array([1e308, 1e308])),
+    "cumulative_sum": lambda m: m.cumulative_sum(m.array([1e308, 1e308])),
+    "matmul": lambda m: m.array([[1e308]]) @ m.array([[1e308]]),
+    "matmul of infinities": lambda m: m.array([[np.inf, np.inf]]) @ m.array([[1.0], [-1.0]]),
+    "large matmul": lambda m: m.full((300, 300), 1e308) @ m.full((300, 300), 1e308),
+    "matrix and vector": lambda m: m.array([[1e308]]) @ m.array([1e308]),
+    "vectors": lambda m: m.array([1e308]) @ m.array([1e308]),
+    "dot": lambda m: m.dot(m.array([[1e308]]), m.array([[1e308]])),
+    "dot of vectors": lambda m: m.dot(m.array([1e308, 1.0]), m.array([1e308, 1.0])),
+    "dot with a number": lambda m: m.dot(m.array(1e308), m.array([1e308, 1.0])),
+    "inner": lambda m: m.inner(m.array([1e308]), m.array([1e308])),
+    "tensordot": lambda m: m.tensordot(m.array([[1e308]]), m.array([[1e308]]), 1),
+    "vecdot": lambda m: m.vecdot(m.array([1e308]), m.array([1e308])),
+    "matvec": lambda m: m.matvec(m.array([[1e308]]), m.array([1e308])),
 }
 
 AT_THE_CALL = {
     **ERRORS,
-    "cast": lambda m: m.array([np.nan]).astype(int),
-    "cumsum": lambda m: m.cumsum(m.array([1e308, 1e308])),
-    "dot": lambda m: m.array([[1e308]]) @ m.array([[1e308]]),
+    "multiply.accumulate": lambda m: m.multiply.accumulate(m.array([np.inf, 0.0])),
+    "det": lambda m: m.linalg.det(m.array([[1e200, 0.0], [0.0, 1e200]])),
+    "fft": lambda m: m.fft.fft(m.array([1e308, 1e308])),
     "std": lambda m: m.std(m.array([np.inf, 1.0])),
 }
+
+
+def written(m: Any, write: Callable[[Any], Any]) -> Any:
+    """An array of integers after something was written to it."""
+    x = m.zeros(2, int)
+    write(x)
+    return x
 
 
 @pytest.fixture(autouse=True)
@@ -105,7 +152,14 @@ def test_masked_elements_and_comparisons_of_infinities_do_not_warn(xp: ModuleTyp
     def close(m: Any) -> Any:
         return m.isclose(m.array([np.inf, 1.0]), m.array([np.inf, 1.0]))
 
-    for call in (masked, close, lambda m: m.nanmean(m.array([np.nan, 1.0]))):
+    def contracted(m: Any) -> Any:
+        return m.einsum("ij,jk", m.array([[1e308]]), m.array([[1e308]]))
+
+    def truth(m: Any) -> Any:
+        return m.array([np.nan, 0.0]).astype(bool)
+
+    calls = (masked, close, contracted, truth, lambda m: m.vdot(m.ones(1) * 1e308, m.ones(1) * 1e9))
+    for call in (*calls, lambda m: m.nanmean(m.array([np.nan, 1.0]))):
         assert _warned(call, xp) == _warned(call, np) == set()
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.agreement import Batch
+from tests.agreement import Batch, assert_bitwise
 from tests.hostile import DTYPES, ordinary
 
 Make = Callable[[Any, Any], Any]
@@ -385,3 +385,67 @@ def test_views_report_numpys_attributes(xp: ModuleType) -> None:
             assert getattr(actual, attribute) == getattr(expected, attribute), (name, attribute)
         assert len(actual) == len(expected) if expected.ndim else True
         assert actual.flags.writeable == expected.flags.writeable, name
+
+
+# -- views that are NumPy's -----------------------------------------------------------------------
+
+
+HOSTED: dict[str, Callable[[Any], Any]] = {
+    "datetime64": lambda x: x.view("M8[s]"),
+    "fields": lambda x: x.view([("low", "u4"), ("high", "i4")])["low"],
+    "text": lambda x: x.view("S8"),
+    "bytes": lambda x: x.view("V8"),
+    "another byte order": lambda x: x.view(">i8"),
+    "part": lambda x: x[1::2].view("M8[s]"),
+    "records": lambda x: x.view(np.recarray),
+    "not aligned": lambda x: x.view("u1")[1:-7].view("i8"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTED)
+def test_a_view_of_a_dtype_of_the_host_is_written_through(name: str, xp: ModuleType) -> None:
+    def program(m: ModuleType) -> list[Any]:
+        x = m.arange(6) * 3 + 1
+        other = x[::-1]
+        before = x * 2
+        view = HOSTED[name](x)
+        seen = [view.copy()]
+        view[0] = view[-1]
+        seen.append(m.array(x))
+        after = x + other
+        x[1:3] = 77
+        other[0] = 5
+        x += 1
+        seen.append(view.copy())
+        view[1] = view[0]
+        return [np.asarray(item) for item in (*seen, before, after, x, other)]
+
+    for ours, numpys in zip(program(xp), program(np), strict=True):
+        assert ours.dtype == numpys.dtype
+        assert ours.tobytes() == numpys.tobytes()
+
+
+def test_a_view_on_the_host_of_a_read_only_array_is_read_only(xp: ModuleType) -> None:
+    x = xp.arange(4) + 1
+    x.flags.writeable = False
+    view = x.view("M8[s]")
+    with pytest.raises(ValueError, match="read-only"):
+        view[0] = view[1]
+
+
+@pytest.mark.clfuse_only
+def test_an_array_is_the_devices_again_when_no_view_on_the_host_is_left(xp: ModuleType) -> None:
+    x = xp.arange(1000.0) + 1
+    view = x.view("M8[s]")
+    assert xp.shares_memory(x, view)
+    view[3] = view[4]
+    part = view[3:5]
+    del view
+    part[1] = part[0]
+    del part
+    xp.evaluate(x * 2)
+    before = np.asarray(x)
+    assert before[3] == before[4] == 5
+    x *= 2
+    assert_bitwise(x, before * 2)
+    assert type(x._storage).__name__ == "Storage"
