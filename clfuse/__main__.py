@@ -236,22 +236,32 @@ def probes() -> Iterator[str]:
 
 def coverage(arguments: Sequence[str]) -> int:
     """Print how many of the public callables of NumPy's main namespace are ours, and which are
-    not."""
+    not.
+    """
     parser(
         "coverage", "Which functions of NumPy's main namespace are recorded, which run on the host."
     ).parse_args(arguments)
+    import inspect
+
+    import numpy
+
     from clfuse.api.namespace import coverage as found
 
     names: dict[str, list[str]] = {}
+    classes = 0
     for name, kind in found().items():
-        names.setdefault(kind, []).append(name)
+        if inspect.isclass(getattr(numpy, name)):
+            classes += 1
+        else:
+            names.setdefault(kind, []).append(name)
     meanings = {
         "native": "recorded: kernels, and library steps on the device's memory",
         "files": "between files and arrays: read and written by NumPy",
         "library": "NumPy, at once, without copies where memory is shared",
         "host": "NumPy on the host, counted as fallbacks",
-        "numpy": "nothing that a device would compute: NumPy's own",
+        "numpy": "nothing that a device would compute (dtypes, settings, dates): NumPy's own",
     }
+    print(f"{sum(map(len, names.values()))} functions and ufuncs, and {classes} classes:")
     for kind, meaning in meanings.items():
         print(f"{kind:8} {len(names.get(kind, ())):4}  {meaning}")
     for kind in ("library", "host"):

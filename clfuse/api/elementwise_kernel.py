@@ -219,10 +219,7 @@ class ElementwiseKernel:
         for function, parameter in zip(functions, self.out_params, strict=True):
             node = called_on(f"kernel_{self.name}", function, nodes, shape)
             results.append(build.cast(node, type_of(parameter, types)))
-        return [
-            fresh(node) if out is None else written(out, node)
-            for out, node in zip(outputs, results, strict=True)
-        ]
+        return _delivered(outputs, results)
 
     def _translated(
         self,
@@ -240,10 +237,7 @@ class ElementwiseKernel:
         named = {name: node for (name, _), node in zip(inputs, nodes, strict=True)}
         dtype = next(dtype for _, dtype in (*inputs, *results) if dtype.kind != "b")
         made = results_of(program, named, [name for name, _ in results], dtype)
-        return [
-            fresh(build.broadcast(node, shape)) if out is None else written(out, node)
-            for out, node in zip(outputs, made, strict=True)
-        ]
+        return _delivered(outputs, [build.broadcast(node, shape) for node in made])
 
     def _make_functions(
         self, types: tuple[tuple[str, np.dtype], ...], reads: tuple[bool, ...]
@@ -392,9 +386,14 @@ def called_on(
     return called(name, function, inputs, shape)
 
 
-def written(out: Any, node: Node) -> Any:
-    write(out, node)
-    return out
+def _delivered(outputs: Sequence[Any], nodes: Sequence[Node]) -> list[Any]:
+    """The results: written to the arrays that were given for them, or new arrays."""
+    for out, node in zip(outputs, nodes, strict=True):
+        if out is not None:
+            write(out, node)
+    return [
+        fresh(node) if out is None else out for out, node in zip(outputs, nodes, strict=True)
+    ]
 
 
 def stretched(value: Any, shape: tuple[int, ...]) -> Any:

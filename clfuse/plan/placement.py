@@ -25,6 +25,7 @@ from ..traits import DeviceTraits
 from . import cost
 from .directions import is_read_across
 from .graph import Graph
+from .readers import has_same_order, read_element_wise, spread_reads, squeezed
 from .schedule import Cut, is_sequential
 
 Carrier = tuple[int, tuple[int, ...], tuple[int, ...], tuple[bool, int]]
@@ -72,11 +73,11 @@ class Placement:
         self.loaded = [0.0] * count
         self.linear = [False] * count
         self.cuts: list[Cut] = []
-        self._spread = self._count_spread_reads()
+        self._spread = spread_reads(graph)
         self.piecewise: set[int] = set()
         self.refining: set[int] = set()
         if fuse:
-            self._find_element_wise_readers(refused)
+            self.piecewise, self.refining = read_element_wise(graph, refused)
         self.unrolled: set[int] = set()
         self._steps: defaultdict[Any, int] = defaultdict(int)
         self._arguments: defaultdict[Any, set[int]] = defaultdict(set)
@@ -124,59 +125,6 @@ class Placement:
                 reason = self.cost.reason(*costs)
                 self._store(node, f"held, and computed a second time: {reason}")
 
-    def _count_spread_reads(self) -> list[float]:
-        """How often each element is read other than element by element, for every node."""
-        graph = self.graph
-        spread = [0.0] * len(graph)
-        for node in range(len(graph)):
-            kind = graph.kinds[node]
-            if kind is Kind.VIEW or kind is Kind.MAP or kind is Kind.GATHER:
-                for operand in graph.inputs[node]:
-                    if kind is Kind.VIEW or graph.shapes[operand] != graph.shapes[node]:
-                        spread[operand] += graph.sizes[node] / max(graph.sizes[operand], 1)
-                    else:
-                        spread[operand] += 1.0
-            else:
-                for operand in graph.inputs[node]:
-                    spread[operand] += 1.0
-        return spread
-
-    def _find_element_wise_readers(self, refused: frozenset[int]) -> None:
-        """Concatenations, and reshapes that merge axes, whose readers go element by element.
-
-        Those need no memory: the reader runs over boxes in which every element comes from one part,
-        or over an iteration that has the axes before the merge (which only a kernel without folds
-        can). `refused` were tried in vain.
-        """
-        graph = self.graph
-        joins = [True] * len(graph)
-        merges = [True] * len(graph)
-        for node in range(len(graph) - 1, -1, -1):
-            kind = graph.kinds[node]
-            reshapes = kind is Kind.VIEW and self._same_order(node, graph.inputs[node][0])
-            if graph.sizes[node] and node not in refused:
-                if kind is Kind.CONCATENATE and joins[node]:
-                    self.piecewise.add(node)
-                elif reshapes and merges[node]:
-                    self.refining.add(node)
-            for place, operand in enumerate(graph.inputs[node]):
-                computes = kind is Kind.MAP or (kind is Kind.GATHER and place == 1)
-                if computes or kind is Kind.CONCATENATE:
-                    requested = graph.requested[node]
-                    joins[operand] = joins[operand] and (joins[node] or requested)
-                    merges[operand] = merges[operand] and (merges[node] or requested)
-                elif kind is Kind.VIEW:
-                    keeps_axes = not reshapes and (
-                        delinearize(graph.shapes[operand], graph.shapes[node], *graph.params[node])
-                        is not None
-                    )
-                    joins[operand] = joins[operand] and joins[node] and keeps_axes
-                    merges[operand] = merges[operand] and merges[node] and keeps_axes
-                elif kind in (Kind.REDUCE, Kind.ARGREDUCE):
-                    merges[operand] = False
-                elif kind is not Kind.UPDATE:
-                    joins[operand] = merges[operand] = False
-
     def _store(self, node: int, reason: str) -> None:
         if not self.stored[node] and not self.sealed[node]:
             self.stored[node] = True
@@ -196,15 +144,6 @@ class Placement:
     def _source(self, node: int) -> None:
         self.linear[node] = True
         self.weight[node] = 0.0 if self.graph.kinds[node] is Kind.CONSTANT else 1.0
-
-    def _same_order(self, node: int, operand: int) -> bool:
-        """Whether element k of `node` is element k of `operand`, both in C order."""
-        graph = self.graph
-        if graph.sizes[node] != graph.sizes[operand]:
-            return False
-        if graph.kinds[node] is Kind.VIEW:
-            return bool(graph.params[node] == (0, contiguous_strides(graph.shapes[node])))
-        return bool(_squeezed(graph.shapes[node]) == _squeezed(graph.shapes[operand]))
 
     def _map(self, node: int) -> None:
         op = self.graph.ops[node]
@@ -245,7 +184,7 @@ class Placement:
             if self.sealed[operand]:
                 need = self.level[operand] + 1
             elif self.carrier[operand] is not None:
-                if self._same_order(node, operand):
+                if has_same_order(graph, node, operand):
                     carriers.append(operand)
                     need = self.level[operand]
                 else:
@@ -396,7 +335,7 @@ class Placement:
         (operand,) = graph.inputs[node]
         offset, strides = graph.params[node]
         shape = graph.shapes[node]
-        same_order = self._same_order(node, operand)
+        same_order = has_same_order(graph, node, operand)
         if self.sealed[operand]:
             self.level[node] = self.level[operand] + 1
             self.loaded[node] = graph.dtypes[node].itemsize
@@ -406,7 +345,7 @@ class Placement:
         if carrier is not None:
             # A reshape into other axes is carried no further: what broadcasts to its axes could
             # not be read from the carrier's.
-            if same_order and _squeezed(shape) == _squeezed(graph.shapes[operand]):
+            if same_order and squeezed(shape) == squeezed(graph.shapes[operand]):
                 self.level[node] = self.level[operand]
                 self.carrier[node] = carrier
                 self.weight[node] = self.weight[operand]
@@ -600,7 +539,3 @@ class Placement:
             self._store(node, reason)
         self.stored[node] = self.sealed[node] = True
         self.loaded[node] = self.graph.dtypes[node].itemsize
-
-
-def _squeezed(shape: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple([extent for extent in shape if extent != 1])

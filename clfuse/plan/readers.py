@@ -1,0 +1,78 @@
+"""How values are read: how often, and whether element by element; `placement` asks before it
+decides where they lie."""
+
+from __future__ import annotations
+
+from ..graph.ir import Kind
+from ..graph.layout import contiguous_strides, delinearize
+from .graph import Graph
+
+
+def spread_reads(graph: Graph) -> list[float]:
+    """How often each element is read other than element by element, for every node."""
+    spread = [0.0] * len(graph)
+    for node in range(len(graph)):
+        kind = graph.kinds[node]
+        if kind is Kind.VIEW or kind is Kind.MAP or kind is Kind.GATHER:
+            for operand in graph.inputs[node]:
+                if kind is Kind.VIEW or graph.shapes[operand] != graph.shapes[node]:
+                    spread[operand] += graph.sizes[node] / max(graph.sizes[operand], 1)
+                else:
+                    spread[operand] += 1.0
+        else:
+            for operand in graph.inputs[node]:
+                spread[operand] += 1.0
+    return spread
+
+
+def read_element_wise(graph: Graph, refused: frozenset[int]) -> tuple[set[int], set[int]]:
+    """Concatenations, and reshapes that merge axes, whose readers go element by element.
+
+    Those need no memory: the reader runs over boxes in which every element comes from one part,
+    or over an iteration that has the axes before the merge (which only a kernel without folds
+    can). `refused` were tried in vain.
+    """
+    piecewise: set[int] = set()
+    refining: set[int] = set()
+    joins = [True] * len(graph)
+    merges = [True] * len(graph)
+    for node in range(len(graph) - 1, -1, -1):
+        kind = graph.kinds[node]
+        reshapes = kind is Kind.VIEW and has_same_order(graph, node, graph.inputs[node][0])
+        if graph.sizes[node] and node not in refused:
+            if kind is Kind.CONCATENATE and joins[node]:
+                piecewise.add(node)
+            elif reshapes and merges[node]:
+                refining.add(node)
+        for place, operand in enumerate(graph.inputs[node]):
+            computes = kind is Kind.MAP or (kind is Kind.GATHER and place == 1)
+            if computes or kind is Kind.CONCATENATE:
+                requested = graph.requested[node]
+                joins[operand] = joins[operand] and (joins[node] or requested)
+                merges[operand] = merges[operand] and (merges[node] or requested)
+            elif kind is Kind.VIEW:
+                keeps_axes = not reshapes and (
+                    delinearize(graph.shapes[operand], graph.shapes[node], *graph.params[node])
+                    is not None
+                )
+                joins[operand] = joins[operand] and joins[node] and keeps_axes
+                merges[operand] = merges[operand] and merges[node] and keeps_axes
+            elif kind in (Kind.REDUCE, Kind.ARGREDUCE):
+                merges[operand] = False
+            elif kind is not Kind.UPDATE:
+                joins[operand] = merges[operand] = False
+    return piecewise, refining
+
+
+def has_same_order(graph: Graph, node: int, operand: int) -> bool:
+    """Whether element k of `node` is element k of `operand`, both in C order."""
+    if graph.sizes[node] != graph.sizes[operand]:
+        return False
+    if graph.kinds[node] is Kind.VIEW:
+        return bool(graph.params[node] == (0, contiguous_strides(graph.shapes[node])))
+    return squeezed(graph.shapes[node]) == squeezed(graph.shapes[operand])
+
+
+def squeezed(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The extents other than 1."""
+    return tuple([extent for extent in shape if extent != 1])
