@@ -386,13 +386,16 @@ def called_on(
     return called(name, function, inputs, shape)
 
 
+def written(out: Any, node: Node) -> Any:
+    write(out, node)
+    return out
+
+
 def _delivered(outputs: Sequence[Any], nodes: Sequence[Node]) -> list[Any]:
-    """The results: written to the arrays that were given for them, or new arrays."""
-    for out, node in zip(outputs, nodes, strict=True):
-        if out is not None:
-            write(out, node)
+    """The results: new arrays, or those that were given for them."""
     return [
-        fresh(node) if out is None else out for out, node in zip(outputs, nodes, strict=True)
+        fresh(node) if out is None else written(out, node)
+        for out, node in zip(outputs, nodes, strict=True)
     ]
 
 
