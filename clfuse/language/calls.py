@@ -72,6 +72,8 @@ class Arguments:
     kinds : list of Type or ArrayType, one an argument
     places : list of int
         Of every argument the place in `handles` or `numbers`.
+    snapshots : list of Handle
+        Those of `handles` that were NumPy arrays: nobody would see what is written to them.
     """
 
     key: list[Any] = field(default_factory=list)
@@ -82,6 +84,7 @@ class Arguments:
     kinds: list[Any] = field(default_factory=list)
     places: list[int] = field(default_factory=list)
     cell_of: list[int] = field(default_factory=list)
+    snapshots: list[Handle] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -255,6 +258,7 @@ class Kernel:
             if kind is np.ndarray and argument.ndim:
                 made = as_handle(argument)
                 self._add_array(found, numbers, made)
+                found.snapshots.append(made)
                 key.append("snapshot")
                 continue
             if isinstance(argument, Handle) or kind is np.ndarray:
@@ -499,7 +503,8 @@ class Kernel:
 
 
 def _may_write(given: Arguments, handle: Handle) -> bool:
-    return (handle._view is None or handle._view.writeable) and "snapshot" not in given.key
+    is_snapshot = any(made is handle for made in given.snapshots)
+    return (handle._view is None or handle._view.writeable) and not is_snapshot
 
 
 def _distances(found: Arguments) -> tuple[int, ...]:
