@@ -14,14 +14,19 @@ from __future__ import annotations
 
 import threading
 import weakref
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import repeat
 from sys import getrefcount
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from ..api import handle as handles
 from ..api.conversion import host_node
 from ..api.launching import _ALONE as ALONE
+from ..config import settings
 from ..graph.ir import LateNode, Node, Op, rebind
 from .accesses import Domain
 from .arrays import NotArrays, Translation
@@ -103,10 +108,6 @@ class Table:
         self.node = node
 
 
-Row = tuple[tuple[int, ...], tuple[Any, ...]]
-"""A call: offsets of its arrays, and its numbers."""
-
-
 @dataclass(slots=True, eq=False)
 class Alike:
     """What a recipe was made of, to make one of many calls: the same with one index more."""
@@ -164,17 +165,29 @@ class Batch:
     ----------
     recipe : Recipe
         Of one call.
+    ranges : object
+        Of the first call, as it was given.
     given : Arguments
-        Of the first.
+        Of the first call.
+    args : tuple
+        The same as they were given; None where calls are only told to be alike by all of their
+        signature.
     """
 
-    __slots__ = ("__weakref__", "_cells", "_lock", "_nodes", "_pending", "_rows", "recipe")
+    __slots__ = (
+        "__weakref__", "_cells", "_check", "_expected", "_lock", "_nodes", "_numbers", "_offsets",
+        "_pending", "_ranges", "_widths", "recipe",
+    )  # fmt: skip
 
-    def __init__(self, recipe: Recipe, given: Arguments) -> None:
+    def __init__(
+        self, recipe: Recipe, ranges: Any, given: Arguments, args: tuple[Any, ...] | None
+    ) -> None:
         self.recipe = recipe
         self._lock = threading.RLock()
         self._nodes: list[Node] = [cell.node for cell in given.cells]
-        self._rows: list[Row] | None = [(tuple(given.offsets), tuple(given.numbers))]
+        self._offsets: list[int] | None = list(given.offsets)
+        self._numbers = list(given.numbers)
+        self._widths = len(given.offsets), len(given.numbers)
         self._pending: list[tuple[int, weakref.ref[Pending]]] = []
         self._cells = len(given.cells)
         for number in recipe.written:
@@ -185,11 +198,82 @@ class Batch:
             made.buffer, made.computed = None, False
             self._pending.append((number, weakref.ref(made)))
             rebind(given.cells[number], made)
+        self._ranges = ranges
+        self._check = settings.check
+        self._expected = None if args is None else self._of_first(given, args)
+
+    def _of_first(self, given: Arguments, args: tuple[Any, ...]) -> list[tuple[Any, ...]] | None:
+        """What `again` compares arguments with; None where that would not do."""
+        if len(given.cells) < len(given.handles):
+            return None  # how far the arrays lie apart counts too
+        pending = dict(self._pending)
+        found: list[tuple[Any, ...]] = []
+        for argument, place in zip(args, given.places, strict=True):
+            kind = type(argument)
+            if kind in _DTYPES:
+                found.append((kind, None))
+            elif kind is handles.ARRAY and given.handles[place] is argument:
+                view = argument._view
+                layout = (None, True) if view is None else (view.strides, view.writeable)
+                cell = given.cell_of[place]
+                node: Any = pending.get(cell)
+                if node is None:
+                    # Held by the batch itself, until it is closed.
+                    node = partial(self._nodes.__getitem__, cell)
+                found.append((
+                    kind, argument._shape, argument._dtype, *layout, node, cell in pending,
+                ))
+            else:
+                return None
+        return found
+
+    def again(self, ranges: Any, args: tuple[Any, ...]) -> bool:
+        """Take one call more whose arguments differ from the first one's in offsets and in the
+        values of numbers alone, and if nobody has looked at what came before; False else."""
+        expected = self._expected
+        if (
+            expected is None
+            or len(args) != len(expected)
+            or type(ranges) is not type(self._ranges)
+            or ranges != self._ranges
+            or settings.check is not self._check
+            or settings.kernels == "python"
+            or not settings.fusion
+            or self._offsets is None
+        ):
+            return False
+        offsets: list[int] = []
+        numbers: list[Any] = []
+        for argument, wanted in zip(args, expected):  # noqa: B905 (0.1 us; looked at above)
+            if type(argument) is not wanted[0]:
+                return False
+            if wanted[1] is None:
+                numbers.append(argument)
+                continue
+            _, shape, dtype, strides, writeable, node, is_written = wanted
+            storage = argument._storage
+            view = argument._view
+            if (
+                argument._shape != shape
+                or argument._dtype is not dtype
+                or storage.node is not node()
+                or (is_written and getrefcount(storage.node) > ALONE)
+            ):
+                return False
+            if view is None:
+                if strides is not None:
+                    return False
+                offsets.append(0)
+            elif view.strides != strides or view.writeable is not writeable:
+                return False
+            else:
+                offsets.append(view.offset)
+        return self._take(offsets, numbers)
 
     def append(self, given: Arguments) -> bool:
-        """Take one call more, if nobody has looked at what came before."""
-        rows, cells = self._rows, given.cells
-        if rows is None or len(cells) != self._cells or len(rows) >= MOST:
+        """Take one call more of the same signature, if nobody has looked at what came before."""
+        cells = given.cells
+        if self._offsets is None or len(cells) != self._cells:
             return False
         for number, reference in self._pending:
             if cells[number].node is not reference() or getrefcount(cells[number].node) > ALONE:
@@ -200,56 +284,66 @@ class Batch:
                 if number not in written and cell.node is not self._nodes[number]:
                     return False
         if given.numbers:
-            for value, first in zip(given.numbers, rows[0][1], strict=True):
+            for value, first in zip(given.numbers, self._numbers, strict=False):
                 if isinstance(first, Node) and value is not first:
                     return False
+        return self._take(given.offsets, given.numbers)
+
+    def _take(self, offsets: list[int], numbers: list[Any]) -> bool:
         with self._lock:
-            if self._rows is None:
+            taken = self._offsets
+            if taken is None or len(taken) >= MOST * len(offsets):
                 return False
-            rows.append((tuple(given.offsets), tuple(given.numbers)))  # which need no collector
+            taken += offsets
+            self._numbers += numbers
         return True
 
     def close(self) -> None:
         """Make every `Pending` of this batch what the calls make of it."""
         with self._lock:
-            rows, self._rows = self._rows, None
-            if rows is None:
+            taken, self._offsets = self._offsets, None
+            if taken is None:
                 return
-            nodes = self._nodes
-            self._nodes = []
-            recipe, numbers, offsets = self.recipe, rows[0][1], rows[0][0]
-            if len(rows) >= FEW:
-                found = self._regular(rows)
-                if found is not None:
-                    recipe, offsets, numbers = found
-                    rows = rows[:1]
-            for number, (own, values) in enumerate(rows):
-                at, these = (offsets, numbers) if not number else (own, values)
-                for place, node in zip(
-                    recipe.written, recipe.apply(nodes, at, these)[0], strict=True
-                ):
-                    nodes[place] = node
+            nodes, values = self._nodes, self._numbers
+            self._nodes, self._numbers, self._expected = [], [], None
+            width, count = self._widths
+            table = np.array(taken, np.int64).reshape(-1, width)
+            columns = [values[place::count] for place in range(count)]
+            found = self._regular(table, columns) if len(table) >= FEW else None
+            if found is not None:
+                self._apply(nodes, *found)
+            else:
+                rows = zip(*columns, strict=True) if columns else repeat(())
+                for offsets, row in zip(table.tolist(), rows, strict=False):
+                    self._apply(nodes, self.recipe, offsets, row)
             for place, reference in self._pending:
                 made = reference()
                 if made is not None:
                     made.become(nodes[place])
 
+    @staticmethod
+    def _apply(
+        nodes: list[Node], recipe: Recipe, offsets: Sequence[int], numbers: Sequence[Any]
+    ) -> None:
+        written, _ = recipe.apply(nodes, offsets, numbers)
+        for place, node in zip(recipe.written, written, strict=True):
+            nodes[place] = node
+
     def _regular(
-        self, rows: list[Row]
+        self, table: np.ndarray, columns: list[list[Any]]
     ) -> tuple[Recipe, tuple[int, ...], tuple[Any, ...]] | None:
         """All calls as one, if their offsets are evenly spaced and they may come in any order."""
-        table = np.array([offsets for offsets, _ in rows], np.int64).reshape(len(rows), -1)
         order = np.lexsort(table.T[::-1])
         table = table[order]
         steps = np.diff(table, axis=0)
         if (steps != steps[0]).any():
             return None
         numbers: list[Any] = []
-        for place, first in enumerate(rows[0][1]):
-            column = [row[1][place] for row in rows]
+        for column in columns:
+            first = column[0]
             if all(value is first for value in column):
                 numbers.append(first)
-            elif type(first) in (int, float, complex, bool):
+            elif type(first) in _DTYPES:
                 try:
                     values: Any = np.array([column[k] for k in order], _DTYPES[type(first)])
                 except OverflowError:
@@ -257,12 +351,12 @@ class Batch:
                 numbers.append(Table(host_node(values)))
             else:
                 return None
-        columns = [(int(first), int(step)) for first, step in zip(table[0], steps[0], strict=True)]
-        recipe: Recipe | None = self.recipe.alike.together(columns, len(rows), numbers)
+        starts = [(int(first), int(step)) for first, step in zip(table[0], steps[0], strict=True)]
+        recipe: Recipe | None = self.recipe.alike.together(starts, len(table), numbers)
         if recipe is None:
             return None
         plain = [n.node if isinstance(n, Table) else n for n in numbers]
-        return recipe, tuple([first for first, _ in columns]), tuple(plain)
+        return recipe, tuple([first for first, _ in starts]), tuple(plain)
 
 
 _DTYPES: Final = {int: np.int64, float: np.float64, complex: np.complex128, bool: np.bool_}

@@ -31,6 +31,8 @@ import numpy as np
 from ..dtypes import memory_type, register_type
 from ..render.expressions import Expressions, Preamble, Register
 from ..traits import DeviceTraits
+from . import lanes
+from .literals import literal
 from .tree import (
     Apply,
     Assign,
@@ -70,34 +72,6 @@ _GROUP: Final = {
 _BITS: Final = {4: "uint", 8: "ulong"}
 
 
-def literal(value: Any, dtype: np.dtype) -> str:
-    """A number as OpenCL C, of the register type of `dtype`.
-
-    >>> literal(0.1, np.dtype(np.float32)), literal(-3, np.dtype(np.int8))
-    ('((float)(0x1.99999a0000000p-4f))', '((char)(-3L))')
-    """
-    with np.errstate(all="ignore"):
-        number = dtype.type(value)
-    if dtype.kind == "b":
-        return str(int(number))
-    if dtype.kind == "c":
-        part = np.dtype(f"float{4 * dtype.itemsize}")
-        return f"({register_type(dtype)})({literal(number.real, part)}, " \
-               f"{literal(number.imag, part)})"
-    kind = register_type(dtype)
-    if dtype.kind in "iu":
-        whole = int(number)
-        if whole == -(1 << 63):
-            return "LONG_MIN"
-        return f"(({kind})({whole}{'UL' if dtype.kind == 'u' else 'L'}))"
-    real = float(number)
-    if math.isnan(real):
-        return f"(({kind})(NAN))"
-    if math.isinf(real):
-        return f"(({kind})({'-' if real < 0 else ''}INFINITY))"
-    return f"(({kind})({real.hex()}{'' if kind == 'double' else 'f'}))"
-
-
 @dataclass(slots=True)
 class Site:
     """Where an index is checked: kernel, array, line, axis."""
@@ -110,10 +84,14 @@ class Site:
 
 @dataclass(slots=True)
 class Text:
-    """The functions of one launch, and what must stand above them."""
+    """The functions of one launch, and what must stand above them.
+
+    `vectors` says whether loops are written with explicit vectors.
+    """
 
     traits: DeviceTraits
     checked: bool
+    vectors: bool
     preamble: Preamble = field(default_factory=Preamble)
     parts: list[str] = field(default_factory=list)
     names: dict[int, str] = field(default_factory=dict)
@@ -125,7 +103,7 @@ class Text:
         found = self.names.get(id(function))
         if found is None:
             found = self.names[id(function)] = f"{function.name}_{len(self.names)}"
-            self.parts.append(_Writer(self, function, found).text())
+            self.parts.append(Writer(self, function, found).text())
         return found
 
 
@@ -145,7 +123,7 @@ def array_arguments(name: str, kind: ArrayType) -> list[str]:
             *[f"p_{name}_s{axis}" for axis in range(kind.ndim)]]
 
 
-class _Writer:
+class Writer:
     """Writes one function."""
 
     def __init__(self, text: Text, function: Function, name: str) -> None:
@@ -158,6 +136,7 @@ class _Writer:
         self.count = 0
         self.variables = {n: f"v{k}" for k, n in enumerate(function.locals)}
         self.locals = {n: f"m{k}" for k, n in enumerate(function.local_arrays)}
+        self.after: list[list[Stmt]] = []  # what may follow the present statement, part by part
 
     def text(self) -> str:
         """The whole function."""
@@ -284,22 +263,25 @@ class _Writer:
     ) -> tuple[str, str]:
         """The element as C, and the condition under which it is there ("" without checks)."""
         texts = [self.as_type(index, _INT64) for index in indices]
-        if is_local:
-            known = self.function.local_arrays[array]
-            extents: list[str] = [f"{extent}L" for extent in known.shape]
-            steps = [str(math.prod(known.shape[axis + 1 :])) for axis in range(len(known.shape))]
-            pointer = self.locals[array]
-        else:
-            rank = self.function.arrays[array].ndim
-            extents = [f"p_{array}_n{axis}" for axis in range(rank)]
-            steps = [f"p_{array}_s{axis}" for axis in range(rank)]
-            pointer = f"p_{array}"
+        pointer, steps = self.layout_of(array, is_local)
         test = ""
         if self.shared.checked:
+            extents = [f"p_{array}_n{axis}" for axis in range(len(steps))]
+            if is_local:
+                extents = [f"{extent}L" for extent in self.function.local_arrays[array].shape]
             texts = [self.kept(text, _INT64).text for text in texts]
             test = self._checked(array, texts, extents, line)
         sums = " + ".join(f"{text} * {step}" for text, step in zip(texts, steps, strict=True))
         return f"{pointer}[{sums or '0'}]", test
+
+    def layout_of(self, array: str, is_local: bool) -> tuple[str, list[str]]:
+        """An array's first element, and how far it is from one element to the next by axis."""
+        if is_local:
+            shape = self.function.local_arrays[array].shape
+            steps = [str(math.prod(shape[axis + 1 :])) for axis in range(len(shape))]
+            return self.locals[array], steps
+        rank = self.function.arrays[array].ndim
+        return f"p_{array}", [f"p_{array}_s{axis}" for axis in range(rank)]
 
     def _checked(self, array: str, texts: list[str], extents: list[str], line: int) -> str:
         sites = self.shared.sites
@@ -401,8 +383,16 @@ class _Writer:
     # -- statements -------------------------------------------------------------------------------
 
     def block(self, body: list[Stmt]) -> None:
-        for statement in body:
+        for place, statement in enumerate(body):
+            self.after.append(body[place + 1 :])
             _STATEMENTS[type(statement)](self, statement)
+            self.after.pop()
+
+    def rounds(self, body: list[Stmt]) -> None:
+        """The body of a loop: what follows a statement may be any other of it."""
+        self.after.append(body)
+        self.block(body)
+        self.after.pop()
 
     def _assign(self, node: Assign) -> None:
         dtype = self.function.locals[node.name].dtype
@@ -437,6 +427,8 @@ class _Writer:
             self.close()
 
     def _for(self, node: For) -> None:
+        if lanes.written(self, node):
+            return
         start, stop, step = [
             self.kept(self.as_type(part, _INT64), _INT64).text
             for part in (node.start, node.stop, node.step)
@@ -449,13 +441,13 @@ class _Writer:
             step = literal(node.step.value, _INT64)
         self.open(f"for (long {counter} = {start}; {test}; {counter} += {step})")
         self.put(f"{self.variables[node.name]} = {counter};")
-        self.block(node.body)
+        self.rounds(node.body)
         self.close()
 
     def _while(self, node: While) -> None:
         self.open("for (;;)")
         self.put(f"if (!{self.value(node.test).text}) break;")
-        self.block(node.body)
+        self.rounds(node.body)
         self.close()
 
     def _jump(self, node: Jump) -> None:
@@ -485,30 +477,30 @@ def _is_plain(node: Expr) -> bool:
 
 
 _VALUES: Final[dict[type, Any]] = {
-    Const: _Writer._const,
-    Index: _Writer._index,
-    Scalar: _Writer._scalar,
-    Local: _Writer._local,
-    Extent: _Writer._extent,
-    Apply: _Writer._apply,
-    Convert: _Writer._convert,
-    Not: _Writer._not,
-    Logic: _Writer._logic,
-    Select: _Writer._select,
-    Load: _Writer._load,
-    Atomic: _Writer._atomic,
-    Group: _Writer._group,
-    Call: _Writer._call,
+    Const: Writer._const,
+    Index: Writer._index,
+    Scalar: Writer._scalar,
+    Local: Writer._local,
+    Extent: Writer._extent,
+    Apply: Writer._apply,
+    Convert: Writer._convert,
+    Not: Writer._not,
+    Logic: Writer._logic,
+    Select: Writer._select,
+    Load: Writer._load,
+    Atomic: Writer._atomic,
+    Group: Writer._group,
+    Call: Writer._call,
 }
 _STATEMENTS: Final[dict[type, Any]] = {
-    Assign: _Writer._assign,
-    AssignMany: _Writer._assign_many,
-    Store: _Writer._store,
-    If: _Writer._if,
-    For: _Writer._for,
-    While: _Writer._while,
-    Jump: _Writer._jump,
-    Return: _Writer._return,
-    Do: _Writer._do,
-    Barrier: _Writer._barrier,
+    Assign: Writer._assign,
+    AssignMany: Writer._assign_many,
+    Store: Writer._store,
+    If: Writer._if,
+    For: Writer._for,
+    While: Writer._while,
+    Jump: Writer._jump,
+    Return: Writer._return,
+    Do: Writer._do,
+    Barrier: Writer._barrier,
 }

@@ -83,7 +83,7 @@ class Program:
     ) -> tuple[str, tuple[int, ...], tuple[int, ...] | None]:
         """OpenCL C, global and local size."""
         items = traits.work_items if traits.schedule == "cpu" else 0
-        key = (items, traits.fp64, id(traits.expressions))
+        key = (items, traits.vector_bytes, traits.fp64, id(traits.expressions))
         found = self._texts.get(key)
         if found is None:
             found = self._texts[key] = self._written(traits, items)
@@ -92,7 +92,7 @@ class Program:
     def _written(
         self, traits: DeviceTraits, items: int
     ) -> tuple[str, tuple[int, ...], tuple[int, ...] | None]:
-        text = Text(traits, self.shape.checked)
+        text = Text(traits, self.shape.checked, bool(items))
         called = text.name_of(self.function)
         self.sites = text.sites
         body = self._entry(called, items)
@@ -104,7 +104,9 @@ class Program:
         if self.shape.group:
             rows = total // self.extents[-1]
             return source, (self.extents[-1], rows), (self.shape.group, 1)
-        return source, (min(total, items) if items else total,), None
+        if items:
+            return source, (min(total, items),), (1,)
+        return source, (total,), None
 
     def _entry(self, called: str, items: int) -> str:
         function, rank = self.function, len(self.extents)

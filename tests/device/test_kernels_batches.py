@@ -62,7 +62,7 @@ def repeated(call: Any, a: Any, c: Any) -> None:
 def windows(call: Any, a: Any, c: Any) -> None:
     flat = a.reshape(-1)
     for b in range(0, 40, 2):
-        call(blend, 7, 0.5, flat[b:b + 7], flat[b + 3:b + 10])
+        call(blend, 7, 0.5, flat[b:b + 7], flat[b + 7:b + 14])
     for b in range(12):
         call(work, 3, flat[b:b + 3])
 
@@ -96,9 +96,29 @@ def two_kernels(call: Any, a: Any, c: Any) -> None:
         call(shifted, 6, c[b])
 
 
+def almost_alike(call: Any, a: Any, c: Any) -> None:
+    """Calls that differ from the one before in one thing each."""
+    for _ in range(2):
+        for t in (2.0, 2, True, np.float32(1.5), 0.5):
+            call(blend, 7, t, a[1], c[1])
+            call(blend, 7, t, a[2], c[2])
+        call(blend, 6, 0.5, a[3], c[3])
+        call(blend, (6,), 0.5, a[4], c[4])
+        call(blend, ((1, 6),), 0.5, a[5], c[5])
+        call(blend, 6, 0.5, a[6, ::-1], c[6])
+        call(blend, 6, 0.5, a[7], c[7, ::-1])
+        call(blend, 6, 0.5, a[:7, 2], c[8])
+        call(blend, 6, 0.5, a[9, :6], c[9])
+        call(blend, 6, 0.5, c[10], a[10])
+        call(blend, 6, 0.5, a[11], a[12])
+        call(blend, 6, 0.5, a[13], a[12])
+        call(work, 7, a[15])
+        call(work, 7, a[16].view(np.int64))
+
+
 LOOPS: list[tuple[Callable[..., None], int]] = [
     (rows, 1), (backwards_and_apart, 2), (numbers, 4), (repeated, 0), (windows, 0), (between, 0),
-    (columns, 0), (two_kernels, 0),
+    (columns, 0), (two_kernels, 0), (almost_alike, 0),
 ]
 
 
@@ -116,6 +136,26 @@ def test_loops_of_calls(loop: Callable[..., None], launches: int) -> None:
     np.testing.assert_array_equal(on_c.get(), c)
     if launches:
         assert made <= launches
+
+
+def test_what_is_wrong_with_a_later_call_is_an_error_then() -> None:
+    a = cf.zeros((5, 7))
+    cf.evaluate(a)
+    fixed = a[3]
+    fixed.flags.writeable = False
+    work(7, a[0])
+    work(7, a[1])
+    with pytest.raises(ValueError, match="read-only"):
+        work(7, fixed)
+    with pytest.raises(TypeError):
+        work(7, a[2], 1)
+    with pytest.raises(TypeError):
+        work((7, 1), a[2])
+    with pytest.raises(IndexError):
+        work(8, a[2])
+    with cf.config.override(check="bounds"):
+        work(7, a[4])
+    np.testing.assert_array_equal(a.get()[:, 0], [1, 1, 0, 0, 1])
 
 
 def test_a_batch_that_nobody_looks_at_is_forgotten() -> None:
