@@ -10,6 +10,7 @@ node changes until the last one: a failure leaves every array as it was.
 from __future__ import annotations
 
 import gc
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -141,6 +142,20 @@ def evaluate_all(*, wait: bool = False) -> None:
         ir.sweep()
 
 
+def _settle() -> None:
+    """Compute what was recorded before the process is forked, and let nobody evaluate meanwhile.
+
+    Otherwise every process would compute it again, and by NumPy.
+    """
+    lock.acquire()
+    if ir.waiting_count() and trace.active() is None:
+        evaluate_all()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_settle, after_in_parent=lock.release, after_in_child=lock.release)
+
+
 def _evaluate_apart(cells: Sequence[ir.Storage]) -> None:
     """Compute each cell by itself, because a kernel that somebody wrote cannot be built.
 
@@ -175,6 +190,10 @@ def _device_for(snapshot: Snapshot) -> Device:
 def _run(snapshot: Snapshot) -> None:
     trace.require_bytes(snapshot.buffers)
     device = _device_for(snapshot)
+    if device.forked:
+        interpret.require(snapshot, device)
+        interpret.run(snapshot, device)
+        return
     circumstances = interpret.circumstances(snapshot)
     planned = _known_plan(_key(snapshot, device), snapshot)
     if planned is None or planned.too_large != circumstances:

@@ -16,6 +16,7 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import lru_cache, partial
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -107,6 +108,19 @@ def is_small(snapshot: Snapshot, device: Device) -> bool:
         if budget < 0:
             return False
     return True
+
+
+def require(snapshot: Snapshot, device: Device) -> None:
+    """Raise DeviceError where `run` cannot calculate the snapshot; for a forked process, in which
+    nobody else can."""
+    for item in snapshot.items:
+        op = item[0]
+        if op is None or op.kind is Kind.CONSTANT:
+            continue
+        if op.kind is Kind.MAP and _function(op) is None:
+            op.host = _NEARLY.get(op.name)
+        if op.kind is Kind.LAUNCH or (op.kind is Kind.MAP and op.host is None):
+            device.require()
 
 
 def _additions(kind: Kind, node: Node) -> float:
@@ -471,6 +485,25 @@ _INTERNAL: Final[dict[str, Callable[[np.dtype[Any]], Callable[..., Array]]]] = {
 
 Not normal numbers from bits: their bits need fma, which NumPy does not have.
 """
+
+
+def _normal(dtype: type[np.floating[Any]]) -> Callable[..., Array]:
+    """Normal numbers as in ``kernels/lib/normal.cl``, but for the last digits."""
+    quantile = np.frompyfunc(NormalDist().inv_cdf, 1, 1)
+
+    def draw(bits: Array) -> Array:
+        whole = np.asarray(bits).view(np.int64) >> 11
+        rest = (0xFFFFFFFFFFFFF - (whole ^ (whole >> 63)) + 0.5) * 2.0**-53  # from the nearer end
+        return np.copysign(quantile(rest).astype(dtype), whole + 0.5).astype(dtype)
+
+    return draw
+
+
+_NEARLY: Final = {
+    "normal_of_bits_float64": _normal(np.float64),
+    "normal_of_bits_float32": _normal(np.float32),
+}
+"""Rows for which NumPy has not the bits, but the values."""
 
 
 # -- everything else: functions of (operation, shape of the result, param, operands) --------------

@@ -403,9 +403,11 @@ def jit(function: Any = None, *, donate: Any = ()) -> Any:
             return function(*args, **kwargs)  # part of what is traced
         with lock:
             arguments = Arguments()
-            args = arguments.add(args)
-            kwargs = arguments.add(kwargs)
+            added = arguments.add(args), arguments.add(kwargs)
             device = _device_of(arguments.cells)
+            if device.forked:  # nothing can be launched here
+                return function(*args, **kwargs)
+            args, kwargs = added
             key = (
                 device,
                 settings.planning,

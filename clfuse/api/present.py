@@ -505,7 +505,7 @@ def _is_returned(buffer: HostBuffer) -> bool:
     """
     if buffer.memory is None or buffer.nbytes <= ROW_NBYTES or not has_sole_memory(buffer):
         return False
-    buffer.device.queue.finish()
+    buffer.device.finish()
     return True
 
 

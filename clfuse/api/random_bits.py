@@ -8,7 +8,8 @@ the schedule, or what it is fused with.
 
 A recorded draw is an `iota` and some element-wise operations, with key and position as constants:
 it needs no memory, and the next draw of the same kind has the same plan. A draw of one number,
-which NumPy returns as a Python scalar, is made here on the host, of the same bits.
+which NumPy returns as a Python scalar, is made here on the host, of the same bits. A small draw is
+made at the call, and lies on the host: many of one kind at once, as soon as a second one comes.
 """
 
 from __future__ import annotations
@@ -20,9 +21,12 @@ from typing import Any, Final
 
 import numpy as np
 
+from ..config import settings
+from ..evaluate import host_view, upload
 from ..graph import build
-from ..graph.ir import Kind, Node, loop, structural
+from ..graph.ir import Kind, Node, Op, loop, structural
 from ..graph.trace import active
+from ..runtime.device import get_device
 from .handle import fresh, native_dtype, node_of
 from .promotion import FLOAT64, INT64, UINT64
 
@@ -32,11 +36,21 @@ _ROUNDS: Final = 10
 _BLOCK: Final = 256
 """Single numbers made at once when a program draws one after the other: 0.5 us each, not 4."""
 
+_SMALL: Final = 1024
+"""Elements of a draw that NumPy would make before a kernel started: it is not recorded."""
+
+_AHEAD: Final = 4096
+"""Elements made at once for small draws that follow each other."""
+
+_KINDS: Final = 16
+"""Kinds and sizes of small draws for which a generator keeps what was made ahead."""
+
 _NORMAL: Final = NormalDist()
 _CONSTANT: Final = structural(Kind.CONSTANT, "constant", INT64)
 _BITS: Final = loop("philox_bits", (INT64,) * 3, UINT64)
 _MORE_BITS: Final = loop("philox_more_bits", (INT64,) * 3, UINT64)
 _HIGH: Final = loop("multiply_high", (UINT64, UINT64), UINT64)
+_ADD: Final = loop("add", (INT64, INT64), INT64)
 
 
 def philox(index: int, key: int, position: int) -> tuple[int, int]:
@@ -74,6 +88,17 @@ def _philox_block(key: int, position: int) -> list[tuple[int, int]]:
         key1 = (key1 + 0xBB67AE85) & _LOW
     first, more = word1 << bits | word0, word3 << bits | word2
     return list(zip(first.tolist(), more.tolist(), strict=True))
+
+
+def _rows(op: Op, key: int, position: int, height: int, count: int) -> np.ndarray:
+    """What `count` elements of each of `height` draws are: of the draws from `position` on."""
+    shape = (height, count)
+    steps = build.reshape(build.iota(height), (height, 1))
+    positions = build.elementwise(_ADD, (steps, _constant(position)), (height, 1))
+    index = build.reshape(build.iota(count), (1, count))
+    bits = _MORE_BITS if op is _MORE_BITS else _BITS
+    node = build.elementwise(bits, (index, _constant(key), positions), shape)
+    return host_view(node if op is bits else build.elementwise(op, (node,), shape))
 
 
 ADOPTIONS: Final = [0]
@@ -132,6 +157,7 @@ class Philox4x32:
         self._key_node = _constant(key)
         self._ahead: list[tuple[int, int]] = []
         self._ahead_from = -_BLOCK
+        self._rows: dict[tuple[Op, int], tuple[int, np.ndarray]] = {}
 
     def single(self) -> tuple[int, int]:
         """The 128 bits of a draw of one number, by `philox`."""
@@ -149,6 +175,21 @@ class Philox4x32:
                 return philox(0, self._key, position)
             self._ahead = _philox_block(self._key, position)
             return self._ahead[0]
+
+    def row(self, op: Op, position: int, count: int) -> np.ndarray:
+        """What `op` makes of the bits of the draw at `position`, on the host."""
+        with self.lock:
+            first, rows = self._rows.get((op, count), (0, None))
+            place = position - first
+            if rows is None or not 0 <= place < len(rows):
+                follows = rows is not None and 0 <= place <= 2 * _BLOCK
+                height = max(min(_BLOCK, _AHEAD // count), 1) if follows else 1
+                rows = _rows(op, self._key, position, height, count)
+                if len(self._rows) >= _KINDS:
+                    self._rows.clear()
+                self._rows[op, count] = position, rows
+                place = 0
+            return rows[place]
 
     def take(self, count: int = 1) -> tuple[int, int, Node]:
         """Key and position of a draw, and the key as a node; later draws have other positions."""
@@ -228,19 +269,33 @@ class Draw:
     """
 
     def __init__(self, generator: Philox4x32, shape: tuple[int, ...]) -> None:
+        self._shape = shape
+        self._count = math.prod(shape)
         tracing = active()
+        self._generator: Philox4x32 | None = None
         if tracing is not None and generator.made_in is not tracing:
             self._key, self._position = tracing.draw(generator)
         else:
             _, position, self._key = generator.take()
+            if tracing is None and 0 < self._count <= _SMALL and settings.host_us:
+                if settings.fusion and get_device().traits.fp64:
+                    self._generator, self._at = generator, position
+                    return
             self._position = _constant(position)
-        self._index = build.reshape(build.iota(math.prod(shape)), shape)
-        self._shape = shape
+        self._index = build.reshape(build.iota(self._count), shape)
+
+    def _small(self, op: Op) -> Node:
+        """What `op` makes of the bits of a small draw, in memory."""
+        assert self._generator is not None
+        row = self._generator.row(op, self._at, self._count)
+        return upload(row.reshape(self._shape))
 
     def node(self, *, more: bool = False) -> Node:
         """64 bits an element, uint64; `more` gives 64 others."""
-        operands = (self._index, self._key, self._position)
-        return build.elementwise(_MORE_BITS if more else _BITS, operands, self._shape)
+        op = _MORE_BITS if more else _BITS
+        if self._generator is not None:
+            return self._small(op)
+        return build.elementwise(op, (self._index, self._key, self._position), self._shape)
 
     def bits(self) -> Any:
         """`node` as an array."""
@@ -249,6 +304,8 @@ class Draw:
     def _made(self, name: str, dtype: np.dtype) -> Any:
         dtype = native_dtype(dtype) or dtype  # CLFUSE_FP64=downcast
         op = loop(f"{name}_of_bits_float{8 * dtype.itemsize}", (UINT64,), dtype)
+        if self._generator is not None:
+            return fresh(self._small(op))
         return fresh(build.elementwise(op, (self.node(),), self._shape))
 
     def uniform(self, dtype: np.dtype = FLOAT64) -> Any:

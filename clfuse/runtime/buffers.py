@@ -163,6 +163,8 @@ class HostBuffer(Buffer):
         """Return the copy on the device, made now if there is none."""
         if self.memory is not None:
             return self.memory
+        if self.device.forked:
+            self.device.require()
         if self.copy is None:
             self.copy = upload(self.device, self.array)
         return self.copy
@@ -183,7 +185,8 @@ class SharedBuffer(Buffer):
         is_finalizing: Callable[[], bool] = sys.is_finalizing,
     ) -> None:
         counters["device_bytes_now"] -= self.nbytes
-        if is_finalizing():  # the queues were finished when the interpreter began to end
+        # The queues were finished when the interpreter began to end, and before a fork.
+        if is_finalizing() or self.device.forked:
             return
         # Kernels that read it may not have run yet; the array must not go before them.
         import pyopencl as cl
@@ -257,6 +260,8 @@ def upload(device: Device, array: npt.NDArray[Any]) -> Buffer:
     AllocationError
         As `allocate`.
     """
+    if device.forked:
+        return HostBuffer(device, np.array(array, order="C"))
     buffer = allocate(device, array.nbytes)
     write(buffer, array)
     return buffer
@@ -301,7 +306,7 @@ def lent(buffer: Buffer, dtype: np.dtype[Any], shape: tuple[int, ...]) -> HostBu
     memory = host_memory(buffer)
     if memory is None or not buffer.nbytes:
         return None
-    buffer.device.queue.finish()
+    buffer.device.finish()
     address = memory.__array_interface__["data"][0]
     return HostBuffer(
         buffer.device, np.asarray(_Lent(buffer, address, dtype.str, shape)), buffer
@@ -375,7 +380,8 @@ def share(device: Device, array: npt.NDArray[Any]) -> Buffer | None:
 
     aligned = array.ctypes.data % array.itemsize == 0
     if (
-        device.traits.kind != "cpu"
+        device.forked
+        or device.traits.kind != "cpu"
         or not array.flags.c_contiguous
         or not array.nbytes
         or not aligned
@@ -409,6 +415,9 @@ def download(buffer: Buffer, dtype: npt.DTypeLike, shape: Sequence[int]) -> npt.
     result: npt.NDArray[Any] = np.empty(shape, dtype)
     if result.nbytes:
         counters["bytes_to_host"] += result.nbytes
+        if buffer.device.forked:
+            result[...] = _left(buffer, result.dtype, shape)
+            return result
         cl.enqueue_copy(buffer.device.queue, _as_bytes(result), buffer.mem, is_blocking=True)
     return result
 
@@ -429,9 +438,17 @@ class _HostMemory:
         }
 
     def __del__(self) -> None:
+        if self.buffer.device.forked:
+            _maps_left.append(self.map)
+            return
         # The unmap must be enqueued before the memory can have a next owner, or be written to.
         self.map.release()
         self.buffer.exported -= 1
+
+
+_maps_left: list[Any] = []
+"""Maps that this process has from the one that it was forked from: letting go of one would enqueue
+a command that nobody ever runs."""
 
 
 def host_view(buffer: Buffer, dtype: npt.DTypeLike, shape: Sequence[int]) -> npt.NDArray[Any]:
@@ -452,7 +469,7 @@ def host_view(buffer: Buffer, dtype: npt.DTypeLike, shape: Sequence[int]) -> npt
     nbytes = dtype.itemsize
     for length in shape:
         nbytes *= length
-    if not device.traits.unified_memory or nbytes == 0:
+    if not device.traits.unified_memory or nbytes == 0 or device.forked:
         result = download(buffer, dtype, shape)
         result.flags.writeable = False
         return result
@@ -483,6 +500,11 @@ def mapped(
     device = buffer.device
     if type(buffer) is HostBuffer and not write:
         yield buffer.read(np.dtype(dtype), tuple(shape))
+        return
+    if device.forked:
+        array = _left(buffer, np.dtype(dtype), shape)
+        array.flags.writeable = write
+        yield array
         return
     if not device.traits.unified_memory or 0 in shape:
         array = download(buffer, dtype, shape)
@@ -515,6 +537,14 @@ def host_memory(buffer: Buffer) -> npt.NDArray[np.uint8] | None:
         return None
     memory: Any = buffer.mem.hostbuf
     return None if memory is None else _as_bytes(memory)
+
+
+def _left(buffer: Buffer, dtype: np.dtype[Any], shape: Sequence[int]) -> npt.NDArray[Any]:
+    """A forked process's copy of a buffer's bytes, as an array on them."""
+    memory = host_memory(buffer)
+    if memory is None:
+        buffer.device.require()  # raises
+    return np.ndarray(shape, dtype, memory if 0 not in shape else None)
 
 
 def _map(

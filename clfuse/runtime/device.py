@@ -77,6 +77,10 @@ class Device:
         thread-safe.
     cause : str or None
         Why it is not usable, once that is known.
+    forked : bool
+        Whether this process was forked from one that used it: the driver's threads stayed behind,
+        nothing can be enqueued. Its memory is still there where it is the host's, and NumPy
+        calculates (`clfuse.interpret`).
     """
 
     def __init__(self, handle: cl.Device, platform: cl.Platform, index: str) -> None:
@@ -89,6 +93,7 @@ class Device:
         self.vendor_name: str = platform.vendor.strip()
         self.lock = threading.RLock()
         self.cause: str | None = None
+        self.forked = False
         self._opened = False
         self._context: cl.Context | None = None
         self._queue: cl.CommandQueue | None = None
@@ -164,7 +169,7 @@ class Device:
     @property
     def context(self) -> cl.Context:
         """The OpenCL context, of this device alone."""
-        if self._context is None or self.cause is not None:
+        if self._context is None or self.cause is not None or self.forked:
             self.require()
         assert self._context is not None
         return self._context
@@ -172,15 +177,27 @@ class Device:
     @property
     def queue(self) -> cl.CommandQueue:
         """The one queue, in order."""
-        if self._queue is None or self.cause is not None:
+        if self._queue is None or self.cause is not None or self.forked:
             self.require()
         assert self._queue is not None
         return self._queue
 
     def require(self) -> None:
-        """Raise DeviceError, with the cause and what would help, where the device is not usable."""
+        """Raise DeviceError, with the cause and what would help, where nothing can be enqueued."""
         if not self.usable:
             raise DeviceError(_broken(self))
+        if self.forked:
+            raise DeviceError(
+                f"{self.name} was in use when this process was forked, and its driver's threads"
+                " stayed behind: NumPy calculates here, but runs no kernels that somebody wrote,"
+                " and reads no memory but the host's; start processes with"
+                " multiprocessing.get_context('spawn')"
+            )
+
+    def finish(self) -> None:
+        """Wait until all that was enqueued is done; a fork has waited for it."""
+        if not self.forked:
+            self.queue.finish()
 
     def renew_queue(self, profiling: bool) -> None:
         """Wait for the queue and put a fresh one in its place; its events hold times if asked."""
@@ -352,20 +369,23 @@ def _finish_all(opened: list[Device]) -> None:
     """Wait for what is under way when the interpreter ends: its memory is about to go."""
     for candidate in opened:
         if candidate._queue is not None and candidate.cause is None:
-            candidate._queue.finish()
+            candidate.finish()
 
 
-def _forget_after_fork() -> None:
-    """Let a forked process say why its devices are dead: the drivers' threads are not in it."""
+def _finish_before_fork() -> None:
+    """Have in memory what was enqueued: the forked process cannot wait for it."""
     for candidate in _listed or ():
-        if candidate._opened and candidate.cause is None:
-            candidate._give_up(
-                "OpenCL was in use when this process was forked, and its threads stayed behind"
-            )
+        if candidate._queue is not None and candidate.cause is None:
+            candidate.finish()
+
+
+def _note_fork() -> None:
+    for candidate in _listed or ():
+        candidate.forked = candidate._opened and candidate.cause is None
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_after_fork)
+    os.register_at_fork(before=_finish_before_fork, after_in_child=_note_fork)
 
 
 def devices() -> list[Device]:
@@ -396,8 +416,6 @@ def _broken(candidate: Device) -> str:
 
 
 def _remedy(cause: str) -> str:
-    if "forked" in cause:
-        return "start processes with multiprocessing.get_context('spawn')"
     if "unknown target CPU" in cause:
         return "its compiler is older than this CPU; " + INSTALL_HINT
     return "mend or remove its driver, or select another device with CLFUSE_DEVICE; " + INSTALL_HINT

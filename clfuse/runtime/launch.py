@@ -175,12 +175,13 @@ def _explained(program: Program, error: Exception) -> Exception:
 
 def flush(device: Device) -> None:
     """Hand what is enqueued to the device, without waiting."""
-    device.queue.flush()
+    if not device.forked:
+        device.queue.flush()
 
 
 def finish(device: Device) -> None:
     """Wait until the device has done all that was enqueued."""
-    device.queue.finish()
+    device.finish()
 
 
 @contextmanager

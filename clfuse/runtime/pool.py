@@ -144,7 +144,7 @@ class Pool:
                 pass
         # A driver keeps its own memory until the commands that use it are done; ours goes at once.
         # What was given back before this line was used by commands from before this line only.
-        self.device.queue.finish()
+        self.device.finish()
         for block in unused:
             block.release()
 

@@ -41,6 +41,11 @@ def _workers() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(worker_count(), "clfuse")
 
 
+if hasattr(os, "register_at_fork"):
+    # A forked process has none of the threads, and would wait for them.
+    os.register_at_fork(after_in_child=_workers.cache_clear)
+
+
 def _together(calls: Sequence[Callable[[], Any]]) -> None:
     """Make these calls at the same time, the last one in this thread; raises what one of them
     raises."""

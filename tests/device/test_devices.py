@@ -6,6 +6,7 @@ import contextvars
 import os
 import subprocess
 import sys
+import textwrap
 import threading
 import warnings
 from pathlib import Path
@@ -330,23 +331,97 @@ def test_everything_works_where_no_cache_can_be_written():
     assert sorted(eval(finished.stdout)) == sorted(d.platform_name for d in runtime.devices())
 
 
-def test_a_forked_process_says_why_its_devices_are_dead():
-    if not hasattr(os, "fork"):
-        pytest.skip("no fork here")
-    finished = python(
-        "import os, sys, warnings\n"
-        "warnings.simplefilter('ignore', DeprecationWarning)\n"
-        "from clfuse.errors import DeviceError\n"
-        "from clfuse.runtime import device\n"
-        "queue = device.get_device().queue\n"
-        "child = os.fork()\n"
+FORKED = """
+import os, sys, warnings
+import numpy
+import clfuse as np
+from clfuse.errors import DeviceError
+
+warnings.simplefilter("ignore", DeprecationWarning)  # threads, and a fork
+ones = numpy.ones(300_000)
+computed = np.sort(np.linspace(1, 0, 600_000))
+computed.sum().item()
+recorded = np.sin(computed) * 2
+seen = numpy.asarray(computed)
+shared = np.asarray(ones, copy=False)
+key = np.random.default_rng(5)
+drawn = np.random.default_rng(5).normal(size=200_000).get()
+square = np.jit(lambda a: a * a + 1)
+square(computed)
+
+code = "__kernel void twice(__global double *x) { x[get_global_id(0)] *= 2; }"
+twice = np.RawKernel(code, "twice")
+
+def check():
+    expected = numpy.sort(numpy.linspace(1, 0, 600_000))
+    numpy.testing.assert_allclose(recorded.get(), numpy.sin(expected) * 2, rtol=1e-14)
+    numpy.testing.assert_array_equal(computed.get(), expected)
+    computed[:] = computed[::-1].copy()
+    computed.sort()
+    numpy.testing.assert_array_equal((computed * 2)[::-7], (expected * 2)[::-7])
+    numpy.testing.assert_array_equal(numpy.asarray(square(computed)), expected * expected + 1)
+    assert (shared + 1).sum() == 600_000 and seen[-1] == 1
+    numpy.testing.assert_allclose(key.normal(size=200_000).get(), drawn, rtol=1e-12, atol=1e-15)
+    made = np.arange(1e6)
+    made[made > 10] = 0
+    assert made.sum() == 55 and (made @ made).item() == 385 and np.cumsum(made)[-1] == 55
+    computed[5] = 77
+    np.synchronize()
+"""
+
+
+CHOSEN = {key: os.environ[key] for key in ("CLFUSE_DEVICE",) if key in os.environ}
+
+
+def forked(in_child: str) -> subprocess.CompletedProcess[str]:
+    """Run `FORKED`, and a process forked from it that runs `in_child` and ends with code 0."""
+    return python(
+        FORKED + "child = os.fork()\n"
         "if child == 0:\n"
+        "    code = 1\n"
         "    try:\n"
-        "        device.get_device().queue\n"
-        "    except DeviceError as error:\n"
-        "        os._exit(0 if 'spawn' in str(error) else 2)\n"
-        "    os._exit(1)\n"
-        "sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+        + textwrap.indent(in_child, "        ")
+        + "\n        code = 0\n"
+        "    finally:\n"
+        "        import traceback; traceback.print_exc()\n"
+        "        sys.stderr.flush()\n"
+        "        os._exit(code)\n"
+        "code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])\n"
+        "check()\n"
+        "sys.exit(code)\n",
+        **CHOSEN,
+    )
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_forked_process_calculates_with_numpy_and_has_what_was_there_before():
+    finished = forked("check()")
+    assert finished.returncode == 0, finished.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_forked_process_says_why_it_runs_no_kernel_that_somebody_wrote():
+    finished = forked(
+        "try:\n"
+        "    twice(computed.shape, (1,), (computed,))\n"
+        "    computed.get()\n"
+        "except DeviceError as error:\n"
+        "    assert 'spawn' in str(error), error\n"
+        "else:\n"
+        "    raise AssertionError('it ran')"
+    )
+    assert finished.returncode == 0, finished.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_forked_process_ends_as_any_other():
+    finished = python(
+        FORKED + "child = os.fork()\n"
+        "if child == 0:\n"
+        "    check()\n"
+        "    sys.exit(3)\n"
+        "sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) - 3)\n",
+        **CHOSEN,
     )
     assert finished.returncode == 0, finished.stderr
 

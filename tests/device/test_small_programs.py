@@ -111,6 +111,47 @@ def test_the_same_numbers_are_drawn_on_the_host_and_by_kernels(xp: ModuleType) -
         assert_array_equal(mine, theirs)
 
 
+def test_small_draws_have_the_numbers_of_kernels_however_they_follow_each_other(
+    xp: ModuleType,
+) -> None:
+    def draws(host_us: int) -> list[np.ndarray]:
+        with xp.config.override(host_us=host_us):
+            rng, drawn = xp.random.default_rng(9), []
+            for turn in range(300):
+                drawn += [rng.normal(1, 2, size=2), rng.random((2, 3)), rng.integers(0, 2**40, 4)]
+                if turn % 7 == 0:
+                    drawn += [rng.standard_normal(5, dtype="f4"), rng.uniform(2, 3, 3)]
+                if turn % 50 == 0:
+                    rng.random()
+                    drawn += [rng.random(3000), rng.choice(5, (2, 2)), rng.normal(size=(0, 3))]
+            state = rng.bit_generator.state
+            drawn.append(rng.random(3))
+            rng.bit_generator.state = state
+            drawn.append(rng.random(3))
+            assert_array_equal(drawn[-1], drawn[-2])
+            drawn[0][:] = 5  # an array of its own
+            return [np.asarray(values) for values in drawn]
+
+    for mine, theirs in zip(draws(50), draws(0), strict=True):
+        assert mine.dtype == theirs.dtype
+        assert_array_equal(mine, theirs)
+
+
+def test_a_chain_of_small_normal_draws_runs_few_kernels(xp: ModuleType) -> None:
+    def chain() -> float:
+        rng, x, best = xp.random.default_rng(4), xp.zeros(3), 0.0
+        for _ in range(500):
+            y = x + rng.normal(scale=0.5, size=3)
+            if rng.random() < float(np.exp(-(y @ y))) * 2:
+                x = y
+            best = max(best, float(abs(x).max()))
+        return best
+
+    best, _, kernels = counted(xp, chain)
+    assert 0.5 < best < 10
+    assert kernels <= 8
+
+
 def test_compiled_functions_take_and_give_small_arrays(xp: ModuleType) -> None:
     @xp.jit
     def step(x: object, y: object) -> object:
