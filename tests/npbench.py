@@ -14,18 +14,20 @@ import importlib
 import json
 import os
 import pickle
+import select
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-REPETITIONS = 7    # timed calls at most
-ENOUGH_S = 1.0     # after so many seconds of them no more are made
+REPETITIONS = 9    # timed calls at most, of each library
+ENOUGH_S = 2.0     # after so many seconds of them no more are made
 LIMIT_S = 100      # for one program under one library
 SLOW = 3           # times NumPy's: programs that the summary names
 RTOL = {"f4": 1e-3, "c8": 1e-3}
@@ -66,16 +68,16 @@ def flattened(value: Any) -> list[Any]:
     return [] if value is None else [value]
 
 
-def work(checkout: Path, name: str, preset: str, out: Path) -> None:
-    """Call the program, first once, then `REPETITIONS` times; pickle results and times."""
+def work(checkout: Path, name: str, preset: str, out: Path, asked: int, told: int) -> None:
+    """Call the program once for every byte that comes from the file `asked`, and tell how long it
+    took; at its end pickle the results of the first call."""
     info = described(checkout, name)
     package = "npbench.benchmarks." + info["relative_path"].replace("/", ".")
     given = arguments_of(info, preset, package)
     function = getattr(importlib.import_module(f"{package}.{info['module_name']}_numpy"),
                        info["func_name"])
-    elapsed: list[float] = []
     results: list[Any] = []
-    while len(elapsed) <= REPETITIONS and (len(elapsed) < 2 or sum(elapsed[1:]) < ENOUGH_S):
+    while os.read(asked, 1):
         own = {key: np.copy(given[key]) if key in info["array_args"] else given[key]
                for key in info["input_args"]}
         settle(*own.values())
@@ -84,36 +86,95 @@ def work(checkout: Path, name: str, preset: str, out: Path) -> None:
         changed = [own[key] for key in info.get("output_args", ()) if key in own]
         values = [*changed, *flattened(returned)]
         settle(*values)
-        elapsed.append(time.perf_counter() - start)
+        elapsed = time.perf_counter() - start
         if not results:
             results = [value.get() if hasattr(value, "get") else value for value in values]
-    record = {"results": results, "elapsed": elapsed,
-              "stats": dict(np.stats()) if hasattr(np, "stats") else {}}
+        os.write(told, f"{elapsed}\n".encode())
+    record = {"results": results, "stats": dict(np.stats()) if hasattr(np, "stats") else {}}
     out.write_bytes(pickle.dumps(record))
 
 
 # -- the comparison --------------------------------------------------------------------------------
 
 
+class Failure(Exception):
+    """There is no record of a program, and why."""
 
-def run(checkout: Path, name: str, preset: str, library: str, folder: Path) -> Any:
-    """The record of one program under one library, or the reason why there is none."""
-    out = folder / f"{name}.{library}"
-    under = ["-m", "clfuse", "run", "--exact-random"] if library == "clfuse" else []
-    # From standard input, in the checkout's folder: the programs there are then the user's own.
-    command = [sys.executable, *under, "-", WORKER, str(checkout), name, preset, str(out)]
-    home = str(Path(__file__).parent.parent)
-    paths = os.pathsep.join(filter(None, [home, os.environ.get("PYTHONPATH")]))
-    environment = {**os.environ, "PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1"}
-    try:
-        done = subprocess.run(command, input=Path(__file__).read_text(), capture_output=True,
-                              text=True, timeout=LIMIT_S, check=False, cwd=checkout,
-                              env=environment)
-    except subprocess.TimeoutExpired:
-        return f"longer than {LIMIT_S} s"
-    if done.returncode or not out.exists():
-        return (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
-    return pickle.loads(out.read_bytes())
+
+class Contender:
+    """A process that calls one program under one library, when it is told to."""
+
+    def __init__(self, checkout: Path, name: str, preset: str, library: str, folder: Path) -> None:
+        self.elapsed: list[float] = []
+        self._library = library
+        self._out = folder / f"{name}.{library}"
+        self._deadline = time.monotonic() + LIMIT_S
+        asked, self._ask = os.pipe()
+        self._answers, told = os.pipe()
+        under = ["-m", "clfuse", "run", "--exact-random"] if library == "clfuse" else []
+        # From standard input, in the checkout's folder: the programs there are the user's own then.
+        command = [sys.executable, *under, "-", WORKER, str(checkout), name, preset,
+                   str(self._out), str(asked), str(told)]
+        home = str(Path(__file__).parent.parent)
+        paths = os.pathsep.join(filter(None, [home, os.environ.get("PYTHONPATH")]))
+        environment = {**os.environ, "PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1"}
+        self._errors = (folder / f"{name}.{library}.errors").open("w+")
+        with Path(__file__).open() as script:
+            self._process = subprocess.Popen(
+                command, stdin=script, stdout=subprocess.DEVNULL, stderr=self._errors,
+                cwd=checkout, env=environment, pass_fds=(asked, told))
+        os.close(asked)
+        os.close(told)
+
+    def call(self) -> float:
+        """Seconds that one more call has taken."""
+        try:
+            os.write(self._ask, b".")
+        except BrokenPipeError:
+            raise self._failure() from None
+        answer = b""
+        while not answer.endswith(b"\n"):
+            left = self._deadline - time.monotonic()
+            if left <= 0 or not select.select([self._answers], [], [], left)[0]:
+                raise Failure(f"{self._library}: longer than {LIMIT_S} s")
+            part = os.read(self._answers, 64)
+            if not part:
+                raise self._failure()
+            answer += part
+        self.elapsed.append(float(answer))
+        return self.elapsed[-1]
+
+    def _failure(self) -> Failure:
+        code = self._process.wait()
+        self._errors.seek(0)
+        said = self._errors.read().strip().splitlines()
+        return Failure(f"{self._library}: {said[-1] if said else f'exit code {code}'}")
+
+    def record(self) -> Any:
+        """What the process has found out; it ends."""
+        os.close(self._ask)
+        self._ask = -1
+        if self._process.wait():
+            raise self._failure()
+        return pickle.loads(self._out.read_bytes())
+
+    def end(self) -> None:
+        """End the process, if it has not ended."""
+        self._process.kill()
+        self._process.wait()
+        self._errors.close()
+        for file in (self._ask, self._answers):
+            if file >= 0:
+                os.close(file)
+
+
+def take_turns(numpys: Contender, ours: Contender) -> None:
+    """Let both call the program once, and then in turns `REPETITIONS` times."""
+    both = (numpys, ours)
+    while len(ours.elapsed) <= REPETITIONS and (
+            len(ours.elapsed) < 2 or sum(sum(one.elapsed[1:]) for one in both) < ENOUGH_S):
+        for contender in both if len(ours.elapsed) % 2 else both[::-1]:
+            contender.call()
 
 
 def difference(actual: list[Any], expected: list[Any]) -> str:
@@ -143,29 +204,33 @@ def compare(checkout: Path, names: list[str], preset: str) -> int:
     """Print a line for each program; the number of those whose results are wrong or missing."""
     header = ("program", "NumPy ms", "clfuse ms", "ratio", "first ms", "kernels", "")
     print("| {:<24} | {:>9} | {:>9} | {:>7} | {:>8} | {:>7} | {}".format(*header), flush=True)
-    wrong, slow = [], []
-    with tempfile.TemporaryDirectory() as folder:
-        for name in names:
-            expected = run(checkout, name, preset, "numpy", Path(folder))
-            if isinstance(expected, str):
-                print(f"| {name:<24} | NumPy: {expected}", flush=True)
-                continue
-            reference = statistics.median(expected["elapsed"][1:])
-            actual = run(checkout, name, preset, "clfuse", Path(folder))
-            if isinstance(actual, str):
-                print(f"| {name:<24} | {reference * 1e3:>9.1f} | clfuse: {actual}", flush=True)
+    wrong, slow, ratios = [], [], []
+    for name in names:
+        with tempfile.TemporaryDirectory() as folder, ExitStack() as ending:
+            numpys, ours = [Contender(checkout, name, preset, library, Path(folder))
+                            for library in ("numpy", "clfuse")]
+            ending.callback(numpys.end)
+            ending.callback(ours.end)
+            try:
+                take_turns(numpys, ours)
+                expected, actual = numpys.record(), ours.record()
+            except Failure as failure:
+                print(f"| {name:<24} | {failure}", flush=True)
                 wrong.append(name)
                 continue
-            taken = statistics.median(actual["elapsed"][1:])
-            problem = difference(actual["results"], expected["results"])
-            launches = actual["stats"]["kernels_launched"] / len(actual["elapsed"])
-            print(f"| {name:<24} | {reference * 1e3:>9.1f} | {taken * 1e3:>9.1f} | "
-                  f"{reference / taken:>6.2f}x | {actual['elapsed'][0] * 1e3:>8.0f} | "
-                  f"{launches:>7.0f} | {problem}", flush=True)
-            if problem:
-                wrong.append(name)
-            if taken > SLOW * reference:
-                slow.append(name)
+        reference, taken = [statistics.median(one.elapsed[1:]) for one in (numpys, ours)]
+        problem = difference(actual["results"], expected["results"])
+        launches = actual["stats"]["kernels_launched"] / len(ours.elapsed)
+        ratios.append(reference / taken)
+        print(f"| {name:<24} | {reference * 1e3:>9.1f} | {taken * 1e3:>9.1f} | "
+              f"{ratios[-1]:>6.2f}x | {ours.elapsed[0] * 1e3:>8.0f} | "
+              f"{launches:>7.0f} | {problem}", flush=True)
+        if problem:
+            wrong.append(name)
+        if ratios[-1] < 1 / SLOW:
+            slow.append(name)
+    if ratios:
+        print(f"median ratio of {len(ratios)} programs: {statistics.median(ratios):.2f}x")
     print(f"wrong: {', '.join(wrong) or 'none'}; more than {SLOW} times NumPy's time: "
           f"{', '.join(slow) or 'none'}")
     return len(wrong)
@@ -173,8 +238,8 @@ def compare(checkout: Path, names: list[str], preset: str) -> int:
 
 def main() -> int:
     if sys.argv[1:2] == [WORKER]:
-        checkout, name, preset, out = sys.argv[2:6]
-        work(Path(checkout), name, preset, Path(out))
+        checkout, name, preset, out, asked, told = sys.argv[2:8]
+        work(Path(checkout), name, preset, Path(out), int(asked), int(told))
         return 0
     parser = argparse.ArgumentParser(prog="ci/npbench", description=__doc__)
     parser.add_argument("checkout", type=Path, help="folder of a checkout of NPBench")
