@@ -356,7 +356,6 @@ def made(value: Any, device: Any) -> Any:
     shape = value.shape
     buffer = _new(HostBuffer)
     buffer.device = device
-    buffer.nbytes = value.nbytes
     buffer.array = value
     buffer.copy = buffer.memory = None
     node = _new(Node)

@@ -51,8 +51,61 @@ HOST_NBYTES = 1 << 19
 STAGED_LIMIT = 64
 
 
+class _Block:
+    """Memory of a pool, which goes back with this object."""
+
+    __slots__ = ("block_nbytes", "mem", "nbytes", "pool")
+
+    def __init__(self, pool: Pool, nbytes: int, mem: cl.Buffer, block_nbytes: int) -> None:
+        self.pool = pool
+        self.nbytes = nbytes
+        self.mem = mem
+        self.block_nbytes = block_nbytes
+        _count(nbytes)
+
+    # A default, because the module's globals may be gone when the interpreter ends.
+    def __del__(self, counters: dict[str, int] = counters) -> None:
+        counters["device_bytes_now"] -= self.nbytes
+        self.pool.give(self.mem, self.block_nbytes)
+
+
+class _Shared:
+    """Memory of a NumPy array that a device works in, until nobody needs it."""
+
+    __slots__ = ("array", "device")
+
+    def __init__(self, device: Device, array: npt.NDArray[Any]) -> None:
+        self.device = device
+        self.array = array
+        _count(array.nbytes)
+
+    def __del__(
+        self,
+        counters: dict[str, int] = counters,
+        is_finalizing: Callable[[], bool] = sys.is_finalizing,
+    ) -> None:
+        counters["device_bytes_now"] -= self.array.nbytes
+        # The queues were finished when the interpreter began to end, and before a fork.
+        if is_finalizing() or self.device.forked:
+            return
+        # Kernels that read it may not have run yet; the array must not go before them.
+        import pyopencl as cl
+
+        _pin(self.device, cl.enqueue_marker(self.device.queue), self.array)
+
+
+def _count(nbytes: int) -> None:
+    """Count memory that a device got."""
+    now = counters["device_bytes_now"] = counters["device_bytes_now"] + nbytes
+    if now > counters["device_bytes_peak"]:
+        counters["device_bytes_peak"] = now
+
+
 class Buffer:
     """A piece of one device's memory, owned by whoever holds this object.
+
+    What gives the memory back is an object of its own (`_Block`): buffers on the host have none,
+    and are forgotten in half the time.
 
     Attributes
     ----------
@@ -67,25 +120,14 @@ class Buffer:
         write to it. Of memory that is only lent for reading, one more.
     """
 
-    __slots__ = ("__weakref__", "_block_nbytes", "_pool", "device", "exported", "mem", "nbytes")
+    __slots__ = ("__weakref__", "_owned", "device", "exported", "mem", "nbytes")
 
-    def __init__(
-        self, device: Device, nbytes: int, mem: cl.Buffer, pool: Pool, block_nbytes: int
-    ) -> None:
+    def __init__(self, device: Device, nbytes: int, mem: cl.Buffer, owned: object) -> None:
         self.device = device
-        self._pool = pool
         self.nbytes = nbytes
         self.mem = mem
         self.exported = 0
-        self._block_nbytes = block_nbytes
-        now = counters["device_bytes_now"] = counters["device_bytes_now"] + nbytes
-        if now > counters["device_bytes_peak"]:
-            counters["device_bytes_peak"] = now
-
-    # A default, because the module's globals may be gone when the interpreter ends.
-    def __del__(self, counters: dict[str, int] = counters) -> None:
-        counters["device_bytes_now"] -= self.nbytes
-        self._pool.give(self.mem, self._block_nbytes)
+        self._owned = owned
 
     def __repr__(self) -> str:
         return f"<clfuse buffer of {self.nbytes} bytes on {self.device.index}>"
@@ -121,10 +163,14 @@ class HostBuffer(Buffer):
         self, device: Device, array: npt.NDArray[Any], memory: Buffer | None = None
     ) -> None:
         self.device = device
-        self.nbytes = array.nbytes
         self.array = array
         self.copy: Buffer | None = None
         self.memory = memory
+
+    @property
+    def nbytes(self) -> int:  # type: ignore[override]
+        """What its elements take."""
+        return self.array.nbytes
 
     @property
     def exported(self) -> int:  # type: ignore[override]
@@ -132,9 +178,6 @@ class HostBuffer(Buffer):
         if self.memory is None:
             return 0
         return int(sys.getrefcount(self.array) != _SOLE[0] or not has_sole_memory(self))
-
-    def __del__(self, counters: dict[str, int] = counters) -> None:
-        """Nothing: the copy on the device has a `Buffer` of its own."""
 
     def read(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
         """Return the first bytes as a read-only array."""
@@ -171,27 +214,9 @@ class HostBuffer(Buffer):
 
 
 class SharedBuffer(Buffer):
-    """A buffer on memory that belongs to a NumPy array: see `share`."""
+    """A buffer on memory that belongs to a NumPy array: see `share`. It stays there."""
 
-    __slots__ = ("_array",)
-
-    def __init__(self, device: Device, array: npt.NDArray[Any], mem: cl.Buffer) -> None:
-        super().__init__(device, array.nbytes, mem, _pool_of(device), 0)
-        self._array = array
-
-    def __del__(
-        self,
-        counters: dict[str, int] = counters,
-        is_finalizing: Callable[[], bool] = sys.is_finalizing,
-    ) -> None:
-        counters["device_bytes_now"] -= self.nbytes
-        # The queues were finished when the interpreter began to end, and before a fork.
-        if is_finalizing() or self.device.forked:
-            return
-        # Kernels that read it may not have run yet; the array must not go before them.
-        import pyopencl as cl
-
-        _pin(self.device, cl.enqueue_marker(self.device.queue), self._array)
+    __slots__ = ()
 
 
 def allocate(device: Device, nbytes: int) -> Buffer:
@@ -212,7 +237,7 @@ def allocate(device: Device, nbytes: int) -> Buffer:
     """
     pool = device.pool or _pool_of(device)
     mem, block_nbytes = pool.take(nbytes)
-    return Buffer(device, nbytes, mem, pool, block_nbytes)
+    return Buffer(device, nbytes, mem, _Block(pool, nbytes, mem, block_nbytes))
 
 
 def _pool_of(device: Device) -> Pool:
@@ -391,7 +416,8 @@ def share(device: Device, array: npt.NDArray[Any]) -> Buffer | None:
         return None
     flags: Any = cl.mem_flags.USE_HOST_PTR
     flags |= cl.mem_flags.READ_WRITE if array.flags.writeable else cl.mem_flags.READ_ONLY
-    buffer = SharedBuffer(device, array, cl.Buffer(device.context, flags, hostbuf=array))
+    mem = cl.Buffer(device.context, flags, hostbuf=array)
+    buffer = SharedBuffer(device, array.nbytes, mem, _Shared(device, array))
     buffer.exported = int(not array.flags.writeable)
     return buffer
 
