@@ -384,11 +384,12 @@ class scalar(_Common):
     def __getitem__(self, index: Any) -> Any:
         if type(index) is not tuple:
             index = (index,)
-        if any(item is not None and item is not Ellipsis for item in index):
-            raise IndexError("invalid index to scalar variable.")
         if not index:
             return self
-        return indexing.get(fresh(node_of(self)), index)
+        try:
+            return indexing.get(fresh(node_of(self)), index)
+        except IndexError:
+            raise IndexError("invalid index to scalar variable.") from None
 
     def __hash__(self) -> int:
         return hash(host_scalar(self))
