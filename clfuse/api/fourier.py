@@ -31,6 +31,13 @@ def _length(name: str, points: int) -> int:
     return points // 2 + 1 if name in _HALVED else points
 
 
+def _called(name: str, points: int) -> str:
+    """The name of NumPy's that a transform's floating-point errors are warned of by."""
+    name = name.rstrip("2n")
+    stage = {"hfft": "irfft", "ihfft": "rfft"}.get(name, name)
+    return f"rfft_n_{'odd' if points % 2 else 'even'}" if stage == "rfft" else stage
+
+
 def _transformed(
     name: str, handle: Handle, sizes: Sequence[int] | None, axes: Sequence[int], norm: Any
 ) -> Any:
@@ -58,6 +65,7 @@ def _transformed(
             extents[place] = int(points)
     elif name in _DOUBLED:
         extents[places[-1]] = 2 * (shape[places[-1]] - 1)
+    called = _called(name, extents[places[-1]])
     extents[places[-1]] = _length(name, extents[places[-1]])
     size_of(tuple(extents))
     function = getattr(np.fft, f"{name[:-1]}n" if several else name)
@@ -73,7 +81,7 @@ def _transformed(
     where: Any = tuple(places)
     if not several:
         given, where = None if given is None else given[0], where[0]
-    made = step("fourier", [node], tuple(extents), dtype, (name, given, where, norm))
+    made = step("fourier", [node], tuple(extents), dtype, (name, given, where, norm), called)
     return fresh(made) if order is None else arranged(made, order)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
 from functools import cache
 from typing import Any, Final
 
@@ -47,9 +48,11 @@ if hasattr(os, "register_at_fork"):
 
 
 def _together(calls: Sequence[Callable[[], Any]]) -> None:
-    """Make these calls at the same time, the last one in this thread; raises what one of them
-    raises."""
-    futures: list[Future[Any]] = [_workers().submit(call) for call in calls[:-1]]
+    """Make these calls at the same time, the last one in this thread, with its state of
+    floating-point errors; raises what one of them raises."""
+    futures: list[Future[Any]] = [
+        _workers().submit(copy_context().run, call) for call in calls[:-1]
+    ]
     try:
         calls[-1]()
     finally:

@@ -65,6 +65,7 @@ ERRORS: dict[str, Callable[[Any], Any]] = {
     "matmul": lambda m: m.array([[1e308]]) @ m.array([[1e308]]),
     "matmul of infinities": lambda m: m.array([[np.inf, np.inf]]) @ m.array([[1.0], [-1.0]]),
     "large matmul": lambda m: m.full((300, 300), 1e308) @ m.full((300, 300), 1e308),
+    "large fft": lambda m: m.fft.fft(m.full((8, 1 << 16), 1e308)),
     "matrix and vector": lambda m: m.array([[1e308]]) @ m.array([1e308]),
     "vectors": lambda m: m.array([1e308]) @ m.array([1e308]),
     "dot": lambda m: m.dot(m.array([[1e308]]), m.array([[1e308]])),
@@ -72,6 +73,9 @@ ERRORS: dict[str, Callable[[Any], Any]] = {
     "dot with a number": lambda m: m.dot(m.array(1e308), m.array([1e308, 1.0])),
     "inner": lambda m: m.inner(m.array([1e308]), m.array([1e308])),
     "tensordot": lambda m: m.tensordot(m.array([[1e308]]), m.array([[1e308]]), 1),
+    "fft": lambda m: m.fft.fft(m.array([1e308, 1e308])),
+    "fft of real numbers": lambda m: m.fft.rfft(m.array([1e308, 1e308, 1e308])),
+    "fft over two axes": lambda m: m.fft.ifft2(m.full((2, 2), 1e308)),
     "vecdot": lambda m: m.vecdot(m.array([1e308]), m.array([1e308])),
     "matvec": lambda m: m.matvec(m.array([[1e308]]), m.array([1e308])),
 }
@@ -80,7 +84,6 @@ AT_THE_CALL = {
     **ERRORS,
     "multiply.accumulate": lambda m: m.multiply.accumulate(m.array([np.inf, 0.0])),
     "det": lambda m: m.linalg.det(m.array([[1e200, 0.0], [0.0, 1e200]])),
-    "fft": lambda m: m.fft.fft(m.array([1e308, 1e308])),
     "std": lambda m: m.std(m.array([np.inf, 1.0])),
 }
 
