@@ -4,7 +4,8 @@ too."""
 from __future__ import annotations
 
 import math
-from typing import Any
+import warnings
+from typing import Any, Final
 
 import numpy as np
 
@@ -12,10 +13,11 @@ from ..graph import build
 from . import floating
 from .conversion import NotNative, as_handle
 from .expressions import choose, combine, convert
-from .fallback import native
+from .fallback import native, user_stacklevel
 from .folding import arg_fold, delivered, fold, folded, in_memory_order, reduction_axes
 from .handle import Handle, node_of
 from .order import mapped
+from .present import affordable, looked_at
 from .promotion import BOOL, INT64
 from .remembered import remembered
 
@@ -197,13 +199,24 @@ def nanprod(
     return prod(without_nan(a, 1), axis, dtype, out, keepdims, initial, where)
 
 
+_SEARCHED: Final = 4
+"""Additions an element of looking for NaN."""
+
+
 def _nan_extreme(
     function: np.ufunc, a: Any, axis: Any, out: Any, keepdims: Any, **options: Any
 ) -> Any:
-    # Whether a slice holds nothing but NaN is not known when this is recorded: the result is NaN,
-    # as
-    # NumPy's is, without NumPy's warning.
-    return _fold(function, a, axis, None, out, keepdims, **options)
+    handle = as_handle(a)
+    made = _fold(function, handle, axis, None, out, keepdims, **options)
+    # Otherwise it is not known now whether a slice holds nothing but NaN.
+    seen = looked_at(handle) if handle._dtype.kind in "fc" else None
+    if seen is not None and affordable(seen.size * _SEARCHED) and all(
+        value is _Missing for value in options.values()
+    ):
+        axes = reduction_axes(axis, len(handle._shape))
+        if seen.size and np.isnan(seen).all(axis=axes).any():
+            warnings.warn("All-NaN slice encountered", RuntimeWarning, user_stacklevel())
+    return made
 
 
 @native(np.nanmax)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Any
 
@@ -16,6 +17,7 @@ from .fallback import native, user_stacklevel
 from .folding import delivered, folded, in_memory_order, reduction_axes
 from .handle import Handle, native_dtype, node_of, result
 from .order import Permutation, copied, copy_order, permuted_node
+from .present import affordable, looked_at
 from .promotion import FLOAT16, FLOAT32, FLOAT64, INT64
 from .reductions import element_count
 from .remembered import remembered
@@ -38,6 +40,18 @@ class _Count:
                 broadcast_shapes(self.mask._shape, handle._shape),
             )
             self.node = folded(np.add, full, axes, INT64)
+            self._shape, self._axes = full.shape, axes
+
+    @property
+    def least(self) -> int | None:
+        """The smallest count; None where a mask would have to be calculated first."""
+        if self.mask is True:
+            return self.number
+        seen = looked_at(self.mask)
+        if seen is None or not affordable(math.prod(self._shape)):
+            return None
+        counts = np.count_nonzero(np.broadcast_to(seen, self._shape), axis=self._axes)
+        return int(np.min(counts)) if np.size(counts) else None
 
     def divide(
         self,
@@ -136,7 +150,7 @@ def mean(
     computing = _computing_dtype(handle, dtype)
     handle, axes, where, order = in_memory_order(handle, axes, where, out)
     count = _Count(handle, axes, where)
-    if count.number == 0:
+    if count.least == 0:
         warnings.warn("Mean of empty slice", RuntimeWarning, user_stacklevel())
     if count.mask is True and blocks.are_worth_while(handle._shape, axes, computing):
         total = blocks.Blocks(node_of(handle), axes, computing).total()
@@ -176,8 +190,10 @@ def _variance(
     if given is None or broadcast_shapes(shape, given._shape) == shape:
         handle, axes, where, order = in_memory_order(handle, axes, where, out)
     count = _Count(handle, axes, where)
-    if count.node is None and ddof >= count.number:
-        warnings.warn("Degrees of freedom <= 0 for slice", RuntimeWarning, user_stacklevel())
+    least = count.least
+    if least is not None and ddof >= least:
+        dot = "." if few_are_nan else ""
+        warnings.warn(f"Degrees of freedom <= 0 for slice{dot}", RuntimeWarning, user_stacklevel())
     node = node_of(handle)
     kept = _kept(handle, axes)
     in_blocks = given is None and count.mask is True and out is None and node.dtype is computing

@@ -219,3 +219,28 @@ def test_a_block_in_one_thread_ends_no_block_in_another(xp: ModuleType) -> None:
         thread.join()
         with pytest.raises(FloatingPointError):
             xp.ones(3) / 0
+
+
+EMPTY_SLICES: dict[str, Callable[[Any], Any]] = {
+    "nanmean": lambda m: m.nanmean(m.array([[np.nan, np.nan], [1.0, np.nan]]), 1),
+    "nanvar": lambda m: m.nanvar(m.array([[np.nan, np.nan], [1.0, np.nan]]), axis=1),
+    "nanstd": lambda m: m.nanstd(m.array([1.0, np.nan]), ddof=1),
+    "nanmax": lambda m: m.nanmax(m.array([[np.nan, np.nan], [1.0, np.nan]]), axis=1),
+    "nanmin": lambda m: m.nanmin(m.array([np.nan])),
+    "nanmedian": lambda m: m.nanmedian(m.array([np.nan, np.nan])),
+    "masked mean": lambda m: m.mean(m.arange(4.0), where=m.array([False])),
+    "mean of nothing": lambda m: m.mean(m.arange(4.0), where=False),
+    "masked var": lambda m: m.var(m.arange(6.0).reshape(2, 3), 1, where=m.array([[True], [False]])),
+    "nothing wrong": lambda m: m.nanmax(m.array([[np.nan, 2.0], [1.0, np.nan]]), axis=1),
+}
+
+
+@pytest.mark.parametrize("name", EMPTY_SLICES)
+def test_slices_without_a_number_are_warned_of_at_the_call(xp: ModuleType, name: str) -> None:
+    found = []
+    for module in (np, xp):
+        with warnings.catch_warnings(record=True) as caught, module.errstate(all="ignore"):
+            warnings.simplefilter("always")
+            EMPTY_SLICES[name](module)
+        found.append([str(item.message) for item in caught])
+    assert found[0] == found[1]
