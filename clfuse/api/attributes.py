@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 
 from ..graph import build
+from ..runtime.buffers import HostBuffer
 from . import floating
 from . import handle as handles
+from .at_once import alone
 from .conversion import NotNative, cast, host_copy, host_scalar, host_view, requested_dtype
 from .fallback import count_fallback, host_call, user_stacklevel
 from .geometry import completed_shape, requested_shape, reshaped_strides, strided
@@ -29,6 +31,7 @@ from .handle import (
     view_of,
 )
 from .order import asked_order, checked, is_fortran, mapped, turned_back
+from .present import LATER
 from .shared_storage import seen_by_numpy
 
 _COMPLEX_TO_REAL = "Casting complex values to real discards the imaginary part"
@@ -226,6 +229,12 @@ def cast_to(
     letter = checked(order)
     if not copy and wanted is handle._dtype and _lies_in(handle, letter):
         return handle
+    if letter == "K" and type(handle._storage.node.buffer) is HostBuffer and (
+        handle._dtype.kind != "c" or wanted.kind == "c"
+    ):
+        made = alone(lambda array: array.astype(wanted), 1.0, handle)
+        if made is not LATER:
+            return made
     if handle._dtype.kind == "c" and wanted.kind not in "cb":
         warnings.warn(_COMPLEX_TO_REAL, np.exceptions.ComplexWarning, user_stacklevel())
     if type(handle) is handles.SCALAR:

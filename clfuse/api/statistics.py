@@ -11,7 +11,7 @@ import numpy as np
 from ..graph import build
 from ..graph.ir import Node
 from . import blocks, floating
-from .conversion import NotNative, as_handle, as_mask, requested_dtype
+from .conversion import NotNative, as_handle, as_mask, from_host, requested_dtype
 from .expressions import broadcast_shapes, choose, combine, convert
 from .fallback import native, user_stacklevel
 from .folding import delivered, folded, in_memory_order, reduction_axes
@@ -209,7 +209,7 @@ def _variance(
     else:
         center = node_of(given) if order is None else permuted_node(given, shape, order)
     distance = floating.voiced(combine(np.subtract, node, center), subtracted)
-    if distance.dtype.kind == "c":
+    if node.dtype.kind == "c":  # of real numbers in a complex dtype it is a complex one
         part = np.dtype(f"float{4 * distance.dtype.itemsize}")
         parts = [build.apply(name, (distance,), part, distance.shape) for name in ("real", "imag")]
         square = combine(np.add, *[combine(np.multiply, p, p) for p in parts])
@@ -319,7 +319,11 @@ def _present(a: Any, where: Any) -> tuple[Handle, Any]:
         return handle, where
     if copy_order(handle) is not None:
         handle = copied(handle)
-    present = UFUNCS["logical_not"](UFUNCS["isnan"](handle))
+    seen = looked_at(handle)
+    if seen is not None and affordable(2 * seen.size):
+        present = from_host(~np.isnan(seen))
+    else:
+        present = UFUNCS["logical_not"](UFUNCS["isnan"](handle))
     if where is not _Missing:
         present = UFUNCS["logical_and"](present, as_mask(where))
     return handle, present

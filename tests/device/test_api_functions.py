@@ -487,6 +487,8 @@ m.vectorize(lambda x:x+1)(a)
 m.piecewise(a,[a<3,a>=3],[0,1])
 m.corrcoef(a)
 m.cov(a)
+m.var(a,dtype='complex64')
+m.std(a,1,dtype='complex128')
 """,
     "logic and kinds": r"""
 m.nan_to_num(f)
