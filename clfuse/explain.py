@@ -103,6 +103,8 @@ class Plan:
     device : str
     small : bool
         NumPy on the host would calculate it instead (``CLFUSE_HOST_US``).
+    written : tuple of str
+        The kernels in Python whose calls became array operations, and as such part of `kernels`.
     nbytes : int
         Bytes moved by all kernels.
     """
@@ -111,6 +113,7 @@ class Plan:
     cuts: tuple[Cut, ...]
     device: str
     small: bool = False
+    written: tuple[str, ...] = ()
 
     @property
     def nbytes(self) -> int:
@@ -128,11 +131,16 @@ class Plan:
             lines.append(f"   fused: {', '.join(kernel.ops) or 'nothing'}")
             lines.append(f"   reads: {', '.join(map(str, kernel.reads)) or 'nothing'}")
             lines.append(f"   writes: {', '.join(map(str, kernel.writes))}")
+        if self.written:
+            lines.append(self._routes())
         for cut in self.cuts:
             lines.append(f"cut: {cut.what} ({_bytes(cut.nbytes)}): {cut.reason}")
         return "\n".join(lines)
 
     __repr__ = __str__
+
+    def _routes(self) -> str:
+        return f"kernels in Python that became array operations: {', '.join(self.written)}"
 
     def _repr_html_(self) -> str:
         rows = "".join(
@@ -148,10 +156,12 @@ class Plan:
         cuts = "".join(
             f"<li>{html.escape(cut.what)}: {html.escape(cut.reason)}</li>" for cut in self.cuts
         )
+        written = self._routes() if self.written else ""
         return (
             f"<p>{_SMALL if self.small else ''}</p>"
             "<table><tr><th></th><th>kind</th><th>kernel</th><th>fused</th><th>reads</th>"
-            f"<th>writes</th><th>moved</th></tr>{rows}</table><ul>{cuts}</ul>"
+            f"<th>writes</th><th>moved</th></tr>{rows}</table>"
+            f"<p>{html.escape(written)}</p><ul>{cuts}</ul>"
         )
 
 
@@ -178,7 +188,24 @@ def explain_nodes(nodes: Sequence[Node]) -> Plan:
         [_explained(launch, schedule, snapshot, current) for launch in schedule.launches]
     )
     small = interpret.is_small(snapshot, current)
-    return Plan(kernels, tuple(schedule.cuts), current.name, small)
+    return Plan(kernels, tuple(schedule.cuts), current.name, small, _written(roots))
+
+
+def _written(roots: Sequence[Node]) -> tuple[str, ...]:
+    """The kernels in Python that recorded something of what is to be computed, each once."""
+    found: dict[str, None] = {}
+    seen = set(roots)
+    stack = list(roots)
+    while stack:
+        node = stack.pop()
+        name = getattr(node, "kernel", None)
+        if name is not None:
+            found[name] = None
+        for operand in node.inputs:
+            if operand.buffer is None and operand not in seen:
+                seen.add(operand)
+                stack.append(operand)
+    return tuple(reversed(found))
 
 
 def _explained(

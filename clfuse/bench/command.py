@@ -35,7 +35,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         prog="python -m clfuse bench",
         description="Ratios to NumPy, to other compilers and to hand-written OpenCL, from one run.",
         epilog=f"programs: {', '.join(PROGRAMS)}; {RECORDING}: what recording and planning cost; "
-        f"{KERNELS}: kernels in Python beside array code, OpenCL C and Numba",
+        f"{KERNELS}: kernels in Python beside array code, OpenCL C and Numba, all of "
+        "their programs or those that are named with it",
     )
     parser.add_argument(
         "programs", nargs="*", metavar="PROGRAM", help="which programs (default: all)"
@@ -74,6 +75,13 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         "--chart", type=Path, metavar="FILE", help="draw the ratios to NumPy (needs matplotlib)"
     )
     options = parser.parse_args(arguments)
+    options.kernels = []
+    if KERNELS in options.programs:
+        from clfuse.bench.kernel_programs import programs
+
+        written = {program.name for program in programs(quick=True)}
+        options.kernels = [name for name in options.programs if name in written]
+        options.programs = [name for name in options.programs if name not in written]
     unknown = set(options.programs) - set(PROGRAMS) - {RECORDING, KERNELS}
     if unknown:
         parser.error(
@@ -155,7 +163,7 @@ def run(options: argparse.Namespace) -> int:
     if KERNELS in options.programs:
         show_progress(KERNELS)
         written = list(kernels.lines(
-            quick=options.quick, repetitions=options.repeat,
+            quick=options.quick, repetitions=options.repeat, names=options.kernels,
             progress=lambda stage: show_progress(f"{KERNELS}, {stage}"),
         ))
         show_progress("")

@@ -4,13 +4,18 @@ Numba; ``python -m clfuse bench kernels``.
 Every way of a program of `kernel_programs` is timed by turns in one run beside a copy by hand, and
 what comes of its first run is compared with NumPy's. A copy of a whole array moves no bytes here:
 both are one value.
+
+What fusion can gain depends on what there is to fuse: of one kernel nothing. So the launches
+without and with fusion stand beside the times, and there are means of all programs, of those with
+several launches, and of these with programs that their authors run several times over the same
+arrays before they look (nstream10 and its kind).
 """
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,6 +47,8 @@ class Row:
         Median of every way: ``kernels`` and those of `WAYS` in which it is written.
     copy_s : float
         Median of a copy by hand, at the same time.
+    launches : dict
+        Kernels that a run of ``kernels`` and ``unfused`` launches.
     wrong : list of str
         The ways that did not give what NumPy gives.
     """
@@ -49,7 +56,13 @@ class Row:
     program: Program
     seconds: dict[str, float] = field(default_factory=dict)
     copy_s: float = 0.0
+    launches: dict[str, int] = field(default_factory=dict)
     wrong: list[str] = field(default_factory=list)
+
+    @property
+    def can_fuse(self) -> bool:
+        """Whether it has more than one operation on arrays: of one there is nothing to fuse."""
+        return self.launches["unfused"] > 1
 
     def ratio(self, way: str) -> float:
         """How many times faster the kernels in Python are than another way; NaN without it."""
@@ -103,7 +116,12 @@ def measure(
     ]
     for name, start in runs.items():
         progress(f"{program.name}: {name}, first run")
-        results = [numpy.asarray(each) for each in start()]
+        before = np.stats()["kernels_launched"]
+        results = start()
+        row.launches[name] = (np.stats()["kernels_launched"] - before) * (
+            program.unfused_part if name == "unfused" else 1
+        )
+        results = [numpy.asarray(each) for each in results]
         wanted = expected
         if name == "unfused" and program.unfused_part > 1:
             wanted = [array[: len(array) // program.unfused_part] for array in expected]
@@ -127,15 +145,24 @@ def _agree(ours: Any, theirs: Any) -> bool:
 
 
 def lines(
-    *, quick: bool, repetitions: int, progress: Callable[[str], None] = lambda text: None
+    *,
+    quick: bool,
+    repetitions: int,
+    names: Collection[str] = (),
+    progress: Callable[[str], None] = lambda text: None,
 ) -> Iterator[str]:
-    """The table, line by line; ratios above 1: kernels in Python are faster."""
-    yield f"{'kernels':10} {'ms':>8} {'GB/s':>7} {'of copy':>8} " + " ".join(
+    """The table, line by line; ratios above 1: kernels in Python are faster.
+
+    `names` chooses programs; all without it.
+    """
+    yield f"{'kernels':13} {'launches':>16} {'ms':>8} {'GB/s':>7} {'of copy':>8} " + " ".join(
         f"{way:>8}" for way in WAYS
     )
     copy = Copy(np.get_device(), 1_000_000) if quick else Copy(np.get_device())
     rows = []
     for program in programs(quick=quick):
+        if names and program.name not in names:
+            continue
         row = measure(program, repetitions, copy, progress)
         rows.append(row)
         own = row.seconds["kernels"]
@@ -145,13 +172,23 @@ def lines(
             f"{row.ratio(way):7.2f}x" if way in row.seconds else " " * 8 for way in WAYS
         )
         wrong = f"  {' and '.join(row.wrong)} WRONG" if row.wrong else ""
-        yield f"{program.name:10} {own * 1e3:8.2f} {rate:7.2f} {part:8.2f} {ratios}{wrong}"
-    for what, mean in (("mean", statistics.fmean), ("geometric", statistics.geometric_mean)):
-        moving = [row for row in rows if row.program.name != "copy"]
-        cells = [[row.ratio(way) for row in moving if way in row.seconds] for way in WAYS]
-        yield f"{what + ' without copy':35} " + " ".join(
-            f"{mean(found):7.2f}x" if found else " " * 8 for found in cells
+        launches = f"{row.launches['unfused']} -> {row.launches['kernels']}"
+        yield (
+            f"{program.name:13} {launches:>16} {own * 1e3:8.2f} {rate:7.2f} {part:8.2f} "
+            f"{ratios}{wrong}"
         )
+    once = [row for row in rows if row.program.steps == 1]
+    yield from _means("all but copy, once", [r for r in once if r.program.name != "copy"])
+    yield from _means("of several launches, once", [row for row in once if row.can_fuse])
+    yield from _means("those and nstream10 and its kind", [row for row in rows if row.can_fuse])
     _, missing = numba_programs()
     if missing:
         yield missing
+
+
+def _means(of: str, rows: Sequence[Row]) -> Iterator[str]:
+    for what, mean in (("mean", statistics.fmean), ("geometric", statistics.geometric_mean)):
+        cells = [[row.ratio(way) for row in rows if way in row.seconds] for way in WAYS]
+        yield f"{what + ', ' + of:56} " + " ".join(
+            f"{mean(found):7.2f}x" if found else " " * 8 for found in cells
+        )

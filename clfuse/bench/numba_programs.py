@@ -13,7 +13,8 @@ from typing import Any, Final
 import numpy
 from numba import get_num_threads, njit, prange
 
-from clfuse.bench.kernel_programs import CUTOFF, SCALAR, UPDATES
+from clfuse.bench import kernel_programs
+from clfuse.bench.kernel_programs import SCALAR, UPDATES
 
 __all__ = ["PROGRAMS"]
 
@@ -125,23 +126,14 @@ def gups(table):
                 table[place] ^= x
 
 
+one_force = njit(kernel_programs.forces.__wrapped__)
+"""The body of the kernel in Python: what happens to one particle is written once."""
+
+
 @njit(parallel=True)
 def forces(place, counts, neighbours, force):
     for i in prange(len(place)):
-        x, y, z = place[i, 0], place[i, 1], place[i, 2]
-        fx, fy, fz = 0.0, 0.0, 0.0
-        for k in range(counts[i]):
-            j = neighbours[i, k]
-            dx, dy, dz = x - place[j, 0], y - place[j, 1], z - place[j, 2]
-            squared = dx * dx + dy * dy + dz * dz
-            if squared < CUTOFF:
-                inverse = 1.0 / squared
-                sixth = inverse * inverse * inverse
-                strength = 48.0 * sixth * (sixth - 0.5) * inverse
-                fx += dx * strength
-                fy += dy * strength
-                fz += dz * strength
-        force[i, 0], force[i, 1], force[i, 2] = fx, fy, fz
+        one_force(i, place, counts, neighbours, force)
 
 
 @njit(parallel=True)

@@ -154,6 +154,8 @@ class Node:
         then, because setting it would cost every node time.
     tally : Any
         Of a mask that selected something: how many elements it selects. Not set otherwise.
+    kernel : str
+        The kernel in Python whose call has this value, for `explain`. Not set otherwise.
     """
 
     __slots__ = (
@@ -161,6 +163,7 @@ class Node:
         "computed",
         "dtype",
         "inputs",
+        "kernel",
         "measured",
         "op",
         "param",
@@ -169,6 +172,7 @@ class Node:
     )
     measured: tuple[int, int]
     tally: Any
+    kernel: str
 
     def __init__(
         self,

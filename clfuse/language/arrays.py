@@ -83,7 +83,7 @@ class Translation(Values):
         self.lead = lead
         if function.reasons:
             raise NotArrays(function.reasons[0])
-        self.recipe = Recipe()
+        self.recipe = Recipe(function.name)
         self.domain = domain
         self.mask: Any = None
         self.integers = integers

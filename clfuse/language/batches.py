@@ -56,7 +56,8 @@ class Pending(LateNode):
     __slots__ = ("__weakref__", "_batch")
     _batch: Batch | None
 
-    def _close(self) -> None:
+    def close(self) -> None:
+        """Find what it is."""
         batch = self._batch
         if batch is not None:
             batch.close()
@@ -64,7 +65,7 @@ class Pending(LateNode):
     @property
     def op(self) -> Op:
         """As of every node."""
-        self._close()
+        self.close()
         return _get["op"](self)  # type: ignore[no-any-return]
 
     @op.setter
@@ -74,7 +75,7 @@ class Pending(LateNode):
     @property
     def inputs(self) -> tuple[Node, ...]:
         """As of every node."""
-        self._close()
+        self.close()
         return _get["inputs"](self)  # type: ignore[no-any-return]
 
     @inputs.setter
@@ -84,7 +85,7 @@ class Pending(LateNode):
     @property
     def param(self) -> Any:
         """As of every node."""
-        self._close()
+        self.close()
         return _get["param"](self)
 
     @param.setter
@@ -97,6 +98,7 @@ class Pending(LateNode):
         # A tuple of its own: who counts who holds the inputs sees one node a tuple.
         self.op, self.inputs, self.param = node.op, (*node.inputs,), node.param
         self.buffer = node.buffer
+        self.kernel = node.kernel
 
 
 class Table:
@@ -327,6 +329,7 @@ class Batch:
     ) -> None:
         written, _ = recipe.apply(nodes, offsets, numbers)
         for place, node in zip(recipe.written, written, strict=True):
+            node.kernel = recipe.name
             nodes[place] = node
 
     def _regular(

@@ -388,10 +388,10 @@ class Writer:
             _STATEMENTS[type(statement)](self, statement)
             self.after.pop()
 
-    def rounds(self, body: list[Stmt]) -> None:
-        """The body of a loop: what follows a statement may be any other of it."""
-        self.after.append(body)
-        self.block(body)
+    def rounds(self, node: For | While) -> None:
+        """The body of a loop: what follows a statement may be all of the loop once more."""
+        self.after.append([node])
+        self.block(node.body)
         self.after.pop()
 
     def _assign(self, node: Assign) -> None:
@@ -441,13 +441,13 @@ class Writer:
             step = literal(node.step.value, _INT64)
         self.open(f"for (long {counter} = {start}; {test}; {counter} += {step})")
         self.put(f"{self.variables[node.name]} = {counter};")
-        self.rounds(node.body)
+        self.rounds(node)
         self.close()
 
     def _while(self, node: While) -> None:
         self.open("for (;;)")
         self.put(f"if (!{self.value(node.test).text}) break;")
-        self.rounds(node.body)
+        self.rounds(node)
         self.close()
 
     def _jump(self, node: Jump) -> None:

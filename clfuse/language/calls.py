@@ -31,7 +31,7 @@ from ..graph.number import TracedNumber, concrete
 from . import launches, plain
 from .accesses import Domain
 from .arrays import NotArrays, Translation
-from .batches import Alike, Batch
+from .batches import Alike, Batch, Pending
 from .lower import lower
 from .recipe import Recipe
 from .syntax import Source, read
@@ -251,6 +251,9 @@ class Kernel:
         if recipe.alike is None or not settings.fusion or trace.active() is not None:
             return recipe.run(given.cells, given.offsets, given.numbers)
 
+        for cell in given.cells:
+            if type(cell.node) is Pending:
+                cell.node.close()  # else a chain of batches would be closed by one call a link
         self._last = weakref.ref(Batch(recipe, ranges, given, args))
         return []
 
@@ -529,7 +532,7 @@ def _distances(found: Arguments) -> tuple[int, ...]:
 
 
 def _empty(function: Function, domain: Domain) -> Recipe:
-    made = Recipe()
+    made = Recipe(function.name)
     shape = tuple([max(stop - start, 0) for start, stop in domain])
     made.results = [build.filled(t.dtype.type(0), shape) for t in function.results]
     return made

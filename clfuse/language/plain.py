@@ -34,17 +34,24 @@ if TYPE_CHECKING:
 
 _PREFIX: Final = "__clfuse_"
 _WORD: Final = (1 << 64) - 1
-_state = threading.local()
+class _State(threading.local):
+    """A thread's: how many kernels call each other in plain Python, and the bodies they run."""
+
+    depth = 0
+    bodies: dict[int, Any]
+
+
+_state = _State()
 
 
 def running() -> bool:
     """Whether a kernel runs in plain Python in this thread."""
-    return getattr(_state, "depth", 0) > 0
+    return _state.depth > 0
 
 
 @contextmanager
 def _running() -> Iterator[None]:
-    _state.depth = getattr(_state, "depth", 0) + 1
+    _state.depth += 1
     try:
         with np.errstate(all="ignore"):
             yield

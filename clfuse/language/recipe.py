@@ -74,10 +74,11 @@ class Step:
 
 
 class Recipe:
-    """Steps for one signature.
+    """Steps for one signature of the kernel `name`.
 
     Attributes
     ----------
+    name : str
     steps : list of Step
     results : list of Term or Node
         What the kernel returns.
@@ -87,7 +88,8 @@ class Recipe:
         Makes one recipe of many calls; None where they stay many.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
+        self.name = name
         self.steps: list[Step] = []
         self.written: list[int] = []
         self.alike: Any = None
@@ -121,7 +123,10 @@ class Recipe:
         """Record it: storage cells, offsets of the arrays, numbers; the nodes that it returns."""
         values, results = self.apply([cell.node for cell in cells], offsets, numbers)
         for number, value in zip(self.written, values, strict=True):
+            value.kernel = self.name
             rebind(cells[number], value)
+        for value in results:
+            value.kernel = self.name
         return results
 
     def apply(

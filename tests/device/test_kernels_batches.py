@@ -138,6 +138,16 @@ def test_loops_of_calls(loop: Callable[..., None], launches: int) -> None:
         assert made <= launches
 
 
+def test_kernels_that_take_turns_on_the_same_rows() -> None:
+    a = np.zeros((1500, 7))
+    on_a = cf.asarray(a)
+    for b in range(1500):
+        for kernel, count in ((work, 7), (shifted, 6)):
+            kernel(count, on_a[b])
+            kernel.python(count, a[b])
+    np.testing.assert_array_equal(on_a.get(), a)
+
+
 def test_what_is_wrong_with_a_later_call_is_an_error_then() -> None:
     a = cf.zeros((5, 7))
     cf.evaluate(a)

@@ -80,6 +80,22 @@ def test_kernels_array_code_and_reductions_are_one_kernel() -> None:
     assert float(total) == (z * ((z + 1) * x)).sum()
 
 
+def test_explain_names_the_kernels_that_became_array_operations() -> None:
+    _, (on_x, on_y, on_z) = operands()
+    places = cf.asarray(np.random.default_rng(2).permutation(N))
+    scale(N, on_x, on_y)
+    scattered(N, on_y, places, on_z)
+    axpy(N, 1.0, on_z, on_x)
+    plan = cf.explain(on_x)
+    assert plan.written == ("scale", "axpy")
+    assert "became array operations: scale, axpy" in str(plan)
+    assert "scale, axpy" in plan._repr_html_()
+    total = product.reduce(N, on_y, on_y)
+    assert cf.explain(total).written == ("scale", "product")
+    cf.evaluate(on_x, total)
+    assert cf.explain(on_x + 1).written == ()
+
+
 def test_what_is_overwritten_unseen_is_never_stored() -> None:
     (x, *_), (on_x, on_y, on_z) = operands()
     scale(N, on_x, on_z)

@@ -301,9 +301,21 @@ def writes(i, start, stop, values, out):
         out[i] = total * 2.0 + out[i]
 
 
-@pytest.mark.parametrize(
-    "kernel", [leaves, remembers, kept_after, looked_at, writes], ids=lambda k: k.__name__
-)
+@cf.kernel
+def asked_by_the_loop_around(i, start, stop, values, out):
+    total, last, n = 0.0, 0.0, 0
+    while last < 0.5 and n < 4:
+        for k in range(start[i], stop[i]):
+            last = values[k] + 0.1 * n
+            total += last
+        n += 1
+    out[i] = total
+
+
+IN_ORDER = [leaves, remembers, kept_after, looked_at, writes, asked_by_the_loop_around]
+
+
+@pytest.mark.parametrize("kernel", IN_ORDER, ids=lambda k: k.__name__)
 def test_loops_whose_rounds_depend_on_each_other_run_in_order(kernel: Any) -> None:
     start, stop, values, _, out = ragged(np.random.default_rng(5), np.float64)
     expected = out.copy()
