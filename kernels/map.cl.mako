@@ -18,25 +18,28 @@
         const ${k.index} stop = part ? high : edge;
         if (part)
 % endif
+% for lanes, lines in b.blocks:
 % if b.overlaps:
         // The last vector begins early enough to end with the run: some elements are stored twice.
-        if (j + ${b.width} <= high) for (; j < high; j += ${b.width}) {
-            j = min(j, (${k.index})(high - ${b.width}));
-% for line in b.vector_body:
-            ${line}
-% endfor
-        }
-        else
-% elif b.width > 1:
-        for (; j + ${b.width} <= high; j += ${b.width}) {
+        if (j + ${lanes} <= high) for (; j < high; j += ${lanes}) {
+            j = min(j, (${k.index})(high - ${lanes}));
+% else:
+% if b.lead and not loop.first:
+        if (part)
+% endif
+        for (; j + ${lanes} <= high; j += ${lanes}) {
 % if k.hoisted:
             const ${k.index} v = j / ${b.width};
 % endif
-% for line in b.vector_body:
+% endif
+% for line in lines:
             ${line}
 % endfor
         }
+% if b.overlaps:
+        else
 % endif
+% endfor
         for (; j < ${"stop" if b.lead else "high"}; j++) {
 % if k.hoisted:
             const ${k.index} v = j - wide;
@@ -55,8 +58,8 @@
 % endfor
 </%def>\
 <%def name="vectors(b)">\
-% if b.width > 1:
-% for line in b.vector_body:
+% if b.blocks:
+% for line in b.blocks[0][1]:
         ${line}
 % endfor
 % else:

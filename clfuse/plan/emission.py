@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from typing import Final
 
 from ..graph.ir import Kind, Op, loop
 from ..graph.layout import contiguous_strides, delinearize, linearize
@@ -15,6 +16,9 @@ from . import cost
 from .graph import Graph
 from .placement import Placement
 from .schedule import Access, Cut, Index, Item, Load, Prefix, Scalar, Step
+
+_NEVER_MINUS_ZERO: Final = frozenset(("square", "absolute", "fabs", "exp", "exp2"))
+"""Operations that give 0 or more, or NaN, and never -0."""
 
 
 class Straddles(Exception):
@@ -342,6 +346,7 @@ class Emitter:
         assert op is not None
         dtype = op.input_dtypes[0]
         step = loop(op.name, (dtype, dtype), dtype)
+        may_be_minus_zero = not self._is_never_minus_zero(operand)
         last = graph.params[node][-1] == len(graph.shapes[operand]) - 1
         in_pairs = len(operands) > cost.MAX_UNROLLED or (last and len(operands) == 8)
         if op.name == "add" and dtype.kind == "f" and in_pairs:
@@ -352,12 +357,18 @@ class Emitter:
         total = operands[0]
         for operand in operands[1:]:
             total = self._step(step, total, operand)
-        if op.name == "add" and dtype.kind == "f":
+        if op.name == "add" and dtype.kind == "f" and may_be_minus_zero:
             var = self.registers.new()
             from_zero = loop("from_zero", (dtype,), dtype)
             self.items.append(Step(var, from_zero, (total,), (dtype,), dtype))
             return var
         return total
+
+    def _is_never_minus_zero(self, node: int) -> bool:
+        """Whether no element is -0: then no sum with one is, and none need start at 0."""
+        op = self.graph.ops[node]
+        is_map = self.graph.kinds[node] is Kind.MAP
+        return is_map and op is not None and op.name in _NEVER_MINUS_ZERO
 
     def _step(self, step: Op, left: int, right: int) -> int:
         var = self.registers.new()

@@ -19,6 +19,7 @@ from .graph import Graph
 from .lowering import Lowering
 from .memory import Memory, slots_of
 from .packing import pack
+from .pairing import pair_vectors
 from .placement import Placement
 from .prefetching import ask_ahead
 from .reductions import finish_reduction
@@ -184,7 +185,7 @@ def _finished(kernel: Kernel, traits: DeviceTraits, values: ValueTable) -> list[
         scans = finish_scan(kernel, traits, values, registers=registers)
         return [ask_ahead(made, traits) for made in scans]
     if kernel.kind == "map":
-        made_here = [finish_map(kernel, traits)]
+        made_here = [pair_vectors(finish_map(kernel, traits), traits)]
     else:
         made_here = finish_reduction(kernel, traits, values, registers)
     finished = []

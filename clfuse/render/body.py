@@ -49,6 +49,8 @@ class Body:
         self.group_lines: list[str] = []
         # Phases of one kernel share the numbers: their groups are arguments of the same kernel.
         self.group_numbers = count() if group_numbers is None else group_numbers
+        self.index = "j"
+        """The name of the index along the lanes that is being written."""
         self.carried: dict[int, Register] = {}
         """Registers of earlier phases, at the width that is being written."""
         self.scan: Callable[..., tuple[list[str], Register]] | None = None
@@ -131,10 +133,10 @@ class Body:
         return self.arguments.integer(f"v{group[1:]}", self._lane_stride(access))
 
     def place(self, access: Access, lane: int | str = 0) -> str:
-        """The index of the element for position ``j`` plus `lane` along the vector dimension."""
+        """The index of the element for position `index` plus `lane` along the vector dimension."""
         base = f"{self.arguments.offset(access)}{self.group(access)}"
         stride = self._lane_stride(access)
-        j = "j" if lane == 0 else f"(j + {lane})"
+        j = self.index if lane == 0 else f"({self.index} + {lane})"
         if stride == 0:
             return base
         if stride == 1:

@@ -33,6 +33,7 @@ from .body import Body
 from .expressions import Preamble, Register
 from .hoisting import has_seams, hoist
 from .loops import before, compute, decode
+from .pairs import pair
 from .relaxed import may_relax
 from .selections import write_selection
 
@@ -149,26 +150,33 @@ def _map_body(
     b = SimpleNamespace(width=kernel.width, test=body.is_within(kernel.where))
     b.before, uniform = before(body, kernel)
     b.scalar_body, _ = compute(body, kernel, 1, {**uniform, **single}, made)
-    b.vector_body = []
-    if kernel.width > 1:
-        b.vector_body, _ = compute(body, kernel, kernel.width, {**uniform, **wide}, made)
     b.lead = body.first_aligned()
-    b.groups = body.group_lines
     b.overlaps = overlaps and kernel.width > 1 and not b.lead
+    b.blocks = []
+    if kernel.unroll > 1:
+        lines = pair(body, kernel, {**uniform, **wide}, made)
+        b.blocks.append((2 * kernel.width, lines))
+    # What is left of a pair: most of a short row, little of a long vector.
+    left = kernel.unroll == 1 or (len(kernel.extents) > 1 and not b.overlaps)
+    if kernel.width > 1 and left:
+        lines, _ = compute(body, kernel, kernel.width, {**uniform, **wide}, made)
+        b.blocks.append((kernel.width, lines))
+    b.groups = body.group_lines
     return b
 
 
 def _may_overlap(kernel: Kernel, arguments: Arguments) -> bool:
     """Whether elements may be computed twice: no result is written over what is read.
 
-    Worth it where there are many rows: each spares its last elements one by one.
+    Worth it where there are many rows, or pairs of vectors: each spares its last elements one by
+    one.
     """
     loads = {
         item.value for body in kernel.phases for item in body.body if isinstance(item, Load)
     }
     return (
         kernel.schedule == "cpu"
-        and len(kernel.extents) > 1
+        and (len(kernel.extents) > 1 or kernel.unroll > 1)
         and not any(
             arguments.shares(value, store.value) for value in loads for store in kernel.stores
         )

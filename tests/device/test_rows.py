@@ -158,5 +158,7 @@ def test_short_sums_of_negative_zeros_have_numpys_signs(xp: ModuleType) -> None:
             a = np.full((5, count), -0.0, dtype)
             if dtype == "c8":
                 a.imag = -0.0
-            got = host(xp.asarray(a).sum(1))
-            assert got.tobytes() == a.sum(1).tobytes()
+            for name in ("positive", "square", "absolute"):
+                want = getattr(np, name)(a).sum(1)
+                got = host(getattr(xp, name)(xp.asarray(a)).sum(1))
+                assert got.tobytes() == want.tobytes(), (dtype, count, name)

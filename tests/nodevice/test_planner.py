@@ -9,7 +9,7 @@ from clfuse.graph import build
 from clfuse.graph.ir import Node
 from clfuse.plan import cost
 from clfuse.plan.schedule import Copy, Kernel, Load, Step
-from clfuse.traits import DeviceTraits
+from clfuse.traits import DeviceTraits, with_schedule
 from tests.nodevice.recording import (
     BOOL,
     FLOAT64,
@@ -516,3 +516,23 @@ def test_row_and_column_products_of_a_square_matrix_are_read_in_their_own_direct
     assert [len(kernel.accumulators) for kernel in kernels(schedule)] == [2, 2]
     assert moved_nbytes(schedule) < 2.1 * 8 * N
     assert all(kernel.vector == dim for kernel, dim in zip(kernels(schedule), (1, 0), strict=True))
+
+
+def _long_chain(x: Node, y: Node) -> Node:
+    for step in range(40):
+        x = call("multiply" if step % 2 else "add", x, y)
+    return call("exp", call("exp", call("exp", x)))
+
+
+def test_long_chains_of_operations_take_two_vectors_at_a_time() -> None:
+    (long,) = kernels(planned(_long_chain(array(1000), array(1000))))
+    assert (long.width, long.unroll) == (8, 2)
+    (short,) = kernels(planned(call("exp", call("add", array(1000), number(1.0)))))
+    assert short.unroll == 1
+    (rows,) = kernels(planned(_long_chain(array(300, 31), array(31))))
+    assert rows.unroll == 1  # most of a row would be left behind its pairs
+    (rows,) = kernels(planned(_long_chain(array(300, 33), array(33))))
+    assert rows.unroll == 2
+    gpu = with_schedule(DeviceTraits(compute_units=2), "gpu")
+    (many,) = kernels(planned(_long_chain(array(1000), array(1000)), traits=gpu))
+    assert many.unroll == 1

@@ -1,0 +1,49 @@
+"""The lines of an element-wise loop for two vectors in turn; `render.kernels` asks for it where
+`plan.pairing` has said so.
+
+    const double8 r3 = (r1 * r1);      the vector at ``j``
+    const double8 u3 = (u1 * u1);      the one behind it, at ``j_``
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Final
+
+from ..plan.schedule import Kernel
+from .body import Body
+from .expressions import Register
+
+__all__ = ["pair"]
+
+NAMES: Final = (("j", "r"), ("j_", "u"))
+"""Each vector's index and the first letter of its registers."""
+
+
+def pair(
+    body: Body, kernel: Kernel, known: dict[int, Register], made: Collection[int]
+) -> list[str]:
+    """As `loops.compute` at the kernel's width, for the vectors at ``j`` and at ``j_``.
+
+    What `known` holds of whole rows lies in arrays, at ``[v]`` for the first vector.
+    """
+    _, inside = body.split(kernel.body)
+    behind = {
+        var: replace(register, text=register.text.replace("[v]", "[v + 1]"))
+        for var, register in known.items()
+    }
+    registers = (dict(known), behind)
+    lines = [f"const {body.arguments.index_type} j_ = j + {kernel.width};"]
+    try:
+        for item in inside:
+            if item.var in made:
+                continue
+            for (body.index, letter), own in zip(NAMES, registers, strict=True):
+                lines += body.lines([item], kernel.width, own, letter)
+        for store in kernel.stores:
+            for (body.index, _), own in zip(NAMES, registers, strict=True):
+                lines += body.store(store, kernel.width, own[store.var])
+    finally:
+        body.index = NAMES[0][0]
+    return lines
