@@ -102,6 +102,12 @@ _plans: OrderedDict[tuple[Any, int], Planned] = OrderedDict()
 _numbers: dict[Any, list[int]] = {}
 """Summary -> the running numbers of its plans."""
 
+_spent_ns: dict[int, float] = {}
+"""Hash of a structure that has no plan -> what NumPy has taken for it (`interpret`)."""
+
+STRUCTURES_KEPT: Final = 1 << 14
+"""Entries of `_spent_ns`, of about 100 bytes."""
+
 
 def evaluate_nodes(nodes: Sequence[Node], *, wait: bool = False) -> None:
     """Compute `nodes`: afterwards each has its buffer (constants excepted, they need none)."""
@@ -200,6 +206,13 @@ def _run(snapshot: Snapshot) -> None:
         if interpret.is_small(snapshot, device):
             interpret.run(snapshot, device)
             return
+        if planned is None:
+            structure = hash(tuple(snapshot.items))
+            cost_ns = interpret.is_worth_waiting(snapshot, device, _spent_ns.get(structure, 0.0))
+            if cost_ns is not None:
+                _spend(structure, cost_ns)
+                interpret.run(snapshot, device, sparing=True)
+                return
         planned = planned or find_plan(snapshot, device)
         planned.too_large = circumstances
     else:
@@ -228,6 +241,12 @@ def _run(snapshot: Snapshot) -> None:
         node.inputs = ()
     for position in schedule.recomputed:
         snapshot.nodes[position].computed = True
+
+
+def _spend(structure: int, cost_ns: float) -> None:
+    if len(_spent_ns) >= STRUCTURES_KEPT:
+        _spent_ns.clear()
+    _spent_ns[structure] = _spent_ns.get(structure, 0.0) + cost_ns
 
 
 def _launch(
@@ -340,6 +359,7 @@ def forget_plans() -> None:
     with lock:
         _plans.clear()
         _numbers.clear()
+        _spent_ns.clear()
         recognition.forget()
 
 

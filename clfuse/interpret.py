@@ -6,7 +6,9 @@ calculated on the host: by NumPy's own functions, hence with NumPy's bits. Argum
 in host memory (`runtime.buffers.HostBuffer`) until a kernel asks for them.
 
 The decision needs only what a `Snapshot` holds: shapes, operations, and where the arguments lie.
-What was calculated before, or is built already, has no say.
+What was calculated before, or is built already, has no say. One thing more has: where arrays are
+not small but not large either, and no kernel is built, NumPy calculates until building would have
+taken no longer (`is_worth_waiting`). Programs that evaluate a hundred things once build nothing.
 """
 
 from __future__ import annotations
@@ -52,6 +54,23 @@ GATHER_ADDITIONS: Final = 12
 PHILOX_NS: Final = 30_000
 """A hundred calls of NumPy's."""
 
+CALL_NS: Final = 800
+"""What calling one of NumPy's functions takes beside the work."""
+
+PATIENCE: Final = 1000
+"""What building takes, in ``CLFUSE_HOST_US``: 50 ms, a kernel whose binary is on disk. A first one
+takes four times as long."""
+
+WAITING: Final = 100
+"""Work of one evaluation, in ``CLFUSE_HOST_US``, for which kernels are built at once: 5 ms."""
+
+WAITING_SIZE: Final = 1 << 17
+"""Elements of an array from which on kernels are built at once: it is a large one."""
+
+WAITING_NODE: Final = 100
+"""Nanoseconds of work for an operation, per microsecond of ``CLFUSE_HOST_US``, from which on
+kernels are so much faster that a loop must not wait: 5 us, an addition of ten thousand elements."""
+
 _LAUNCHED: Final = frozenset((Kind.COUNTS, Kind.COMPACT, Kind.EXPAND))
 """Kinds for which a device needs launches of their own, and whose sizes the program waits for."""
 
@@ -72,17 +91,44 @@ def circumstances(snapshot: Snapshot) -> tuple[int, int]:
 
 def is_small(snapshot: Snapshot, device: Device) -> bool:
     """Whether NumPy has calculated the snapshot before a kernel would have started."""
-    budget = settings.host_us * 1000.0
-    if not budget or not settings.fusion or not device.traits.fp64:
-        return False
+    return _cost_ns(snapshot, device, _budget_ns(snapshot, NODE_NS)) is not None
+
+
+def is_worth_waiting(snapshot: Snapshot, device: Device, spent_ns: float) -> float | None:
+    """What NumPy takes for a snapshot for which no kernels are built yet, where it has not worked
+    on its like for as long as building takes, and would not be much slower; None otherwise.
+
+    `spent_ns` is what came of this before, all together. Whoever waits no longer than he would have
+    paid at once pays twice what was best, at most. Of arrays that are not small two evaluations
+    show a loop. It depends on what the program has evaluated, and in no way on clocks: the same
+    program gets the same bits on every run.
+    """
+    cost = _cost_ns(snapshot, device, settings.host_us * WAITING * 1000.0)
+    if cost is None or max(_size(node.shape) for node in snapshot.nodes) > WAITING_SIZE:
+        return None
+    patience = settings.host_us * PATIENCE * 1000.0
+    is_smallish = cost <= _budget_ns(snapshot, settings.host_us * WAITING_NODE)
+    cost += CALL_NS * len(snapshot.nodes)
+    return cost if spent_ns + cost <= (patience if is_smallish else 2.5 * cost) else None
+
+
+def _budget_ns(snapshot: Snapshot, node_ns: float) -> float:
+    return settings.host_us * 1000.0 + node_ns * len(snapshot.nodes)
+
+
+def _cost_ns(snapshot: Snapshot, device: Device, most: float) -> float | None:
+    """What NumPy takes for the elements of a snapshot, calls apart; None where it is more than
+    `most`, or not for NumPy."""
+    if not settings.host_us or not settings.fusion or not device.traits.fp64:
+        return None
+    budget = most
     for buffer in snapshot.buffers:
         if type(buffer) is not HostBuffer:
             if not device.traits.unified_memory:
-                return False
+                return None
             budget -= MAP_NS
     nodes = snapshot.nodes
     roots = frozenset(snapshot.roots)
-    budget += NODE_NS * len(nodes)
     for position, item in enumerate(snapshot.items):
         op = item[0]
         if op is None:
@@ -92,12 +138,12 @@ def is_small(snapshot: Snapshot, device: Device) -> bool:
             continue
         if kind is Kind.MAP:
             if _function(op) is None:
-                return False
+                return None
             budget -= ADDITION_NS * op.weight * _size(item[1])
             if op.name in _CALLING:
                 budget -= PHILOX_NS
         elif kind is Kind.LAUNCH:  # OpenCL C, which nobody but a device reads
-            return False
+            return None
         elif kind is Kind.VIEW or kind is Kind.IOTA:
             if position in roots:
                 budget -= ADDITION_NS * _size(item[1])
@@ -106,8 +152,8 @@ def is_small(snapshot: Snapshot, device: Device) -> bool:
                 budget += settings.host_us * 1000.0
             budget -= ADDITION_NS * _additions(kind, nodes[position])
         if budget < 0:
-            return False
-    return True
+            return None
+    return most - budget
 
 
 def require(snapshot: Snapshot, device: Device) -> None:
@@ -145,8 +191,10 @@ def _size(shape: tuple[int, ...]) -> int:
 # -- what ---------------------------------------------------------------------------------------
 
 
-def run(snapshot: Snapshot, device: Device) -> None:
+def run(snapshot: Snapshot, device: Device, *, sparing: bool = False) -> None:
     """Calculate the snapshot and give its roots, and what else somebody holds, their buffers.
+
+    `sparing` lets go of what nobody reads any more; of small arrays it would take longer.
 
     No node changes before everything is calculated. Floating-point errors in what the user called
     himself (`graph.ir.loud`) are warned of, as the state in force wants it, when all is stored.
@@ -156,7 +204,7 @@ def run(snapshot: Snapshot, device: Device) -> None:
     values: list[Array] = []
     add = values.append
     stored = _stored(snapshot)
-    last = _last_readers(snapshot, stored)
+    last = _last_readers(snapshot, stored, sparing)
     op: Op | None = None
     met: dict[str, None] = {}
     modes = np.geterr()
@@ -272,13 +320,15 @@ def _stored(snapshot: Snapshot) -> set[int]:
     return stored
 
 
-def _last_readers(snapshot: Snapshot, stored: set[int]) -> dict[int, list[int]]:
-    """Position -> what is read there for the last time, and not stored; empty without updates.
+def _last_readers(snapshot: Snapshot, stored: set[int], sparing: bool) -> dict[int, list[int]]:
+    """Position -> what is read there for the last time, and not stored; empty without updates,
+    unless memory is spared.
 
     What nobody needs any more is let go of, so that an update finds out by the count of references
     whether it may write into the old array: views of it keep it too.
     """
-    if not any(item[0] is not None and item[0].kind is Kind.UPDATE for item in snapshot.items):
+    operations = [item[0] for item in snapshot.items if item[0] is not None]
+    if not sparing and not any(op.kind is Kind.UPDATE for op in operations):
         return {}
     reader: dict[int, int] = {}
     for position, item in enumerate(snapshot.items):
