@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from . import interpret
+from . import interpret, smallness
 from .config import settings
 from .counters import counters
 from .dtypes import needs_fp64
@@ -83,7 +83,7 @@ class Prepared:
 class Planned:
     """A plan with its programs, and the structure that it is for (no buffers, no nodes).
 
-    `too_large` is what `interpret.is_small` knew besides the structure when it last said no.
+    `too_large` is what `smallness.is_small` knew besides the structure when it last said no.
     """
 
     structure: Snapshot
@@ -101,12 +101,6 @@ _plans: OrderedDict[tuple[Any, int], Planned] = OrderedDict()
 
 _numbers: dict[Any, list[int]] = {}
 """Summary -> the running numbers of its plans."""
-
-_spent_ns: dict[int, float] = {}
-"""Hash of a structure that has no plan -> what NumPy has taken for it (`interpret`)."""
-
-STRUCTURES_KEPT: Final = 1 << 14
-"""Entries of `_spent_ns`, of about 100 bytes."""
 
 
 def evaluate_nodes(nodes: Sequence[Node], *, wait: bool = False) -> None:
@@ -200,19 +194,15 @@ def _run(snapshot: Snapshot) -> None:
         interpret.require(snapshot, device)
         interpret.run(snapshot, device)
         return
-    circumstances = interpret.circumstances(snapshot)
+    circumstances = smallness.circumstances(snapshot)
     planned = _known_plan(_key(snapshot, device), snapshot)
     if planned is None or planned.too_large != circumstances:
-        if interpret.is_small(snapshot, device):
+        if smallness.is_small(snapshot, device):
             interpret.run(snapshot, device)
             return
-        if planned is None:
-            structure = hash(tuple(snapshot.items))
-            cost_ns = interpret.is_worth_waiting(snapshot, device, _spent_ns.get(structure, 0.0))
-            if cost_ns is not None:
-                _spend(structure, cost_ns)
-                interpret.run(snapshot, device, sparing=True)
-                return
+        if planned is None and smallness.waits(snapshot, device):
+            interpret.run(snapshot, device, sparing=True)
+            return
         planned = planned or find_plan(snapshot, device)
         planned.too_large = circumstances
     else:
@@ -241,12 +231,6 @@ def _run(snapshot: Snapshot) -> None:
         node.inputs = ()
     for position in schedule.recomputed:
         snapshot.nodes[position].computed = True
-
-
-def _spend(structure: int, cost_ns: float) -> None:
-    if len(_spent_ns) >= STRUCTURES_KEPT:
-        _spent_ns.clear()
-    _spent_ns[structure] = _spent_ns.get(structure, 0.0) + cost_ns
 
 
 def _launch(
@@ -359,7 +343,7 @@ def forget_plans() -> None:
     with lock:
         _plans.clear()
         _numbers.clear()
-        _spent_ns.clear()
+        smallness.forget()
         recognition.forget()
 
 
