@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from . import interpret
+from . import interpret, smallness
 from .config import settings
 from .counters import counters
 from .dtypes import needs_fp64
@@ -83,7 +83,7 @@ class Prepared:
 class Planned:
     """A plan with its programs, and the structure that it is for (no buffers, no nodes).
 
-    `too_large` is what `interpret.is_small` knew besides the structure when it last said no.
+    `too_large` is what `smallness.is_small` knew besides the structure when it last said no.
     """
 
     structure: Snapshot
@@ -194,11 +194,14 @@ def _run(snapshot: Snapshot) -> None:
         interpret.require(snapshot, device)
         interpret.run(snapshot, device)
         return
-    circumstances = interpret.circumstances(snapshot)
+    circumstances = smallness.circumstances(snapshot)
     planned = _known_plan(_key(snapshot, device), snapshot)
     if planned is None or planned.too_large != circumstances:
-        if interpret.is_small(snapshot, device):
+        if smallness.is_small(snapshot, device):
             interpret.run(snapshot, device)
+            return
+        if planned is None and smallness.waits(snapshot, device):
+            interpret.run(snapshot, device, sparing=True)
             return
         planned = planned or find_plan(snapshot, device)
         planned.too_large = circumstances
@@ -340,6 +343,7 @@ def forget_plans() -> None:
     with lock:
         _plans.clear()
         _numbers.clear()
+        smallness.forget()
         recognition.forget()
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from . import interpret
+from . import smallness
 from .config import settings
 from .evaluate import lock, storage_roots
 from .graph.ir import Kind, Node
@@ -187,7 +187,7 @@ def explain_nodes(nodes: Sequence[Node]) -> Plan:
     kernels = tuple(
         [_explained(launch, schedule, snapshot, current) for launch in schedule.launches]
     )
-    small = interpret.is_small(snapshot, current)
+    small = smallness.is_small(snapshot, current)
     return Plan(kernels, tuple(schedule.cuts), current.name, small, _written(roots))
 
 

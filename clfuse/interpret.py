@@ -1,12 +1,7 @@
-"""Small programs, node by node through NumPy; `evaluate` asks here before it looks for a plan.
+"""Small programs, node by node through NumPy; `evaluate` calls it where `smallness` says so.
 
-A launch takes longer than NumPy needs for a few thousand elements, and a kernel that was not built
-yet takes a fifth of a second. So what costs NumPy less than ``CLFUSE_HOST_US`` microseconds is
-calculated on the host: by NumPy's own functions, hence with NumPy's bits. Arguments and results lie
-in host memory (`runtime.buffers.HostBuffer`) until a kernel asks for them.
-
-The decision needs only what a `Snapshot` holds: shapes, operations, and where the arguments lie.
-What was calculated before, or is built already, has no say.
+What comes out is calculated by NumPy's own functions, hence with NumPy's bits. Arguments and
+results lie in host memory (`runtime.buffers.HostBuffer`) until a kernel asks for them.
 """
 
 from __future__ import annotations
@@ -21,10 +16,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from .config import settings
 from .counters import counters
 from .errors import warn_user
-from .graph.ir import Kind, Node, Op
+from .graph.ir import Kind, Op
 from .graph.snapshot import LIVE, Snapshot
 from .runtime.buffers import Buffer, HostBuffer, mapped
 from .runtime.host import FUNCTIONS
@@ -35,118 +29,20 @@ if TYPE_CHECKING:
 Array = Any
 """An array of NumPy's or one of its scalars."""
 
-NODE_NS: Final = 400
-"""Work that an operation may bring along, 1000 additions: recording it takes longer."""
-
-ADDITION_NS: Final = 0.4
-"""What an addition of two elements takes; rows count their weights in additions."""
-
-MAP_NS: Final = 20_000
-"""What it takes to see a buffer of a device that shares the host's memory."""
-
-LIBRARY_ADDITIONS: Final = 30
-"""Additions an element of a library's operands: a sort of some thousand elements."""
-
-GATHER_ADDITIONS: Final = 12
-
-PHILOX_NS: Final = 30_000
-"""A hundred calls of NumPy's."""
-
-_LAUNCHED: Final = frozenset((Kind.COUNTS, Kind.COMPACT, Kind.EXPAND))
-"""Kinds for which a device needs launches of their own, and whose sizes the program waits for."""
-
-_CALLING: Final = frozenset(("philox_bits", "philox_more_bits"))
-
 VIEWED: Final = frozenset((Kind.VIEW, Kind.IOTA, Kind.CONSTANT))
 """Kinds that are calculated again rather than kept when somebody still refers to them."""
 
 
-# -- whether ------------------------------------------------------------------------------------
-
-
-def circumstances(snapshot: Snapshot) -> tuple[int, int]:
-    """What `is_small` depends on besides the structure, the device and the settings of plans: what
-    may be left to NumPy, and how many arguments lie on the host."""
-    return settings.host_us, [type(buffer) for buffer in snapshot.buffers].count(HostBuffer)
-
-
-def is_small(snapshot: Snapshot, device: Device) -> bool:
-    """Whether NumPy has calculated the snapshot before a kernel would have started."""
-    budget = settings.host_us * 1000.0
-    if not budget or not settings.fusion or not device.traits.fp64:
-        return False
-    for buffer in snapshot.buffers:
-        if type(buffer) is not HostBuffer:
-            if not device.traits.unified_memory:
-                return False
-            budget -= MAP_NS
-    nodes = snapshot.nodes
-    roots = frozenset(snapshot.roots)
-    budget += NODE_NS * len(nodes)
-    for position, item in enumerate(snapshot.items):
-        op = item[0]
-        if op is None:
-            continue
-        kind = op.kind
-        if kind is Kind.CONSTANT:
-            continue
-        if kind is Kind.MAP:
-            if _function(op) is None:
-                return False
-            budget -= ADDITION_NS * op.weight * _size(item[1])
-            if op.name in _CALLING:
-                budget -= PHILOX_NS
-        elif kind is Kind.LAUNCH:  # OpenCL C, which nobody but a device reads
-            return False
-        elif kind is Kind.VIEW or kind is Kind.IOTA:
-            if position in roots:
-                budget -= ADDITION_NS * _size(item[1])
-        else:
-            if kind in _LAUNCHED:
-                budget += settings.host_us * 1000.0
-            budget -= ADDITION_NS * _additions(kind, nodes[position])
-        if budget < 0:
-            return False
-    return True
-
-
-def require(snapshot: Snapshot, device: Device) -> None:
-    """Raise DeviceError where `run` cannot calculate the snapshot; for a forked process, in which
-    nobody else can."""
-    for item in snapshot.items:
-        op = item[0]
-        if op is None or op.kind is Kind.CONSTANT:
-            continue
-        if op.kind is Kind.MAP and _function(op) is None:
-            op.host = _NEARLY.get(op.name)
-        if op.kind is Kind.LAUNCH or (op.kind is Kind.MAP and op.host is None):
-            device.require()
-
-
-def _additions(kind: Kind, node: Node) -> float:
-    if kind is Kind.UPDATE:
-        old, value = node.inputs
-        # What was calculated here is written to in place, if nobody else reads it.
-        is_copied = old.buffer is not None or old.op.kind is not Kind.UPDATE
-        return _size(value.shape) + (_size(node.shape) if is_copied else 0)
-    work = sum([_size(operand.shape) for operand in node.inputs], _size(node.shape))
-    if node.op.name == "matmul":
-        return work + _size(node.shape) * node.inputs[0].shape[-1]
-    if kind is Kind.LIBRARY:
-        return work * LIBRARY_ADDITIONS
-    return work * (GATHER_ADDITIONS if kind is Kind.GATHER else 1)
-
-
 @lru_cache(maxsize=4096)
-def _size(shape: tuple[int, ...]) -> int:
+def size_of(shape: tuple[int, ...]) -> int:
+    """How many elements an array of this shape has."""
     return math.prod(shape)
 
 
-# -- what ---------------------------------------------------------------------------------------
-
-
-def run(snapshot: Snapshot, device: Device) -> None:
+def run(snapshot: Snapshot, device: Device, *, sparing: bool = False) -> None:
     """Calculate the snapshot and give its roots, and what else somebody holds, their buffers.
+
+    `sparing` lets go of what nobody reads any more; with small arrays that would take longer.
 
     No node changes before everything is calculated. Floating-point errors in what the user called
     himself (`graph.ir.loud`) are warned of, as the state in force wants it, when all is stored.
@@ -156,7 +52,7 @@ def run(snapshot: Snapshot, device: Device) -> None:
     values: list[Array] = []
     add = values.append
     stored = _stored(snapshot)
-    last = _last_readers(snapshot, stored)
+    last = _last_readers(snapshot, stored, sparing)
     op: Op | None = None
     met: dict[str, None] = {}
     modes = np.geterr()
@@ -223,6 +119,19 @@ def run(snapshot: Snapshot, device: Device) -> None:
         warn_user(message, RuntimeWarning)
 
 
+def require(snapshot: Snapshot, device: Device) -> None:
+    """Raise DeviceError where `run` cannot calculate the snapshot; for a forked process, in which
+    nobody else can."""
+    for item in snapshot.items:
+        op = item[0]
+        if op is None or op.kind is Kind.CONSTANT:
+            continue
+        if op.kind is Kind.MAP and host_function(op) is None:
+            op.host = _NEARLY.get(op.name)
+        if op.kind is Kind.LAUNCH or (op.kind is Kind.MAP and op.host is None):
+            device.require()
+
+
 @lru_cache(maxsize=64)
 def _noticed(**modes: str) -> dict[str, Any]:
     """For `errstate`: floating-point errors of which the modes in force warn are called about."""
@@ -265,20 +174,22 @@ def _stored(snapshot: Snapshot) -> set[int]:
                 source = items[below][0]
                 if source is None or source.kind in VIEWED:
                     continue
-                if _size(items[position][1]) == _size(items[below][1]):
+                if size_of(items[position][1]) == size_of(items[below][1]):
                     stored.add(position)
             elif op.kind not in VIEWED:
                 stored.add(position)
     return stored
 
 
-def _last_readers(snapshot: Snapshot, stored: set[int]) -> dict[int, list[int]]:
-    """Position -> what is read there for the last time, and not stored; empty without updates.
+def _last_readers(snapshot: Snapshot, stored: set[int], sparing: bool) -> dict[int, list[int]]:
+    """Position -> what is read there for the last time, and not stored; empty without updates,
+    unless memory is spared.
 
     What nobody needs any more is let go of, so that an update finds out by the count of references
     whether it may write into the old array: views of it keep it too.
     """
-    if not any(item[0] is not None and item[0].kind is Kind.UPDATE for item in snapshot.items):
+    operations = [item[0] for item in snapshot.items if item[0] is not None]
+    if not sparing and not any(op.kind is Kind.UPDATE for op in operations):
         return {}
     reader: dict[int, int] = {}
     for position, item in enumerate(snapshot.items):
@@ -347,7 +258,7 @@ def _reinterpreted(array: Array, shape: tuple[int, ...], dtype: np.dtype[Any]) -
 # -- element by element ---------------------------------------------------------------------------
 
 
-def _function(op: Op) -> Callable[..., Array] | None:
+def host_function(op: Op) -> Callable[..., Array] | None:
     """NumPy's function for an element-wise operation; None where it has none."""
     try:
         return op.host

@@ -447,10 +447,12 @@ def full_like(
 def frombuffer(
     buffer: Any, dtype: Any = float, count: Any = -1, offset: Any = 0, *, like: Any = None
 ) -> Any:
-    """The contents that a buffer has now, as a vector."""
+    """The contents that a buffer has now, as a vector; one that may be written to, and by others,
+    as NumPy's own array on that memory."""
     if isinstance(buffer, Handle):
         buffer = host_view(buffer)
-    return array(np.frombuffer(buffer, dtype, count, offset))
+    found = np.frombuffer(buffer, dtype, count, offset)
+    return found if found.flags.writeable else array(found)
 
 
 @native(np.fromiter)

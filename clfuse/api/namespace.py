@@ -50,6 +50,7 @@ from .inspection import __array_namespace_info__
 from .ndarray import ndarray
 from .nditer import nditer, nested_iters
 from .sequences import mgrid, ogrid
+from .submodules import NumPysModules
 from .ufunc import BY_NUMPY, ufunc
 
 PLAIN: Final = frozenset(
@@ -95,6 +96,7 @@ class vectorize(np.vectorize):
 def _submodule(name: str, module: types.ModuleType) -> types.ModuleType:
     """NumPy's submodule with its functions replaced by ours, or run on the host."""
     made = types.ModuleType(f"clfuse.{name}", module.__doc__)
+    made.__path__ = []  # a package without files: what it lacks is looked for (`submodules`)
     for attribute in dir(module):
         if attribute.startswith("_") or attribute == "test":
             continue
@@ -156,6 +158,7 @@ def register_submodules() -> None:
     for name, module in SUBMODULES.items():
         sys.modules[f"clfuse.{name}"] = module
     sys.modules["clfuse.lib.stride_tricks"] = SUBMODULES["lib"].stride_tricks
+    sys.meta_path.insert(0, NumPysModules())  # type: ignore[arg-type]
 
 
 def lookup(name: str) -> Any:

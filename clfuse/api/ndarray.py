@@ -176,7 +176,8 @@ class ndarray(MutatingMethods, _Common, metaclass=ArrayType):
     dtype : dtype
         One of NumPy's bool, integer, float16/32/64 and complex64/128 dtypes.
     buffer, offset, strides
-        As for `numpy.ndarray`; the buffer's contents are copied.
+        As for `numpy.ndarray`. On a buffer that may be written to, by others too, it is an array of
+        NumPy's; of another one the contents are copied.
     order : {"C", "F"}
 
     Examples
@@ -203,7 +204,8 @@ class ndarray(MutatingMethods, _Common, metaclass=ArrayType):
         strides: Any = None,
         order: Any = None,
     ) -> Any:
-        if isinstance(buffer, Handle):
+        is_ours = isinstance(buffer, Handle)
+        if is_ours:
             buffer = host_copy(buffer)
         if issubclass(cls, np.ndarray):  # a subclass calls what it derives from by name
             return np.ndarray.__new__(cls, shape, dtype, buffer, offset, strides, order)
@@ -212,6 +214,8 @@ class ndarray(MutatingMethods, _Common, metaclass=ArrayType):
             return host
         if buffer is None:
             return zeros(host.shape, host.dtype)
+        if host.flags.writeable and not is_ours:
+            return host
         return make_array(host)
 
     @property

@@ -26,7 +26,7 @@ from ..config import settings
 from ..evaluate import evaluate_nodes, lock
 from ..graph import trace
 from ..graph.ir import Kind, LateNode, Node, Op, Storage, structural
-from ..interpret import ADDITION_NS, GATHER_ADDITIONS, VIEWED
+from ..interpret import VIEWED
 from ..runtime.buffers import (
     Buffer,
     HostBuffer,
@@ -34,6 +34,7 @@ from ..runtime.buffers import (
     lent,
     on_host,
 )
+from ..smallness import ADDITION_NS, GATHER_ADDITIONS
 from . import handle as handles
 from .handle import DTYPES, Handle, View
 from .order import stride_order, turned_back

@@ -277,10 +277,10 @@ class Draw:
             self._key, self._position = tracing.draw(generator)
         else:
             _, position, self._key = generator.take()
-            if tracing is None and 0 < self._count <= _SMALL and settings.host_us:
-                if settings.fusion and get_device().traits.fp64:
-                    self._generator, self._at = generator, position
-                    return
+            is_small = tracing is None and 0 < self._count <= _SMALL
+            if is_small and settings.host_us and settings.fusion and get_device().traits.fp64:
+                self._generator, self._at = generator, position
+                return
             self._position = _constant(position)
         self._index = build.reshape(build.iota(self._count), shape)
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import io
 import operator
 import pickle
@@ -219,6 +220,19 @@ def test_numpy_reads_the_array(xp: ModuleType) -> None:
     assert list(np.asarray(x).shape) == [3, 4]
 
 
+def test_an_array_on_a_buffer_that_may_be_written_to_shares_its_memory(xp: ModuleType) -> None:
+    memory = bytearray(32)
+    vector = xp.frombuffer(memory)
+    matrix = xp.ndarray((2, 2), float, memory)
+    vector[1:] = xp.arange(3.0) + 1
+    matrix[0] *= 2
+    assert memory == np.array([0.0, 2, 2, 3]).tobytes()
+    assert xp.array_equal(vector, matrix.ravel())
+    assert isinstance(vector, xp.ndarray)
+    assert float(xp.sqrt(vector)[3]) == np.sqrt(3.0)
+    assert_bitwise(xp.arange(4.0) + vector, np.arange(4.0) + vector)
+
+
 def test_arrays_are_saved_and_loaded(xp: ModuleType) -> None:
     x = xp.array(ordinary(7, (3, 4), "float64"))
     stream = io.BytesIO()
@@ -310,3 +324,22 @@ def test_views_of_layouts_print_and_convert(xp: ModuleType) -> None:
             observed(xp, lambda m, k=key: str(m.array(data)[k]))
             assert_bitwise(np.asarray(xp.array(data)[key]), data[key])
         assert name
+
+
+@pytest.mark.clfuse_only
+def test_modules_that_only_numpy_has_are_found_under_clfuses_name() -> None:
+    import clfuse.lib.stride_tricks
+    import clfuse.ma as masked
+    import clfuse.polynomial.chebyshev
+    from clfuse.lib import recfunctions
+    from clfuse.random import default_rng
+    from clfuse.testing import assert_allclose
+
+    assert masked is np.ma is clfuse.ma
+    assert clfuse.polynomial.chebyshev is np.polynomial.chebyshev
+    assert recfunctions.__name__ == "numpy.lib.recfunctions"
+    assert clfuse.lib.stride_tricks.sliding_window_view(clfuse.arange(3.0), 2).shape == (2, 2)
+    assert_allclose(default_rng(1).random(3), default_rng(1).random(3))
+    for name in ("clfuse.nothing", "clfuse.lib.nothing", "clfuse.api.linalg.nothing"):
+        with pytest.raises(ModuleNotFoundError, match=name):
+            importlib.import_module(name)

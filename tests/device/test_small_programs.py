@@ -5,6 +5,7 @@ The fuzz runs random programs that way too (`test_fuzz`); here is what it cannot
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable, Iterator
 from types import ModuleType
 
@@ -191,6 +192,45 @@ def test_whether_a_program_is_small_does_not_depend_on_what_was_planned(xp: Modu
         with xp.config.override(host_us=0):
             assert counted(xp, (xp.asarray(x) * 3 + 1).get)[1:] == (0, 1)
             xp.evaluate(device)
+            assert counted(xp, (device * 3 + 1).get)[1:] == (0, 1)
         assert counted(xp, (xp.asarray(x) * 3 + 1).get)[1:] == (1, 0)
         assert counted(xp, (device * 3 + 1).get)[1:] == (0, 1)
         assert counted(xp, (xp.asarray(y) * 3 + 1).get)[1:] == (1, 0), "a map less"
+
+
+def test_kernels_are_built_when_numpy_has_worked_as_long_as_building_takes(xp: ModuleType) -> None:
+    def first_kernel(x: np.ndarray, most: int) -> int:
+        """How many evaluations of one expression were NumPy's before a kernel was."""
+        scale = 1 + len(x) / 7  # no structure that another test has
+        for number in range(most):
+            array = xp.asarray(x)
+            program = xp.sqrt(array * scale) - array[::-1] / (array + scale)
+            found, host, kernels = counted(xp, program.get)
+            assert not (host and kernels)
+            expected = np.sqrt(x * scale) - x[::-1] / (x + scale)
+            np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-13)
+            if kernels:
+                return number
+        return most
+
+    xp.evaluate(xp.zeros(3))
+    assert first_kernel(np.arange(901.0), 30) == 30, "small"
+    assert 100 < first_kernel(np.arange(18_001.0), 3000) < 3000, "it takes NumPy 0.1 ms"
+    assert first_kernel(np.arange(100_001.0), 9) == 2, "the third evaluation is of a loop"
+    assert first_kernel(np.arange(150_001.0), 9) == 0, "large"
+
+
+def test_what_is_evaluated_once_is_calculated_within_the_memory_of_few_arrays(
+    xp: ModuleType,
+) -> None:
+    x = xp.arange(9001.0)
+    xp.evaluate(x)
+    recorded = x
+    for number in range(200):
+        recorded = np.sqrt(recorded * 0.5 + number)
+    tracemalloc.start()
+    _, host, kernels = counted(xp, recorded.get)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert (host, kernels) == (1, 0)
+    assert peak < 9 * x.nbytes

@@ -21,7 +21,7 @@ LAYERS: tuple[tuple[str, ...] | frozenset[str], ...] = (
     ("graph",),
     ("plan",),
     frozenset({"render", "runtime"}),
-    ("interpret", "evaluate", "replay"),
+    ("interpret", "smallness", "evaluate", "replay"),
     ("explain", "profile"),
     ("userkernels",),
     ("api",),
