@@ -220,6 +220,19 @@ def test_kernels_are_built_when_numpy_has_worked_as_long_as_building_takes(xp: M
     assert first_kernel(np.arange(150_001.0), 9) == 0, "large"
 
 
+def test_who_computes_the_same_twice_gets_the_same_twice(xp: ModuleType) -> None:
+    x = np.arange(18_002.0)
+    programs = [
+        lambda array: xp.exp(-array / 7e3) * 1.0625,
+        lambda array: (array * 1.1875).sum(),
+        lambda array: (array * 1e-4 + 0.34375).cumprod(),
+    ]
+    for program in programs:
+        results = [np.asarray(program(xp.asarray(x))) for _ in range(3)]
+        for result in results[1:]:
+            np.testing.assert_array_equal(result, results[0])
+
+
 def test_what_is_evaluated_once_is_calculated_within_the_memory_of_few_arrays(
     xp: ModuleType,
 ) -> None:
