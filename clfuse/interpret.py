@@ -23,7 +23,8 @@ import numpy as np
 from .config import settings
 from .counters import counters
 from .errors import warn_user
-from .graph.ir import Kind, Node, Op
+from .graph.ir import TABLE, Kind, Node, Op
+from .graph.sequence import calculation
 from .graph.snapshot import LIVE, Snapshot
 from .runtime.buffers import Buffer, HostBuffer, mapped
 from .runtime.host import FUNCTIONS
@@ -138,11 +139,11 @@ def run(snapshot: Snapshot, device: Device) -> None:
     himself (`graph.ir.loud`) are warned of, as the state in force wants it, when all is stored.
     """
     counters["host_evaluations"] += 1
-    nodes = snapshot.nodes
-    values: list[Array] = []
-    add = values.append
+    nodes, items = snapshot.nodes, snapshot.items
+    values: list[Array] = [None] * len(nodes)
     stored = _stored(snapshot)
-    last = _last_readers(snapshot, stored)
+    way = calculation(snapshot, stored)
+    last = way.last
     op: Op | None = None
     met: dict[str, None] = {}
     modes = np.geterr()
@@ -153,14 +154,15 @@ def run(snapshot: Snapshot, device: Device) -> None:
 
     with ExitStack() as stack, np.errstate(call=meet, **_noticed(**modes)):
         sources, is_mapped = _sources(snapshot.buffers, stack)
-        for position, item in enumerate(snapshot.items):
+        for position in way.order:
+            item = items[position]
             op = item[0]
             if op is None:
                 _, shape, number, dtype = item
                 value = sources[number]
                 if value.dtype != dtype or value.shape != shape:
                     value = _reinterpreted(value, shape, dtype)
-                add(value)
+                values[position] = value
                 continue
             if op.kind is Kind.MAP:
                 dtypes = op.input_dtypes
@@ -190,7 +192,9 @@ def run(snapshot: Snapshot, device: Device) -> None:
                 operands = [values[number] for number in item[3:]]
                 value = _STRUCTURAL[op.kind](op, item[1], item[2], operands)
                 operands = []
-            add(value)
+                if position in way.copied:
+                    value = value.copy()
+            values[position] = value
             if position in last:
                 for number in last[position]:
                     values[number] = None
@@ -235,26 +239,6 @@ def _stored(snapshot: Snapshot) -> set[int]:
             elif op.kind not in VIEWED:
                 stored.add(position)
     return stored
-
-
-def _last_readers(snapshot: Snapshot, stored: set[int]) -> dict[int, list[int]]:
-    """Position -> what is read there for the last time, and not stored; empty without updates.
-
-    What nobody needs any more is let go of, so that an update finds out by the count of references
-    whether it may write into the old array: views of it keep it too.
-    """
-    if not any(item[0] is not None and item[0].kind is Kind.UPDATE for item in snapshot.items):
-        return {}
-    reader: dict[int, int] = {}
-    for position, item in enumerate(snapshot.items):
-        if item[0] is not None:
-            for number in item[3:]:
-                reader[number] = position
-    last: dict[int, list[int]] = {}
-    for number, position in reader.items():
-        if number not in stored:
-            last.setdefault(position, []).append(number)
-    return last
 
 
 def _updated(old: Array, value: Array, param: Any) -> Array:
@@ -499,6 +483,8 @@ def _concatenate(op: Op, shape: tuple[int, ...], axis: Any, operands: Operands) 
 
 
 def _library(op: Op, shape: tuple[int, ...], param: Any, operands: Operands) -> Array:
+    if op.name == TABLE:
+        return np.frombuffer(param, op.dtype).reshape(shape)
     counters["library_calls"] += 1
     result = np.empty(shape, op.dtype)
     FUNCTIONS[op.name](operands, result, param)
