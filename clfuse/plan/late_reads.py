@@ -81,7 +81,7 @@ def clashing(
                 has_others = True
             else:
                 found.append(Moved(number, phase.body, place, phase.extents))
-    return found, has_others
+    return (found, has_others) if found or has_others else None
 
 
 def moved_before(moved: Sequence[Moved], nbytes: int, values: ValueTable) -> list[Kernel]:

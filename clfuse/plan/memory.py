@@ -107,6 +107,8 @@ class Memory:
         self.values = lowering.values
         self.takes_over: dict[int, int] = {}
         self._taken: set[int] = set()
+        self._filled_from: defaultdict[int, set[int]] = defaultdict(set)
+        """Value -> the launches before which others are filled from it."""
         self._borrowed: dict[int, list[tuple[int, int]]] = {}
         """Value -> (launch, older value in the same bytes that it still reads)."""
         self._readers: defaultdict[int, set[int]] = defaultdict(set)
@@ -177,7 +179,7 @@ class Memory:
             )
         for launch in filling:
             for value, _ in reads_of(launch.launch):
-                self._readers[value].add(index)
+                self._filled_from[value].add(index)
         return filling
 
     def old_value(self, node: int) -> int | None:
@@ -211,6 +213,8 @@ class Memory:
         for node, index in self._copies[value].items():
             if node != update and index >= first:
                 return None
+        if any(index > first for index in self._filled_from[value]):
+            return None
         found = [each for each in self._borrowed.get(value, ()) if each[0] >= first]
         for reader in self._readers[value]:
             if reader < first:

@@ -12,7 +12,7 @@ from clfuse.plan.memory import reads_of
 from clfuse.plan.regions import apart
 from clfuse.plan.schedule import Copy
 from clfuse.plan.verify import PlanError, verify
-from tests.nodevice.recording import array, call, kernels, moved_nbytes, planned
+from tests.nodevice.recording import FLOAT64, array, call, kernels, moved_nbytes, planned
 
 SIZES = pytest.mark.parametrize(
     "size", [8000, MAX_NBYTES // 8 + 1], ids=["followed by bytes", "followed as a whole"]
@@ -91,6 +91,15 @@ def test_many_elements_that_are_read_as_they_were_are_copied_with_their_array() 
     x = build.update(x, early, 2000, (1,))
     schedule = planned(x)
     assert any("outside of" in cut.what for cut in schedule.cuts)
+
+
+def test_what_another_array_is_filled_from_is_not_written_to_before() -> None:
+    x = array(8000)
+    total = build.reduce("add", array(100), (0,), FLOAT64)
+    later = build.update(call("negative", x), total, 5, ())
+    now = build.update(x, array(10), 0, (1,))
+    del x
+    planned(later, now)  # which follows every byte
 
 
 def test_who_holds_the_array_keeps_it() -> None:
