@@ -25,11 +25,10 @@ from .counters import counters
 from .dtypes import needs_fp64
 from .errors import DeviceDtypeError, KernelBuildError
 from .graph import build, ir, recognition, trace
-from .graph.ir import Kind, Node
+from .graph.ir import TABLE, Kind, Node
 from .graph.snapshot import Snapshot, take
 from .plan.planner import plan
 from .plan.schedule import (
-    TABLE,
     Copy,
     Kernel,
     Launch,

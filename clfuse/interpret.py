@@ -18,7 +18,8 @@ import numpy as np
 
 from .counters import counters
 from .errors import warn_user
-from .graph.ir import Kind, Op
+from .graph.ir import TABLE, Kind, Op
+from .graph.sequence import calculation
 from .graph.snapshot import LIVE, Snapshot
 from .runtime.buffers import Buffer, HostBuffer, mapped
 from .runtime.host import FUNCTIONS
@@ -48,11 +49,11 @@ def run(snapshot: Snapshot, device: Device, *, sparing: bool = False) -> None:
     himself (`graph.ir.loud`) are warned of, as the state in force wants it, when all is stored.
     """
     counters["host_evaluations"] += 1
-    nodes = snapshot.nodes
-    values: list[Array] = []
-    add = values.append
+    nodes, items = snapshot.nodes, snapshot.items
+    values: list[Array] = [None] * len(nodes)
     stored = _stored(snapshot)
-    last = _last_readers(snapshot, stored, sparing)
+    way = calculation(snapshot, stored, sparing)
+    last = way.last
     op: Op | None = None
     met: dict[str, None] = {}
     modes = np.geterr()
@@ -63,14 +64,15 @@ def run(snapshot: Snapshot, device: Device, *, sparing: bool = False) -> None:
 
     with ExitStack() as stack, np.errstate(call=meet, **_noticed(**modes)):
         sources, is_mapped = _sources(snapshot.buffers, stack)
-        for position, item in enumerate(snapshot.items):
+        for position in way.order:
+            item = items[position]
             op = item[0]
             if op is None:
                 _, shape, number, dtype = item
                 value = sources[number]
                 if value.dtype != dtype or value.shape != shape:
                     value = _reinterpreted(value, shape, dtype)
-                add(value)
+                values[position] = value
                 continue
             if op.kind is Kind.MAP:
                 dtypes = op.input_dtypes
@@ -100,7 +102,9 @@ def run(snapshot: Snapshot, device: Device, *, sparing: bool = False) -> None:
                 operands = [values[number] for number in item[3:]]
                 value = _STRUCTURAL[op.kind](op, item[1], item[2], operands)
                 operands = []
-            add(value)
+                if position in way.copied:
+                    value = value.copy()
+            values[position] = value
             if position in last:
                 for number in last[position]:
                     values[number] = None
@@ -179,28 +183,6 @@ def _stored(snapshot: Snapshot) -> set[int]:
             elif op.kind not in VIEWED:
                 stored.add(position)
     return stored
-
-
-def _last_readers(snapshot: Snapshot, stored: set[int], sparing: bool) -> dict[int, list[int]]:
-    """Position -> what is read there for the last time, and not stored; empty without updates,
-    unless memory is spared.
-
-    What nobody needs any more is let go of, so that an update finds out by the count of references
-    whether it may write into the old array: views of it keep it too.
-    """
-    operations = [item[0] for item in snapshot.items if item[0] is not None]
-    if not sparing and not any(op.kind is Kind.UPDATE for op in operations):
-        return {}
-    reader: dict[int, int] = {}
-    for position, item in enumerate(snapshot.items):
-        if item[0] is not None:
-            for number in item[3:]:
-                reader[number] = position
-    last: dict[int, list[int]] = {}
-    for number, position in reader.items():
-        if number not in stored:
-            last.setdefault(position, []).append(number)
-    return last
 
 
 def _updated(old: Array, value: Array, param: Any) -> Array:
@@ -464,6 +446,8 @@ def _concatenate(op: Op, shape: tuple[int, ...], axis: Any, operands: Operands) 
 
 
 def _library(op: Op, shape: tuple[int, ...], param: Any, operands: Operands) -> Array:
+    if op.name == TABLE:
+        return np.frombuffer(param, op.dtype).reshape(shape)
     counters["library_calls"] += 1
     result = np.empty(shape, op.dtype)
     FUNCTIONS[op.name](operands, result, param)

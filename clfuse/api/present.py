@@ -75,6 +75,10 @@ ROWS_OF_A_LOOP: Final = 16
 
 ROWS_OF_A_STATEMENT: Final = 8
 
+LONGEST_PATH: Final = 4
+"""Indices that a view is found by again, each into what the one before gives; after more (``x =
+x[1:]`` in a loop) it is located."""
+
 PLAIN: Final = frozenset((float, int, bool, complex))
 INTEGERS: Final = frozenset((int, *[np.dtype(char).type for char in "bBhHiIlLqQ"]))
 SCALARS: Final = frozenset((*PLAIN, *[dtype.type for dtype in DTYPES.values()]))
@@ -208,11 +212,13 @@ def indexed(handle: Handle, buffer: HostBuffer, index: Any) -> Any:
         view.base = handle
         view.ordered = view.writeable = True
         return made
-    if type(old) is Indexed:
+    if type(old) is Indexed and len(old.path) < LONGEST_PATH:
         view.start = old.start
         view.path = (*old.path, index)
         view._shape = old._shape
     else:
+        if type(old) is Indexed:  # a view of its own, which keeps no other alive
+            old = View(old.offset, old.strides, old.base, old.ordered, old.writeable)
         view.start = handle._shape, old
         view.path = (index,)
         view._shape = handle._shape

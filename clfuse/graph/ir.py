@@ -49,6 +49,11 @@ class Kind(IntEnum):
     PART = 16  # inputs (launch,): an array that a launch has written; param: its number there
 
 
+TABLE: Final = "table"
+"""The library call that fills an array with scalars of the program, which are its inputs, or with
+numbers of the program's structure, which are its param, as bytes: an upload."""
+
+
 class Op:
     """What a node computes, without its inputs; one object for equal contents, so `is` compares.
 

@@ -111,3 +111,31 @@ def linearize(
         for dim, coefficient in enumerate(coefficients):
             strides[dim] += coefficient * step
     return offset, tuple(strides)
+
+
+def reach(
+    shape: tuple[int, ...], offset: int, strides: tuple[int, ...]
+) -> tuple[int, int]:
+    """The first and the last element of a region that is not empty.
+
+    >>> reach((2, 3), 10, (-4, 1))
+    (6, 12)
+    """
+    low = high = offset
+    for extent, stride in zip(shape, strides, strict=True):
+        if stride > 0:
+            high += (extent - 1) * stride
+        else:
+            low += (extent - 1) * stride
+    return low, high
+
+
+def is_injective(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+    """Whether every stride is longer than what the shorter ones reach: no element twice."""
+    reach = 0
+    for stride, extent in sorted(zip(map(abs, strides), shape, strict=True)):
+        if extent > 1:
+            if stride <= reach:
+                return False
+            reach += stride * (extent - 1)
+    return True

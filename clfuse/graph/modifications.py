@@ -4,9 +4,11 @@
     a[0:100] += 1                          what their inputs are, asked for after the loop
 
 Nobody asks before a plan is made. Statements that differ only in where they write, and in which
-view of one array they take, are joined where they touch disjoint elements on regular grids and
-nobody holds what is between them. `plan.rolling` does so for all other writes, which takes it ten
-times longer: it has to find out what belongs together.
+view of one array they take, are joined where nobody holds what is between them: those that write to
+disjoint parts on regular grids, or anyhow (``for b in permutation[:40]``), as one write each; those
+that write to a part for the second time come after all that do for the first time. `plan.rolling`
+does so for all other writes, which takes it ten times longer: it has to find out what belongs
+together.
 """
 
 from __future__ import annotations
@@ -14,14 +16,18 @@ from __future__ import annotations
 import math
 import sys
 import threading
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from ..config import settings
 from .build import UPDATES, update, update_of, view
 from .grids import grids
-from .ir import Kind, Node, Op, loop, structural
+from .ir import TABLE, Kind, Node, Op, loop, structural
+from .layout import is_injective, reach
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 __all__ = ["Modification", "modified"]
 
@@ -30,7 +36,17 @@ LEAST: Final = 8
 
 MOST_CHANGES: Final = 0.75
 """How often the distance from one part to the next may change: a grid with rows of three parts and
-more changes less. Most irregular ones are left alone without a closer look."""
+more changes less. Irregular ones have no grids that are worth looking for."""
+
+MOST_PASSED_OVER: Final = 4096
+"""Elements for each statement that are read and written as they are, where the parts lie anyhow: it
+takes less than planning and launching the statement (20 us)."""
+
+MOST_LEFT_TO_NUMPY: Final = 4000
+"""Elements for each of ``CLFUSE_HOST_US`` that NumPy may be left with. It would warn of elements
+that are only passed over."""
+
+_BOOL: Final = np.dtype(np.bool_)
 
 _new: Final[Any] = object.__new__
 
@@ -179,15 +195,69 @@ def _joined(last: Modification) -> Node | None:
 
 def _written(last: Modification, node: Node, offsets: list[tuple[int, ...]]) -> Node | None:
     """`node` after the statements that wrote at `offsets`, of which `last` is one."""
-    op, operand = last._loop, last._operand
-    assert op is not None
-    assert operand is not None
-    places = np.array(offsets, np.int64)
-    places = places[np.argsort(places[:, 0], kind="stable")]
-    distances = np.diff(places[:, 0])
-    changes = np.count_nonzero(np.diff(distances))
-    if not distances.all() or changes > MOST_CHANGES * len(places):
+    places = np.array(offsets[::-1], np.int64)
+    turns = _turns(places[:, 0])
+    if len(turns) * LEAST > len(places):
         return None
+    for turn in turns:
+        taken = places[turn]
+        written = None
+        if len(taken) < LEAST:
+            written = _one_by_one(last, node, taken)
+        else:
+            if np.count_nonzero(np.diff(taken[:, 0], 2)) <= MOST_CHANGES * len(taken):
+                written = _on_grids(last, node, taken)
+            written = written or _scattered(last, node, taken)
+            # Few that lie far apart, but not those of the first turn: it shows that none overlap.
+            if written is None and len(taken) * LEAST <= len(places):
+                written = _one_by_one(last, node, taken)
+        if written is None:
+            return None
+        node = written
+    return node
+
+
+def _turns(offsets: npt.NDArray[np.int64]) -> list[npt.NDArray[np.int64]]:
+    """The statements that write to a part for the first time, those that do so for the second time,
+    ...; each in order of their offsets."""
+    order = np.argsort(offsets, kind="stable")
+    ordered = offsets[order]
+    numbers = np.arange(len(order))
+    (begins,) = np.nonzero(np.append(True, ordered[1:] != ordered[:-1]))
+    turn = numbers - np.repeat(begins, np.diff(np.append(begins, len(order))))
+    if not turn.any():
+        return [order]
+    stops = np.cumsum(np.bincount(turn))
+    return np.split(order[np.argsort(turn, kind="stable")], stops[:-1])
+
+
+def _changed(
+    last: Modification, node: Node, shape: _Shape, offset: int, strides: _Shape, operand: Node
+) -> Node:
+    """What the statement's operation makes of a region of `node`."""
+    assert last._loop is not None
+    return Node(last._loop, (view(node, shape, offset, strides), operand), shape, last.dtype)
+
+
+def _one_by_one(last: Modification, node: Node, places: npt.NDArray[np.int64]) -> Node:
+    operand = last._operand
+    assert operand is not None
+    region, inner = last._region, last.param[1]
+    for start in places.tolist():
+        other = operand
+        if len(start) == 2:
+            other = view(operand.inputs[0], operand.shape, start[1], operand.param[1])
+        value = _changed(last, node, region, start[0], inner, other)
+        node = update(node, value, start[0], inner)
+    return node
+
+
+def _on_grids(
+    last: Modification, node: Node, places: npt.NDArray[np.int64]
+) -> Node | None:
+    """One write a grid; None where there are too many, or where parts overlap."""
+    operand = last._operand
+    assert operand is not None
     found = grids(places)
     if len(found) * LEAST > len(places):
         return None
@@ -197,43 +267,90 @@ def _written(last: Modification, node: Node, offsets: list[tuple[int, ...]]) -> 
         start = places[rows[0]].tolist()
         shape = extents + region
         strides = (*[step[0] for step in steps], *inner)
-        low, high = _reach(shape, start[0], strides)
-        if low <= end or not _is_injective(shape, strides):
+        low, high = reach(shape, start[0], strides)
+        if low <= end or not is_injective(shape, strides):
             return None
         end = high
         other = operand
         if len(start) == 2:
-            wanted, ahead = operand.shape, operand.param[1]
-            if any(step[1] for step in steps):
-                wanted = (*extents, *(1,) * (len(region) - len(wanted)), *wanted)
-                missing = len(wanted) - len(extents) - len(ahead)
-                ahead = (*[step[1] for step in steps], *(0,) * missing, *ahead)
-            other = view(operand.inputs[0], wanted, start[1], ahead)
-        value = Node(op, (view(node, shape, start[0], strides), other), shape, last.dtype)
+            other = _spread(operand, extents, start[1], tuple([step[1] for step in steps]), region)
+        value = _changed(last, node, shape, start[0], strides, other)
         node = update(node, value, start[0], strides)
     return node
 
 
-def _reach(shape: _Shape, offset: int, strides: _Shape) -> tuple[int, int]:
-    """The first and the last element of a region."""
-    low = high = offset
-    for extent, stride in zip(shape, strides, strict=True):
-        if stride > 0:
-            high += (extent - 1) * stride
-        else:
-            low += (extent - 1) * stride
-    return low, high
+def _spread(
+    operand: Node, extents: _Shape, offset: int, steps: _Shape, region: _Shape
+) -> Node:
+    """The views that statements take, on a grid of `extents`, in front of the axes of `region`."""
+    wanted, strides = operand.shape, operand.param[1]
+    if any(steps):
+        wanted = (*extents, *(1,) * (len(region) - len(wanted)), *wanted)
+        missing = len(wanted) - len(extents) - len(strides)
+        strides = (*steps, *(0,) * missing, *strides)
+    return view(operand.inputs[0], wanted, offset, strides)
 
 
-def _is_injective(shape: _Shape, strides: _Shape) -> bool:
-    """Whether every stride is longer than what the shorter ones reach: no element twice."""
-    reach = 0
-    for stride, extent in sorted(zip(map(abs, strides), shape, strict=True)):
-        if extent > 1:
-            if stride <= reach:
-                return False
-            reach += stride * (extent - 1)
-    return True
+def _scattered(
+    last: Modification, node: Node, places: npt.NDArray[np.int64]
+) -> Node | None:
+    """One write over all parts that lie between those that are written, of which the others stay
+    as they are: a table says which. None where that is too many, or where parts overlap."""
+    op, operand = last._loop, last._operand
+    assert op is not None
+    assert operand is not None
+    starts = places[:, 0] - places[0, 0]
+    step = int(np.gcd.reduce(starts))
+    rows = starts // step
+    count = int(rows[-1]) + 1
+    region = last._region
+    shape, strides = (count, *region), (step, *last.param[1])
+    size = math.prod(shape)
+    if size > MOST_PASSED_OVER * len(places) or not is_injective(shape, strides):
+        return None
+    if op is not op.plain and size <= MOST_LEFT_TO_NUMPY * settings.host_us:
+        return None
+    offset = int(places[0, 0])
+    ones = (1,) * len(region)
+    is_written = np.zeros(count, np.bool_)
+    is_written[rows] = True
+    other = operand
+    if places.shape[1] == 2:
+        other = _spread_anyhow(operand, rows, places[:, 1], count, region)
+    before = view(node, shape, offset, strides)
+    dtype = last.dtype
+    after = Node(op.plain, (before, other), shape, dtype)
+    select = loop("where", (_BOOL, dtype, dtype), dtype)
+    mask = _table(is_written, (count, *ones))
+    return update(node, Node(select, (mask, after, before), shape, dtype), offset, strides)
+
+
+def _spread_anyhow(
+    operand: Node,
+    rows: npt.NDArray[np.int64],
+    offsets: npt.NDArray[np.int64],
+    count: int,
+    region: _Shape,
+) -> Node:
+    """The views that the statements of `rows` take, in an array of `count` rows."""
+    first, ahead = int(offsets[0]), offsets - offsets[0]
+    step = int(ahead[-1]) // int(rows[-1])
+    if (rows * step == ahead).all():
+        return _spread(operand, (count,), first, (step,), region)
+    start_of = np.full(count, first, np.int64)
+    start_of[rows] = offsets
+    shape = (*(1,) * (len(region) - len(operand.shape)), *operand.shape)
+    strides = (*(0,) * (len(shape) - len(operand.shape)), *operand.param[1])
+    position = _table(start_of, (count, *(1,) * len(shape)))
+    gather = structural(Kind.GATHER, "gather", operand.dtype)
+    param = 0, (0, *strides)
+    return Node(gather, (operand.inputs[0], position), (count, *shape), operand.dtype, param)
+
+
+def _table(values: npt.NDArray[Any], shape: _Shape) -> Node:
+    """Numbers of the program's structure, which go to the device when the plan runs."""
+    op = structural(Kind.LIBRARY, TABLE, values.dtype)
+    return Node(op, (), shape, values.dtype, values.tobytes())
 
 
 def _calibrate() -> int:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from .regions import apart
 from .schedule import (
     Access,
     Copy,
@@ -127,7 +128,9 @@ class Hazards:
         if holder is None or self._schedule.values[value].nbytes > MAX_NBYTES:
             now = self._whole.get(place)
             # What is written in several launches may be read where it is not written yet.
-            if now != value and not (now in written and value in self._under(now)):
+            if now == value or (now in written and value in self._under(now)):
+                return
+            if not self._shows(now, load):
                 self._fail(f"{where} reads value {value}, but {place} holds {now}")
             return
         held = _elements(holder, itemsize, access, extents)
@@ -155,6 +158,20 @@ class Hazards:
             found.append((update.old, (update.shape, update.access, update.itemsize)))
             update = self._schedule.values[update.old].update
         return found
+
+    def _shows(self, now: int | None, load: Touch) -> bool:
+        """Whether `now` is an update of what is loaded, and the same where it is."""
+        value, itemsize, access, extents = load
+        if now is None or access is None:
+            return False
+        for older, (shape, region, size) in self._older(now):
+            written = shape, region.offset, region.strides
+            loaded = extents, access.offset, access.strides
+            if size != itemsize or not apart(written, loaded):
+                return False
+            if older == value:
+                return True
+        return False
 
     def _under(self, value: int | None) -> set[int]:
         return set() if value is None else {older for older, _ in self._older(value)}

@@ -1,8 +1,9 @@
 """Which bytes every value of a plan lives in: in-place writes, donation of dead buffers, slots.
 
 A value may take over the bytes of another one when nobody reads those afterwards, and the launch
-that writes reads them only at the very element that it writes. Updates that cannot take over their
-old contents get them copied first (`Lowering.prefill`).
+that writes reads them only at the very element that it writes. An update may also where what others
+read are other elements, or few: see `late_reads`. Updates that cannot take over their old contents
+get them copied first (`Lowering.prefill`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from ..graph.ir import Kind
 from ..graph.layout import contiguous_strides
 from .geometry import stored_nbytes
 from .graph import Graph
+from .late_reads import MOST_READS, Moved, clashing, moved_before
 from .lowering import Lowering, Pending
 from .schedule import (
     MUTATIONS,
@@ -105,13 +107,17 @@ class Memory:
         self.values = lowering.values
         self.takes_over: dict[int, int] = {}
         self._taken: set[int] = set()
+        self._filled_from: defaultdict[int, set[int]] = defaultdict(set)
+        """Value -> the launches before which others are filled from it."""
+        self._borrowed: dict[int, list[tuple[int, int]]] = {}
+        """Value -> (launch, older value in the same bytes that it still reads)."""
         self._readers: defaultdict[int, set[int]] = defaultdict(set)
         pending = lowering.pending
         for index, entry in enumerate(pending):
             for value, _ in reads_of(entry.launch):
                 self._readers[value].add(index)
         self._kept = lowering.values_needed_later()
-        before: dict[int, list[Pending]] = {}
+        before = self._before = defaultdict[int, list[Pending]](list)
         writers: dict[int, list[int]] = {}
         for index, entry in enumerate(pending):
             for node in entry.updates:
@@ -122,20 +128,24 @@ class Memory:
         for node, indices in writers.items():
             source = self.old_value(node)
             if source is None:
-                before.setdefault(indices[0], []).extend(self._prefill(node, indices[0]))
+                before[indices[0]] += self._prefill(node, indices[0])
             else:
                 self._copies[source][node] = indices[0]
         for node, indices in writers.items():
             source = self.old_value(node)
             if source is None:
                 continue
-            if self._update_in_place(node, indices, source) or self._update_in_turn(node, indices):
+            if (
+                self._take_if_free(node, indices, source)
+                or self._update_in_turn(node, indices)
+                or self._take_if_free(node, indices, source, moves=True)
+            ):
                 del self._copies[source][node]
             else:
-                before.setdefault(indices[0], []).extend(self._prefill(node, indices[0]))
+                before[indices[0]] += self._prefill(node, indices[0])
         for index, entry in enumerate(pending):
             if isinstance(entry.launch, UserLaunch):
-                before.setdefault(index, []).extend(self._write_in_place(index, entry.launch))
+                before[index] += self._write_in_place(index, entry.launch)
             elif isinstance(entry.launch, LibraryCall):
                 self._mutate_in_place(index, entry.launch)
             else:
@@ -169,7 +179,7 @@ class Memory:
             )
         for launch in filling:
             for value, _ in reads_of(launch.launch):
-                self._readers[value].add(index)
+                self._filled_from[value].add(index)
         return filling
 
     def old_value(self, node: int) -> int | None:
@@ -190,24 +200,34 @@ class Memory:
         They may read it too, but only at the very elements that they write. `update` is the node
         that would be in place.
         """
+        return self._reads_after(value, stores, update) == []
+
+    def _reads_after(
+        self, value: int, stores: Mapping[int, Access | None], update: int = -1
+    ) -> list[tuple[int, int]] | None:
+        """The launches that read the bytes of `value` after these have written there, and which
+        value they read; None where the bytes are not theirs to write to, or many do."""
         if self._needed_later(value) or value in self._taken:
-            return False
+            return None
         first = min(stores)
         for node, index in self._copies[value].items():
             if node != update and index >= first:
-                return False
+                return None
+        if any(index > first for index in self._filled_from[value]):
+            return None
+        found = [each for each in self._borrowed.get(value, ()) if each[0] >= first]
         for reader in self._readers[value]:
             if reader < first:
                 continue
-            if reader not in stores:
-                return False
-            launch = self.lowering.pending[reader].launch
-            if any(where != stores[reader] for read, where in reads_of(launch) if read == value):
-                return False
-        return True
-
-    def _update_in_place(self, node: int, writers: list[int], source: int) -> bool:
-        return self._take_if_free(node, writers, source)
+            if reader in stores:
+                launch = self.lowering.pending[reader].launch
+                where = stores[reader]
+                if all(at == where for read, at in reads_of(launch) if read == value):
+                    continue
+            found.append((reader, value))
+            if len(found) > MOST_READS:
+                return None
+        return found
 
     def _update_in_turn(self, node: int, writers: list[int]) -> bool:
         """Let an update take over the bytes of the array that its old contents were updated from.
@@ -231,10 +251,14 @@ class Memory:
             return False
         return self._take_if_free(node, writers, source)
 
-    def _take_if_free(self, node: int, writers: list[int], source: int) -> bool:
-        """Write an update into the bytes of `source`, if nobody reads them afterwards."""
+    def _take_if_free(
+        self, node: int, writers: list[int], source: int, *, moves: bool = False
+    ) -> bool:
+        """Write an update into the bytes of `source`, if nobody reads them afterwards, or only
+        elsewhere; with `moves`, if what is read there can be copied before."""
         target = self.values.of_node[node]
-        if self.values.nbytes[source] != self.values.nbytes[target]:
+        nbytes = self.values.nbytes[source]
+        if nbytes != self.values.nbytes[target]:
             return False
         stores = {}
         for index in writers:
@@ -242,9 +266,35 @@ class Memory:
             assert isinstance(launch, Kernel)
             (store,) = [store for store in launch.stores if store.value == target]
             stores[index] = store.access
-        if not self._free_after(source, stores, node):
+        reads = self._reads_after(source, stores, node)
+        if reads is None:
             return False
+        graph = self.graph
+        region = graph.shapes[graph.inputs[node][1]], *graph.params[node]
+        moved: list[Moved] = []
+        late = []
+        for index, value in reads:
+            launch = self.lowering.pending[index].launch
+            found = clashing(
+                index, launch, value, region, graph.dtypes[node].itemsize, stores.get(index)
+            )
+            if found is None or (found[0] and not moves):
+                return False
+            moved += found[0]
+            if found[1]:
+                late.append((index, value))
+        if moved:
+            kernels = moved_before(moved, nbytes, self.values)
+            if not kernels:
+                return False
+            level = self.lowering.pending[min(stores)].level
+            self._before[min(stores)] += [Pending(level, kernel) for kernel in kernels]
+            for each in moved:
+                load = each.items[each.place]
+                assert isinstance(load, Load)
+                self._readers[load.value].add(each.launch)
         self._take(target, source)
+        self._borrowed[target] = late
         return True
 
     def _mutate_in_place(self, index: int, call: LibraryCall) -> None:

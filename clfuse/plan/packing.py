@@ -22,42 +22,72 @@ def pack(kernel: Kernel, traits: DeviceTraits, values: ValueTable) -> list[Kerne
     """Kernels that must run before `kernel`, whose loads are changed to read what they store."""
     if kernel.schedule != "cpu" or kernel.width == 1:
         return []
-    copies: dict[tuple[int, ...], dict[Load, Store]] = {}
+    copies = Copies(values)
     packed: dict[int, Load] = {}
     for position, item in enumerate(kernel.body):
         if not isinstance(item, Load) or not _is_apart(item, kernel):
             continue
-        dims = [dim for dim, stride in enumerate(item.access.strides) if stride]
-        extents = tuple([kernel.extents[dim] for dim in dims])
-        elements = max(math.prod(extents), 1)
+        elements = copied_elements(item, kernel.extents)
         nbytes = elements * item.dtype.itemsize
         reads = math.prod(kernel.extents)
         if nbytes > cost.MAX_PACKED_NBYTES or not _pays(reads, elements, nbytes, traits):
             continue
-        # The lanes' dimension last, whatever the order of the loops.
-        dims.sort(key=lambda dim: dim == kernel.vector)
-        extents = tuple([kernel.extents[dim] for dim in dims])
-        strides = [0] * len(kernel.extents)
-        for dim, stride in zip(dims, contiguous_strides(extents), strict=True):
-            strides[dim] = stride
-        what = f"an operand {item.dtype} {'x'.join(map(str, extents))}"
         reason = f"packed: its lanes lie apart, and every element is read {reads // elements} times"
-        value = values.temporary(nbytes, what, reason)
-        packed[position] = replace(item, value=value, access=Access(0, tuple(strides)))
-        source = replace(
-            item,
-            var=len(copies.setdefault(extents, {})),
-            access=Access(item.access.offset, tuple([item.access.strides[dim] for dim in dims])),
-        )
-        target = Access(0, contiguous_strides(extents))
-        copies[extents][source] = Store(source.var, item.dtype, value, item.dtype, target)
+        packed[position] = copies.add(item, kernel.extents, kernel.vector, reason)
     for position, load in packed.items():
         kernel.body[position] = load
-    first: list[Kernel] = []
-    for extents, moves in copies.items():
-        copy = Kernel("map", extents, list(moves), list(moves.values()), label="map_pack")
-        first.append(finish_map(copy, traits))
-    return first
+    first = copies.kernels()
+    for copy in first:
+        copy.label = "map_pack"
+    return [finish_map(copy, traits) for copy in first]
+
+
+def copied_elements(load: Load, extents: tuple[int, ...]) -> int:
+    """How many elements a load over `extents` touches, each counted once."""
+    strides = load.access.strides
+    return math.prod(
+        [extent for extent, stride in zip(extents, strides, strict=True) if stride]
+    )
+
+
+class Copies:
+    """Kernels that copy what loads touch into arrays of their own, in C order."""
+
+    def __init__(self, values: ValueTable) -> None:
+        self._values = values
+        self._moves: dict[tuple[int, ...], dict[Load, Store]] = {}
+
+    def add(self, load: Load, extents: tuple[int, ...], last: int, reason: str) -> Load:
+        """`load`, which runs over `extents`, from a copy; dimension `last` is the copy's last."""
+        dims = [dim for dim, stride in enumerate(load.access.strides) if stride]
+        dims.sort(key=lambda dim: dim == last)
+        copied = tuple([extents[dim] for dim in dims])
+        strides = [0] * len(extents)
+        for dim, stride in zip(dims, contiguous_strides(copied), strict=True):
+            strides[dim] = stride
+        moves = self._moves.setdefault(copied, {})
+        inner = Access(load.access.offset, tuple([load.access.strides[dim] for dim in dims]))
+        source = replace(load, var=-1, access=inner)
+        store = moves.get(source)
+        if store is None:
+            nbytes = math.prod(copied) * load.dtype.itemsize
+            what = f"an operand {load.dtype} {'x'.join(map(str, copied)) or 'scalar'}"
+            value = self._values.temporary(nbytes, what, reason)
+            target = Access(0, contiguous_strides(copied))
+            store = moves[source] = Store(len(moves), load.dtype, value, load.dtype, target)
+        return replace(load, value=store.value, access=Access(0, tuple(strides)))
+
+    def kernels(self) -> list[Kernel]:
+        """The kernels; nobody has finished them yet."""
+        return [
+            Kernel(
+                "map",
+                extents,
+                [replace(load, var=store.var) for load, store in moves.items()],
+                list(moves.values()),
+            )
+            for extents, moves in self._moves.items()
+        ]
 
 
 def _pays(reads: int, elements: int, nbytes: int, traits: DeviceTraits) -> bool:

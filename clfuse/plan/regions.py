@@ -11,9 +11,12 @@ are answered together, by sorting the elements that the writes touch: no pair of
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+
+from ..graph.layout import reach
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -24,7 +27,37 @@ Region = tuple[tuple[int, ...], int, tuple[int, ...]]
 MAX_ELEMENTS: Final = 1 << 22
 """Elements (or blocks of them) that are sorted for one chain: 0.2 s of planning at most."""
 
+MAX_COMPARED: Final = 1 << 12
+"""Elements of two regions (or blocks) that are compared, where nothing else tells them apart."""
+
 Dims = list[tuple[int, int]]
+
+
+@lru_cache(maxsize=4096)
+def apart(one: Region, other: Region) -> bool:
+    """Whether two regions are known to have no element in common.
+
+    >>> row, column = ((1, 4), 4, (4, 1)), ((3, 1), 1, (4, 1))
+    >>> apart(row, ((1, 4), 8, (4, 1))), apart(column, ((3, 1), 2, (4, 1))), apart(row, column)
+    (True, True, False)
+    """
+    if 0 in one[0] or 0 in other[0]:
+        return True
+    (low, high), (first, last) = reach(*one), reach(*other)
+    if high < first or last < low:
+        return True
+    steps = [
+        stride
+        for shape, _, strides in (one, other)
+        for extent, stride in zip(shape, strides, strict=True)
+        if extent > 1
+    ]
+    if (first - low) % (math.gcd(*steps) or 1):
+        return True
+    owners, elements = elements_of([one, other], MAX_COMPARED)
+    if owners is None or elements is None:
+        return False
+    return not bool(np.isin(elements[owners == 0], elements[owners == 1]).any())
 
 
 class History:
@@ -73,9 +106,10 @@ class History:
 
 
 def elements_of(
-    regions: list[Region],
+    regions: list[Region], most: int = MAX_ELEMENTS
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | tuple[None, None]:
-    """(number of the region, element) of everything in `regions`, in blocks of equal fate."""
+    """(number of the region, element) of everything in `regions`, in blocks of equal fate; None
+    where there are more than `most`."""
     maps: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
     dims_of: list[Dims] = []
     shifts: list[int] = []
@@ -97,7 +131,7 @@ def elements_of(
         count * math.prod([extent for extent, _ in dims])
         for count, dims in zip(counts, relative, strict=True)
     )
-    if total > MAX_ELEMENTS:
+    if total > most:
         return None, None
     owners = []
     elements = []

@@ -371,10 +371,6 @@ MUTATIONS: Final = frozenset(["setitem", "put", "putmask", "place", "at", "sort"
 """Library calls that give their first operand, changed; in place where nobody else needs it."""
 
 
-TABLE: Final = "table"
-"""The library call that fills an array with scalars of the program: an upload."""
-
-
 @dataclass(slots=True)
 class UserLaunch:
     """One round of a launch of a kernel that somebody wrote.

@@ -9,11 +9,11 @@ from typing import Final
 
 import numpy as np
 
-from ..graph.ir import Kind
+from ..graph.ir import TABLE, Kind
 from ..graph.launch import ArrayParameter, LocalParameter, Round, ScalarParameter, Spec
 from .emission import ValueTable
 from .placement import Placement
-from .schedule import TABLE, LibraryCall, UserLaunch
+from .schedule import LibraryCall, UserLaunch
 
 OFFSET: Final = np.dtype(np.int64)
 """Of the offsets in a table."""

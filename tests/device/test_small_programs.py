@@ -8,6 +8,7 @@ from __future__ import annotations
 import tracemalloc
 from collections.abc import Callable, Iterator
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -247,3 +248,72 @@ def test_what_is_evaluated_once_is_calculated_within_the_memory_of_few_arrays(
     tracemalloc.stop()
     assert (host, kernels) == (1, 0)
     assert peak < 9 * x.nbytes
+
+
+def swapped_towards_the_end(x: Any) -> Any:
+    for _ in range(200):
+        x[len(x) // 2], x[-2] = x[-2], x[len(x) // 2]
+        x = x[:-2]
+    return x
+
+
+def swapped_with_copies(x: Any) -> Any:
+    for step in range(200):
+        i, j = step * 7919 % len(x), step * 104729 % len(x)
+        x[i], x[j] = x[j].copy(), x[i].copy()
+    return x
+
+
+def reversed_by_swaps(x: Any) -> Any:
+    for i in range(200):
+        x[i], x[-1 - i] = x[-1 - i], x[i]
+    return x
+
+
+def sorted_by_insertion(x: Any) -> Any:
+    for i in range(1, 200):
+        key = x[i].copy()
+        x[i] = x[i - 1]
+        x[i - 1] = key
+    return x
+
+
+def shifted_rows(x: Any) -> Any:
+    rows = x.reshape(-1, 10)
+    for i in range(200):
+        kept = rows[i : i + 2, ::-1].copy()
+        rows[i : i + 2] = rows[i + 1 : i + 3]
+        rows[i + 1 : i + 3] = kept
+    return x
+
+
+def taken_from_a_queue(x: Any) -> Any:
+    total = 0.0
+    for _ in range(200):
+        head = x[0]
+        total = total + head
+        x[-1] = head * 2
+        x = x[1:-1]
+    return x + total
+
+
+@pytest.mark.parametrize("program", [
+    swapped_towards_the_end, swapped_with_copies, reversed_by_swaps, sorted_by_insertion,
+    shifted_rows, taken_from_a_queue])
+def test_what_is_written_over_is_read_before_so_that_a_loop_copies_its_array_once(
+        xp: ModuleType, program: Callable[[Any], Any]) -> None:
+    values = np.arange(1_000_000.) + 1
+    with xp.config.override(host_us=0):
+        x = xp.asarray(values)
+        xp.evaluate(x)
+        found = program(x)
+    tracemalloc.start()
+    try:
+        _, host, kernels = counted(xp, lambda: xp.evaluate(x))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (host, kernels) == (1, 0)
+    assert peak < 1.5 * values.nbytes
+    assert_array_equal(found, program(values))
+    assert_array_equal(x, values)

@@ -101,8 +101,8 @@ def test_each_part_takes_its_own_view_of_an_array() -> None:
 
 APART = {
     "parts that overlap": [((2, 10), 10 * index, (10, 1)) for index in range(30)],
-    "parts that come again": rows([*range(20), 7]),
-    "parts in no order": rows([2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37]),
+    "one part again and again": rows([7] * 30),
+    "parts far apart": rows([2, 3, 500, 7000, 1100, 13, 17, 1900, 23, 2900, 3100, 3700]),
     "few parts": rows(range(7)),
 }
 
@@ -110,8 +110,60 @@ APART = {
 @pytest.mark.parametrize("name", APART)
 def test_other_parts_stay_statements(name: str) -> None:
     parts = APART[name]
-    a = add_to(array(40, 10), parts)
+    a = add_to(array(8000, 10), parts)
     assert len(take([a]).nodes) == 2 + 3 * len(parts)
+
+
+def in_order_of_time(node: Node) -> list[Node]:
+    """The writes that a chain of statements has become."""
+    chain = []
+    while node.op.kind is Kind.UPDATE:
+        chain.append(node)
+        node = node.inputs[0]
+    return chain[::-1]
+
+
+def test_parts_that_lie_anyhow_are_one_write_over_all_between_them() -> None:
+    indices = [31, 2, 3, 29, 5, 11, 7, 13, 37, 17, 19, 23]
+    (write,) = in_order_of_time(add_to(array(40, 10), rows(indices)))
+    value = write.inputs[1]
+    assert value.op.name == "where"
+    assert (value.shape, write.param) == ((36, 10), (20, (10, 1)))
+    mask = np.frombuffer(value.inputs[0].param, np.bool_)
+    assert np.flatnonzero(mask).tolist() == sorted(index - 2 for index in indices)
+    schedule = planned(add_to(array(40, 10), rows(indices)))
+    assert len(schedule.launches) == 2  # the table, and one kernel
+    assert moved_nbytes(schedule) == 2 * 8 * 360 + 36
+    assert len(schedule.slots) == 2  # and not of another array
+
+
+def test_parts_that_come_again_are_written_to_by_as_many_writes() -> None:
+    times = [4, 9, 4, 25, 4, 33, *range(0, 40, 2), 9, *range(40)]
+    writes = in_order_of_time(add_to(array(40, 10), rows(times)))
+    # All rows are one operation on the whole array; then 23 of them, 4 and 9, 4, and 4 once more.
+    assert [write.inputs[1].shape for write in writes] == [(39, 10), *[(10,)] * 4]
+    assert [write.param[0] // 10 for write in writes] == [0, 4, 9, 4, 4]
+    assert np.frombuffer(writes[0].inputs[1].inputs[0].param, np.bool_).sum() == 23
+    assert writes[0].inputs[0].op.name == "add"
+
+
+def test_each_part_takes_its_own_view_in_any_order() -> None:
+    c = array(80, 10)
+    places = 1 + np.random.default_rng(1).permutation(38)[:25]
+    others = np.random.default_rng(2).permutation(80)[:25]
+
+    def row_of_c(count: int) -> Node:
+        return build.view(c, (10,), 10 * int(others[count]), (1,))
+
+    (write,) = in_order_of_time(add_to(array(40, 10), rows(places.tolist()), row_of_c))
+    mask, after, _ = write.inputs[1].inputs
+    gathered = after.inputs[1]
+    assert gathered.op.kind is Kind.GATHER
+    start_of = np.frombuffer(gathered.inputs[1].param, np.int64)
+    first = write.param[0] // 10
+    chosen = np.flatnonzero(np.frombuffer(mask.param, np.bool_))
+    assert dict(zip((chosen + first).tolist(), (start_of[chosen] // 10).tolist(), strict=True)) == (
+        dict(zip(places.tolist(), others.tolist(), strict=True)))
 
 
 def test_a_state_that_is_held_stays() -> None:
