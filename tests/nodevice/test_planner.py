@@ -529,6 +529,11 @@ def test_long_chains_of_operations_take_two_vectors_at_a_time() -> None:
     assert (long.width, long.unroll) == (8, 2)
     (short,) = kernels(planned(call("exp", call("add", array(1000), number(1.0)))))
     assert short.unroll == 1
+    apart = [call("exp", array(1000)) for _ in range(8)]
+    for other in apart[1:]:
+        apart[0] = call("add", apart[0], other)
+    (side_by_side,) = kernels(planned(apart[0]))
+    assert side_by_side.unroll == 1  # nothing waits for long
     (rows,) = kernels(planned(_long_chain(array(300, 31), array(31))))
     assert rows.unroll == 1  # most of a row would be left behind its pairs
     (rows,) = kernels(planned(_long_chain(array(300, 33), array(33))))
