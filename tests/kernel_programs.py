@@ -169,10 +169,16 @@ def random_call(random: np.random.Generator) -> Call:
                 access.guard = guard
         lines.append(statement)
     indices = ", ".join("ij"[:rank])
+    kernel, text = written(f"{indices}, {', '.join(names)}", lines)
+    return Call(kernel, text, domain, views, accesses)
+
+
+def written(parameters: str, lines: list[str]) -> tuple[Any, str]:
+    """A kernel of these lines, and its source."""
     name = f"program{next(_number)}"
-    text = f"def {name}({indices}, {', '.join(names)}):\n    " + "\n    ".join(lines) + "\n"
+    text = f"def {name}({parameters}):\n    " + "\n    ".join(lines) + "\n"
     filename = f"<{name}>"
     linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
     scope: dict[str, Any] = {}
     exec(compile(text, filename, "exec"), scope)
-    return Call(cf.kernel(scope[name]), text, domain, views, accesses)
+    return cf.kernel(scope[name]), text

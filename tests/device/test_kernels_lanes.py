@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,11 @@ import pytest
 
 import clfuse as cf
 from tests.agreement import SIMULATED
+from tests.kernel_loops import random_loop
 
 pytestmark = pytest.mark.clfuse_only
+PROGRAMS = max(int(os.environ.get("CLFUSE_FUZZ_PROGRAMS", "60")) // 5, 1)
+SEED = int(os.environ.get("CLFUSE_FUZZ_SEED", "20"))
 ROWS, LONGEST = 45, 40
 LIMIT = 0.25
 
@@ -325,3 +329,28 @@ def test_loops_whose_rounds_depend_on_each_other_run_in_order(kernel: Any) -> No
     # Intel's compiler makes vectors of plain sums by itself, and adds in another order then.
     agree(actual, expected, 1e-13)
     assert "any_lane" not in kernel.source(ROWS, start, stop, values, actual)
+
+
+@pytest.mark.parametrize("seed", range(SEED, SEED + PROGRAMS))
+def test_random_loops_that_add_up(seed: int) -> None:
+    kernel, text = random_loop(seed)
+    random = np.random.default_rng(seed)
+    dtype = random.choice([np.float64, np.float32])
+
+    def quarters(*shape: int) -> np.ndarray:
+        return (random.integers(-8, 9, shape) * 0.25).astype(dtype)
+
+    count = random.permutation(30) % 27
+    stop = np.cumsum(count)
+    total = int(stop[-1])
+    places = random.integers(0, total, total).astype(random.choice([np.int32, np.uint16]))
+    arrays = [stop - count, stop, quarters(total), quarters(total), places, quarters(7),
+              quarters(5, 3), np.zeros((30, 3))]
+    expected = arrays[-1].copy()
+    kernel.python(30, *arrays[:-1], expected)
+    on_device = [cf.asarray(array) for array in arrays]
+    kernel(30, *on_device)
+    precision = 1e-9 if dtype == np.float64 else 1e-3
+    if not SIMULATED:
+        actual = on_device[-1].get()
+        np.testing.assert_allclose(actual, expected, precision, precision, err_msg=text)
