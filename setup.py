@@ -1,8 +1,10 @@
 """Packaging; pip calls it. Settings of the tools are in pyproject.toml."""
 
+import hashlib
+import os
 from pathlib import Path
 
-from setuptools import find_packages, setup
+from setuptools import Extension, find_packages, setup
 
 HERE = Path(__file__).parent
 
@@ -21,6 +23,29 @@ EXTRAS = {
     "ecosystem": ["einops", "ipython", "matplotlib", "pandas", "scikit-learn", "scipy", "xarray"],
     "test": ["hypothesis", "mypy", "pytest", "pytest-xdist", "ruff", "scipy"],
 }
+
+
+
+def compiled() -> list[Extension]:
+    """The compiled part, where there is Cython; without it, or a C compiler, clfuse is as it is
+    without."""
+    try:
+        from Cython.Build import cythonize
+    except ImportError:
+        return []
+    # `clfuse.compiled` compares this with the text that is there when it is imported.
+    texts = [path.read_bytes() for path in sorted((HERE / "clfuse").glob("_compiled*.p[yx][xi]"))]
+    digest = hashlib.sha256(b"".join(texts)).hexdigest()
+    module = Extension(
+        "clfuse._compiled",
+        ["clfuse/_compiled.pyx"],
+        define_macros=[("CLFUSE_SOURCE", f'"{digest}"')],
+        extra_compile_args=["-g0"] if os.name == "posix" else [],
+        optional=True,
+    )
+    found: list[Extension] = cythonize([module], build_dir="build", force=True)
+    return found
+
 
 setup(
     name="clfuse",
@@ -42,11 +67,12 @@ setup(
     package_dir={"clfuse": "clfuse", "clfuse.kernels": "kernels"},
     packages=[*find_packages(include=["clfuse", "clfuse.*"]), "clfuse.kernels"],
     package_data={
-        "clfuse": ["py.typed"],
+        "clfuse": ["py.typed", "_compiled.pyx", "_compiled_*.pxi"],
         "clfuse.bench": ["kernels/*.cl"],
         "clfuse.demo": ["programs/*.py"],
         "clfuse.kernels": ["*.cl.mako", "lib/*.cl"],
     },
+    ext_modules=compiled(),
     zip_safe=False,
     classifiers=[
         "Intended Audience :: Science/Research",

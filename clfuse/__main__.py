@@ -138,6 +138,10 @@ def software() -> Iterator[str]:
         except metadata.PackageNotFoundError:
             if package in ("clfuse", "numpy", "pyopencl", "Mako"):
                 yield f"{package:16} not installed as a package"
+    from clfuse import compiled
+
+    compiled.load()
+    yield f"compiled part    {compiled.state()}"
 
 
 def variables() -> Iterator[str]:

@@ -226,6 +226,15 @@ SETTINGS: tuple[Setting, ...] = (
         plans=True,
     ),
     Setting(
+        "compiled",
+        "CLFUSE_COMPILED",
+        True,
+        _switch,
+        "on or off",
+        "off records in plain Python though clfuse's compiled module is there; read when clfuse is"
+        " imported",
+    ),
+    Setting(
         "vector_bytes",
         "CLFUSE_VECTOR_BYTES",
         0,
@@ -278,6 +287,7 @@ class Settings:
     check: str
     debug: bool
     tuning: bool
+    compiled: bool
     vector_bytes: int
     work_items: int
     stream_bytes: int
@@ -323,6 +333,13 @@ _ROWS: dict[str, Setting] = {row.name: row for row in SETTINGS}
 
 #: The one instance that every layer reads.
 settings = Settings()
+
+
+def is_on_at_import(name: str) -> bool:
+    """What the environment says of a switch, for who asks before a program could set others."""
+    row = _ROWS[name]
+    text = os.environ.get(row.env, "").strip()
+    return bool(row.value_of(text) if text else row.default)
 
 
 def reload() -> None:

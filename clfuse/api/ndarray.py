@@ -18,6 +18,7 @@ import numpy as np
 
 from ..runtime.buffers import HostBuffer
 from . import attributes, geometry, handle, indexing, iteration, operators, printing, protocols
+from .acceleration import accelerate
 from .at_once import product
 from .conversion import host_copy, host_scalar, host_view
 from .creation import array as make_array
@@ -436,3 +437,4 @@ for _name in ("__mul__", "__rmul__"):
     setattr(scalar, _name, operators.product_of_scalar(operators.table()[_name]))
 
 handle.set_types(ndarray, scalar)
+accelerate(ndarray)

@@ -314,7 +314,7 @@ _DUNDER: Final = {name: f"__{short}__" for short, name in COMPARISONS.items()}
 def unary(function: ufunc) -> Callable[[Any], Any]:
     """``-self``."""
     get_loop = function.loops.get
-    call = function.__call__
+    call = function.record
     numpys = function.numpy
     weight = function.weight
 
@@ -368,7 +368,7 @@ def power(self: Any, other: Any, modulo: Any = None) -> Any:
         return NotImplemented
     other = concrete(other)
     name = _fast_power(self, other)
-    return _power(self, other) if name is None else _of_one[name](self)
+    return _power(self, other) if name is None else of_one[name](self)
 
 
 def power_in_place(self: Any, other: Any) -> Any:
@@ -382,7 +382,7 @@ def power_in_place(self: Any, other: Any) -> Any:
     return _power_in_place(self, other)
 
 
-_of_one: Final = {name: unary(UFUNCS[name]) for name in _POWERS.values()}
+of_one: Final = {name: unary(UFUNCS[name]) for name in _POWERS.values()}
 _power = binary(UFUNCS["power"])
 _power_in_place = in_place(UFUNCS["power"], operator.ipow)
 

@@ -84,7 +84,7 @@ INTEGERS: Final = frozenset((int, *[np.dtype(char).type for char in "bBhHiIlLqQ"
 SCALARS: Final = frozenset((*PLAIN, *[dtype.type for dtype in DTYPES.values()]))
 
 NATIVE_DTYPES: Final[dict[np.dtype, np.dtype]] = {dtype: dtype for dtype in DTYPES.values()}
-_LEAVES: Final[dict[np.dtype, Op]] = {
+LEAVES: Final[dict[np.dtype, Op]] = {
     dtype: structural(Kind.LEAF, "leaf", dtype) for dtype in DTYPES.values()
 }
 _new: Final[Any] = object.__new__
@@ -376,7 +376,7 @@ def made(value: Any, device: Any) -> Any:
     buffer.array = value
     buffer.copy = buffer.memory = None
     node = _new(Node)
-    node.op = _LEAVES[dtype]
+    node.op = LEAVES[dtype]
     node.inputs = ()
     node.shape = shape
     node.dtype = dtype
@@ -416,7 +416,7 @@ def filled(value: np.generic, shape: tuple[int, ...], dtype: np.dtype) -> Any:
 def leaf(buffer: HostBuffer, shape: tuple[int, ...], dtype: np.dtype) -> Node:
     """A node for elements that lie in a buffer."""
     node = _new(Node)
-    node.op = _LEAVES[dtype]
+    node.op = LEAVES[dtype]
     node.inputs = ()
     node.shape = shape
     node.dtype = dtype

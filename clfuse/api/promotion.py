@@ -104,7 +104,8 @@ def weak_kind(value: Any) -> type | None:
     return kind if kind in WEAK else None
 
 
-_constants: dict[tuple[np.dtype, Any], Node] = {}
+constants: Final[dict[tuple[np.dtype, Any], Node]] = {}
+"""(dtype, value) -> node, of Python's numbers."""
 
 
 def constant_of(value: Any, dtype: np.dtype) -> Node:
@@ -115,12 +116,12 @@ def constant_of(value: Any, dtype: np.dtype) -> Node:
         # 0.0 and -0.0 are equal keys (also inside a complex), and a NaN is not equal to itself.
         return build.constant(dtype.type(value))
     try:
-        return _constants[dtype, value]
+        return constants[dtype, value]
     except KeyError:
         node = build.constant(dtype.type(value))
-        if len(_constants) >= _LITTLE:
-            _constants.clear()
-        _constants[dtype, value] = node
+        if len(constants) >= _LITTLE:
+            constants.clear()
+        constants[dtype, value] = node
         return node
 
 

@@ -72,8 +72,9 @@ class ufunc:
         """What it takes NumPy an element, in additions."""
         self._plain: dict[Any, Op] = {}
         """What `loops` holds, as plain operations: see `floating`."""
-        self.fast: Callable[[Any, Any], Any] | None = None
-        """The operator of two operands, if it has been made (`operators`)."""
+        self.fast: Callable[..., Any] | None = None
+        """The operator, if it has been made: of two operands by `operators`, of one where it is
+        compiled (`acceleration`)."""
         self._resolutions: dict[tuple[Any, ...], Resolution] = {}
 
     def __getattr__(self, name: str) -> Any:
@@ -99,6 +100,8 @@ class ufunc:
             return self._call_with_options(args, kwargs)
         if len(args) == 1 and type(args[0]) is handles.ARRAY:
             (array,) = args
+            if self.fast is not None:
+                return self.fast(array)
             if type(array._storage.node.buffer) is HostBuffer and self.signature is None:
                 made = alone(self.numpy, self.weight, array)
                 if made is not LATER:
@@ -109,7 +112,7 @@ class ufunc:
             if op is not None and shape and (view is None or view.ordered):
                 node = array._storage.node if view is None else node_of(array)
                 return handles.recorded_array(op, (node,), shape, op.dtype)
-        elif self.fast is not None:
+        elif len(args) == 2 and self.fast is not None:
             kind = type(args[1])
             if type(args[0]) is handles.ARRAY:
                 if kind is handles.ARRAY or kind is handles.SCALAR or kind is float or kind is int:

@@ -101,7 +101,7 @@ def view(node: Node, shape: tuple[int, ...], offset: int, strides: tuple[int, ..
         offset, strides = 0, (0,) * len(shape)
     dtype = node.dtype
     made: Node = _new(Node)  # as its constructor does, in half the time
-    made.op = _VIEWS.get(dtype) or _view_of(dtype)
+    made.op = VIEWS.get(dtype) or _view_of(dtype)
     made.inputs = (node,)
     made.shape = shape
     made.dtype = dtype
@@ -111,12 +111,12 @@ def view(node: Node, shape: tuple[int, ...], offset: int, strides: tuple[int, ..
     return made
 
 
-_VIEWS: Final[dict[np.dtype, Op]] = {}
+VIEWS: Final[dict[np.dtype, Op]] = {}
 """`structural` of views, remembered by the dtype alone: there are many."""
 
 
 def _view_of(dtype: np.dtype) -> Op:
-    op = _VIEWS[dtype] = structural(Kind.VIEW, "view", dtype)
+    op = VIEWS[dtype] = structural(Kind.VIEW, "view", dtype)
     return op
 
 

@@ -263,7 +263,7 @@ class _State(threading.local):
 _state: Final = _State()
 _slot: Final[Any] = Storage.__dict__["node"]
 _lock: Final = threading.Lock()
-_tracers = [0]
+tracers: Final = [0]
 """How many threads trace now."""
 
 
@@ -298,15 +298,15 @@ def _write(cell: Storage, node: Node) -> None:
 
 def active() -> Trace | None:
     """The trace of this thread, if it is tracing."""
-    return _state.trace if _tracers[0] else None
+    return _state.trace if tracers[0] else None
 
 
 @contextmanager
 def tracing(trace: Trace) -> Iterator[None]:
     """Show what this thread does with storage cells to `trace`, for the length of a block."""
     with _lock:
-        _tracers[0] += 1
-        if _tracers[0] == 1:
+        tracers[0] += 1
+        if tracers[0] == 1:
             setattr(Storage, "node", property(_read, _write))  # noqa: B010 (mypy: a slot)
     _state.trace = trace
     try:
@@ -315,8 +315,8 @@ def tracing(trace: Trace) -> Iterator[None]:
         _state.trace = None
         trace.over = True
         with _lock:
-            _tracers[0] -= 1
-            if not _tracers[0]:
+            tracers[0] -= 1
+            if not tracers[0]:
                 setattr(Storage, "node", _slot)  # noqa: B010
 
 

@@ -1,0 +1,104 @@
+"""Puts the compiled cases (``clfuse/_compiled.pyx``) before the plain ones; `ndarray` calls it
+last."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from .. import compiled
+from ..config import settings
+from ..graph import build, ir, trace
+from ..runtime.buffers import Buffer, HostBuffer
+from . import at_once, floating, handle, indexing, operators, present, promotion
+from .expressions import broadcast_shapes
+from .ufunc import UFUNCS, ufunc
+
+__all__ = ["accelerate"]
+
+def accelerate(array: type) -> None:
+    """Let the methods of `array` try the compiled cases first, if there are any."""
+    core = compiled.load()
+    if core is None:
+        return
+    core.connect(_names(array))
+    for short, name in operators.BINARY.items():
+        function = UFUNCS[name]
+        about = function.numpy, function.weight
+        loops = function.loops
+        plain = getattr(array, f"__{short}__")
+        # To divide by a power of two is to multiply: only `operators.divide` knows.
+        method = core.binary(plain, *about, loops, short != "truediv")
+        setattr(array, f"__{short}__", method)
+        dunder = f"__r{short}__"
+        setattr(array, dunder, core.reflected(getattr(array, dunder), *about, loops))
+        dunder = f"__i{short}__"
+        apply = getattr(operator, f"i{short}")
+        setattr(array, dunder, core.in_place(getattr(array, dunder), apply, function.weight))
+    for short, name in operators.COMPARISONS.items():
+        function = UFUNCS[name]
+        dunder = f"__{short}__"
+        plain = getattr(array, dunder)
+        method = core.binary(plain, function.numpy, function.weight, function.loops, True)
+        setattr(array, dunder, method)
+    for short, name in operators.UNARY.items():
+        function = UFUNCS[name]
+        dunder = f"__{short}__"
+        plain = getattr(array, dunder)
+        method = core.unary(plain, function.numpy, function.weight, function.loops)
+        setattr(array, dunder, method)
+    for function in UFUNCS.values():
+        about = function.numpy, function.weight, function.loops
+        if function.fast is not None:
+            function.fast = core.binary(function.fast, *about, True)
+        elif function.nin == 1 and function.nout == 1 and function.signature is None:
+            function.fast = core.unary(operators.unary(function), *about)
+    for name in operators.of_one:
+        operators.of_one[name] = UFUNCS[name].fast
+    share = present.AT_ONCE * present.PRODUCT_SHARE
+    array.__matmul__ = core.product(array.__matmul__, np.matmul, share)  # type: ignore[attr-defined]
+    at_once.made = core.result
+    ufunc.__call__ = core.call(ufunc.__call__)  # type: ignore[method-assign]
+    array.__getitem__ = core.getitem(array.__getitem__)  # type: ignore[attr-defined]
+    array.__setitem__ = core.setitem(array.__setitem__)  # type: ignore[attr-defined]
+
+
+def _names(array: type) -> dict[str, Any]:
+    """What the compiled cases use of clfuse."""
+    return {
+        "ARRAY": array,
+        "Buffer": Buffer,
+        "FLOAT64": promotion.FLOAT64,
+        "Handle": handle.Handle,
+        "HostBuffer": HostBuffer,
+        "Indexed": present.Indexed,
+        "LATER": present.LATER,
+        "LOUD": floating.LOUD,
+        "NUMPY": np.ndarray,
+        "Storage": ir.Storage,
+        "View": handle.View,
+        "additions_a_us": present.ADDITIONS_A_US,
+        "broadcast_shapes": broadcast_shapes,
+        "boundary": ir.boundary,
+        "c_strides": handle.c_strides,
+        "check": ir.check,
+        "check_every": ir.CHECK_EVERY,
+        "constants": promotion.constants,
+        "context": at_once.raising(),
+        "element": indexing.element,
+        "expect_rows": present.expect_rows,
+        "leaves": present.LEAVES,
+        "made": present.made,
+        "mode": floating.mode,
+        "native": present.NATIVE_DTYPES,
+        "node_of": handle.node_of,
+        "part": present.part,
+        "recorded": ir.recorded,
+        "scalars": present.SCALARS,
+        "settings": vars(settings),
+        "standard": present.standard,
+        "tracers": trace.tracers,
+        "views": build.VIEWS,
+    }
