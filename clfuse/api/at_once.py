@@ -16,6 +16,7 @@ import numpy as np
 from numpy._core.umath import _extobj_contextvar, _make_extobj
 
 from ..config import settings
+from ..interpret import warning_of
 from ..runtime.buffers import HostBuffer
 from . import floating
 from . import handle as handles
@@ -50,19 +51,28 @@ _run_raising: Final = raising().run
 
 
 def calculated(apply: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """What `apply` gives; `LATER` where NumPy would warn: recorded, it names the user's line."""
+    """What `apply` gives, which only reads; NumPy's warnings name the user's line."""
+    value = attempted(apply, *args, **kwargs)
+    if type(value) is not FloatingPointError:
+        return value
+    with warning_of(str(value).rpartition(" encountered in ")[2]):
+        return apply(*args, **kwargs)
+
+
+def attempted(apply: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """What `apply` gives; the error where NumPy would warn."""
     if floating.mode[0] is not floating.LOUD:
         return apply(*args, **kwargs)
     try:
         return _run_raising(apply, *args, **kwargs)
-    except FloatingPointError:
-        return LATER
+    except FloatingPointError as error:
+        return error
     except RuntimeError:
         # One thread at a time may be in a context. NumPy itself raises nothing of that kind here.
         try:
             return raising().run(apply, *args, **kwargs)
-        except FloatingPointError:
-            return LATER
+        except FloatingPointError as error:
+            return error
 
 
 # -- to new arrays ---------------------------------------------------------------------------------
@@ -212,7 +222,9 @@ def called(
             return LATER
     if not affordable(additions(*found[:operands])):
         return LATER
-    value = calculated(function, *found, **kwargs)
+    value = attempted(function, *found, **kwargs)
+    if type(value) is FloatingPointError:
+        return LATER  # it may be composed of others, under whose names NumPy warns
     return made(value, device)
 
 
@@ -281,7 +293,7 @@ def modified(
         if kind is handles.SCALAR:
             other = other[()]
     before = array.copy()
-    if calculated(apply, array, other) is LATER:
+    if type(attempted(apply, array, other)) is FloatingPointError:
         array[...] = before
         return False
     return True
@@ -309,7 +321,7 @@ def into(
         array = part(array, out)
     found = [present(value) if isinstance(value, Handle) else value for value in args]
     before = array.copy()
-    if calculated(function, *found, out=array) is LATER:
+    if type(attempted(function, *found, out=array)) is FloatingPointError:
         array[...] = before
         return False
     return True
