@@ -149,12 +149,10 @@ class Kernel:
         ValueError
             An array that is written to is read-only.
         """
-        last = self._last()
-        if last is not None and not boundary.due and not plain.running() and last.again(
-            ranges, args
-        ):
+        last, in_python = self._last(), plain.running()
+        if last is not None and not (in_python or boundary.due) and last.again(ranges, args):
             return
-        if plain.running():
+        if in_python:
             plain.call(self, (ranges, *args))
             return
         if self.__clfuse_source__.returns_value:
