@@ -473,6 +473,7 @@ cdef object view_on_host(object self, object array, object index):
         type(old) is not Indexed
         or peek(old, i_start) != <PyObject *>None
         or get(old, v_ordered) is not True
+        or PyTuple_GET_SIZE(<tuple>get(old, i_path)) >= longest_path
     ):
         return LATER
     found = memory(array, self)[index]

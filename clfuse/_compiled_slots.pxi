@@ -51,7 +51,7 @@ cdef dict settings, leaves, constants, native, views
 cdef list recorded, tracers, mode, standard
 cdef frozenset scalars
 cdef double additions_a_us
-cdef Py_ssize_t check_mask
+cdef Py_ssize_t check_mask, longest_path
 cdef bint inside = False
 
 
@@ -80,7 +80,7 @@ def connect(names):
     global ARRAY, Storage, HostBuffer, View, Indexed, NUMPY, FLOAT64, LATER, LOUD
     global context, check, boundary, plain_made, plain_part, node_of, broadcast_shapes
     global expect_rows, element, c_strides, settings, leaves, constants, native, views
-    global recorded, tracers, mode, standard, scalars, additions_a_us, check_mask
+    global recorded, tracers, mode, standard, scalars, additions_a_us, check_mask, longest_path
     ARRAY, Storage = names["ARRAY"], names["Storage"]
     HostBuffer, View, Indexed = names["HostBuffer"], names["View"], names["Indexed"]
     handle, buffer = names["Handle"], names["Buffer"]
@@ -104,6 +104,7 @@ def connect(names):
     recorded, tracers = names["recorded"], names["tracers"]
     mode, standard, scalars = names["mode"], names["standard"], names["scalars"]
     additions_a_us, check_mask = names["additions_a_us"], names["check_every"] - 1
+    longest_path = names["longest_path"]
 
 
 cdef inline bint is_usual(object array):

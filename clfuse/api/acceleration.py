@@ -90,6 +90,7 @@ def _names(array: type) -> dict[str, Any]:
         "element": indexing.element,
         "expect_rows": present.expect_rows,
         "leaves": present.LEAVES,
+        "longest_path": present.LONGEST_PATH,
         "made": present.made,
         "mode": floating.mode,
         "native": present.NATIVE_DTYPES,

@@ -104,6 +104,12 @@ for RECORDED in (False, True):
         print(told(lambda: np.asarray([1.0, 0.0]) / 0.0), told(lambda: a.__itruediv__(0.0)))
     print(a.tolist())
 
+# A view of a view of a view is found by few indices.
+y = np.asarray(numpy.arange(50.0))
+for _ in range(9):
+    y = y[1:]
+    print(y.tolist(), len(getattr(y._view, "path", ())))
+
 @np.jit
 def traced(x, y):
     x[0] = x[1] + y[0]

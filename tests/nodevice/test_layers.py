@@ -17,7 +17,8 @@ PACKAGE = Path(__file__).parent.parent.parent / "clfuse"
 # From left to right. Names in one row may import those before them in the row; those in a set
 # never import each other. op_row and op_rows_* are the rows that ops collects.
 LAYERS: tuple[tuple[str, ...] | frozenset[str], ...] = (
-    ("errors", "config", "compiled", "counters", "dtypes", "op_row", "op_rows_*", "ops", "traits"),
+    ("errors", "config", "_compiled", "compiled", "counters", "dtypes"),
+    ("op_row", "op_rows_*", "ops", "traits"),
     ("graph",),
     ("plan",),
     frozenset({"render", "runtime"}),
@@ -102,7 +103,7 @@ def layer_of_import(name: str) -> str | None:
     parts = name.split(".")
     if parts[0] != "clfuse":
         return None
-    if len(parts) > 1 and ((PACKAGE / parts[1]).is_dir() or (PACKAGE / f"{parts[1]}.py").exists()):
+    if len(parts) > 1 and ((PACKAGE / parts[1]).is_dir() or any(PACKAGE.glob(f"{parts[1]}.py*"))):
         return parts[1]
     return "__init__"
 
