@@ -101,6 +101,7 @@ cdef object made(object value, object shape, object device):
     fill(buffer, b_array, value)
     fill(buffer, b_copy, None)
     fill(buffer, b_memory, None)
+    fill(buffer, b_use, IN_PARTS)
     return new_handle(
         new_storage(new_node(leaves[dtype], (), shape, dtype, buffer)), shape, dtype, None
     )
@@ -145,24 +146,41 @@ cdef object memory(object array, object handle):
     if view is None:
         return array
     if type(view) is Indexed and peek(view, i_start) == <PyObject *>None:
+        found = array
         for index in <tuple>get(view, i_path):
-            array = array[index]
-        return array
+            if type(index) is Axes:
+                return plain_part(array, handle)
+            found = found[index]
+        return found
     return plain_part(array, handle)
+
+
+cdef inline object use_of(object buffer):
+    """What was done with an array on the host, of those three in `runtime.buffers`."""
+    return get(buffer, b_use)
+
+
+cdef inline void note(object buffer, object use) noexcept:
+    if use_of(buffer) is not use:
+        refill(buffer, b_use, use)
 
 
 cdef object at_once(object apply, double weight, object self, object other, object buffer):
     """``apply(self, other)``, of which the first lies in `buffer` on the host; as `at_once.pair`,
     for operands of one shape. `LATER` in all other cases."""
+    cdef double additions
+    cdef bint is_little
     kind = type(other)
     shape = get(self, h_shape)
     is_whole = peek(self, h_view) == <PyObject *>None
+    use = use_of(buffer)
     if kind is ARRAY:
         right = buffer_of(other) if is_usual(other) else None
         if type(right) is not HostBuffer:
             return LATER
         if shape is not get(other, h_shape) and shape != get(other, h_shape):
             return LATER
+        use = max(use, use_of(right))
         right = get(right, b_array)
         if peek(other, h_view) != <PyObject *>None:
             right = memory(right, other)
@@ -172,12 +190,17 @@ cdef object at_once(object apply, double weight, object self, object other, obje
     else:
         return LATER
     left = memory(get(buffer, b_array), self)
-    if not is_affordable(left.size * weight):
+    additions = left.size * weight
+    is_little = additions <= few_additions
+    if not is_affordable(additions) or (use is AS_A_WHOLE and not is_little):
         return LATER
     value = calculated(apply, left, right)
     if value is LATER:
         return LATER
-    return made(value, shape if is_whole else None, get(buffer, b_device))
+    answer = made(value, shape if is_whole else None, get(buffer, b_device))
+    if use is BY_ROWS and not is_little and type(answer) is ARRAY:
+        note(buffer_of(answer), use)
+    return answer
 
 
 def product(plain, apply, double share):
@@ -330,6 +353,8 @@ def unary(plain, apply, double weight, dict loops):
             array = memory(get(buffer, b_array), self)
             if not is_affordable(array.size * weight):
                 return plain(self)
+            if use_of(buffer) is AS_A_WHOLE and array.size * weight > few_additions:
+                return plain(self)
             value = calculated(apply, array, None)
             if value is LATER:
                 return plain(self)
@@ -361,6 +386,8 @@ cdef object owned(object storage):
     if found.base is not None:
         return None
     refill(<object>buffer, b_copy, None)
+    if use_of(<object>buffer) is AS_A_WHOLE:
+        note(<object>buffer, IN_PARTS)
     return found
 
 
@@ -389,7 +416,7 @@ def in_place(plain, apply, double weight):
         kind = type(other)
         if not is_usual(self) or not is_writeable(self) or mode[0] is not LOUD:
             return plain(self, other)
-        if type(buffer_of(self)) is not HostBuffer:
+        if type(buffer_of(self)) is not HostBuffer or use_of(buffer_of(self)) is AS_A_WHOLE:
             return plain(self, other)
         if kind is ARRAY:
             if not is_usual(other) or type(buffer_of(other)) is not HostBuffer:
@@ -466,7 +493,7 @@ def setitem(plain):
 
 # -- reading ---------------------------------------------------------------------------------------
 
-cdef object view_on_host(object self, object array, object index):
+cdef object view_on_host(object self, object buffer, object index):
     """As `present.indexed`; `LATER` where `plain` has to do it."""
     old = get(self, h_view)
     if old is not None and (
@@ -476,9 +503,13 @@ cdef object view_on_host(object self, object array, object index):
         or PyTuple_GET_SIZE(<tuple>get(old, i_path)) >= longest_path
     ):
         return LATER
-    found = memory(array, self)[index]
+    found = memory(get(buffer, b_array), self)[index]
     if type(found) is not NUMPY:
+        note(buffer, BY_ROWS)
         return LATER if standard[0] else found
+    if use_of(buffer) is not BY_ROWS:
+        is_row = PyTuple_GET_SIZE(found.shape) < PyTuple_GET_SIZE(get(self, h_shape))
+        note(buffer, BY_ROWS if is_row else IN_PARTS)
     view = PyType_GenericAlloc(<PyTypeObject *>Indexed, 0)
     fill(view, i_layout, None)
     fill(view, i_start, None)
@@ -567,7 +598,7 @@ def getitem(plain):
             return plain(self, index)
         buffer = buffer_of(self)
         if type(buffer) is HostBuffer:
-            answer = view_on_host(self, get(buffer, b_array), index)
+            answer = view_on_host(self, buffer, index)
         else:
             answer = recorded_view(self, index)
         return plain(self, index) if answer is LATER else answer

@@ -34,6 +34,23 @@ RTOL = {"f4": 1e-3, "c8": 1e-3}
 OTHERS_RTOL = 1e-6
 WORKER = "--worker"
 
+ELEMENTS = ("a loop over single elements and short rows, which NumPy calculates at the call: "
+            "Python's time for an index, an operation, a write is several times NumPy's own")
+ROWS = ("a loop over rows or windows of some hundred to some thousand elements, which NumPy "
+        "calculates at the call: Python's time for an operation is more than NumPy's own")
+MASKS = ("masks and index arrays of 40,000 elements, too many to select at the call: every "
+         "selection waits for its count, and every index array for its bounds")
+REASONS = {
+    **dict.fromkeys(
+        ("cholesky", "durbin", "gramschmidt", "lu", "ludcmp", "nussinov",
+         "scattering_self_energies", "seidel_2d", "spmv", "symm", "syr2k", "syrk", "trisolv",
+         "trmm"), ELEMENTS),
+    **dict.fromkeys(("adi", "cavity_flow", "channel_flow", "conv2d_bias", "deriche", "jacobi_1d",
+                     "lenet", "nbody", "resnet"), ROWS),
+    "mandelbrot2": MASKS,
+}
+"""Why programs are more than `SLOW` times slower than under NumPy."""
+
 
 # -- one program under one library: this part runs under clfuse, where `np` is clfuse --------------
 
@@ -231,8 +248,10 @@ def compare(checkout: Path, names: list[str], preset: str) -> int:
             slow.append(name)
     if ratios:
         print(f"median ratio of {len(ratios)} programs: {statistics.median(ratios):.2f}x")
-    print(f"wrong: {', '.join(wrong) or 'none'}; more than {SLOW} times NumPy's time: "
-          f"{', '.join(slow) or 'none'}")
+    print(f"wrong: {', '.join(wrong) or 'none'}")
+    for reason in sorted({REASONS.get(name, "no reason is known") for name in slow}):
+        those = [name for name in slow if REASONS.get(name, "no reason is known") == reason]
+        print(f"more than {SLOW} times NumPy's time: {', '.join(those)}: {reason}")
     return len(wrong)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from .. import compiled
 from ..config import settings
 from ..graph import build, ir, trace
-from ..runtime.buffers import Buffer, HostBuffer
+from ..runtime.buffers import AS_A_WHOLE, BY_ROWS, IN_PARTS, Buffer, HostBuffer
 from . import at_once, floating, handle, indexing, operators, present, promotion
 from .expressions import broadcast_shapes
 from .ufunc import UFUNCS, ufunc
@@ -69,6 +69,7 @@ def _names(array: type) -> dict[str, Any]:
     """What the compiled cases use of clfuse."""
     return {
         "ARRAY": array,
+        "Axes": present.Axes,
         "Buffer": Buffer,
         "FLOAT64": promotion.FLOAT64,
         "Handle": handle.Handle,
@@ -89,6 +90,7 @@ def _names(array: type) -> dict[str, Any]:
         "context": at_once.raising(),
         "element": indexing.element,
         "expect_rows": present.expect_rows,
+        "few_additions": present.FEW_ADDITIONS,
         "leaves": present.LEAVES,
         "longest_path": present.LONGEST_PATH,
         "made": present.made,
@@ -101,5 +103,6 @@ def _names(array: type) -> dict[str, Any]:
         "settings": vars(settings),
         "standard": present.standard,
         "tracers": trace.tracers,
+        "uses": (AS_A_WHOLE, IN_PARTS, BY_ROWS),
         "views": build.VIEWS,
     }

@@ -17,23 +17,27 @@ from numpy._core.umath import _extobj_contextvar, _make_extobj
 
 from ..config import settings
 from ..interpret import warning_of
-from ..runtime.buffers import HostBuffer
+from ..runtime.buffers import BY_ROWS, HostBuffer
 from . import floating
 from . import handle as handles
 from .handle import Handle
 from .present import (
     ADDITIONS_A_US,
     AT_ONCE,
+    FEW_ADDITIONS,
     LATER,
     NATIVE_DTYPES,
     PRODUCT_SHARE,
+    ROWS_OF_A_PRODUCT,
     SCALARS,
     affordable,
+    expect_rows,
     made,
     owned,
     part,
     present,
     stored,
+    use_of,
 )
 
 # Errors of which NumPy would warn, to be raised.
@@ -89,7 +93,7 @@ def pair(apply: Callable[[Any, Any], Any], weight: float, self: Handle, other: A
         right = other
     elif kind is handles.ARRAY:
         buffer = other._storage.node.buffer
-        right = buffer.array if type(buffer) is HostBuffer else _read(other, weight)
+        right = buffer.array if type(buffer) is HostBuffer else _read(other, weight, self)
         if right is None:
             return LATER
         if other._view is not None:
@@ -107,7 +111,7 @@ def pair(apply: Callable[[Any, Any], Any], weight: float, self: Handle, other: A
     else:
         return LATER
     buffer = self._storage.node.buffer
-    left = buffer.array if type(buffer) is HostBuffer else _read(self, weight)
+    left = buffer.array if type(buffer) is HostBuffer else _read(self, weight, other)
     if left is None:
         return LATER
     if self._view is not None:
@@ -115,19 +119,27 @@ def pair(apply: Callable[[Any, Any], Any], weight: float, self: Handle, other: A
     additions = left.size * weight
     if size > 1:
         additions *= size
-        if additions > settings.host_us * ADDITIONS_A_US:
-            additions = _broadcast_size(left.shape, right.shape) * weight
-    if additions > settings.host_us * ADDITIONS_A_US or not settings.fusion:
+        if additions > FEW_ADDITIONS:
+            additions = _stretched(left, right) * weight
+    is_little = additions <= FEW_ADDITIONS and additions <= settings.host_us * ADDITIONS_A_US
+    if not (is_little and settings.fusion) and not affordable(additions, self, other):
         return LATER
     if type(self) is handles.SCALAR:
         left = left[()]
     value = calculated(apply, left, right)
-    return made(value, buffer.device)
+    result = made(value, buffer.device)
+    if not is_little and type(result) is handles.ARRAY and BY_ROWS in (use_of(self), use_of(other)):
+        result._storage.node.buffer.use = BY_ROWS
+    return result
 
 
-def _read(handle: Handle, weight: float) -> Any:
-    """`stored` of the array's storage, unless the array itself is too large: nobody waits then."""
-    return stored(handle._storage.node) if affordable(math.prod(handle._shape) * weight) else None
+def _read(handle: Handle, weight: float, other: Any) -> Any:
+    """`stored` of the array's storage, to calculate with it and `other`; None where the array is
+    too large: nobody waits then."""
+    additions = math.prod(handle._shape) * weight
+    if not affordable(additions, other):
+        return None
+    return stored(handle._storage.node)
 
 
 def product(apply: Callable[[Any, Any], Any], self: Any, other: Any) -> Any:
@@ -136,7 +148,12 @@ def product(apply: Callable[[Any, Any], Any], self: Any, other: Any) -> Any:
         return LATER
     one, two = self._storage.node, other._storage.node
     if type(one.buffer) is not HostBuffer and type(two.buffer) is not HostBuffer:
-        return LATER
+        row = self if len(self._shape) == 1 else other
+        if row._view is None or len(row._shape) != 1 or len(row._storage.node.shape) == 1:
+            return LATER
+        expect_rows(row._storage, row._shape, ROWS_OF_A_PRODUCT)
+        if type(row._storage.node.buffer) is not HostBuffer:
+            return LATER
     columns = 1 if len(other._shape) < 2 else other._shape[-1]
     additions = max(math.prod(self._shape) * columns, math.prod(other._shape))
     if not affordable(additions / (AT_ONCE * PRODUCT_SHARE)):
@@ -152,19 +169,12 @@ def product(apply: Callable[[Any, Any], Any], self: Any, other: Any) -> Any:
     return made(value, one.buffer.device)
 
 
-def _broadcast_size(*shapes: tuple[int, ...]) -> int:
-    """Elements of operands stretched to each other; of those that do not fit, of the first."""
-    try:
-        return math.prod(np.broadcast_shapes(*shapes))
-    except ValueError:
-        return math.prod(shapes[0])
-
-
 def alone(apply: Callable[[Any], Any], weight: float, self: Handle) -> Any:
     """``apply(self)``, by an operator or ufunc of one operand, or `LATER`: see `pair`."""
     buffer = self._storage.node.buffer
     array = buffer.array if self._view is None else part(buffer.array, self)
-    if not affordable(array.size * weight):
+    additions = array.size * weight
+    if not affordable(additions, self):
         return LATER
     if type(self) is handles.SCALAR:
         array = array[()]
@@ -220,7 +230,8 @@ def called(
                 return LATER
         elif isinstance(value, Handle | list | np.ndarray):
             return LATER
-    if not affordable(additions(*found[:operands])):
+    work = additions(*found[:operands])
+    if not affordable(work) and not affordable(work, *args[:operands]):
         return LATER
     value = attempted(function, *found, **kwargs)
     if type(value) is FloatingPointError:
@@ -239,7 +250,11 @@ def _elements(*operands: Any) -> float:
 
 
 def _stretched(*operands: Any) -> float:
-    return _broadcast_size(*[np.shape(operand) for operand in operands if operand is not None])
+    """Elements of operands stretched to each other; of those that do not fit, of the first."""
+    try:
+        return np.broadcast(*[operand for operand in operands if operand is not None]).size
+    except ValueError:
+        return float(np.size(operands[0]))
 
 
 def _every_pair(left: Any, right: Any) -> float:
@@ -281,7 +296,8 @@ def modified(
             return False
     elif kind not in SCALARS:
         return False
-    if not affordable(math.prod(self._shape) * weight):
+    additions = math.prod(self._shape) * weight
+    if not affordable(additions, self):
         return False
     array = owned(self._storage)
     if array is None:
@@ -312,7 +328,8 @@ def into(
                 return False
         elif kind not in SCALARS:
             return False
-    if not affordable(math.prod(out._shape) * weight):
+    additions = math.prod(out._shape) * weight
+    if not affordable(additions, out, *args):
         return False
     array = owned(out._storage)
     if array is None:

@@ -21,11 +21,13 @@ from ..graph import build
 from ..graph.ir import Kind, Node, Storage
 from ..graph.number import TracedNumber
 from ..interpret import warning_of
+from ..runtime.buffers import AS_A_WHOLE, HOST_NBYTES
 from . import floating
 from . import handle as handles
 from .expressions import convert
 from .handle import DTYPES, Handle, fresh, layout, native_dtype, node_of
 from .order import copy_order, permuted_node, stride_order, turned_back
+from .present import is_calculated_here, made
 from .promotion import BOOL, COMPLEX128, FLOAT64, INT64
 
 _COMPLEX_TO_REAL = "Casting complex values to real discards the imaginary part"
@@ -84,15 +86,19 @@ ADOPTED_NBYTES: Final = 1 << 16
 """Arrays from this size on are shared with the device rather than copied to it."""
 
 
-def adopted(array: np.ndarray, *, is_given: bool = False) -> Any:
+def adopted(array: np.ndarray, *, is_given: bool = False, use: int = AS_A_WHOLE) -> Any:
     """`from_host` for an array that nobody else has: where memory is shared, its own memory.
 
     It is only read there, and copied before it is written to: it is not aligned as the device's
     own memory is. `is_given` says that nobody has the memory either where a NumPy array does not
-    own it.
+    own it; `use` what is done with it on the host, if it is small (`runtime.buffers`).
     """
     order = stride_order(array.shape, array.strides) if array.ndim > 1 else None
     turned = array if order is None else array.transpose(order)
+    if array.flags.owndata and not is_given and array.size > 1 and array.nbytes <= HOST_NBYTES:
+        here = _kept(array, use)
+        if here is not None:
+            return here
     is_owned = (is_given or array.flags.owndata) and array.nbytes >= ADOPTED_NBYTES
     if not is_owned or not turned.flags.c_contiguous or native_dtype(array.dtype) != array.dtype:
         return from_host(array)
@@ -102,6 +108,19 @@ def adopted(array: np.ndarray, *, is_given: bool = False) -> Any:
         return from_host(array)
     made = held(build.leaf(node.buffer, node.shape, DTYPES[node.dtype.name]))
     return made if order is None else turned_back(made, order)
+
+
+def _kept(array: np.ndarray, use: int) -> Any:
+    """A small array that nobody else has, in its own memory, where NumPy may be the one to
+    calculate with it; None where it is not."""
+    from ..runtime.device import get_device
+
+    device = get_device()
+    if not is_calculated_here(device) or native_dtype(array.dtype) != array.dtype:
+        return None
+    kept = made(array, device)
+    kept._storage.node.buffer.use = use
+    return kept
 
 
 # -- handles from anything ------------------------------------------------------------------------

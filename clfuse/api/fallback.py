@@ -22,6 +22,7 @@ from ..config import settings
 from ..counters import counters
 from ..errors import FallbackError, FallbackWarning
 from ..graph import trace
+from ..runtime.buffers import BY_ROWS
 from . import floating
 from . import handle as handles
 from .at_once import READERS, called
@@ -217,7 +218,8 @@ class HostArguments:
                 if value.dtype == object:
                     self._put_back(value)
                 return value
-            return adopted(value) if self._owned else from_host(value)
+            # Whoever waits for a library goes step by step.
+            return adopted(value, use=BY_ROWS) if self._owned else from_host(value)
         kind = type(value)
         if kind is tuple or kind is list:
             return kind([self.to_device(item) for item in value])

@@ -19,7 +19,7 @@ from . import handle as handles
 from .conversion import NotNative
 from .expressions import broadcast_shapes
 from .handle import Handle, fresh, layout, node_of, view_of
-from .present import indexed
+from .present import Axes, indexed, present
 
 AxisError = np.exceptions.AxisError
 
@@ -236,6 +236,13 @@ def reshaped(handle: Handle, shape: tuple[int, ...]) -> Any:
 
 def permuted(handle: Handle, axes: Sequence[int]) -> Any:
     """The array with its axes in this order (normalized, a permutation)."""
+    buffer = handle._storage.node.buffer
+    if type(buffer) is HostBuffer and type(handle) is handles.ARRAY:
+        use = buffer.use
+        turned = indexed(handle, buffer, Axes(tuple(axes)))
+        buffer.use = use  # it is still used as a whole, if it was
+        turned._view.ordered = handles.is_ordered(turned._shape, present(turned).strides)
+        return turned
     offset, strides = layout(handle)
     shape = handle._shape
     return view_of(

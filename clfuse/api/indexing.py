@@ -18,7 +18,7 @@ from ..graph import build
 from ..graph.ir import Node, boundary
 from ..graph.layout import tail
 from . import handle as handles
-from . import present
+from . import present, subscripts
 from .conversion import (
     MOST_AXES,
     NotNative,
@@ -174,7 +174,7 @@ def get(handle: Handle, index: Any) -> Any:
         offset, strides = view.offset, view.strides
     found = locate(handle._shape, offset, strides, index)
     if found is None:
-        chosen = present.chosen(handle, index)
+        chosen = subscripts.chosen(handle, index)
         return _get_advanced(handle, index) if chosen is present.LATER else chosen
     shape, offset, strides, is_element = found
     if is_element:
@@ -263,7 +263,7 @@ def put(handle: Handle, index: Any, value: Any) -> None:
     is_shared = type(value) is handles.ARRAY and value._storage is handle._storage
     if is_shared and present.is_at(value, handle, index):
         return  # what `x[i:j] += y` ends with: the view was written to already
-    if present.assigned(handle, index, value):
+    if subscripts.assigned(handle, index, value):
         return
     if boundary.due and not isinstance(value, Handle):
         boundary.reached()
@@ -285,7 +285,7 @@ def put(handle: Handle, index: Any, value: Any) -> None:
         np.empty(1)[0] = np.empty(node.shape)  # NumPy's error; older ones take a single element
     is_here = not isinstance(value, Handle) or present.present(value) is not None
     if is_here and present.expect_writes(handle._storage, shape) and (
-        present.assigned(handle, index, value)
+        subscripts.assigned(handle, index, value)
     ):
         return
     if node.shape != shape:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..runtime.buffers import BY_ROWS, HostBuffer
 from . import indexing
 from .conversion import host_view
 from .geometry import reshaped
@@ -23,6 +24,9 @@ def rows(handle: Handle) -> Iterator[Any]:
     shape = handle._shape
     if not shape:
         raise TypeError("iteration over a 0-d array")
+    buffer = handle._storage.node.buffer
+    if type(buffer) is HostBuffer:
+        buffer.use = BY_ROWS
     return _elements(handle) if len(shape) == 1 else _views(handle)
 
 

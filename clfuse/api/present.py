@@ -28,13 +28,17 @@ from ..graph import trace
 from ..graph.ir import Kind, LateNode, Node, Op, Storage, structural
 from ..interpret import VIEWED
 from ..runtime.buffers import (
+    AS_A_WHOLE,
+    BY_ROWS,
+    IN_PARTS,
     Buffer,
     HostBuffer,
+    allocate,
     has_sole_memory,
     lent,
     on_host,
 )
-from ..smallness import ADDITION_NS, GATHER_ADDITIONS
+from ..smallness import ADDITION_NS
 from . import handle as handles
 from .handle import DTYPES, Handle, View
 from .order import stride_order, turned_back
@@ -47,11 +51,16 @@ once: 6 us. Of programs of that few operations all would be left to NumPy."""
 
 ADDITIONS_A_US: Final = 1000.0 / (AT_ONCE * ADDITION_NS)
 
+FEW_ADDITIONS: Final = 600
+"""Up to so much work NumPy has done an operation before it could be recorded, and a kernel had done
+it together with all others. More work on arrays that came as a whole (`AS_A_WHOLE`) is recorded."""
+
+ROWS_SHARE: Final = AT_ONCE
+"""Times that part of CLFUSE_HOST_US that an operation may take with arrays of which a loop reads
+rows (`BY_ROWS`): to evaluate it takes longer, and the next row needs it."""
+
 LATER: Final = object()
 """The answer of functions here that leave an operation to be recorded."""
-
-MASK_ADDITIONS: Final = 4
-"""Additions an element of a mask that selects."""
 
 LOOKED_AT_NBYTES: Final = 1 << 15
 """Up to this size a stored array that is read is copied to the host: nobody waits for the device
@@ -75,9 +84,9 @@ ROWS_OF_A_LOOP: Final = 16
 
 ROWS_OF_A_STATEMENT: Final = 8
 
-LONGEST_PATH: Final = 4
-"""Indices that a view is found by again, each into what the one before gives; after more (``x =
-x[1:]`` in a loop) it is located."""
+ROWS_OF_A_PRODUCT: Final = 4
+"""For so many rows counts one that is multiplied by a vector or matrix: a pass over its data each,
+and a kernel for each shape where rows are of different lengths."""
 
 PLAIN: Final = frozenset((float, int, bool, complex))
 INTEGERS: Final = frozenset((int, *[np.dtype(char).type for char in "bBhHiIlLqQ"]))
@@ -94,6 +103,15 @@ _new: Final[Any] = object.__new__
 # -- reading --------------------------------------------------------------------------------------
 
 
+class Axes:
+    """A step of `Indexed` that is no index: the axes in another order."""
+
+    __slots__ = ("order",)
+
+    def __init__(self, order: tuple[int, ...]) -> None:
+        self.order = order
+
+
 class Indexed(View):
     """A view by NumPy's basic indices, whose offset and strides nobody has asked for yet.
 
@@ -102,7 +120,7 @@ class Indexed(View):
     start : tuple of (shape, View) or None
         The view that was indexed, None for the whole storage in C order.
     path : tuple
-        The indices, each into what the one before gives.
+        The indices, or `Axes`, each for what the one before gives; up to `LONGEST_PATH`.
     """
 
     __slots__ = ("_layout", "_shape", "path", "start")
@@ -121,6 +139,10 @@ class Indexed(View):
             else:
                 offset, strides = self.start[1].offset, self.start[1].strides
             for index in self.path:
+                if type(index) is Axes:
+                    shape = tuple([shape[axis] for axis in index.order])
+                    strides = tuple([strides[axis] for axis in index.order])
+                    continue
                 found = locate(shape, offset, strides, index)
                 assert found is not None
                 shape, offset, strides, _ = found
@@ -164,7 +186,7 @@ def part(array: Array, handle: Handle) -> Array:
             shape, view_below = view.start
             array = seen(array, shape, handle._dtype, view_below)
         for index in view.path:
-            array = array[index]
+            array = array.transpose(index.order) if type(index) is Axes else array[index]
         return array
     return seen(array, handle._shape, handle._dtype, view)  # type: ignore[arg-type]
 
@@ -179,6 +201,9 @@ def seen(array: Array, shape: tuple[int, ...], dtype: np.dtype, view: View) -> A
     )
 
 
+LONGEST_PATH: Final = 8
+"""Steps of a view of views that are made one by one; more come of ``x = x[1:]`` in a loop."""
+
 _BASIC: Final = frozenset((*INTEGERS, slice, type(None), type(Ellipsis)))
 
 
@@ -188,17 +213,21 @@ def _is_basic(index: Any) -> bool:
 
 def indexed(handle: Handle, buffer: HostBuffer, index: Any) -> Any:
     """``handle[index]``, whose elements lie in `buffer`; `LATER` where the index has other items
-    than integers, slices, None and Ellipsis."""
+    than integers, slices, None and Ellipsis. The index may be `Axes`."""
     if type(index) is tuple:
         for item in index:
             if type(item) not in _BASIC:
                 return LATER
-    elif type(index) not in _BASIC:
+    elif type(index) not in _BASIC and type(index) is not Axes:
         return LATER
     old = handle._view
-    found = (buffer.array if old is None else part(buffer.array, handle))[index]
+    found = buffer.array if old is None else part(buffer.array, handle)
+    found = found.transpose(index.order) if type(index) is Axes else found[index]
     if type(found) is not np.ndarray:
+        buffer.use = BY_ROWS
         return LATER if standard[0] else found
+    if buffer.use != BY_ROWS:
+        buffer.use = BY_ROWS if len(found.shape) < len(handle._shape) else IN_PARTS
     made = _new(handles.ARRAY)
     made._storage = handle._storage
     made._shape = found.shape
@@ -217,9 +246,7 @@ def indexed(handle: Handle, buffer: HostBuffer, index: Any) -> Any:
         view.path = (*old.path, index)
         view._shape = old._shape
     else:
-        if type(old) is Indexed:  # a view of its own, which keeps no other alive
-            old = View(old.offset, old.strides, old.base, old.ordered, old.writeable)
-        view.start = handle._shape, old
+        view.start = handle._shape, View(old.offset, old.strides, None, old.ordered)
         view.path = (index,)
         view._shape = handle._shape
     view.base = handle if old.base is None else old.base
@@ -264,7 +291,8 @@ def stored(node: Node) -> Array | None:
     return node.buffer.array if brought(node, LOOKED_AT_NBYTES) else None
 
 
-def _is_calculated_here(device: Any) -> bool:
+def is_calculated_here(device: Any) -> bool:
+    """Whether NumPy may do what is recorded for a device."""
     return bool(settings.host_us and settings.fusion and device.traits.fp64)
 
 
@@ -276,7 +304,7 @@ def brought(node: Node, most_nbytes: int = ROW_NBYTES) -> bool:
     question is recorded instead: the answer would have to wait for everything that is under way.
     """
     buffer = node.buffer
-    if not buffer.device.traits.unified_memory or not _is_calculated_here(buffer.device):
+    if not buffer.device.traits.unified_memory or not is_calculated_here(buffer.device):
         return False
     with lock:
         if type(node.buffer) is not Buffer:  # another thread was faster
@@ -288,9 +316,9 @@ def brought(node: Node, most_nbytes: int = ROW_NBYTES) -> bool:
     return found is not None
 
 
-def expect_rows(storage: Storage, shape: tuple[int, ...]) -> None:
+def expect_rows(storage: Storage, shape: tuple[int, ...], count: int = 1) -> None:
     """Bring an array to the host, of which a row of `shape` is asked for, or written to: the next
-    ones will be, too.
+    ones will be, too. `count` says for how many rows this one stands.
 
     One that was only recorded is computed, once so many rows of it were asked for that it must be a
     loop. Large ones, of large rows, stay where they are.
@@ -310,7 +338,7 @@ def expect_rows(storage: Storage, shape: tuple[int, ...]) -> None:
         return
     if nbytes > ROW_NBYTES and (nbytes > LOOP_NBYTES or not _works_in_place()):
         return
-    rows = storage.rows = getattr(storage, "rows", 0) + 1
+    rows = storage.rows = getattr(storage, "rows", 0) + count
     # Not once alone: the statement that it comes in the midst of may have recorded a part already.
     if rows >= ROWS_OF_A_LOOP and rows % ROWS_OF_A_LOOP < ROWS_OF_A_STATEMENT and (
         trace.active() is None
@@ -375,6 +403,7 @@ def made(value: Any, device: Any) -> Any:
     buffer.device = device
     buffer.array = value
     buffer.copy = buffer.memory = None
+    buffer.use = IN_PARTS
     node = _new(Node)
     node.op = LEAVES[dtype]
     node.inputs = ()
@@ -429,59 +458,23 @@ def leaf(buffer: HostBuffer, shape: tuple[int, ...], dtype: np.dtype) -> Node:
 # -- what is done at once -------------------------------------------------------------------------
 
 
-def affordable(additions: float) -> bool:
-    """Whether so much work is done at once."""
+def affordable(additions: float, *operands: Any) -> bool:
+    """Whether so much work is done at once; with these operands, by what was done with them."""
+    if operands and additions > FEW_ADDITIONS:
+        use = max([use_of(operand) for operand in operands])
+        if use == AS_A_WHOLE:
+            return False
+        if use == BY_ROWS:
+            additions /= ROWS_SHARE
     return additions <= settings.host_us * ADDITIONS_A_US and settings.fusion
 
 
-# -- indexing -------------------------------------------------------------------------------------
-
-
-def chosen(handle: Handle, index: Any) -> Any:
-    """``handle[index]`` for an index with arrays in it, or `LATER`."""
-    buffer = handle._storage.node.buffer
-    if type(buffer) is not HostBuffer and type(buffer) is not Buffer:
-        return LATER
-    found = _index(index)
-    if found is LATER:
-        return LATER
-    array = stored(handle._storage.node)
-    if array is None:
-        return LATER
-    if handle._view is not None:
-        array = part(array, handle)
-    return made(array[found], buffer.device)
-
-
-def _index(index: Any) -> Any:
-    """An index of arrays on the host and of what NumPy's own indices consist of, or `LATER`.
-
-    Whoever selects by a mask waits for it: it may cost as much as a small program may.
-    """
-    items = index if type(index) is tuple else (index,)
-    found = []
-    work = 0
-    for item in items:
-        kind = type(item)
-        if kind is handles.ARRAY:
-            array = present(item)
-            if array is None or array.dtype.kind not in "iub":
-                return LATER
-            work += array.size * (MASK_ADDITIONS if item._dtype.kind == "b" else GATHER_ADDITIONS)
-            item = array
-        elif kind is slice:
-            if isinstance(item.start, Handle) or isinstance(item.stop, Handle):
-                return LATER
-            if isinstance(item.step, Handle):
-                return LATER
-        elif kind is np.ndarray:
-            work += item.size * GATHER_ADDITIONS
-        elif not (item is None or item is Ellipsis or kind in INTEGERS):
-            return LATER
-        found.append(item)
-    if not affordable(work / AT_ONCE):
-        return LATER
-    return tuple(found) if type(index) is tuple else found[0]
+def use_of(operand: Any) -> int:
+    """What was done with an operand that lies on the host; with all others nothing that counts."""
+    if not isinstance(operand, Handle):
+        return AS_A_WHOLE
+    buffer = operand._storage.node.buffer
+    return buffer.use if type(buffer) is HostBuffer else AS_A_WHOLE
 
 
 # -- writing --------------------------------------------------------------------------------------
@@ -504,6 +497,8 @@ def owned(storage: Storage) -> Any:
         and (array.base is None or _is_returned(buffer))
     ):
         buffer.copy = None
+        if buffer.use == AS_A_WHOLE:
+            buffer.use = IN_PARTS
         if node.dtype.kind in _MEASURED:
             storage.node = leaf(buffer, node.shape, node.dtype)
     elif buffer.memory is not None and buffer.nbytes > ROW_NBYTES:
@@ -556,9 +551,10 @@ def _alone() -> tuple[int, int, int]:
 _ALONE: Final = _alone()
 
 
-def is_writable_here(handle: Handle) -> bool:
+def is_writable_here(handle: Handle, value: Any) -> bool:
     """Whether the array's memory is on the host, or will be: a small one of one value all over,
-    that was recorded alone, is made now."""
+    that was recorded alone, is made now. A large one where the device works in the host's memory,
+    if `value`, which is to be written to it, is an array that lies there."""
     node = handle._storage.node
     buffer = node.buffer
     if type(buffer) is HostBuffer:
@@ -574,58 +570,17 @@ def is_writable_here(handle: Handle) -> bool:
 
     nbytes = math.prod(node.shape) * node.dtype.itemsize
     device = get_device()
-    is_small = nbytes <= ROW_NBYTES and settings.host_us and settings.fusion
-    if not is_small or not device.traits.fp64 or trace.active() is not None:
+    if not is_calculated_here(device) or trace.active() is not None:
         return False
-    array = np.full(node.shape, source.param, node.dtype)
-    handle._storage.node = leaf(HostBuffer(device, array), node.shape, node.dtype)
-    return True
-
-
-def assigned(handle: Handle, index: Any, value: Any) -> bool:
-    """Make ``handle[index] = value`` in place; False where that has to be recorded.
-
-    The caller has seen that the array may be written to.
-    """
-    dtype = handle._dtype
-    kind = type(value)
-    is_same = kind is dtype.type or (kind is float and dtype.char == "d")
-    if not is_same:
-        if kind is handles.ARRAY:
-            if present(value) is None or not _fits(value._dtype, dtype):
-                return False
-            if not affordable(math.prod(value._shape)):
-                return False
-        elif kind not in PLAIN and not (kind in SCALARS and _fits(value.dtype, dtype)):
+    if nbytes <= ROW_NBYTES:
+        here = HostBuffer(device, np.full(node.shape, source.param, node.dtype))
+    elif type(value) is handles.ARRAY and nbytes <= LOOP_NBYTES and _works_in_place():
+        memory = lent(allocate(device, nbytes), node.dtype, node.shape)
+        if memory is None:
             return False
-    found = index
-    if type(index) not in INTEGERS:
-        for item in index if type(index) is tuple else (index,):
-            if type(item) not in INTEGERS:
-                found = _index(index)
-                if found is LATER:
-                    return False
-                break
-    if not is_writable_here(handle):
+        here = memory
+        here.array.fill(source.param)
+    else:
         return False
-    array = owned(handle._storage)
-    if array is None:
-        return False
-    if handle._view is not None:
-        array = part(array, handle)
-    if is_same:
-        array[found] = value
-        return True
-    array[found] = present(value) if kind is handles.ARRAY else value
+    handle._storage.node = leaf(here, node.shape, node.dtype)
     return True
-
-
-_fitting: Final[dict[tuple[np.dtype, np.dtype], bool]] = {}
-
-
-def _fits(source: np.dtype, target: np.dtype) -> bool:
-    """Whether NumPy converts from one to the other without a word."""
-    try:
-        return _fitting[source, target]
-    except KeyError:
-        return _fitting.setdefault((source, target), np.can_cast(source, target, "same_kind"))

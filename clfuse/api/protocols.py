@@ -11,12 +11,15 @@ import numpy as np
 
 from ..evaluate import upload
 from ..graph import build
+from ..runtime.buffers import HostBuffer
 from . import handle as handles
+from .at_once import pair
 from .conversion import adopted, held, host_copy, host_scalar, host_view
 from .creation import array
 from .fallback import NATIVE, host_call
 from .handle import Handle, fresh, node_of
 from .order import stride_order
+from .present import LATER, SCALARS
 from .ufunc import BY_NUMPY, ufunc
 
 DLPACK_CPU: Final = (1, 0)
@@ -38,13 +41,17 @@ _active = _Active()
 
 def array_ufunc(self: Handle, function: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
     """`__array_ufunc__`: NumPy's ufuncs on our arrays are recorded like our own."""
-    if not isinstance(function, np.ufunc | ufunc):
-        raise TypeError(f"__array_ufunc__() argument 1 must be a ufunc, not {function!r}")
-    if not kwargs and len(inputs) == 2 and method == "__call__":
+    if len(inputs) == 2 and not kwargs and type(function) is np.ufunc and method == "__call__":
         # A scalar of NumPy's comes first: what an element of an array on the host is.
         known = BY_NUMPY.get(function)
-        if known is not None and isinstance(inputs[0], np.generic):
+        if known is not None and type(inputs[0]) in SCALARS and inputs[1] is self:
+            if known.fast is not None and type(self._storage.node.buffer) is HostBuffer:
+                made = pair(known.reversed, known.weight, self, inputs[0])
+                if made is not LATER:
+                    return made
             return known(*inputs)
+    if not isinstance(function, np.ufunc | ufunc):
+        raise TypeError(f"__array_ufunc__() argument 1 must be a ufunc, not {function!r}")
     for operand in (*inputs, *kwargs.get("out", ()), kwargs.get("where")):
         if isinstance(operand, Handle | np.ndarray | np.generic):
             continue

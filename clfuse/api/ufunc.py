@@ -28,7 +28,7 @@ from .folding import fold
 from .geometry import reshaped
 from .handle import Handle, is_writeable, native_dtype, node_of, result, write
 from .order import arranged, asked_order, checked, result_order, turned_nodes
-from .present import LATER
+from .present import LATER, SCALARS
 from .promotion import (
     COMPARISONS_OF_INTS,
     WEAK,
@@ -57,6 +57,8 @@ class ufunc:
 
     def __init__(self, function: np.ufunc) -> None:
         self.numpy = function
+        self.reversed: Callable[[Any, Any], Any] = lambda right, left: function(left, right)
+        """NumPy's ufunc of two operands, given in the other order."""
         self.nin = function.nin
         self.nout = function.nout
         self.__name__ = function.__name__
@@ -98,7 +100,10 @@ class ufunc:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if kwargs or len(args) != self.nin:
             return self._call_with_options(args, kwargs)
-        if len(args) == 1 and type(args[0]) is handles.ARRAY:
+        kind = type(args[0])
+        if kind in SCALARS and type(args[-1]) in SCALARS and len(args) < 3:
+            return self.numpy(*args)
+        if len(args) == 1 and kind is handles.ARRAY:
             (array,) = args
             if self.fast is not None:
                 return self.fast(array)
@@ -113,18 +118,16 @@ class ufunc:
                 node = array._storage.node if view is None else node_of(array)
                 return handles.recorded_array(op, (node,), shape, op.dtype)
         elif len(args) == 2 and self.fast is not None:
+            is_array = kind is handles.ARRAY
             kind = type(args[1])
-            if type(args[0]) is handles.ARRAY:
+            if is_array:
                 if kind is handles.ARRAY or kind is handles.SCALAR or kind is float or kind is int:
                     return self.fast(*args)
             elif kind is handles.ARRAY and type(args[1]._storage.node.buffer) is HostBuffer:
-                made = pair(self._reversed, self.weight, args[1], args[0])
+                made = pair(self.reversed, self.weight, args[1], args[0])
                 if made is not LATER:
                     return made
         return self.record(*args)
-
-    def _reversed(self, right: Any, left: Any) -> Any:
-        return self.numpy(left, right)
 
     def record(self, *args: Any) -> Any:
         """Call on `nin` operands of any kind, without options: what the fast paths leave."""

@@ -51,6 +51,17 @@ HOST_NBYTES = 1 << 19
 STAGED_LIMIT = 64
 
 
+#: What programs do with an array that lies on the host (`HostBuffer.use`). It came from there, and
+#: nobody has asked for a part of it or written to it.
+AS_A_WHOLE = 0
+
+#: It was written to, sliced, or calculated.
+IN_PARTS = 1
+
+#: Single rows, columns or elements of it were read: in a loop, as a rule.
+BY_ROWS = 2
+
+
 class _Block:
     """Memory of a pool, which goes back with this object."""
 
@@ -155,9 +166,12 @@ class HostBuffer(Buffer):
     memory : Buffer or None
         The buffer whose memory the array is (`lent`): the device has no other copy. Who writes to
         it waits for the device first.
+    use : int
+        What was done with it: `AS_A_WHOLE`, `IN_PARTS` or `BY_ROWS`. Who decides where to calculate
+        with it asks for that.
     """
 
-    __slots__ = ("array", "copy", "memory")
+    __slots__ = ("array", "copy", "memory", "use")
 
     def __init__(
         self, device: Device, array: npt.NDArray[Any], memory: Buffer | None = None
@@ -166,6 +180,7 @@ class HostBuffer(Buffer):
         self.array = array
         self.copy: Buffer | None = None
         self.memory = memory
+        self.use = IN_PARTS
 
     @property
     def nbytes(self) -> int:  # type: ignore[override]
@@ -297,7 +312,9 @@ def hold(device: Device, array: npt.NDArray[Any]) -> Buffer:
     kernel needs it."""
     is_small = array.nbytes <= HOST_NBYTES
     if is_small and settings.host_us and settings.fusion and device.traits.fp64:
-        return HostBuffer(device, np.array(array, order="C"))
+        made = HostBuffer(device, np.array(array, order="C"))
+        made.use = AS_A_WHOLE
+        return made
     return upload(device, array)
 
 

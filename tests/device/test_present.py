@@ -54,6 +54,53 @@ def test_a_loop_over_elements_runs_in_one_memory_without_plans(xp: ModuleType) -
                ("plans_made", "plans_reused", "host_evaluations", "kernels_launched"))
 
 
+def test_an_array_that_came_as_a_whole_is_recorded_until_parts_of_it_are_used(
+    xp: ModuleType,
+) -> None:
+    values = np.linspace(0, 1, 1000)
+
+    def evaluations(operation: Any, *arrays: Any) -> int:
+        before = xp.stats()
+        made = operation(*arrays)
+        assert_array_equal(np.asarray(made), operation(*[np.asarray(array) for array in arrays]))
+        after = xp.stats()
+        names = "host_evaluations", "kernels_launched"
+        return sum(after[name] - before[name] for name in names)
+
+    def part(x: Any) -> None:
+        x[1:]
+
+    def element(x: Any) -> None:
+        x[3]
+
+    def written(x: Any) -> None:
+        x[3] = 0.5
+
+    def looped_over(x: Any) -> None:
+        next(iter(x))
+
+    operations = (lambda x: x + 1, lambda x: 1 - x, lambda x: -x, lambda x: x * x,
+                  lambda x: x / np.ones(1000), lambda x: np.sqrt(x))
+    for use in (part, element, written, looped_over):
+        x = xp.asarray(values)
+        for operation in operations:
+            assert evaluations(operation, x) == 1, use
+        use(x)
+        for operation in operations:
+            assert evaluations(operation, x) == 0, use
+    few, many = xp.asarray(values[:9]), xp.asarray(values)
+    assert evaluations(lambda x: x + 1, few) == 0
+    assert evaluations(lambda x, y: x - y, many, xp.asarray(values)) == 1
+    many[0] = 0
+    assert evaluations(lambda x, y: x - y, many, xp.asarray(values)) == 0
+    assert evaluations(lambda x, y: x - y, xp.asarray(values), many) == 0
+    for x in (xp.asarray(values), many):
+        x += x
+        x -= 0.25
+        np.multiply(x, x, out=x)
+        assert_array_equal(np.asarray(x), (values * 2 - 0.25) ** 2)
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_elements_and_parts_are_read_and_written_as_by_numpy(xp: ModuleType, dtype: str) -> None:
     values = np.resize(hostile(dtype), (5, 7))
@@ -351,6 +398,89 @@ def test_a_loop_over_columns_that_were_only_recorded_ends_in_one_memory(xp: Modu
     found = covariance(xp, x)
     np.testing.assert_allclose(found, covariance(np, values.copy()), rtol=1e-9, atol=1e-12)
     assert xp.stats()["nodes_recorded"] - before < 200
+
+
+def test_transposed_views_of_what_lies_on_the_host_are_numpys(xp: ModuleType) -> None:
+    def turned(np: ModuleType, x: Any) -> list[Any]:
+        x[0, 0, 0] = -1
+        views = [x.T, x[1:].T, x.T[::-1], x.swapaxes(0, 2)[1], np.moveaxis(x[:, 1], 0, 1),
+                 np.transpose(x, (1, 2, 0))[:, :2].T, x[1, 2].T]
+        made = [2 * view for view in views]
+        for step, view in enumerate(views):
+            view += step
+            view[0] *= 2
+            view.T[-1:] -= 1
+        return [x, *made, *views, np.reshape(views[0], (-1, 4)), *[view + view for view in views]]
+
+    values = np.arange(60.0).reshape(3, 4, 5)
+    x, y = xp.asarray(values), values.copy()
+    for number, (one, other) in enumerate(zip(turned(xp, x), turned(np, y), strict=True)):
+        assert_array_equal(np.asarray(one), other, err_msg=str(number))
+        assert one.strides == other.strides, number
+        assert one.flags.c_contiguous == other.flags.c_contiguous, number
+
+
+def test_a_view_of_many_views_still_sees_the_array(xp: ModuleType) -> None:
+    x, y = xp.asarray(np.arange(50.0)), np.arange(50.0)
+    x[0] = y[0] = 9
+    part, their_part = x, y
+    for step in range(1, 40):
+        part, their_part = part[1:], their_part[1:]
+        part[-1] += step
+        their_part[-1] += step
+        part *= 1.5
+        their_part *= 1.5
+    assert_array_equal(np.asarray(x), y)
+    assert_array_equal(np.asarray(part[::-1] + 1), their_part[::-1] + 1)
+
+
+def test_few_elements_are_selected_without_a_launch(xp: ModuleType) -> None:
+    def chosen(np: ModuleType, x: Any) -> Any:
+        y = np.sqrt(x * x + 0.25)
+        found = y[y > 0.75] * 2
+        y[y < 0.6] = 0
+        y[(y > 1) & (x > 0)] = found[:1]
+        return np.concatenate([y, found, y[y == 0]])
+
+    values = np.linspace(-1, 1, 2000)
+    before = xp.stats()
+    assert_array_equal(np.asarray(chosen(xp, xp.asarray(values) + 0)), chosen(np, values))
+    after = xp.stats()
+    assert after["kernels_launched"] == before["kernels_launched"]
+    rows = xp.asarray(np.arange(300_000.0).reshape(3, -1)) + 0  # more than is selected at once
+    assert_array_equal(np.asarray(rows[rows[:, 0] > 0]), np.asarray(rows)[1:])
+
+
+def test_rows_that_lie_on_the_host_are_written_to_a_large_new_array_there(xp: ModuleType) -> None:
+    if not xp.get_device().traits.unified_memory:
+        pytest.skip("the device has memory of its own")
+    values = np.random.default_rng(1).random((400, 500))
+    x, y = xp.asarray(values), xp.zeros((400, 500))
+    x[0, 0] = 0
+    before = xp.stats()
+    for row in range(400):
+        y[row] = x[row] * 2 + x[row - 1]
+    after = xp.stats()
+    assert before["kernels_launched"] == after["kernels_launched"]
+    values[0, 0] = 0
+    assert_array_equal(np.asarray(y), values * 2 + np.roll(values, 1, 0))
+    y[0] = 1
+    assert_array_equal(np.asarray(y + 1)[:2], [values[0] * 0 + 2, values[1] * 2 + values[0] + 1])
+
+
+def test_what_a_library_gives_is_calculated_with_at_once(xp: ModuleType) -> None:
+    matrix = np.random.default_rng(2).random((60, 60)) + np.eye(60) * 9
+    x = xp.asarray(matrix)
+    before = xp.stats()
+    inverse = xp.linalg.inv(x)
+    inverse[0] += 1
+    found = -inverse * 2
+    if xp.get_device().traits.unified_memory:
+        assert xp.stats()["host_evaluations"] == before["host_evaluations"]
+    expected = np.linalg.inv(matrix)
+    expected[0] += 1
+    assert_array_equal(np.asarray(found), -expected * 2)
+    assert_array_equal(np.asarray(x), matrix)
 
 
 def test_who_asks_for_the_namespace_gets_scalars_of_it(xp: ModuleType) -> None:
