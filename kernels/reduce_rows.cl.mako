@@ -78,7 +78,7 @@ __kernel void ${k.name}(${k.signature})
 % endif
 % if p.unroll > 1:
             for (; j + ${k.width} <= stop; j += ${k.width}) {
-% for line in p.vector_bodies[0]:
+% for line in p.single_body:
                 ${line}
 % endfor
             }

@@ -16,6 +16,7 @@ from ..graph.layout import contiguous_strides
 from ..traits import DeviceTraits
 from . import geometry as g
 from .emission import Registers, ValueTable
+from .pairing import waits_long
 from .schedule import Access, Accumulator, Item, Kernel, Load, Step
 from .strips import lay_strips, widened
 
@@ -85,7 +86,9 @@ def _unroll(phase: Kernel) -> int:
     steps = sum(isinstance(item, Step) for item in phase.body)
     if not phase.accumulators or len(phase.accumulators) > 4:
         return 1
-    return 4 if steps <= 6 else 2 if steps <= 20 else 1
+    if steps <= 6:
+        return 4
+    return 2 if steps <= 20 or waits_long(phase) else 1
 
 
 def _group_that_fits(kernel: Kernel, traits: DeviceTraits) -> int:

@@ -154,7 +154,7 @@ def _map_body(
     b.overlaps = overlaps and kernel.width > 1 and not b.lead
     b.blocks = []
     if kernel.unroll > 1:
-        lines = pair(body, kernel, {**uniform, **wide}, made)
+        lines, _ = pair(body, kernel, {**uniform, **wide}, made)
         b.blocks.append((2 * kernel.width, lines))
     # What is left of a pair: most of a short row, little of a long vector.
     left = kernel.unroll == 1 or (len(kernel.extents) > 1 and not b.overlaps)

@@ -1,5 +1,5 @@
-"""The lines of an element-wise loop for two vectors in turn; `render.kernels` asks for it where
-`plan.pairing` has said so.
+"""The lines of a loop for two vectors in turn; `render.kernels` and `render.reductions` ask for it
+where `plan.pairing` has said so.
 
     const double8 r3 = (r1 * r1);      the vector at ``j``
     const double8 u3 = (u1 * u1);      the one behind it, at ``j_``
@@ -23,8 +23,9 @@ NAMES: Final = (("j", "r"), ("j_", "u"))
 
 def pair(
     body: Body, kernel: Kernel, known: dict[int, Register], made: Collection[int]
-) -> list[str]:
-    """As `loops.compute` at the kernel's width, for the vectors at ``j`` and at ``j_``.
+) -> tuple[list[str], tuple[dict[int, Register], dict[int, Register]]]:
+    """As `loops.compute` at the kernel's width, for the vectors at ``j`` and at ``j_``; the lines
+    of both in turn, and the registers of each.
 
     What `known` holds of whole rows lies in arrays, at ``[v]`` for the first vector.
     """
@@ -46,4 +47,4 @@ def pair(
                 lines += body.store(store, kernel.width, own[store.var])
     finally:
         body.index = NAMES[0][0]
-    return lines
+    return lines, registers

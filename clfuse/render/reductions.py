@@ -18,6 +18,7 @@ from typing import Any
 
 from ..dtypes import memory_type
 from ..plan.geometry import LONG_SUM
+from ..plan.pairing import waits_long
 from ..plan.schedule import Kernel
 from ..traits import DeviceTraits
 from . import strips
@@ -38,6 +39,7 @@ from .loops import (
     outer_loops,
     partial_lines,
 )
+from .pairs import pair
 
 
 def _folds(kernel: Kernel, first: int) -> list[Fold]:
@@ -150,8 +152,13 @@ def _row_phase(
                 single, f"q{fold.number}", f"z{fold.number}", item, position
             )
     if width > 1:
-        for copy in range(unroll):
-            p.vector_bodies.append(_vector_copy(kernel, body, uniform, folds, copy))
+        p.single_body = _vector_copy(kernel, body, uniform, folds, 0)
+        if unroll == 2 and waits_long(kernel):
+            p.vector_bodies.append(_paired_copies(kernel, body, uniform, folds))
+        else:
+            p.vector_bodies.append(p.single_body)
+            for copy in range(1, unroll):
+                p.vector_bodies.append(_vector_copy(kernel, body, uniform, folds, copy))
         if kernel.compensated:
             p.pause = _pause(folds, writers[width], unroll)
     p.groups = list(body.group_lines)
@@ -209,6 +216,21 @@ def _vector_copy(
         index = body.arguments.index_type
         later = f"const {index} j_ = j + {copy * width};"
         return [later, "{", f"const {index} j = j_;", *lines, "}"]
+    return lines
+
+
+def _paired_copies(
+    kernel: Kernel, body: Body, uniform: dict[int, Register], folds: list[Fold]
+) -> list[str]:
+    """Two copies of the vector body in turn, each folding into its own accumulators."""
+    writer = body.writer(kernel.width)
+    lines, registers = pair(body, kernel, uniform, ())
+    for fold in folds:
+        for copy, own in enumerate(registers):
+            item, position = fold.item(writer, own)
+            lines += folding(kernel, fold)(
+                writer, f"v{fold.number}_{copy}", f"p{fold.number}_{copy}", item, position
+            )
     return lines
 
 

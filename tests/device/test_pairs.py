@@ -61,3 +61,25 @@ def test_rows_are_computed_to_their_end(xp: ModuleType, width: int) -> None:
 
     batch.same("inside", inside)
     batch.check()
+
+
+@pytest.mark.parametrize("length", [1, 31, 33, 95, 4097])
+def test_folds_of_many_operations_see_every_element_once(xp: ModuleType, length: int) -> None:
+    grid = (np.arange(3 * length) * 37 % 101 / 25).reshape(3, length)
+    batch = Batch(xp)
+    for dtype in ("float64", "float32"):
+        x = grid.astype(dtype)
+        row = np.linspace(0, 1, length, dtype=dtype)
+        # Integers add up without rounding, in whatever order.
+        batch.same(
+            f"{dtype} sums",
+            lambda m, x=x, y=row: m.rint(many(m, m.asarray(x), m.asarray(y))).sum(1),
+        )
+        for name in ("argmax", "argmin", "max"):
+            batch.same(
+                f"{dtype} {name}",
+                lambda m, x=x, y=row, f=name: getattr(m, f)(many(m, m.asarray(x), m.asarray(y)), 1),
+            )
+    batch.check()
+    (kernel,) = xp.explain(many(xp, xp.asarray(x), xp.asarray(row)).sum(1)).kernels
+    assert length == 1 or ("u1" in kernel.source) == (xp.get_device().traits.schedule == "cpu")
