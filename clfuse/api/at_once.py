@@ -16,6 +16,7 @@ import numpy as np
 from numpy._core.umath import _extobj_contextvar, _make_extobj
 
 from ..config import settings
+from ..interpret import warning_of
 from ..runtime.buffers import HostBuffer
 from . import floating
 from . import handle as handles
@@ -50,19 +51,40 @@ _run_raising: Final = raising().run
 
 
 def calculated(apply: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """What `apply` gives; `LATER` where NumPy would warn: recorded, it names the user's line."""
+    """What `apply` gives, warning of floating-point errors at the user's line, as NumPy does."""
     if floating.mode[0] is not floating.LOUD:
         return apply(*args, **kwargs)
     try:
         return _run_raising(apply, *args, **kwargs)
-    except FloatingPointError:
-        return LATER
+    except FloatingPointError as error:
+        met = error
     except RuntimeError:
         # One thread at a time may be in a context. NumPy itself raises nothing of that kind here.
         try:
             return raising().run(apply, *args, **kwargs)
-        except FloatingPointError:
-            return LATER
+        except FloatingPointError as error:
+            met = error
+    with _warning(met):
+        return apply(*args, **kwargs)
+
+
+def _warning(error: FloatingPointError) -> warning_of:
+    """A block that warns of what has raised this, and of other errors of the same function."""
+    return warning_of(str(error).partition(" encountered in ")[2])
+
+
+def _change(array: Any, apply: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+    """Let `apply` write to `array`, warning as `calculated` does."""
+    attempts: list[Any] = []
+
+    def change() -> None:
+        if attempts:
+            array[...] = attempts[0]
+        else:
+            attempts.append(array.copy())
+        apply(*args, **kwargs)
+
+    calculated(change)
 
 
 # -- to new arrays ---------------------------------------------------------------------------------
@@ -280,10 +302,7 @@ def modified(
         other = present(other)
         if kind is handles.SCALAR:
             other = other[()]
-    before = array.copy()
-    if calculated(apply, array, other) is LATER:
-        array[...] = before
-        return False
+    _change(array, apply, array, other)
     return True
 
 
@@ -308,8 +327,5 @@ def into(
     if out._view is not None:
         array = part(array, out)
     found = [present(value) if isinstance(value, Handle) else value for value in args]
-    before = array.copy()
-    if calculated(function, *found, out=array) is LATER:
-        array[...] = before
-        return False
+    _change(array, function, *found, out=array)
     return True
