@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from typing import Any
 
 __all__ = [
     "AllocationError",
@@ -120,6 +121,26 @@ def warn_user(message: str, category: type[Warning]) -> None:
         frame = frame.f_back
         level += 1
     warnings.warn(message, category, stacklevel=level)
+
+
+class OutsideWarnings:
+    """What Python's module `warnings` is to code of NumPy's that clfuse calls: to it, clfuse's own
+    frames are not there, so that ``stacklevel=2`` is the user's line."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(warnings, name)
+
+    @staticmethod
+    def warn(
+        message: Any, category: type[Warning] | None = None, stacklevel: int = 1, source: Any = None
+    ) -> None:
+        """`warnings.warn`."""
+        frame, level = sys._getframe(1), 2
+        while stacklevel > 1 and frame.f_back is not None:
+            frame = frame.f_back
+            level += 1
+            stacklevel -= not frame.f_code.co_filename.startswith(_PACKAGE)
+        warnings.warn(message, category, level, source)
 
 
 def user_place() -> str:

@@ -50,14 +50,15 @@ PATIENCE: Final = 1000
 takes four times as long."""
 
 WAITING: Final = 100
-"""Work of one evaluation, in ``CLFUSE_HOST_US``, for which kernels are built at once: 5 ms."""
+"""Work of one evaluation, in ``CLFUSE_HOST_US``, for which kernels are built at once, unless it is
+so much by its operations alone: 5 ms."""
 
 WAITING_SIZE: Final = 1 << 17
 """Elements of an array from which on kernels are built at once: it is a large one."""
 
-WAITING_NODE: Final = 100
+WAITING_NODE: Final = 400
 """Nanoseconds of work for an operation, per microsecond of ``CLFUSE_HOST_US``, from which on
-kernels are so much faster that a loop must not wait: 5 us, an addition of ten thousand elements."""
+kernels are so much faster that a loop must not wait: 20 us, an addition of 50,000 elements."""
 
 _LAUNCHED: Final = frozenset((Kind.COUNTS, Kind.COMPACT, Kind.EXPAND))
 """Kinds for which a device needs launches of their own, and whose sizes the program waits for."""
@@ -69,6 +70,7 @@ STRUCTURES_KEPT: Final = 1 << 14
 """Entries of `_spent_ns`, of about 100 bytes."""
 
 _CALLING: Final = frozenset(("philox_bits", "philox_more_bits"))
+
 
 def circumstances(snapshot: Snapshot) -> tuple[int, int]:
     """What `is_small` depends on besides the structure, the device and the settings of plans: what
@@ -89,13 +91,14 @@ def waits(snapshot: Snapshot, device: Device) -> bool:
     arrays that are not small two evaluations show a loop. What a kernel computes with other bits
     than NumPy does not wait.
     """
-    cost = _cost_ns(snapshot, device, settings.host_us * WAITING * 1000.0)
+    smallish = _budget_ns(snapshot, settings.host_us * WAITING_NODE)
+    cost = _cost_ns(snapshot, device, max(settings.host_us * WAITING * 1000.0, smallish))
     if cost is None or max(size_of(node.shape) for node in snapshot.nodes) > WAITING_SIZE:
         return False
     if not all(item[0] is None or _has_numpys_bits(item[0]) for item in snapshot.items):
         return False
     patience = settings.host_us * PATIENCE * 1000.0
-    is_smallish = cost <= _budget_ns(snapshot, settings.host_us * WAITING_NODE)
+    is_smallish = cost <= smallish
     cost += CALL_NS * len(snapshot.nodes)
     structure = hash(tuple(snapshot.items))
     spent = _spent_ns.get(structure, 0.0) + cost

@@ -55,7 +55,7 @@ _run_raising: Final = raising().run
 
 
 def calculated(apply: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """What `apply` gives, which only reads; NumPy's warnings name the user's line."""
+    """What `apply` gives; NumPy's warnings name the user's line, for which it is asked once more."""
     value = attempted(apply, *args, **kwargs)
     if type(value) is not FloatingPointError:
         return value
@@ -77,6 +77,20 @@ def attempted(apply: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
             return raising().run(apply, *args, **kwargs)
         except FloatingPointError as error:
             return error
+
+
+def _change(array: Any, apply: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+    """Let `apply` write to `array`, warning as `calculated` does."""
+    attempts: list[Any] = []
+
+    def change() -> None:
+        if attempts:
+            array[...] = attempts[0]
+        else:
+            attempts.append(array.copy())
+        apply(*args, **kwargs)
+
+    calculated(change)
 
 
 # -- to new arrays ---------------------------------------------------------------------------------
@@ -308,10 +322,7 @@ def modified(
         other = present(other)
         if kind is handles.SCALAR:
             other = other[()]
-    before = array.copy()
-    if type(attempted(apply, array, other)) is FloatingPointError:
-        array[...] = before
-        return False
+    _change(array, apply, array, other)
     return True
 
 
@@ -337,8 +348,5 @@ def into(
     if out._view is not None:
         array = part(array, out)
     found = [present(value) if isinstance(value, Handle) else value for value in args]
-    before = array.copy()
-    if type(attempted(function, *found, out=array)) is FloatingPointError:
-        array[...] = before
-        return False
+    _change(array, function, *found, out=array)
     return True

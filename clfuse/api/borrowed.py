@@ -16,12 +16,14 @@ from __future__ import annotations
 import functools
 import threading
 import types
+import warnings
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Final
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
+from ..errors import OutsideWarnings
 from . import handle as handles
 from .fallback import NATIVE, OTHERWISE, host_call, hosted
 from .floating import errstate
@@ -72,7 +74,7 @@ def ours(value: Any) -> Any:
     """What borrowed code finds where NumPy's code finds `value`."""
     if isinstance(value, types.ModuleType):
         if not _is_numpys(value.__name__):
-            return value
+            return _REPLACED.get(value, value)
         return _modules.setdefault(value, _Module(value))
     if type(value) is dict:  # tables of functions, such as that of the methods of quantiles
         return {key: ours(entry) for key, entry in value.items()}
@@ -173,6 +175,7 @@ def _replaced() -> Mapping[Any, Any]:
 
     found: dict[Any, Any] = {
         normalize_axis_index: normalize_axis_index, np.any: _any, np.errstate: errstate,
+        warnings: OutsideWarnings(),
     }  # fmt: skip
     if hasattr(sets, "_unique_hash"):
         found[sets._unique_hash] = _no_hash_table

@@ -21,7 +21,7 @@ from ..ops import UFUNCS as ROWS
 from ..runtime.buffers import HostBuffer
 from . import fallback, floating
 from . import handle as handles
-from .at_once import alone, into, pair
+from .at_once import alone, calculated, into, pair
 from .conversion import MOST_AXES, NotNative, as_handle, as_mask, cast, host_view, stored_view
 from .expressions import broadcast_shapes, choose, convert, shape_text
 from .folding import fold
@@ -139,7 +139,7 @@ class ufunc:
             return fallback.host_call(self.numpy, args, {}, str(missing))
         keys, values, shapes, has_array = operands
         if not has_array:
-            return self.numpy(*args)
+            return calculated(self.numpy, *args)
         resolution = self._resolve(keys)
         if resolution.ops is None:
             return fallback.host_call(self.numpy, args, {}, _without_kernel(keys))

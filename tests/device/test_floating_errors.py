@@ -176,6 +176,44 @@ def test_an_error_that_is_caught_leaves_arrays_as_they_were(xp: ModuleType) -> N
     assert_bitwise(y, np.arange(4.0) + 1)
 
 
+UNSEEN: dict[str, Callable[[Any], Any]] = {
+    "divide": lambda m: m.array([1.0, 2.0]) / 0,
+    "reversed": lambda m: 1 / m.array([0.0, 1.0]),
+    "two": lambda m: m.array([1.0, 0.0]) / m.zeros(2),
+    "log": lambda m: m.log(m.array([0.0, -1.0])),
+    "in place": lambda m: m.array([1.0, 2.0]).__itruediv__(m.array([0.0, 1.0])),
+    "out": lambda m: m.divide(m.array([1.0, 2]), m.array([0.0, 1]), out=m.array([5.0, 6])),
+    "product": lambda m: m.array([1e200, 1.0]) @ m.array([1e200, 1.0]),
+    "numbers": lambda m: m.exp(710),
+    "of NumPy's own code": lambda m: m.cov(m.array([1.0])),
+}
+
+
+@pytest.mark.clfuse_only
+@pytest.mark.parametrize("name", UNSEEN)
+def test_small_arrays_that_lie_on_the_host_warn_at_the_call_and_of_the_users_line(
+    xp: ModuleType, name: str
+) -> None:
+    def warned(m: Any) -> tuple[Any, set[tuple[str, str, int]]]:
+        with warnings.catch_warnings(record=True) as caught, m.errstate(all="warn"):
+            warnings.resetwarnings()
+            warnings.simplefilter("always")
+            made = UNSEEN[name](m)  # nobody looks at it
+        return made, {(str(w.message), w.filename, w.lineno) for w in caught}
+
+    expected, theirs = warned(np)
+    actual, ours = warned(xp)
+    users = {warning for warning in theirs if warning[1] == __file__}
+    assert users <= ours
+    assert users
+    if name != "of NumPy's own code":  # where NumPy warns of lines of its own too
+        assert ours == theirs
+    assert_bitwise(actual, expected)
+    with warnings.catch_warnings(), xp.errstate(all="warn"), pytest.raises(RuntimeWarning):
+        warnings.simplefilter("error")
+        UNSEEN[name](xp)
+
+
 def test_seterr_and_decorators_change_the_mode_and_put_it_back(xp: ModuleType) -> None:
     before = xp.seterr(all="raise")
     try:
