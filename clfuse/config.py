@@ -192,6 +192,16 @@ SETTINGS: tuple[Setting, ...] = (
         " operation; 0 leaves everything to the device",
     ),
     Setting(
+        "build_after_ms",
+        "CLFUSE_BUILD_AFTER_MS",
+        50,
+        _count(0),
+        "a whole number of milliseconds",
+        "NumPy calculates expressions of arrays up to 131072 elements until it has worked on one for"
+        " as long, which is what it takes to build a kernel; 0 builds kernels at once, so that an"
+        " expression has the same bits whenever it is evaluated",
+    ),
+    Setting(
         "kernels",
         "CLFUSE_KERNELS",
         "compiled",
@@ -283,6 +293,7 @@ class Settings:
     max_nodes: int
     max_pinned_bytes: int
     host_us: int
+    build_after_ms: int
     kernels: str
     check: str
     debug: bool

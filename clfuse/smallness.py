@@ -7,8 +7,7 @@ calculated on the host (`interpret`).
 The decision needs only what a `Snapshot` holds: shapes, operations, and where the arguments lie.
 What was calculated before, or is built already, has no say. One thing more has: where arrays are
 not small but not large either, and no kernel is built, NumPy calculates until building would have
-taken no longer (`waits`). Programs that evaluate a hundred things once build nothing. It has a say
-only where kernels have NumPy's bits: who computes the same twice must get the same twice.
+taken no longer (`waits`). Programs that evaluate a hundred things once build nothing.
 """
 
 from __future__ import annotations
@@ -16,10 +15,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from .config import settings
-from .graph.ir import Kind, Node, Op
+from .graph.ir import Kind, Node
 from .graph.snapshot import Snapshot
 from .interpret import host_function, size_of
-from .ops import REDUCTIONS
 from .runtime.buffers import HostBuffer
 
 if TYPE_CHECKING:
@@ -44,10 +42,6 @@ PHILOX_NS: Final = 30_000
 
 CALL_NS: Final = 800
 """What calling one of NumPy's functions takes beside the work."""
-
-PATIENCE: Final = 1000
-"""What building takes, in ``CLFUSE_HOST_US``: 50 ms, a kernel whose binary is on disk. A first one
-takes four times as long."""
 
 WAITING: Final = 100
 """Work of one evaluation, in ``CLFUSE_HOST_US``, for which kernels are built at once, unless it is
@@ -88,16 +82,20 @@ def waits(snapshot: Snapshot, device: Device) -> bool:
     worked on its like for as long as building takes, and would not be much slower.
 
     Whoever waits no longer than he would have paid at once pays twice what was best, at most. Of
-    arrays that are not small two evaluations show a loop. What a kernel computes with other bits
-    than NumPy does not wait.
+    arrays that are not small two evaluations show a loop.
+
+    It depends on what the program has evaluated, and in no way on clocks: the same program gets the
+    same bits on every run. Within one run an expression may change its last bits once, where a
+    kernel adds in another order than NumPy, or has another sine: ``CLFUSE_BUILD_AFTER_MS=0`` is for
+    those who mind.
     """
+    if not settings.build_after_ms:
+        return False
     smallish = _budget_ns(snapshot, settings.host_us * WAITING_NODE)
     cost = _cost_ns(snapshot, device, max(settings.host_us * WAITING * 1000.0, smallish))
     if cost is None or max(size_of(node.shape) for node in snapshot.nodes) > WAITING_SIZE:
         return False
-    if not all(item[0] is None or _has_numpys_bits(item[0]) for item in snapshot.items):
-        return False
-    patience = settings.host_us * PATIENCE * 1000.0
+    patience = settings.build_after_ms * 1e6
     is_smallish = cost <= smallish
     cost += CALL_NS * len(snapshot.nodes)
     structure = hash(tuple(snapshot.items))
@@ -107,21 +105,6 @@ def waits(snapshot: Snapshot, device: Device) -> bool:
     if len(_spent_ns) >= STRUCTURES_KEPT:
         _spent_ns.clear()
     _spent_ns[structure] = spent
-    return True
-
-
-def _has_numpys_bits(op: Op) -> bool:
-    """Whether kernels compute exactly what NumPy does: no transcendentals, and no sums of floats,
-    which are added up in another order."""
-    if op.kind is Kind.MAP:
-        if op.row is None:
-            return True
-        dtypes = (op.dtype, *op.input_dtypes)
-        is_complex = any(dtype is not None and dtype.kind == "c" for dtype in dtypes)
-        return not (op.row.complex_ulp if is_complex else op.row.ulp)
-    if op.kind is Kind.REDUCE or op.kind is Kind.SCAN:
-        is_integer = op.dtype is not None and op.dtype.kind in "biu"
-        return is_integer or not REDUCTIONS[op.name].neutral
     return True
 
 
