@@ -111,7 +111,9 @@ def run(snapshot: Snapshot, device: Device, *, sparing: bool = False) -> None:
         results = []
         for position in stored:
             node = nodes[position]
-            array = np.array(values[position], order="C", copy=True if is_mapped else None)
+            value = values[position]
+            is_lent = is_mapped and not value.flags.owndata
+            array = np.array(value, order="C", copy=True if is_lent else None)
             if array.dtype != node.dtype or array.shape != node.shape:
                 raise AssertionError(f"{node.op}: {array.dtype} {array.shape} on the host")
             results.append((node, HostBuffer(device, array)))

@@ -42,6 +42,9 @@ MAX_INSTRUCTIONS: Final = 1000
 MAX_ROUNDS: Final = 4
 """How often what is left is looked at again when some writes turn out not to fit."""
 
+MOST_GRIDS: Final = 2
+"""Regular grids that are written one by one where other writes, which lie anyhow, are left."""
+
 MOST_PLACES: Final = 8
 """Places for each write that a table of scalars is made for."""
 
@@ -175,11 +178,19 @@ class Signatures:
         columns = [[graph.params[update][0] for update in updates]]
         columns += [[graph.params[view][0] for view in views] for views in slots]
         offsets = np.array(columns, np.int64).T
+        regular = []
         left: list[int] = []
         for members, extents, steps in grids(offsets):
             if math.prod(extents) < MIN_WRITES:
                 left += members
-                continue
+            else:
+                regular.append((members, extents, steps))
+        if left and len(regular) > MOST_GRIDS:
+            everything = self._scattered(updates, offsets, instructions, tables)
+            if everything is not None:
+                plan.grids.append(everything)
+                return
+        for members, extents, steps in regular:
             starts = offsets[members[0]].tolist()
             chosen = [[table[member] for member in members] for table in tables]
             first = updates[members[0]]

@@ -120,8 +120,9 @@ ANYHOW = [13, 2, 17, 5, 7, 3, 11, 0, 19, 16, 6, 8]
 def anyhow(np: Any, a: Any, c: Any) -> list[Any]:
     for b in ANYHOW:
         a[b] += c[b]  # rows in no order
+    f = c * 2
     for b in ANYHOW:
-        c[b] -= a[19 - b, 2]  # of others, in the same distances
+        c[b] -= f[19 - b, 2]  # of others, in the same distances
     for b, other in zip(ANYHOW, ANYHOW[::-1], strict=True):
         a[b, 1:4] *= c[other, ::2][:3]  # of others anyhow
     d = a.copy()

@@ -20,6 +20,9 @@ pytestmark = pytest.mark.clfuse_only
 
 ALWAYS = 1_000_000
 
+STEPS = 500
+"""Of a loop that is small beside the copy of a million elements with which it begins."""
+
 
 @pytest.fixture(autouse=True)
 def small(xp: ModuleType) -> Iterator[None]:
@@ -252,27 +255,27 @@ def test_what_is_evaluated_once_is_calculated_within_the_memory_of_few_arrays(
 
 
 def swapped_towards_the_end(x: Any) -> Any:
-    for _ in range(200):
+    for _ in range(STEPS):
         x[len(x) // 2], x[-2] = x[-2], x[len(x) // 2]
         x = x[:-2]
     return x
 
 
 def swapped_with_copies(x: Any) -> Any:
-    for step in range(200):
+    for step in range(STEPS):
         i, j = step * 7919 % len(x), step * 104729 % len(x)
         x[i], x[j] = x[j].copy(), x[i].copy()
     return x
 
 
 def reversed_by_swaps(x: Any) -> Any:
-    for i in range(200):
+    for i in range(STEPS):
         x[i], x[-1 - i] = x[-1 - i], x[i]
     return x
 
 
 def sorted_by_insertion(x: Any) -> Any:
-    for i in range(1, 200):
+    for i in range(1, STEPS):
         key = x[i].copy()
         x[i] = x[i - 1]
         x[i - 1] = key
@@ -281,7 +284,7 @@ def sorted_by_insertion(x: Any) -> Any:
 
 def shifted_rows(x: Any) -> Any:
     rows = x.reshape(-1, 10)
-    for i in range(200):
+    for i in range(STEPS):
         kept = rows[i : i + 2, ::-1].copy()
         rows[i : i + 2] = rows[i + 1 : i + 3]
         rows[i + 1 : i + 3] = kept
@@ -290,7 +293,7 @@ def shifted_rows(x: Any) -> Any:
 
 def taken_from_a_queue(x: Any) -> Any:
     total = 0.0
-    for _ in range(200):
+    for _ in range(STEPS):
         head = x[0]
         total = total + head
         x[-1] = head * 2
