@@ -55,7 +55,7 @@ _run_raising: Final = raising().run
 
 
 def calculated(apply: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """What `apply` gives; NumPy's warnings name the user's line, for which it is asked once more."""
+    """What `apply` gives, asked once more where NumPy warns: at the user's line."""
     value = attempted(apply, *args, **kwargs)
     if type(value) is not FloatingPointError:
         return value
