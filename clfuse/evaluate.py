@@ -41,7 +41,7 @@ from .plan.schedule import (
 from .plan.traffic import call_nbytes, pass_nbytes, reads_of, uses_of_launch, writes_of
 from .plan.verify import verify
 from .render.arguments import BufferArgument, ConstantArgument, LocalArgument
-from .runtime import buffers, host, launch, program
+from .runtime import buffers, host, launch, program, sharing
 from .runtime.buffers import Buffer
 from .runtime.device import Device, get_device
 
@@ -459,7 +459,7 @@ def share(array: npt.NDArray[Any]) -> Node | None:
     current = get_device()
     if needs_fp64(array.dtype) and not current.traits.fp64:
         return None
-    shared = buffers.share(current, array)
+    shared = sharing.share(current, array)
     return None if shared is None else build.leaf(shared, array.shape, array.dtype)
 
 

@@ -7,7 +7,7 @@ next owner's commands run after all that were enqueued for the last one: nothing
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +32,6 @@ __all__ = [
     "host_view",
     "lent",
     "mapped",
-    "share",
     "transfer",
     "upload",
     "write",
@@ -72,7 +71,7 @@ class _Block:
         self.nbytes = nbytes
         self.mem = mem
         self.block_nbytes = block_nbytes
-        _count(nbytes)
+        count_memory(nbytes)
 
     # A default, because the module's globals may be gone when the interpreter ends.
     def __del__(self, counters: dict[str, int] = counters) -> None:
@@ -80,32 +79,7 @@ class _Block:
         self.pool.give(self.mem, self.block_nbytes)
 
 
-class _Shared:
-    """Memory of a NumPy array that a device works in, until nobody needs it."""
-
-    __slots__ = ("array", "device")
-
-    def __init__(self, device: Device, array: npt.NDArray[Any]) -> None:
-        self.device = device
-        self.array = array
-        _count(array.nbytes)
-
-    def __del__(
-        self,
-        counters: dict[str, int] = counters,
-        is_finalizing: Callable[[], bool] = sys.is_finalizing,
-    ) -> None:
-        counters["device_bytes_now"] -= self.array.nbytes
-        # The queues were finished when the interpreter began to end, and before a fork.
-        if is_finalizing() or self.device.forked:
-            return
-        # Kernels that read it may not have run yet; the array must not go before them.
-        import pyopencl as cl
-
-        _pin(self.device, cl.enqueue_marker(self.device.queue), self.array)
-
-
-def _count(nbytes: int) -> None:
+def count_memory(nbytes: int) -> None:
     """Count memory that a device got."""
     now = counters["device_bytes_now"] = counters["device_bytes_now"] + nbytes
     if now > counters["device_bytes_peak"]:
@@ -228,12 +202,6 @@ class HostBuffer(Buffer):
         return self.copy
 
 
-class SharedBuffer(Buffer):
-    """A buffer on memory that belongs to a NumPy array: see `share`. It stays there."""
-
-    __slots__ = ()
-
-
 def allocate(device: Device, nbytes: int) -> Buffer:
     """Return memory with undefined contents.
 
@@ -262,7 +230,7 @@ def _pool_of(device: Device) -> Pool:
         return device.pool
 
 
-def _pin(device: Device, event: Any, owner: object) -> None:
+def pin(device: Device, event: Any, owner: object) -> None:
     """Keep `owner` alive until `event` is complete."""
     import pyopencl as cl
 
@@ -394,7 +362,7 @@ def write(buffer: Buffer, array: npt.NDArray[Any]) -> None:
         return
     if nbytes <= STAGED_NBYTES:
         staged = _as_bytes(array.copy())
-        _pin(device, cl.enqueue_copy(device.queue, buffer.mem, staged, is_blocking=False), staged)
+        pin(device, cl.enqueue_copy(device.queue, buffer.mem, staged, is_blocking=False), staged)
     else:
         cl.enqueue_copy(
             device.queue, buffer.mem, _as_bytes(np.ascontiguousarray(array)), is_blocking=True
@@ -403,40 +371,6 @@ def write(buffer: Buffer, array: npt.NDArray[Any]) -> None:
 
 def _as_bytes(array: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
     return array.reshape(-1).view(np.uint8)
-
-
-def share(device: Device, array: npt.NDArray[Any]) -> Buffer | None:
-    """Return a buffer on a host array's own memory, or None where the device cannot.
-
-    What either side writes the other sees, in an order that nobody defines unless the caller waits:
-    for ``asarray(..., copy=False)``, whose caller has promised not to change it.
-
-    Parameters
-    ----------
-    device : Device
-        A CPU device, else the result is None.
-    array : numpy.ndarray
-        C-contiguous, not empty; the buffer keeps it alive. Marked `exported` where it is read-only.
-    """
-    import pyopencl as cl
-
-    aligned = array.ctypes.data % array.itemsize == 0
-    if (
-        device.forked
-        or device.traits.kind != "cpu"
-        or not array.flags.c_contiguous
-        or not array.nbytes
-        or not aligned
-    ):
-        return None
-    if array.nbytes > device.traits.max_alloc_nbytes:
-        return None
-    flags: Any = cl.mem_flags.USE_HOST_PTR
-    flags |= cl.mem_flags.READ_WRITE if array.flags.writeable else cl.mem_flags.READ_ONLY
-    mem = cl.Buffer(device.context, flags, hostbuf=array)
-    buffer = SharedBuffer(device, array.nbytes, mem, _Shared(device, array))
-    buffer.exported = int(not array.flags.writeable)
-    return buffer
 
 
 def download(buffer: Buffer, dtype: npt.DTypeLike, shape: Sequence[int]) -> npt.NDArray[Any]:

@@ -12,7 +12,7 @@ import pytest
 from clfuse import config
 from clfuse.counters import counters, reset_peak
 from clfuse.errors import AllocationError
-from clfuse.runtime import buffers, launch, pool
+from clfuse.runtime import buffers, launch, pool, sharing
 from clfuse.runtime import device as devices
 
 
@@ -170,12 +170,12 @@ def test_a_mapping_ends_with_its_block_even_after_an_error(device):
 
 def test_a_shared_array_is_used_in_place_and_lives_as_long_as_its_buffer(device, axpy, gate):
     if device.kind != "cpu":
-        assert buffers.share(device, np.ones(3)) is None
+        assert sharing.share(device, np.ones(3)) is None
         pytest.skip("the device has memory of its own")
     array = np.ones(1000, np.float32)
     array.flags.writeable = False
     result = buffers.upload(device, np.zeros(1000, np.float32))
-    shared = buffers.share(device, array)
+    shared = sharing.share(device, array)
     assert shared.exported
     launch.enqueue(axpy, (4,), (1,), (shared.mem, result.mem, 1000, 2.0, 0))
     memory = weakref.ref(array)
@@ -191,9 +191,9 @@ def test_a_shared_array_is_used_in_place_and_lives_as_long_as_its_buffer(device,
 
 def test_an_array_that_the_device_cannot_use_in_place_is_not_shared(device):
     array = np.ones((4, 4))
-    assert buffers.share(device, array.T[1:]) is None
-    assert buffers.share(device, array[:0]) is None
-    assert buffers.share(device, np.frombuffer(b"123456789", np.float64, 1, offset=1)) is None
+    assert sharing.share(device, array.T[1:]) is None
+    assert sharing.share(device, array[:0]) is None
+    assert sharing.share(device, np.frombuffer(b"123456789", np.float64, 1, offset=1)) is None
 
 
 # --- the pool ------------------------------------------------------------------------------------

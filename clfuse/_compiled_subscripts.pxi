@@ -1,0 +1,237 @@
+"""Arrays on the host read and written to by indices, and in place: a part of `_compiled.pyx`."""
+
+# -- writing ---------------------------------------------------------------------------------------
+
+cdef object owned(object storage):
+    """The memory of a cell on the host, to be written to; None where somebody else may see it, and
+    `present.owned` has to look closer."""
+    # No names that count: one reference each, the cell's, the node's and the buffer's.
+    cdef PyObject *node = peek(storage, s_node)
+    cdef PyObject *buffer = look(node, n_buffer)
+    cdef PyObject *array = look(buffer, b_array)
+    if Py_REFCNT(node) != 1 or Py_REFCNT(buffer) != 1 or Py_REFCNT(array) != 1:
+        return None
+    if look(node, n_dtype) != <PyObject *>FLOAT64 and (<object>look(node, n_dtype)).kind in "biu":
+        return None
+    found = <object>array
+    if found.base is not None:
+        return None
+    refill(<object>buffer, b_copy, None)
+    if use_of(<object>buffer) is AS_A_WHOLE:
+        note(<object>buffer, IN_PARTS)
+    return found
+
+
+cdef bint is_plain_index(object index):
+    """Whether it consists of integers and slices alone."""
+    cdef Py_ssize_t place
+    kind = type(index)
+    if kind is tuple:
+        for place in range(PyTuple_GET_SIZE(index)):
+            kind = type(<object>PyTuple_GET_ITEM(index, place))
+            if kind is not int and kind is not slice:
+                return False
+        return True
+    return kind is int or kind is slice
+
+
+cdef inline bint is_writeable(object handle):
+    view = get(handle, h_view)
+    return view is None or get(view, v_writeable) is True
+
+
+def in_place(plain, apply, double weight):
+    """``self += other``, where the array lies on the host, before `plain`."""
+
+    def method(self, other):
+        kind = type(other)
+        if not is_usual(self) or not is_writeable(self) or mode[0] is not LOUD:
+            return plain(self, other)
+        if type(buffer_of(self)) is not HostBuffer or use_of(buffer_of(self)) is AS_A_WHOLE:
+            return plain(self, other)
+        if kind is ARRAY:
+            if not is_usual(other) or type(buffer_of(other)) is not HostBuffer:
+                return plain(self, other)
+        elif not (kind is float or kind is int or kind in scalars):
+            return plain(self, other)
+        array = owned(get(self, h_storage))
+        if array is None:
+            return plain(self, other)
+        array = memory(array, self)
+        if not is_affordable(array.size * weight):
+            return plain(self, other)
+        right = memory(get(buffer_of(other), b_array), other) if kind is ARRAY else other
+        before = array.copy()
+        if calculated(apply, array, right) is LATER:
+            array[...] = before
+            array = right = None  # `plain` counts the references
+            return plain(self, other)
+        return self
+
+    return method
+
+
+cdef bint is_view_at(object self, object index, object value):
+    """As `present.is_at`."""
+    if peek(self, h_view) != <PyObject *>None or get(value, h_dtype) is not get(self, h_dtype):
+        return False
+    view = get(value, h_view)
+    if type(view) is not Indexed or peek(view, i_start) != <PyObject *>None:
+        return False
+    path = <tuple>get(view, i_path)
+    return PyTuple_GET_SIZE(path) == 1 and path[0] == index
+
+
+def setitem(plain):
+    """``self[index] = value``, where the array lies on the host, before `plain`."""
+
+    def __setitem__(self, index, value):
+        if not is_usual(self) or not is_writeable(self) or not is_plain_index(index):
+            plain(self, index, value)
+            return
+        if type(buffer_of(self)) is not HostBuffer:
+            plain(self, index, value)
+            return
+        kind = type(value)
+        dtype = get(self, h_dtype)
+        if kind is ARRAY:
+            storage = get(value, h_storage)
+            if storage is get(self, h_storage):
+                if not is_view_at(self, index, value):
+                    plain(self, index, value)
+                return
+            buffer = buffer_of(value) if is_usual(value) else None
+            if type(buffer) is not HostBuffer or get(value, h_dtype) is not dtype:
+                plain(self, index, value)
+                return
+            given = memory(get(buffer, b_array), value)
+            if not is_affordable(given.size):
+                plain(self, index, value)
+                return
+        elif (kind is float and dtype is FLOAT64) or kind is dtype.type:
+            given = value
+        else:
+            plain(self, index, value)
+            return
+        array = owned(get(self, h_storage))
+        if array is None:
+            plain(self, index, value)
+            return
+        memory(array, self)[index] = given
+
+    return __setitem__
+
+
+# -- reading ---------------------------------------------------------------------------------------
+
+cdef object view_on_host(object self, object buffer, object index):
+    """As `present.indexed`; `LATER` where `plain` has to do it."""
+    old = get(self, h_view)
+    if old is not None and (
+        type(old) is not Indexed
+        or peek(old, i_start) != <PyObject *>None
+        or get(old, v_ordered) is not True
+        or PyTuple_GET_SIZE(<tuple>get(old, i_path)) >= longest_path
+    ):
+        return LATER
+    found = memory(get(buffer, b_array), self)[index]
+    if type(found) is not NUMPY:
+        note(buffer, BY_ROWS)
+        return LATER if standard[0] else found
+    if use_of(buffer) is not BY_ROWS:
+        is_row = PyTuple_GET_SIZE(found.shape) < PyTuple_GET_SIZE(get(self, h_shape))
+        note(buffer, BY_ROWS if is_row else IN_PARTS)
+    view = PyType_GenericAlloc(<PyTypeObject *>Indexed, 0)
+    fill(view, i_layout, None)
+    fill(view, i_start, None)
+    fill(view, v_ordered, True)
+    if old is None:
+        fill(view, i_path, (index,))
+        fill(view, i_shape, get(self, h_shape))
+        fill(view, v_base, self)
+        fill(view, v_writeable, True)
+    else:
+        fill(view, i_path, <tuple>get(old, i_path) + (index,))
+        fill(view, i_shape, get(old, i_shape))
+        base = get(old, v_base)
+        fill(view, v_base, self if base is None else base)
+        fill(view, v_writeable, get(old, v_writeable))
+    return new_handle(get(self, h_storage), found.shape, get(self, h_dtype), view)
+
+
+cdef object recorded_view(object self, object index):
+    """As `indexing.get`, by integers and slices of small numbers; `LATER` where `plain` has to."""
+    cdef Py_ssize_t start, stop, step, count, extent, stride, offset, place, given, rank
+    view = get(self, h_view)
+    shape = <tuple>get(self, h_shape)
+    rank = PyTuple_GET_SIZE(shape)
+    if view is None:
+        offset = 0
+        strides = <tuple>c_strides(shape)
+    elif type(view) is View and get(view, v_ordered) is True:
+        offset = get(view, v_offset)
+        strides = <tuple>get(view, v_strides)
+    else:
+        return LATER
+    if type(index) is not tuple:
+        index = (index,)
+    given = PyTuple_GET_SIZE(index)
+    if given > rank or boundary.due:
+        return LATER
+    new_shape = []
+    new_strides = []
+    for place in range(given):
+        item = (<tuple>index)[place]
+        extent = (<tuple>shape)[place]
+        stride = (<tuple>strides)[place]
+        if type(item) is int:
+            if not -extent <= item < extent:
+                return LATER
+            start = item
+            offset += (start + extent if start < 0 else start) * stride
+            continue
+        try:
+            PySlice_Unpack(item, &start, &stop, &step)
+        except (TypeError, ValueError):  # `plain` raises what NumPy does
+            return LATER
+        count = PySlice_AdjustIndices(extent, &start, &stop, step)
+        if count:
+            offset += start * stride
+        new_shape.append(count)
+        new_strides.append(stride * step)
+    if given < rank:
+        new_shape.extend((<tuple>shape)[given:])
+        new_strides.extend((<tuple>strides)[given:])
+    elif not new_shape:
+        return element(self, offset)
+    found = tuple(new_shape)
+    if PyTuple_GET_SIZE(found) < rank:
+        expect_rows(get(self, h_storage), found)
+    made = PyType_GenericAlloc(<PyTypeObject *>View, 0)
+    fill(made, v_offset, offset)
+    fill(made, v_strides, tuple(new_strides))
+    fill(made, v_ordered, True)
+    if view is None:
+        fill(made, v_base, self)
+        fill(made, v_writeable, True)
+    else:
+        base = get(view, v_base)
+        fill(made, v_base, self if base is None else base)
+        fill(made, v_writeable, get(view, v_writeable))
+    return new_handle(get(self, h_storage), found, get(self, h_dtype), made)
+
+
+def getitem(plain):
+    """``self[index]`` by integers and slices, before `plain`."""
+
+    def __getitem__(self, index):
+        if not is_usual(self) or not is_plain_index(index):
+            return plain(self, index)
+        buffer = buffer_of(self)
+        if type(buffer) is HostBuffer:
+            answer = view_on_host(self, buffer, index)
+        else:
+            answer = recorded_view(self, index)
+        return plain(self, index) if answer is LATER else answer
+
+    return __getitem__

@@ -1,0 +1,81 @@
+"""Buffers on the memory of NumPy arrays, without a copy; `clfuse.evaluate` calls it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from clfuse.counters import counters
+from clfuse.runtime.buffers import Buffer, count_memory, pin
+from clfuse.runtime.device import Device
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+__all__ = ["share"]
+
+
+class _Shared:
+    """Memory of a NumPy array that a device works in, until nobody needs it."""
+
+    __slots__ = ("array", "device")
+
+    def __init__(self, device: Device, array: npt.NDArray[Any]) -> None:
+        self.device = device
+        self.array = array
+        count_memory(array.nbytes)
+
+    def __del__(
+        self,
+        counters: dict[str, int] = counters,
+        is_finalizing: Callable[[], bool] = sys.is_finalizing,
+    ) -> None:
+        counters["device_bytes_now"] -= self.array.nbytes
+        # The queues were finished when the interpreter began to end, and before a fork.
+        if is_finalizing() or self.device.forked:
+            return
+        # Kernels that read it may not have run yet; the array must not go before them.
+        import pyopencl as cl
+
+        pin(self.device, cl.enqueue_marker(self.device.queue), self.array)
+
+
+class SharedBuffer(Buffer):
+    """A buffer on memory that belongs to a NumPy array: see `share`. It stays there."""
+
+    __slots__ = ()
+
+
+def share(device: Device, array: npt.NDArray[Any]) -> Buffer | None:
+    """Return a buffer on a host array's own memory, or None where the device cannot.
+
+    What either side writes the other sees, in an order that nobody defines unless the caller waits:
+    for ``asarray(..., copy=False)``, whose caller has promised not to change it.
+
+    Parameters
+    ----------
+    device : Device
+        A CPU device, else the result is None.
+    array : numpy.ndarray
+        C-contiguous, not empty; the buffer keeps it alive. Marked `exported` where it is read-only.
+    """
+    import pyopencl as cl
+
+    aligned = array.ctypes.data % array.itemsize == 0
+    if (
+        device.forked
+        or device.traits.kind != "cpu"
+        or not array.flags.c_contiguous
+        or not array.nbytes
+        or not aligned
+    ):
+        return None
+    if array.nbytes > device.traits.max_alloc_nbytes:
+        return None
+    flags: Any = cl.mem_flags.USE_HOST_PTR
+    flags |= cl.mem_flags.READ_WRITE if array.flags.writeable else cl.mem_flags.READ_ONLY
+    mem = cl.Buffer(device.context, flags, hostbuf=array)
+    buffer = SharedBuffer(device, array.nbytes, mem, _Shared(device, array))
+    buffer.exported = int(not array.flags.writeable)
+    return buffer
