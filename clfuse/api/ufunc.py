@@ -102,7 +102,7 @@ class ufunc:
             return self._call_with_options(args, kwargs)
         kind = type(args[0])
         if kind in SCALARS and type(args[-1]) in SCALARS and len(args) < 3:
-            return self.numpy(*args)
+            return calculated(self.numpy, *args)
         if len(args) == 1 and kind is handles.ARRAY:
             (array,) = args
             if self.fast is not None:
