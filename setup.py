@@ -41,9 +41,10 @@ def compiled() -> list[Extension]:
         ["clfuse/_compiled.pyx"],
         define_macros=[("CLFUSE_SOURCE", f'"{digest}"')],
         extra_compile_args=["-g0"] if os.name == "posix" else [],
-        optional=True,
     )
     found: list[Extension] = cythonize([module], build_dir="build", force=True)
+    for extension in found:
+        extension.optional = True  # cythonize makes new ones, without it
     return found
 
 
