@@ -33,11 +33,11 @@ from .present import (
     affordable,
     expect_rows,
     made,
-    owned,
     part,
     present,
     stored,
     use_of,
+    written,
 )
 
 # Errors of which NumPy would warn, to be raised.
@@ -313,11 +313,9 @@ def modified(
     additions = math.prod(self._shape) * weight
     if not affordable(additions, self):
         return False
-    array = owned(self._storage)
+    array = written(self)
     if array is None:
         return False
-    if self._view is not None:
-        array = part(array, self)
     if kind is handles.ARRAY or kind is handles.SCALAR:
         other = present(other)
         if kind is handles.SCALAR:
@@ -342,11 +340,9 @@ def into(
     additions = math.prod(out._shape) * weight
     if not affordable(additions, out, *args):
         return False
-    array = owned(out._storage)
+    array = written(out)
     if array is None:
         return False
-    if out._view is not None:
-        array = part(array, out)
     found = [present(value) if isinstance(value, Handle) else value for value in args]
     _change(array, function, *found, out=array)
     return True

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..graph import build
+from ..graph.layout import is_injective
 from ..runtime.buffers import HostBuffer
 from . import handle as handles
 from .conversion import NotNative
@@ -78,7 +79,7 @@ def strided(
     elif len(steps) != len(extents):
         steps = handles.c_strides(extents)
     check_reach(handle, extents, offset, steps)
-    own = is_distinct(extents, steps)
+    own = is_injective(extents, steps)
     return view_of(handle, extents, offset, steps, writeable=writeable and own, rearranged=True)
 
 
@@ -98,22 +99,6 @@ def check_reach(
             f"strides {strides} of {shape} elements reach from {first} to {last}: the memory has "
             f"elements 0 to {size - 1}"
         )
-
-
-def is_distinct(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
-    """Whether no two elements lie in the same place, as far as strides show: each axis steps over
-    the next.
-
-    >>> is_distinct((2, 3), (-3, 1)), is_distinct((5, 3), (1, 1))
-    (True, False)
-    """
-    reach = 0
-    for step, extent in sorted(zip(map(abs, strides), shape, strict=True)):
-        if extent > 1:
-            if step <= reach:
-                return False
-            reach += step * (extent - 1)
-    return True
 
 
 # -- reshape --------------------------------------------------------------------------------------

@@ -480,6 +480,12 @@ def use_of(operand: Any) -> int:
 # -- writing --------------------------------------------------------------------------------------
 
 
+def written(handle: Handle) -> Any:
+    """What the array sees of memory that is `owned`; None as there."""
+    array = owned(handle._storage)
+    return array if array is None or handle._view is None else part(array, handle)
+
+
 def owned(storage: Storage) -> Any:
     """The memory of a cell that lies on the host, to be written to: nobody else can see it.
 

@@ -27,10 +27,10 @@ from .present import (
     is_calculated_here,
     is_writable_here,
     made,
-    owned,
     part,
     present,
     stored,
+    written,
 )
 
 MASK_ADDITIONS: Final = 4
@@ -147,11 +147,9 @@ def assigned(handle: Handle, index: Any, value: Any) -> bool:
                 break
     if not is_writable_here(handle, value):
         return False
-    array = owned(handle._storage)
+    array = written(handle)
     if array is None:
         return False
-    if handle._view is not None:
-        array = part(array, handle)
     if is_same:
         array[found] = value
         return True

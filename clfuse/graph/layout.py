@@ -131,7 +131,11 @@ def reach(
 
 
 def is_injective(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
-    """Whether every stride is longer than what the shorter ones reach: no element twice."""
+    """Whether every stride is longer than what the shorter ones reach: no element twice.
+
+    >>> is_injective((2, 3), (-3, 1)), is_injective((5, 3), (1, 1))
+    (True, False)
+    """
     reach = 0
     for stride, extent in sorted(zip(map(abs, strides), shape, strict=True)):
         if extent > 1:
