@@ -148,9 +148,7 @@ cdef object memory(object array, object handle):
     if type(view) is Indexed and peek(view, i_start) == <PyObject *>None:
         found = array
         for index in <tuple>get(view, i_path):
-            if type(index) is Axes:
-                return plain_part(array, handle)
-            found = found[index]
+            found = taken(index, found) if type(index) is Step else found[index]
         return found
     return plain_part(array, handle)
 
@@ -369,6 +367,7 @@ def unary(plain, apply, double weight, dict loops):
     return method
 
 
+include "_compiled_calls.pxi"
 include "_compiled_subscripts.pxi"
 
 
@@ -387,7 +386,8 @@ def call(plain):
                 kind = type(args[1])
                 if kind is ARRAY or kind is float or kind is int:
                     return fast(args[0], args[1])
-        return plain(self, *args, **kwargs)
+        answer = with_options(self, args, kwargs)
+        return plain(self, *args, **kwargs) if answer is LATER else answer
 
     return __call__
 

@@ -25,11 +25,10 @@ from ..graph import trace
 from ..runtime.buffers import BY_ROWS
 from . import floating
 from . import handle as handles
-from .at_once import READERS, called
 from .conversion import Foreign, NotNative, adopted, from_host, host_copy, host_view
 from .handle import Handle, native_dtype, node_of
 from .inspection import placed
-from .present import LATER
+from .readers import before
 from .refusals import FLAGS, preferred, refuse_odd_flags
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -331,7 +330,6 @@ def native(
 
     def mark(function: _Function) -> _Function:
         reference = references[0]
-        operands, additions = READERS.get(reference, (0, None))
 
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -344,10 +342,6 @@ def native(
                     refuse_odd_flags(reference, args, kwargs)
             if floating.mode[0] is floating.STRICT and reference in floating.CALCULATING:
                 return host_call(reference, args, kwargs, floating.CHECKED, library=True)
-            if additions is not None:
-                made = called(reference, operands, args, kwargs, additions)
-                if made is not LATER:
-                    return made
             if numbers and args and _is_number(args[0]) and _no_array(args, kwargs):
                 return reference(*args, **kwargs)
             try:
@@ -375,9 +369,9 @@ def native(
                 reference, args, kwargs, reason, _qualified(reference), library=library
             )
 
-        public: Any = call
+        public: Any = before(reference, call)
         if isinstance(reference, types.BuiltinFunctionType):
-            public = _NoMethod(call)
+            public = _NoMethod(public)
         for known in references:
             NATIVE[known] = public
         return public  # type: ignore[no-any-return]
@@ -454,7 +448,7 @@ def at_call(*functions: Callable[..., Any]) -> None:
     They give new arrays. Devices that have to copy count a fallback.
     """
     for function in functions:
-        NATIVE[function] = _at_call(function)
+        NATIVE[function] = before(function, _at_call(function))
         AT_CALL.add(function)
 
 

@@ -29,6 +29,7 @@ from .linalg import matmul
 from .methods import ArrayMethods, MutatingMethods
 from .order import copied
 from .present import INTEGERS, LATER, indexed, owned, standard
+from .readers import put_before
 from .subclasses import ArrayType
 
 
@@ -438,3 +439,4 @@ for _name in ("__mul__", "__rmul__"):
 
 handle.set_types(ndarray, scalar)
 accelerate(ndarray)
+put_before(ndarray)

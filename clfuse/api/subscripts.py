@@ -130,12 +130,12 @@ def assigned(handle: Handle, index: Any, value: Any) -> bool:
     is_same = kind is dtype.type or (kind is float and dtype.char == "d")
     if not is_same:
         if kind is handles.ARRAY:
-            if present(value) is None or not _fits(value._dtype, dtype):
+            if present(value) is None or not fits(value._dtype, dtype):
                 return False
             size = math.prod(value._shape)
             if not affordable(size) and not affordable(size, handle):
                 return False
-        elif kind not in PLAIN and not (kind in SCALARS and _fits(value.dtype, dtype)):
+        elif kind not in PLAIN and not (kind in SCALARS and fits(value.dtype, dtype)):
             return False
     found = index
     if type(index) not in INTEGERS:
@@ -160,7 +160,7 @@ def assigned(handle: Handle, index: Any, value: Any) -> bool:
 _fitting: Final[dict[tuple[np.dtype, np.dtype], bool]] = {}
 
 
-def _fits(source: np.dtype, target: np.dtype) -> bool:
+def fits(source: np.dtype, target: np.dtype) -> bool:
     """Whether NumPy converts from one to the other without a word."""
     try:
         return _fitting[source, target]
