@@ -9,7 +9,7 @@ cdef enum:
 
 cdef Py_ssize_t t_function, t_arguments
 cdef Py_ssize_t n_measured, n_tally
-cdef object Step, DTYPE, QUIET
+cdef object Step, DTYPE, QUIET, plain_seen
 cdef frozenset plain_options, refused_names
 cdef Py_ssize_t deepest_list, longest_list
 cdef int ELEMENTS, STRETCHED, PAIRS, TIMES, PRODUCT, CUBED
@@ -20,10 +20,11 @@ cdef object fits
 def connect_calls(names):
     """As `connect`, for what is used here alone."""
     global t_function, t_arguments, n_measured, n_tally, Step, DTYPE, QUIET, plain_options
+    global plain_seen
     global refused_names, deepest_list, longest_list
     global ELEMENTS, STRETCHED, PAIRS, TIMES, PRODUCT, CUBED
     global mask_additions, gather_additions, at_once_share, fits
-    Step = names["Step"]
+    Step, plain_seen = names["Step"], names["seen"]
     t_function, t_arguments = _offset(Step, "function"), _offset(Step, "arguments")
     n_measured, n_tally = _offset(Node, "measured"), _offset(Node, "tally")
     DTYPE, QUIET = names["DTYPE"], names["QUIET"]
@@ -205,23 +206,35 @@ cdef bint sees(object value, object operand) except -1:
     return False
 
 
-cdef object answered(object value, tuple given, tuple args, object device):
-    """What NumPy has made of `given`, as ours; `LATER` where it is a view of that."""
+cdef object answered(object value, tuple given, tuple args, dict named, dict kwargs, object device):
+    """What NumPy has made of `given` and `named`, as ours; `LATER` where it is a view of those."""
     cdef Py_ssize_t place
     kind = type(value)
     if kind is NUMPY:
         for place in range(PyTuple_GET_SIZE(given)):
-            item = <object>PyTuple_GET_ITEM(given, place)
-            if item is value:
+            if PyTuple_GET_ITEM(given, place) == <PyObject *>value:
                 found = <object>PyTuple_GET_ITEM(args, place)
                 return found if type(found) is ARRAY else LATER
+        if named is not None:
+            for key, item in named.items():
+                if item is value:
+                    return kwargs[key] if type(kwargs[key]) is ARRAY else LATER
+        if value.base is None:
+            shape = <tuple>value.shape
+            # An array that has its own memory lies in one piece.
+            return made(value, shape if PyTuple_GET_SIZE(shape) < 2 else None, device)
+        for item in given:
             if sees(value, item):
                 return LATER
-        return made(value if value.base is None else value.copy("K"), None, device)
+        if named is not None:
+            for item in named.values():
+                if sees(value, item):
+                    return LATER
+        return made(value.copy("K"), None, device)
     if isinstance(value, tuple):
         items = []
         for item in value:
-            item = answered(item, given, args, device)
+            item = answered(item, given, args, named, kwargs, device)
             if item is LATER:
                 return LATER
             items.append(item)
@@ -231,6 +244,66 @@ cdef object answered(object value, tuple given, tuple args, object device):
 
 # -- functions and methods that read ---------------------------------------------------------------
 
+cdef double times(object value) except -1:
+    """How many times an argument of `Cost.TIMES` lets something be there; 0 where that is not
+    known."""
+    cdef double count = 1
+    if type(value) is int:
+        return max(1, abs(value))
+    if type(value) is tuple:
+        for extent in <tuple>value:
+            if type(extent) is not int:
+                return 0
+            count *= max(1, abs(extent))
+        return count
+    return value is None
+
+
+cdef object read(
+    object apply, object method, int operands, int most, int cost, double weight, bint as_is,
+    tuple args, dict kwargs,
+):
+    """``apply(*args, **kwargs)`` or `LATER`, as `readers.read`."""
+    cdef Work work
+    cdef Py_ssize_t place, given = PyTuple_GET_SIZE(args)
+    cdef double many = 1
+    if given == 0 or given > most or (kwargs and cost == TIMES and given < operands):
+        return LATER
+    nothing_yet(&work)
+    found = []
+    for place in range(given):
+        item = <object>PyTuple_GET_ITEM(args, place)
+        if place < operands:
+            if cost == TIMES and place:
+                many *= times(item)
+                if many == 0:
+                    return LATER
+            item = operand(item, &work, 0)
+            if item is LATER:
+                return LATER
+        elif not is_option(item):
+            return LATER
+        found.append(item)
+    named = None
+    if kwargs:
+        named = {}
+        for key, item in kwargs.items():
+            if key in refused_names:
+                return LATER
+            item = operand(item, &work, 0)
+            if item is LATER:
+                return LATER
+            named[key] = item
+    if work.device == NULL or not is_affordable(cost_of(&work, cost) * many * weight):
+        return LATER
+    all_given = tuple(found)
+    is_array = method is not None and type(<object>PyTuple_GET_ITEM(all_given, 0)) is NUMPY
+    value = attempted(method if is_array else apply, all_given, named)
+    if value is LATER or as_is:
+        return value
+    return answered(value, all_given, args, named, kwargs, <object>work.device)
+
+
 def reader(plain, apply, method, int operands, int most, int cost, double weight, bint as_is):
     """``apply(*args, **kwargs)``, which reads and gives new arrays, before `plain`: `readers`.
 
@@ -238,61 +311,34 @@ def reader(plain, apply, method, int operands, int most, int cost, double weight
     """
 
     def call(*args, **kwargs):
-        cdef Work work
-        cdef Py_ssize_t place, given = PyTuple_GET_SIZE(args)
-        if given == 0 or given > most:
-            return plain(*args, **kwargs)
-        nothing_yet(&work)
-        found = []
-        for place in range(given):
-            item = <object>PyTuple_GET_ITEM(args, place)
-            if place < operands:
-                one = operand(item, &work, 0)
-                if one is LATER:
-                    return plain(*args, **kwargs)
-                if cost == TIMES and place:
-                    if type(one) is int:
-                        work.pairs *= max(1, abs(<object>one))
-                    elif type(one) is tuple:
-                        for extent in <tuple>one:
-                            if type(extent) is not int:
-                                return plain(*args, **kwargs)
-                            work.pairs *= max(1, abs(<object>extent))
-                    elif one is not None:
-                        return plain(*args, **kwargs)
-                item = one
-            elif not is_option(item):
-                return plain(*args, **kwargs)
-            found.append(item)
-        named = None
-        if kwargs:
-            if cost == TIMES and given < operands:
-                return plain(*args, **kwargs)
-            named = {}
-            for key, item in kwargs.items():
-                if key in refused_names:
-                    return plain(*args, **kwargs)
-                item = operand(item, &work, 0)
-                if item is LATER:
-                    return plain(*args, **kwargs)
-                named[key] = item
-        if work.device == NULL or not is_affordable(cost_of(&work, cost) * weight):
-            return plain(*args, **kwargs)
-        all_given = tuple(found)
-        is_array = method is not None and type(<object>PyTuple_GET_ITEM(all_given, 0)) is NUMPY
-        value = attempted(method if is_array else apply, all_given, named)
-        if value is not LATER:
-            if as_is:
-                return value
-            if named is not None:
-                all_named = tuple(named.values())
-                value = answered(
-                    value, all_given + all_named, args + tuple(kwargs.values()),
-                    <object>work.device,
-                )
-            else:
-                value = answered(value, all_given, args, <object>work.device)
-        return plain(*args, **kwargs) if value is LATER else value
+        answer = read(apply, method, operands, most, cost, weight, as_is, args, kwargs)
+        return plain(*args, **kwargs) if answer is LATER else answer
+
+    return call
+
+
+def itself(plain):
+    """``function(array)``, which gives an array of ours back, before `plain`."""
+
+    def call(*args, **kwargs):
+        if not kwargs and PyTuple_GET_SIZE(args) == 1 and type(args[0]) is ARRAY:
+            return args[0]
+        return plain(*args, **kwargs)
+
+    return call
+
+
+def of_arrays(plain, before):
+    """`before` in place of `plain` where the first argument is an array, or starts with one."""
+
+    def call(*args, **kwargs):
+        if PyTuple_GET_SIZE(args):
+            first = args[0]
+            if (type(first) is list or type(first) is tuple) and len(first):
+                first = first[0]
+            if type(first) is ARRAY:
+                return before(*args, **kwargs)
+        return plain(*args, **kwargs)
 
     return call
 
@@ -331,9 +377,15 @@ cdef object view_from(object self, object found, object index, object ordered):
         fill(view, v_base, self)
         fill(view, v_writeable, True)
     else:
-        fill(view, i_start, get(old, i_start))
-        fill(view, i_path, <tuple>get(old, i_path) + (index,))
-        fill(view, i_shape, get(old, i_shape))
+        if type(old) is Indexed:
+            fill(view, i_start, get(old, i_start))
+            fill(view, i_path, <tuple>get(old, i_path) + (index,))
+            fill(view, i_shape, get(old, i_shape))
+        else:
+            start = View(get(old, v_offset), get(old, v_strides), None, get(old, v_ordered))
+            fill(view, i_start, (get(self, h_shape), start))
+            fill(view, i_path, (index,))
+            fill(view, i_shape, get(self, h_shape))
         base = get(old, v_base)
         fill(view, v_base, self if base is None else base)
         fill(view, v_writeable, get(old, v_writeable))
@@ -343,9 +395,9 @@ cdef object view_from(object self, object found, object index, object ordered):
 cdef bint takes_a_step(object handle) except -1:
     """Whether its view, if it is one, may have one step more."""
     old = get(handle, h_view)
-    return old is None or (
-        type(old) is Indexed and PyTuple_GET_SIZE(<tuple>get(old, i_path)) < longest_path
-    )
+    if old is None or type(old) is View:
+        return True
+    return type(old) is Indexed and PyTuple_GET_SIZE(<tuple>get(old, i_path)) < longest_path
 
 
 def viewer(plain, apply):
@@ -379,54 +431,57 @@ def viewer(plain, apply):
 
 # -- what is written to ----------------------------------------------------------------------------
 
+cdef object write(object apply, int operands, tuple args, dict kwargs):
+    """``apply(array, *args, **kwargs)``, which writes to the array, or `LATER`."""
+    cdef Work work
+    cdef Py_ssize_t place, given = PyTuple_GET_SIZE(args)
+    if not given:
+        return LATER
+    self = <object>PyTuple_GET_ITEM(args, 0)
+    if not is_usual(self) or not is_writeable(self):
+        return LATER
+    if type(buffer_of(self)) is not HostBuffer:
+        return LATER
+    array = owned(get(self, h_storage))
+    if array is None:
+        return LATER
+    array = memory(array, self)
+    nothing_yet(&work)
+    work.device = peek(buffer_of(self), b_device)
+    count(&work, <tuple>get(self, h_shape))
+    found = [array]
+    for place in range(1, given):
+        item = <object>PyTuple_GET_ITEM(args, place)
+        if place < operands:
+            item = operand(item, &work, 0)
+            if item is LATER:
+                return LATER
+        elif not is_option(item):
+            return LATER
+        found.append(item)
+    named = {}
+    for key, item in kwargs.items():
+        if key in refused_names:
+            return LATER
+        item = operand(item, &work, 0)
+        if item is LATER:
+            return LATER
+        named[key] = item
+    if not is_affordable(work.elements):
+        return LATER
+    before = array.copy()
+    value = attempted(apply, tuple(found), named)
+    if value is LATER:
+        array[...] = before
+    return value
+
+
 def writer(plain, apply, int operands):
     """``apply(array, *args, **kwargs)``, which writes to the array, before `plain`."""
 
     def call(*args, **kwargs):
-        cdef Work work
-        cdef Py_ssize_t place, given = PyTuple_GET_SIZE(args)
-        if not given:
-            return plain(*args, **kwargs)
-        self = <object>PyTuple_GET_ITEM(args, 0)
-        if not is_usual(self) or not is_writeable(self):
-            return plain(*args, **kwargs)
-        if type(buffer_of(self)) is not HostBuffer:
-            return plain(*args, **kwargs)
-        array = owned(get(self, h_storage))
-        if array is None:
-            return plain(*args, **kwargs)
-        array = memory(array, self)
-        nothing_yet(&work)
-        work.device = peek(buffer_of(self), b_device)
-        count(&work, <tuple>get(self, h_shape))
-        found = [array]
-        for place in range(1, given):
-            item = <object>PyTuple_GET_ITEM(args, place)
-            if place < operands:
-                item = operand(item, &work, 0)
-                if item is LATER:
-                    break
-            elif not is_option(item):
-                break
-            found.append(item)
-        else:
-            named = {}
-            for key, item in kwargs.items():
-                if key in refused_names:
-                    break
-                item = operand(item, &work, 0)
-                if item is LATER:
-                    break
-                named[key] = item
-            else:
-                if is_affordable(work.elements):
-                    before = array.copy()
-                    value = attempted(apply, tuple(found), named)
-                    if value is not LATER:
-                        return value
-                    array[...] = before
-        array = found = item = None  # `plain` counts the references
-        return plain(*args, **kwargs)
+        answer = write(apply, operands, args, kwargs)
+        return plain(*args, **kwargs) if answer is LATER else answer
 
     return call
 
@@ -466,18 +521,23 @@ cdef object with_options(object self, tuple args, dict kwargs):
         work.used = True
     elif where is not None:
         return LATER
+    is_alone = where is None
     found = []
     for place in range(given):
         item = <object>PyTuple_GET_ITEM(args, place)
         if type(item) is tuple or type(item) is list:
             return LATER
+        if out is not None and type(item) is ARRAY and get(item, h_storage) is get(out, h_storage):
+            is_alone = False
         item = operand(item, &work, 0)
         if item is LATER:
             return LATER
         found.append(item)
     if work.device == NULL:
         return LATER
-    named = dict(kwargs) if kwargs else None
+    named = kwargs if kwargs else None
+    if out is not None or where is not None:
+        named = dict(kwargs)
     if where is not None:
         where = operand(where, &work, 0)
         if where is LATER:
@@ -490,13 +550,42 @@ cdef object with_options(object self, tuple args, dict kwargs):
         value = attempted(function, tuple(found), named)
         if value is LATER:
             return LATER
-        return answered(value, (), (), <object>work.device)
+        return answered(value, (), (), None, None, <object>work.device)
     named["out"] = array
-    before = array.copy()
+    # What was to be written over is needed once more where it counts.
+    before = None if is_alone else array.copy()
     if attempted(function, tuple(found), named) is LATER:
-        array[...] = before
+        if before is not None:
+            array[...] = before
         return LATER
     return out
+
+
+def method_of_ufunc(plain, name, int operands, int cost):
+    """``function.reduce(*args, **kwargs)`` and its like, before `plain`."""
+
+    def method(self, *args, **kwargs):
+        function = self.numpy
+        if function.signature is None:
+            answer = read(
+                getattr(function, name), None, operands, MOST_AXES, cost, self.weight, False, args,
+                kwargs,
+            )
+            if answer is not LATER:
+                return answer
+        return plain(self, *args, **kwargs)
+
+    return method
+
+
+def writing_method_of_ufunc(plain, name, int operands):
+    """``function.at(array, *args)``, before `plain`."""
+
+    def method(self, *args, **kwargs):
+        answer = write(getattr(self.numpy, name), operands, args, kwargs)
+        return plain(self, *args, **kwargs) if answer is LATER else answer
+
+    return method
 
 
 # -- arrays as indices -----------------------------------------------------------------------------
@@ -587,3 +676,45 @@ cdef object given_to(object value, object dtype):
     if found is LATER or not is_affordable(work.elements):
         return LATER
     return found if found.dtype is dtype or fits(found.dtype, dtype) else LATER
+
+
+# -- iteration -------------------------------------------------------------------------------------
+
+cdef class Rows:
+    """``iter(array)`` of an array on the host: as `iteration.rows`."""
+
+    cdef object array
+    cdef Py_ssize_t position, length
+
+    def __init__(self, array):
+        self.array = array
+        self.position = 0
+        self.length = array._shape[0]
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        cdef Py_ssize_t position = self.position
+        if position >= self.length:
+            raise StopIteration
+        self.position = position + 1
+        array = self.array
+        if is_usual(array):
+            buffer = buffer_of(array)
+            if type(buffer) is HostBuffer:
+                answer = view_on_host(array, buffer, position)
+                if answer is not LATER:
+                    return answer
+        return array[position]
+
+
+def iterator(plain):
+    """``iter(self)``, before `plain`."""
+
+    def __iter__(self):
+        if is_usual(self) and <tuple>get(self, h_shape) and type(buffer_of(self)) is HostBuffer:
+            return Rows(self)
+        return plain(self)
+
+    return __iter__

@@ -108,7 +108,7 @@ ROWS: Final[Mapping[Any, Row]] = {
     np.compress: Row(2, ELEMENTS, 1, 3),
     **dict.fromkeys((np.where, np.select, np.isclose, np.allclose), Row(3, STRETCHED, 2, ALL)),
     np.clip: Row(3, STRETCHED, 1, ALL, "clip"),
-    np.choose: Row(2, PAIRS, 1, 2),
+    np.choose: Row(2, STRETCHED, 2, 2),
     np.take: Row(2, ELEMENTS, 1, 3, "take"),
     np.take_along_axis: Row(2, ELEMENTS, 4, ALL),
     np.repeat: Row(2, TIMES, 1, 3, "repeat"),
@@ -119,16 +119,17 @@ ROWS: Final[Mapping[Any, Row]] = {
     np.tensordot: Row(2, PAIRS, 1 / (AT_ONCE * PRODUCT_SHARE), ALL),
     np.einsum: Row(9, PAIRS, 1, 9),
     **{function: Row(1, ELEMENTS, WAITED_FOR, ALL, function.__name__) for function in _SORTS},
+    np.partition: Row(1, ELEMENTS, WAITED_FOR, ALL),
     np.searchsorted: Row(2, ELEMENTS, WAITED_FOR, ALL, "searchsorted"),
     np.bincount: Row(2, ELEMENTS, WAITED_FOR, ALL),
     # What NumPy writes in Python, of sorts and the like.
     **dict.fromkeys(
         (
-            np.sort, np.partition, np.unique, np.unique_all, np.unique_counts, np.unique_inverse,
+            np.sort, np.unique, np.unique_all, np.unique_counts, np.unique_inverse,
             np.unique_values, np.sort_complex, np.gradient, np.median, np.nanmedian, np.lexsort,
             np.corrcoef, np.histogram_bin_edges, np.poly, np.polyder, np.polyint, np.roots,
         ),
-        Row(1, ELEMENTS, WAITED_FOR, 1),
+        Row(1, ELEMENTS, WAITED_FOR, 2),
     ),
     **dict.fromkeys(
         (
@@ -160,7 +161,7 @@ _METHODS: Final[Mapping[str, Row]] = {
     "astype": Row(1, ELEMENTS, 1, 2),
     "compress": Row(2, ELEMENTS, 1, 3),
     "dot": ROWS[np.dot],
-    "choose": Row(2, PAIRS, 1, 2),
+    "choose": Row(ALL, STRETCHED, 2, ALL),
     "tolist": Row(1, ELEMENTS, 1, 1, as_is=True),
     "tobytes": Row(1, ELEMENTS, 1, 2, as_is=True),
     "item": Row(1, ELEMENTS, 0, ALL, as_is=True),
@@ -178,6 +179,12 @@ WRITING: Final[Mapping[Any, int]] = {
     np.copyto: 2, np.put: 3, np.putmask: 3, np.place: 3, np.fill_diagonal: 2,
 }  # fmt: skip
 """The same of functions, whose first argument is written to."""
+
+UFUNC_METHODS: Final = {
+    "reduce": (1, ELEMENTS), "accumulate": (1, ELEMENTS), "outer": (2, PAIRS),
+    "reduceat": (2, ELEMENTS),
+}  # fmt: skip
+"""Methods of ufuncs: of how many arguments, and what they cost."""
 
 REFUSED: Final = frozenset(("out", "like", "device", "overwrite_input", "copy", "subok", "descending"))
 """Names of arguments that are not taken: something is written to, or the result is no new array."""
@@ -358,7 +365,11 @@ def before(reference: Any, plain: Callable[..., Any]) -> Callable[..., Any]:
     core = compiled.load()
     if core is None:
         return plain
-    if reference in WRITING:
+    if reference is np.array:
+        call = core.of_arrays(plain, _before(plain, reference, Row(1, ELEMENTS, 1, 2)))
+    elif reference in (np.asarray, np.asanyarray):
+        call = core.itself(plain)
+    elif reference in WRITING:
         call = core.writer(plain, reference, WRITING[reference])
     elif reference in _VIEWING:
         call = core.viewer(plain, _VIEWING[reference])
