@@ -3,7 +3,6 @@ last."""
 
 from __future__ import annotations
 
-import functools
 import operator
 from typing import Any
 
@@ -78,11 +77,6 @@ def accelerate(array: type) -> None:
     matmul = UFUNCS["matmul"]
     matmul.fast = array.__matmul__  # type: ignore[attr-defined]
     type(matmul).__call__ = core.call(type(matmul).__call__)  # type: ignore[method-assign]
-    for name, (operands, cost) in readers.UFUNC_METHODS.items():
-        method = core.method_of_ufunc(getattr(ufunc, name), name, operands, cost)
-        setattr(ufunc, name, functools.update_wrapper(method, getattr(ufunc, name)))
-    at = core.writing_method_of_ufunc(ufunc.at, "at", 3)
-    ufunc.at = functools.update_wrapper(at, ufunc.at)  # type: ignore[method-assign]
     array.__iter__ = core.iterator(array.__iter__)  # type: ignore[attr-defined]
     array.__getitem__ = core.getitem(array.__getitem__)  # type: ignore[attr-defined]
     array.__setitem__ = core.setitem(array.__setitem__)  # type: ignore[attr-defined]

@@ -282,6 +282,8 @@ def squeezed(handle: Handle, axis: Any = None) -> Any:
         dropped = set(found)
         if any(shape[place] != 1 for place in dropped):
             raise ValueError("cannot select an axis to squeeze out which has size not equal to one")
+    if not dropped:
+        return handle
     offset, strides = layout(handle)
     kept = [place for place in range(len(shape)) if place not in dropped]
     return view_of(

@@ -31,6 +31,7 @@ from .order import copied
 from .present import INTEGERS, LATER, indexed, owned, standard
 from .readers import put_before
 from .subclasses import ArrayType
+from .ufunc import ufunc
 
 
 class _Common(ArrayMethods, Handle):
@@ -439,4 +440,4 @@ for _name in ("__mul__", "__rmul__"):
 
 handle.set_types(ndarray, scalar)
 accelerate(ndarray)
-put_before(ndarray)
+put_before(ndarray, ufunc)

@@ -25,7 +25,7 @@ from ..runtime.buffers import HostBuffer
 from ..smallness import LIBRARY_ADDITIONS
 from . import handle as handles
 from .at_once import attempted
-from .present import AT_ONCE, LATER, NATIVE_DTYPES, PRODUCT_SHARE, SCALARS, affordable, made, present
+from .present import AT_ONCE, LATER, NATIVE_DTYPES, PRODUCT_SHARE, SCALARS, affordable, made, part
 
 
 class Cost(IntEnum):
@@ -126,7 +126,7 @@ ROWS: Final[Mapping[Any, Row]] = {
     **dict.fromkeys(
         (
             np.sort, np.unique, np.unique_all, np.unique_counts, np.unique_inverse,
-            np.unique_values, np.sort_complex, np.gradient, np.median, np.nanmedian, np.lexsort,
+            np.sort_complex, np.gradient, np.median, np.nanmedian, np.lexsort,
             np.corrcoef, np.histogram_bin_edges, np.poly, np.polyder, np.polyint, np.roots,
         ),
         Row(1, ELEMENTS, WAITED_FOR, 2),
@@ -189,7 +189,7 @@ UFUNC_METHODS: Final = {
 REFUSED: Final = frozenset(("out", "like", "device", "overwrite_input", "copy", "subok", "descending"))
 """Names of arguments that are not taken: something is written to, or the result is no new array."""
 
-OPTIONS: Final = frozenset((*SCALARS, str, type, type(None), type(np._NoValue), type(Ellipsis)))
+OPTIONS: Final = frozenset((*SCALARS, str, type, type(None), type(Ellipsis)))
 """Classes of arguments that NumPy may have as they are."""
 
 LONGEST_LIST: Final = 256
@@ -206,59 +206,77 @@ class _Refused(Exception):
 
 
 class _Given:
-    """The arguments of one call as NumPy takes them."""
+    """What the arguments of one call have of arrays."""
+
+    __slots__ = ("device", "shapes", "size")
 
     def __init__(self) -> None:
         self.device: Any = None
         self.shapes: list[tuple[int, ...]] = []
+        self.size = 0
 
     def operand(self, value: Any, depth: int = 0) -> Any:
+        """What NumPy is given in its place."""
         kind = type(value)
         if kind is handles.ARRAY or kind is handles.SCALAR:
             buffer = value._storage.node.buffer
             if type(buffer) is not HostBuffer or self.device not in (None, buffer.device):
                 raise _Refused
             self.device = buffer.device
+            array = buffer.array if value._view is None else part(buffer.array, value)
             self.shapes.append(value._shape)
-            array = present(value)
-            return array[()] if kind is handles.SCALAR else array  # type: ignore[index]
-        if kind is np.ndarray and value.dtype in NATIVE_DTYPES:
-            self.shapes.append(value.shape)
+            self.size += array.size
+            return array[()] if kind is handles.SCALAR else array
+        if kind in OPTIONS:
             return value
         if kind is tuple or kind is list:
             if len(value) > LONGEST_LIST or depth == DEEPEST_LIST:
                 raise _Refused
             found = [self.operand(item, depth + 1) for item in value]
-            if all(item is old for item, old in zip(found, value, strict=True)):
-                self.shapes.append((len(value),))
-                return value
-            return kind(found)
-        if not (kind in OPTIONS or isinstance(value, np.dtype)):
-            raise _Refused
-        return value
+            for item, old in zip(found, value, strict=True):
+                if item is not old:
+                    return found if kind is list else tuple(found)
+            self.shapes.append((len(value),))
+            self.size += len(value)
+            return value
+        if kind is np.ndarray and value.dtype in NATIVE_DTYPES:
+            self.shapes.append(value.shape)
+            self.size += value.size
+            return value
+        if isinstance(value, np.dtype):
+            return value
+        raise _Refused
 
-    def cost(self, cost: Cost, numbers: Sequence[Any]) -> float:
-        sizes = [math.prod(shape) for shape in self.shapes]
+    def cost(self, cost: Cost, args: Sequence[Any]) -> float:
+        """What the call costs, before it is weighed."""
         if cost is ELEMENTS:
-            return sum(sizes)
+            return self.size
+        shapes = self.shapes
         if cost is STRETCHED:
-            rank = max(map(len, self.shapes))
-            filled = [(1,) * (rank - len(shape)) + shape for shape in self.shapes]
+            if shapes.count(shapes[0]) == len(shapes):
+                return math.prod(shapes[0])
+            rank = max(map(len, shapes))
+            filled = [(1,) * (rank - len(shape)) + shape for shape in shapes]
             return math.prod([max(extents) for extents in zip(*filled, strict=True)])
+        sizes = [math.prod(shape) for shape in shapes]
         if cost is PRODUCT and len(sizes) > 1:
-            other = self.shapes[1]
+            other = shapes[1]
             return max(sizes[0] * (other[-1] if len(other) > 1 else 1), sizes[1])
         if cost is CUBED:
-            return sum(sizes) * max([shape[-1] for shape in self.shapes if shape], default=1)
-        times = math.prod([max(1, size) for size in sizes])
-        if cost is TIMES:
-            for number in numbers:
-                for extent in number if type(number) is tuple else (number,):
-                    if type(extent) is int:
-                        times *= max(1, abs(extent))
-                    elif extent is not None:
-                        raise _Refused
-        return times
+            return self.size * max([shape[-1] for shape in shapes if shape], default=1)
+        times = math.prod([size for size in sizes if size > 1])
+        return times * math.prod(map(_times, args)) if cost is TIMES else times
+
+
+def _times(value: Any) -> int:
+    """How many times an argument of `Cost.TIMES` lets something be there."""
+    if value is None:
+        return 1
+    if type(value) is int:
+        return max(1, abs(value))
+    if type(value) is not tuple or not all(type(item) is int for item in value):
+        raise _Refused
+    return math.prod(map(_times, value))
 
 
 def _is_option(value: Any) -> bool:
@@ -272,33 +290,44 @@ def read(
     apply: Callable[..., Any], row: Row, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Any:
     """``apply(*args, **kwargs)`` of NumPy's, by its row of the table, or `LATER`."""
-    if len(args) > row.most or not kwargs.keys().isdisjoint(REFUSED):
-        return LATER
-    if row.cost is TIMES and kwargs and len(args) < row.operands:
+    operands, cost, weight, most, method, as_is = row
+    if len(args) > most or (kwargs and not kwargs.keys().isdisjoint(REFUSED)):
         return LATER
     given = _Given()
+    found: list[Any] = []
+    named: dict[str, Any] = {}
     try:
-        found = [
-            given.operand(value) if place < row.operands else value
-            for place, value in enumerate(args)
-        ]
-        if given.device is None and not kwargs:
+        for place, value in enumerate(args):
+            if place < operands:
+                found.append(given.operand(value))
+            elif type(value) in OPTIONS or _is_option(value):
+                found.append(value)
+            else:
+                return LATER
+        if kwargs:
+            if cost is TIMES and len(args) < operands:
+                return LATER
+            for key, value in kwargs.items():
+                named[key] = given.operand(value)
+        if given.device is None or not affordable(given.cost(cost, args[1:operands]) * weight):
             return LATER
-        named = {key: given.operand(value) for key, value in kwargs.items()}
-        work = given.cost(row.cost, args[1 : row.operands]) if given.shapes else 0
     except _Refused:
         return LATER
-    if given.device is None or not all(map(_is_option, args[row.operands :])):
-        return LATER
-    if not affordable(work * row.weight):
-        return LATER
-    if row.method is not None and type(found[0]) is np.ndarray:
-        apply = getattr(np.ndarray, row.method)
+    if method is not None and type(found[0]) is np.ndarray:
+        apply = getattr(np.ndarray, method)
     value = attempted(apply, *found, **named)
     if type(value) is FloatingPointError:
         return LATER  # it may be composed of others, under whose names NumPy warns
-    if row.as_is:
+    if as_is:
         return value
+    if type(value) is np.ndarray and value.base is None:
+        for seen, given_here in zip(found, args, strict=True):
+            if seen is value:
+                return given_here if type(given_here) is handles.ARRAY else LATER
+        if not named:
+            return made(value, given.device)
+    elif type(value) is not np.ndarray and not isinstance(value, tuple):
+        return made(value, given.device)
     pairs = [*zip(found, args, strict=True), *zip(named.values(), kwargs.values(), strict=True)]
     return _answered(value, pairs, given.device)
 
@@ -356,6 +385,24 @@ def _before(plain: Callable[..., Any], apply: Callable[..., Any], row: Row) -> C
     return functools.update_wrapper(call, plain)  # type: ignore[no-any-return]
 
 
+def _before_method_of_ufunc(
+    plain: Callable[..., Any], name: str, operands: int, cost: Cost
+) -> Callable[..., Any]:
+    core = compiled.load()
+    if core is not None:
+        call = core.method_of_ufunc(plain, name, operands, cost)
+    else:
+
+        def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+            answer = LATER
+            if self.numpy.signature is None:
+                row = Row(operands, cost, self.weight, ALL)
+                answer = read(getattr(self.numpy, name), row, args, kwargs)
+            return plain(self, *args, **kwargs) if answer is LATER else answer
+
+    return functools.update_wrapper(call, plain)  # type: ignore[no-any-return]
+
+
 def before(reference: Any, plain: Callable[..., Any]) -> Callable[..., Any]:
     """`plain`, which answers for NumPy's function `reference`, with NumPy itself before it where the
     table says so."""
@@ -381,14 +428,18 @@ def before(reference: Any, plain: Callable[..., Any]) -> Callable[..., Any]:
 _VIEWING: Final = {getattr(np, name): getattr(np.ndarray, name) for name in VIEWS}
 
 
-def put_before(array: type) -> None:
-    """The same for the methods of the class of arrays."""
+def put_before(array: type, ufunc: type) -> None:
+    """The same for the methods of the class of arrays, and of that of ufuncs."""
+    for name, (operands, cost) in UFUNC_METHODS.items():
+        setattr(ufunc, name, _before_method_of_ufunc(getattr(ufunc, name), name, operands, cost))
     for name, row in METHODS.items():
         plain = getattr(array, name)
         setattr(array, name, _before(plain, getattr(np.ndarray, name), row))
     core = compiled.load()
     if core is None:
         return
+    at = core.writing_method_of_ufunc(ufunc.at, "at", 3)  # type: ignore[attr-defined]
+    ufunc.at = functools.update_wrapper(at, ufunc.at)  # type: ignore[attr-defined]
     for name in VIEWS:
         plain = getattr(array, name)
         call = core.viewer(plain, getattr(np.ndarray, name))
