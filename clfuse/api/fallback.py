@@ -28,7 +28,7 @@ from . import handle as handles
 from .conversion import Foreign, NotNative, adopted, from_host, host_copy, host_view
 from .handle import Handle, native_dtype, node_of
 from .inspection import placed
-from .readers import before
+from .readers import before, settled
 from .refusals import FLAGS, preferred, refuse_odd_flags
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -448,7 +448,7 @@ def at_call(*functions: Callable[..., Any]) -> None:
     They give new arrays. Devices that have to copy count a fallback.
     """
     for function in functions:
-        NATIVE[function] = before(function, _at_call(function))
+        NATIVE[function] = before(function, settled(function, _at_call(function)))
         AT_CALL.add(function)
 
 

@@ -3,9 +3,9 @@
 
 One table says which, of how many arguments, and what they cost. Of arrays that all lie on the host
 already (see `present`) the answer is that of NumPy's own function on their memory, given back as
-ours: values, dtypes, errors and warnings are NumPy's by construction. What it cannot tell (an `out`,
-an argument that is no number, text, dtype or array; a floating-point error, of which NumPy would
-warn) goes on as if there were no such table.
+ours: values, dtypes, errors and warnings are NumPy's by construction. A call that is not for that
+(an `out`, an argument that is no number, text, dtype or array, a floating-point error, of which
+NumPy would warn) goes on as if there were no such table.
 
 The rule is there twice, here and in ``_compiled_calls.pxi``.
 """
@@ -21,11 +21,23 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from .. import compiled
-from ..runtime.buffers import HostBuffer
+from ..evaluate import evaluate_nodes
+from ..runtime.buffers import Buffer, HostBuffer
 from ..smallness import LIBRARY_ADDITIONS
 from . import handle as handles
 from .at_once import attempted
-from .present import AT_ONCE, LATER, NATIVE_DTYPES, PRODUCT_SHARE, SCALARS, affordable, made, part
+from .present import (
+    AT_ONCE,
+    LATER,
+    NATIVE_DTYPES,
+    PRODUCT_SHARE,
+    SCALARS,
+    affordable,
+    brought,
+    made,
+    part,
+)
+from .subscripts import is_brief
 
 
 class Cost(IntEnum):
@@ -186,7 +198,9 @@ UFUNC_METHODS: Final = {
 }  # fmt: skip
 """Methods of ufuncs: of how many arguments, and what they cost."""
 
-REFUSED: Final = frozenset(("out", "like", "device", "overwrite_input", "copy", "subok", "descending"))
+REFUSED: Final = frozenset(
+    ("out", "like", "device", "overwrite_input", "copy", "subok", "descending")
+)
 """Names of arguments that are not taken: something is written to, or the result is no new array."""
 
 OPTIONS: Final = frozenset((*SCALARS, str, type, type(None), type(Ellipsis)))
@@ -404,8 +418,8 @@ def _before_method_of_ufunc(
 
 
 def before(reference: Any, plain: Callable[..., Any]) -> Callable[..., Any]:
-    """`plain`, which answers for NumPy's function `reference`, with NumPy itself before it where the
-    table says so."""
+    """`plain`, which answers for NumPy's function `reference`, with NumPy itself before it where
+    the table says so."""
     row = ROWS.get(reference)
     if row is not None:
         return _before(plain, reference, row)
@@ -423,6 +437,35 @@ def before(reference: Any, plain: Callable[..., Any]) -> Callable[..., Any]:
     else:
         return plain
     return functools.update_wrapper(call, plain)  # type: ignore[no-any-return]
+
+
+def settled(reference: Any, plain: Callable[..., Any]) -> Callable[..., Any]:
+    """`plain`, which runs NumPy's code step by step and may wait in it, with NumPy itself before it
+    also where operands are small and only recorded: those are computed first."""
+    row = ROWS.get(reference)
+    if row is None:
+        return plain
+
+    @functools.wraps(plain)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        nodes = []
+        for value in (*args[: row.operands], *kwargs.values()):
+            for item in value if type(value) is list or type(value) is tuple else (value,):
+                if type(item) is handles.ARRAY:
+                    nodes.append(item._storage.node)
+        if nodes and not all(type(node.buffer) is HostBuffer for node in nodes) and (
+            all(map(is_brief, nodes))
+        ):
+            evaluate_nodes(nodes)
+            for node in nodes:
+                if type(node.buffer) is Buffer:
+                    brought(node)
+            answer = read(reference, row, args, kwargs)
+            if answer is not LATER:
+                return answer
+        return plain(*args, **kwargs)
+
+    return call
 
 
 _VIEWING: Final = {getattr(np, name): getattr(np.ndarray, name) for name in VIEWS}

@@ -41,7 +41,7 @@ def chosen(handle: Handle, index: Any) -> Any:
     """``handle[index]`` for an index with arrays in it, or `LATER`."""
     node = handle._storage.node
     is_selected = type(index) is handles.ARRAY and index._dtype.kind == "b"
-    if is_selected and _is_brief(node) and _is_brief(index._storage.node):
+    if is_selected and is_brief(node) and is_brief(index._storage.node):
         evaluate_nodes([node, index._storage.node])
         if type(node.buffer) is Buffer:
             brought(node)
@@ -63,9 +63,9 @@ def chosen(handle: Handle, index: Any) -> Any:
     return made_of_it
 
 
-def _is_brief(node: Node) -> bool:
-    """Whether an array lies on the host, or is so small that it is computed to select from it, or
-    by it: somebody waits then anyway, and NumPy selects in less time than a launch takes."""
+def is_brief(node: Node) -> bool:
+    """Whether an array lies on the host, or is so small that it is computed for who waits anyway,
+    to select by it, say: NumPy does that in less time than a launch takes."""
     buffer = node.buffer
     if type(buffer) is HostBuffer:
         return True
@@ -94,7 +94,7 @@ def _index(handle: Handle, index: Any) -> Any:
         kind = type(item)
         if kind is handles.ARRAY:
             array = present(item)
-            if array is None and item._dtype.kind == "b" and _is_brief(item._storage.node):
+            if array is None and item._dtype.kind == "b" and is_brief(item._storage.node):
                 evaluate_nodes([item._storage.node])
                 if stored(item._storage.node) is not None:
                     array = present(item)

@@ -265,7 +265,8 @@ def test_the_answers_are_there_at_the_call(xp: ModuleType) -> None:
 VIEWS = (
     "P.T", "P.T.T", "P.transpose(1, 0)", "np.transpose(P)", "np.transpose(P, (1, 0))",
     "P.swapaxes(0, -1)", "P.reshape(6, 4)", "P.reshape((2, -1))", "np.reshape(P, (3, 8))",
-    "P.ravel()", "P.T.ravel()", "np.ravel(T)", "P.T.reshape(-1)", "P[1:].T[::2]", "P.reshape(2, 2, 6)",
+    "P.ravel()", "P.T.ravel()", "np.ravel(T)", "P.T.reshape(-1)", "P[1:].T[::2]",
+    "P.reshape(2, 2, 6)",
     "P[::2].reshape(2, 6)", "P[:, ::2].reshape(-1)", "P[None].squeeze()", "P.squeeze()",
     "P[:, None]", "P[..., 1]", "P[..., None].T", "P[1:, :1].squeeze()", "np.squeeze(P[:1])",
     "P.reshape(24)[5:9]", "P.T[1][::-1]", "P.reshape(2, 12).T.reshape(3, 4, 2)", "P.reshape(7, 3)",
