@@ -1,8 +1,8 @@
 """Evaluates by itself before the recorded work grows too large; `graph.ir` and `evaluate` call it.
 
-Three things make it: so many operations that planning them takes long and much memory, so many bytes
-that pending work holds, and a loop of equal rounds. What a loop has recorded is cut at the end of a
-round: every cut has the structure of the one before, and one plan serves all of them.
+Three things make it: so many operations that planning them takes long and much memory, so many
+bytes that pending work holds, and a loop of equal rounds. What a loop has recorded is cut at the
+end of a round: every cut has the structure of the one before, and one plan serves all of them.
 
     for _ in range(1000):            32 operations a round: 16 rounds, then the next 16 ...
         u = u + 0.1 * lap(u)         63 evaluations with one plan, none of which is large
@@ -23,17 +23,17 @@ SLACK: Final = 8
 write."""
 
 WAITING_SHARE: Final = 0.75
-"""The part of CLFUSE_MAX_NODES, or of CLFUSE_LOOP_NODES, that must still wait to be computed when so
-much was recorded; with less, counting goes on: a cut within an expression gives a plan and kernels
-that are used once."""
+"""The part of CLFUSE_MAX_NODES, or of CLFUSE_LOOP_NODES, that must still wait to be computed when
+so much was recorded; with less, counting goes on: a cut within an expression gives a plan and
+kernels that are used once."""
 
 PINNED_SHARE: Final = 0.5
-"""The part of CLFUSE_MAX_PINNED_BYTES that only recorded work must hold, when memory has grown by as
-much: what else has grown belongs to the program."""
+"""The part of CLFUSE_MAX_PINNED_BYTES that only recorded work must hold, when memory has grown by
+as much: what else has grown belongs to the program."""
 
 LOOP_SHARE: Final = 0.5
-"""The part of CLFUSE_LOOP_NODES that equal rounds must have recorded to be a loop: three additions in
-a row are none."""
+"""The part of CLFUSE_LOOP_NODES that equal rounds must have recorded to be a loop: three additions
+in a row are none."""
 
 
 @dataclass(slots=True)
@@ -76,7 +76,7 @@ class _Loop:
 
     def writes(self) -> bool:
         """Whether a round writes to arrays: best cut after that, between two statements."""
-        return any([type(each) is not ir.Op for each in ir.operations[-self.period :]])
+        return any(type(each) is not ir.Op for each in ir.operations[-self.period :])
 
 
 _loop = _Loop()

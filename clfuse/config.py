@@ -180,8 +180,8 @@ SETTINGS: tuple[Setting, ...] = (
         512,
         _count(0),
         "a whole number; 0: never",
-        "recorded operations after which a loop of equal rounds is computed at the end of a round, so"
-        " that one plan serves all of it",
+        "recorded operations after which a loop of equal rounds is computed at the end of a round,"
+        " so that one plan serves all of it",
     ),
     Setting(
         "max_pinned_bytes",
@@ -189,8 +189,8 @@ SETTINGS: tuple[Setting, ...] = (
         1 << 28,
         _count(0),
         "a whole number of bytes",
-        "bytes that memory grows by before it is looked whether recorded work holds half of them alone:"
-        " then it is computed, to let go of them",
+        "bytes that memory grows by before it is looked whether recorded work alone holds half of"
+        " them: then it is computed, to let go of them",
     ),
     Setting(
         "host_us",

@@ -230,8 +230,8 @@ recorded: Final[list[weakref.ref[Storage]]] = []
 """Cells that got a node since the last evaluation; dead ones are dropped when it is swept."""
 
 operations: Final[list[Any]] = []
-"""What was recorded since something was computed last, in order, for `repetition`: the operation, or
-of a write where it goes."""
+"""What was recorded since something was computed last, in order, for `repetition`: the operation,
+or of a write where it goes."""
 
 turn: Final = [0]
 """How often something was computed: when it has changed, `operations` has begun anew."""

@@ -38,8 +38,8 @@ MAX_UNROLLED_WINDOW: Final = 32
 loop over a few elements would fold lane by lane. Sums of floats are then added in pairs."""
 
 MAX_VIEWED_WEIGHT: Final = 64.0
-"""Operations of a value that several views of it compute anew, though no element twice: a kernel has
-them once a view, and what is read through views of views doubles with each step."""
+"""Operations of a value that several views of it compute anew, though no element twice: a kernel
+has them once a view, and what is read through views of views doubles with each step."""
 
 MAX_STORES: Final = 16
 """Results of one kernel: more streams than the caches' ways and write buffers follow."""

@@ -120,7 +120,7 @@ class Placement:
         """
         graph = self.graph
         computed = graph.computed[node]
-        repeats = computed or any([self.repeats[operand] for operand in graph.inputs[node]])
+        repeats = computed or any(self.repeats[operand] for operand in graph.inputs[node])
         if graph.requested[node]:
             self.stored[node] = True
         elif not self.fuse and graph.kinds[node] in _OPERATIONS:
@@ -388,8 +388,9 @@ class Placement:
             reason = self._reason_for_reads(operand)
             self.level[node] = self.after(operand, f"read at several places, {reason}")
         elif self._grows(operand):
-            reason = f"every view computes its part: {self.weight[operand]:.0f} operations"
-            self.level[node] = self.after(operand, f"read through {self._views[operand]} views, {reason}")
+            views, weight = self._views[operand], self.weight[operand]
+            reason = f"read through {views} views, each would compute {weight:.0f} operations"
+            self.level[node] = self.after(operand, reason)
         else:
             self.level[node] = self.level[operand]
             self.weight[node] = self.weight[operand] + 0.5
