@@ -114,7 +114,7 @@ def pair(apply: Callable[[Any, Any], Any], weight: float, self: Handle, other: A
             right = part(right, other)
         if self._shape != other._shape:
             size = right.size
-    elif kind is handles.SCALAR:
+    elif kind in handles.SCALARS:
         right = present(other)
         if right is None:
             return LATER
@@ -138,7 +138,7 @@ def pair(apply: Callable[[Any, Any], Any], weight: float, self: Handle, other: A
     is_little = additions <= FEW_ADDITIONS and additions <= settings.host_us * ADDITIONS_A_US
     if not (is_little and settings.fusion) and not affordable(additions, self, other):
         return LATER
-    if type(self) is handles.SCALAR:
+    if type(self) in handles.SCALARS:
         left = left[()]
     value = calculated(apply, left, right)
     result = made(value, buffer.device)
@@ -190,7 +190,7 @@ def alone(apply: Callable[[Any], Any], weight: float, self: Handle) -> Any:
     additions = array.size * weight
     if not affordable(additions, self):
         return LATER
-    if type(self) is handles.SCALAR:
+    if type(self) in handles.SCALARS:
         array = array[()]
     value = calculated(apply, array)
     if type(value) is tuple:
@@ -217,7 +217,7 @@ def modified(
     The caller has seen that `self` lies on the host and may be written to.
     """
     kind = type(other)
-    if kind is handles.ARRAY or kind is handles.SCALAR:
+    if kind is handles.ARRAY or kind in handles.SCALARS:
         if present(other) is None:
             return False
     elif kind not in SCALARS:
@@ -228,9 +228,9 @@ def modified(
     array = written(self)
     if array is None:
         return False
-    if kind is handles.ARRAY or kind is handles.SCALAR:
+    if kind is handles.ARRAY or kind in handles.SCALARS:
         other = present(other)
-        if kind is handles.SCALAR:
+        if kind in handles.SCALARS:
             other = other[()]
     _change(array, apply, array, other)
     return True
@@ -244,7 +244,7 @@ def into(
         return False
     for value in args:
         kind = type(value)
-        if kind is handles.ARRAY or kind is handles.SCALAR:
+        if kind is handles.ARRAY or kind in handles.SCALARS:
             if type(value._storage.node.buffer) is not HostBuffer:
                 return False
         elif kind not in SCALARS:

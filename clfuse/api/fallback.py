@@ -174,7 +174,7 @@ class HostArguments:
             if id(value) not in self._read:
                 # NumPy writes into what shares no memory with its argument: nothing does, if empty.
                 array = host_view(value) if 0 not in value._shape else host_copy(value)
-                is_scalar = type(value) is handles.SCALAR
+                is_scalar = type(value) in handles.SCALARS
                 self._handles[id(value)] = value
                 self._read[id(value)] = array.reshape(())[()] if is_scalar else array
             return self._read[id(value)]
@@ -362,7 +362,7 @@ def native(
                 reason = str(error)
             else:
                 is_0d = method and type(made) is handles.ARRAY and not made._shape
-                if is_0d and args and type(args[0]) is handles.SCALAR:
+                if is_0d and args and type(args[0]) in handles.SCALARS:
                     return handles.result(node_of(made))
                 return made
             return host_call(
@@ -422,7 +422,7 @@ def _dispatched(
 
 def _is_number(value: Any) -> bool:
     kind = type(value)
-    is_numpys = issubclass(kind, np.number | np.bool_) and kind is not handles.SCALAR
+    is_numpys = issubclass(kind, np.number | np.bool_) and kind not in handles.SCALARS
     return kind in _NUMBERS or is_numpys
 
 

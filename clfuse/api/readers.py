@@ -232,7 +232,7 @@ class _Given:
     def operand(self, value: Any, depth: int = 0) -> Any:
         """What NumPy is given in its place."""
         kind = type(value)
-        if kind is handles.ARRAY or kind is handles.SCALAR:
+        if kind is handles.ARRAY or kind in handles.SCALARS:
             buffer = value._storage.node.buffer
             if type(buffer) is not HostBuffer or self.device not in (None, buffer.device):
                 raise _Refused
@@ -240,7 +240,7 @@ class _Given:
             array = buffer.array if value._view is None else part(buffer.array, value)
             self.shapes.append(value._shape)
             self.size += array.size
-            return array[()] if kind is handles.SCALAR else array
+            return array[()] if kind in handles.SCALARS else array
         if kind in OPTIONS:
             return value
         if kind is tuple or kind is list:
