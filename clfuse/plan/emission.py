@@ -244,7 +244,9 @@ class Emitter:
         for (start, coefficients), (first, end, axis, sign) in zip(
             self._axes(node, access), box, strict=True
         ):
-            reached = [c * (extent - 1) for c, extent in zip(coefficients, self.extents, strict=True)]
+            reached = [
+                c * (extent - 1) for c, extent in zip(coefficients, self.extents, strict=True)
+            ]
             low = start + sum([reach for reach in reached if reach < 0])
             high = start + sum([reach for reach in reached if reach > 0])
             if high < first or low >= end:
