@@ -332,9 +332,13 @@ def native(
     def mark(function: _Function) -> _Function:
         reference = references[0]
         operands, additions = READERS.get(reference, (0, None))
+        asked = reference.__name__ if method or reference in ASKING else ""
 
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
+            is_odd = asked and args and type(args[0]) is not handles.ARRAY
+            if is_odd and _answers_by_method(args[0], asked, kwargs):
+                return _by_method(reference, args, kwargs)
             if kwargs:
                 if "device" in kwargs:
                     return placed(call, args, kwargs)
@@ -426,6 +430,30 @@ def _dispatched(
     return made
 
 
+ASKING: Final = frozenset(
+    (np.argpartition, np.argsort, np.compress, np.nonzero, np.ptp, np.squeeze, np.swapaxes,
+     np.transpose)
+)  # fmt: skip
+"""What asks its first argument's method too, beside what `native` is told of."""
+
+
+def _answers_by_method(value: Any, name: str, kwargs: Mapping[str, Any]) -> bool:
+    """Whether NumPy's function leaves the call to a method of this argument: of a table, say, with
+    labels that an array does not have."""
+    kind = type(value)
+    if kind in _PLAIN or isinstance(value, Handle | np.ndarray | np.generic):
+        return False
+    if hasattr(kind, "__array_function__") or isinstance(kwargs.get("out"), Handle):
+        return False
+    return callable(getattr(kind, name, None)) and hasattr(kind, "__array__")
+
+
+def _by_method(function: Callable[..., Any], args: Any, kwargs: Mapping[str, Any]) -> Any:
+    arguments = HostArguments()
+    named = {key: arguments.to_host(value) for key, value in kwargs.items()}
+    return function(*map(arguments.to_host, args), **named)
+
+
 def _is_number(value: Any) -> bool:
     kind = type(value)
     is_numpys = issubclass(kind, np.number | np.bool_) and kind is not handles.SCALAR
@@ -437,6 +465,7 @@ def _no_array(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
 
 
 _NUMBERS: Final = frozenset({bool, int, float, complex})
+_PLAIN: Final = frozenset({*_NUMBERS, list, tuple, range, str, bytes, type(None)})
 
 
 def _qualified(function: Any) -> str:
