@@ -25,11 +25,10 @@ from ..graph import trace
 from ..runtime.buffers import BY_ROWS
 from . import floating
 from . import handle as handles
-from .at_once import READERS, called
 from .conversion import Foreign, NotNative, adopted, from_host, host_copy, host_view
 from .handle import Handle, native_dtype, node_of
 from .inspection import placed
-from .present import LATER
+from .readers import before, settled
 from .refusals import FLAGS, preferred, refuse_odd_flags
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -175,7 +174,7 @@ class HostArguments:
             if id(value) not in self._read:
                 # NumPy writes into what shares no memory with its argument: nothing does, if empty.
                 array = host_view(value) if 0 not in value._shape else host_copy(value)
-                is_scalar = type(value) is handles.SCALAR
+                is_scalar = type(value) in handles.SCALARS
                 self._handles[id(value)] = value
                 self._read[id(value)] = array.reshape(())[()] if is_scalar else array
             return self._read[id(value)]
@@ -331,7 +330,6 @@ def native(
 
     def mark(function: _Function) -> _Function:
         reference = references[0]
-        operands, additions = READERS.get(reference, (0, None))
         asked = reference.__name__ if method or reference in ASKING else ""
 
         @functools.wraps(function)
@@ -348,10 +346,6 @@ def native(
                     refuse_odd_flags(reference, args, kwargs)
             if floating.mode[0] is floating.STRICT and reference in floating.CALCULATING:
                 return host_call(reference, args, kwargs, floating.CHECKED, library=True)
-            if additions is not None:
-                made = called(reference, operands, args, kwargs, additions)
-                if made is not LATER:
-                    return made
             if numbers and args and _is_number(args[0]) and _no_array(args, kwargs):
                 return reference(*args, **kwargs)
             try:
@@ -372,16 +366,16 @@ def native(
                 reason = str(error)
             else:
                 is_0d = method and type(made) is handles.ARRAY and not made._shape
-                if is_0d and args and type(args[0]) is handles.SCALAR:
+                if is_0d and args and type(args[0]) in handles.SCALARS:
                     return handles.result(node_of(made))
                 return made
             return host_call(
                 reference, args, kwargs, reason, _qualified(reference), library=library
             )
 
-        public: Any = call
+        public: Any = before(reference, call)
         if isinstance(reference, types.BuiltinFunctionType):
-            public = _NoMethod(call)
+            public = _NoMethod(public)
         for known in references:
             NATIVE[known] = public
         return public  # type: ignore[no-any-return]
@@ -456,7 +450,7 @@ def _by_method(function: Callable[..., Any], args: Any, kwargs: Mapping[str, Any
 
 def _is_number(value: Any) -> bool:
     kind = type(value)
-    is_numpys = issubclass(kind, np.number | np.bool_) and kind is not handles.SCALAR
+    is_numpys = issubclass(kind, np.number | np.bool_) and kind not in handles.SCALARS
     return kind in _NUMBERS or is_numpys
 
 
@@ -483,7 +477,7 @@ def at_call(*functions: Callable[..., Any]) -> None:
     They give new arrays. Devices that have to copy count a fallback.
     """
     for function in functions:
-        NATIVE[function] = _at_call(function)
+        NATIVE[function] = before(function, settled(function, _at_call(function)))
         AT_CALL.add(function)
 
 
