@@ -4,7 +4,7 @@ it, `clfuse.api.acceleration` puts it before the methods of arrays.
 
 Every function here has a plain one that it is given. It answers what that would answer, for arrays
 of the usual kind only, and asks the plain one in every other case: the plain one is what clfuse
-does, this is how it does it sooner. So a rule that `clfuse.api.present` and `clfuse.api.at_once`
+does, this is how it does it sooner. So a rule that `clfuse.api.present`, `at_once` and `readers`
 have about what is done at the call may become wider there at will; one that becomes narrower has to
 become narrower here.
 

@@ -12,7 +12,7 @@ cdef Py_ssize_t n_measured, n_tally
 cdef object Step, DTYPE, QUIET, plain_seen
 cdef frozenset plain_options, refused_names
 cdef Py_ssize_t deepest_list, longest_list
-cdef int ELEMENTS, STRETCHED, PAIRS, TIMES, PRODUCT, CUBED
+cdef int ELEMENTS, STRETCHED, PAIRS, TIMES, PRODUCT, CUBED, SQUARED, COUNTED
 cdef double mask_additions, gather_additions, at_once_share
 cdef object fits
 
@@ -22,7 +22,7 @@ def connect_calls(names):
     global t_function, t_arguments, n_measured, n_tally, Step, DTYPE, QUIET, plain_options
     global plain_seen
     global refused_names, deepest_list, longest_list
-    global ELEMENTS, STRETCHED, PAIRS, TIMES, PRODUCT, CUBED
+    global ELEMENTS, STRETCHED, PAIRS, TIMES, PRODUCT, CUBED, SQUARED, COUNTED
     global mask_additions, gather_additions, at_once_share, fits
     Step, plain_seen = names["Step"], names["seen"]
     t_function, t_arguments = _offset(Step, "function"), _offset(Step, "arguments")
@@ -30,7 +30,7 @@ def connect_calls(names):
     DTYPE, QUIET = names["DTYPE"], names["QUIET"]
     plain_options, refused_names = names["options"], names["refused"]
     deepest_list, longest_list = names["lists"]
-    ELEMENTS, STRETCHED, PAIRS, TIMES, PRODUCT, CUBED = names["costs"]
+    ELEMENTS, STRETCHED, PAIRS, TIMES, PRODUCT, CUBED, SQUARED, COUNTED = names["costs"]
     mask_additions, gather_additions = names["mask_additions"], names["gather_additions"]
     at_once_share, fits = names["at_once_share"], names["fits"]
 
@@ -42,7 +42,7 @@ cdef struct Work:
     bint used  # whether one of them is used in parts
     double elements  # of all operands together
     double pairs  # the product of their sizes
-    double longest  # of their last extents
+    double longest  # of their last two extents
     double first, second, columns  # sizes of the first two, and the last extent of the second
     int operands
     int rank
@@ -70,7 +70,7 @@ cdef void count(Work *work, tuple shape) except *:
             work.rank += 1
         elif extent > work.extents[place]:
             work.extents[place] = extent
-        if place == 0 and extent > work.longest:
+        if place < 2 and extent > work.longest:
             work.longest = extent
     work.elements += size
     if size > 1:
@@ -94,8 +94,10 @@ cdef double stretched(Work *work) noexcept:
 
 cdef double cost_of(Work *work, int cost) noexcept:
     """As `readers.Cost`."""
-    if cost == ELEMENTS:
+    if cost == ELEMENTS or cost == COUNTED:
         return work.elements
+    if cost == SQUARED:
+        return work.elements * work.elements
     if cost == STRETCHED:
         return stretched(work)
     if cost == PRODUCT:
@@ -278,6 +280,8 @@ cdef object read(
                 many *= times(item)
                 if many == 0:
                     return LATER
+            elif cost == COUNTED and place and type(item) is int:
+                work.elements += abs(<object>item)
             item = operand(item, &work, 0)
             if item is LATER:
                 return LATER
@@ -290,6 +294,8 @@ cdef object read(
         for key, item in kwargs.items():
             if key in refused_names:
                 return LATER
+            if cost == COUNTED and type(item) is int:
+                work.elements += abs(item)
             item = operand(item, &work, 0)
             if item is LATER:
                 return LATER

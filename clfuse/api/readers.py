@@ -54,7 +54,12 @@ class Cost(IntEnum):
     PRODUCT = 4
     """The multiplications of a product of two matrices or vectors."""
     CUBED = 5
-    """All elements times the longest last extent: of matrices that are solved or decomposed."""
+    """All elements times the longest of the last two extents: of matrices that are solved or
+    decomposed."""
+    SQUARED = 6
+    """All pairs of elements of all operands."""
+    COUNTED = 7
+    """All elements, and as many more as integers beside the first operand say."""
 
 
 class Row(NamedTuple):
@@ -72,7 +77,7 @@ class Row(NamedTuple):
     """Whether the answer has nothing to do with arrays of ours."""
 
 
-ELEMENTS, STRETCHED, PAIRS, TIMES, PRODUCT, CUBED = Cost
+ELEMENTS, STRETCHED, PAIRS, TIMES, PRODUCT, CUBED, SQUARED, COUNTED = Cost
 
 ALL: Final = 99
 """More arguments than functions have."""
@@ -112,16 +117,24 @@ ROWS: Final[Mapping[Any, Row]] = {
     np.round: Row(1, ELEMENTS, 4, 2, "round"),
     **dict.fromkeys(
         (
-            np.array_equal, np.append, np.average, np.trapezoid, np.vdot, np.cross, np.insert,
+            np.array_equal, np.append, np.average, np.trapezoid, np.vdot, np.insert,
             np.extract, np.ravel_multi_index, np.unravel_index, np.delete,
         ),
         Row(2, ELEMENTS, 1, ALL),
     ),
     np.compress: Row(2, ELEMENTS, 1, 3),
     **dict.fromkeys((np.where, np.select, np.isclose, np.allclose), Row(3, STRETCHED, 2, ALL)),
+    **dict.fromkeys((np.array_equiv, np.cross), Row(2, STRETCHED, 4, ALL)),
+    **dict.fromkeys((np.diag, np.diagflat), Row(1, SQUARED, 1, 2)),
+    **dict.fromkeys((np.sinc, np.iscomplex, np.isreal), Row(1, ELEMENTS, 8, 1)),
+    **dict.fromkeys((np.fix, np.isneginf, np.isposinf), Row(1, ELEMENTS, 8, 1)),
+    np.angle: Row(1, ELEMENTS, 8, 2),
+    np.meshgrid: Row(4, PAIRS, 4, 4),
+    **dict.fromkeys((np.linalg.trace, np.linalg.matrix_norm), Row(1, ELEMENTS, 4, ALL)),
+    **dict.fromkeys((np.linalg.matrix_power, np.linalg.multi_dot), Row(1, CUBED, SOLVED, 2)),
     np.clip: Row(3, STRETCHED, 1, ALL, "clip"),
     np.choose: Row(2, STRETCHED, 2, 2),
-    np.take: Row(2, ELEMENTS, 1, 3, "take"),
+    np.take: Row(2, PAIRS, 1 / 16, 3, "take"),  # of vectors it is less
     np.take_along_axis: Row(2, ELEMENTS, 4, ALL),
     np.repeat: Row(2, TIMES, 1, 3, "repeat"),
     np.tile: Row(2, TIMES, 1, ALL),
@@ -133,27 +146,35 @@ ROWS: Final[Mapping[Any, Row]] = {
     **{function: Row(1, ELEMENTS, WAITED_FOR, ALL, function.__name__) for function in _SORTS},
     np.partition: Row(1, ELEMENTS, WAITED_FOR, ALL),
     np.searchsorted: Row(2, ELEMENTS, WAITED_FOR, ALL, "searchsorted"),
-    np.bincount: Row(2, ELEMENTS, WAITED_FOR, ALL),
+    np.bincount: Row(3, COUNTED, 1, ALL),
     # What NumPy writes in Python, of sorts and the like.
     **dict.fromkeys(
         (
             np.sort, np.unique, np.unique_all, np.unique_counts, np.unique_inverse,
             np.sort_complex, np.gradient, np.median, np.nanmedian, np.lexsort,
-            np.corrcoef, np.histogram_bin_edges, np.poly, np.polyder, np.polyint, np.roots,
+            np.poly, np.polyder, np.roots,
         ),
         Row(1, ELEMENTS, WAITED_FOR, 2),
     ),
     **dict.fromkeys(
         (
             np.intersect1d, np.union1d, np.setdiff1d, np.setxor1d, np.isin, np.digitize,
-            np.percentile, np.quantile, np.nanpercentile, np.nanquantile, np.cov, np.polyadd,
-            np.polysub, np.polymul, np.polydiv, np.polyval,
+            np.polyadd, np.polysub,
         ),
         Row(2, ELEMENTS, WAITED_FOR, 2),
     ),
+    **dict.fromkeys(
+        (
+            np.percentile, np.quantile, np.nanpercentile, np.nanquantile, np.polymul, np.polydiv,
+            np.polyval,
+        ),
+        Row(2, PAIRS, 1, 2),
+    ),
+    **dict.fromkeys((np.cov, np.corrcoef), Row(2, SQUARED, SOLVED, 2)),
     np.interp: Row(3, ELEMENTS, WAITED_FOR, ALL),
-    np.polyfit: Row(3, ELEMENTS, 2 * WAITED_FOR, ALL),
-    np.histogram: Row(2, ELEMENTS, 2 * WAITED_FOR, ALL),
+    np.polyfit: Row(3, COUNTED, 2 * WAITED_FOR, ALL),
+    np.polyint: Row(2, COUNTED, WAITED_FOR, 2),
+    **dict.fromkeys((np.histogram, np.histogram_bin_edges), Row(2, COUNTED, WAITED_FOR, ALL)),
     **dict.fromkeys(
         (
             np.linalg.cholesky, np.linalg.cond, np.linalg.det, np.linalg.eig, np.linalg.eigh,
@@ -265,6 +286,10 @@ class _Given:
         """What the call costs, before it is weighed."""
         if cost is ELEMENTS:
             return self.size
+        if cost is SQUARED:
+            return self.size**2
+        if cost is COUNTED:
+            return self.size + sum([abs(value) for value in args if type(value) is int])
         shapes = self.shapes
         if cost is STRETCHED:
             if shapes.count(shapes[0]) == len(shapes):
@@ -277,7 +302,7 @@ class _Given:
             other = shapes[1]
             return max(sizes[0] * (other[-1] if len(other) > 1 else 1), sizes[1])
         if cost is CUBED:
-            return self.size * max([shape[-1] for shape in shapes if shape], default=1)
+            return self.size * max([max(shape[-2:]) for shape in shapes if shape], default=1)
         times = math.prod([size for size in sizes if size > 1])
         return times * math.prod(map(_times, args)) if cost is TIMES else times
 
@@ -323,7 +348,8 @@ def read(
                 return LATER
             for key, value in kwargs.items():
                 named[key] = given.operand(value)
-        if given.device is None or not affordable(given.cost(cost, args[1:operands]) * weight):
+        numbers = (*args[1:operands], *kwargs.values()) if kwargs else args[1:operands]
+        if given.device is None or not affordable(given.cost(cost, numbers) * weight):
             return LATER
     except _Refused:
         return LATER

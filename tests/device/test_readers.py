@@ -119,6 +119,15 @@ CALLS: dict[Any, tuple[str, ...]] = {
     np.poly: ("v", "A", "v[:0]"),
     **dict.fromkeys((np.polyder, np.polyint), ("v", "v, 2", "v, -1")),
     np.roots: ("v", "P", "e"),
+    np.array_equiv: ("a, a", "a, P", "P, v[:1]", "v, [1, 2, 3]"),
+    **dict.fromkeys((np.diag, np.diagflat), ("v", "v, 1", "A", "P, -1", "e")),
+    **dict.fromkeys((np.sinc, np.iscomplex, np.isreal, np.fix, np.isneginf, np.isposinf), UNARY),
+    np.angle: ("a", "T", "a, True", "a, deg=True"),
+    np.meshgrid: ("v, w", "v, w, v", "v, 2", "v, w, indexing='ij'", "v, w, sparse=True"),
+    np.linalg.trace: ("A", "P, offset=1", "v"),
+    np.linalg.matrix_norm: ("A", "T", "P, ord='nuc'", "v"),
+    np.linalg.matrix_power: ("A, 3", "A, -1", "A, 1", "A, 0", "P, 2", "A, 2.5"),
+    np.linalg.multi_dot: ("[P, T, P]", "(v, A, w)", "[A]", "[A, v]"),
     **dict.fromkeys((np.intersect1d, np.union1d, np.setdiff1d, np.setxor1d, np.isin),
                     ("a, b", "n, c", "n, [1, 2]", "P, v", "e, n", "c, n, assume_unique=True")),
     np.digitize: ("a, s", "a, [1, 2, 3]", "n, n"),
@@ -376,7 +385,8 @@ def test_large_results_of_small_arrays_are_recorded(xp: ModuleType) -> None:
         lambda: xp.add.outer(x, x), lambda: xp.outer(x, x), lambda: x[:, None] + x,
         lambda: xp.add(x[:, None], x, dtype="f4"), lambda: xp.where(x[:, None] > 1, x, x[:, None]),
         lambda: xp.repeat(x, 10_000), lambda: x.repeat(10_000), lambda: xp.tile(few, (500, 500)),
-        lambda: xp.kron(x, x), lambda: xp.clip(x, x[:, None], 9.0),
+        lambda: xp.kron(x, x), lambda: xp.clip(x, x[:, None], 9.0), lambda: xp.diag(x),
+        lambda: xp.cov(x[:, None]), lambda: xp.meshgrid(x, x)[0],
     )  # fmt: skip
     for number, call in enumerate(large):
         assert call()._storage.node.buffer is None, number
