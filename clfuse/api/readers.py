@@ -220,9 +220,10 @@ UFUNC_METHODS: Final = {
 """Methods of ufuncs: of how many arguments, and what they cost."""
 
 REFUSED: Final = frozenset(
-    ("out", "like", "device", "overwrite_input", "copy", "subok", "descending")
+    ("out", "like", "device", "overwrite_input", "copy", "subok", "descending", "sorted")
 )
-"""Names of arguments that are not taken: something is written to, or the result is no new array."""
+"""Names of arguments that are not taken: something is written to, the result is no new array, or
+ours do it in another way (values of `unique` are always sorted)."""
 
 OPTIONS: Final = frozenset((*SCALARS, str, type, type(None), type(Ellipsis)))
 """Classes of arguments that NumPy may have as they are."""

@@ -398,6 +398,13 @@ def test_large_results_of_small_arrays_are_recorded(xp: ModuleType) -> None:
         assert call()._storage.node.buffer is not None, number
 
 
+def test_values_of_sets_are_sorted(xp: ModuleType) -> None:
+    """Where NumPy promises no order, on the host as on the device."""
+    for make in (np.asarray, lambda values: np.asarray(values) + 0):
+        x = xp.asarray(make([3, 1, 2, 1, 0]))
+        assert xp.unique_values(x).tolist() == [0, 1, 2, 3]
+
+
 def test_whoever_iterates_sees_what_is_written_meanwhile(xp: ModuleType) -> None:
     for module in (np, xp):
         x = module.asarray(np.arange(6.0))
