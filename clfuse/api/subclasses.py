@@ -70,6 +70,12 @@ def _numpys(kind: Any) -> Any:
 class ArrayType(type):
     """The class of `ndarray`: arrays that stay on the host are instances too."""
 
+    shown_module = "clfuse"
+    """The module in the class's representation: ``numpy``, in a program that knows no other."""
+
+    def __repr__(cls) -> str:
+        return f"<class '{ArrayType.shown_module}.{cls.__qualname__}'>"
+
     def __new__(
         cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **options: Any
     ) -> Any:
