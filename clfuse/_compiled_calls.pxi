@@ -654,6 +654,8 @@ cdef object chosen(object self, object buffer, object index):
     value = memory(get(buffer, b_array), self)[found]
     if type(value) is not NUMPY:
         return LATER
+    if value.base is not None:
+        value = value.copy("K")
     answer = made(value, None, get(buffer, b_device))
     if is_mask:
         note(buffer, BY_ROWS)
