@@ -17,6 +17,7 @@ from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 from cpython.weakref cimport PyWeakref_NewRef
+from libc.math cimport ceil
 from libc.stdlib cimport calloc, free
 
 cdef extern from "Python.h":
@@ -30,6 +31,9 @@ cdef extern from "Python.h":
     Py_ssize_t Py_REFCNT(PyObject *)
     int PySlice_Unpack(object, Py_ssize_t *, Py_ssize_t *, Py_ssize_t *) except -1
     Py_ssize_t PySlice_AdjustIndices(Py_ssize_t, Py_ssize_t *, Py_ssize_t *, Py_ssize_t)
+    long PyLong_AsLongAndOverflow(object, int *) except? -1
+    double PyFloat_AS_DOUBLE(object)
+    object PyObject_CallObject(object, object)
 
 cdef extern from *:
     """
@@ -392,4 +396,5 @@ def call(plain):
     return __call__
 
 
+include "_compiled_creation.pxi"
 include "_compiled_graph.pxi"

@@ -12,7 +12,8 @@ from .. import compiled
 from ..config import settings
 from ..graph import build, ir, trace
 from ..runtime.buffers import AS_A_WHOLE, BY_ROWS, IN_PARTS, Buffer, HostBuffer
-from . import at_once, floating, handle, indexing, operators, present, promotion
+from ..runtime.device import get_device
+from . import at_once, floating, handle, indexing, operators, present, promotion, sources
 from .expressions import broadcast_shapes
 from .ufunc import UFUNCS, ufunc
 
@@ -24,6 +25,7 @@ def accelerate(array: type) -> None:
     if core is None:
         return
     core.connect(_names(array))
+    core.connect_sources(sources.compiled_names(get_device))
     for short, name in operators.BINARY.items():
         function = UFUNCS[name]
         about = function.numpy, function.weight

@@ -31,6 +31,7 @@ from .handle import Handle, native_dtype, node_of
 from .inspection import placed
 from .present import LATER
 from .refusals import FLAGS, preferred, refuse_odd_flags
+from .sources import SOURCES, at_the_call
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -375,9 +376,9 @@ def native(
                 reference, args, kwargs, reason, _qualified(reference), library=library
             )
 
-        public: Any = call
+        public: Any = at_the_call(call, reference) if reference in SOURCES else call
         if isinstance(reference, types.BuiltinFunctionType):
-            public = _NoMethod(call)
+            public = _NoMethod(public)
         for known in references:
             NATIVE[known] = public
         return public  # type: ignore[no-any-return]
