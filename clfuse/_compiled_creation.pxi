@@ -16,6 +16,8 @@ cdef dict RULES = {
 }
 
 cdef frozenset integers, source_names
+cdef dict known_words
+cdef object is_native
 cdef object DTYPE, get_device, np_array, np_asarray, np_asanyarray
 cdef object fp64_device = None
 cdef Py_ssize_t deepest, usual_count
@@ -24,19 +26,22 @@ cdef Py_ssize_t deepest, usual_count
 def connect_sources(names):
     """Take what is used here alone."""
     global integers, source_names, DTYPE, get_device, np_array, np_asarray, np_asanyarray
-    global deepest, usual_count
+    global deepest, usual_count, known_words, is_native
     integers, source_names, DTYPE = names["integers"], names["source_names"], names["DTYPE"]
     np_array, np_asarray, np_asanyarray = names["array"], names["asarray"], names["asanyarray"]
     get_device = names["get_device"]
+    known_words, is_native = names["known_words"], names["is_native"]
     deepest, usual_count = names["deepest"], names["usual_count"]
 
 
 cdef inline bint is_plain_argument(object value):
     kind = type(value)
-    return (
-        value is None or kind is int or kind is type or kind is float or kind is str
-        or kind in scalars or isinstance(value, (DTYPE, type))
-    )
+    if value is None or kind is int or kind is float or kind in scalars:
+        return True
+    if kind is not str and not isinstance(value, (DTYPE, type)):
+        return False
+    known = known_words.get(value)
+    return is_native(value) if known is None else known
 
 
 cdef inline double extent_of(object value):
@@ -160,9 +165,6 @@ cdef object counted(object value, double most, double *total, Py_ssize_t depth):
         found = memory(get(buffer, b_array), value)
         total[0] += <double>found.size
         return found
-    if kind is range:
-        total[0] += len(value)
-        return value
     return LATER
 
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import functools
 import math
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -50,12 +51,38 @@ _NAMES: Final = frozenset(
 """Arguments that may be given by name, where they are plain; others are for those who record."""
 
 def _is_plain(value: Any) -> bool:
-    """Whether an argument is one that NumPy only reads a number, a dtype or a word from."""
+    """Whether an argument is one that NumPy only reads a number, a word or a native dtype from."""
     kind = type(value)
-    return kind in SCALARS or kind is str or value is None or isinstance(value, np.dtype | type)
+    if kind in SCALARS or value is None:
+        return True
+    if kind is not str and not isinstance(value, np.dtype | type):
+        return False
+    known = _known.get(value)
+    return _is_native(value) if known is None else known
 
 
-# -- how many elements a call asks for: -1 where that is not known -----------------------------------
+_known: Final[dict[Any, bool]] = {}
+"""Words, dtypes and classes that were arguments -> whether arrays of that dtype are ours. What is
+no dtype, such as an order, counts as one: NumPy says what it is."""
+
+_MOST_KNOWN: Final = 256
+"""Entries of `_known`; a program uses a few."""
+
+
+def _is_native(value: Any) -> bool:
+    try:
+        with warnings.catch_warnings():  # NumPy has something to say of some words
+            warnings.simplefilter("ignore")
+            found = np.dtype(value) in NATIVE_DTYPES
+    except (TypeError, ValueError):
+        found = True
+    if len(_known) >= _MOST_KNOWN:
+        _known.clear()
+    _known[value] = found
+    return found
+
+
+# -- how many elements a call asks for: -1 where that is not known ---------------------------------
 
 
 def _extent(value: Any) -> int:
@@ -82,7 +109,7 @@ def _of_indices(args: tuple[Any, ...], named: Mapping[str, Any]) -> int:
 
 def _of_range(args: tuple[Any, ...], named: Mapping[str, Any]) -> int:
     """Give or take one, where a step is no whole number."""
-    if not args or not all([type(item) in _REALS for item in args[:3]]):
+    if not args or any(type(item) not in _REALS for item in args[:3]):
         return -1
     start, stop = (0, args[0]) if len(args) == 1 else args[:2]
     try:
@@ -137,8 +164,6 @@ def _counted(value: Any, most: float, depth: int = 0) -> tuple[Any, int]:
         return (value if value.dtype in NATIVE_DTYPES else LATER), value.size
     if kind is handles.ARRAY and depth:
         return (LATER if (array := present(value)) is None else array), math.prod(value._shape)
-    if kind is range:
-        return value, len(value)
     if (kind is not list and kind is not tuple) or len(value) > most or depth > _DEEPEST:
         return LATER, 0
     total, items = 0, []
@@ -206,6 +231,8 @@ def compiled_names(get_device: Callable[[], Any]) -> dict[str, Any]:
         "deepest": _DEEPEST,
         "get_device": get_device,
         "integers": INTEGERS,
+        "is_native": _is_native,
+        "known_words": _known,
         "source_names": _NAMES,
         "usual_count": _USUAL_COUNT,
     }
@@ -219,35 +246,19 @@ def _made(
         # An array that may not be copied is looked at where it is.
         if name not in _NAMES or not _is_plain(value) or (name == "copy" and value is False):
             return LATER
-    if not all([_is_plain(value) for value in args[1:]]):
+    if not all(map(_is_plain, args[1:])):
         return LATER
     find = _SIZES.get(rule)
-    if find is not None:
-        if args and type(args[0]) is not tuple and not _is_plain(args[0]):
-            return LATER
-        size = find(args, named)
-    elif not args:
+    if find is None:
+        is_alone = len(args) == 1 and not named
+        given, size = _given(make, rule, args[0], is_alone) if args else (LATER, 0)
+        if given is LATER or type(given) is handles.ARRAY:
+            return given
+        args = (given, *args[1:])
+    elif args and type(args[0]) is not tuple and not _is_plain(args[0]):
         return LATER
     else:
-        given = args[0]
-        if type(given) is handles.ARRAY:
-            if rule == "values" and (len(args) > 1 or named):
-                return LATER
-            if make is np.asarray or make is np.asanyarray:
-                return given
-            if rule == "values" and (make is not np.array or math.prod(given._shape) > FEW_ADDITIONS):
-                return LATER  # a copy that is written to later copies then
-            found = present(given)
-            if found is None:
-                return LATER
-            size = found.size
-        elif rule == "like" and type(given) is not np.ndarray:
-            return LATER
-        else:
-            found, size = _counted(given, settings.host_us * ADDITIONS_A_US)
-            if found is LATER:
-                return LATER
-        args = (found, *args[1:])
+        size = find(args, named)
     if size < 0 or size == 1 or not affordable(size):
         return LATER
     from ..runtime.device import get_device
@@ -258,12 +269,29 @@ def _made(
     value = calculated(make, *args, **named)
     if type(value) is not np.ndarray or value.size == 1 or value.dtype not in NATIVE_DTYPES:
         return LATER
-    if value is args[0] or value.base is not None:  # somebody else has that memory
+    if value.base is not None or (args and value is args[0]):  # somebody else has that memory
         value = np.array(value)
     array = made(value, device)
     if size > FEW_ADDITIONS and rule not in _WRITTEN_TO:
         array._storage.node.buffer.use = AS_A_WHOLE
     return array
+
+
+def _given(make: Callable[..., Any], rule: str, value: Any, is_alone: bool) -> tuple[Any, int]:
+    """The first argument of a call that goes by it, as NumPy's function gets it, and its elements;
+    `LATER`; or what the call gives, if that is an array of ours. `is_alone`: there is no other."""
+    if type(value) is not handles.ARRAY:
+        if rule == "like" and type(value) is not np.ndarray:
+            return LATER, 0
+        return _counted(value, settings.host_us * ADDITIONS_A_US)
+    if rule == "values":
+        if is_alone and make in (np.asarray, np.asanyarray):
+            return value, 0
+        # A copy of many elements is made when one of the two is written to.
+        if not is_alone or make is not np.array or math.prod(value._shape) > FEW_ADDITIONS:
+            return LATER, 0
+    found = present(value)
+    return (LATER, 0) if found is None else (found, found.size)
 
 
 _WRITTEN_TO: Final = frozenset(("shape", "like"))

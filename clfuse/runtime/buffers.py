@@ -41,6 +41,11 @@ __all__ = [
 #: kernels before it. Above it the second copy would cost more than the wait.
 STAGED_NBYTES = 1 << 20
 
+#: Up to this size an upload to a device that works in the host's memory is made by the driver while
+#: it makes the buffer: 0.5 us (PoCL) and 2 us (Intel), where a copy in the queue takes 5 us, and
+#: PoCL's next kernel 40 us more to start. Less than what libraries get from the system as pages.
+COPIED_NBYTES = 1 << 16
+
 #: Up to this size an upload waits on the host until a kernel needs it: NumPy may well be the one to
 #: calculate with it (`clfuse.interpret`).
 HOST_NBYTES = 1 << 19
@@ -270,9 +275,24 @@ def upload(device: Device, array: npt.NDArray[Any]) -> Buffer:
     """
     if device.forked:
         return HostBuffer(device, np.array(array, order="C"))
+    if 0 < array.nbytes <= COPIED_NBYTES:
+        pool = device.pool or _pool_of(device)
+        if pool.host_backed:
+            return _copied(device, pool, np.ascontiguousarray(array))
     buffer = allocate(device, array.nbytes)
     write(buffer, array)
     return buffer
+
+
+def _copied(device: Device, pool: Pool, array: npt.NDArray[Any]) -> Buffer:
+    """Return a new buffer that the driver has filled: no command that anything waits for."""
+    import pyopencl as cl
+
+    nbytes = array.nbytes
+    flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
+    mem = cl.Buffer(device.context, flags, hostbuf=array)
+    counters["bytes_to_device"] += nbytes
+    return Buffer(device, nbytes, mem, _Block(pool, nbytes, mem, 0))
 
 
 def hold(device: Device, array: npt.NDArray[Any]) -> Buffer:
