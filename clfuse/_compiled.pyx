@@ -79,6 +79,9 @@ cdef object new_storage(object node):
     return storage
 
 
+include "_compiled_alone.pxi"
+
+
 cdef object record(object op, object inputs, object shape):
     """As `handle.recorded_array`."""
     dtype = get(op, o_dtype)
@@ -100,15 +103,7 @@ cdef object made(object value, object shape, object device):
         if not value.flags.c_contiguous:
             return plain_made(value, device)
         shape = value.shape
-    buffer = PyType_GenericAlloc(<PyTypeObject *>HostBuffer, 0)
-    fill(buffer, b_device, device)
-    fill(buffer, b_array, value)
-    fill(buffer, b_copy, None)
-    fill(buffer, b_memory, None)
-    fill(buffer, b_use, IN_PARTS)
-    return new_handle(
-        new_storage(new_node(leaves[dtype], (), shape, dtype, buffer)), shape, dtype, None
-    )
+    return new_alone(value, shape, dtype, device)
 
 
 # -- operations at the call ------------------------------------------------------------------------
@@ -141,7 +136,7 @@ cdef object calculated(object apply, object left, object right):
 
 
 cdef inline object buffer_of(object handle):
-    return get(get(get(handle, h_storage), s_node), n_buffer)
+    return get(get(storage_of(handle), s_node), n_buffer)
 
 
 cdef object memory(object array, object handle):
@@ -169,23 +164,22 @@ cdef inline void note(object buffer, object use) noexcept:
         refill(buffer, b_use, use)
 
 
-cdef object at_once(object apply, double weight, object self, object other, object buffer):
-    """``apply(self, other)``, of which the first lies in `buffer` on the host; as `at_once.pair`,
+cdef object at_once(object apply, double weight, object self, object other, object left):
+    """``apply(self, other)``, of which the first lies on the host, in `left`; as `at_once.pair`,
     for operands of one shape. `LATER` in all other cases."""
     cdef double additions
     cdef bint is_little
     kind = type(other)
     shape = get(self, h_shape)
     is_whole = peek(self, h_view) == <PyObject *>None
-    use = use_of(buffer)
+    use = use_here(self)
     if kind is ARRAY:
-        right = buffer_of(other) if is_usual(other) else None
-        if type(right) is not HostBuffer:
+        right = host_of(other) if is_ours(other) else None
+        if right is None:
             return LATER
         if shape is not get(other, h_shape) and shape != get(other, h_shape):
             return LATER
-        use = max(use, use_of(right))
-        right = get(right, b_array)
+        use = max(use, use_here(other))
         if peek(other, h_view) != <PyObject *>None:
             right = memory(right, other)
             is_whole = False
@@ -193,7 +187,8 @@ cdef object at_once(object apply, double weight, object self, object other, obje
         right = other
     else:
         return LATER
-    left = memory(get(buffer, b_array), self)
+    if peek(self, h_view) != <PyObject *>None:
+        left = memory(left, self)
     additions = left.size * weight
     is_little = additions <= few_additions
     if not is_affordable(additions) or (use is AS_A_WHOLE and not is_little):
@@ -201,9 +196,9 @@ cdef object at_once(object apply, double weight, object self, object other, obje
     value = calculated(apply, left, right)
     if value is LATER:
         return LATER
-    answer = made(value, shape if is_whole else None, get(buffer, b_device))
+    answer = made(value, shape if is_whole else None, device_of(self))
     if use is BY_ROWS and not is_little and type(answer) is ARRAY:
-        note(buffer_of(answer), use)
+        note_here(answer, use)
     return answer
 
 
@@ -212,14 +207,14 @@ def product(plain, apply, double share):
 
     def method(one, two):
         cdef double additions
-        if not is_usual(one) or not is_usual(two):
+        if not is_ours(one) or not is_ours(two):
             return plain(one, two)
-        device = buffer_of(one)
-        right = buffer_of(two)
-        if type(device) is not HostBuffer or type(right) is not HostBuffer:
+        left = host_of(one)
+        right = host_of(two)
+        if left is None or right is None:
             return plain(one, two)
-        left = memory(get(device, b_array), one)
-        right = memory(get(right, b_array), two)
+        left = memory(left, one)
+        right = memory(right, two)
         shape = get(two, h_shape)
         additions = left.size
         if PyTuple_GET_SIZE(shape) > 1:
@@ -227,7 +222,7 @@ def product(plain, apply, double share):
         if not is_affordable(max(additions, <double>right.size) / share):
             return plain(one, two)
         value = calculated(apply, left, right)
-        return plain(one, two) if value is LATER else made(value, None, get(device, b_device))
+        return plain(one, two) if value is LATER else made(value, None, device_of(one))
 
     return method
 
@@ -243,10 +238,10 @@ cdef object orderly(object handle):
     """The node of an array that lies in C order, or None: `handle.node_of`, `build.view`."""
     view = get(handle, h_view)
     if view is None:
-        return get(get(handle, h_storage), s_node)
+        return get(storage_of(handle), s_node)
     if get(view, v_ordered) is not True:
         return None
-    node = get(get(handle, h_storage), s_node)
+    node = get(storage_of(handle), s_node)
     shape = get(handle, h_shape)
     if type(view) is not View or type(node) is not Node:
         return node_of(handle)
@@ -279,18 +274,18 @@ def binary(plain, apply, double weight, dict loops, bint of_numbers):
     """``self + other``, before `plain`; without `of_numbers` plain records those with numbers."""
 
     def method(self, other):
-        if not is_usual(self):
+        if not is_ours(self):
             return plain(self, other)
-        buffer = buffer_of(self)
-        if type(buffer) is HostBuffer:
-            answer = at_once(apply, weight, self, other, buffer)
+        host = host_of(self)
+        if host is not None:
+            answer = at_once(apply, weight, self, other, host)
             return plain(self, other) if answer is LATER else answer
         shape = get(self, h_shape)
         kind = type(other)
         if kind is ARRAY:
-            if not is_usual(other):
+            if not is_ours(other):
                 return plain(self, other)
-            if buffer is not None and type(buffer_of(other)) is HostBuffer:
+            if buffer_of(self) is not None and host_of(other) is not None:
                 return plain(self, other)
             op = loops.get((get(self, h_dtype), get(other, h_dtype)))
             if op is None:
@@ -326,11 +321,11 @@ def reflected(plain, apply, double weight, dict loops):
 
     def method(self, other):
         kind = type(other)
-        if not is_usual(self) or not (kind is float or kind is int):
+        if not is_ours(self) or not (kind is float or kind is int):
             return plain(self, other)
-        buffer = buffer_of(self)
-        if type(buffer) is HostBuffer:
-            answer = at_once(swapped, weight, self, other, buffer)
+        host = host_of(self)
+        if host is not None:
+            answer = at_once(swapped, weight, self, other, host)
             return plain(self, other) if answer is LATER else answer
         shape = get(self, h_shape)
         op = loops.get((kind, get(self, h_dtype)))
@@ -349,21 +344,21 @@ def unary(plain, apply, double weight, dict loops):
     """``-self``, before `plain`."""
 
     def method(self):
-        if not is_usual(self):
+        if not is_ours(self):
             return plain(self)
-        buffer = buffer_of(self)
+        array = host_of(self)
         shape = get(self, h_shape)
-        if type(buffer) is HostBuffer:
-            array = memory(get(buffer, b_array), self)
+        if array is not None:
+            array = memory(array, self)
             if not is_affordable(array.size * weight):
                 return plain(self)
-            if use_of(buffer) is AS_A_WHOLE and array.size * weight > few_additions:
+            if use_here(self) is AS_A_WHOLE and array.size * weight > few_additions:
                 return plain(self)
             value = calculated(apply, array, None)
             if value is LATER:
                 return plain(self)
             is_whole = peek(self, h_view) == <PyObject *>None
-            return made(value, shape if is_whole else None, get(buffer, b_device))
+            return made(value, shape if is_whole else None, device_of(self))
         op = loops.get(get(self, h_dtype))
         if op is None or not <tuple>shape:
             return plain(self)

@@ -159,10 +159,10 @@ cdef object counted(object value, double most, double *total, Py_ssize_t depth):
         total[0] += <double>value.size
         return value if value.dtype in native else LATER
     if kind is ARRAY and depth:
-        buffer = buffer_of(value) if is_usual(value) else None
-        if type(buffer) is not HostBuffer:
+        found = host_of(value) if is_ours(value) else None
+        if found is None:
             return LATER
-        found = memory(get(buffer, b_array), value)
+        found = memory(found, value)
         total[0] += <double>found.size
         return found
     return LATER
@@ -207,10 +207,10 @@ cdef object made_here(object make, int rule, tuple args, dict named):
                 return LATER
             if make is np_asarray or make is np_asanyarray:
                 return own
-            buffer = buffer_of(own) if is_usual(own) else None
-            if type(buffer) is not HostBuffer or (rule == BY_VALUES and make is not np_array):
+            found = host_of(own) if is_ours(own) else None
+            if found is None or (rule == BY_VALUES and make is not np_array):
                 return LATER
-            own = memory(get(buffer, b_array), own)
+            own = memory(found, own)
             size = own.size
             if rule == BY_VALUES and size > few_additions:
                 return LATER
@@ -237,7 +237,7 @@ cdef object made_here(object make, int rule, tuple args, dict named):
         value = np_array(value)
     array = made(value, None, device)
     if size > few_additions and rule != BY_SHAPE and rule != BY_LIKENESS:
-        note(buffer_of(array), AS_A_WHOLE)
+        note_here(array, AS_A_WHOLE)
     return array
 
 

@@ -25,6 +25,7 @@ def accelerate(array: type) -> None:
     if core is None:
         return
     core.connect(_names(array))
+    handle.Handle._storage = core.Cell()
     core.connect_sources(sources.compiled_names(get_device))
     for short, name in operators.BINARY.items():
         function = UFUNCS[name]
