@@ -66,7 +66,7 @@ cdef object new_node(object op, object inputs, object shape, object dtype, objec
 
 cdef object new_handle(object storage, object shape, object dtype, object view):
     handle = PyType_GenericAlloc(<PyTypeObject *>ARRAY, 0)
-    fill(handle, h_storage, storage)
+    fill(handle, h_cell, storage)
     fill(handle, h_shape, shape)
     fill(handle, h_dtype, dtype)
     fill(handle, h_view, view)

@@ -25,7 +25,7 @@ cdef inline object new_handle_without_storage(object shape, object dtype):
 
 cdef object storage_of(object handle):
     """The cell of an array of ours, made now if there is none."""
-    cdef PyObject *found = peek(handle, h_storage)
+    cdef PyObject *found = peek(handle, h_cell)
     cdef PyObject *host
     if found != NULL:
         return <object>found
@@ -40,10 +40,10 @@ cdef object storage_of(object handle):
     fill(buffer, b_memory, None)
     fill(buffer, b_use, get(handle, h_use))
     storage = new_storage(new_node(leaves[dtype], (), array.shape, dtype, buffer))
-    found = peek(handle, h_storage)
+    found = peek(handle, h_cell)
     if found != NULL:  # another thread was here while the collector ran
         return <object>found
-    fill(handle, h_storage, storage)
+    fill(handle, h_cell, storage)
     forget_host(handle)
     return storage
 
@@ -64,8 +64,8 @@ cdef class Cell:
         return self if handle is None else storage_of(handle)
 
     def __set__(self, handle, storage):
-        cdef PyObject *before = peek(handle, h_storage)
-        fill(handle, h_storage, storage)
+        cdef PyObject *before = peek(handle, h_cell)
+        fill(handle, h_cell, storage)
         if before != NULL:
             Py_DECREF(<object>before)
         forget_host(handle)
@@ -77,7 +77,7 @@ cdef inline object host_of(object handle):
     cdef PyObject *host = peek(handle, h_host)
     if host != NULL:
         return <object>host
-    buffer = get(get(get(handle, h_storage), s_node), n_buffer)
+    buffer = get(get(get(handle, h_cell), s_node), n_buffer)
     return get(buffer, b_array) if type(buffer) is HostBuffer else None
 
 
@@ -85,14 +85,14 @@ cdef inline object device_of(object handle):
     """The device of an array that lies on the host."""
     if peek(handle, h_host) != NULL:
         return get(handle, h_device)
-    return get(get(get(get(handle, h_storage), s_node), n_buffer), b_device)
+    return get(get(get(get(handle, h_cell), s_node), n_buffer), b_device)
 
 
 cdef inline object use_here(object handle):
     """`use_of` the buffer of an array that lies on the host."""
     if peek(handle, h_host) != NULL:
         return get(handle, h_use)
-    return use_of(get(get(get(handle, h_storage), s_node), n_buffer))
+    return use_of(get(get(get(handle, h_cell), s_node), n_buffer))
 
 
 cdef void note_here(object handle, object use) noexcept:
@@ -100,4 +100,4 @@ cdef void note_here(object handle, object use) noexcept:
     if peek(handle, h_host) != NULL:
         refill(handle, h_use, use)
     else:
-        note(get(get(get(handle, h_storage), s_node), n_buffer), use)
+        note(get(get(get(handle, h_cell), s_node), n_buffer), use)

@@ -35,7 +35,7 @@ cdef void refill(object owner, Py_ssize_t offset, object value) noexcept:
     Py_DECREF(<object>before)
 
 
-cdef Py_ssize_t h_storage, h_shape, h_dtype, h_view, h_host, h_device, h_use
+cdef Py_ssize_t h_cell, h_shape, h_dtype, h_view, h_host, h_device, h_use
 cdef Py_ssize_t s_node
 cdef Py_ssize_t n_buffer, n_op, n_inputs, n_shape, n_dtype, n_param, n_computed
 cdef Py_ssize_t b_device, b_array, b_copy, b_memory, b_use
@@ -76,7 +76,7 @@ def connect_graph(node, op, kind):
 
 def connect(names):
     """Take the other classes, functions and tables of clfuse that are used here, by name."""
-    global h_storage, h_shape, h_dtype, h_view, s_node, b_device, b_array, b_copy, b_memory
+    global h_cell, h_shape, h_dtype, h_view, s_node, b_device, b_array, b_copy, b_memory
     global h_host, h_device, h_use
     global b_use, AS_A_WHOLE, IN_PARTS, BY_ROWS, Axes, few_additions
     global v_base, v_offset, v_strides, v_ordered, v_writeable, i_layout, i_shape, i_path, i_start
@@ -87,7 +87,7 @@ def connect(names):
     ARRAY, Storage = names["ARRAY"], names["Storage"]
     HostBuffer, View, Indexed = names["HostBuffer"], names["View"], names["Indexed"]
     handle, buffer = names["Handle"], names["Buffer"]
-    h_storage, h_shape = _offset(handle, "_storage"), _offset(handle, "_shape")
+    h_cell, h_shape = _offset(handle, "_storage"), _offset(handle, "_shape")
     h_dtype, h_view = _offset(handle, "_dtype"), _offset(handle, "_view")
     h_host, h_device = _offset(handle, "_host"), _offset(handle, "_device")
     h_use = _offset(handle, "_use")
@@ -121,7 +121,7 @@ cdef inline bint is_ours(object array):
     cdef PyObject *storage
     if type(array) is not ARRAY or tracers[0]:
         return False
-    storage = peek(array, h_storage)
+    storage = peek(array, h_cell)
     return storage == NULL or type(<object>storage) is Storage
 
 
@@ -129,6 +129,6 @@ cdef inline bint is_usual(object array):
     """`is_ours`, with a storage from now on."""
     if not is_ours(array):
         return False
-    if peek(array, h_storage) == NULL:
+    if peek(array, h_cell) == NULL:
         storage_of(array)
     return True

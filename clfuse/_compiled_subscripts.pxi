@@ -22,6 +22,21 @@ cdef object owned(object storage):
     return found
 
 
+cdef object owned_by(object handle):
+    """`owned`, of an array that lies on the host, with a storage or without."""
+    cdef PyObject *host = peek(handle, h_host)
+    if host == NULL:
+        return owned(storage_of(handle))
+    if Py_REFCNT(host) != 1:
+        return owned(storage_of(handle))
+    array = <object>host
+    if array.base is not None:
+        return None
+    if use_here(handle) is AS_A_WHOLE:
+        note_here(handle, IN_PARTS)
+    return array
+
+
 cdef bint is_plain_index(object index):
     """Whether it consists of integers and slices alone."""
     cdef Py_ssize_t place
@@ -45,22 +60,22 @@ def in_place(plain, apply, double weight):
 
     def method(self, other):
         kind = type(other)
-        if not is_usual(self) or not is_writeable(self) or mode[0] is not LOUD:
+        if not is_ours(self) or not is_writeable(self) or mode[0] is not LOUD:
             return plain(self, other)
-        if type(buffer_of(self)) is not HostBuffer or use_of(buffer_of(self)) is AS_A_WHOLE:
+        if host_of(self) is None or use_here(self) is AS_A_WHOLE:
             return plain(self, other)
         if kind is ARRAY:
-            if not is_usual(other) or type(buffer_of(other)) is not HostBuffer:
+            if not is_ours(other) or host_of(other) is None:
                 return plain(self, other)
         elif not (kind is float or kind is int or kind in scalars):
             return plain(self, other)
-        array = owned(get(self, h_storage))
+        array = owned_by(self)
         if array is None:
             return plain(self, other)
         array = memory(array, self)
         if not is_affordable(array.size * weight):
             return plain(self, other)
-        right = memory(get(buffer_of(other), b_array), other) if kind is ARRAY else other
+        right = memory(host_of(other), other) if kind is ARRAY else other
         before = array.copy()
         if calculated(apply, array, right) is LATER:
             array[...] = before
@@ -95,8 +110,8 @@ def setitem(plain):
         kind = type(value)
         dtype = get(self, h_dtype)
         if kind is ARRAY:
-            storage = get(value, h_storage)
-            if storage is get(self, h_storage):
+            storage = storage_of(value)
+            if storage is storage_of(self):
                 if not is_view_at(self, index, value):
                     plain(self, index, value)
                 return
@@ -113,7 +128,7 @@ def setitem(plain):
         else:
             plain(self, index, value)
             return
-        array = owned(get(self, h_storage))
+        array = owned(storage_of(self))
         if array is None:
             plain(self, index, value)
             return
@@ -156,7 +171,7 @@ cdef object view_on_host(object self, object buffer, object index):
         base = get(old, v_base)
         fill(view, v_base, self if base is None else base)
         fill(view, v_writeable, get(old, v_writeable))
-    return new_handle(get(self, h_storage), found.shape, get(self, h_dtype), view)
+    return new_handle(storage_of(self), found.shape, get(self, h_dtype), view)
 
 
 cdef object recorded_view(object self, object index):
@@ -206,7 +221,7 @@ cdef object recorded_view(object self, object index):
         return element(self, offset)
     found = tuple(new_shape)
     if PyTuple_GET_SIZE(found) < rank:
-        expect_rows(get(self, h_storage), found)
+        expect_rows(storage_of(self), found)
     made = PyType_GenericAlloc(<PyTypeObject *>View, 0)
     fill(made, v_offset, offset)
     fill(made, v_strides, tuple(new_strides))
@@ -218,7 +233,7 @@ cdef object recorded_view(object self, object index):
         base = get(view, v_base)
         fill(made, v_base, self if base is None else base)
         fill(made, v_writeable, get(view, v_writeable))
-    return new_handle(get(self, h_storage), found, get(self, h_dtype), made)
+    return new_handle(storage_of(self), found, get(self, h_dtype), made)
 
 
 def getitem(plain):

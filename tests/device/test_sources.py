@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import os
+import pickle
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -184,3 +187,134 @@ def test_where_numpy_may_not_calculate_small_sources_are_recorded(xp: ModuleType
             counts = spent(xp, lambda x=x: x.tolist())
             assert counts["kernels_launched"] > 0, setting
             assert counts["host_evaluations"] == 0
+
+
+def _in_other_shape(np: ModuleType, r: Any) -> Any:
+    r.shape = (3, 2)
+    r[0] = 7
+    return r
+
+
+def _resized(np: ModuleType, r: Any) -> Any:
+    r.resize((2, 5), refcheck=False)
+    r += 1
+    return r
+
+
+def _written_through_a_view(np: ModuleType, r: Any) -> Any:
+    row, column = r[0], r[:, 1]
+    row += 10
+    column[:] = -1
+    r *= 2
+    return [r, row, column]
+
+
+def _read_before(np: ModuleType, r: Any) -> Any:
+    seen = np.asarray(r) + 0
+    kept = r
+    r += 1
+    r[1] = r[0]
+    return [seen, kept, r, r[0, 0]]
+
+
+def _bytes_of(np: ModuleType, r: Any) -> Any:
+    r.dtype = "i8"
+    return r + 0
+
+
+def _sorted(np: ModuleType, r: Any) -> Any:
+    r[::-1].sort(axis=0)
+    r.fill(r[0, 0])
+    return r
+
+
+def _taken_over(np: ModuleType, r: Any) -> Any:
+    turned = (r.T + 1).T
+    turned[0] -= r[1]
+    np.multiply(r, 2, out=r)
+    np.add(turned, r, out=turned[::-1])
+    return [turned, r]
+
+
+def _copied_in_many_ways(np: ModuleType, r: Any) -> Any:
+    copies = [r.copy(), copy.copy(r), copy.deepcopy(r), pickle.loads(pickle.dumps(r)), np.array(r)]
+    r[:] = 0
+    return [*copies, r]
+
+
+USES = (
+    _in_other_shape, _resized, _written_through_a_view, _read_before, _bytes_of, _sorted,
+    _taken_over, _copied_in_many_ways,
+    lambda np, r: [r.real, r.flat[2:4], r.ravel(), r.view("u4"), list(r), r.tolist(), r.sum(0)],
+    lambda np, r: [np.stack([r, r]), np.where(r > 2, r, -r), r @ r.T, r.astype("f4"), r[r > 3]],
+    lambda np, r: [r + r[None], r[0] * r, r - r.T.copy().T, abs(-r), r.swapaxes(0, 1)],
+)  # fmt: skip
+
+
+def _outcome(np: ModuleType, use: Callable[..., Any], r: Any) -> list[Any]:
+    try:
+        found = use(np, r)
+    except ValueError as error:
+        return [type(error).__name__]
+    return found if isinstance(found, list) else [found]
+
+
+MADE = (
+    lambda np, x: x + x,
+    lambda np, x: np.zeros((2, 3)) + 2.5,
+    lambda np, x: np.array([[1.0, 5.0, 3.0], [4.0, 2.0, 0.0]]),
+    lambda np, x: np.sqrt(x),
+)
+
+
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("make", MADE)
+def test_what_was_calculated_is_an_array_like_any_other(
+    make: Callable[..., Any], use: Callable[..., Any], xp: ModuleType
+) -> None:
+    values = np.arange(6.0).reshape(2, 3)
+    mine, theirs = xp.asarray(values), values.copy()
+    found, expected = _outcome(xp, use, make(xp, mine)), _outcome(np, use, make(np, theirs))
+    for one, other in zip(found, expected, strict=True):
+        assert_array_equal(np.asarray(one), other)
+        assert np.asarray(one).dtype == np.asarray(other).dtype
+    assert_array_equal(np.asarray(mine), theirs)
+
+
+def test_kernels_and_compiled_functions_take_what_was_calculated(xp: ModuleType) -> None:
+    values = np.random.default_rng(4).random((50_000, 3))
+    large, row = xp.array(values), xp.arange(3.0) + 1
+
+    @xp.jit  # type: ignore[untyped-decorator]
+    def stepped(x: Any, y: Any) -> Any:
+        y[1] = 5
+        return x * y
+
+    recorded = large * row
+    row[0] = 9  # after it was recorded
+    assert_array_equal(np.asarray(recorded), values * [1, 2, 3])
+    assert_array_equal(np.asarray(row), [9, 2, 3])
+    for factor in (1.0, 2.0, 3.0):
+        y = row * factor
+        assert_array_equal(np.asarray(stepped(large, y)), values * np.asarray(y))
+        assert_array_equal(np.asarray(y), [9 * factor, 5, 3 * factor])
+
+
+def test_threads_may_ask_at_once_for_what_was_calculated(xp: ModuleType) -> None:
+    x = xp.arange(50.0)
+    wrong: list[int] = []
+    results = [x + number for number in range(200)]
+    start = threading.Barrier(4)
+
+    def look(step: int) -> None:
+        start.wait()
+        for number in range(200)[::step]:
+            if results[number][1:].tolist() != [number + k for k in range(1, 50)]:
+                wrong.append(number)
+
+    threads = [threading.Thread(target=look, args=(step,)) for step in (1, -1, 1, -1)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
