@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import config, counters
+from . import automatic, config, counters
 
 # The submodules evaluate, explain and profile are imported before the functions of the same names:
 # importing a submodule later would put the module in the function's place.
@@ -103,6 +103,7 @@ __all__ = [
 __all__ += _namespace.exported()
 
 _namespace.register_submodules()
+automatic.start()
 
 
 def __getattr__(name: str) -> Any:
