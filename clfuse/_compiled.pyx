@@ -166,10 +166,11 @@ cdef inline void note(object buffer, object use) noexcept:
 
 
 cdef object at_once(object apply, double weight, object self, object other, object left):
-    """``apply(self, other)``, of which the first lies on the host, in `left`; as `at_once.pair`,
-    for operands of one shape. `LATER` in all other cases."""
+    """``apply(self, other)``, of which the first lies on the host, in `left`; as `at_once.pair`.
+    `LATER` where that has to be done elsewhere."""
     cdef double additions
     cdef bint is_little
+    cdef bint is_same = True
     kind = type(other)
     shape = get(self, h_shape)
     is_whole = peek(self, h_view) == <PyObject *>None
@@ -178,19 +179,27 @@ cdef object at_once(object apply, double weight, object self, object other, obje
         right = host_of(other) if is_ours(other) else None
         if right is None:
             return LATER
-        if shape is not get(other, h_shape) and shape != get(other, h_shape):
-            return LATER
         use = max(use, use_here(other))
         if peek(other, h_view) != <PyObject *>None:
             right = memory(right, other)
             is_whole = False
+        is_same = shape is get(other, h_shape) or shape == get(other, h_shape)
     elif kind is float or kind is int or kind in scalars:
         right = other
+    elif kind is NUMPY and other.dtype in native:
+        right = other
+        is_same = False
     else:
         return LATER
     if peek(self, h_view) != <PyObject *>None:
         left = memory(left, self)
-    additions = left.size * weight
+    if is_same:
+        additions = left.size * weight
+    else:
+        is_whole = False
+        additions = stretched(<tuple>shape, <tuple>right.shape) * weight
+        if additions < 0:
+            return LATER
     is_little = additions <= few_additions
     if not is_affordable(additions) or (use is AS_A_WHOLE and not is_little):
         return LATER
@@ -201,6 +210,20 @@ cdef object at_once(object apply, double weight, object self, object other, obje
     if use is BY_ROWS and not is_little and type(answer) is ARRAY:
         note_here(answer, use)
     return answer
+
+
+cdef double stretched(tuple one, tuple two):
+    """Elements of two arrays stretched to each other; -1 where they do not fit."""
+    cdef Py_ssize_t place, first, second
+    cdef Py_ssize_t rank = max(PyTuple_GET_SIZE(one), PyTuple_GET_SIZE(two))
+    cdef double size = 1
+    for place in range(1, rank + 1):
+        first = one[PyTuple_GET_SIZE(one) - place] if place <= PyTuple_GET_SIZE(one) else 1
+        second = two[PyTuple_GET_SIZE(two) - place] if place <= PyTuple_GET_SIZE(two) else 1
+        if first != second and first != 1 and second != 1:
+            return -1
+        size *= second if first == 1 else first
+    return size
 
 
 def product(plain, apply, double share):

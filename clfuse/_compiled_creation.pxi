@@ -38,8 +38,8 @@ cdef inline bint is_plain_argument(object value):
     kind = type(value)
     if value is None or kind is int or kind is float or kind in scalars:
         return True
-    if kind is not str and not isinstance(value, (DTYPE, type)):
-        return False
+    if kind is not type and kind is not str and not isinstance(value, DTYPE):
+        return isinstance(value, type) and is_native(value)
     known = known_words.get(value)
     return is_native(value) if known is None else known
 
