@@ -17,7 +17,7 @@ cdef dict RULES = {
 
 cdef frozenset integers, source_names
 cdef dict known_words
-cdef object is_native
+cdef object is_native, read_settings
 cdef object DTYPE, get_device, np_array, np_asarray, np_asanyarray
 cdef object fp64_device = None
 cdef Py_ssize_t deepest, usual_count
@@ -26,10 +26,10 @@ cdef Py_ssize_t deepest, usual_count
 def connect_sources(names):
     """Take what is used here alone."""
     global integers, source_names, DTYPE, get_device, np_array, np_asarray, np_asanyarray
-    global deepest, usual_count, known_words, is_native
+    global deepest, usual_count, known_words, is_native, read_settings
     integers, source_names, DTYPE = names["integers"], names["source_names"], names["DTYPE"]
     np_array, np_asarray, np_asanyarray = names["array"], names["asarray"], names["asanyarray"]
-    get_device = names["get_device"]
+    get_device, read_settings = names["get_device"], names["read_settings"]
     known_words, is_native = names["known_words"], names["is_native"]
     deepest, usual_count = names["deepest"], names["usual_count"]
 
@@ -185,6 +185,8 @@ cdef object made_here(object make, int rule, tuple args, dict named):
     cdef Py_ssize_t place, given = PyTuple_GET_SIZE(args)
     if tracers is None or tracers[0]:  # None: clfuse is being imported
         return LATER
+    if not settings:
+        read_settings()  # the first array of a program
     for name, value in named.items():
         if name not in source_names or not is_plain_argument(value):
             return LATER
@@ -217,10 +219,7 @@ cdef object made_here(object make, int rule, tuple args, dict named):
         elif rule == BY_LIKENESS and type(own) is not NUMPY:
             return LATER
         else:
-            host_us = settings.get("host_us")
-            if host_us is None:
-                return LATER
-            own = counted(own, <double>host_us * additions_a_us, &size, 0)
+            own = counted(own, <double>settings["host_us"] * additions_a_us, &size, 0)
             if own is LATER:
                 return LATER
         if own is not args[0]:

@@ -233,6 +233,7 @@ def compiled_names(get_device: Callable[[], Any]) -> dict[str, Any]:
         "integers": INTEGERS,
         "is_native": _is_native,
         "known_words": _known,
+        "read_settings": lambda: settings.host_us,
         "source_names": _NAMES,
         "usual_count": _USUAL_COUNT,
     }

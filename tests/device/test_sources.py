@@ -86,6 +86,17 @@ def test_a_small_array_is_there_at_the_call_and_a_large_one_takes_no_memory(
     assert counts["device_bytes_now"] < 1 << 20
 
 
+@pytest.mark.parametrize("compiled", ["on", "off"])
+def test_the_first_array_of_a_program_is_made_at_the_call_too(compiled: str) -> None:
+    program = "import clfuse as np; x = np.arange(5.0); y = x + 1; y[0]; np.evaluate(); " \
+              "print(np.stats()['nodes_recorded'])"  # fmt: skip
+    environment = {**os.environ, "CLFUSE_COMPILED": compiled, "CLFUSE_HOST_US": "50",
+                   "PYTHONPATH": str(ROOT)}  # fmt: skip
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True,
+                          text=True, check=True)  # fmt: skip
+    assert done.stdout == "0\n"
+
+
 def test_what_is_made_is_nobody_elses(xp: ModuleType) -> None:
     mine = np.arange(6.0)
     rows = [[1.0, 2.0], [3.0, 4.0]]
