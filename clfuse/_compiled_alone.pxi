@@ -2,8 +2,8 @@
 
 What NumPy has calculated is held by the array of ours itself, in slots of its own (`Handle._host`),
 until somebody asks for its storage: a cell, a node and a buffer, which most results of operations
-at the call never need. `Cell` makes them then, for everybody who asks in Python; `is_usual` does
-for those here who do not know of it.
+at the call never need. `Cell` makes them then, for everybody who asks in Python. Whoever asks here
+has seen that the array `is_ours`.
 """
 
 cdef object new_alone(object array, object shape, object dtype, object device):
@@ -26,7 +26,6 @@ cdef inline object new_handle_without_storage(object shape, object dtype):
 cdef object storage_of(object handle):
     """The cell of an array of ours, made now if there is none."""
     cdef PyObject *found = peek(handle, h_cell)
-    cdef PyObject *host
     if found != NULL:
         return <object>found
     if peek(handle, h_host) == NULL:

@@ -18,16 +18,16 @@ cdef dict RULES = {
 cdef frozenset integers, source_names
 cdef dict known_words
 cdef object is_native, read_settings
-cdef object DTYPE, get_device, np_array, np_asarray, np_asanyarray
+cdef object get_device, np_array, np_asarray, np_asanyarray
 cdef object fp64_device = None
 cdef Py_ssize_t deepest, usual_count
 
 
 def connect_sources(names):
     """Take what is used here alone."""
-    global integers, source_names, DTYPE, get_device, np_array, np_asarray, np_asanyarray
+    global integers, source_names, get_device, np_array, np_asarray, np_asanyarray
     global deepest, usual_count, known_words, is_native, read_settings
-    integers, source_names, DTYPE = names["integers"], names["source_names"], names["DTYPE"]
+    integers, source_names = names["integers"], names["source_names"]
     np_array, np_asarray, np_asanyarray = names["array"], names["asarray"], names["asanyarray"]
     get_device, read_settings = names["get_device"], names["read_settings"]
     known_words, is_native = names["known_words"], names["is_native"]

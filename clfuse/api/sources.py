@@ -224,7 +224,6 @@ def at_the_call(plain: Callable[..., Any], reference: Any) -> Callable[..., Any]
 def compiled_names(get_device: Callable[[], Any]) -> dict[str, Any]:
     """What the compiled cases use of this module, for `acceleration`."""
     return {
-        "DTYPE": np.dtype,
         "array": np.array,
         "asanyarray": np.asanyarray,
         "asarray": np.asarray,
