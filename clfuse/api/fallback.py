@@ -30,6 +30,7 @@ from .handle import Handle, native_dtype, node_of
 from .inspection import placed
 from .readers import before, settled
 from .refusals import FLAGS, preferred, refuse_odd_flags
+from .sources import SOURCES, at_the_call
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -377,6 +378,8 @@ def native(
             )
 
         public: Any = before(reference, call)
+        if reference in SOURCES:
+            public = at_the_call(public, reference)
         if isinstance(reference, types.BuiltinFunctionType):
             public = _NoMethod(public)
         for known in references:
