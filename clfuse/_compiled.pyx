@@ -17,6 +17,7 @@ from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 from cpython.weakref cimport PyWeakref_NewRef
+from libc.math cimport ceil
 from libc.stdlib cimport calloc, free
 
 cdef extern from "Python.h":
@@ -30,6 +31,9 @@ cdef extern from "Python.h":
     Py_ssize_t Py_REFCNT(PyObject *)
     int PySlice_Unpack(object, Py_ssize_t *, Py_ssize_t *, Py_ssize_t *) except -1
     Py_ssize_t PySlice_AdjustIndices(Py_ssize_t, Py_ssize_t *, Py_ssize_t *, Py_ssize_t)
+    long PyLong_AsLongAndOverflow(object, int *) except? -1
+    double PyFloat_AS_DOUBLE(object)
+    object PyObject_CallObject(object, object)
 
 cdef extern from *:
     """
@@ -62,7 +66,7 @@ cdef object new_node(object op, object inputs, object shape, object dtype, objec
 
 cdef object new_handle(object storage, object shape, object dtype, object view):
     handle = PyType_GenericAlloc(<PyTypeObject *>ARRAY, 0)
-    fill(handle, h_storage, storage)
+    fill(handle, h_cell, storage)
     fill(handle, h_shape, shape)
     fill(handle, h_dtype, dtype)
     fill(handle, h_view, view)
@@ -73,6 +77,9 @@ cdef object new_storage(object node):
     storage = PyType_GenericAlloc(<PyTypeObject *>Storage, 0)
     fill(storage, s_node, node)
     return storage
+
+
+include "_compiled_alone.pxi"
 
 
 cdef object record(object op, object inputs, object shape):
@@ -97,15 +104,7 @@ cdef object made(object value, object shape, object device):
         if not value.flags.c_contiguous:
             return plain_made(value, device)
         shape = value.shape
-    buffer = PyType_GenericAlloc(<PyTypeObject *>HostBuffer, 0)
-    fill(buffer, b_device, device)
-    fill(buffer, b_array, value)
-    fill(buffer, b_copy, None)
-    fill(buffer, b_memory, None)
-    fill(buffer, b_use, IN_PARTS)
-    return new_handle(
-        new_storage(new_node(leaves[dtype], (), shape, dtype, buffer)), shape, dtype, None
-    )
+    return new_alone(value, shape, dtype, device)
 
 
 # -- operations at the call ------------------------------------------------------------------------
@@ -140,7 +139,7 @@ cdef object calculated(object apply, object left, object right):
 
 
 cdef inline object buffer_of(object handle):
-    return get(get(get(handle, h_storage), s_node), n_buffer)
+    return get(get(storage_of(handle), s_node), n_buffer)
 
 
 cdef object memory(object array, object handle):
@@ -180,42 +179,65 @@ cdef inline void note(object buffer, object use) noexcept:
         refill(buffer, b_use, use)
 
 
-cdef object at_once(object apply, double weight, object self, object other, object buffer):
-    """``apply(self, other)``, of which the first lies in `buffer` on the host; as `at_once.pair`,
-    for operands of one shape. `LATER` in all other cases."""
+cdef object at_once(object apply, double weight, object self, object other, object left):
+    """``apply(self, other)``, of which the first lies on the host, in `left`; as `at_once.pair`.
+    `LATER` where that has to be done elsewhere."""
     cdef double additions
     cdef bint is_little
+    cdef bint is_same = True
     kind = type(other)
     shape = get(self, h_shape)
     is_whole = peek(self, h_view) == <PyObject *>None
-    use = use_of(buffer)
+    use = use_here(self)
     if kind is ARRAY:
-        right = buffer_of(other) if is_usual(other) else None
-        if type(right) is not HostBuffer:
+        right = host_of(other) if is_ours(other) else None
+        if right is None:
             return LATER
-        if shape is not get(other, h_shape) and shape != get(other, h_shape):
-            return LATER
-        use = max(use, use_of(right))
-        right = get(right, b_array)
+        use = max(use, use_here(other))
         if peek(other, h_view) != <PyObject *>None:
             right = memory(right, other)
             is_whole = False
+        is_same = shape is get(other, h_shape) or shape == get(other, h_shape)
     elif kind is float or kind is int or kind in scalars:
         right = other
+    elif kind is NUMPY and other.dtype in native:
+        right = other
+        is_same = False
     else:
         return LATER
-    left = memory(get(buffer, b_array), self)
-    additions = left.size * weight
+    if peek(self, h_view) != <PyObject *>None:
+        left = memory(left, self)
+    if is_same:
+        additions = left.size * weight
+    else:
+        is_whole = False
+        additions = of_both(<tuple>shape, <tuple>right.shape) * weight
+        if additions < 0:
+            return LATER
     is_little = additions <= few_additions
     if not is_affordable(additions) or (use is AS_A_WHOLE and not is_little):
         return LATER
     value = calculated(apply, left, right)
     if value is LATER:
         return LATER
-    answer = made(value, shape if is_whole else None, get(buffer, b_device))
+    answer = made(value, shape if is_whole else None, device_of(self))
     if use is BY_ROWS and not is_little and type(answer) is ARRAY:
-        note(buffer_of(answer), use)
+        note_here(answer, use)
     return answer
+
+
+cdef double of_both(tuple one, tuple two):
+    """Elements of two arrays stretched to each other; -1 where they do not fit."""
+    cdef Py_ssize_t place, first, second
+    cdef Py_ssize_t rank = max(PyTuple_GET_SIZE(one), PyTuple_GET_SIZE(two))
+    cdef double size = 1
+    for place in range(1, rank + 1):
+        first = one[PyTuple_GET_SIZE(one) - place] if place <= PyTuple_GET_SIZE(one) else 1
+        second = two[PyTuple_GET_SIZE(two) - place] if place <= PyTuple_GET_SIZE(two) else 1
+        if first != second and first != 1 and second != 1:
+            return -1
+        size *= second if first == 1 else first
+    return size
 
 
 def product(plain, apply, double share):
@@ -223,14 +245,14 @@ def product(plain, apply, double share):
 
     def method(one, two):
         cdef double additions
-        if not is_usual(one) or not is_usual(two):
+        if not is_ours(one) or not is_ours(two):
             return plain(one, two)
-        device = buffer_of(one)
-        right = buffer_of(two)
-        if type(device) is not HostBuffer or type(right) is not HostBuffer:
+        left = host_of(one)
+        right = host_of(two)
+        if left is None or right is None:
             return plain(one, two)
-        left = memory(get(device, b_array), one)
-        right = memory(get(right, b_array), two)
+        left = memory(left, one)
+        right = memory(right, two)
         shape = get(two, h_shape)
         additions = left.size
         if PyTuple_GET_SIZE(shape) > 1:
@@ -238,7 +260,7 @@ def product(plain, apply, double share):
         if not is_affordable(max(additions, <double>right.size) / share):
             return plain(one, two)
         value = calculated(apply, left, right)
-        return plain(one, two) if value is LATER else made(value, None, get(device, b_device))
+        return plain(one, two) if value is LATER else made(value, None, device_of(one))
 
     return method
 
@@ -254,10 +276,10 @@ cdef object orderly(object handle):
     """The node of an array that lies in C order, or None: `handle.node_of`, `build.view`."""
     view = get(handle, h_view)
     if view is None:
-        return get(get(handle, h_storage), s_node)
+        return get(storage_of(handle), s_node)
     if get(view, v_ordered) is not True:
         return None
-    node = get(get(handle, h_storage), s_node)
+    node = get(storage_of(handle), s_node)
     shape = get(handle, h_shape)
     if type(view) is not View or type(node) is not Node:
         return node_of(handle)
@@ -290,18 +312,18 @@ def binary(plain, apply, double weight, dict loops, bint of_numbers):
     """``self + other``, before `plain`; without `of_numbers` plain records those with numbers."""
 
     def method(self, other):
-        if not is_usual(self):
+        if not is_ours(self):
             return plain(self, other)
-        buffer = buffer_of(self)
-        if type(buffer) is HostBuffer:
-            answer = at_once(apply, weight, self, other, buffer)
+        host = host_of(self)
+        if host is not None:
+            answer = at_once(apply, weight, self, other, host)
             return plain(self, other) if answer is LATER else answer
         shape = get(self, h_shape)
         kind = type(other)
         if kind is ARRAY:
-            if not is_usual(other):
+            if not is_ours(other):
                 return plain(self, other)
-            if buffer is not None and type(buffer_of(other)) is HostBuffer:
+            if buffer_of(self) is not None and host_of(other) is not None:
                 return plain(self, other)
             op = loops.get((get(self, h_dtype), get(other, h_dtype)))
             if op is None:
@@ -337,11 +359,11 @@ def reflected(plain, apply, double weight, dict loops):
 
     def method(self, other):
         kind = type(other)
-        if not is_usual(self) or not (kind is float or kind is int):
+        if not is_ours(self) or not (kind is float or kind is int):
             return plain(self, other)
-        buffer = buffer_of(self)
-        if type(buffer) is HostBuffer:
-            answer = at_once(swapped, weight, self, other, buffer)
+        host = host_of(self)
+        if host is not None:
+            answer = at_once(swapped, weight, self, other, host)
             return plain(self, other) if answer is LATER else answer
         shape = get(self, h_shape)
         op = loops.get((kind, get(self, h_dtype)))
@@ -360,21 +382,21 @@ def unary(plain, apply, double weight, dict loops):
     """``-self``, before `plain`."""
 
     def method(self):
-        if not is_usual(self):
+        if not is_ours(self):
             return plain(self)
-        buffer = buffer_of(self)
+        array = host_of(self)
         shape = get(self, h_shape)
-        if type(buffer) is HostBuffer:
-            array = memory(get(buffer, b_array), self)
+        if array is not None:
+            array = memory(array, self)
             if not is_affordable(array.size * weight):
                 return plain(self)
-            if use_of(buffer) is AS_A_WHOLE and array.size * weight > few_additions:
+            if use_here(self) is AS_A_WHOLE and array.size * weight > few_additions:
                 return plain(self)
             value = calculated(apply, array, None)
             if value is LATER:
                 return plain(self)
             is_whole = peek(self, h_view) == <PyObject *>None
-            return made(value, shape if is_whole else None, get(buffer, b_device))
+            return made(value, shape if is_whole else None, device_of(self))
         op = loops.get(get(self, h_dtype))
         if op is None or not <tuple>shape:
             return plain(self)
@@ -409,4 +431,5 @@ def call(plain):
     return __call__
 
 
+include "_compiled_creation.pxi"
 include "_compiled_graph.pxi"

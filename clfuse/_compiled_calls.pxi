@@ -114,21 +114,18 @@ cdef object operand(object value, Work *work, Py_ssize_t depth):
     cdef Py_ssize_t place, length
     kind = type(value)
     if kind is ARRAY:
-        if not is_usual(value):
+        host = host_of(value) if is_ours(value) else None
+        if host is None:
             return LATER
-        buffer = buffer_of(value)
-        if type(buffer) is not HostBuffer:
-            return LATER
+        device = device_of(value)
         if work.device == NULL:
-            work.device = peek(buffer, b_device)
-        elif work.device != peek(buffer, b_device):
+            work.device = <PyObject *>device
+        elif work.device != <PyObject *>device:
             return LATER
-        if use_of(buffer) is not AS_A_WHOLE:
+        if use_here(value) is not AS_A_WHOLE:
             work.used = True
         count(work, <tuple>get(value, h_shape))
-        if peek(value, h_view) == <PyObject *>None:
-            return get(buffer, b_array)
-        return memory(get(buffer, b_array), value)
+        return memory(host, value)
     if kind in plain_options:
         return value
     if kind is NUMPY:
@@ -395,7 +392,7 @@ cdef object view_from(object self, object found, object index, object ordered):
         base = get(old, v_base)
         fill(view, v_base, self if base is None else base)
         fill(view, v_writeable, get(old, v_writeable))
-    return new_handle(get(self, h_storage), found.shape, get(self, h_dtype), view)
+    return new_handle(storage_of(self), found.shape, get(self, h_dtype), view)
 
 
 cdef bint takes_a_step(object handle) except -1:
@@ -410,15 +407,15 @@ def viewer(plain, apply):
     """``apply(self, *args)``, a method of NumPy's that gives a view where it can, before `plain`."""
 
     def method(self, *args, **kwargs):
-        if kwargs or not is_usual(self):
+        if kwargs or not is_ours(self):
             return plain(self, *args, **kwargs)
-        buffer = buffer_of(self)
-        if type(buffer) is not HostBuffer or not takes_a_step(self):
+        host = host_of(self)
+        if host is None or not takes_a_step(self):
             return plain(self, *args)
         for item in args:
             if type(item) is not int and not (type(item) is tuple and is_option(item)):
                 return plain(self, *args)
-        array = memory(get(buffer, b_array), self)
+        array = memory(host, self)
         found = PyObject_Call(apply, (array, *args), NULL)
         if found is array:
             return self
@@ -426,7 +423,7 @@ def viewer(plain, apply):
         if base is not array and (base is None or base is not array.base):
             if not is_affordable(found.size):
                 return plain(self, *args)
-            return made(found, None, get(buffer, b_device))
+            return made(found, None, device_of(self))
         step = PyType_GenericAlloc(<PyTypeObject *>Step, 0)
         fill(step, t_function, apply)
         fill(step, t_arguments, args)
@@ -444,16 +441,15 @@ cdef object write(object apply, int operands, tuple args, dict kwargs):
     if not given:
         return LATER
     self = <object>PyTuple_GET_ITEM(args, 0)
-    if not is_usual(self) or not is_writeable(self):
+    if not is_ours(self) or not is_writeable(self) or host_of(self) is None:
         return LATER
-    if type(buffer_of(self)) is not HostBuffer:
-        return LATER
-    array = owned(get(self, h_storage))
+    array = owned_by(self)
     if array is None:
         return LATER
     array = memory(array, self)
     nothing_yet(&work)
-    work.device = peek(buffer_of(self), b_device)
+    device = device_of(self)
+    work.device = <PyObject *>device
     count(&work, <tuple>get(self, h_shape))
     found = [array]
     for place in range(1, given):
@@ -507,9 +503,9 @@ cdef object with_options(object self, tuple args, dict kwargs):
         if key == "out":
             if type(item) is tuple and PyTuple_GET_SIZE(item) == 1:
                 item = (<tuple>item)[0]
-            if type(item) is not ARRAY or not is_usual(item) or not is_writeable(item):
+            if type(item) is not ARRAY or not is_ours(item) or not is_writeable(item):
                 return LATER
-            if type(buffer_of(item)) is not HostBuffer:
+            if host_of(item) is None:
                 return LATER
             out = item
         elif key == "where":
@@ -518,12 +514,13 @@ cdef object with_options(object self, tuple args, dict kwargs):
             return LATER
     nothing_yet(&work)
     if out is not None:
-        array = owned(get(out, h_storage))
+        array = owned_by(out)
         if array is None:
             return LATER
         array = memory(array, out)
         count(&work, <tuple>get(out, h_shape))
-        work.device = peek(buffer_of(out), b_device)
+        device = device_of(out)
+        work.device = <PyObject *>device
         work.used = True
     elif where is not None:
         return LATER
@@ -533,7 +530,7 @@ cdef object with_options(object self, tuple args, dict kwargs):
         item = <object>PyTuple_GET_ITEM(args, place)
         if type(item) is tuple or type(item) is list:
             return LATER
-        if out is not None and type(item) is ARRAY and get(item, h_storage) is get(out, h_storage):
+        if out is not None and type(item) is ARRAY and share_cell(item, out):
             is_alone = False
         item = operand(item, &work, 0)
         if item is LATER:
@@ -651,22 +648,22 @@ cdef bint is_array_index(object index) except -1:
     return kind is ARRAY or kind is NUMPY
 
 
-cdef object chosen(object self, object buffer, object index):
+cdef object chosen(object self, object host, object index):
     """``self[index]`` by arrays, as `subscripts.chosen`; `LATER` where `plain` has to do it."""
     cdef bint is_mask
     found = index_of(self, index, &is_mask)
     if found is LATER:
         return LATER
-    value = memory(get(buffer, b_array), self)[found]
+    value = memory(host, self)[found]
     if type(value) is not NUMPY:
         return LATER
     if value.base is not None:
         value = value.copy("K")
-    answer = made(value, None, get(buffer, b_device))
+    answer = made(value, None, device_of(self))
     if is_mask:
-        note(buffer, BY_ROWS)
+        note_here(self, BY_ROWS)
         if type(answer) is ARRAY:
-            note(buffer_of(answer), BY_ROWS)
+            note_here(answer, BY_ROWS)
     return answer
 
 
@@ -708,10 +705,10 @@ cdef class Rows:
             raise StopIteration
         self.position = position + 1
         array = self.array
-        if is_usual(array):
-            buffer = buffer_of(array)
-            if type(buffer) is HostBuffer:
-                answer = view_on_host(array, buffer, position)
+        if is_ours(array):
+            host = host_of(array)
+            if host is not None:
+                answer = view_on_host(array, host, position)
                 if answer is not LATER:
                     return answer
         return array[position]
@@ -721,7 +718,7 @@ def iterator(plain):
     """``iter(self)``, before `plain`."""
 
     def __iter__(self):
-        if is_usual(self) and <tuple>get(self, h_shape) and type(buffer_of(self)) is HostBuffer:
+        if is_ours(self) and <tuple>get(self, h_shape) and host_of(self) is not None:
             return Rows(self)
         return plain(self)
 

@@ -35,7 +35,7 @@ cdef void refill(object owner, Py_ssize_t offset, object value) noexcept:
     Py_DECREF(<object>before)
 
 
-cdef Py_ssize_t h_storage, h_shape, h_dtype, h_view
+cdef Py_ssize_t h_cell, h_shape, h_dtype, h_view, h_host, h_device, h_use
 cdef Py_ssize_t s_node
 cdef Py_ssize_t n_buffer, n_op, n_inputs, n_shape, n_dtype, n_param, n_computed
 cdef Py_ssize_t b_device, b_array, b_copy, b_memory, b_use
@@ -76,7 +76,8 @@ def connect_graph(node, op, kind):
 
 def connect(names):
     """Take the other classes, functions and tables of clfuse that are used here, by name."""
-    global h_storage, h_shape, h_dtype, h_view, s_node, b_device, b_array, b_copy, b_memory
+    global h_cell, h_shape, h_dtype, h_view, s_node, b_device, b_array, b_copy, b_memory
+    global h_host, h_device, h_use
     global b_use, AS_A_WHOLE, IN_PARTS, BY_ROWS, few_additions
     global v_base, v_offset, v_strides, v_ordered, v_writeable, i_layout, i_shape, i_path, i_start
     global ARRAY, Storage, HostBuffer, View, Indexed, NUMPY, FLOAT64, LATER, LOUD
@@ -87,8 +88,10 @@ def connect(names):
     ARRAY, Storage = names["ARRAY"], names["Storage"]
     HostBuffer, View, Indexed = names["HostBuffer"], names["View"], names["Indexed"]
     handle, buffer = names["Handle"], names["Buffer"]
-    h_storage, h_shape = _offset(handle, "_storage"), _offset(handle, "_shape")
+    h_cell, h_shape = _offset(handle, "_storage"), _offset(handle, "_shape")
     h_dtype, h_view = _offset(handle, "_dtype"), _offset(handle, "_view")
+    h_host, h_device = _offset(handle, "_host"), _offset(handle, "_device")
+    h_use = _offset(handle, "_use")
     s_node = _offset(Storage, "node")
     b_device, b_array = _offset(buffer, "device"), _offset(HostBuffer, "array")
     b_copy, b_memory = _offset(HostBuffer, "copy"), _offset(HostBuffer, "memory")
@@ -113,11 +116,11 @@ def connect(names):
     additions_a_us, longest_path = names["additions_a_us"], names["longest_path"]
 
 
-cdef inline bint is_usual(object array):
-    """Whether it is an array of ours whose storage may be read: no cell is a property, by
-    `graph.trace` of all or by `shared_storage` of this one."""
-    return (
-        type(array) is ARRAY
-        and not tracers[0]
-        and type(<object>peek(array, h_storage)) is Storage
-    )
+cdef inline bint is_ours(object array):
+    """Whether it is an array of ours whose storage may be read, or that has none yet: no cell is a
+    property, by `graph.trace` of all or by `shared_storage` of this one."""
+    cdef PyObject *storage
+    if type(array) is not ARRAY or tracers[0]:
+        return False
+    storage = peek(array, h_cell)
+    return storage == NULL or type(<object>storage) is Storage

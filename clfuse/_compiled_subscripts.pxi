@@ -25,6 +25,25 @@ cdef object owned(object storage):
     return found
 
 
+cdef object owned_by(object handle):
+    """`owned`, of an array that lies on the host, with a storage or without."""
+    cdef PyObject *host = peek(handle, h_host)
+    if host == NULL or Py_REFCNT(host) != 1:
+        return owned(storage_of(handle))
+    array = <object>host
+    if array.base is not None:
+        return None
+    if use_here(handle) is AS_A_WHOLE:
+        note_here(handle, IN_PARTS)
+    return array
+
+
+cdef inline bint share_cell(object one, object two):
+    """Whether two arrays see the same storage."""
+    cdef PyObject *cell = peek(one, h_cell)
+    return one is two or (cell != NULL and cell == peek(two, h_cell))
+
+
 cdef bint is_basic_index(object index):
     """Whether it consists of integers, slices, None and Ellipsis."""
     cdef Py_ssize_t place
@@ -62,22 +81,22 @@ def in_place(plain, apply, double weight):
 
     def method(self, other):
         kind = type(other)
-        if not is_usual(self) or not is_writeable(self) or mode[0] is not LOUD:
+        if not is_ours(self) or not is_writeable(self) or mode[0] is not LOUD:
             return plain(self, other)
-        if type(buffer_of(self)) is not HostBuffer or use_of(buffer_of(self)) is AS_A_WHOLE:
+        if host_of(self) is None or use_here(self) is AS_A_WHOLE:
             return plain(self, other)
         if kind is ARRAY:
-            if not is_usual(other) or type(buffer_of(other)) is not HostBuffer:
+            if not is_ours(other) or host_of(other) is None:
                 return plain(self, other)
         elif not (kind is float or kind is int or kind in scalars):
             return plain(self, other)
-        array = owned(get(self, h_storage))
+        array = owned_by(self)
         if array is None:
             return plain(self, other)
         array = memory(array, self)
         if not is_affordable(array.size * weight):
             return plain(self, other)
-        right = memory(get(buffer_of(other), b_array), other) if kind is ARRAY else other
+        right = memory(host_of(other), other) if kind is ARRAY else other
         before = array.copy()
         if calculated(apply, array, right) is LATER:
             array[...] = before
@@ -104,10 +123,10 @@ def setitem(plain):
 
     def __setitem__(self, index, value):
         cdef bint is_mask
-        if not is_usual(self) or not is_writeable(self):
+        if not is_ours(self) or not is_writeable(self):
             plain(self, index, value)
             return
-        if type(buffer_of(self)) is not HostBuffer:
+        if host_of(self) is None:
             plain(self, index, value)
             return
         if not is_basic_index(index):
@@ -120,20 +139,18 @@ def setitem(plain):
                 return
         else:
             where = index
-        if type(value) is ARRAY and get(value, h_storage) is get(self, h_storage):
+        if type(value) is ARRAY and share_cell(value, self):
             if where is index and is_view_at(self, index, value):
                 return
         given = given_to(value, get(self, h_dtype))
         if given is LATER:
             plain(self, index, value)
             return
-        if type(given) is NUMPY and type(value) is ARRAY and (
-            get(value, h_storage) is get(self, h_storage)
-        ):
+        if type(given) is NUMPY and type(value) is ARRAY and share_cell(value, self):
             given = where = None  # `plain` looks closer at what is written to itself
             plain(self, index, value)
             return
-        array = owned(get(self, h_storage))
+        array = owned_by(self)
         if array is None:
             plain(self, index, value)
             return
@@ -144,18 +161,18 @@ def setitem(plain):
 
 # -- reading ---------------------------------------------------------------------------------------
 
-cdef object view_on_host(object self, object buffer, object index):
-    """As `present.indexed`; `LATER` where `plain` has to do it."""
+cdef object view_on_host(object self, object host, object index):
+    """As `present.indexed`, of an array that lies in `host`; `LATER` where `plain` has to do it."""
     if not takes_a_step(self):
         return LATER
-    found = memory(get(buffer, b_array), self)[index]
+    found = memory(host, self)[index]
     if type(found) is not NUMPY:
-        note(buffer, BY_ROWS)
+        note_here(self, BY_ROWS)
         return LATER if standard[0] else found
     shape = found.shape
-    if use_of(buffer) is not BY_ROWS:
+    if use_here(self) is not BY_ROWS:
         is_row = PyTuple_GET_SIZE(shape) < PyTuple_GET_SIZE(get(self, h_shape))
-        note(buffer, BY_ROWS if is_row else IN_PARTS)
+        note_here(self, BY_ROWS if is_row else IN_PARTS)
     old = get(self, h_view)
     ordered = old is None or get(old, v_ordered) is True
     return view_from(self, found, index, ordered or in_order(<tuple>shape, <tuple>found.strides))
@@ -208,7 +225,7 @@ cdef object recorded_view(object self, object index):
         return element(self, offset)
     found = tuple(new_shape)
     if PyTuple_GET_SIZE(found) < rank:
-        expect_rows(get(self, h_storage), found)
+        expect_rows(storage_of(self), found)
     made = PyType_GenericAlloc(<PyTypeObject *>View, 0)
     fill(made, v_offset, offset)
     fill(made, v_strides, tuple(new_strides))
@@ -220,21 +237,21 @@ cdef object recorded_view(object self, object index):
         base = get(view, v_base)
         fill(made, v_base, self if base is None else base)
         fill(made, v_writeable, get(view, v_writeable))
-    return new_handle(get(self, h_storage), found, get(self, h_dtype), made)
+    return new_handle(storage_of(self), found, get(self, h_dtype), made)
 
 
 def getitem(plain):
     """``self[index]`` by integers and slices, before `plain`."""
 
     def __getitem__(self, index):
-        if not is_usual(self):
+        if not is_ours(self):
             return plain(self, index)
-        buffer = buffer_of(self)
-        if type(buffer) is HostBuffer:
+        host = host_of(self)
+        if host is not None:
             if is_basic_index(index):
-                answer = view_on_host(self, buffer, index)
+                answer = view_on_host(self, host, index)
             elif is_array_index(index):
-                answer = chosen(self, buffer, index)
+                answer = chosen(self, host, index)
             else:
                 return plain(self, index)
         elif not is_plain_index(index):

@@ -143,6 +143,8 @@ class Substitution:
         attribute, as a submodule is from its package.
         """
         target = self._import_module(REPLACEMENT)
+        if self.main:
+            type(target.ndarray).shown_module = ORIGINAL  # ``print(type(x))``
         path = ""
         for step in name.split(".")[1:]:
             path += f".{step}"

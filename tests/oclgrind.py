@@ -65,6 +65,11 @@ SUBSET = (
     "tests/device/test_kernels_language.py::test_bounds_are_checked_where_asked_for",
     "tests/device/test_kernels_language.py::test_random_numbers_by_counter",
     "tests/device/test_kernels_lanes.py",
+    "tests/device/test_kernels_abreast.py::"
+    "test_loops_that_end_elsewhere_have_the_bits_of_single_iterations[nested-float64-64]",
+    "tests/device/test_kernels_abreast.py::"
+    "test_loops_that_end_elsewhere_have_the_bits_of_single_iterations[searches-float32-16]",
+    "tests/device/test_kernels_abreast.py::test_what_such_kernels_return",
     "tests/device/test_raw_kernels.py::test_raw_arrays_are_indexed_by_the_body",
     "tests/device/test_raw_kernels.py::"
     "test_any_other_fold_is_a_launch_and_in_two_stages_where_it_is_long[shape1]",

@@ -12,6 +12,7 @@ from .. import compiled
 from ..config import settings
 from ..graph import build, ir, trace
 from ..runtime.buffers import AS_A_WHOLE, BY_ROWS, IN_PARTS, Buffer, HostBuffer
+from ..runtime.device import get_device
 from ..smallness import GATHER_ADDITIONS
 from . import (
     at_once,
@@ -22,6 +23,7 @@ from . import (
     present,
     promotion,
     readers,
+    sources,
     subscripts,
 )
 from .expressions import broadcast_shapes
@@ -37,6 +39,8 @@ def accelerate(array: type) -> None:
         return
     core.connect(_names(array))
     core.connect_calls(_names_of_calls())
+    handle.Handle._storage = core.Cell()
+    core.connect_sources(sources.compiled_names(get_device))
     for short, name in operators.BINARY.items():
         function = UFUNCS[name]
         about = function.numpy, function.weight

@@ -203,7 +203,9 @@ def asanyarray(
 def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
     """`a` as an array in C order, of at least one axis."""
     made = array(a, dtype, copy=None, ndmin=1)
-    if isinstance(made, np.ndarray) or made.flags.c_contiguous:
+    if isinstance(made, np.ndarray):
+        return np.ascontiguousarray(made)
+    if made.flags.c_contiguous:
         return made
     return fresh(node_of(made))
 

@@ -121,9 +121,15 @@ class View:
 
 
 class Handle:
-    """Storage cell, shape, dtype, and a `View` or None for the whole storage in C order."""
+    """Storage cell, shape, dtype, and a `View` or None for the whole storage in C order.
 
-    __slots__ = ("__weakref__", "_dtype", "_shape", "_storage", "_view")
+    The slots `_host`, `_device` and `_use` are for what is compiled (`_compiled_alone.pxi`), which
+    makes the cell of a result on the host when somebody asks for it.
+    """
+
+    __slots__ = (
+        "__weakref__", "_device", "_dtype", "_host", "_shape", "_storage", "_use", "_view",
+    )  # fmt: skip
     _storage: Storage
     _shape: tuple[int, ...]
     _dtype: np.dtype

@@ -548,10 +548,10 @@ def _alone() -> tuple[int, int, int]:
 _ALONE: Final = _alone()
 
 
-def is_writable_here(handle: Handle, value: Any) -> bool:
+def is_writable_here(handle: Handle, index: Any, value: Any) -> bool:
     """Whether the array's memory is on the host, or will be: a small one of one value all over,
     that was recorded alone, is made now. A large one where the device works in the host's memory,
-    if `value`, which is to be written to it, is an array that lies there."""
+    if `value`, which is to be written to a small part of it, is an array that lies there."""
     node = handle._storage.node
     buffer = node.buffer
     if type(buffer) is HostBuffer:
@@ -572,6 +572,8 @@ def is_writable_here(handle: Handle, value: Any) -> bool:
     if nbytes <= ROW_NBYTES:
         here = HostBuffer(device, np.full(node.shape, source.param, node.dtype))
     elif type(value) is handles.ARRAY and nbytes <= LOOP_NBYTES and _works_in_place():
+        if not affordable(np.broadcast_to(np.False_, handle._shape)[index].size):
+            return False
         memory = lent(allocate(device, nbytes), node.dtype, node.shape)
         if memory is None:
             return False

@@ -10,12 +10,13 @@ import numpy as np
 from ..graph import build
 from ..graph.ir import Node, Op, loop
 from ..graph.number import TracedNumber, concrete
+from . import attributes
 from . import handle as handles
 from .conversion import NotNative, as_handle, copied_node, requested_dtype, value_node
 from .expressions import broadcast_shapes, choose, combine, convert, scalar
 from .fallback import native
 from .handle import DTYPES, Handle, fresh, is_writeable, node_of, result, write
-from .indexing import fitted
+from .indexing import fitted, put
 from .masks import nonzero
 from .order import arranged, copied, copy_order, permuted_node, result_order, turned_nodes
 from .promotion import BOOL, WEAK, constant_of, weak_kind
@@ -242,6 +243,12 @@ def round(a: Any, decimals: Any = 0, out: Any = None) -> Any:
         raise NotNative(f"of {handle._dtype} to {places} decimals")
     if places == 0:
         return UFUNCS["rint"](handle, out=out)
+    if handle._dtype.kind == "c":
+        # A product of complex numbers would lose the signs of zeros, and make NaN of infinities.
+        made = copied(handle)
+        for part in (attributes.real_part, attributes.imaginary_part):
+            put(part(made), Ellipsis, round(part(handle), places))
+        return UFUNCS["positive"](made, out=out)
     factor = 10.0 ** abs(places)
     first, last = ("multiply", "divide") if places > 0 else ("divide", "multiply")
     rounded = UFUNCS["rint"](UFUNCS[first](handle, factor, order="A"))

@@ -145,7 +145,7 @@ def assigned(handle: Handle, index: Any, value: Any) -> bool:
                 if found is LATER:
                     return False
                 break
-    if not is_writable_here(handle, value):
+    if not is_writable_here(handle, found, value):
         return False
     array = written(handle)
     if array is None:

@@ -32,6 +32,7 @@ from ..dtypes import memory_type, register_type
 from ..render.expressions import Expressions, Preamble, Register
 from ..traits import DeviceTraits
 from . import lanes
+from .folding import is_cheap
 from .literals import literal
 from .tree import (
     Apply,
@@ -244,7 +245,7 @@ class Writer:
     def _select(self, node: Select) -> Register:
         name, dtype = self.fresh(), node.type.dtype
         test = self.value(node.test).text
-        if _is_plain(node.chosen) and _is_plain(node.other):
+        if is_cheap(node.chosen) and is_cheap(node.other):
             one, other = (self.as_type(part, dtype) for part in (node.chosen, node.other))
             return self.kept(f"{test} ? {one} : {other}", dtype)
         self.put(f"{self.c.type_of(dtype)} {name};")
@@ -473,15 +474,6 @@ class Writer:
 
     def _barrier(self, node: Barrier) -> None:
         self.put("barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);")
-
-
-def _is_plain(node: Expr) -> bool:
-    """Whether an expression may be evaluated although it is not chosen: it loads nothing."""
-    if isinstance(node, Apply):
-        return node.op.weight <= 4 and all(_is_plain(argument) for argument in node.args)
-    if isinstance(node, Convert):
-        return _is_plain(node.arg)
-    return isinstance(node, Const | Index | Scalar | Local | Extent)
 
 
 _VALUES: Final[dict[type, Any]] = {

@@ -38,7 +38,7 @@ SUMS: Final = FOLDED | {"subtract"}
 FEWEST: Final = 8
 """Rounds, if their number is known: fewer are no vector of doubles."""
 
-_NUMBERS: Final = "?bBhHiIlLqQfd"
+NUMBERS: Final = "?bBhHiIlLqQfd"
 """Dtypes that have vectors: complex numbers are vectors themselves, halves are converted."""
 
 
@@ -163,7 +163,7 @@ def _is_plain(function: Function, body: list[Stmt]) -> bool:
         elif isinstance(statement, Assign | AssignMany):
             parts = [statement.value if isinstance(statement, Assign) else statement.call]
             names = [statement.name] if isinstance(statement, Assign) else statement.names
-            if any(function.locals[name].dtype.char not in _NUMBERS for name in names):
+            if any(function.locals[name].dtype.char not in NUMBERS for name in names):
                 return False
         elif isinstance(statement, Jump) and statement.word == "continue":
             parts = []
@@ -176,11 +176,11 @@ def _is_plain(function: Function, body: list[Stmt]) -> bool:
 
 def _is_writable(node: Expr) -> bool:
     """Whether `_Round` has lanes for an expression."""
-    if node.type.dtype.char not in _NUMBERS:
+    if node.type.dtype.char not in NUMBERS:
         return False
     if isinstance(node, Call):
         return _is_inline(node.function) and all(map(_is_writable, node.args.values()))
-    if isinstance(node, Apply) and not all(d.char in _NUMBERS for d in node.op.input_dtypes):
+    if isinstance(node, Apply) and not all(d.char in NUMBERS for d in node.op.input_dtypes):
         return False
     if not isinstance(node, _IN_LANES):
         return False
@@ -260,3 +260,12 @@ def expressions(node: Any) -> Iterator[Expr]:
         yield node
     for part in _parts(node):
         yield from expressions(part)
+
+
+def is_cheap(node: Expr) -> bool:
+    """Whether an expression may as well be evaluated where it is not chosen: it loads nothing."""
+    if isinstance(node, Apply):
+        return node.op.weight <= 4 and all(is_cheap(argument) for argument in node.args)
+    if isinstance(node, Convert):
+        return is_cheap(node.arg)
+    return isinstance(node, Const | Index | Scalar | Local | Extent)

@@ -19,7 +19,7 @@ and gets, with as many rounds left over as there are:
 Lanes whose condition is false calculate with what the others do, but for what they read: the first
 element instead of one that may not be there. Sums of floats are in another order then, as they are
 where a loop becomes a reduction of arrays. In loops that write to arrays, leave early or need the
-round before, nothing changes.
+round before, nothing changes here.
 """
 
 from __future__ import annotations
@@ -34,7 +34,16 @@ import numpy as np
 from ..dtypes import memory_type, register_type
 from ..graph.ir import Op
 from ..render.expressions import Expressions, Register, lanes_like, vector
-from .folding import SUMS, assignments, expressions, jumps, read_by, sums_of, term_of
+from .folding import (
+    SUMS,
+    assignments,
+    expressions,
+    is_cheap,
+    jumps,
+    read_by,
+    sums_of,
+    term_of,
+)
 from .literals import literal
 from .tree import (
     Apply,
@@ -64,7 +73,7 @@ if TYPE_CHECKING:
 
 _BOOL: Final = np.dtype(np.bool_)
 _INT64: Final = np.dtype(np.int64)
-_LANES: Final = "0123456789abcdef"
+LANES: Final = "0123456789abcdef"
 _IDENTITIES: Final = {"add": -0.0, "multiply": 1}
 """What an accumulator starts with: adding -0.0 changes nothing, not even -0.0."""
 
@@ -141,7 +150,7 @@ class _Loop:
         times = f" * ({kind})({step})" if step != 1 else ""
         self.writer.put(f"const {kind} {counter} = ({kind})({start}) + "
                         f"convert_{kind}({number}){times};  /* {self.node.name} */")
-        body = _Round(self, counter, step, sums)
+        body = Round(self, counter, step, sums)
         if mask is not None:
             body.mask = body.kept_mask(mask)
         body.begin(self.node.body)
@@ -165,7 +174,7 @@ class _Loop:
 
 
 @dataclass(slots=True)
-class _Frame:
+class Frame:
     """Where names lead: of the loop, or of a function that stands in its round.
 
     `is_own` is true of the loop's, whose uniform expressions are the writer's.
@@ -178,8 +187,8 @@ class _Frame:
     is_own: bool = False
 
 
-class _Round:
-    """Writes the statements of a round for all lanes.
+class Round:
+    """Writes the statements of a round for all lanes; `abreast` those of iterations.
 
     Attributes
     ----------
@@ -200,7 +209,7 @@ class _Round:
             dtype = owner.sums[name].dtype
             assert dtype is not None
             names[name] = Register(text, dtype)
-        self.frame = _Frame(owner.writer.function, names, is_own=True)
+        self.frame = Frame(owner.writer.function, names, is_own=True)
         self.mask: Register | None = None
         self.alive = ""
 
@@ -328,6 +337,9 @@ class _Round:
         first = self.c.mask(self.value(node.args[0]), self.lane_nbytes)
         self.writer.put(f"{kind} {total.text} = {first};")
         for argument in node.args[1:]:
+            if is_cheap(argument):
+                self._more(total.text, node.both, argument)
+                continue
             open_lanes = total if node.both else self._inverse(total)
             self.under(open_lanes, partial(self._more, total.text, node.both, argument))
         return total
@@ -372,7 +384,7 @@ class _Round:
                 found[axis] = self.kept(text, own.dtype)
 
         def place(lane: int) -> str:
-            texts = [each.text if each.uniform else f"{each.text}.s{_LANES[lane]}"
+            texts = [each.text if each.uniform else f"{each.text}.s{LANES[lane]}"
                      for each in found]
             return " + ".join(
                 f"(long){text} * {step}" for text, step in zip(texts, steps, strict=True)
@@ -421,7 +433,7 @@ class _Round:
         scalars = {name: self.as_type(node.args[name], kind.dtype)
                    for name, kind in function.scalars.items()}
         arrays = {name: self.frame.arrays.get(own, own) for name, own in node.arrays.items()}
-        outer, self.frame = self.frame, _Frame(function, {}, scalars, arrays)
+        outer, self.frame = self.frame, Frame(function, {}, scalars, arrays)
         *body, last = function.body
         assert isinstance(last, Return)
         self.begin(body)
@@ -475,14 +487,14 @@ class _Round:
 
 
 _VALUES: Final[dict[type, Any]] = {
-    Local: _Round._local,
-    Scalar: _Round._scalar,
-    Extent: _Round._extent,
-    Apply: _Round._apply,
-    Convert: _Round._convert,
-    Not: _Round._not,
-    Logic: _Round._logic,
-    Select: _Round._select,
-    Load: _Round._load,
-    Call: _Round._call,
+    Local: Round._local,
+    Scalar: Round._scalar,
+    Extent: Round._extent,
+    Apply: Round._apply,
+    Convert: Round._convert,
+    Not: Round._not,
+    Logic: Round._logic,
+    Select: Round._select,
+    Load: Round._load,
+    Call: Round._call,
 }

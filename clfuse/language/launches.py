@@ -14,12 +14,13 @@ import numpy as np
 
 from ..api.handle import Handle, fresh, layout
 from ..api.launching import record_launch
-from ..dtypes import memory_type, register_type
+from ..dtypes import mask_type, memory_type, register_type
 from ..evaluate import host_view
 from ..graph import build
 from ..graph.ir import Kind, Node
 from ..render.templates import head
 from ..traits import DeviceTraits
+from . import abreast
 from .accesses import Domain
 from .c import Site, Text, array_arguments
 from .tree import Function
@@ -95,7 +96,12 @@ class Program:
         text = Text(traits, self.shape.checked, bool(items))
         called = text.name_of(self.function)
         self.sites = text.sites
-        body = self._entry(called, items)
+        width, abreast_called = 1, ""
+        if items and not self.shape.group and not self.shape.checked:
+            width = abreast.width_of(self.function, traits.vector_bytes)
+        if width > 1:
+            abreast_called = abreast.function_for(text, self.function, width)
+        body = self._entry(called, items, width, abreast_called)
         above = head(text.preamble, traits.fp64) + "".join(text.atomics)
         if self.shape.checked:
             above += _FAULTS
@@ -108,7 +114,7 @@ class Program:
             return source, (min(total, items),), (1,)
         return source, (total,), None
 
-    def _entry(self, called: str, items: int) -> str:
+    def _entry(self, called: str, items: int, width: int, abreast_called: str) -> str:
         function, rank = self.function, len(self.extents)
         declared = [f"const long low{axis}, const long high{axis}" for axis in range(rank)]
         lines = []
@@ -136,22 +142,37 @@ class Program:
                 lines.append(f"__local {lane} m{number}[{math.prod(local.shape)}];  /* {name} */")
                 passed.append(f"m{number}")
         after = []
+        several: list[str] = []
+        stores: list[str] = []
         for place, made in enumerate(function.results):
             stored = memory_type(made.dtype)
             declared.append(f"__global {stored} *out{place}")
             lines.append(f"{register_type(made.dtype)} r{place};")
             passed.append(f"&r{place}")
             after.append(f"out{place}[place] = {_stored(f'r{place}', made.dtype)};")
+            if width > 1:
+                lane, wide = register_type(made.dtype), f"rs{place}"
+                if made.dtype.kind == "b":
+                    lane = mask_type(abreast.lane_nbytes(width))
+                    wide = f"convert_{stored}{width}(-rs{place})"
+                several.append(f"{lane}{width} rs{place};")
+                stores.append(f"vstore{width}({wide}, 0, out{place} + place);")
         if self.shape.checked:
             declared.append("__global long *faults")
             passed.append("faults")
         call = f"{called}({', '.join(passed)});"
-        lines += self._loop(call, after, items)
+        together = []
+        if width > 1:
+            vectors = [f"&rs{part[2:]}" if part.startswith("&r") else part for part in passed]
+            together = [*several, f"{abreast_called}({', '.join(vectors)});", *stores]
+        lines += self._loop(call, after, items, width, together)
         inside = "\n".join(f"    {line}" for line in lines)
         return f"__kernel void {self.name}({', '.join(declared)})\n{{\n{inside}\n}}\n"
 
-    def _loop(self, call: str, after: list[str], items: int) -> list[str]:
-        """The iterations of one work-item."""
+    def _loop(
+        self, call: str, after: list[str], items: int, width: int, together: list[str]
+    ) -> list[str]:
+        """The iterations of one work-item; `together` makes `width` of them at once."""
         rank = len(self.extents)
         extents = [f"(high{axis} - low{axis})" for axis in range(rank)]
         if self.shape.group:
@@ -173,10 +194,20 @@ class Program:
             lines.append(f"rest_of_place /= {extents[axis]};")
         if self.shape.group or not items:
             return [*lines, call, *after]
-        steps: list[str] = [f"i{rank - 1}++;"]
-        for axis in reversed(range(1, rank)):
-            steps.append(f"if (i{axis} == high{axis}) {{ i{axis} = low{axis}; i{axis - 1}++; }}")
-        inside = [f"    {line}" for line in [call, *after, "place++;", *steps]]
+        turn = [
+            f"if (i{axis} == high{axis}) {{ i{axis} = low{axis}; i{axis - 1}++; }}"
+            for axis in reversed(range(1, rank))
+        ]
+        last = f"i{rank - 1}"
+        inside = [call, *after, "place++;", f"{last}++;"]
+        if width > 1:
+            inside = [
+                f"if (count - k >= {width} && high{rank - 1} - {last} >= {width}) {{",
+                *[f"    {line}" for line in together],
+                f"    place += {width}; {last} += {width}; k += {width - 1};",
+                "} else {", *[f"    {line}" for line in inside], "}",
+            ]
+        inside = [f"    {line}" for line in [*inside, *turn]]
         return [*lines, "for (long k = 0; k < count; k++) {", *inside, "}"]
 
 

@@ -17,6 +17,7 @@ from .tree import (
     Assign,
     AssignMany,
     Barrier,
+    Const,
     Do,
     Expr,
     For,
@@ -88,7 +89,23 @@ def _returns(body: list[Stmt]) -> bool:
             return True
         if isinstance(statement, If) and _returns(statement.body) and _returns(statement.orelse):
             return True
+        if isinstance(statement, While) and _is_endless(statement):
+            return True
     return False
+
+
+def _is_endless(node: While) -> bool:
+    """Whether nothing but a return ends a loop."""
+    return isinstance(node.test, Const) and bool(node.test.value) and not _breaks(node.body)
+
+
+def _breaks(body: list[Stmt]) -> bool:
+    """Whether there is a ``break`` for the loop around it."""
+    return any(
+        (isinstance(each, Jump) and each.word == "break")
+        or (isinstance(each, If) and (_breaks(each.body) or _breaks(each.orelse)))
+        for each in body
+    )
 
 
 class _Pass(Functions):

@@ -212,3 +212,23 @@ def test_a_number_is_formatted_without_a_fallback(xp: ModuleType, setting: Setti
     x = xp.arange(4.0).sum() / 7
     for name in ("format_float_positional", "format_float_scientific"):
         assert getattr(xp, name)(x, 3) == getattr(np, name)(6 / 7, 3)
+
+
+@pytest.mark.parametrize("dtype", ["c8", "c16"])
+@pytest.mark.parametrize("places", [-1, 0, 2])
+def test_complex_numbers_are_rounded_part_by_part(
+    dtype: str, places: int, xp: ModuleType
+) -> None:
+    hard = [0.0, -0.0, 1.256, -17.5, np.inf, -np.inf, np.nan]
+    values = np.array([[complex(re, im) for im in hard] for re in hard], dtype)
+    for ours, theirs in ((xp.asarray(values), values), (xp.asarray(values).T, values.T),
+                         (xp.asarray(values[2, 1]), values[2, 1])):
+        rounded, expected = np.asarray(xp.round(ours, places)), np.round(theirs, places)
+        np.testing.assert_array_equal(rounded, expected)
+        for part in ("real", "imag"):
+            signs = np.signbit(getattr(rounded, part)), np.signbit(getattr(expected, part))
+            is_number = ~np.isnan(getattr(expected, part))
+            np.testing.assert_array_equal(signs[0] & is_number, signs[1] & is_number)
+    out = xp.zeros(values.shape, dtype)
+    assert xp.round(xp.asarray(values), places, out=out) is out
+    np.testing.assert_array_equal(np.asarray(out), np.round(values, places))

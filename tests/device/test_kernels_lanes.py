@@ -260,16 +260,6 @@ def test_such_loops_are_vectors(kernel: Any) -> None:
 
 
 @cf.kernel
-def leaves(i, start, stop, values, out):
-    total = 0.0
-    for k in range(start[i], stop[i]):
-        if values[k] > 0.9:
-            break
-        total += values[k]
-    out[i] = total
-
-
-@cf.kernel
 def remembers(i, start, stop, values, out):
     total, before = 0.0, 0.0
     for k in range(start[i], stop[i]):
@@ -316,7 +306,7 @@ def asked_by_the_loop_around(i, start, stop, values, out):
     out[i] = total
 
 
-IN_ORDER = [leaves, remembers, kept_after, looked_at, writes, asked_by_the_loop_around]
+IN_ORDER = [remembers, kept_after, looked_at, writes, asked_by_the_loop_around]
 
 
 @pytest.mark.parametrize("kernel", IN_ORDER, ids=lambda k: k.__name__)

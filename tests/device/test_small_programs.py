@@ -61,7 +61,7 @@ def test_a_program_on_few_elements_launches_nothing_and_has_numpys_bits(xp: Modu
 
 def test_a_large_program_runs_in_kernels_and_takes_small_arrays_along(xp: ModuleType) -> None:
     weights = xp.linspace(0, 1, 5) ** 2
-    assert counted(xp, weights.tolist)[1:] == (1, 0)
+    assert counted(xp, weights.tolist)[1:] == (0, 0)  # made, and calculated, at the call
     x = np.random.default_rng(1).random((200_000, 5))
     large = xp.asarray(x)
     weighted, host, kernels = counted(xp, lambda: np.asarray((large * weights).sum(axis=1)))
@@ -174,7 +174,7 @@ def test_unfused_programs_are_never_left_to_numpy(xp: ModuleType) -> None:
 
 
 def test_explain_says_that_a_program_is_small(xp: ModuleType) -> None:
-    plan = xp.explain(xp.arange(5.) * 2)
+    plan = xp.explain(xp.asarray(np.arange(700.)) * 2)
     assert plan.small
     assert plan.kernels
     assert "CLFUSE_HOST_US" in str(plan)

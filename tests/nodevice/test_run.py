@@ -105,6 +105,11 @@ def test_submodules_are_reached_in_every_way(tmp_path):
     assert printed(tmp_path, source) == ["True True True", "True True", "True True"]
 
 
+def test_the_class_of_arrays_is_shown_as_programs_know_it(tmp_path):
+    source = "import numpy as np; print(type(np.ones(2)), np.ndarray)"
+    assert printed(tmp_path, source) == ["<class 'numpy.ndarray'> <class 'numpy.ndarray'>"]
+
+
 def test_name_that_numpy_has_not_is_an_import_error(tmp_path):
     write(tmp_path, {"script.py": "from numpy import no_such_name"})
     finished = clfuse_run("script.py", cwd=tmp_path)
