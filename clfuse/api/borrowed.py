@@ -209,7 +209,7 @@ def borrow(reference: Any, *, library: Callable[..., bool] | None = None) -> Non
     def call(*args: Any, **kwargs: Any) -> Any:
         for value in (*args, *kwargs.values()):
             if not isinstance(value, Handle | np.ndarray) and hasattr(value, "__array_function__"):
-                return dispatched(call, value, args, kwargs)
+                return dispatched(NATIVE[reference], value, args, kwargs)
         reason = _needs_host(args, kwargs)
         at_once = library is not None and library(*args, **kwargs)
         if reason or at_once:
