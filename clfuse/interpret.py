@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from . import vectors
 from .counters import counters
 from .errors import warn_user
 from .graph.ir import TABLE, Kind, Node, Op
@@ -57,6 +58,8 @@ def run(snapshot: Snapshot, device: Device, *, sparing: bool = False) -> None:
     last = way.last
     given = _given(snapshot) if last else {}
     written: dict[int, Buffer | None] = {}
+    sums = vectors.products(snapshot, stored) if sparing else {}
+    summed = set(sums.values())
     op: Op | None = None
     met: dict[str, None] = {}
     modes = np.geterr()
@@ -88,15 +91,20 @@ def run(snapshot: Snapshot, device: Device, *, sparing: bool = False) -> None:
                             one = _cast(one, dtypes[0])
                         if two.dtype is not dtypes[1]:
                             two = _cast(two, dtypes[1])
-                        value = op.host(one, two)  # type: ignore[misc]
+                        if position in sums:
+                            value = vectors.multiplied(one, two)
+                        else:
+                            value = op.host(one, two)  # type: ignore[misc]
                     else:
                         pairs = zip(item[3:], dtypes, strict=True)
                         operands = [_cast(values[number], dtype) for number, dtype in pairs]
                         value = op.host(*operands)  # type: ignore[misc]
-                    if value.shape != item[1]:
+                    if value.shape != item[1] and position not in sums:
                         value = np.broadcast_to(value, item[1])
                 elif op.kind is Kind.CONSTANT:
                     value = nodes[position].param
+                elif position in summed:
+                    value = values[item[3]]
                 elif op.kind is Kind.UPDATE:
                     old, new = values[item[3]], values[item[4]]
                     for number in last.get(position, ()):

@@ -18,6 +18,7 @@ import math
 from typing import TYPE_CHECKING, Final
 
 from .config import settings
+from .counters import counters
 from .graph.digest import digest
 from .graph.snapshot import Snapshot
 from .interpret import size_of
@@ -40,8 +41,8 @@ LOOP_EVALUATIONS: Final = 2
 """Evaluations that show a loop."""
 
 LOOP_STRUCTURES: Final = 8
-"""A structure is in a loop of few if NumPy has done at most so many evaluations, which waited for
-kernels, since it came last. As many kernels take a second to build."""
+"""A structure is in a loop of few if at most so many that are not small were evaluated since it
+came last. As many kernels take a second to build."""
 
 APART: Final = 100
 """Work of one evaluation, in ``CLFUSE_HOST_US``, from which on kernels are built at once where the
@@ -63,7 +64,7 @@ class _Waiting:
         Infinite once kernels were built.
     evaluations : int
     turn : int
-        Which evaluation that waited was its last.
+        Which evaluation, of those that were not small, was its last.
     """
 
     __slots__ = ("evaluations", "spent_ns", "turn")
@@ -97,7 +98,7 @@ def waits(snapshot: Snapshot, device: Device) -> bool:
         _waiting.clear()
     found = _waiting.setdefault(_key(snapshot), _Waiting())
     _turns[0] += 1
-    found.turn = _turns[0]
+    found.turn = _turn()
     found.evaluations += 1
     found.spent_ns += cost
     return True
@@ -143,10 +144,14 @@ def _waiting_ns(snapshot: Snapshot, device: Device) -> float | None:
         return None
     if found.evaluations == 1 and earned.is_known(_name(snapshot, device)):
         return None
-    is_near = _turns[0] - found.turn <= LOOP_STRUCTURES
+    is_near = _turn() - found.turn <= LOOP_STRUCTURES
     if found.evaluations >= LOOP_EVALUATIONS and is_near and not is_smallish:
         return None
     return cost
+
+
+def _turn() -> int:
+    return _turns[0] + counters["plans_reused"] + counters["plans_made"]
 
 
 def _key(snapshot: Snapshot) -> int:

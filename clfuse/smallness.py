@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from . import vectors
 from .config import settings
 from .graph.ir import Kind, Node
 from .graph.snapshot import LIVE, Snapshot
@@ -35,6 +36,9 @@ LIBRARY_ADDITIONS: Final = 30
 """Additions an element of a library's operands: a sort of some thousand elements."""
 
 GATHER_ADDITIONS: Final = 12
+
+BLAS_ADDITIONS: Final = 0.1
+"""What a BLAS takes for a product of two elements and its addition."""
 
 PHILOX_NS: Final = 30_000
 """A hundred calls of NumPy's."""
@@ -96,7 +100,10 @@ def cost_ns(snapshot: Snapshot, device: Device, most: float) -> float | None:
             if host_function(op) is None:
                 return None
             size = size_of(item[1])
-            budget -= ADDITION_NS * op.weight * size + _fresh_ns(size, nodes[position])
+            if vectors.is_part_of_product(op):
+                budget -= ADDITION_NS * BLAS_ADDITIONS * size
+            else:
+                budget -= ADDITION_NS * op.weight * size + _fresh_ns(size, nodes[position])
             if op.name in _CALLING:
                 budget -= PHILOX_NS
         elif kind is Kind.LAUNCH:  # OpenCL C, which nobody but a device reads
@@ -136,7 +143,8 @@ def _fresh_ns(size: int, node: Node) -> float:
 def _additions(kind: Kind, node: Node) -> float:
     work = sum([size_of(operand.shape) for operand in node.inputs], size_of(node.shape))
     if node.op.name == "matmul":
-        return work + size_of(node.shape) * node.inputs[0].shape[-1]
+        products = size_of(node.shape) * node.inputs[0].shape[-1]
+        return work + products * (BLAS_ADDITIONS if node.dtype.kind in "fc" else 1)
     if kind is Kind.LIBRARY:
         return work * LIBRARY_ADDITIONS
     return work * (GATHER_ADDITIONS if kind is Kind.GATHER else 1)

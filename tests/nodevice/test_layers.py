@@ -22,7 +22,7 @@ LAYERS: tuple[tuple[str, ...] | frozenset[str], ...] = (
     ("graph",),
     ("plan",),
     frozenset({"render", "runtime"}),
-    ("interpret", "smallness", "patience", "evaluate", "replay"),
+    ("vectors", "interpret", "smallness", "patience", "evaluate", "replay"),
     ("explain", "profile"),
     ("userkernels",),
     ("api",),
