@@ -317,6 +317,14 @@ def _known_plan(key: tuple[Any, ...], snapshot: Snapshot) -> Planned | None:
     return None
 
 
+def is_planned(snapshot: Snapshot, device: Device) -> bool:
+    """Whether there is a plan for this structure (for `explain`)."""
+    key = _key(snapshot, device)
+    return any(
+        _plans[key, number].structure.same_structure(snapshot) for number in _numbers.get(key, ())
+    )
+
+
 def find_plan(snapshot: Snapshot, device: Device) -> Planned:
     """The plan for this structure on this device, made now if there is none."""
     key = _key(snapshot, device)

@@ -110,6 +110,7 @@ def run(snapshot: Snapshot, device: Device, *, sparing: bool = False) -> None:
                     for number in last.get(position, ()):
                         values[number] = None
                     one = two = value = None  # names that may hold the same array
+                    operands = []
                     value = _updated(old, new, item[2], item[3] in given)
                     if value is old and item[3] in given:
                         given[position] = written[position] = given[item[3]]

@@ -89,7 +89,7 @@ def waits(snapshot: Snapshot, device: Device) -> bool:
 
     It depends on what the program has evaluated and on what earlier runs have built, and in no way
     on clocks. Within one run an expression may change its last bits once, where a kernel adds in
-    another order than NumPy, or has another sine: ``CLFUSE_BUILD_AFTER_MS=0`` is for those who mind.
+    another order than NumPy, or has another sine: ``CLFUSE_BUILD_AFTER_MS=0`` is for who minds.
     """
     cost = _waiting_ns(snapshot, device)
     if cost is None:

@@ -2,8 +2,9 @@
 
 A snapshot's items compare by identity within a process. Of what they are made here is a name:
 operations, dtypes, shapes, parameters, who reads whom, which values somebody else holds. Equal
-structures have one name, and different ones different names, but for the odds of a hash. A parameter
-whose text differs between processes makes a structure that is not known again, nothing worse.
+structures have one name, and different ones different names, but for the odds of a hash. A
+parameter whose text differs between processes makes a structure that is not known again, nothing
+worse.
 """
 
 from __future__ import annotations
