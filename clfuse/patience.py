@@ -9,11 +9,13 @@ that comes a third time, with few others in between, is a loop, and waits no lon
 goes through many structures in turn (``V[:k] @ w``, over and over) would build them all.
 
 What an earlier run has built is on disk, and comes back in some milliseconds (`runtime.earned`):
-such a structure has its kernels when it comes the second time.
+such a structure has its kernels when it comes the second time, and so has one on which that run's
+NumPy has worked half as long.
 """
 
 from __future__ import annotations
 
+import atexit
 import math
 from typing import TYPE_CHECKING, Final
 
@@ -63,15 +65,18 @@ class _Waiting:
     spent_ns : float
         Infinite once kernels were built.
     evaluations : int
+    name : str
+        In every process; empty until the second evaluation.
     turn : int
         Which evaluation, of those that were not small, was its last.
     """
 
-    __slots__ = ("evaluations", "spent_ns", "turn")
+    __slots__ = ("evaluations", "name", "spent_ns", "turn")
 
     def __init__(self) -> None:
         self.spent_ns = 0.0
         self.evaluations = 0
+        self.name = ""
         self.turn = 0
 
 
@@ -100,6 +105,8 @@ def waits(snapshot: Snapshot, device: Device) -> bool:
     _turns[0] += 1
     found.turn = _turn()
     found.evaluations += 1
+    if found.evaluations == LOOP_EVALUATIONS:
+        found.name = _name(snapshot, device)
     found.spent_ns += cost
     return True
 
@@ -121,6 +128,17 @@ def built(snapshot: Snapshot, device: Device) -> None:
 def forget() -> None:
     """Wait anew from here on: plans are forgotten too."""
     _waiting.clear()
+
+
+@atexit.register
+def note_half_earned() -> None:
+    """Note also what would have earned its kernels in a run of twice the length: the next run, if
+    it is of this length, spends the other half."""
+    if settings.build_after_ms:
+        for found in _waiting.values():
+            is_half = found.spent_ns * 2 >= settings.build_after_ms * 1e6
+            if found.name and is_half and found.spent_ns < math.inf:
+                earned.note(found.name)
 
 
 def _waiting_ns(snapshot: Snapshot, device: Device) -> float | None:

@@ -29,6 +29,7 @@ import numpy as np
 REPETITIONS = 9    # timed calls at most, of each library
 ENOUGH_S = 2.0     # after so many seconds of them no more are made
 LIMIT_S = 100      # for one program under one library
+ASLEEP_S = 0.5     # for so long at most one library's threads may stay awake after a call
 SLOW = 3           # times NumPy's: programs that the summary names
 RTOL = {"f4": 1e-3, "c8": 1e-3}
 OTHERS_RTOL = 1e-6
@@ -161,6 +162,27 @@ class Contender:
         self.elapsed.append(float(answer))
         return self.elapsed[-1]
 
+    def fall_asleep(self) -> None:
+        """Wait until no thread of the process is awake: some spin for a while after their work, at
+        the cost of whoever is timed next."""
+        deadline = time.monotonic() + ASLEEP_S
+        while self._is_awake() and time.monotonic() < deadline:
+            time.sleep(0.002)
+
+    def _is_awake(self) -> bool:
+        threads = Path(f"/proc/{self._process.pid}/task")
+        if not threads.is_dir():  # not Linux: as long as it may take
+            return True
+        # The state follows the name, which stands in brackets.
+        for thread in threads.iterdir():
+            try:
+                state = (thread / "stat").read_text().rpartition(")")[2].split()[0]
+            except OSError:  # it has ended meanwhile
+                continue
+            if state == "R":
+                return True
+        return False
+
     def _failure(self) -> Failure:
         code = self._process.wait()
         self._errors.seek(0)
@@ -192,6 +214,7 @@ def take_turns(numpys: Contender, ours: Contender) -> None:
             len(ours.elapsed) < 2 or sum(sum(one.elapsed[1:]) for one in both) < ENOUGH_S):
         for contender in both if len(ours.elapsed) % 2 else both[::-1]:
             contender.call()
+            contender.fall_asleep()
 
 
 def difference(actual: list[Any], expected: list[Any]) -> str:

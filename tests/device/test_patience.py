@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from clfuse import patience
 from clfuse.evaluate import forget_plans
 from clfuse.runtime import earned
 from tests.device.test_small_programs import counted
@@ -121,6 +122,20 @@ def test_another_process_knows_what_earned_its_kernels(xp: ModuleType, tmp_path:
     ]
     assert first > 20
     assert second == 1
+
+
+def test_runs_that_are_too_short_to_earn_kernels_earn_them_together(
+    xp: ModuleType,
+) -> None:
+    size = 18_009
+    whole = evaluations_before_kernels(xp, size, 3000)
+    for part, known in ((whole // 3, False), (2 * whole // 3, True)):
+        forget()
+        earned._path().unlink(missing_ok=True)
+        assert evaluations_before_kernels(xp, size, part) == part
+        patience.note_half_earned()
+        forget()
+        assert evaluations_before_kernels(xp, size, 9) == (1 if known else 9)
 
 
 def test_explain_says_that_numpy_goes_first(xp: ModuleType) -> None:
