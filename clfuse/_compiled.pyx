@@ -80,7 +80,8 @@ cdef object record(object op, object inputs, object shape):
     dtype = get(op, o_dtype)
     storage = new_storage(new_node(op, inputs, shape, dtype, None))
     recorded.append(PyWeakref_NewRef(storage, None))
-    if not len(recorded) & check_mask:
+    operations.append(op)
+    if len(recorded) >= <Py_ssize_t>check_at[0]:
         check()
     return new_handle(storage, shape, dtype, None)
 

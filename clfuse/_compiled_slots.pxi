@@ -49,10 +49,10 @@ cdef object AS_A_WHOLE, IN_PARTS, BY_ROWS, Axes
 cdef object context, check, boundary
 cdef object plain_made, plain_part, node_of, broadcast_shapes, expect_rows, element, c_strides
 cdef dict settings, leaves, constants, native, views
-cdef list recorded, tracers, mode, standard
+cdef list recorded, operations, check_at, tracers, mode, standard
 cdef frozenset scalars
 cdef double additions_a_us, few_additions
-cdef Py_ssize_t check_mask, longest_path
+cdef Py_ssize_t longest_path
 cdef bint inside = False
 
 
@@ -82,7 +82,8 @@ def connect(names):
     global ARRAY, Storage, HostBuffer, View, Indexed, NUMPY, FLOAT64, LATER, LOUD
     global context, check, boundary, plain_made, plain_part, node_of, broadcast_shapes
     global expect_rows, element, c_strides, settings, leaves, constants, native, views
-    global recorded, tracers, mode, standard, scalars, additions_a_us, check_mask, longest_path
+    global recorded, operations, check_at, tracers, mode, standard, scalars, additions_a_us
+    global longest_path
     ARRAY, Storage = names["ARRAY"], names["Storage"]
     HostBuffer, View, Indexed = names["HostBuffer"], names["View"], names["Indexed"]
     handle, buffer = names["Handle"], names["Buffer"]
@@ -107,9 +108,9 @@ def connect(names):
     settings, leaves, constants = names["settings"], names["leaves"], names["constants"]
     native, views = names["native"], names["views"]
     recorded, tracers = names["recorded"], names["tracers"]
+    operations, check_at = names["operations"], names["check_at"]
     mode, standard, scalars = names["mode"], names["standard"], names["scalars"]
-    additions_a_us, check_mask = names["additions_a_us"], names["check_every"] - 1
-    longest_path = names["longest_path"]
+    additions_a_us, longest_path = names["additions_a_us"], names["longest_path"]
 
 
 cdef inline bint is_usual(object array):

@@ -175,12 +175,22 @@ SETTINGS: tuple[Setting, ...] = (
         "recorded operations after which what was recorded is computed by itself",
     ),
     Setting(
+        "loop_nodes",
+        "CLFUSE_LOOP_NODES",
+        512,
+        _count(0),
+        "a whole number; 0: never",
+        "recorded operations after which a loop of equal rounds is computed at the end of a round,"
+        " so that one plan serves all of it",
+    ),
+    Setting(
         "max_pinned_bytes",
         "CLFUSE_MAX_PINNED_BYTES",
-        1 << 30,
+        1 << 28,
         _count(0),
         "a whole number of bytes",
-        "bytes of new inputs after which what was recorded is computed, so that it lets go of them",
+        "bytes that memory grows by before it is looked whether recorded work alone holds half of"
+        " them: then it is computed, to let go of them",
     ),
     Setting(
         "host_us",
@@ -291,6 +301,7 @@ class Settings:
     exact_random: bool
     schedule: str
     max_nodes: int
+    loop_nodes: int
     max_pinned_bytes: int
     host_us: int
     build_after_ms: int

@@ -95,6 +95,9 @@ class Planned:
 observers: Final[list[Callable[[Prepared, Any], None]]] = []
 """Called with every kernel's launch and event while somebody profiles."""
 
+when_grown: Final[list[Callable[[], None]]] = [lambda: None]
+"""Called after memory was taken: for an input, or by an evaluation (`automatic`)."""
+
 _plans: OrderedDict[tuple[Any, int], Planned] = OrderedDict()
 """(summary of the structure, running number) -> plan: plans of one summary are compared in full."""
 
@@ -123,6 +126,8 @@ def evaluate_nodes(nodes: Sequence[Node], *, wait: bool = False) -> None:
             finally:
                 if collects:
                     gc.enable()
+            ir.begin_turn()
+            when_grown[0]()
     if wait:
         for device in {node.buffer.device for node in nodes if node.buffer is not None}:
             launch.finish(device)
@@ -460,7 +465,7 @@ def upload(array: npt.NDArray[Any]) -> Node:
             raise fp64_error(current, array.dtype)
         array = array.astype(np.complex64 if array.dtype.kind == "c" else np.float32)
     leaf = build.leaf(buffers.hold(current, array), array.shape, array.dtype)
-    _evaluate_when_pinned()
+    when_grown[0]()
     return leaf
 
 
@@ -492,51 +497,6 @@ def host_copy(node: Node) -> npt.NDArray[Any]:
     evaluate_nodes([node])
     trace.require_bytes([node.buffer])
     return buffers.download(node.buffer, node.dtype, node.shape)
-
-
-_pinned = [0]
-"""`device_bytes_now` after the last evaluation of everything."""
-
-
-SLACK: Final = 8
-"""A part of CLFUSE_MAX_NODES, one in so many, that may be recorded beyond it, to cut after a
-write."""
-
-
-WAITING_SHARE: Final = 0.75
-"""The part of CLFUSE_MAX_NODES that must still wait to be computed when so much was recorded; with
-less, counting goes on: a cut within an expression gives a plan and kernels that are used once."""
-
-
-def _evaluate_when_full(at_boundary: bool = False) -> None:
-    """Evaluate by itself before the recorded work grows too large."""
-    count = ir.waiting_count()
-    limit = settings.max_nodes
-    if count < limit or trace.active() is not None:
-        return
-    if not ir.boundary.full:
-        with lock:
-            if not ir.is_waiting(max(int(WAITING_SHARE * limit), 1)):
-                return
-    if at_boundary or count >= limit + limit // SLACK:
-        _evaluate_and_note()
-    else:
-        ir.boundary.full = True
-
-
-def _evaluate_when_pinned() -> None:
-    """Evaluate by itself when pending work may hold many inputs that are needed no more."""
-    grown = counters["device_bytes_now"] - _pinned[0]
-    if grown > settings.max_pinned_bytes and trace.active() is None:
-        _evaluate_and_note()
-
-
-def _evaluate_and_note() -> None:
-    evaluate_all()
-    _pinned[0] = counters["device_bytes_now"]
-
-
-ir.set_check(_evaluate_when_full)
 
 
 def launches_of(planned: Planned) -> list[Launch]:

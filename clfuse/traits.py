@@ -103,6 +103,8 @@ class DeviceTraits:
         Operations of an element that has a short fold in it, up to which the fold is written out.
     tuned : str
         When the device was measured by ``bench --tune``; empty where these are defaults.
+    build_options : str
+        What the compiler is told beside what settings and the other traits ask for.
     expressions : mapping
         (ufunc name, dtype name) -> OpenCL C expression that replaces the op table's here, for a
         builtin that is wrong.
@@ -138,6 +140,7 @@ class DeviceTraits:
     max_steps: int = MAX_STEPS
     unrolled_weight: float = UNROLLED_WEIGHT
     tuned: str = ""
+    build_options: str = ""
     # A mapping has no hash; traits that differ only here compare unequal and share a bucket, which
     # is allowed.
     expressions: Mapping[tuple[str, str], str] = field(default_factory=dict, hash=False)
@@ -236,6 +239,14 @@ QUIRKS: tuple[Quirk, ...] = (
         " million random bit patterns divide and take roots exactly as in NumPy, scalar and"
         " float16 (2026.2)",
         "https://registry.khronos.org/OpenCL/specs/3.0-unified/html/OpenCL_API.html",
+    ),
+    Quirk(
+        "oclgrind-takes-no-wide-integers",
+        {"platform": r"^Oclgrind"},
+        {"build_options": "-cl-opt-disable"},
+        "its optimiser writes the sum over a range of integers as a product of 65 bits, which its"
+        " interpreter refuses; without it simulations take no longer (21.10)",
+        "https://github.com/jrprice/Oclgrind/blob/v21.10/src/core/common.cpp",
     ),
     *(
         Quirk(

@@ -22,7 +22,17 @@ import numpy as np
 from ..config import settings
 from ..dtypes import needs_fp64
 from ..graph import build
-from ..graph.ir import CHECK_EVERY, Node, Op, Storage, check, rebind, record, recorded
+from ..graph.ir import (
+    Node,
+    Op,
+    Storage,
+    check,
+    check_at,
+    operations,
+    rebind,
+    record,
+    recorded,
+)
 from ..graph.layout import contiguous_strides, without_unit_strides
 from ..graph.modifications import modified
 from . import reinterpret
@@ -161,6 +171,7 @@ def recorded_array(
     dtype: np.dtype,
     cells: list[Any] = recorded,
     append: Callable[[Any], None] = recorded.append,
+    note: Callable[[Any], None] = operations.append,
     reference: Callable[[Any], Any] = weakref.ref,
     new: Any = object.__new__,
     node_class: Any = Node,
@@ -181,7 +192,8 @@ def recorded_array(
     storage = new(cell_class)
     storage.node = node
     append(reference(storage))
-    if not len(cells) & (CHECK_EVERY - 1):
+    note(op)
+    if len(cells) >= check_at[0]:
         check()
     handle = new(ARRAY)
     handle._storage = storage

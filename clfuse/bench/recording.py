@@ -64,7 +64,7 @@ def recorded_us() -> float:
     """
     x = clfuse.asarray(numpy.ones(1000))
     best = float("inf")
-    with config.override(max_nodes=10 * RECORDED):
+    with config.override(max_nodes=10 * RECORDED, loop_nodes=0):
         for repetition in range(REPETITIONS):
             start = time.perf_counter()
             y = chain(x, RECORDED, float(repetition))
@@ -107,7 +107,7 @@ def replay_us() -> float:
 def long_plan_s() -> float:
     """Seconds to plan 100,000 recorded operations, without rendering or building a kernel."""
     x = clfuse.asarray(numpy.ones(16))
-    with config.override(max_nodes=2 * LONG):
+    with config.override(max_nodes=2 * LONG, loop_nodes=0):
         y = chain(x, LONG, 0.0)
         traits = clfuse.get_device().traits
         start = time.perf_counter()

@@ -229,14 +229,24 @@ class Storage:
 recorded: Final[list[weakref.ref[Storage]]] = []
 """Cells that got a node since the last evaluation; dead ones are dropped when it is swept."""
 
+operations: Final[list[Any]] = []
+"""What was recorded since something was computed last, in order, for `repetition`: the operation,
+or of a write where it goes."""
+
+turn: Final = [0]
+"""How often something was computed: when it has changed, `operations` has begun anew."""
+
 CHECK_EVERY: Final = 64
-"""Operations between two looks at how much was recorded; a power of two."""
+"""Operations between two looks at how much was recorded, where nobody wants to look sooner."""
+
+check_at: Final = [CHECK_EVERY]
+"""The length of `recorded` at which `check` is called."""
 
 _check: list[Callable[..., None]] = [lambda at_boundary=False: None]
 
 
 def set_check(check: Callable[..., None]) -> None:
-    """Call `check` after every `CHECK_EVERY` recorded operations; it may evaluate them.
+    """Call `check` whenever `check_at` is reached; it may evaluate what was recorded.
 
     It is called with True between two statements.
     """
@@ -244,21 +254,29 @@ def set_check(check: Callable[..., None]) -> None:
 
 
 def check() -> None:
-    """What `record` does after every `CHECK_EVERY` operations."""
+    """What `record` does when `check_at` is reached."""
+    check_at[0] = len(recorded) + CHECK_EVERY
     _check[0]()
+
+
+def check_after(count: int) -> None:
+    """Call `check` after so many operations more, if not sooner."""
+    check_at[0] = min(check_at[0], len(recorded) + count)
 
 
 def record(
     node: Node,
     reference: Callable[..., Any] = weakref.ref,
     append: Callable[[Any], None] = recorded.append,
+    note: Callable[[Any], None] = operations.append,
     cells: list[Any] = recorded,
 ) -> Storage:
     """A new storage cell for a recorded node."""
     storage = Storage(node)
     append(reference(storage))
-    if not len(cells) & (CHECK_EVERY - 1):
-        _check[0]()
+    note(node.op if type(node) is Node else object())
+    if len(cells) >= check_at[0]:
+        check()
     return storage
 
 
@@ -266,10 +284,21 @@ def rebind(storage: Storage, node: Node) -> None:
     """Let the cell hold another value: what every write to an array does."""
     storage.node = node
     recorded.append(weakref.ref(storage))
-    if not len(recorded) & (CHECK_EVERY - 1):
-        _check[0]()
+    operations.append(_place(node))
+    if len(recorded) >= check_at[0]:
+        check()
     if boundary.full:
         boundary.due = True
+
+
+def _place(node: Node) -> Any:
+    """What a write is in `operations`: its place in the array, or that it is all of it.
+
+    Statements that are joined into one write (`modifications`, calls of kernels) are like no other.
+    """
+    if type(node) is not Node:
+        return object()
+    return node.param if node.op.kind is Kind.UPDATE else Storage
 
 
 class Boundary:
@@ -341,6 +370,12 @@ def is_waiting(most: int) -> bool:
     return False
 
 
+def begin_turn() -> None:
+    """Something was computed: what is recorded from here on is looked at for loops by itself."""
+    operations.clear()
+    turn[0] += 1
+
+
 def forget(cells: list[Storage]) -> None:
     """Do not compute these cells along with everything else."""
     unwanted = set(map(id, cells))
@@ -364,4 +399,5 @@ def sweep() -> list[Storage]:
     _waiting[0] = 0
     boundary.full = boundary.due = False
     recorded[:0] = [weakref.ref(storage) for storage in seen.values()]
+    check_at[0] = len(recorded) + CHECK_EVERY
     return list(seen.values())

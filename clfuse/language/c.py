@@ -433,14 +433,22 @@ class Writer:
             self.kept(self.as_type(part, _INT64), _INT64).text
             for part in (node.start, node.stop, node.step)
         ]
-        counter = self.fresh()
-        test = f"{step} > 0 ? {counter} < {stop} : {step} < 0 && {counter} > {stop}"
+        variable, known = self.variables[node.name], None
         if isinstance(node.step, Const):
-            test = f"{counter} {'<' if node.step.value > 0 else '>'} {stop}"
-            test = test if node.step.value else "0"
-            step = literal(node.step.value, _INT64)
-        self.open(f"for (long {counter} = {start}; {test}; {counter} += {step})")
-        self.put(f"{self.variables[node.name]} = {counter};")
+            known, step = node.step.value, literal(node.step.value, _INT64)
+        counter = self.fresh()
+        if known in (1, -1):
+            test, move = ("<", "++") if known == 1 else (">", "--")
+            self.open(f"for (long {counter} = {start}; {counter} {test} {stop}; {counter}{move})")
+            self.put(f"{variable} = {counter};")
+        else:  # what follows the last round may not fit into 64 bits
+            rounds = self.fresh()
+            up = f"((ulong){stop} - (ulong){start} - 1) / (ulong){step} + 1"
+            down = f"((ulong){start} - (ulong){stop} - 1) / -(ulong){step} + 1"
+            self.put(f"const ulong {rounds} = {step} > 0 && {start} < {stop} ? {up} : "
+                     f"{step} < 0 && {start} > {stop} ? {down} : 0;")
+            self.open(f"for (ulong {counter} = 0; {counter} < {rounds}; {counter}++)")
+            self.put(f"{variable} = (long)((ulong){start} + {counter} * (ulong){step});")
         self.rounds(node)
         self.close()
 

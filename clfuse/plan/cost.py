@@ -37,6 +37,10 @@ MAX_UNROLLED_WINDOW: Final = 32
 """The same for windows that lie side by side in memory: their lanes load whole vectors, where a
 loop over a few elements would fold lane by lane. Sums of floats are then added in pairs."""
 
+MAX_VIEWED_WEIGHT: Final = 64.0
+"""Operations of a value that several views of it compute anew, though no element twice: a kernel
+has them once a view, and what is read through views of views doubles with each step."""
+
 MAX_STORES: Final = 16
 """Results of one kernel: more streams than the caches' ways and write buffers follow."""
 

@@ -25,7 +25,7 @@ from ..traits import DeviceTraits
 from . import cost
 from .directions import is_read_across
 from .graph import Graph
-from .readers import has_same_order, read_element_wise, spread_reads, squeezed
+from .readers import count_views, has_same_order, read_element_wise, spread_reads, squeezed
 from .schedule import Cut, is_sequential
 
 Carrier = tuple[int, tuple[int, ...], tuple[int, ...], tuple[bool, int]]
@@ -47,6 +47,7 @@ class Placement:
     level : list of int; a leaf has -1
     stored : list of bool
     carrier : list of Carrier or None
+    repeats : list of bool, made of what was computed before, and is held no more
     cuts : list of Cut, why values that nobody asked for are stored
     unrolled : set of int, short folds that are computed element by element
     refused : frozenset of int, concatenations and reshapes that could not be read in place
@@ -72,8 +73,10 @@ class Placement:
         self.weight = [0.0] * count
         self.loaded = [0.0] * count
         self.linear = [False] * count
+        self.repeats = [False] * count
         self.cuts: list[Cut] = []
         self._spread = spread_reads(graph)
+        self._views = count_views(graph)
         self.piecewise: set[int] = set()
         self.refining: set[int] = set()
         if fuse:
@@ -112,18 +115,26 @@ class Placement:
 
         What is held is not stored the first time that it is computed on the way to something else:
         many names in a script are never looked at. When it is computed a second time, it is, unless
-        computing it costs less than storing.
+        computing it costs less than storing. So is what has taken the place of such a value: in
+        ``r = r - a * q`` every r is computed once only, but never ends as long as none is stored.
         """
         graph = self.graph
+        computed = graph.computed[node]
+        repeats = computed or any(self.repeats[operand] for operand in graph.inputs[node])
         if graph.requested[node]:
             self.stored[node] = True
         elif not self.fuse and graph.kinds[node] in _OPERATIONS:
             self._store(node, "every operation is a kernel of its own: fusion is off")
-        elif graph.live[node] and graph.computed[node] and not self.stored[node]:
+        elif graph.live[node] and repeats and not self.stored[node]:
             costs = self.weight[node], self.loaded[node], graph.dtypes[node].itemsize
             if self.cost.again(*costs[:2]) >= self.cost.through_memory(costs[2]):
-                reason = self.cost.reason(*costs)
-                self._store(node, f"held, and computed a second time: {reason}")
+                what = "held, and computed a second time"
+                if not computed:
+                    what = "held in the place of what is computed a second time"
+                self._store(node, f"{what}: {self.cost.reason(*costs)}")
+        self.repeats[node] = (
+            repeats and not self.stored[node] and not (computed and graph.live[node])
+        )
 
     def _store(self, node: int, reason: str) -> None:
         if not self.stored[node] and not self.sealed[node]:
@@ -321,6 +332,14 @@ class Placement:
             weight, self.loaded[operand], itemsize, self._spread[operand]
         )
 
+    def _grows(self, operand: int) -> bool:
+        """Whether a kernel would have the operations of `operand` too often.
+
+        In ``x = x[0::2] + x[1::2]`` no element is computed twice, but every step doubles the
+        kernel's text.
+        """
+        return self._views[operand] > 1 and self.weight[operand] > cost.MAX_VIEWED_WEIGHT
+
     def _reason_for_reads(self, operand: int) -> str:
         """What `_worth_storing` has compared."""
         return self.cost.reason_for_reads(
@@ -368,6 +387,10 @@ class Placement:
         elif self._worth_storing(operand):
             reason = self._reason_for_reads(operand)
             self.level[node] = self.after(operand, f"read at several places, {reason}")
+        elif self._grows(operand):
+            views, weight = self._views[operand], self.weight[operand]
+            reason = f"read through {views} views, each would compute {weight:.0f} operations"
+            self.level[node] = self.after(operand, reason)
         else:
             self.level[node] = self.level[operand]
             self.weight[node] = self.weight[operand] + 0.5

@@ -25,6 +25,15 @@ def spread_reads(graph: Graph) -> list[float]:
     return spread
 
 
+def count_views(graph: Graph) -> list[int]:
+    """How many views every node is read through."""
+    views = [0] * len(graph)
+    for kind, operands in zip(graph.kinds, graph.inputs, strict=True):
+        if kind is Kind.VIEW:
+            views[operands[0]] += 1
+    return views
+
+
 def read_element_wise(graph: Graph, refused: frozenset[int]) -> tuple[set[int], set[int]]:
     """Concatenations, and reshapes that merge axes, whose readers go element by element.
 

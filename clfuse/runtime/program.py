@@ -107,11 +107,14 @@ def build_options(device: Device, *, relaxed: bool) -> str:
 
     No warnings: generated code compares values with themselves, and PoCL's compiler says so on the
     program's standard error."""
+    options = ["-w"]
     if relaxed and settings.fp == "fast":
-        return "-w -cl-fast-relaxed-math"
-    if device.traits.correctly_rounded_divide:
-        return "-w -cl-fp32-correctly-rounded-divide-sqrt"
-    return "-w"
+        options.append("-cl-fast-relaxed-math")
+    elif device.traits.correctly_rounded_divide:
+        options.append("-cl-fp32-correctly-rounded-divide-sqrt")
+    if device.traits.build_options:
+        options.append(device.traits.build_options)
+    return " ".join(options)
 
 
 def _build(device: Device, source: str, name: str, options: str, arguments: Arguments) -> Program:

@@ -483,3 +483,32 @@ def test_loops_that_add_up_are_reductions(route: str) -> None:
     against_all.python(150, x, m, out)
     np.testing.assert_allclose(on_out.get(), out, rtol=1e-13)
     against_all._signatures.clear()
+
+
+@cf.kernel
+def walks(i, start, stop, step, out):
+    count, last = 0, 0
+    for k in range(start[i], stop[i], step[i]):
+        if count == 40:
+            break
+        count += 1
+        last = k
+    for k in range(start[i], stop[i], -3):
+        if count == 80:
+            break
+        count += 1
+        last += k // 8
+    out[i, 0] = count
+    out[i, 1] = last
+
+
+def test_ranges_may_end_where_integers_do() -> None:
+    low, high = -(2**63), 2**63 - 1
+    ends = [low, low + 5, low + 31, -7, -1, 0, 3, high - 60, high - 3, high]
+    steps = [low, -(2**62), -40, -1, 1, 2, 5, 2**62, high]
+    rows = np.array([(a, b, c) for a in ends for b in ends for c in steps], np.int64).T.copy()
+    expected = np.zeros((rows.shape[1], 2), np.int64)
+    walks.python(len(expected), *rows, expected)
+    out = cf.zeros(expected.shape, dtype=np.int64)
+    walks(len(expected), *rows, out)
+    np.testing.assert_array_equal(out.get(), expected)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 import types
 from collections.abc import Iterator
@@ -74,7 +75,10 @@ def _shadow(parent: Any, name: str) -> None:
         {key: _ours(value) for key, value in vars(reference).items() if key != "__getattr__"}
     )
     made.__dict__["__getattr__"] = lambda key: getattr(reference, key)
+    made.__path__ = []
     setattr(parent, last, made)
+    # Whoever imports it by name would put NumPy's in its place.
+    sys.modules[f"clfuse.{name}"] = made
 
 
 def _ours(value: Any) -> Any:
