@@ -16,12 +16,8 @@ from __future__ import annotations
 
 from typing import Any
 
-<<<<<<< HEAD
 from . import openblas as _openblas  # noqa: F401  isort: skip  (before anything imports NumPy)
-from . import config, counters
-=======
 from . import automatic, config, counters
->>>>>>> main
 
 # The submodules evaluate, explain and profile are imported before the functions of the same names:
 # importing a submodule later would put the module in the function's place.

@@ -22,7 +22,7 @@ from .errors import warn_user
 from .graph.ir import TABLE, Kind, Node, Op
 from .graph.sequence import calculation
 from .graph.snapshot import LIVE, Snapshot
-from .runtime.buffers import Buffer, HostBuffer, lent, mapped
+from .runtime.buffers import Buffer, HostBuffer, calculated, lent, mapped
 from .runtime.host import FUNCTIONS
 
 if TYPE_CHECKING:
@@ -181,13 +181,15 @@ def _results(
         if node.buffer is not None:
             continue
         if position in written:
-            results.append((node, HostBuffer(device, value, written[position])))
+            memory = written[position]
+            lies = calculated(device, value) if memory is None else HostBuffer(device, value, memory)
+            results.append((node, lies))
             continue
         copy = True if is_lent and not value.flags.owndata else None
         array = np.array(value, order="C", copy=copy)
         if array.dtype != node.dtype or array.shape != node.shape:
             raise AssertionError(f"{node.op}: {array.dtype} {array.shape} on the host")
-        results.append((node, HostBuffer(device, array)))
+        results.append((node, calculated(device, array)))
     return results
 
 

@@ -185,6 +185,19 @@ def test_an_array_that_nobody_else_has_is_written_to_where_it_lies(xp: ModuleTyp
     assert_array_equal(x, mine)
 
 
+def test_what_numpy_has_calculated_is_counted_while_somebody_has_it(xp: ModuleType) -> None:
+    x = stored(xp, VALUES)
+    before = xp.stats()["device_bytes_now"]
+    y = xp.sqrt(x) + 2.5
+    assert counted(xp, lambda: xp.evaluate(y))[1:] == (1, 0)
+    assert xp.stats()["device_bytes_now"] == before + VALUES.nbytes
+    y[1] = xp.sqrt(x[2])
+    xp.evaluate(y)
+    assert xp.stats()["device_bytes_now"] == before + VALUES.nbytes
+    del y
+    assert xp.stats()["device_bytes_now"] == before
+
+
 def test_whoever_holds_the_old_values_keeps_them(xp: ModuleType) -> None:
     holders: list[Callable[[object], object]] = [
         lambda x: x.copy(), lambda x: x + 0, lambda x: x[::-1].copy(), np.asarray,
