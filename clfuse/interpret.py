@@ -182,8 +182,10 @@ def _results(
             continue
         if position in written:
             memory = written[position]
-            lies = calculated(device, value) if memory is None else HostBuffer(device, value, memory)
-            results.append((node, lies))
+            made = calculated(device, value)
+            if memory is not None:  # which is counted already
+                made = HostBuffer(device, value, memory)
+            results.append((node, made))
             continue
         copy = True if is_lent and not value.flags.owndata else None
         array = np.array(value, order="C", copy=copy)

@@ -194,7 +194,7 @@ def test_what_numpy_has_calculated_is_counted_while_somebody_has_it(xp: ModuleTy
     y[1] = xp.sqrt(x[2])
     xp.evaluate(y)
     assert xp.stats()["device_bytes_now"] == before + VALUES.nbytes
-    del y
+    y = None
     assert xp.stats()["device_bytes_now"] == before
 
 
