@@ -124,6 +124,8 @@ cdef object calculated(object apply, object left, object right):
     """As `at_once.calculated`, of two operands, or of one where `right` is None; `LATER` also
     where somebody is inside of the context."""
     global inside
+    if mode[0] is QUIET:
+        return apply(left) if right is None else apply(left, right)
     if mode[0] is not LOUD or inside:
         return LATER
     PyContext_Enter(context)
@@ -146,14 +148,26 @@ cdef object memory(object array, object handle):
     view = get(handle, h_view)
     if view is None:
         return array
-    if type(view) is Indexed and peek(view, i_start) == <PyObject *>None:
+    if type(view) is Indexed:
+        start = get(view, i_start)
         found = array
+        if start is not None:
+            found = seen(array, <tuple>(<tuple>start)[0], get(handle, h_dtype), (<tuple>start)[1])
         for index in <tuple>get(view, i_path):
-            if type(index) is Axes:
-                return plain_part(array, handle)
-            found = found[index]
+            found = taken(index, found) if type(index) is Step else found[index]
         return found
+    if type(view) is View:
+        return seen(array, <tuple>get(handle, h_shape), get(handle, h_dtype), view)
     return plain_part(array, handle)
+
+
+cdef object seen(object array, tuple shape, object dtype, object view):
+    """As `present.seen`."""
+    if type(view) is not View or 0 in shape:
+        return plain_seen(array, shape, dtype, view)
+    cdef Py_ssize_t size = dtype.itemsize
+    strides = [<Py_ssize_t>stride * size for stride in <tuple>get(view, v_strides)]
+    return NUMPY(shape, dtype, array, <Py_ssize_t>get(view, v_offset) * size, strides)
 
 
 cdef inline object use_of(object buffer):
@@ -370,6 +384,7 @@ def unary(plain, apply, double weight, dict loops):
     return method
 
 
+include "_compiled_calls.pxi"
 include "_compiled_subscripts.pxi"
 
 
@@ -388,7 +403,8 @@ def call(plain):
                 kind = type(args[1])
                 if kind is ARRAY or kind is float or kind is int:
                     return fast(args[0], args[1])
-        return plain(self, *args, **kwargs)
+        answer = with_options(self, args, kwargs)
+        return plain(self, *args, **kwargs) if answer is LATER else answer
 
     return __call__
 

@@ -45,7 +45,7 @@ cdef Py_ssize_t i_layout, i_shape, i_path, i_start
 
 cdef object ARRAY, Node, Storage, HostBuffer, View, Indexed, NUMPY, FLOAT64, LATER, LOUD
 cdef object CONSTANT, UPDATE, VIEW
-cdef object AS_A_WHOLE, IN_PARTS, BY_ROWS, Axes
+cdef object AS_A_WHOLE, IN_PARTS, BY_ROWS
 cdef object context, check, boundary
 cdef object plain_made, plain_part, node_of, broadcast_shapes, expect_rows, element, c_strides
 cdef dict settings, leaves, constants, native, views
@@ -77,7 +77,7 @@ def connect_graph(node, op, kind):
 def connect(names):
     """Take the other classes, functions and tables of clfuse that are used here, by name."""
     global h_storage, h_shape, h_dtype, h_view, s_node, b_device, b_array, b_copy, b_memory
-    global b_use, AS_A_WHOLE, IN_PARTS, BY_ROWS, Axes, few_additions
+    global b_use, AS_A_WHOLE, IN_PARTS, BY_ROWS, few_additions
     global v_base, v_offset, v_strides, v_ordered, v_writeable, i_layout, i_shape, i_path, i_start
     global ARRAY, Storage, HostBuffer, View, Indexed, NUMPY, FLOAT64, LATER, LOUD
     global context, check, boundary, plain_made, plain_part, node_of, broadcast_shapes
@@ -94,7 +94,7 @@ def connect(names):
     b_copy, b_memory = _offset(HostBuffer, "copy"), _offset(HostBuffer, "memory")
     b_use = _offset(HostBuffer, "use")
     AS_A_WHOLE, IN_PARTS, BY_ROWS = names["uses"]
-    Axes, few_additions = names["Axes"], names["few_additions"]
+    few_additions = names["few_additions"]
     v_base, v_offset = _offset(View, "base"), _offset(View, "offset")
     v_strides = _offset(View, "strides")
     v_ordered, v_writeable = _offset(View, "ordered"), _offset(View, "writeable")

@@ -11,15 +11,32 @@ cdef object owned(object storage):
     cdef PyObject *array = look(buffer, b_array)
     if Py_REFCNT(node) != 1 or Py_REFCNT(buffer) != 1 or Py_REFCNT(array) != 1:
         return None
-    if look(node, n_dtype) != <PyObject *>FLOAT64 and (<object>look(node, n_dtype)).kind in "biu":
-        return None
     found = <object>array
     if found.base is not None:
         return None
     refill(<object>buffer, b_copy, None)
     if use_of(<object>buffer) is AS_A_WHOLE:
         note(<object>buffer, IN_PARTS)
+    if look(node, n_measured) != NULL or look(node, n_tally) != NULL:
+        # What is known of the values holds no longer.
+        dtype = <object>look(node, n_dtype)
+        shape = <object>look(node, n_shape)
+        refill(storage, s_node, new_node(leaves[dtype], (), shape, dtype, <object>buffer))
     return found
+
+
+cdef bint is_basic_index(object index):
+    """Whether it consists of integers, slices, None and Ellipsis."""
+    cdef Py_ssize_t place
+    kind = type(index)
+    if kind is tuple:
+        for place in range(PyTuple_GET_SIZE(index)):
+            item = <object>PyTuple_GET_ITEM(index, place)
+            kind = type(item)
+            if not (kind is int or kind is slice or item is None or item is Ellipsis):
+                return False
+        return True
+    return kind is int or kind is slice or index is None or index is Ellipsis
 
 
 cdef bint is_plain_index(object index):
@@ -86,38 +103,41 @@ def setitem(plain):
     """``self[index] = value``, where the array lies on the host, before `plain`."""
 
     def __setitem__(self, index, value):
-        if not is_usual(self) or not is_writeable(self) or not is_plain_index(index):
+        cdef bint is_mask
+        if not is_usual(self) or not is_writeable(self):
             plain(self, index, value)
             return
         if type(buffer_of(self)) is not HostBuffer:
             plain(self, index, value)
             return
-        kind = type(value)
-        dtype = get(self, h_dtype)
-        if kind is ARRAY:
-            storage = get(value, h_storage)
-            if storage is get(self, h_storage):
-                if not is_view_at(self, index, value):
-                    plain(self, index, value)
-                return
-            buffer = buffer_of(value) if is_usual(value) else None
-            if type(buffer) is not HostBuffer or get(value, h_dtype) is not dtype:
+        if not is_basic_index(index):
+            if not is_array_index(index):
                 plain(self, index, value)
                 return
-            given = memory(get(buffer, b_array), value)
-            if not is_affordable(given.size):
+            where = index_of(self, index, &is_mask)
+            if where is LATER:
                 plain(self, index, value)
                 return
-        elif ((kind is float or kind is int) and dtype is FLOAT64) or kind is dtype.type:
-            given = value
         else:
+            where = index
+        if type(value) is ARRAY and get(value, h_storage) is get(self, h_storage):
+            if where is index and is_view_at(self, index, value):
+                return
+        given = given_to(value, get(self, h_dtype))
+        if given is LATER:
+            plain(self, index, value)
+            return
+        if type(given) is NUMPY and type(value) is ARRAY and (
+            get(value, h_storage) is get(self, h_storage)
+        ):
+            given = where = None  # `plain` looks closer at what is written to itself
             plain(self, index, value)
             return
         array = owned(get(self, h_storage))
         if array is None:
             plain(self, index, value)
             return
-        memory(array, self)[index] = given
+        memory(array, self)[where] = given
 
     return __setitem__
 
@@ -126,37 +146,19 @@ def setitem(plain):
 
 cdef object view_on_host(object self, object buffer, object index):
     """As `present.indexed`; `LATER` where `plain` has to do it."""
-    old = get(self, h_view)
-    if old is not None and (
-        type(old) is not Indexed
-        or peek(old, i_start) != <PyObject *>None
-        or get(old, v_ordered) is not True
-        or PyTuple_GET_SIZE(<tuple>get(old, i_path)) >= longest_path
-    ):
+    if not takes_a_step(self):
         return LATER
     found = memory(get(buffer, b_array), self)[index]
     if type(found) is not NUMPY:
         note(buffer, BY_ROWS)
         return LATER if standard[0] else found
+    shape = found.shape
     if use_of(buffer) is not BY_ROWS:
-        is_row = PyTuple_GET_SIZE(found.shape) < PyTuple_GET_SIZE(get(self, h_shape))
+        is_row = PyTuple_GET_SIZE(shape) < PyTuple_GET_SIZE(get(self, h_shape))
         note(buffer, BY_ROWS if is_row else IN_PARTS)
-    view = PyType_GenericAlloc(<PyTypeObject *>Indexed, 0)
-    fill(view, i_layout, None)
-    fill(view, i_start, None)
-    fill(view, v_ordered, True)
-    if old is None:
-        fill(view, i_path, (index,))
-        fill(view, i_shape, get(self, h_shape))
-        fill(view, v_base, self)
-        fill(view, v_writeable, True)
-    else:
-        fill(view, i_path, <tuple>get(old, i_path) + (index,))
-        fill(view, i_shape, get(old, i_shape))
-        base = get(old, v_base)
-        fill(view, v_base, self if base is None else base)
-        fill(view, v_writeable, get(old, v_writeable))
-    return new_handle(get(self, h_storage), found.shape, get(self, h_dtype), view)
+    old = get(self, h_view)
+    ordered = old is None or get(old, v_ordered) is True
+    return view_from(self, found, index, ordered or in_order(<tuple>shape, <tuple>found.strides))
 
 
 cdef object recorded_view(object self, object index):
@@ -225,11 +227,18 @@ def getitem(plain):
     """``self[index]`` by integers and slices, before `plain`."""
 
     def __getitem__(self, index):
-        if not is_usual(self) or not is_plain_index(index):
+        if not is_usual(self):
             return plain(self, index)
         buffer = buffer_of(self)
         if type(buffer) is HostBuffer:
-            answer = view_on_host(self, buffer, index)
+            if is_basic_index(index):
+                answer = view_on_host(self, buffer, index)
+            elif is_array_index(index):
+                answer = chosen(self, buffer, index)
+            else:
+                return plain(self, index)
+        elif not is_plain_index(index):
+            return plain(self, index)
         else:
             answer = recorded_view(self, index)
         return plain(self, index) if answer is LATER else answer

@@ -12,8 +12,20 @@ from .. import compiled
 from ..config import settings
 from ..graph import build, ir, trace
 from ..runtime.buffers import AS_A_WHOLE, BY_ROWS, IN_PARTS, Buffer, HostBuffer
-from . import at_once, floating, handle, indexing, operators, present, promotion
+from ..smallness import GATHER_ADDITIONS
+from . import (
+    at_once,
+    floating,
+    handle,
+    indexing,
+    operators,
+    present,
+    promotion,
+    readers,
+    subscripts,
+)
 from .expressions import broadcast_shapes
+from .steps import Step
 from .ufunc import UFUNCS, ufunc
 
 __all__ = ["accelerate"]
@@ -24,6 +36,7 @@ def accelerate(array: type) -> None:
     if core is None:
         return
     core.connect(_names(array))
+    core.connect_calls(_names_of_calls())
     for short, name in operators.BINARY.items():
         function = UFUNCS[name]
         about = function.numpy, function.weight
@@ -61,6 +74,10 @@ def accelerate(array: type) -> None:
     array.__matmul__ = core.product(array.__matmul__, np.matmul, share)  # type: ignore[attr-defined]
     at_once.made = core.result
     ufunc.__call__ = core.call(ufunc.__call__)  # type: ignore[method-assign]
+    matmul = UFUNCS["matmul"]
+    matmul.fast = array.__matmul__  # type: ignore[attr-defined]
+    type(matmul).__call__ = core.call(type(matmul).__call__)  # type: ignore[method-assign]
+    array.__iter__ = core.iterator(array.__iter__)  # type: ignore[attr-defined]
     array.__getitem__ = core.getitem(array.__getitem__)  # type: ignore[attr-defined]
     array.__setitem__ = core.setitem(array.__setitem__)  # type: ignore[attr-defined]
     array.__array_ufunc__ = core.array_ufunc(  # type: ignore[attr-defined]
@@ -77,7 +94,6 @@ def _names(array: type) -> dict[str, Any]:
     """What the compiled cases use of clfuse."""
     return {
         "ARRAY": array,
-        "Axes": present.Axes,
         "Buffer": Buffer,
         "FLOAT64": promotion.FLOAT64,
         "Handle": handle.Handle,
@@ -114,4 +130,22 @@ def _names(array: type) -> dict[str, Any]:
         "tracers": trace.tracers,
         "uses": (AS_A_WHOLE, IN_PARTS, BY_ROWS),
         "views": build.VIEWS,
+    }
+
+
+def _names_of_calls() -> dict[str, Any]:
+    """What ``_compiled_calls.pxi`` uses of clfuse besides."""
+    return {
+        "DTYPE": np.dtype,
+        "QUIET": floating.QUIET,
+        "Step": Step,
+        "at_once_share": present.AT_ONCE,
+        "costs": tuple(readers.Cost),
+        "fits": subscripts.fits,
+        "gather_additions": GATHER_ADDITIONS,
+        "lists": (readers.DEEPEST_LIST, readers.LONGEST_LIST),
+        "mask_additions": subscripts.MASK_ADDITIONS,
+        "options": readers.OPTIONS,
+        "refused": readers.REFUSED,
+        "seen": present.seen,
     }

@@ -8,7 +8,7 @@ False, where the operation has to be recorded.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextvars import Context
 from typing import Any, Final
 
@@ -114,7 +114,7 @@ def pair(apply: Callable[[Any, Any], Any], weight: float, self: Handle, other: A
             right = part(right, other)
         if self._shape != other._shape:
             size = right.size
-    elif kind is handles.SCALAR:
+    elif kind in handles.SCALARS:
         right = present(other)
         if right is None:
             return LATER
@@ -138,7 +138,7 @@ def pair(apply: Callable[[Any, Any], Any], weight: float, self: Handle, other: A
     is_little = additions <= FEW_ADDITIONS and additions <= settings.host_us * ADDITIONS_A_US
     if not (is_little and settings.fusion) and not affordable(additions, self, other):
         return LATER
-    if type(self) is handles.SCALAR:
+    if type(self) in handles.SCALARS:
         left = left[()]
     value = calculated(apply, left, right)
     result = made(value, buffer.device)
@@ -190,77 +190,12 @@ def alone(apply: Callable[[Any], Any], weight: float, self: Handle) -> Any:
     additions = array.size * weight
     if not affordable(additions, self):
         return LATER
-    if type(self) is handles.SCALAR:
+    if type(self) in handles.SCALARS:
         array = array[()]
     value = calculated(apply, array)
     if type(value) is tuple:
         return tuple([made(item, buffer.device) for item in value])
     return made(value, buffer.device)
-
-
-def called(
-    function: Callable[..., Any],
-    operands: int,
-    args: Sequence[Any],
-    kwargs: Mapping[str, Any],
-    additions: Callable[..., float],
-) -> Any:
-    """``function(*args, **kwargs)`` of NumPy's, which only reads and gives new arrays, or `LATER`.
-
-    Its arrays are the first `operands` arguments; `additions` says of them what the call costs.
-    """
-    found: list[Any] = []
-    device: Any = None
-    for position, value in enumerate(args):
-        if isinstance(value, Handle):
-            buffer = value._storage.node.buffer
-            if position >= operands or type(buffer) is not HostBuffer:
-                return LATER
-            if device is not None and device is not buffer.device:
-                return LATER
-            device = buffer.device
-            array = present(value)
-            found.append(array[()] if type(value) is handles.SCALAR else array)
-        elif position < operands and (type(value) is tuple or type(value) is list):
-            parts = []
-            for item in value:
-                if type(item) is not handles.ARRAY:
-                    return LATER
-                buffer = item._storage.node.buffer
-                if type(buffer) is not HostBuffer or device not in (None, buffer.device):
-                    return LATER
-                device = buffer.device
-                parts.append(present(item))
-            found.append(parts)
-        elif position < operands and not (type(value) in SCALARS or value is None):
-            return LATER
-        else:
-            found.append(value)
-    if device is None:
-        return LATER
-    for value in kwargs.values():
-        if type(value) is tuple:
-            if not all(type(item) is int for item in value):
-                return LATER
-        elif isinstance(value, Handle | list | np.ndarray):
-            return LATER
-    work = additions(*found[:operands])
-    if not affordable(work) and not affordable(work, *args[:operands]):
-        return LATER
-    value = attempted(function, *found, **kwargs)
-    if type(value) is FloatingPointError:
-        return LATER  # it may be composed of others, under whose names NumPy warns
-    return made(value, device)
-
-
-def _elements(*operands: Any) -> float:
-    total = 0
-    for operand in operands:
-        if type(operand) is list:
-            total += sum([part.size for part in operand])
-        elif operand is not None:
-            total += np.size(operand)
-    return total
 
 
 def _stretched(*operands: Any) -> float:
@@ -269,29 +204,6 @@ def _stretched(*operands: Any) -> float:
         return np.broadcast(*[operand for operand in operands if operand is not None]).size
     except ValueError:
         return float(np.size(operands[0]))
-
-
-def _every_pair(left: Any, right: Any) -> float:
-    return float(np.size(left) * np.size(right))
-
-
-READERS: Final[Mapping[Any, tuple[int, Callable[..., float]]]] = {
-    **dict.fromkeys(
-        (
-            np.sum, np.prod, np.max, np.min, np.any, np.all, np.argmax, np.argmin,
-            np.count_nonzero, np.mean, np.var, np.std, np.cumsum, np.cumprod, np.copy, np.trace,
-            np.concatenate, np.stack, np.vstack, np.hstack, np.dstack, np.column_stack,
-            np.triu, np.tril, np.roll, np.round, np.linalg.norm,
-        ),
-        (1, _elements),
-    ),
-    np.outer: (2, _every_pair),
-    np.array_equal: (2, _elements),
-    np.where: (3, _stretched),
-    np.clip: (3, _stretched),
-}  # fmt: skip
-"""Functions that only read their arguments and give new arrays or scalars: how many of the first
-arguments may be arrays, and what those cost, in additions."""
 
 
 # -- in place --------------------------------------------------------------------------------------
@@ -305,7 +217,7 @@ def modified(
     The caller has seen that `self` lies on the host and may be written to.
     """
     kind = type(other)
-    if kind is handles.ARRAY or kind is handles.SCALAR:
+    if kind is handles.ARRAY or kind in handles.SCALARS:
         if present(other) is None:
             return False
     elif kind not in SCALARS:
@@ -316,9 +228,9 @@ def modified(
     array = written(self)
     if array is None:
         return False
-    if kind is handles.ARRAY or kind is handles.SCALAR:
+    if kind is handles.ARRAY or kind in handles.SCALARS:
         other = present(other)
-        if kind is handles.SCALAR:
+        if kind in handles.SCALARS:
             other = other[()]
     _change(array, apply, array, other)
     return True
@@ -332,7 +244,7 @@ def into(
         return False
     for value in args:
         kind = type(value)
-        if kind is handles.ARRAY or kind is handles.SCALAR:
+        if kind is handles.ARRAY or kind in handles.SCALARS:
             if type(value._storage.node.buffer) is not HostBuffer:
                 return False
         elif kind not in SCALARS:

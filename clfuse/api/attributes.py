@@ -47,7 +47,7 @@ def imaginary_part(handle: Handle) -> Any:
     if handle._dtype.kind == "c":
         return _component(handle, 1)
     zero = handle._dtype.type(0)
-    if type(handle) is handles.SCALAR:
+    if type(handle) in handles.SCALARS:
         return result(build.filled(zero, ()))
     kept = asked_order("A", handle._shape, (handle,), None)
     array = fresh(build.filled(zero, handle._shape[::-1] if kept else handle._shape))
@@ -59,7 +59,7 @@ def imaginary_part(handle: Handle) -> Any:
 
 def _component(handle: Handle, part: int) -> Any:
     half = native_dtype(np.dtype(f"float{4 * handle._dtype.itemsize}"))
-    if type(handle) is handles.SCALAR:
+    if type(handle) in handles.SCALARS:
         name = "imag" if part else "real"
         return result(build.apply(name, (node_of(handle),), half, ()))  # type: ignore[arg-type]
     offset, strides = layout(handle)
@@ -132,7 +132,7 @@ def viewed(handle: Handle, dtype: Any = None, type: Any = None) -> Any:
     except NotNative as missing:
         count_fallback("view", str(missing))
         return _on_host(handle).view(wanted)
-    if builtin_type(handle) is handles.SCALAR:
+    if builtin_type(handle) in handles.SCALARS:
         return result(handles.reinterpret.read(handle._storage.node, shape, wanted, 0, ()))
     return view_of(handle, shape, offset, strides, wanted)
 
@@ -142,7 +142,7 @@ builtin_type = type
 
 def _on_host(handle: Handle) -> np.ndarray:
     """The array as NumPy's, in memory that both of them have; of a scalar a copy."""
-    return host_copy(handle) if type(handle) is handles.SCALAR else seen_by_numpy(handle)
+    return host_copy(handle) if type(handle) in handles.SCALARS else seen_by_numpy(handle)
 
 
 def _settle(handle: Handle, shape: tuple[int, ...], offset: int, strides: tuple[int, ...]) -> None:
@@ -211,17 +211,17 @@ def cast_to(
         wanted = requested_dtype(dtype if dtype is not None else float)
     except NotNative as missing:
         count_fallback("astype", str(missing))
-        if type(handle) is handles.SCALAR:
+        if type(handle) in handles.SCALARS:
             return host_scalar(handle).astype(dtype, casting=casting)
         return host_view(handle).astype(dtype, order=order, casting=casting, copy=True)
     assert wanted is not None
     if floating.mode[0] is floating.STRICT and handle._dtype.kind in "fc":
         options = {"order": order, "casting": casting, "copy": copy}
-        is_scalar = type(handle) is handles.SCALAR
+        is_scalar = type(handle) in handles.SCALARS
         method = handle._dtype.type.astype if is_scalar else np.ndarray.astype
         return host_call(method, (handle, wanted), options, floating.CHECKED, "ndarray.astype")
     if not np.can_cast(handle._dtype, wanted, casting):
-        what = "scalar" if type(handle) is handles.SCALAR else "array data"
+        what = "scalar" if type(handle) in handles.SCALARS else "array data"
         raise TypeError(
             f"Cannot cast {what} from {handle._dtype!r} to {wanted!r} according to the rule "
             f"'{casting}'"
@@ -237,7 +237,7 @@ def cast_to(
             return made
     if handle._dtype.kind == "c" and wanted.kind not in "cb":
         warnings.warn(_COMPLEX_TO_REAL, np.exceptions.ComplexWarning, user_stacklevel())
-    if type(handle) is handles.SCALAR:
+    if type(handle) in handles.SCALARS:
         return result(cast(node_of(handle), wanted))
     return mapped(handle, lambda node: cast(node, wanted), letter)
 

@@ -28,6 +28,7 @@ from . import handle as handles
 from .fallback import NATIVE, OTHERWISE, host_call, hosted
 from .floating import errstate
 from .handle import native_dtype
+from .readers import before, settled
 from .ufunc import BY_NUMPY
 
 BORROWED: Final = (
@@ -213,7 +214,7 @@ def borrow(reference: Any, *, library: Callable[..., bool] | None = None) -> Non
         # At the first call all of our functions are known.
         return rehomed(getattr(reference, "__wrapped__", reference))(*args, **kwargs)
 
-    NATIVE[reference] = call
+    NATIVE[reference] = before(reference, settled(reference, call))
 
 
 _SETS: Final = frozenset(

@@ -239,7 +239,7 @@ def stacked(items: Any, dtype: np.dtype | None = None) -> Any:
 
 def _stored(part: Any, dtype: np.dtype) -> Node:
     """An item of a list as a node of `dtype`: a scalar has to fit, as in an assignment."""
-    if type(part) is handles.SCALAR and part._dtype is not dtype:
+    if type(part) in handles.SCALARS and part._dtype is not dtype:
         return value_node(part, dtype)
     return convert(node_of(part), dtype)
 
@@ -286,7 +286,7 @@ def value_node(value: Any, dtype: np.dtype) -> Node:
     casts."""
     if isinstance(value, Handle):
         fits = dtype.kind not in "iu" or np.can_cast(value._dtype, dtype, "safe")
-        if fits or type(value) is not handles.SCALAR:
+        if fits or type(value) not in handles.SCALARS:
             return assigned(node_of(value), dtype)
         value = host_scalar(value)  # NumPy refuses a scalar that does not fit: it has to be seen
     kind = type(value)

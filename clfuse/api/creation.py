@@ -64,7 +64,7 @@ _CANNOT_AVOID_COPY = (
 def _converted(handle: Handle, dtype: Any, copy: bool | None, order: Any) -> Any:
     """A handle as an array of `dtype`: itself where that is allowed and nothing changes."""
     wanted = requested_dtype(dtype) or handle._dtype
-    is_array = type(handle) is not handles.SCALAR
+    is_array = type(handle) not in handles.SCALARS
     if wanted is handle._dtype and is_array and not copy:
         return handle
     if copy is False:

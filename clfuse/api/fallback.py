@@ -25,11 +25,10 @@ from ..graph import trace
 from ..runtime.buffers import BY_ROWS
 from . import floating
 from . import handle as handles
-from .at_once import READERS, called
 from .conversion import Foreign, NotNative, adopted, from_host, host_copy, host_view
 from .handle import Handle, native_dtype, node_of
 from .inspection import placed
-from .present import LATER
+from .readers import before, settled
 from .refusals import FLAGS, preferred, refuse_odd_flags
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -175,7 +174,7 @@ class HostArguments:
             if id(value) not in self._read:
                 # NumPy writes into what shares no memory with its argument: nothing does, if empty.
                 array = host_view(value) if 0 not in value._shape else host_copy(value)
-                is_scalar = type(value) is handles.SCALAR
+                is_scalar = type(value) in handles.SCALARS
                 self._handles[id(value)] = value
                 self._read[id(value)] = array.reshape(())[()] if is_scalar else array
             return self._read[id(value)]
@@ -331,10 +330,13 @@ def native(
 
     def mark(function: _Function) -> _Function:
         reference = references[0]
-        operands, additions = READERS.get(reference, (0, None))
+        asked = reference.__name__ if method or reference in ASKING else ""
 
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
+            is_odd = asked and args and type(args[0]) is not handles.ARRAY
+            if is_odd and _answers_by_method(args[0], asked, kwargs):
+                return _by_method(reference, args, kwargs)
             if kwargs:
                 if "device" in kwargs:
                     return placed(call, args, kwargs)
@@ -344,10 +346,6 @@ def native(
                     refuse_odd_flags(reference, args, kwargs)
             if floating.mode[0] is floating.STRICT and reference in floating.CALCULATING:
                 return host_call(reference, args, kwargs, floating.CHECKED, library=True)
-            if additions is not None:
-                made = called(reference, operands, args, kwargs, additions)
-                if made is not LATER:
-                    return made
             if numbers and args and _is_number(args[0]) and _no_array(args, kwargs):
                 return reference(*args, **kwargs)
             try:
@@ -368,16 +366,16 @@ def native(
                 reason = str(error)
             else:
                 is_0d = method and type(made) is handles.ARRAY and not made._shape
-                if is_0d and args and type(args[0]) is handles.SCALAR:
+                if is_0d and args and type(args[0]) in handles.SCALARS:
                     return handles.result(node_of(made))
                 return made
             return host_call(
                 reference, args, kwargs, reason, _qualified(reference), library=library
             )
 
-        public: Any = call
+        public: Any = before(reference, call)
         if isinstance(reference, types.BuiltinFunctionType):
-            public = _NoMethod(call)
+            public = _NoMethod(public)
         for known in references:
             NATIVE[known] = public
         return public  # type: ignore[no-any-return]
@@ -426,9 +424,33 @@ def _dispatched(
     return made
 
 
+ASKING: Final = frozenset(
+    (np.argpartition, np.argsort, np.compress, np.nonzero, np.ptp, np.squeeze, np.swapaxes,
+     np.transpose)
+)  # fmt: skip
+"""What asks its first argument's method too, beside what `native` is told of."""
+
+
+def _answers_by_method(value: Any, name: str, kwargs: Mapping[str, Any]) -> bool:
+    """Whether NumPy's function leaves the call to a method of this argument: of a table, say, with
+    labels that an array does not have."""
+    kind = type(value)
+    if kind in _PLAIN or isinstance(value, Handle | np.ndarray | np.generic):
+        return False
+    if hasattr(kind, "__array_function__") or isinstance(kwargs.get("out"), Handle):
+        return False
+    return callable(getattr(kind, name, None)) and hasattr(kind, "__array__")
+
+
+def _by_method(function: Callable[..., Any], args: Any, kwargs: Mapping[str, Any]) -> Any:
+    arguments = HostArguments()
+    named = {key: arguments.to_host(value) for key, value in kwargs.items()}
+    return function(*map(arguments.to_host, args), **named)
+
+
 def _is_number(value: Any) -> bool:
     kind = type(value)
-    is_numpys = issubclass(kind, np.number | np.bool_) and kind is not handles.SCALAR
+    is_numpys = issubclass(kind, np.number | np.bool_) and kind not in handles.SCALARS
     return kind in _NUMBERS or is_numpys
 
 
@@ -437,6 +459,7 @@ def _no_array(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
 
 
 _NUMBERS: Final = frozenset({bool, int, float, complex})
+_PLAIN: Final = frozenset({*_NUMBERS, list, tuple, range, str, bytes, type(None)})
 
 
 def _qualified(function: Any) -> str:
@@ -454,7 +477,7 @@ def at_call(*functions: Callable[..., Any]) -> None:
     They give new arrays. Devices that have to copy count a fallback.
     """
     for function in functions:
-        NATIVE[function] = _at_call(function)
+        NATIVE[function] = before(function, settled(function, _at_call(function)))
         AT_CALL.add(function)
 
 

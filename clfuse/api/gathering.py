@@ -353,7 +353,7 @@ def _spread(index: tuple[Any, ...], rank: int) -> list[Any] | None:
         elif type(item) is bool or isinstance(item, np.bool_):
             raise NotNative("an index holds a mask")
         elif isinstance(item, int | np.integer) or (
-            type(item) is handles.SCALAR and item._dtype.kind in "iu"
+            type(item) in handles.SCALARS and item._dtype.kind in "iu"
         ):
             items.append(int(item))
         elif not isinstance(item, Handle | np.ndarray) and hasattr(type(item), "__index__"):

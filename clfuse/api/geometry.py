@@ -20,7 +20,8 @@ from . import handle as handles
 from .conversion import NotNative
 from .expressions import broadcast_shapes
 from .handle import Handle, fresh, layout, node_of, view_of
-from .present import Axes, indexed, present
+from .present import indexed, present
+from .steps import Step
 
 AxisError = np.exceptions.AxisError
 
@@ -224,7 +225,7 @@ def permuted(handle: Handle, axes: Sequence[int]) -> Any:
     buffer = handle._storage.node.buffer
     if type(buffer) is HostBuffer and type(handle) is handles.ARRAY:
         use = buffer.use
-        turned = indexed(handle, buffer, Axes(tuple(axes)))
+        turned = indexed(handle, buffer, Step(np.ndarray.transpose, tuple(axes)))
         buffer.use = use  # it is still used as a whole, if it was
         turned._view.ordered = handles.is_ordered(turned._shape, present(turned).strides)
         return turned
@@ -281,6 +282,8 @@ def squeezed(handle: Handle, axis: Any = None) -> Any:
         dropped = set(found)
         if any(shape[place] != 1 for place in dropped):
             raise ValueError("cannot select an axis to squeeze out which has size not equal to one")
+    if not dropped:
+        return handle
     offset, strides = layout(handle)
     kept = [place for place in range(len(shape)) if place not in dropped]
     return view_of(

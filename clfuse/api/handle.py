@@ -133,12 +133,23 @@ class Handle:
 _new: Final = object.__new__
 ARRAY: Any = Handle
 SCALAR: Any = Handle
+SCALAR_OF: Final[dict[np.dtype, Any]] = {}
+"""dtype -> the class of its lazy scalars, all of them derived from `SCALAR`."""
+SCALARS: Any = frozenset()
+"""Those classes."""
 
 
 def set_types(array: type[Handle], scalar: type[Handle]) -> None:
-    """Called once by `ndarray`: the classes that new handles get."""
-    global ARRAY, SCALAR
+    """Called once by `ndarray`: the classes that new handles get.
+
+    Scalars of each dtype have a class that is called as NumPy's, for who prints or compares names.
+    """
+    global ARRAY, SCALAR, SCALARS
     ARRAY, SCALAR = array, scalar
+    for dtype in DTYPES.values():
+        about = {"__slots__": (), "__module__": scalar.__module__, "__doc__": scalar.__doc__}
+        SCALAR_OF[dtype] = type(scalar)(dtype.type.__name__, (scalar,), about)
+    SCALARS = frozenset(SCALAR_OF.values())
 
 
 # -- new handles ----------------------------------------------------------------------------------
@@ -156,7 +167,7 @@ def fresh(node: Node) -> Any:
 
 def result(node: Node) -> Any:
     """What an operation returns: an array, or where NumPy returns a scalar, a lazy scalar."""
-    handle = _new(ARRAY if node.shape else SCALAR)
+    handle = _new(ARRAY if node.shape else SCALAR_OF[node.dtype])
     handle._storage = record(node)
     handle._shape = node.shape
     handle._dtype = node.dtype
@@ -217,7 +228,7 @@ def view_of(
 
     `rearranged` says that axes may lie in another order than the owner's, or be stretched.
     """
-    if not shape and type(owner) is SCALAR:
+    if not shape and type(owner) in SCALARS:
         return owner  # the methods of NumPy's scalars give scalars
     handle = _new(ARRAY)
     handle._storage = owner._storage

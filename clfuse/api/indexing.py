@@ -147,7 +147,7 @@ def locate(
 def _is_integer(item: Any) -> bool:
     """Whether an index item stands for one integer; arrays, lists and masks do not."""
     if isinstance(item, Handle):
-        return type(item) is handles.SCALAR and item._dtype.kind in "iu"
+        return type(item) in handles.SCALARS and item._dtype.kind in "iu"
     if isinstance(item, np.ndarray | list | tuple | np.bool_ | str | float):
         return False
     return hasattr(type(item), "__index__")

@@ -75,7 +75,7 @@ class Arguments:
     def add(self, value: Any) -> Any:
         """Note `value`; returns what the function is to see instead, as a rule itself."""
         kind = type(value)
-        if kind is handles.ARRAY or kind is handles.SCALAR:
+        if kind is handles.ARRAY or kind in handles.SCALARS:
             self._add_array(value, kind)
             return value
         key = self.key
@@ -141,10 +141,10 @@ class Arguments:
         if isinstance(value, np.generic):
             dtype = native_dtype(value.dtype)
             if dtype is not None:
-                handle = _new(handles.SCALAR)
+                handle = _new(handles.SCALAR_OF[dtype])
                 handle._storage = Storage(build.constant(dtype.type(value)))
                 handle._shape, handle._dtype, handle._view = (), dtype, None
-                self._add_array(handle, handles.SCALAR)
+                self._add_array(handle, type(handle))
                 return handle
         elif isinstance(value, np.ndarray):
             if kind is not np.ndarray and kind is not np.memmap:

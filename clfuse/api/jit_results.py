@@ -92,7 +92,7 @@ class Results:
     def maker(self, value: Any) -> Callable[[Sequence[Any], Sequence[Any]], Any]:
         """A function that makes `value` again from the handles and the numbers."""
         kind = type(value)
-        if kind is handles.ARRAY or kind is handles.SCALAR:
+        if kind is handles.ARRAY or kind in handles.SCALARS:
             place = self._handle(value)
             return lambda made, numbers: made[place]
         if kind is TracedNumber:

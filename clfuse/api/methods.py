@@ -307,7 +307,7 @@ class ArrayMethods:
 
     def copy(self, order: Any = "C") -> Any:
         """A new array with the same values."""
-        if type(self) is handles.SCALAR:
+        if type(self) in handles.SCALARS:
             return self
         if order == "C" and type(self._storage.node.buffer) is HostBuffer:
             made = alone(np.ndarray.copy, 1.0, self)
@@ -335,7 +335,7 @@ class ArrayMethods:
 
     def byteswap(self, inplace: bool = False) -> Any:
         """The elements with their bytes in the opposite order."""
-        if type(self) is handles.SCALAR and not inplace:
+        if type(self) in handles.SCALARS and not inplace:
             return host_call(self._dtype.type.byteswap, (self,), {}, name="ndarray.byteswap")
         swapped = host_call(np.ndarray.byteswap, (self,), {}, name="ndarray.byteswap")
         if inplace:

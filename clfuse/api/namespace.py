@@ -22,6 +22,7 @@ from . import (  # noqa: F401  (each registers its functions)
     cumulative,
     decompositions,
     differences,
+    doors,
     fourier,
     joining,
     linalg,
@@ -159,6 +160,7 @@ def register_submodules() -> None:
         sys.modules[f"clfuse.{name}"] = module
     sys.modules["clfuse.lib.stride_tricks"] = SUBMODULES["lib"].stride_tricks
     sys.meta_path.insert(0, NumPysModules())  # type: ignore[arg-type]
+    doors.install()
 
 
 def lookup(name: str) -> Any:

@@ -29,7 +29,9 @@ from .linalg import matmul
 from .methods import ArrayMethods, MutatingMethods
 from .order import copied
 from .present import INTEGERS, LATER, indexed, owned, standard
+from .readers import put_before
 from .subclasses import ArrayType
+from .ufunc import ufunc
 
 
 class _Common(ArrayMethods, Handle):
@@ -438,3 +440,4 @@ for _name in ("__mul__", "__rmul__"):
 
 handle.set_types(ndarray, scalar)
 accelerate(ndarray)
+put_before(ndarray, ufunc)

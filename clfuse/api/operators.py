@@ -104,7 +104,7 @@ def binary(
                 return made
         kind = type(other)
         shape = self._shape
-        if kind is handles.ARRAY or kind is handles.SCALAR:
+        if kind is handles.ARRAY or kind in handles.SCALARS:
             if (
                 type(other._storage.node.buffer) is HostBuffer
                 and type(self._storage.node.buffer) is Buffer
@@ -426,7 +426,7 @@ def _host_value(self: Any) -> Any:
     """What Python's conversions are asked about: a NumPy scalar for a lazy scalar, else an
     array."""
     value = host_view(self)
-    return value[()] if type(self) is handles.SCALAR else value
+    return value[()] if type(self) in handles.SCALARS else value
 
 
 def python_conversion(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:

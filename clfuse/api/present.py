@@ -42,6 +42,7 @@ from ..smallness import ADDITION_NS
 from . import handle as handles
 from .handle import DTYPES, Handle, View
 from .order import stride_order, turned_back
+from .steps import Step
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -103,15 +104,6 @@ _new: Final[Any] = object.__new__
 # -- reading --------------------------------------------------------------------------------------
 
 
-class Axes:
-    """A step of `Indexed` that is no index: the axes in another order."""
-
-    __slots__ = ("order",)
-
-    def __init__(self, order: tuple[int, ...]) -> None:
-        self.order = order
-
-
 class Indexed(View):
     """A view by NumPy's basic indices, whose offset and strides nobody has asked for yet.
 
@@ -120,7 +112,7 @@ class Indexed(View):
     start : tuple of (shape, View) or None
         The view that was indexed, None for the whole storage in C order.
     path : tuple
-        The indices, or `Axes`, each for what the one before gives; up to `LONGEST_PATH`.
+        The indices, or `Step`, each for what the one before gives; up to `LONGEST_PATH`.
     """
 
     __slots__ = ("_layout", "_shape", "path", "start")
@@ -139,9 +131,8 @@ class Indexed(View):
             else:
                 offset, strides = self.start[1].offset, self.start[1].strides
             for index in self.path:
-                if type(index) is Axes:
-                    shape = tuple([shape[axis] for axis in index.order])
-                    strides = tuple([strides[axis] for axis in index.order])
+                if type(index) is Step:
+                    shape, offset, strides = index.layout(shape, offset, strides)
                     continue
                 found = locate(shape, offset, strides, index)
                 assert found is not None
@@ -186,7 +177,7 @@ def part(array: Array, handle: Handle) -> Array:
             shape, view_below = view.start
             array = seen(array, shape, handle._dtype, view_below)
         for index in view.path:
-            array = array.transpose(index.order) if type(index) is Axes else array[index]
+            array = index.taken(array) if type(index) is Step else array[index]
         return array
     return seen(array, handle._shape, handle._dtype, view)  # type: ignore[arg-type]
 
@@ -213,16 +204,16 @@ def _is_basic(index: Any) -> bool:
 
 def indexed(handle: Handle, buffer: HostBuffer, index: Any) -> Any:
     """``handle[index]``, whose elements lie in `buffer`; `LATER` where the index has other items
-    than integers, slices, None and Ellipsis. The index may be `Axes`."""
+    than integers, slices, None and Ellipsis. The index may be a `Step`."""
     if type(index) is tuple:
         for item in index:
             if type(item) not in _BASIC:
                 return LATER
-    elif type(index) not in _BASIC and type(index) is not Axes:
+    elif type(index) not in _BASIC and type(index) is not Step:
         return LATER
     old = handle._view
     found = buffer.array if old is None else part(buffer.array, handle)
-    found = found.transpose(index.order) if type(index) is Axes else found[index]
+    found = index.taken(found) if type(index) is Step else found[index]
     if type(found) is not np.ndarray:
         buffer.use = BY_ROWS
         return LATER if standard[0] else found

@@ -4,6 +4,7 @@ by `ndarray`."""
 from __future__ import annotations
 
 import math
+import sys
 import threading
 from typing import Any, Final
 
@@ -14,12 +15,13 @@ from ..graph import build
 from ..runtime.buffers import HostBuffer
 from . import handle as handles
 from .at_once import pair
-from .conversion import adopted, held, host_copy, host_scalar, host_view
+from .conversion import adopted, held, host_copy, host_scalar, host_view, stored_view
 from .creation import array
 from .fallback import NATIVE, host_call
-from .handle import Handle, fresh, node_of
+from .handle import Handle, fresh, layout, node_of
 from .order import stride_order
 from .present import LATER, SCALARS
+from .shared_storage import seen_by_numpy
 from .ufunc import BY_NUMPY, ufunc
 
 DLPACK_CPU: Final = (1, 0)
@@ -96,31 +98,75 @@ def to_numpy(handle: Handle, dtype: Any, copy: bool | None) -> np.ndarray:
 
 
 def interface(handle: Handle) -> dict[str, Any]:
-    """`__array_interface__`: a read-only snapshot on the host, which `data` keeps alive.
+    """`__array_interface__`: a read-only snapshot on the host, which `data` keeps alive; for those
+    of NumPy's that keep what they get in order to write to it (`HOLDERS`), memory that is shared.
 
-    Strides are always named: who cannot follow them then asks for ``tobytes()``, not for a buffer,
-    which a Python class cannot be.
+    It lies as ``x.strides`` says, because there is code that steps through what it gets with the
+    strides of what it asked. These are always named: who cannot follow them then asks for
+    ``tobytes()``, not for a buffer, which a Python class cannot be.
     """
-    host = host_view(handle)
-    run = _run_of_bytes(host)
-    if run is None:
-        host = host.copy(order="K")
-        host.flags.writeable = False
-        run = _run_of_bytes(host)
+    if sys._getframe(2).f_code in HOLDERS and type(handle) is handles.ARRAY:
+        seen_by_numpy(handle)
+        storage: Any = handle._storage
+        run = storage.memory
+        if not handles.is_writeable(handle):
+            run = run.view()
+            run.flags.writeable = False
+    elif _lies_there(handle):
+        run = stored_view(handle._storage.node)
+    else:
+        run = host_view(handle)
+        order = stride_order(run.shape, run.strides)
+        run = run if order is None else run.transpose(order)
+        if not run.flags.c_contiguous:
+            run = run.copy()
+            run.flags.writeable = False
+        strides = run.strides if order is None else _strides_in_order(run.strides, order)
+        return _described(handle, run, 0, strides)
+    offset, strides = layout(handle)
+    size = handle._dtype.itemsize
+    return _described(handle, run, offset * size, tuple([stride * size for stride in strides]))
+
+
+HOLDERS: Final = frozenset((np.ma.MaskedArray.__new__.__code__,))
+"""A masked array of an array writes to that array's elements."""
+
+MOST_SPREAD: Final = 16
+"""Of memory that only a device has, so many bytes are copied for each byte of a view, in order that
+the copy lies as the view does; of a view that is thinner only what it shows."""
+
+
+def _lies_there(handle: Handle) -> bool:
+    """Whether what the array is a view of is, or is to be made, the memory that others get."""
+    if handle._view is None or 0 in handle._shape:
+        return False
+    if device_of(handle).traits.unified_memory:
+        return True
+    node = handle._storage.node
+    shown = math.prod(handle._shape) * handle._dtype.itemsize
+    return math.prod(node.shape) * node.dtype.itemsize <= MOST_SPREAD * shown
+
+
+def _strides_in_order(strides: tuple[int, ...], order: tuple[int, ...]) -> tuple[int, ...]:
+    """Of an array that was transposed by `order`: the strides of what it was."""
+    found = [0] * len(order)
+    for place, axis in enumerate(order):
+        found[axis] = strides[place]
+    return tuple(found)
+
+
+def _described(
+    handle: Handle, run: np.ndarray, offset: int, strides: tuple[int, ...]
+) -> dict[str, Any]:
+    """The interface's dictionary, for elements in `run`, which lies in C order."""
     return {
         "version": 3,
-        "shape": host.shape,
-        "typestr": host.dtype.str,
-        "strides": host.strides,
+        "shape": handle._shape,
+        "typestr": handle._dtype.str,
+        "strides": strides,
+        "offset": offset,
         "data": run,
     }
-
-
-def _run_of_bytes(host: np.ndarray) -> np.ndarray | None:
-    """The array with its axes in the order of memory if that is C-contiguous, else None."""
-    order = stride_order(host.shape, host.strides)
-    run = host if order is None else host.transpose(order)
-    return run if run.flags.c_contiguous else None
 
 
 class _Lent:

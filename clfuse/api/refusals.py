@@ -45,7 +45,7 @@ class _StandIns:
 
     def of(self, value: Any) -> Any:
         """`value` with arrays of NumPy's for handles, and copies of NumPy's own."""
-        if type(value) is handles.SCALAR:
+        if type(value) in handles.SCALARS:
             return value._dtype.type(1)
         if isinstance(value, Handle):
             self._take(value._shape)

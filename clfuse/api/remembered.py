@@ -96,7 +96,7 @@ def _are_simple(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
 
 def _steps_of(made: Any, source: Handle) -> list[_Step] | None:
     """How `made` was recorded; None where it is no array of its own, or takes other arrays."""
-    if type(made) not in (handles.ARRAY, handles.SCALAR) or made is source:
+    if type(made) not in (handles.ARRAY, *handles.SCALARS) or made is source:
         return None
     if made._view is not None:
         return None

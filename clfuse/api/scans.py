@@ -105,6 +105,6 @@ def along(function: np.ufunc, a: Any, axis: Any, dtype: Any, out: Any) -> Any:
         handle, axis = reshaped(handle, (1,)), 0
     elif not handle._shape:
         normalized_axis(axis, 0)
-    if type(handle) is handles.SCALAR:
+    if type(handle) in handles.SCALARS:
         handle = fresh(build.reshape(node_of(handle), (1,)))
     return accumulated(function, handle, axis, dtype, out)

@@ -149,7 +149,10 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
         raise NotNative("the target is not an array of clfuse's")
     if type(src) in WEAK or type(src) is bool:
         node = value_node(src, dst._dtype)
-        if (isinstance(src, float) and dst._dtype.kind in "iub") or isinstance(src, complex):
+        is_number = type(src) is int and dst._dtype is BOOL
+        if is_number or (isinstance(src, float) and dst._dtype.kind in "iub") or (
+            isinstance(src, complex)
+        ):
             np.copyto(np.empty((), dst._dtype), src, casting=casting)  # type: ignore[arg-type]
     else:
         source = as_handle(src)

@@ -41,7 +41,7 @@ def chosen(handle: Handle, index: Any) -> Any:
     """``handle[index]`` for an index with arrays in it, or `LATER`."""
     node = handle._storage.node
     is_selected = type(index) is handles.ARRAY and index._dtype.kind == "b"
-    if is_selected and _is_brief(node) and _is_brief(index._storage.node):
+    if is_selected and is_brief(node) and is_brief(index._storage.node):
         evaluate_nodes([node, index._storage.node])
         if type(node.buffer) is Buffer:
             brought(node)
@@ -63,9 +63,9 @@ def chosen(handle: Handle, index: Any) -> Any:
     return made_of_it
 
 
-def _is_brief(node: Node) -> bool:
-    """Whether an array lies on the host, or is so small that it is computed to select from it, or
-    by it: somebody waits then anyway, and NumPy selects in less time than a launch takes."""
+def is_brief(node: Node) -> bool:
+    """Whether an array lies on the host, or is so small that it is computed for who waits anyway,
+    to select by it, say: NumPy does that in less time than a launch takes."""
     buffer = node.buffer
     if type(buffer) is HostBuffer:
         return True
@@ -94,7 +94,7 @@ def _index(handle: Handle, index: Any) -> Any:
         kind = type(item)
         if kind is handles.ARRAY:
             array = present(item)
-            if array is None and item._dtype.kind == "b" and _is_brief(item._storage.node):
+            if array is None and item._dtype.kind == "b" and is_brief(item._storage.node):
                 evaluate_nodes([item._storage.node])
                 if stored(item._storage.node) is not None:
                     array = present(item)
@@ -130,12 +130,12 @@ def assigned(handle: Handle, index: Any, value: Any) -> bool:
     is_same = kind is dtype.type or (kind is float and dtype.char == "d")
     if not is_same:
         if kind is handles.ARRAY:
-            if present(value) is None or not _fits(value._dtype, dtype):
+            if present(value) is None or not fits(value._dtype, dtype):
                 return False
             size = math.prod(value._shape)
             if not affordable(size) and not affordable(size, handle):
                 return False
-        elif kind not in PLAIN and not (kind in SCALARS and _fits(value.dtype, dtype)):
+        elif kind not in PLAIN and not (kind in SCALARS and fits(value.dtype, dtype)):
             return False
     found = index
     if type(index) not in INTEGERS:
@@ -160,7 +160,7 @@ def assigned(handle: Handle, index: Any, value: Any) -> bool:
 _fitting: Final[dict[tuple[np.dtype, np.dtype], bool]] = {}
 
 
-def _fits(source: np.dtype, target: np.dtype) -> bool:
+def fits(source: np.dtype, target: np.dtype) -> bool:
     """Whether NumPy converts from one to the other without a word."""
     try:
         return _fitting[source, target]

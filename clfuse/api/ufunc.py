@@ -121,7 +121,7 @@ class ufunc:
             is_array = kind is handles.ARRAY
             kind = type(args[1])
             if is_array:
-                if kind is handles.ARRAY or kind is handles.SCALAR or kind is float or kind is int:
+                if kind is handles.ARRAY or kind in handles.SCALARS or kind is float or kind is int:
                     return self.fast(*args)
             elif kind is handles.ARRAY and type(args[1]._storage.node.buffer) is HostBuffer:
                 made = pair(self.reversed, self.weight, args[1], args[0])

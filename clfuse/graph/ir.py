@@ -195,6 +195,11 @@ class Node:
         self.buffer: Any = None
         self.computed = False
 
+    def place(self) -> Any:
+        """What a write of this node is in `operations`: its place in the array, or that it is all
+        of it."""
+        return self.param if self.op.kind is Kind.UPDATE else Storage
+
     def __repr__(self) -> str:
         state = "stored" if self.buffer is not None else self.op.name
         return f"<Node {state} {self.dtype} {self.shape}>"
@@ -207,6 +212,10 @@ class LateNode(Node):
     """
 
     __slots__ = ()
+
+    def place(self) -> Any:
+        """Like no other: not known yet."""
+        return object()
 
 
 class Storage:
@@ -284,21 +293,11 @@ def rebind(storage: Storage, node: Node) -> None:
     """Let the cell hold another value: what every write to an array does."""
     storage.node = node
     recorded.append(weakref.ref(storage))
-    operations.append(_place(node))
+    operations.append(node.place())
     if len(recorded) >= check_at[0]:
         check()
     if boundary.full:
         boundary.due = True
-
-
-def _place(node: Node) -> Any:
-    """What a write is in `operations`: its place in the array, or that it is all of it.
-
-    Statements that are joined into one write (`modifications`, calls of kernels) are like no other.
-    """
-    if type(node) is not Node:
-        return object()
-    return node.param if node.op.kind is Kind.UPDATE else Storage
 
 
 class Boundary:

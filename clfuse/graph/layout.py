@@ -100,6 +100,43 @@ def delinearize(
     return tuple((start, tuple(row)) for start, row in zip(starts, coefficients, strict=True))
 
 
+Side = tuple[int, int, int | None, int]
+"""One axis of a box: first index, end, the dimension that runs along it (None: one index), and in
+which direction."""
+
+
+def region_box(
+    shape: tuple[int, ...], region: tuple[int, ...], offset: int, strides: tuple[int, ...]
+) -> tuple[Side, ...] | None:
+    """The box of `shape` that a map of `region` into its C order covers; None where it is none.
+
+    >>> region_box((4, 6), (2, 6), 6, (6, 1))  # rows 1 and 2
+    ((1, 3, 0, 1), (0, 6, 1, 1))
+    >>> region_box((4, 6), (4,), 5, (6,))  # the last column
+    ((0, 4, 0, 1), (5, 6, None, 1))
+    >>> region_box((6,), (3,), 0, (2,)) is None
+    True
+    """
+    axes = delinearize(shape, region, offset, strides)
+    if axes is None:
+        return None
+    box: list[Side] = []
+    used: set[int] = set()
+    for start, coefficients in axes:
+        moving = [dim for dim, coefficient in enumerate(coefficients) if coefficient]
+        if not moving:
+            box.append((start, start + 1, None, 1))
+            continue
+        (dim, *more) = moving
+        step = coefficients[dim]
+        if more or dim in used or abs(step) != 1:
+            return None
+        used.add(dim)
+        first = start if step == 1 else start - region[dim] + 1
+        box.append((first, first + region[dim], dim, step))
+    return tuple(box)
+
+
 def linearize(
     shape: tuple[int, ...], axes: Sequence[tuple[int, tuple[int, ...]]], rank: int
 ) -> tuple[int, tuple[int, ...]]:

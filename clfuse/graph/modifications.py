@@ -85,6 +85,10 @@ class Modification(Node):
                     self.inputs = joined.inputs
             return _get_inputs(self)  # type: ignore[no-any-return]
 
+    def place(self) -> Any:
+        """As of every UPDATE: in a loop over places every round has another, and is joined."""
+        return self.param
+
     @inputs.setter
     def inputs(self, inputs: tuple[Node, ...]) -> None:
         self._old = self._operand = self._loop = None

@@ -44,6 +44,10 @@ has them once a view, and what is read through views of views doubles with each 
 MAX_STORES: Final = 16
 """Results of one kernel: more streams than the caches' ways and write buffers follow."""
 
+MAX_WRITES: Final = 8
+"""Writes to boxes of one array that are read where they come from: each cuts what reads them in two
+along an axis. Six faces of a cube, and two more."""
+
 MAX_BOXES: Final = 64
 """Boxes that results are cut into for reading concatenations in place: each is a launch."""
 

@@ -11,7 +11,7 @@ import math
 from typing import Final
 
 from ..graph.ir import Kind, Op, loop
-from ..graph.layout import contiguous_strides, delinearize, linearize
+from ..graph.layout import contiguous_strides, delinearize, linearize, region_box
 from . import cost
 from .graph import Graph
 from .placement import Placement
@@ -179,6 +179,8 @@ class Emitter:
             return [self._key(operand, self._through_view(node, operand, access))]
         if kind is Kind.CONCATENATE:
             return [self._part(node, access)]
+        if kind is Kind.UPDATE and node in self.placement.boxed:
+            return [self._old_or_written(node, access)]
         if node in self.placement.unrolled:
             return self._folded_elements(node, access)
         if kind is Kind.GATHER:
@@ -228,6 +230,43 @@ class Emitter:
         axes[axis] = (start - first, coefficients)
         shape = self.graph.shapes[operand]
         return self._key(operand, Access(*linearize(shape, axes, len(self.extents))))
+
+    def _old_or_written(self, node: int, access: Access) -> tuple[int, Access | None]:
+        """What this iteration reads of an array that was written to: what was there, or what was
+        written to a box of it, and where."""
+        old, value = self.graph.inputs[node]
+        shape = self.graph.shapes[value]
+        box = region_box(self.graph.shapes[node], shape, *self.graph.params[node])
+        assert box is not None
+        still = (0,) * len(self.extents)
+        taken: list[tuple[int, tuple[int, ...]]] = [(0, still)] * len(shape)
+        straddles: Straddles | None = None
+        for (start, coefficients), (first, end, axis, sign) in zip(
+            self._axes(node, access), box, strict=True
+        ):
+            reached = [
+                c * (extent - 1) for c, extent in zip(coefficients, self.extents, strict=True)
+            ]
+            low = start + sum([reach for reach in reached if reach < 0])
+            high = start + sum([reach for reach in reached if reach > 0])
+            if high < first or low >= end:
+                return self._key(old, access)
+            if low < first or high >= end:
+                moving = [dim for dim, reach in enumerate(reached) if reach]
+                if len(moving) > 1:
+                    straddles = Straddles(node, None, 0)
+                elif straddles is None:
+                    (dim,) = moving
+                    position = _crossing(start, coefficients[dim], first, end)
+                    straddles = Straddles(node, dim, position)
+            elif axis is not None:
+                base = first if sign > 0 else end - 1
+                taken[axis] = (
+                    sign * (start - base), tuple([sign * c for c in coefficients])
+                )
+        if straddles is not None:
+            raise straddles
+        return self._key(value, Access(*linearize(shape, taken, len(self.extents))))
 
     def _broadcast(self, node: int, operand: int, access: Access) -> Access:
         shape, wanted = self.graph.shapes[node], self.graph.shapes[operand]
@@ -298,7 +337,9 @@ class Emitter:
             var = self.registers.new()
             self.items.append(Load(var, self._value_of(node), graph.dtypes[node], access))
             return var
-        if kind is Kind.VIEW or kind is Kind.CONCATENATE:
+        if operands and (
+            kind is Kind.VIEW or kind is Kind.CONCATENATE or kind is Kind.UPDATE
+        ):
             return operands[0]
         if node in self.placement.unrolled:
             return self._fold(node, operands)
@@ -375,6 +416,15 @@ class Emitter:
         assert step.dtype is not None
         self.items.append(Step(var, step, (left, right), step.input_dtypes, step.dtype))
         return var
+
+
+def _crossing(start: int, step: int, first: int, end: int) -> int:
+    """The iteration at which ``start + step * i`` comes into ``[first, end)``, or leaves it."""
+    if step > 0:
+        bound = first if start < first else end
+        return -((start - bound) // step)
+    bound = end if start >= end else first
+    return (start - bound) // -step + 1
 
 
 def identity(shape: tuple[int, ...], order: tuple[int, ...] | None = None) -> Access:

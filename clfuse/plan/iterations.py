@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from ..graph.layout import delinearize
+from ..graph.layout import region_box
 from .emission import Refines, Straddles
 from .schedule import Access
 from .seams import Box
@@ -78,23 +78,10 @@ def complement(
     shape: tuple[int, ...], region: tuple[int, ...], offset: int, strides: tuple[int, ...]
 ) -> list[tuple[tuple[int, int], ...]] | None:
     """Boxes of `shape` outside the region that the map covers; None when it is not a box."""
-    axes = delinearize(shape, region, offset, strides)
-    if axes is None:
+    box = region_box(shape, region, offset, strides)
+    if box is None:
         return None
-    inner = []
-    used: set[int] = set()
-    for start, coefficients in axes:
-        moving = [dim for dim, coefficient in enumerate(coefficients) if coefficient]
-        if not moving:
-            inner.append((start, start + 1))
-            continue
-        (dim, *more) = moving
-        if more or dim in used or abs(coefficients[dim]) != 1:
-            return None
-        used.add(dim)
-        count = region[dim]
-        first = start if coefficients[dim] == 1 else start - count + 1
-        inner.append((first, first + count))
+    inner = [(start, stop) for start, stop, _, _ in box]
     boxes = []
     for axis, (start, stop) in enumerate(inner):
         for low, high in ((0, start), (stop, shape[axis])):

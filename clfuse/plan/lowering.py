@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from ..graph.ir import Kind
 from ..graph.layout import contiguous_strides
@@ -36,6 +36,9 @@ from .schedule import (
 )
 from .selections import masked_kernels
 from .user_launches import launches_of
+
+JOINS: Final = (Kind.CONCATENATE, Kind.UPDATE)
+"""What cuts an iteration into boxes."""
 
 
 @dataclass(slots=True)
@@ -91,7 +94,7 @@ class Lowering:
                 libraries.append(node)
             elif kind in (Kind.COUNTS, Kind.COMPACT, Kind.EXPAND):
                 masked.append(node)
-            elif kind is Kind.UPDATE:
+            elif kind is Kind.UPDATE and node not in placement.boxed:
                 value = self.graph.inputs[node][1]
                 access = Access(*self.graph.params[node])
                 self._add(maps, level, value, Sink(value, target, access), node)
@@ -151,6 +154,10 @@ class Lowering:
             and self.graph.kinds[node] is not Kind.LEAF
             and self.values.node[self.values.of_node[node]] == node
         )
+
+    def is_written_in_place(self, node: int) -> bool:
+        """Whether a stored node is a write to a part of an array, made where that array lies."""
+        return self.graph.kinds[node] is Kind.UPDATE and node not in self.placement.boxed
 
     def _number_values(self) -> None:
         """Give every stored node a value; a reshape of something stored has that one's."""
@@ -224,7 +231,7 @@ class Lowering:
         updates = []
         for sink in sinks:
             owner = self.values.node[sink.value]
-            if owner is not None and self.graph.kinds[owner] is Kind.UPDATE:
+            if owner is not None and self.is_written_in_place(owner):
                 updates.append(owner)
         lift = Lift(shape)
         while True:
@@ -239,6 +246,10 @@ class Lowering:
             for sink in sinks:
                 self._map(level, [sink])
             return
+        if bodies is None:
+            written = self._joined_below(nodes, level, (Kind.UPDATE,))
+            if written is not None:  # in memory it is fewer kernels than one for each box
+                raise Straddles(written, None, 0)
         places = [lift.access(sink.access) for sink in sinks]
         unbroken = shape if lift.extents == shape and bodies is not None else None
         for kernel in self._kernels(sinks, places, lift.extents, parts, bodies):
@@ -328,7 +339,7 @@ class Lowering:
         along = self._taken_along(parts, level, shape, whole, maps)
         bodies = seams.join(parts, extents, self.traits.max_steps)
         if bodies is None or len(bodies) > 1:
-            raise Straddles(self._joined_below(operands, level), None, 0)
+            raise self._refusal(operands, level)
         items, roots, registers = bodies[0].items, bodies[0].roots, bodies[0].registers
         accumulators = []
         folded: dict[int, int] = {}
@@ -362,7 +373,7 @@ class Lowering:
             results,
         )
         if len(parts) > 1 and self._prefers_memory(kernel):
-            raise Straddles(self._joined_below(operands, level), None, 0)
+            raise self._refusal(operands, level)
         if math.prod(kept_extents):
             self.pending.append(Pending(level, kernel, [], shape, order))
 
@@ -468,7 +479,9 @@ class Lowering:
         sinks = self._taken_along([part], level, shape, whole, maps)
         kernel.stores += self._stores_along(sinks, part.roots, whole)
 
-    def _joined_below(self, nodes: list[int], level: int) -> int:
+    def _joined_below(
+        self, nodes: list[int], level: int, kinds: tuple[Kind, ...] = JOINS
+    ) -> int | None:
         """A concatenation that these are computed from, element by element, in one kernel."""
         placement = self.placement
         stack = list(nodes)
@@ -477,12 +490,21 @@ class Lowering:
             node = stack.pop()
             if placement.stored[node] and placement.level[node] < level:
                 continue
-            if node in placement.piecewise:
+            if self.graph.kinds[node] in kinds and (
+                node in placement.piecewise or node in placement.boxed
+            ):
                 return node
             new = [operand for operand in self.graph.inputs[node] if operand not in seen]
             seen.update(new)
             stack += new
-        raise AssertionError("planner error: boxes without a joined array")
+        return None
+
+    def _refusal(self, nodes: list[int], level: int) -> Straddles:
+        """What makes something that these are computed from lie in memory, in the next attempt."""
+        joined = self._joined_below(nodes, level)
+        if joined is None:
+            raise AssertionError("planner error: boxes without a joined array")
+        return Straddles(joined, None, 0)
 
     def _library(self, node: int) -> None:
         graph = self.graph

@@ -237,7 +237,7 @@ class Memory:
         """
         graph = self.graph
         old, value = graph.inputs[node]
-        if graph.kinds[old] is not Kind.UPDATE:
+        if not self.lowering.is_written_in_place(old):
             return False
         earlier, earlier_value = graph.inputs[old]
         same_region = (

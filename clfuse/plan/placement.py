@@ -25,7 +25,14 @@ from ..traits import DeviceTraits
 from . import cost
 from .directions import is_read_across
 from .graph import Graph
-from .readers import count_views, has_same_order, read_element_wise, spread_reads, squeezed
+from .readers import (
+    boxes_written,
+    count_views,
+    has_same_order,
+    read_element_wise,
+    spread_reads,
+    squeezed,
+)
 from .schedule import Cut, is_sequential
 
 Carrier = tuple[int, tuple[int, ...], tuple[int, ...], tuple[bool, int]]
@@ -51,6 +58,9 @@ class Placement:
     cuts : list of Cut, why values that nobody asked for are stored
     unrolled : set of int, short folds that are computed element by element
     refused : frozenset of int, concatenations and reshapes that could not be read in place
+    boxed : set of int, writes to boxes of arrays that are computed along with what was there; all
+        others (`in_place` among them) are made where the array lies
+    piecewise : set of int, concatenations and such writes that need no memory
     """
 
     def __init__(
@@ -60,6 +70,7 @@ class Placement:
         *,
         fuse: bool = True,
         refused: frozenset[int] = frozenset(),
+        in_place: frozenset[int] = frozenset(),
     ) -> None:
         self.graph = graph
         self.cost = cost.Cost(traits)
@@ -77,10 +88,12 @@ class Placement:
         self.cuts: list[Cut] = []
         self._spread = spread_reads(graph)
         self._views = count_views(graph)
+        self.boxed: set[int] = set()
         self.piecewise: set[int] = set()
         self.refining: set[int] = set()
         if fuse:
-            self.piecewise, self.refining = read_element_wise(graph, refused)
+            self.boxed = boxes_written(graph) - in_place
+            self.piecewise, self.refining = read_element_wise(graph, refused, self.boxed)
         self.unrolled: set[int] = set()
         self._steps: defaultdict[Any, int] = defaultdict(int)
         self._arguments: defaultdict[Any, set[int]] = defaultdict(set)
@@ -483,7 +496,18 @@ class Placement:
         for operand in (old, value):
             if self.level[operand] < level and not self.sealed[operand]:
                 self._keep_or_recompute(operand, node)
-        self._in_memory(node, level, "a part of an array is written where the array lies")
+        if node not in self.boxed or self.stored[old]:
+            self.boxed.discard(node)
+            self.piecewise.discard(node)
+            reason = "a part of an array is written where the array lies"
+            self._in_memory(node, level, reason)
+            return
+        if node not in self.piecewise:
+            reason = "joined in memory with what was there: what reads it does not go part by part"
+            self._in_memory(node, level, reason)
+            return
+        self.weight[node] = 0.5 + max(self.weight[old], self.weight[value])
+        self.loaded[node] = max(self.loaded[old], self.loaded[value])
 
     def _counts(self, node: int) -> None:
         (mask,) = self.graph.inputs[node]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import gc
 
-from ..graph.ir import Kind
 from ..graph.snapshot import Snapshot
 from ..traits import DeviceTraits
 from .emission import Refines, Registers, Straddles, ValueTable
@@ -129,8 +128,9 @@ def _place_and_lower(
 ) -> tuple[Placement, Lowering, Memory]:
     """The passes up to memory; what cannot be read in parts after all is stored."""
     refused: frozenset[int] = frozenset()
+    in_place: frozenset[int] = frozenset()
     while True:
-        placement = Placement(graph, traits, fuse=fuse, refused=refused)
+        placement = Placement(graph, traits, fuse=fuse, refused=refused, in_place=in_place)
         _keep_inputs_of_pending(graph, placement)
         try:
             lowering = Lowering(placement, traits)
@@ -140,6 +140,8 @@ def _place_and_lower(
                     join_epilogues(lowering)
             return placement, lowering, Memory(lowering)
         except (Straddles, Refines) as cut:
+            if cut.node in refused:
+                in_place |= {cut.node}
             refused |= {cut.node}
 
 
@@ -167,7 +169,7 @@ def _keep_inputs_of_pending(graph: Graph, placement: Placement) -> None:
 def _written(node: int | None, lowering: Lowering, memory: Memory) -> Written | None:
     """What a value has in common with the one that it is an update of, for `verify`."""
     graph = lowering.graph
-    if node is None or graph.kinds[node] is not Kind.UPDATE:
+    if node is None or not lowering.is_written_in_place(node):
         return None
     old = memory.old_value(node)
     if old is None:

@@ -4,7 +4,8 @@ decides where they lie."""
 from __future__ import annotations
 
 from ..graph.ir import Kind
-from ..graph.layout import contiguous_strides, delinearize
+from ..graph.layout import contiguous_strides, delinearize, region_box
+from . import cost
 from .graph import Graph
 
 
@@ -19,6 +20,10 @@ def spread_reads(graph: Graph) -> list[float]:
                     spread[operand] += graph.sizes[node] / max(graph.sizes[operand], 1)
                 else:
                     spread[operand] += 1.0
+        elif kind is Kind.UPDATE:
+            old, value = graph.inputs[node]
+            spread[old] += 1.0 - graph.sizes[value] / max(graph.sizes[node], 1)
+            spread[value] += 1.0
         else:
             for operand in graph.inputs[node]:
                 spread[operand] += 1.0
@@ -34,12 +39,15 @@ def count_views(graph: Graph) -> list[int]:
     return views
 
 
-def read_element_wise(graph: Graph, refused: frozenset[int]) -> tuple[set[int], set[int]]:
+def read_element_wise(
+    graph: Graph, refused: frozenset[int], boxed: set[int]
+) -> tuple[set[int], set[int]]:
     """Concatenations, and reshapes that merge axes, whose readers go element by element.
 
     Those need no memory: the reader runs over boxes in which every element comes from one part,
     or over an iteration that has the axes before the merge (which only a kernel without folds
-    can). `refused` were tried in vain.
+    can). `boxed` writes are such concatenations, of what is written and what was there. `refused`
+    were tried in vain.
     """
     piecewise: set[int] = set()
     refining: set[int] = set()
@@ -49,13 +57,13 @@ def read_element_wise(graph: Graph, refused: frozenset[int]) -> tuple[set[int], 
         kind = graph.kinds[node]
         reshapes = kind is Kind.VIEW and has_same_order(graph, node, graph.inputs[node][0])
         if graph.sizes[node] and node not in refused:
-            if kind is Kind.CONCATENATE and joins[node]:
+            if (kind is Kind.CONCATENATE or node in boxed) and joins[node]:
                 piecewise.add(node)
             elif reshapes and merges[node]:
                 refining.add(node)
         for place, operand in enumerate(graph.inputs[node]):
             computes = kind is Kind.MAP or (kind is Kind.GATHER and place == 1)
-            if computes or kind is Kind.CONCATENATE:
+            if computes or kind is Kind.CONCATENATE or node in boxed:
                 requested = graph.requested[node]
                 joins[operand] = joins[operand] and (joins[node] or requested)
                 merges[operand] = merges[operand] and (merges[node] or requested)
@@ -71,6 +79,30 @@ def read_element_wise(graph: Graph, refused: frozenset[int]) -> tuple[set[int], 
             elif kind is not Kind.UPDATE:
                 joins[operand] = merges[operand] = False
     return piecewise, refining
+
+
+def boxes_written(graph: Graph) -> set[int]:
+    """The writes to a box of an array, but not of long chains, nor of an array in memory: there
+    only the box is written."""
+    found: set[int] = set()
+    length: dict[int, int] = {}
+    before: dict[int, int] = {}
+    for node, kind in enumerate(graph.kinds):
+        if kind is not Kind.UPDATE:
+            continue
+        old, value = graph.inputs[node]
+        if graph.kinds[old] is Kind.UPDATE:
+            before[node] = old
+            length[node] = length[old] + 1
+        else:
+            length[node] = 1
+        if graph.kinds[old] is Kind.LEAF or graph.sizes[node] == 1 or not graph.sizes[value]:
+            continue
+        if region_box(graph.shapes[node], graph.shapes[value], *graph.params[node]) is not None:
+            found.add(node)
+    for node in sorted(before, reverse=True):  # the whole chain is as long as its end says
+        length[before[node]] = max(length[before[node]], length[node])
+    return {node for node in found if length[node] <= cost.MAX_WRITES}
 
 
 def has_same_order(graph: Graph, node: int, operand: int) -> bool:

@@ -18,6 +18,17 @@ from tests.agreement import assert_same_error
 pytestmark = pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")
 
 
+@pytest.mark.parametrize("dtype", ["bool", "int32", "uint64", "float32", "float64", "complex64"])
+def test_a_lazy_scalar_is_called_as_numpys(xp: ModuleType, dtype: str) -> None:
+    expected = np.ones(3, dtype)[-1]
+    for made in (xp.full(3, 1, dtype)[-1], (xp.ones(3, dtype) | xp.ones(3, dtype)).max()
+                 if dtype in ("bool", "int32", "uint64") else xp.ones(3, dtype).prod()):
+        assert type(made).__name__ == type(expected).__name__
+        assert (repr(made), str(made)) == (repr(expected), str(expected))
+        assert isinstance(made, type(expected))
+        assert pickle.loads(pickle.dumps(made)) == expected
+
+
 def test_a_lazy_scalar_repeats_lists_and_text(xp: ModuleType) -> None:
     count = xp.arange(4).max()
     assert [0] * count == [0, 0, 0] == count * [0]

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import dataclasses
 import pickle
+from collections.abc import Callable
+from contextlib import nullcontext
 from types import ModuleType
 from typing import Any
 
@@ -170,3 +172,67 @@ def test_errors_survive_a_pickle(xp: ModuleType) -> None:
     made = kind.__new__(kind, *caught.value.args)  # what tblib does with an error that has no more
     assert (type(made), made.args) == (kind, caught.value.args)
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+
+
+VIEWS: tuple[Callable[[ModuleType, Any], Any], ...] = (
+    lambda xp, x: x, lambda xp, x: x.T, lambda xp, x: x[:-1, :-1], lambda xp, x: x[::-1, 1::2],
+    lambda xp, x: x[2], lambda xp, x: x[:, -1], lambda xp, x: x.real[1:], lambda xp, x: x[:0],
+    lambda xp, x: xp.broadcast_to(x[0, :2], (3, 2)), lambda xp, x: x[1:2, 1:2].reshape(()),
+    lambda xp, x: x.reshape(3, 2, 7).transpose(2, 0, 1)[1:], lambda xp, x: x.view("u1")[:, 3:7],
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["i2", "f8", "c8"])
+@pytest.mark.parametrize("is_computed", [False, True])
+@pytest.mark.parametrize("has_own_memory", [False, True])
+def test_what_numpy_gets_lies_as_the_array_says(
+    dtype: str, is_computed: bool, has_own_memory: bool, xp: ModuleType
+) -> None:
+    values = np.arange(42).astype(dtype).reshape(6, 7)
+    x = xp.asarray(values) * 2
+    if is_computed and xp is not np:
+        xp.evaluate(x)
+    within = nullcontext()
+    if has_own_memory and xp is not np:
+        device = xp.get_device()
+        within = device.trying(dataclasses.replace(device.untuned_traits, unified_memory=False))
+    with within:
+        for view in VIEWS:
+            ours, expected = view(xp, x), view(np, values * 2)
+            seen = np.asarray(ours)
+            assert_bitwise(seen, expected)
+            assert seen.strides == ours.strides or 0 in seen.shape
+            assert xp is np or not seen.flags.writeable
+
+
+def test_windows_stepped_by_the_strides_of_the_array_stay_in_its_memory(xp: ModuleType) -> None:
+    """As matplotlib cuts surfaces into patches."""
+    values = np.linspace(0, 6, 81).reshape(9, 9)
+    for x in (xp.asarray(values), xp.asarray(values) + 0):
+        part = x[:-1, 1:]
+        steps = (*part.strides, part.strides[0])
+        windows = np.lib.stride_tricks.as_strided(part, (7, 8, 2), steps, writeable=False)
+        assert_bitwise(np.array(windows), np.stack([values[:7, 1:], values[1:8, 1:]], axis=-1))
+
+
+@pytest.mark.parametrize("size", [5, 30_000])
+def test_masked_arrays_write_to_the_array_and_the_mask_they_were_made_of(
+    size: int, xp: ModuleType
+) -> None:
+    x = xp.arange(float(size)) * 2
+    mask = x > 4
+    masked = np.ma.array(x, mask=mask)
+    masked[0] = 9
+    masked[3] = 7
+    masked[1] = np.ma.masked
+    masked += 1
+    assert [float(value) for value in x[:5]] == [10, 2, 5, 8, 8]
+    assert [bool(value) for value in mask[:5]] == [False, True, False, False, True]
+    x[2] = -3
+    assert masked.filled(0)[:5].tolist() == [10, 0, -3, 8, 0]
+    del masked
+    x += 1
+    assert float(x[2]) == -2
+    x.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        np.ma.array(x)[0] = 1

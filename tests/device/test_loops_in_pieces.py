@@ -142,3 +142,16 @@ def test_sums_of_pairs_do_not_double_the_kernel() -> None:
         longest = max(len(kernel.source) for kernel in cf.explain(x).kernels)
         np.testing.assert_allclose(np.asarray(x), expected, rtol=1e-12)
     assert longest < 40_000
+
+
+def test_a_loop_that_writes_one_element_in_place_every_round_is_a_loop_too() -> None:
+    plans = []
+
+    def fed(xp: ModuleType, u: Any) -> Any:
+        u[4000] += 0.5
+        return diffused(xp, u)
+
+    with cf.config.override(loop_nodes=64, host_us=0, build_after_ms=0):
+        actual = run(cf, fed, 300, lambda: plans.append(cf.stats()["plans_made"]))
+    np.testing.assert_allclose(np.asarray(actual), run(np, fed, 300, lambda: None), rtol=1e-12)
+    assert plans[-1] == plans[120] > plans[0]

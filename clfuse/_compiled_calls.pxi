@@ -1,0 +1,720 @@
+"""Calls of functions, methods and ufuncs that NumPy answers at once, for arrays on the host: a part
+of `_compiled.pyx`. The table of them, and the same rule in Python, is `clfuse.api.readers`."""
+
+cdef extern from "Python.h":
+    object PyObject_Call(object, object, PyObject *)
+
+cdef enum:
+    MOST_AXES = 64  # NumPy's NPY_MAXDIMS
+
+cdef Py_ssize_t t_function, t_arguments
+cdef Py_ssize_t n_measured, n_tally
+cdef object Step, DTYPE, QUIET, plain_seen
+cdef frozenset plain_options, refused_names
+cdef Py_ssize_t deepest_list, longest_list
+cdef int ELEMENTS, STRETCHED, PAIRS, TIMES, PRODUCT, CUBED
+cdef double mask_additions, gather_additions, at_once_share
+cdef object fits
+
+
+def connect_calls(names):
+    """As `connect`, for what is used here alone."""
+    global t_function, t_arguments, n_measured, n_tally, Step, DTYPE, QUIET, plain_options
+    global plain_seen
+    global refused_names, deepest_list, longest_list
+    global ELEMENTS, STRETCHED, PAIRS, TIMES, PRODUCT, CUBED
+    global mask_additions, gather_additions, at_once_share, fits
+    Step, plain_seen = names["Step"], names["seen"]
+    t_function, t_arguments = _offset(Step, "function"), _offset(Step, "arguments")
+    n_measured, n_tally = _offset(Node, "measured"), _offset(Node, "tally")
+    DTYPE, QUIET = names["DTYPE"], names["QUIET"]
+    plain_options, refused_names = names["options"], names["refused"]
+    deepest_list, longest_list = names["lists"]
+    ELEMENTS, STRETCHED, PAIRS, TIMES, PRODUCT, CUBED = names["costs"]
+    mask_additions, gather_additions = names["mask_additions"], names["gather_additions"]
+    at_once_share, fits = names["at_once_share"], names["fits"]
+
+
+# -- what a call costs -----------------------------------------------------------------------------
+
+cdef struct Work:
+    PyObject *device  # of the arrays that are ours; no reference
+    bint used  # whether one of them is used in parts
+    double elements  # of all operands together
+    double pairs  # the product of their sizes
+    double longest  # of their last extents
+    double first, second, columns  # sizes of the first two, and the last extent of the second
+    int operands
+    int rank
+    Py_ssize_t extents[MOST_AXES]  # of all operands stretched to each other, the last one first
+
+
+cdef inline void nothing_yet(Work *work) noexcept:
+    work.device = NULL
+    work.used = False
+    work.elements = work.longest = work.first = work.second = 0
+    work.pairs = work.columns = 1
+    work.operands = work.rank = 0
+
+
+cdef void count(Work *work, tuple shape) except *:
+    cdef Py_ssize_t extent, place, rank = PyTuple_GET_SIZE(shape)
+    cdef double size = 1
+    if rank > MOST_AXES:
+        rank = MOST_AXES
+    for place in range(rank):
+        extent = <object>PyTuple_GET_ITEM(shape, rank - 1 - place)
+        size *= extent
+        if place == work.rank:
+            work.extents[place] = extent
+            work.rank += 1
+        elif extent > work.extents[place]:
+            work.extents[place] = extent
+        if place == 0 and extent > work.longest:
+            work.longest = extent
+    work.elements += size
+    if size > 1:
+        work.pairs *= size
+    work.operands += 1
+    if work.operands == 1:
+        work.first = size
+    elif work.operands == 2:
+        work.second = size
+        if rank > 1:
+            work.columns = <Py_ssize_t>shape[rank - 1]
+
+
+cdef double stretched(Work *work) noexcept:
+    cdef double size = 1
+    cdef int place
+    for place in range(work.rank):
+        size *= work.extents[place]
+    return size
+
+
+cdef double cost_of(Work *work, int cost) noexcept:
+    """As `readers.Cost`."""
+    if cost == ELEMENTS:
+        return work.elements
+    if cost == STRETCHED:
+        return stretched(work)
+    if cost == PRODUCT:
+        return max(work.first * work.columns, work.second)
+    if cost == CUBED:
+        return work.elements * work.longest
+    return work.pairs
+
+
+# -- arguments -------------------------------------------------------------------------------------
+
+cdef object operand(object value, Work *work, Py_ssize_t depth):
+    """What NumPy is given in place of an argument; `LATER` where that is not on the host."""
+    cdef Py_ssize_t place, length
+    kind = type(value)
+    if kind is ARRAY:
+        if not is_usual(value):
+            return LATER
+        buffer = buffer_of(value)
+        if type(buffer) is not HostBuffer:
+            return LATER
+        if work.device == NULL:
+            work.device = peek(buffer, b_device)
+        elif work.device != peek(buffer, b_device):
+            return LATER
+        if use_of(buffer) is not AS_A_WHOLE:
+            work.used = True
+        count(work, <tuple>get(value, h_shape))
+        if peek(value, h_view) == <PyObject *>None:
+            return get(buffer, b_array)
+        return memory(get(buffer, b_array), value)
+    if kind in plain_options:
+        return value
+    if kind is NUMPY:
+        if native.get(value.dtype) is None:
+            return LATER
+        count(work, <tuple>value.shape)
+        return value
+    if kind is tuple or kind is list:
+        length = len(value)
+        if depth == deepest_list or length > longest_list:
+            return LATER
+        made = None
+        for place in range(length):
+            item = value[place]
+            given = operand(item, work, depth + 1)
+            if given is LATER:
+                return LATER
+            if given is not item:
+                if made is None:
+                    made = list(value)
+                (<list>made)[place] = given
+        if made is None:
+            count(work, (length,))
+            return value
+        return tuple(<list>made) if kind is tuple else made
+    return value if isinstance(value, DTYPE) else LATER
+
+
+cdef bint is_option(object value) except -1:
+    """Whether it is what NumPy may have as it is: numbers, text, dtypes, or several of them."""
+    kind = type(value)
+    if kind in plain_options:
+        return True
+    if kind is tuple or kind is list:
+        if len(value) > longest_list:
+            return False
+        for item in value:
+            if type(item) not in plain_options:
+                return False
+        return True
+    return isinstance(value, DTYPE)
+
+
+cdef object attempted(object apply, tuple args, object kwargs):
+    """``apply(*args, **kwargs)`` as `at_once.attempted`; `LATER` where NumPy would warn of a
+    floating-point error, or somebody is inside of the context."""
+    global inside
+    cdef PyObject *named = NULL if kwargs is None else <PyObject *>kwargs
+    if mode[0] is QUIET:
+        return PyObject_Call(apply, args, named)
+    if mode[0] is not LOUD or inside:
+        return LATER
+    PyContext_Enter(context)
+    inside = True
+    try:
+        return PyObject_Call(apply, args, named)
+    except FloatingPointError:
+        return LATER
+    finally:
+        inside = False
+        PyContext_Exit(context)
+
+
+# -- results ---------------------------------------------------------------------------------------
+
+cdef bint sees(object value, object operand) except -1:
+    """Whether an array is an operand, or a view of its memory."""
+    if type(operand) is NUMPY:
+        if value is operand:
+            return True
+        base = value.base
+        return base is operand or (base is not None and base is operand.base)
+    if type(operand) is tuple or type(operand) is list:
+        for item in operand:
+            if type(item) is NUMPY and sees(value, item):
+                return True
+    return False
+
+
+cdef object answered(object value, tuple given, tuple args, dict named, dict kwargs, object device):
+    """What NumPy has made of `given` and `named`, as ours; `LATER` where it is a view of those."""
+    cdef Py_ssize_t place
+    kind = type(value)
+    if kind is NUMPY:
+        for place in range(PyTuple_GET_SIZE(given)):
+            if PyTuple_GET_ITEM(given, place) == <PyObject *>value:
+                found = <object>PyTuple_GET_ITEM(args, place)
+                return found if type(found) is ARRAY else LATER
+        if named is not None:
+            for key, item in named.items():
+                if item is value:
+                    return kwargs[key] if type(kwargs[key]) is ARRAY else LATER
+        if value.base is None:
+            shape = <tuple>value.shape
+            # An array that has its own memory lies in one piece.
+            return made(value, shape if PyTuple_GET_SIZE(shape) < 2 else None, device)
+        for item in given:
+            if sees(value, item):
+                return LATER
+        if named is not None:
+            for item in named.values():
+                if sees(value, item):
+                    return LATER
+        return made(value.copy("K"), None, device)
+    if isinstance(value, tuple):
+        items = []
+        for item in value:
+            item = answered(item, given, args, named, kwargs, device)
+            if item is LATER:
+                return LATER
+            items.append(item)
+        return tuple(items) if kind is tuple else kind(*items)
+    return plain_made(value, device) if standard[0] else value
+
+
+# -- functions and methods that read ---------------------------------------------------------------
+
+cdef double times(object value) except -1:
+    """How many times an argument of `Cost.TIMES` lets something be there; 0 where that is not
+    known."""
+    cdef double count = 1
+    if type(value) is int:
+        return max(1, abs(value))
+    if type(value) is tuple:
+        for extent in <tuple>value:
+            if type(extent) is not int:
+                return 0
+            count *= max(1, abs(extent))
+        return count
+    return value is None
+
+
+cdef object read(
+    object apply, object method, int operands, int most, int cost, double weight, bint as_is,
+    tuple args, dict kwargs,
+):
+    """``apply(*args, **kwargs)`` or `LATER`, as `readers.read`."""
+    cdef Work work
+    cdef Py_ssize_t place, given = PyTuple_GET_SIZE(args)
+    cdef double many = 1
+    if given == 0 or given > most or (kwargs and cost == TIMES and given < operands):
+        return LATER
+    nothing_yet(&work)
+    found = []
+    for place in range(given):
+        item = <object>PyTuple_GET_ITEM(args, place)
+        if place < operands:
+            if cost == TIMES and place:
+                many *= times(item)
+                if many == 0:
+                    return LATER
+            item = operand(item, &work, 0)
+            if item is LATER:
+                return LATER
+        elif not is_option(item):
+            return LATER
+        found.append(item)
+    named = None
+    if kwargs:
+        named = {}
+        for key, item in kwargs.items():
+            if key in refused_names:
+                return LATER
+            item = operand(item, &work, 0)
+            if item is LATER:
+                return LATER
+            named[key] = item
+    if work.device == NULL or not is_affordable(cost_of(&work, cost) * many * weight):
+        return LATER
+    all_given = tuple(found)
+    is_array = method is not None and type(<object>PyTuple_GET_ITEM(all_given, 0)) is NUMPY
+    value = attempted(method if is_array else apply, all_given, named)
+    if value is LATER or as_is:
+        return value
+    return answered(value, all_given, args, named, kwargs, <object>work.device)
+
+
+def reader(plain, apply, method, int operands, int most, int cost, double weight, bint as_is):
+    """``apply(*args, **kwargs)``, which reads and gives new arrays, before `plain`: `readers`.
+
+    `method` is what NumPy calls where the first argument is an array, or None.
+    """
+
+    def call(*args, **kwargs):
+        answer = read(apply, method, operands, most, cost, weight, as_is, args, kwargs)
+        return plain(*args, **kwargs) if answer is LATER else answer
+
+    return call
+
+
+def itself(plain):
+    """``function(array)``, which gives an array of ours back, before `plain`."""
+
+    def call(*args, **kwargs):
+        if not kwargs and PyTuple_GET_SIZE(args) == 1 and type(args[0]) is ARRAY:
+            return args[0]
+        return plain(*args, **kwargs)
+
+    return call
+
+
+def of_arrays(plain, before):
+    """`before` in place of `plain` where the first argument is an array, or starts with one."""
+
+    def call(*args, **kwargs):
+        if PyTuple_GET_SIZE(args):
+            first = args[0]
+            if (type(first) is list or type(first) is tuple) and len(first):
+                first = first[0]
+            if type(first) is ARRAY:
+                return before(*args, **kwargs)
+        return plain(*args, **kwargs)
+
+    return call
+
+
+# -- views -----------------------------------------------------------------------------------------
+
+cdef object taken(object step, object array):
+    """As `Step.taken`."""
+    return PyObject_Call(
+        get(step, t_function), (array, *<tuple>get(step, t_arguments)), NULL
+    )
+
+
+cdef bint in_order(tuple shape, tuple strides) except -1:
+    """As `handle.is_ordered`."""
+    cdef Py_ssize_t place, stride, last = 0
+    for place in range(PyTuple_GET_SIZE(shape) - 1, -1, -1):
+        if <object>PyTuple_GET_ITEM(shape, place) != 1:
+            stride = abs(<Py_ssize_t><object>PyTuple_GET_ITEM(strides, place))
+            if stride == 0 or stride < last:
+                return False
+            last = stride
+    return True
+
+
+cdef object view_from(object self, object found, object index, object ordered):
+    """An array on the storage of `self`, which sees `found` of it by one more step."""
+    old = get(self, h_view)
+    view = PyType_GenericAlloc(<PyTypeObject *>Indexed, 0)
+    fill(view, i_layout, None)
+    fill(view, v_ordered, ordered)
+    if old is None:
+        fill(view, i_start, None)
+        fill(view, i_path, (index,))
+        fill(view, i_shape, get(self, h_shape))
+        fill(view, v_base, self)
+        fill(view, v_writeable, True)
+    else:
+        if type(old) is Indexed:
+            fill(view, i_start, get(old, i_start))
+            fill(view, i_path, <tuple>get(old, i_path) + (index,))
+            fill(view, i_shape, get(old, i_shape))
+        else:
+            start = View(get(old, v_offset), get(old, v_strides), None, get(old, v_ordered))
+            fill(view, i_start, (get(self, h_shape), start))
+            fill(view, i_path, (index,))
+            fill(view, i_shape, get(self, h_shape))
+        base = get(old, v_base)
+        fill(view, v_base, self if base is None else base)
+        fill(view, v_writeable, get(old, v_writeable))
+    return new_handle(get(self, h_storage), found.shape, get(self, h_dtype), view)
+
+
+cdef bint takes_a_step(object handle) except -1:
+    """Whether its view, if it is one, may have one step more."""
+    old = get(handle, h_view)
+    if old is None or type(old) is View:
+        return True
+    return type(old) is Indexed and PyTuple_GET_SIZE(<tuple>get(old, i_path)) < longest_path
+
+
+def viewer(plain, apply):
+    """``apply(self, *args)``, a method of NumPy's that gives a view where it can, before `plain`."""
+
+    def method(self, *args, **kwargs):
+        if kwargs or not is_usual(self):
+            return plain(self, *args, **kwargs)
+        buffer = buffer_of(self)
+        if type(buffer) is not HostBuffer or not takes_a_step(self):
+            return plain(self, *args)
+        for item in args:
+            if type(item) is not int and not (type(item) is tuple and is_option(item)):
+                return plain(self, *args)
+        array = memory(get(buffer, b_array), self)
+        found = PyObject_Call(apply, (array, *args), NULL)
+        if found is array:
+            return self
+        base = found.base
+        if base is not array and (base is None or base is not array.base):
+            if not is_affordable(found.size):
+                return plain(self, *args)
+            return made(found, None, get(buffer, b_device))
+        step = PyType_GenericAlloc(<PyTypeObject *>Step, 0)
+        fill(step, t_function, apply)
+        fill(step, t_arguments, args)
+        return view_from(self, found, step, in_order(<tuple>found.shape, <tuple>found.strides))
+
+    return method
+
+
+# -- what is written to ----------------------------------------------------------------------------
+
+cdef object write(object apply, int operands, tuple args, dict kwargs):
+    """``apply(array, *args, **kwargs)``, which writes to the array, or `LATER`."""
+    cdef Work work
+    cdef Py_ssize_t place, given = PyTuple_GET_SIZE(args)
+    if not given:
+        return LATER
+    self = <object>PyTuple_GET_ITEM(args, 0)
+    if not is_usual(self) or not is_writeable(self):
+        return LATER
+    if type(buffer_of(self)) is not HostBuffer:
+        return LATER
+    array = owned(get(self, h_storage))
+    if array is None:
+        return LATER
+    array = memory(array, self)
+    nothing_yet(&work)
+    work.device = peek(buffer_of(self), b_device)
+    count(&work, <tuple>get(self, h_shape))
+    found = [array]
+    for place in range(1, given):
+        item = <object>PyTuple_GET_ITEM(args, place)
+        if place < operands:
+            item = operand(item, &work, 0)
+            if item is LATER:
+                return LATER
+        elif not is_option(item):
+            return LATER
+        found.append(item)
+    named = {}
+    for key, item in kwargs.items():
+        if key in refused_names:
+            return LATER
+        item = operand(item, &work, 0)
+        if item is LATER:
+            return LATER
+        named[key] = item
+    if not is_affordable(work.elements):
+        return LATER
+    before = array.copy()
+    value = attempted(apply, tuple(found), named)
+    if value is LATER:
+        array[...] = before
+    return value
+
+
+def writer(plain, apply, int operands):
+    """``apply(array, *args, **kwargs)``, which writes to the array, before `plain`."""
+
+    def call(*args, **kwargs):
+        answer = write(apply, operands, args, kwargs)
+        return plain(*args, **kwargs) if answer is LATER else answer
+
+    return call
+
+
+# -- ufuncs with options ---------------------------------------------------------------------------
+
+cdef object with_options(object self, tuple args, dict kwargs):
+    """A call of one of our ufuncs that its operator does not do; `LATER` for `plain`."""
+    cdef Work work
+    cdef double additions
+    cdef Py_ssize_t place, given = PyTuple_GET_SIZE(args)
+    function = self.numpy
+    if given != <Py_ssize_t>function.nin or function.signature is not None:
+        return LATER
+    out = array = where = None
+    for key, item in kwargs.items():
+        if key == "out":
+            if type(item) is tuple and PyTuple_GET_SIZE(item) == 1:
+                item = (<tuple>item)[0]
+            if type(item) is not ARRAY or not is_usual(item) or not is_writeable(item):
+                return LATER
+            if type(buffer_of(item)) is not HostBuffer:
+                return LATER
+            out = item
+        elif key == "where":
+            where = item
+        elif (key != "dtype" and key != "casting" and key != "order") or not is_option(item):
+            return LATER
+    nothing_yet(&work)
+    if out is not None:
+        array = owned(get(out, h_storage))
+        if array is None:
+            return LATER
+        array = memory(array, out)
+        count(&work, <tuple>get(out, h_shape))
+        work.device = peek(buffer_of(out), b_device)
+        work.used = True
+    elif where is not None:
+        return LATER
+    is_alone = where is None
+    found = []
+    for place in range(given):
+        item = <object>PyTuple_GET_ITEM(args, place)
+        if type(item) is tuple or type(item) is list:
+            return LATER
+        if out is not None and type(item) is ARRAY and get(item, h_storage) is get(out, h_storage):
+            is_alone = False
+        item = operand(item, &work, 0)
+        if item is LATER:
+            return LATER
+        found.append(item)
+    if work.device == NULL:
+        return LATER
+    named = kwargs if kwargs else None
+    if out is not None or where is not None:
+        named = dict(kwargs)
+    if where is not None:
+        where = operand(where, &work, 0)
+        if where is LATER:
+            return LATER
+        named["where"] = where
+    additions = stretched(&work) * <double>self.weight
+    if not is_affordable(additions) or (additions > few_additions and not work.used):
+        return LATER
+    if out is None:
+        value = attempted(function, tuple(found), named)
+        if value is LATER:
+            return LATER
+        return answered(value, (), (), None, None, <object>work.device)
+    named["out"] = array
+    # What was to be written over is needed once more where it counts.
+    before = None if is_alone else array.copy()
+    if attempted(function, tuple(found), named) is LATER:
+        if before is not None:
+            array[...] = before
+        return LATER
+    return out
+
+
+def method_of_ufunc(plain, name, int operands, int cost):
+    """``function.reduce(*args, **kwargs)`` and its like, before `plain`."""
+
+    def method(self, *args, **kwargs):
+        function = self.numpy
+        if function.signature is None:
+            answer = read(
+                getattr(function, name), None, operands, MOST_AXES, cost, self.weight, False, args,
+                kwargs,
+            )
+            if answer is not LATER:
+                return answer
+        return plain(self, *args, **kwargs)
+
+    return method
+
+
+def writing_method_of_ufunc(plain, name, int operands):
+    """``function.at(array, *args)``, before `plain`."""
+
+    def method(self, *args, **kwargs):
+        answer = write(getattr(self.numpy, name), operands, args, kwargs)
+        return plain(self, *args, **kwargs) if answer is LATER else answer
+
+    return method
+
+
+# -- arrays as indices -----------------------------------------------------------------------------
+
+cdef object index_item(object item, Work *work, double *cost, bint *is_mask):
+    kind = type(item)
+    if kind is ARRAY or kind is NUMPY:
+        found = operand(item, work, 0)
+        if found is LATER:
+            return LATER
+        letter = found.dtype.kind
+        if letter == "b":
+            is_mask[0] = True
+            cost[0] += <double>found.size * mask_additions
+        elif letter == "i" or letter == "u":
+            cost[0] += <double>found.size * gather_additions
+        else:
+            return LATER
+        return found
+    if kind is int or kind is slice or item is None or item is Ellipsis:
+        return item
+    return LATER
+
+
+cdef object index_of(object self, object index, bint *is_mask):
+    """An index of arrays as NumPy takes it, or `LATER`: `subscripts._index`."""
+    cdef Work work
+    cdef double cost = 0, row = 1
+    nothing_yet(&work)
+    is_mask[0] = False
+    if type(index) is tuple:
+        items = []
+        for item in <tuple>index:
+            item = index_item(item, &work, &cost, is_mask)
+            if item is LATER:
+                return LATER
+            items.append(item)
+        found = tuple(items)
+    else:
+        found = index_item(index, &work, &cost, is_mask)
+        if found is LATER:
+            return LATER
+    for extent in (<tuple>get(self, h_shape))[1:]:
+        row *= <Py_ssize_t>extent
+    if not is_affordable((cost + work.elements * row) / at_once_share):
+        return LATER
+    return found
+
+
+cdef bint is_array_index(object index) except -1:
+    kind = type(index)
+    if kind is tuple:
+        for item in <tuple>index:
+            if type(item) is ARRAY or type(item) is NUMPY:
+                return True
+        return False
+    return kind is ARRAY or kind is NUMPY
+
+
+cdef object chosen(object self, object buffer, object index):
+    """``self[index]`` by arrays, as `subscripts.chosen`; `LATER` where `plain` has to do it."""
+    cdef bint is_mask
+    found = index_of(self, index, &is_mask)
+    if found is LATER:
+        return LATER
+    value = memory(get(buffer, b_array), self)[found]
+    if type(value) is not NUMPY:
+        return LATER
+    answer = made(value, None, get(buffer, b_device))
+    if is_mask:
+        note(buffer, BY_ROWS)
+        if type(answer) is ARRAY:
+            note(buffer_of(answer), BY_ROWS)
+    return answer
+
+
+cdef object given_to(object value, object dtype):
+    """What is assigned to elements of an array of `dtype`, as NumPy takes it; `LATER` where `plain`
+    has to look closer."""
+    cdef Work work
+    kind = type(value)
+    if kind is float or kind is int or kind is bool or kind is dtype.type:
+        return value
+    nothing_yet(&work)
+    if kind is not ARRAY and kind is not NUMPY:
+        return LATER
+    found = operand(value, &work, 0)
+    if found is LATER or not is_affordable(work.elements):
+        return LATER
+    return found if found.dtype is dtype or fits(found.dtype, dtype) else LATER
+
+
+# -- iteration -------------------------------------------------------------------------------------
+
+cdef class Rows:
+    """``iter(array)`` of an array on the host: as `iteration.rows`."""
+
+    cdef object array
+    cdef Py_ssize_t position, length
+
+    def __init__(self, array):
+        self.array = array
+        self.position = 0
+        self.length = array._shape[0]
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        cdef Py_ssize_t position = self.position
+        if position >= self.length:
+            raise StopIteration
+        self.position = position + 1
+        array = self.array
+        if is_usual(array):
+            buffer = buffer_of(array)
+            if type(buffer) is HostBuffer:
+                answer = view_on_host(array, buffer, position)
+                if answer is not LATER:
+                    return answer
+        return array[position]
+
+
+def iterator(plain):
+    """``iter(self)``, before `plain`."""
+
+    def __iter__(self):
+        if is_usual(self) and <tuple>get(self, h_shape) and type(buffer_of(self)) is HostBuffer:
+            return Rows(self)
+        return plain(self)
+
+    return __iter__
