@@ -25,9 +25,9 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from ..errors import OutsideWarnings
 from . import handle as handles
-from .fallback import NATIVE, OTHERWISE, host_call, hosted
+from .fallback import NATIVE, OTHERWISE, dispatched, host_call, hosted
 from .floating import errstate
-from .handle import native_dtype
+from .handle import Handle, native_dtype
 from .readers import before, settled
 from .ufunc import BY_NUMPY
 
@@ -207,6 +207,9 @@ def borrow(reference: Any, *, library: Callable[..., bool] | None = None) -> Non
 
     @functools.wraps(reference)
     def call(*args: Any, **kwargs: Any) -> Any:
+        for value in (*args, *kwargs.values()):
+            if not isinstance(value, Handle | np.ndarray) and hasattr(value, "__array_function__"):
+                return dispatched(call, value, args, kwargs)
         reason = _needs_host(args, kwargs)
         at_once = library is not None and library(*args, **kwargs)
         if reason or at_once:

@@ -58,6 +58,9 @@ NATIVE: Final[dict[Any, Callable[..., Any]]] = {}
 OTHERWISE: Final[dict[Any, Callable[..., Any]]] = {}
 """NumPy's function -> what does the calls that ours leaves to NumPy, if not the host."""
 
+HOSTED: Final[dict[Any, Callable[..., Any]]] = {}
+"""NumPy's function -> what runs it on the host, of those that have none of ours."""
+
 AT_CALL: Final[set[Any]] = set()
 """Functions of NumPy's among them that are never recorded: see `at_call`."""
 
@@ -351,7 +354,7 @@ def native(
             try:
                 made = function(*args, **kwargs)
             except Foreign as foreign:
-                return _dispatched(public, foreign.value, args, kwargs)
+                return dispatched(public, foreign.value, args, kwargs)
             except NotNative as missing:
                 reason = str(missing)
                 other = OTHERWISE.get(reference)
@@ -406,16 +409,21 @@ def like(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
         )
     if isinstance(other, Handle) or answer is np.ndarray.__array_function__:
         return function(*args, **kwargs)
-    return _dispatched(function, other, args, kwargs)
+    return dispatched(function, other, args, kwargs)
 
 
-def _dispatched(
+def dispatched(
     function: Callable[..., Any], other: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> Any:
     """Let `other` answer for `function`, which it knows as ours: its program imported clfuse
     (NEP 18)."""
+    kinds: list[type] = []
+    for value in (*args, *kwargs.values()):
+        for item in value if isinstance(value, list | tuple) else (value,):
+            if type(item) not in kinds and hasattr(type(item), "__array_function__"):
+                kinds.append(type(item))
     kind = type(other)
-    made = kind.__array_function__(other, function, (kind,), args, dict(kwargs))
+    made = kind.__array_function__(other, function, tuple(kinds), args, dict(kwargs))
     if made is NotImplemented:
         raise TypeError(
             f"no implementation found for 'numpy.{function.__name__}' on types that implement "
@@ -501,4 +509,5 @@ def hosted(function: Callable[..., Any], name: str) -> Callable[..., Any]:
             return like(call, args, kwargs)
         return host_call(function, args, kwargs, name=name)
 
+    HOSTED.setdefault(function, call)
     return call

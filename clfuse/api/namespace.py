@@ -50,6 +50,7 @@ from .floating import errstate, seterr
 from .inspection import __array_namespace_info__
 from .ndarray import ndarray
 from .nditer import nditer, nested_iters
+from .overrides import Mixin
 from .sequences import mgrid, ogrid
 from .submodules import NumPysModules
 from .ufunc import BY_NUMPY, ufunc
@@ -125,6 +126,8 @@ def _library() -> types.ModuleType:
     """``clfuse.lib``; its private modules are NumPy's."""
     made = _submodule("lib", np.lib)
     made.__dict__["stride_tricks"] = _submodule("lib.stride_tricks", np.lib.stride_tricks)
+    made.__dict__["mixins"] = _submodule("lib.mixins", np.lib.mixins)
+    made.__dict__["mixins"].__dict__["NDArrayOperatorsMixin"] = Mixin
     return made
 
 
@@ -158,7 +161,8 @@ def register_submodules() -> None:
     """Make ``import clfuse.linalg`` and its like find the modules above."""
     for name, module in SUBMODULES.items():
         sys.modules[f"clfuse.{name}"] = module
-    sys.modules["clfuse.lib.stride_tricks"] = SUBMODULES["lib"].stride_tricks
+    for name in ("stride_tricks", "mixins"):
+        sys.modules[f"clfuse.lib.{name}"] = getattr(SUBMODULES["lib"], name)
     sys.meta_path.insert(0, NumPysModules())  # type: ignore[arg-type]
     doors.install()
 

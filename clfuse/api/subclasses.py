@@ -6,6 +6,7 @@ in functions of NumPy's. So it derives from `numpy.ndarray`, and its instances l
 
 from __future__ import annotations
 
+import functools
 import types
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 
 from .conversion import host_copy
 from .handle import Handle
+from .overrides import METHODS, AskedForFunctions, AskedForUfuncs, tell
 
 
 class HostArray(np.ndarray):
@@ -33,6 +35,10 @@ class HostArray(np.ndarray):
             buffer = host_copy(buffer)
         return super().__new__(cls, shape, dtype, buffer, offset, strides, order)
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        tell(cls)
+
     def __array_wrap__(self, array: Any, *args: Any, **kwargs: Any) -> Any:
         if isinstance(array, Handle):
             array = host_copy(array)
@@ -42,6 +48,19 @@ class HostArray(np.ndarray):
         """`numpy.ndarray.view`; as our array class it is one of NumPy's."""
         named = {name: _numpys(value) for name, value in kwargs.items()}
         return super().view(*map(_numpys, args), **named)
+
+
+HostArray.__name__ = HostArray.__qualname__ = "ndarray"
+
+_ASKED = {"__array_ufunc__": AskedForUfuncs, "__array_function__": AskedForFunctions}
+
+
+@functools.cache
+def _base(names: tuple[str, ...]) -> type:
+    """What a subclass derives from that has methods of these names, of `METHODS`."""
+    if not names:
+        return HostArray
+    return type("ndarray", (*map(_ASKED.__getitem__, names), HostArray), {"__module__": "clfuse"})
 
 
 def _numpys(kind: Any) -> Any:
@@ -56,7 +75,8 @@ class ArrayType(type):
     ) -> Any:
         if not any(isinstance(base, ArrayType) for base in bases):
             return super().__new__(cls, name, bases, namespace)
-        theirs = tuple(HostArray if isinstance(base, ArrayType) else base for base in bases)
+        host = _base(tuple(filter(namespace.__contains__, METHODS)))
+        theirs = tuple(host if isinstance(base, ArrayType) else base for base in bases)
         return types.new_class(name, theirs, options, lambda made: made.update(namespace))
 
     def __instancecheck__(cls, instance: Any) -> bool:

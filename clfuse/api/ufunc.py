@@ -28,6 +28,7 @@ from .folding import fold
 from .geometry import reshaped
 from .handle import Handle, is_writeable, native_dtype, node_of, result, write
 from .order import arranged, asked_order, checked, result_order, turned_nodes
+from .overrides import answers_itself
 from .present import LATER, SCALARS
 from .promotion import (
     COMPARISONS_OF_INTS,
@@ -246,7 +247,7 @@ class ufunc:
         if len(args) > nin and self.__name__ in ("maximum", "minimum"):
             _deprecate_third()
         outs_given = _outs_of(args[nin:], kwargs.get("out"))
-        if any(map(_answers_itself, (*args[:nin], *outs_given, kwargs.get("where")))):
+        if any(map(answers_itself, (*args[:nin], *outs_given, kwargs.get("where")))):
             return self.numpy(*args, **kwargs)
         outs, as_array = self._outputs(args[nin:], kwargs.get("out", _NO_OUT))
         args = args[:nin]
@@ -361,11 +362,11 @@ class ufunc:
         where: Any = True,
     ) -> Any:
         """Fold an axis with the ufunc: `numpy.ufunc.reduce`."""
-        options = {"axis": axis, "dtype": dtype, "out": out, "keepdims": keepdims}
+        options = {"axis": axis, "dtype": dtype, "out": out, "keepdims": keepdims, "where": where}
+        defaults = (0, None, None, False, True)
+        options = {k: v for (k, v), d in zip(options.items(), defaults, strict=True) if v is not d}
         if initial is not np._NoValue:
             options["initial"] = initial
-        if where is not True:
-            options["where"] = where
         try:
             if floating.mode[0] is floating.STRICT:
                 raise NotNative(floating.CHECKED)
@@ -445,12 +446,6 @@ def _outs_of(positional: tuple[Any, ...], out: Any) -> tuple[Any, ...]:
     return positional + (out if isinstance(out, tuple) else (out,))
 
 
-def _answers_itself(value: Any) -> bool:
-    """Whether `value` is no array of ours or NumPy's and has an `__array_ufunc__`."""
-    known = value is None or isinstance(value, Handle | np.ndarray)
-    return not known and hasattr(type(value), "__array_ufunc__")
-
-
 def _deprecate_third() -> None:
     """NumPy's warning, where it has one: since 2.4."""
     with warnings.catch_warnings(record=True) as seen:
@@ -500,7 +495,7 @@ def _operands(
             shapes.append(())
             continue
         else:
-            if hasattr(kind, "__array_ufunc__") and not isinstance(value, np.ndarray):
+            if answers_itself(value):
                 raise _Foreign
             has_array = True
             value = as_handle(value)

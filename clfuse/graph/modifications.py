@@ -85,14 +85,14 @@ class Modification(Node):
                     self.inputs = joined.inputs
             return _get_inputs(self)  # type: ignore[no-any-return]
 
-    def place(self) -> Any:
-        """As of every UPDATE: in a loop over places every round has another, and is joined."""
-        return self.param
-
     @inputs.setter
     def inputs(self, inputs: tuple[Node, ...]) -> None:
         self._old = self._operand = self._loop = None
         _set_inputs(self, inputs)
+
+    def place(self) -> Any:
+        """As of every UPDATE: in a loop over places every round has another, and is joined."""
+        return self.param
 
     def _expand(self) -> None:
         """Be an UPDATE of its own."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 Domain = tuple[tuple[int, int], ...]
@@ -126,6 +126,20 @@ class Access:
         return low * self.nbytes, (high + 1) * self.nbytes
 
 
+    def row(self) -> tuple[int, int, int]:
+        """Bytes from one value of the first index to the next; first byte at its first value, and
+        the one after the last."""
+        if self.place is not None:
+            rest = Affine(self.place.constant, (0, *self.place.coefficients[1:]))
+            step = self.place.coefficient(0)
+            low, high = rest.bounds(self.domain)
+            first = step * self.domain[0][0]
+            return step, low + first, high + first + self.nbytes
+        _, strides, shape = self.layout
+        row = replace(self, layout=(self.layout[0], strides[1:], shape[1:]))
+        return strides[0] * self.nbytes, *row.span()
+
+
 def _extents(domain: Domain) -> list[int]:
     return [stop - start for start, stop in domain]
 
@@ -208,3 +222,31 @@ def conflict(accesses: Sequence[Access]) -> str | None:
                 verb = "writes" if other.writes else "reads"
                 return f"an iteration may write {write.text} where another {verb} {other.text}"
     return None
+
+
+def crossing(earlier: Sequence[Access], later: Sequence[Access], in_step: bool) -> bool:
+    """Whether it matters that every round of `earlier` comes before all rounds of `later`.
+
+    The first index is the number of the round; `in_step` where the same number means the same round
+    in both.
+    """
+    if len(earlier) * len(later) > _PAIRS:
+        return True
+    for one in earlier:
+        for other in later:
+            if one.storage != other.storage or not (one.writes or other.writes):
+                continue
+            if not _apart(one, other) and not (in_step and _in_own_rows(one, other)):
+                return True
+    return False
+
+
+def _in_own_rows(one: Access, other: Access) -> bool:
+    """Whether the two touch common bytes only in rounds of the same number."""
+    if one.layout == other.layout and one.nbytes == other.nbytes:
+        _, strides, shape = one.layout
+        if is_injective(strides, shape):
+            return True
+    (step, low, high), (other_step, other_low, other_high) = one.row(), other.row()
+    reach = max(high, other_high) - min(low, other_low)
+    return step == other_step and abs(step) >= reach

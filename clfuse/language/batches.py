@@ -1,50 +1,39 @@
-"""Calls of a kernel that differ only in where their arrays lie, as one call with one index more.
+"""Calls of kernels that differ only in where their arrays lie, as one call with one index more.
 
     for b in range(100_000):
         work(10, a[b])                   # a[b][i] = a[b][i] + 1
+        scale(10, 0.5, a[b])
 
-leaves one `Pending` node, to which every call adds a row of offsets. When somebody looks at it,
-the rows become array operations: all at once, with the number of the call as a further index, where
-the offsets are regular and `accesses.conflict` proves that no call touches what another one writes;
-one after the other otherwise. Calls in between that somebody might tell apart end the batch: a view
-that was read, another kernel, a write.
+leaves one `Pending` node for every array written to, and each call adds a row of offsets to the
+`Series` of its kernel. When somebody looks at one, `together` finds which calls may be one; the
+others become array operations one after the other. Calls in between that somebody might tell apart
+end the batch: a view that was read, another write, a kernel on arrays that share none with these.
 """
 
 from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import repeat
 from sys import getrefcount
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-
 from ..api import handle as handles
-from ..api.conversion import host_node
 from ..api.launching import _ALONE as ALONE
 from ..config import settings
 from ..graph.ir import LateNode, Node, Op, rebind
-from .accesses import Domain
-from .arrays import NotArrays, Translation
 from .recipe import Recipe
-from .tree import Function
-from .values import Array, Column, OutOfBounds
+from .together import DTYPES, FEW, as_one, turns
 
 if TYPE_CHECKING:
     from .calls import Arguments
 
-FEW: Final = 4
-"""Calls that are recorded one after the other in any case: one index more is no gain for them."""
-
-_KEPT: Final = 64
-"""Batches of a recipe, by their number of calls and their steps, that are remembered."""
-
 MOST: Final = 1 << 20
 """Calls of one batch: as many rows are in memory."""
+
+MOST_SERIES: Final = 16
+"""Of one batch: kernels, or calls of one that differ in more than offsets and numbers."""
 
 _get: Final[dict[str, Any]] = {n: Node.__dict__[n].__get__ for n in ("op", "inputs", "param")}
 _set: Final[dict[str, Any]] = {n: Node.__dict__[n].__set__ for n in ("op", "inputs", "param")}
@@ -101,67 +90,253 @@ class Pending(LateNode):
         self.kernel = node.kernel
 
 
-class Table:
-    """A number that differs from call to call: a vector, one element a call."""
+class Series:
+    """Equal calls in a batch, of one recipe on the same storage cells.
 
-    __slots__ = ("node",)
+    Attributes
+    ----------
+    recipe : Recipe
+        Of one call.
+    cells : tuple of int
+        The batch's numbers of the storage cells, in the order of the recipe.
+    offsets, numbers : list
+        Of all calls, one behind the other.
+    widths : tuple of int
+        How many of them are one call's.
+    """
 
-    def __init__(self, node: Node) -> None:
-        self.node = node
+    __slots__ = (
+        "__weakref__", "_batch", "_check", "_expected", "_number", "_ranges", "cells", "numbers",
+        "offsets", "recipe", "widths",
+    )  # fmt: skip
 
+    def __init__(
+        self, batch: Batch, number: int, recipe: Recipe, cells: tuple[int, ...], ranges: Any,
+        given: Arguments, args: tuple[Any, ...] | None,
+    ) -> None:
+        self._batch = weakref.ref(batch)
+        self._number = number
+        self.recipe = recipe
+        self.cells = cells
+        self.offsets = list(given.offsets)
+        self.numbers = list(given.numbers)
+        self.widths = len(given.offsets), len(given.numbers)
+        self._ranges = ranges
+        self._check = settings.check
+        self._expected = None if args is None else self._of_first(given, args)
 
-@dataclass(slots=True, eq=False)
-class Alike:
-    """What a recipe was made of, to make one of many calls: the same with one index more."""
+    def _of_first(self, given: Arguments, args: tuple[Any, ...]) -> list[tuple[Any, ...]] | None:
+        """What `again` compares arguments with; None where that would not do."""
+        if len(given.cells) < len(given.handles):
+            return None  # how far the arrays lie apart counts too
+        found: list[tuple[Any, ...]] = []
+        for argument, place in zip(args, given.places, strict=True):
+            kind = type(argument)
+            if kind in DTYPES:
+                found.append((kind, None))
+            elif kind is handles.ARRAY and given.handles[place] is argument:
+                view = argument._view
+                layout = (None, True) if view is None else (view.strides, view.writeable)
+                cell = self.cells[given.cell_of[place]]
+                found.append((kind, argument._shape, argument._dtype, *layout, cell))
+            else:
+                return None
+        return found
 
-    function: Function
-    domain: Domain
-    arrays: dict[str, Array]
-    scalars: dict[str, Any]
-    integers: dict[str, int]
-    made: dict[Any, Recipe | None] = field(default_factory=dict)
+    def again(self, ranges: Any, args: tuple[Any, ...]) -> bool:
+        """Take one call more whose arguments differ from the first one's in offsets and in the
+        values of numbers alone, and if nobody has looked at what came before; False else."""
+        batch, expected = self._batch(), self._expected
+        if (
+            batch is None
+            or expected is None
+            or len(args) != len(expected)
+            or type(ranges) is not type(self._ranges)
+            or ranges != self._ranges
+            or settings.check is not self._check
+            or settings.kernels == "python"
+            or not settings.fusion
+            or not batch.is_open
+        ):
+            return False
+        present, written = batch.present, batch.written
+        offsets: list[int] = []
+        numbers: list[Any] = []
+        for argument, wanted in zip(args, expected):  # noqa: B905 (0.1 us; looked at above)
+            if type(argument) is not wanted[0]:
+                return False
+            if wanted[1] is None:
+                numbers.append(argument)
+                continue
+            _, shape, dtype, strides, writeable, cell = wanted
+            storage = argument._storage
+            view = argument._view
+            if (
+                argument._shape != shape
+                or argument._dtype is not dtype
+                or storage.node is not present[cell]()
+                or (written[cell] and getrefcount(storage.node) > ALONE)
+            ):
+                return False
+            if view is None:
+                if strides is not None:
+                    return False
+                offsets.append(0)
+            elif view.strides != strides or view.writeable is not writeable:
+                return False
+            else:
+                offsets.append(view.offset)
+        return self._take(batch, offsets, numbers)
 
-    def together(
-        self, columns: list[tuple[int, int]], count: int, numbers: list[Any]
-    ) -> Recipe | None:
-        """`count` calls as one; None where they depend on each other.
+    def append(self, given: Arguments) -> bool:
+        """Take one call more of the same signature, if nobody has looked at what came before."""
+        batch = self._batch()
+        if batch is None or batch.cells_of(given) != self.cells:
+            return False
+        if given.numbers:
+            for value, first in zip(given.numbers, self.numbers, strict=False):
+                if isinstance(first, Node) and value is not first:
+                    return False
+        return self._take(batch, given.offsets, given.numbers)
 
-        `columns` has (first offset, step) of every array.
-        """
-        first: dict[int, int] = {}
-        key: list[Any] = [count, *[isinstance(number, Table) for number in numbers]]
-        for array in self.arrays.values():
-            offset, step = columns[array.number]
-            key += [offset - first.setdefault(array.cell, offset), step]
-        known = tuple(key)
-        if known not in self.made:
-            if len(self.made) >= _KEPT:
-                self.made.clear()
-            self.made[known] = self._translated(columns, count, numbers)
-        return self.made[known]
-
-    def _translated(
-        self, columns: list[tuple[int, int]], count: int, numbers: list[Any]
-    ) -> Recipe | None:
-        arrays = {}
-        for name, array in self.arrays.items():
-            offset, step = columns[array.number]
-            shape, strides = (count, *array.shape), (step, *array.strides)
-            arrays[name] = replace(array, offset=offset, shape=shape, strides=strides)
-        scalars = {
-            name: Column(given.position, given.type)
-            if isinstance(numbers[given.position], Table) else given
-            for name, given in self.scalars.items()
-        }
-        domain = ((0, count), *self.domain)
-        try:
-            return Translation(self.function, domain, arrays, scalars, self.integers, 1).recipe
-        except (NotArrays, OutOfBounds):
-            return None
+    def _take(self, batch: Batch, offsets: list[int], numbers: list[Any]) -> bool:
+        with batch.lock:
+            if not batch.is_open or len(batch.order) >= MOST:
+                return False
+            taken, width = self.offsets, len(offsets)
+            if taken[-width:] == offsets and taken[-2 * width : -width] == offsets:
+                return False  # the same bytes a third time: nothing that could be one call
+            taken += offsets
+            self.numbers += numbers
+            batch.order.append(self._number)
+        return True
 
 
 class Batch:
-    """Calls of one recipe on the same storage cells.
+    """Calls that nobody has looked at yet, of one kernel or of several by turns.
+
+    Attributes
+    ----------
+    present : list of callable
+        What each of its storage cells has to contain, so that a call may join.
+    written : list of bool
+        Whether the calls write to it; it contains a `Pending` then.
+    order : list of int
+        The number of the series of every call.
+    """
+
+    __slots__ = (
+        "__weakref__", "_nodes", "_pending", "_series", "_storages", "is_open", "lock", "order",
+        "present", "written",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.is_open = True
+        self.order: list[int] = []
+        self.present: list[Callable[[], Any]] = []
+        self.written: list[bool] = []
+        self._nodes: list[Node] = []
+        self._storages: list[weakref.ref[Any]] = []
+        self._pending: dict[int, weakref.ref[Pending]] = {}
+        self._series: list[Series] = []
+
+    def cells_of(self, given: Arguments) -> tuple[int, ...] | None:
+        """Its numbers of a call's storage cells, where -1 is one that it does not know; None where
+        somebody looked at what they contain, or changed it."""
+        if not self.is_open:
+            return None
+        storages = [reference() for reference in self._storages]
+        found = []
+        for cell in given.cells:
+            number = next((k for k, known in enumerate(storages) if known is cell), -1)
+            if number < 0:
+                if type(cell.node) is Pending and cell.node._batch is self:
+                    return None  # a copy of one that it knows
+            elif cell.node is not self.present[number]() or (
+                self.written[number] and getrefcount(cell.node) > ALONE
+            ):
+                return None
+            found.append(number)
+        return tuple(found)
+
+    def take(
+        self, recipe: Recipe, ranges: Any, given: Arguments, args: tuple[Any, ...] | None
+    ) -> Series | None:
+        """Take a call that the series before did not; the series that it is in, None where it must
+        not come into this batch."""
+        cells = self.cells_of(given)
+        if cells is None:
+            return None
+        for series in self._series:
+            if series.recipe is recipe and series.cells == cells:
+                return series if series.append(given) else None
+        if len(self._series) >= MOST_SERIES:
+            return None
+        with self.lock:
+            if not self.is_open:
+                return None
+            numbers = [
+                self._known(cell) if number < 0 else number
+                for cell, number in zip(given.cells, cells, strict=True)
+            ]
+            for place in recipe.written:
+                if not self.written[numbers[place]]:
+                    self._write(numbers[place], given.cells[place])
+            made = Series(self, len(self._series), recipe, tuple(numbers), ranges, given, args)
+            self._series.append(made)
+            self.order.append(len(self._series) - 1)
+        return made
+
+    def _known(self, cell: Any) -> int:
+        if type(cell.node) is Pending:
+            cell.node.close()  # else a chain of batches would be closed by one call a link
+        number = len(self._nodes)
+        self._nodes.append(cell.node)
+        self._storages.append(weakref.ref(cell))
+        # Held by the batch itself, until it is closed.
+        self.present.append(partial(self._nodes.__getitem__, number))
+        self.written.append(False)
+        return number
+
+    def _write(self, number: int, cell: Any) -> None:
+        old = self._nodes[number]
+        made = Pending.__new__(Pending)
+        made._batch = self
+        made.shape, made.dtype = old.shape, old.dtype
+        made.buffer, made.computed = None, False
+        self._pending[number] = self.present[number] = weakref.ref(made)
+        self.written[number] = True
+        rebind(cell, made)
+
+    def close(self) -> None:
+        """Make every `Pending` of this batch what the calls make of it."""
+        with self.lock:
+            if not self.is_open:
+                return
+            self.is_open = False
+            nodes, every = self._nodes, self._series
+            self._nodes, self._series, self._storages, self.present = [], [], [], []
+            for part in turns(self.order, every):
+                found = as_one(part) if len(part[0].table) >= FEW else None
+                if found is not None:
+                    for phase, one in zip(part, found, strict=True):
+                        recipe = one.together.recipe
+                        _apply(nodes, phase.series, recipe, one.offsets, one.numbers)
+                else:
+                    for calls in zip(*[phase.calls() for phase in part], strict=True):
+                        for phase, (offsets, row) in zip(part, calls, strict=True):
+                            _apply(nodes, phase.series, phase.series.recipe, offsets, row)
+            for place, reference in self._pending.items():
+                made = reference()
+                if made is not None:
+                    made.become(nodes[place])
+
+
+def begin(
+    recipe: Recipe, ranges: Any, given: Arguments, args: tuple[Any, ...] | None
+) -> Series:
+    """The series that a call is in: of a batch that is open for it, or of a new one.
 
     Parameters
     ----------
@@ -175,192 +350,24 @@ class Batch:
         The same as they were given; None where calls are only told to be alike by all of their
         signature.
     """
-
-    __slots__ = (
-        "__weakref__", "_cells", "_check", "_expected", "_lock", "_nodes", "_numbers", "_offsets",
-        "_pending", "_ranges", "_widths", "recipe",
-    )  # fmt: skip
-
-    def __init__(
-        self, recipe: Recipe, ranges: Any, given: Arguments, args: tuple[Any, ...] | None
-    ) -> None:
-        self.recipe = recipe
-        self._lock = threading.RLock()
-        self._nodes: list[Node] = [cell.node for cell in given.cells]
-        self._offsets: list[int] | None = list(given.offsets)
-        self._numbers = list(given.numbers)
-        self._widths = len(given.offsets), len(given.numbers)
-        self._pending: list[tuple[int, weakref.ref[Pending]]] = []
-        self._cells = len(given.cells)
-        for number in recipe.written:
-            old = self._nodes[number]
-            made = Pending.__new__(Pending)
-            made._batch = self
-            made.shape, made.dtype = old.shape, old.dtype
-            made.buffer, made.computed = None, False
-            self._pending.append((number, weakref.ref(made)))
-            rebind(given.cells[number], made)
-        self._ranges = ranges
-        self._check = settings.check
-        self._expected = None if args is None else self._of_first(given, args)
-
-    def _of_first(self, given: Arguments, args: tuple[Any, ...]) -> list[tuple[Any, ...]] | None:
-        """What `again` compares arguments with; None where that would not do."""
-        if len(given.cells) < len(given.handles):
-            return None  # how far the arrays lie apart counts too
-        pending = dict(self._pending)
-        found: list[tuple[Any, ...]] = []
-        for argument, place in zip(args, given.places, strict=True):
-            kind = type(argument)
-            if kind in _DTYPES:
-                found.append((kind, None))
-            elif kind is handles.ARRAY and given.handles[place] is argument:
-                view = argument._view
-                layout = (None, True) if view is None else (view.strides, view.writeable)
-                cell = given.cell_of[place]
-                node: Any = pending.get(cell)
-                if node is None:
-                    # Held by the batch itself, until it is closed.
-                    node = partial(self._nodes.__getitem__, cell)
-                found.append((
-                    kind, argument._shape, argument._dtype, *layout, node, cell in pending,
-                ))
-            else:
-                return None
-        return found
-
-    def again(self, ranges: Any, args: tuple[Any, ...]) -> bool:
-        """Take one call more whose arguments differ from the first one's in offsets and in the
-        values of numbers alone, and if nobody has looked at what came before; False else."""
-        expected = self._expected
-        if (
-            expected is None
-            or len(args) != len(expected)
-            or type(ranges) is not type(self._ranges)
-            or ranges != self._ranges
-            or settings.check is not self._check
-            or settings.kernels == "python"
-            or not settings.fusion
-            or self._offsets is None
-        ):
-            return False
-        offsets: list[int] = []
-        numbers: list[Any] = []
-        for argument, wanted in zip(args, expected):  # noqa: B905 (0.1 us; looked at above)
-            if type(argument) is not wanted[0]:
-                return False
-            if wanted[1] is None:
-                numbers.append(argument)
-                continue
-            _, shape, dtype, strides, writeable, node, is_written = wanted
-            storage = argument._storage
-            view = argument._view
-            if (
-                argument._shape != shape
-                or argument._dtype is not dtype
-                or storage.node is not node()
-                or (is_written and getrefcount(storage.node) > ALONE)
-            ):
-                return False
-            if view is None:
-                if strides is not None:
-                    return False
-                offsets.append(0)
-            elif view.strides != strides or view.writeable is not writeable:
-                return False
-            else:
-                offsets.append(view.offset)
-        return self._take(offsets, numbers)
-
-    def append(self, given: Arguments) -> bool:
-        """Take one call more of the same signature, if nobody has looked at what came before."""
-        cells = given.cells
-        if self._offsets is None or len(cells) != self._cells:
-            return False
-        for number, reference in self._pending:
-            if cells[number].node is not reference() or getrefcount(cells[number].node) > ALONE:
-                return False
-        if len(self._pending) < self._cells:
-            written = self.recipe.written
-            for number, cell in enumerate(cells):
-                if number not in written and cell.node is not self._nodes[number]:
-                    return False
-        if given.numbers:
-            for value, first in zip(given.numbers, self._numbers, strict=False):
-                if isinstance(first, Node) and value is not first:
-                    return False
-        return self._take(given.offsets, given.numbers)
-
-    def _take(self, offsets: list[int], numbers: list[Any]) -> bool:
-        with self._lock:
-            taken = self._offsets
-            if taken is None or len(taken) >= MOST * len(offsets):
-                return False
-            taken += offsets
-            self._numbers += numbers
-        return True
-
-    def close(self) -> None:
-        """Make every `Pending` of this batch what the calls make of it."""
-        with self._lock:
-            taken, self._offsets = self._offsets, None
-            if taken is None:
-                return
-            nodes, values = self._nodes, self._numbers
-            self._nodes, self._numbers, self._expected = [], [], None
-            width, count = self._widths
-            table = np.array(taken, np.int64).reshape(-1, width)
-            columns = [values[place::count] for place in range(count)]
-            found = self._regular(table, columns) if len(table) >= FEW else None
+    for cell in given.cells:
+        batch = cell.node._batch if type(cell.node) is Pending else None
+        if batch is not None:
+            found = batch.take(recipe, ranges, given, args)
             if found is not None:
-                self._apply(nodes, *found)
-            else:
-                rows = zip(*columns, strict=True) if columns else repeat(())
-                for offsets, row in zip(table.tolist(), rows, strict=False):
-                    self._apply(nodes, self.recipe, offsets, row)
-            for place, reference in self._pending:
-                made = reference()
-                if made is not None:
-                    made.become(nodes[place])
-
-    @staticmethod
-    def _apply(
-        nodes: list[Node], recipe: Recipe, offsets: Sequence[int], numbers: Sequence[Any]
-    ) -> None:
-        written, _ = recipe.apply(nodes, offsets, numbers)
-        for place, node in zip(recipe.written, written, strict=True):
-            node.kernel = recipe.name
-            nodes[place] = node
-
-    def _regular(
-        self, table: np.ndarray, columns: list[list[Any]]
-    ) -> tuple[Recipe, tuple[int, ...], tuple[Any, ...]] | None:
-        """All calls as one, if their offsets are evenly spaced and they may come in any order."""
-        order = np.lexsort(table.T[::-1])
-        table = table[order]
-        steps = np.diff(table, axis=0)
-        if (steps != steps[0]).any():
-            return None
-        numbers: list[Any] = []
-        for column in columns:
-            first = column[0]
-            if all(value is first for value in column):
-                numbers.append(first)
-            elif type(first) in _DTYPES:
-                try:
-                    values: Any = np.array([column[k] for k in order], _DTYPES[type(first)])
-                except OverflowError:
-                    return None
-                numbers.append(Table(host_node(values)))
-            else:
-                return None
-        starts = [(int(first), int(step)) for first, step in zip(table[0], steps[0], strict=True)]
-        recipe: Recipe | None = self.recipe.alike.together(starts, len(table), numbers)
-        if recipe is None:
-            return None
-        plain = [n.node if isinstance(n, Table) else n for n in numbers]
-        return recipe, tuple([first for first, _ in starts]), tuple(plain)
+                return found
+            batch.close()
+    made = Batch().take(recipe, ranges, given, args)
+    assert made is not None, "a new batch takes every call"
+    return made
 
 
-_DTYPES: Final = {int: np.int64, float: np.float64, complex: np.complex128, bool: np.bool_}
-
+def _apply(
+    nodes: list[Node], series: Series, recipe: Recipe, offsets: Sequence[int],
+    numbers: Sequence[Any],
+) -> None:
+    cells = series.cells
+    written, _ = recipe.apply([nodes[cell] for cell in cells], offsets, numbers)
+    for place, node in zip(recipe.written, written, strict=True):
+        node.kernel = recipe.name
+        nodes[cells[place]] = node

@@ -31,10 +31,11 @@ from ..graph.number import TracedNumber, concrete
 from . import launches, plain
 from .accesses import Domain
 from .arrays import NotArrays, Translation
-from .batches import Alike, Batch, Pending
+from .batches import Series, begin
 from .lower import lower
 from .recipe import Recipe
 from .syntax import Source, read
+from .together import Alike
 from .tree import Function
 from .types import COMPLEX, FLOAT, INT, WEAK_BOOL, ArrayType, Type, strong
 from .values import Array, Given, OutOfBounds
@@ -123,7 +124,7 @@ class Kernel:
         self._typed: dict[Any, Function] = {}
         self._programs: dict[Any, launches.Program] = {}
         self._fixed: tuple[Any, ...] = ()
-        self._last: Callable[[], Batch | None] = _nothing
+        self._last: Callable[[], Series | None] = _nothing
 
     def __repr__(self) -> str:
         return f"<kernel {self.__name__}({', '.join(self.__clfuse_source__.parameters)})>"
@@ -243,16 +244,12 @@ class Kernel:
         self, recipe: Recipe, ranges: Any, given: Arguments, args: tuple[Any, ...] | None
     ) -> list[Node]:
         """Record array operations, or append the call to a batch of such."""
-        batch = self._last()
-        if batch is not None and batch.recipe is recipe and batch.append(given):
+        series = self._last()
+        if series is not None and series.recipe is recipe and series.append(given):
             return []
         if recipe.alike is None or not settings.fusion or trace.active() is not None:
             return recipe.run(given.cells, given.offsets, given.numbers)
-
-        for cell in given.cells:
-            if type(cell.node) is Pending:
-                cell.node.close()  # else a chain of batches would be closed by one call a link
-        self._last = weakref.ref(Batch(recipe, ranges, given, args))
+        self._last = weakref.ref(begin(recipe, ranges, given, args))
         return []
 
     def _given(self, args: tuple[Any, ...]) -> Arguments:
@@ -512,7 +509,7 @@ class Kernel:
 
 
 def _nothing() -> None:
-    """The batch of a kernel that was not called yet."""
+    """The calls of a kernel that was not called yet."""
 
 
 def _may_write(given: Arguments, handle: Handle) -> bool:

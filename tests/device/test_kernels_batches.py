@@ -116,9 +116,16 @@ def almost_alike(call: Any, a: Any, c: Any) -> None:
         call(work, 7, a[16].view(np.int64))
 
 
+def meeting(call: Any, a: Any, c: Any) -> None:
+    for b in range(20):
+        call(blend, 7, 0.5, a[b], c[b])
+        call(work, 7, a[19 - b])
+
+
 LOOPS: list[tuple[Callable[..., None], int]] = [
     (rows, 1), (backwards_and_apart, 2), (numbers, 4), (repeated, 0), (windows, 0), (between, 0),
     (columns, 0), (two_kernels, 0), (almost_alike, 0),
+    (meeting, 0),
 ]
 
 
@@ -138,14 +145,109 @@ def test_loops_of_calls(loop: Callable[..., None], launches: int) -> None:
         assert made <= launches
 
 
-def test_kernels_that_take_turns_on_the_same_rows() -> None:
-    a = np.zeros((1500, 7))
-    on_a = cf.asarray(a)
-    for b in range(1500):
-        for kernel, count in ((work, 7), (shifted, 6)):
-            kernel(count, on_a[b])
-            kernel.python(count, a[b])
+@cf.kernel
+def mixed(i, t, a, c):
+    c[i] = a[6 - i] * t + c[i]
+
+
+def by_turns(call: Any, a: Any, c: Any) -> None:
+    for b in range(20):
+        call(work, 7, a[b])
+        call(mixed, 7, 0.5, a[b], c[b])
+        call(work, 7, a[b])
+
+
+def by_turns_with_numbers(call: Any, a: Any, c: Any) -> None:
+    for b in range(19, -1, -1):
+        call(mixed, 7, 0.25 * b, a[b], c[b])
+        call(mixed, 7, b, c[b], a[b])
+
+
+def by_turns_in_columns(call: Any, a: Any, c: Any) -> None:
+    for j in range(7):
+        call(work, 20, a[:, j])
+        call(blend, 20, 0.5, a[:, j], c[:, j])
+
+
+def one_after_the_other(call: Any, a: Any, c: Any) -> None:
+    for b in range(20):
+        call(work, 7, a[b])
+    for b in range(20):
+        call(blend, 7, 0.5, a[b], c[b])
+        call(work, 7, c[b])
+
+
+@pytest.mark.parametrize(("loop", "most"), [
+    (by_turns, 2), (by_turns_with_numbers, 2), (by_turns_in_columns, 2), (one_after_the_other, 6),
+], ids=lambda f: getattr(f, "__name__", None))
+def test_kernels_by_turns_on_the_same_rows_are_a_call_each(
+    loop: Callable[..., None], most: int
+) -> None:
+    random = np.random.default_rng(6)
+    a, c = random.integers(0, 9, (2, 20, 7)).astype(float)
+    on_a, on_c = cf.asarray(a), cf.asarray(c)
+    loop(lambda kernel, *args: kernel(*args), on_a, on_c)
+    loop(lambda kernel, *args: kernel.python(*args), a, c)
+    plan = cf.explain(on_a, on_c)
     np.testing.assert_array_equal(on_a.get(), a)
+    np.testing.assert_array_equal(on_c.get(), c)
+    assert len(plan.kernels) <= most
+
+
+def test_turns_that_touch_what_others_write_stay_in_order() -> None:
+    """Rounds over rows, columns and parts of them that may overlap with those of other rounds."""
+    def part(array: Any, kind: int, b: int, shift: int) -> Any:
+        if kind == 0:
+            return array[b + shift]
+        if kind == 1:
+            return array[8 - b + shift]
+        if kind == 2:
+            return array[shift:shift + 7, b % 9]
+        flat = array.reshape(-1)
+        return flat[(4 + kind) * b + shift:][:7]
+
+    random = np.random.default_rng(7)
+    for _ in range(60):
+        a, c = random.integers(0, 9, (2, 16, 9)).astype(float)
+        on_a, on_c = cf.asarray(a), cf.asarray(c)
+        calls = []
+        for _ in range(random.integers(2, 5)):
+            kernel = random.choice([work, mixed, blend])
+            kinds = random.choice([0, 0, 0, 1, 2, 3, 4, 5, 6], 2)
+            calls.append((kernel, kinds, random.integers(0, 2, 2), random.integers(0, 2, 2)))
+        for b in range(int(random.integers(3, 9))):
+            for kernel, kinds, shifts, which in calls:
+                for one, other, call in (
+                    (on_a, on_c, kernel), (a, c, kernel.python)
+                ):
+                    views = [part((one, other)[array], kind, b, shift)
+                             for kind, shift, array in zip(kinds, shifts, which, strict=True)]
+                    if kernel is work:
+                        call(7, views[0])
+                    elif not np.shares_memory(*[
+                        part((a, c)[array], kind, b, shift)
+                        for kind, shift, array in zip(kinds, shifts, which, strict=True)
+                    ]):
+                        call(7, 0.5, *views)
+        np.testing.assert_array_equal(on_a.get(), a)
+        np.testing.assert_array_equal(on_c.get(), c)
+
+
+def test_a_copy_of_a_batchs_array_keeps_what_it_was() -> None:
+    a, c = cf.zeros((12, 7)), cf.ones((12, 7))
+    cf.evaluate(a, c)
+    for b in range(6):
+        work(7, a[b])
+        mixed(7, 1.0, a[b], c[b])
+    before = a.copy()
+    for b in range(6, 12):
+        work(7, a[b])
+        mixed(7, 1.0, before[b], c[b])
+        mixed(7, 1.0, c[b], before[b])
+    rows = np.arange(12) < 6
+    np.testing.assert_array_equal(a.get()[:, 0], 1)
+    np.testing.assert_array_equal(c.get()[:, 0], np.where(rows, 2, 1))
+    np.testing.assert_array_equal(before.get()[:, 0], 1)
 
 
 def test_what_is_wrong_with_a_later_call_is_an_error_then() -> None:
