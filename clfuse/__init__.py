@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from . import openblas as _openblas  # noqa: F401  isort: skip  (before anything imports NumPy)
 from . import automatic, config, counters
 
 # The submodules evaluate, explain and profile are imported before the functions of the same names:

@@ -261,3 +261,29 @@ def getitem(plain):
         return plain(self, index) if answer is LATER else answer
 
     return __getitem__
+
+
+# -- scalars of NumPy's ----------------------------------------------------------------------------
+
+def array_ufunc(plain, dict reversed_of):
+    """``scalar + self``, by a scalar of NumPy's and a ufunc of `reversed_of`, before `plain`: what
+    an element of an array on the host is, comes first in many a loop."""
+
+    def __array_ufunc__(self, function, method, *inputs, **kwargs):
+        if (
+            PyTuple_GET_SIZE(inputs) == 2
+            and not kwargs
+            and inputs[1] is self
+            and type(inputs[0]) in scalars
+            and is_usual(self)
+            and method == "__call__"
+        ):
+            buffer = buffer_of(self)
+            about = reversed_of.get(function) if type(buffer) is HostBuffer else None
+            if about is not None:
+                answer = at_once(about[0], about[1], self, inputs[0], buffer)
+                if answer is not LATER:
+                    return answer
+        return plain(self, function, method, *inputs, **kwargs)
+
+    return __array_ufunc__

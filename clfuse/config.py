@@ -207,9 +207,9 @@ SETTINGS: tuple[Setting, ...] = (
         50,
         _count(0),
         "a whole number of milliseconds",
-        "NumPy calculates expressions of arrays up to 131072 elements until it has worked on one"
-        " for as long, which is what it takes to build a kernel; 0 builds kernels at once, so that"
-        " an expression has the same bits whenever it is evaluated",
+        "NumPy calculates an expression until it has worked on it for as long, which is what it"
+        " takes to build a kernel; 0 builds kernels at once, so that an expression has the same"
+        " bits whenever it is evaluated",
     ),
     Setting(
         "kernels",

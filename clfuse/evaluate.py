@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from . import interpret, smallness
+from . import interpret, patience, smallness
 from .config import settings
 from .counters import counters
 from .dtypes import needs_fp64
@@ -204,10 +204,12 @@ def _run(snapshot: Snapshot) -> None:
         if smallness.is_small(snapshot, device):
             interpret.run(snapshot, device)
             return
-        if planned is None and smallness.waits(snapshot, device):
+        if planned is None and patience.waits(snapshot, device):
             interpret.run(snapshot, device, sparing=True)
             return
-        planned = planned or find_plan(snapshot, device)
+        if planned is None:
+            planned = find_plan(snapshot, device)
+            patience.built(snapshot, device)
         planned.too_large = circumstances
     else:
         counters["plans_reused"] += 1
@@ -320,6 +322,14 @@ def _known_plan(key: tuple[Any, ...], snapshot: Snapshot) -> Planned | None:
     return None
 
 
+def is_planned(snapshot: Snapshot, device: Device) -> bool:
+    """Whether there is a plan for this structure (for `explain`)."""
+    key = _key(snapshot, device)
+    return any(
+        _plans[key, number].structure.same_structure(snapshot) for number in _numbers.get(key, ())
+    )
+
+
 def find_plan(snapshot: Snapshot, device: Device) -> Planned:
     """The plan for this structure on this device, made now if there is none."""
     key = _key(snapshot, device)
@@ -347,7 +357,7 @@ def forget_plans() -> None:
     with lock:
         _plans.clear()
         _numbers.clear()
-        smallness.forget()
+        patience.forget()
         recognition.forget()
 
 

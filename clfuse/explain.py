@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from . import smallness
+from . import patience, smallness
 from .config import settings
-from .evaluate import lock, storage_roots
+from .evaluate import is_planned, lock, storage_roots
 from .graph.ir import Kind, Node
 from .graph.snapshot import Snapshot, take
 from .plan.planner import plan
@@ -38,6 +38,10 @@ from .plan.traffic import (
 )
 
 _SMALL = "so small that NumPy calculates it (CLFUSE_HOST_US); on the device it would be:"
+_WAITING = (
+    "has no kernels yet, and NumPy calculates it until they are worth building"
+    " (CLFUSE_BUILD_AFTER_MS); then it will be:"
+)
 
 
 @dataclass(frozen=True)
@@ -103,6 +107,8 @@ class Plan:
     device : str
     small : bool
         NumPy on the host would calculate it instead (``CLFUSE_HOST_US``).
+    waiting : bool
+        It has no kernels yet, and NumPy would calculate it this time (``CLFUSE_BUILD_AFTER_MS``).
     written : tuple of str
         The kernels in Python whose calls became array operations, and as such part of `kernels`.
     nbytes : int
@@ -114,6 +120,7 @@ class Plan:
     device: str
     small: bool = False
     written: tuple[str, ...] = ()
+    waiting: bool = False
 
     @property
     def nbytes(self) -> int:
@@ -126,6 +133,8 @@ class Plan:
         lines = [f"{len(self.kernels)} launch(es), {_bytes(self.nbytes)} moved, on {self.device}"]
         if self.small:
             lines.insert(0, _SMALL)
+        if self.waiting:
+            lines.insert(0, _WAITING)
         for number, kernel in enumerate(self.kernels):
             lines.append(f"{number}: {kernel.kind} {kernel.name}, {_bytes(kernel.nbytes)}")
             lines.append(f"   fused: {', '.join(kernel.ops) or 'nothing'}")
@@ -158,7 +167,7 @@ class Plan:
         )
         written = self._routes() if self.written else ""
         return (
-            f"<p>{_SMALL if self.small else ''}</p>"
+            f"<p>{_SMALL if self.small else _WAITING if self.waiting else ''}</p>"
             "<table><tr><th></th><th>kind</th><th>kernel</th><th>fused</th><th>reads</th>"
             f"<th>writes</th><th>moved</th></tr>{rows}</table>"
             f"<p>{html.escape(written)}</p><ul>{cuts}</ul>"
@@ -188,7 +197,10 @@ def explain_nodes(nodes: Sequence[Node]) -> Plan:
         [_explained(launch, schedule, snapshot, current) for launch in schedule.launches]
     )
     small = smallness.is_small(snapshot, current)
-    return Plan(kernels, tuple(schedule.cuts), current.name, small, _written(roots))
+    waiting = (
+        not small and not is_planned(snapshot, current) and patience.would_wait(snapshot, current)
+    )
+    return Plan(kernels, tuple(schedule.cuts), current.name, small, _written(roots), waiting)
 
 
 def _written(roots: Sequence[Node]) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from functools import lru_cache, partial
 from statistics import NormalDist
@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from . import vectors
 from .counters import counters
 from .errors import warn_user
-from .graph.ir import TABLE, Kind, Op
+from .graph.ir import TABLE, Kind, Node, Op
 from .graph.sequence import calculation
 from .graph.snapshot import LIVE, Snapshot
-from .runtime.buffers import Buffer, HostBuffer, mapped
+from .runtime.buffers import Buffer, HostBuffer, calculated, lent, mapped
 from .runtime.host import FUNCTIONS
 
 if TYPE_CHECKING:
@@ -45,7 +46,8 @@ def run(snapshot: Snapshot, device: Device, *, sparing: bool = False) -> None:
 
     `sparing` lets go of what nobody reads any more; with small arrays that would take longer.
 
-    No node changes before everything is calculated. Floating-point errors in what the user called
+    No node changes before everything is calculated, unless an array was written to in place: what
+    was calculated by then is kept if the rest fails. Floating-point errors in what the user called
     himself (`graph.ir.loud`) are warned of, as the state in force wants it, when all is stored.
     """
     counters["host_evaluations"] += 1
@@ -54,6 +56,10 @@ def run(snapshot: Snapshot, device: Device, *, sparing: bool = False) -> None:
     stored = _stored(snapshot)
     way = calculation(snapshot, stored, sparing)
     last = way.last
+    given = _given(snapshot) if last else {}
+    written: dict[int, Buffer | None] = {}
+    sums = vectors.products(snapshot, stored) if sparing else {}
+    summed = set(sums.values())
     op: Op | None = None
     met: dict[str, None] = {}
     modes = np.geterr()
@@ -64,65 +70,136 @@ def run(snapshot: Snapshot, device: Device, *, sparing: bool = False) -> None:
 
     with ExitStack() as stack, np.errstate(call=meet, **_noticed(**modes)):
         sources, is_mapped = _sources(snapshot.buffers, stack)
-        for position in way.order:
-            item = items[position]
-            op = item[0]
-            if op is None:
-                _, shape, number, dtype = item
-                value = sources[number]
-                if value.dtype != dtype or value.shape != shape:
-                    value = _reinterpreted(value, shape, dtype)
-                values[position] = value
-                continue
-            if op.kind is Kind.MAP:
-                dtypes = op.input_dtypes
-                if len(item) == 5:
-                    one, two = values[item[3]], values[item[4]]
-                    if one.dtype is not dtypes[0]:
-                        one = _cast(one, dtypes[0])
-                    if two.dtype is not dtypes[1]:
-                        two = _cast(two, dtypes[1])
-                    value = op.host(one, two)  # type: ignore[misc]
+        try:
+            for position in way.order:
+                item = items[position]
+                op = item[0]
+                if op is None:
+                    _, shape, number, dtype = item
+                    value = sources[number]
+                    if position in given:
+                        sources[number] = None
+                    elif value.dtype != dtype or value.shape != shape:
+                        value = _reinterpreted(value, shape, dtype)
+                    values[position] = value
+                    continue
+                if op.kind is Kind.MAP:
+                    dtypes = op.input_dtypes
+                    if len(item) == 5:
+                        one, two = values[item[3]], values[item[4]]
+                        if one.dtype is not dtypes[0]:
+                            one = _cast(one, dtypes[0])
+                        if two.dtype is not dtypes[1]:
+                            two = _cast(two, dtypes[1])
+                        if position in sums:
+                            value = vectors.multiplied(one, two)
+                        else:
+                            value = op.host(one, two)  # type: ignore[misc]
+                    else:
+                        pairs = zip(item[3:], dtypes, strict=True)
+                        operands = [_cast(values[number], dtype) for number, dtype in pairs]
+                        value = op.host(*operands)  # type: ignore[misc]
+                    if value.shape != item[1] and position not in sums:
+                        value = np.broadcast_to(value, item[1])
+                elif op.kind is Kind.CONSTANT:
+                    value = nodes[position].param
+                elif position in summed:
+                    value = values[item[3]]
+                elif op.kind is Kind.UPDATE:
+                    old, new = values[item[3]], values[item[4]]
+                    for number in last.get(position, ()):
+                        values[number] = None
+                    one = two = value = None  # names that may hold the same array
+                    operands = []
+                    value = _updated(old, new, item[2], item[3] in given)
+                    if value is old and item[3] in given:
+                        given[position] = written[position] = given[item[3]]
+                    old = new = None
                 else:
-                    pairs = zip(item[3:], dtypes, strict=True)
-                    operands = [_cast(values[number], dtype) for number, dtype in pairs]
-                    value = op.host(*operands)  # type: ignore[misc]
-                if value.shape != item[1]:
-                    value = np.broadcast_to(value, item[1])
-            elif op.kind is Kind.CONSTANT:
-                value = nodes[position].param
-            elif op.kind is Kind.UPDATE:
-                old, new = values[item[3]], values[item[4]]
-                for number in last.get(position, ()):
-                    values[number] = None
-                one = two = value = None  # names that may hold the same array
-                value = _updated(old, new, item[2])
-                old = new = None
-            else:
-                operands = [values[number] for number in item[3:]]
-                value = _STRUCTURAL[op.kind](op, item[1], item[2], operands)
-                operands = []
-                if position in way.copied:
-                    value = value.copy()
-            values[position] = value
-            if position in last:
-                for number in last[position]:
-                    values[number] = None
-        results = []
-        for position in stored:
-            node = nodes[position]
-            value = values[position]
-            is_lent = is_mapped and not value.flags.owndata
-            array = np.array(value, order="C", copy=True if is_lent else None)
-            if array.dtype != node.dtype or array.shape != node.shape:
-                raise AssertionError(f"{node.op}: {array.dtype} {array.shape} on the host")
-            results.append((node, HostBuffer(device, array)))
+                    operands = [values[number] for number in item[3:]]
+                    value = _STRUCTURAL[op.kind](op, item[1], item[2], operands)
+                    operands = []
+                    if position in way.copied:
+                        value = value.copy()
+                values[position] = value
+                if position in last:
+                    for number in last[position]:
+                        values[number] = None
+        except BaseException:
+            if written:
+                # What was calculated from the old contents cannot be calculated again.
+                done = [place for place, value in enumerate(values) if value is not None]
+                _store(_results(snapshot, done, values, device, written, is_mapped))
+            raise
+        results = _results(snapshot, stored, values, device, written, is_mapped)
+    _store(results)
+    for message in met:
+        warn_user(message, RuntimeWarning)
+
+
+def _given(snapshot: Snapshot) -> dict[int, Buffer | None]:
+    """The arrays that are written to, and that nobody else has, by position: each lies on the host
+    then, in the memory of a buffer or in its own (None)."""
+    given: dict[int, Buffer | None] = {}
+    for item in snapshot.items:
+        if item[0] is None or item[0].kind is not Kind.UPDATE:
+            continue
+        below = item[3]
+        found = snapshot.items[below]
+        if found[0] is not None or snapshot.flags[below] & LIVE:
+            continue
+        node, number = snapshot.nodes[below], found[2]
+        if type(node.buffer) is Buffer and not node.buffer.device.forked:
+            node.buffer = lent(node.buffer, node.dtype, node.shape) or node.buffer
+            snapshot.buffers[number] = node.buffer
+        buffer = node.buffer
+        if type(buffer) is not HostBuffer or not buffer.array.flags.writeable:
+            continue
+        if buffer.array.dtype != node.dtype or buffer.array.shape != node.shape:
+            continue
+        if buffer.array.base is None if buffer.memory is None else not buffer.exported:
+            given[below] = buffer.memory
+    return given
+
+
+def _results(
+    snapshot: Snapshot,
+    positions: Iterable[int],
+    values: list[Array],
+    device: Device,
+    written: dict[int, Buffer | None],
+    is_mapped: bool,
+) -> list[tuple[Node, HostBuffer]]:
+    """Buffers for the values at these positions.
+
+    `written` are those that lie in memory that was written to in place, and which; others that are
+    only views of memory are copied, where it is such memory or is mapped."""
+    results = []
+    is_lent = is_mapped or bool(written)
+    for position in positions:
+        node, value = snapshot.nodes[position], values[position]
+        if node.buffer is not None:
+            continue
+        if position in written:
+            memory = written[position]
+            made = calculated(device, value)
+            if memory is not None:  # which is counted already
+                made = HostBuffer(device, value, memory)
+            results.append((node, made))
+            continue
+        copy = True if is_lent and not value.flags.owndata else None
+        array = np.array(value, order="C", copy=copy)
+        if array.dtype != node.dtype or array.shape != node.shape:
+            raise AssertionError(f"{node.op}: {array.dtype} {array.shape} on the host")
+        results.append((node, calculated(device, array)))
+    return results
+
+
+def _store(results: list[tuple[Node, HostBuffer]]) -> None:
     for node, buffer in results:
         if node.buffer is None:
             node.buffer = buffer
             node.inputs = ()
-    for message in met:
-        warn_user(message, RuntimeWarning)
 
 
 def require(snapshot: Snapshot, device: Device) -> None:
@@ -187,14 +264,16 @@ def _stored(snapshot: Snapshot) -> set[int]:
     return stored
 
 
-def _updated(old: Array, value: Array, param: Any) -> Array:
+def _updated(old: Array, value: Array, param: Any, is_given: bool) -> Array:
     """`old` with `value` written to a part of it; in its own memory where nobody else has it.
 
-    The caller holds `old` and `value` by one name each.
+    The caller holds `old` and `value` by one name each. What `is_given` is held by its buffer too.
     """
     # What NumPy has selected with index arrays need not lie in C order, and `_seen` would copy it.
-    is_own = type(old) is np.ndarray and old.base is None and old.flags.c_contiguous
-    if is_own and sys.getrefcount(old) == _ALONE:
+    is_own = is_given or (
+        type(old) is np.ndarray and old.base is None and old.flags.c_contiguous
+    )
+    if is_own and _ALONE > 0 and sys.getrefcount(old) == _ALONE + is_given:
         result = old
     else:
         result = np.array(old, order="C")
@@ -210,11 +289,11 @@ def _references() -> int:
     if not getattr(sys, "_is_gil_enabled", lambda: True)():
         return -1
 
-    def count(old: Array, value: Array, param: Any) -> int:
+    def count(old: Array, value: Array, param: Any, is_given: bool) -> int:
         return sys.getrefcount(old)
 
     one, two = np.zeros(2), np.zeros(1)
-    return count(one, two, None)
+    return count(one, two, None, False)
 
 
 _ALONE: Final = _references()

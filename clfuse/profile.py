@@ -12,6 +12,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from . import config
 from .evaluate import Prepared, evaluate_all, observers
 
 
@@ -87,7 +88,7 @@ class Profile:
 
 @contextmanager
 def profile() -> Iterator[Profile]:
-    """Time every kernel that the block launches.
+    """Time every kernel that the block launches; none waits until it is worth building.
 
     What was recorded before is evaluated first, what the block recorded at its end, so the profile
     holds the block's work alone.
@@ -116,7 +117,7 @@ def profile() -> Iterator[Profile]:
     def observer(step: Prepared, event: Any) -> None:
         seen.append((step, event))
 
-    with launch.observed(device, lambda program, event: None):
+    with config.override(build_after_ms=0), launch.observed(device, lambda program, event: None):
         observers.append(observer)
         try:
             yield result

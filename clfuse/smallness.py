@@ -5,19 +5,19 @@ yet takes a fifth of a second. So what costs NumPy less than ``CLFUSE_HOST_US`` 
 calculated on the host (`interpret`).
 
 The decision needs only what a `Snapshot` holds: shapes, operations, and where the arguments lie.
-What was calculated before, or is built already, has no say. One thing more has: where arrays are
-not small but not large either, and no kernel is built, NumPy calculates until building would have
-taken no longer (`waits`). Programs that evaluate a hundred things once build nothing.
+What was calculated before, or is built already, has no say. Of what is not small, and has no
+kernels yet, `patience` decides.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from . import vectors
 from .config import settings
 from .graph.ir import Kind, Node
-from .graph.snapshot import Snapshot
-from .interpret import host_function, size_of
+from .graph.snapshot import LIVE, Snapshot
+from .interpret import VIEWED, host_function, size_of
 from .runtime.buffers import HostBuffer
 
 if TYPE_CHECKING:
@@ -37,31 +37,25 @@ LIBRARY_ADDITIONS: Final = 30
 
 GATHER_ADDITIONS: Final = 12
 
+BLAS_ADDITIONS: Final = 0.1
+"""What a BLAS takes for a product of two elements and its addition."""
+
 PHILOX_NS: Final = 30_000
 """A hundred calls of NumPy's."""
 
 CALL_NS: Final = 800
 """What calling one of NumPy's functions takes beside the work."""
 
-WAITING: Final = 100
-"""Work of one evaluation, in ``CLFUSE_HOST_US``, for which kernels are built at once, unless it is
-so much by its operations alone: 5 ms."""
+CACHED_NBYTES: Final = 1 << 22
+"""Up to this size NumPy's results stay in a processor's cache, and in memory that was used
+before."""
 
-WAITING_SIZE: Final = 1 << 17
-"""Elements of an array from which on kernels are built at once: it is a large one."""
-
-WAITING_NODE: Final = 400
-"""Nanoseconds of work for an operation, per microsecond of ``CLFUSE_HOST_US``, from which on
-kernels are so much faster that a loop must not wait: 20 us, an addition of 50,000 elements."""
+FRESH_NBYTE_NS: Final = 0.1
+"""What a byte of a larger result takes beside the calculation: 10 GB/s. Of float64 an addition took
+1.2 to 1.8 ns an element then, of float32 0.5 to 1.5 (two cores of a Xeon)."""
 
 _LAUNCHED: Final = frozenset((Kind.COUNTS, Kind.COMPACT, Kind.EXPAND))
 """Kinds for which a device needs launches of their own, and whose sizes the program waits for."""
-
-_spent_ns: dict[int, float] = {}
-"""Hash of a structure that has no plan -> what NumPy has taken for it so far."""
-
-STRUCTURES_KEPT: Final = 1 << 14
-"""Entries of `_spent_ns`, of about 100 bytes."""
 
 _CALLING: Final = frozenset(("philox_bits", "philox_more_bits"))
 
@@ -74,50 +68,15 @@ def circumstances(snapshot: Snapshot) -> tuple[int, int]:
 
 def is_small(snapshot: Snapshot, device: Device) -> bool:
     """Whether NumPy has calculated the snapshot before a kernel would have started."""
-    return _cost_ns(snapshot, device, _budget_ns(snapshot, NODE_NS)) is not None
+    return cost_ns(snapshot, device, budget_ns(snapshot, NODE_NS)) is not None
 
 
-def waits(snapshot: Snapshot, device: Device) -> bool:
-    """Whether NumPy calculates a snapshot for which no kernels are built yet: where it has not
-    worked on its like for as long as building takes, and would not be much slower.
-
-    Whoever waits no longer than he would have paid at once pays twice what was best, at most. Of
-    arrays that are not small two evaluations show a loop.
-
-    It depends on what the program has evaluated, and in no way on clocks: the same program gets the
-    same bits on every run. Within one run an expression may change its last bits once, where a
-    kernel adds in another order than NumPy, or has another sine: ``CLFUSE_BUILD_AFTER_MS=0`` is for
-    those who mind.
-    """
-    if not settings.build_after_ms:
-        return False
-    smallish = _budget_ns(snapshot, settings.host_us * WAITING_NODE)
-    cost = _cost_ns(snapshot, device, max(settings.host_us * WAITING * 1000.0, smallish))
-    if cost is None or max(size_of(node.shape) for node in snapshot.nodes) > WAITING_SIZE:
-        return False
-    patience = settings.build_after_ms * 1e6
-    is_smallish = cost <= smallish
-    cost += CALL_NS * len(snapshot.nodes)
-    structure = hash(tuple(snapshot.items))
-    spent = _spent_ns.get(structure, 0.0) + cost
-    if spent > (patience if is_smallish else 2.5 * cost):
-        return False
-    if len(_spent_ns) >= STRUCTURES_KEPT:
-        _spent_ns.clear()
-    _spent_ns[structure] = spent
-    return True
-
-
-def forget() -> None:
-    """Wait anew from here on: plans are forgotten too."""
-    _spent_ns.clear()
-
-
-def _budget_ns(snapshot: Snapshot, node_ns: float) -> float:
+def budget_ns(snapshot: Snapshot, node_ns: float) -> float:
+    """``CLFUSE_HOST_US``, and so much more for every operation."""
     return settings.host_us * 1000.0 + node_ns * len(snapshot.nodes)
 
 
-def _cost_ns(snapshot: Snapshot, device: Device, most: float) -> float | None:
+def cost_ns(snapshot: Snapshot, device: Device, most: float) -> float | None:
     """What NumPy takes for the elements of a snapshot, calls apart; None where it is more than
     `most`, or not for NumPy."""
     if not settings.host_us or not settings.fusion or not device.traits.fp64:
@@ -140,7 +99,11 @@ def _cost_ns(snapshot: Snapshot, device: Device, most: float) -> float | None:
         if kind is Kind.MAP:
             if host_function(op) is None:
                 return None
-            budget -= ADDITION_NS * op.weight * size_of(item[1])
+            size = size_of(item[1])
+            if vectors.is_part_of_product(op):
+                budget -= ADDITION_NS * BLAS_ADDITIONS * size
+            else:
+                budget -= ADDITION_NS * op.weight * size + _fresh_ns(size, nodes[position])
             if op.name in _CALLING:
                 budget -= PHILOX_NS
         elif kind is Kind.LAUNCH:  # OpenCL C, which nobody but a device reads
@@ -151,21 +114,37 @@ def _cost_ns(snapshot: Snapshot, device: Device, most: float) -> float | None:
         else:
             if kind in _LAUNCHED:
                 budget += settings.host_us * 1000.0
-            budget -= ADDITION_NS * _additions(kind, nodes[position])
+            node = nodes[position]
+            if kind is Kind.UPDATE:
+                size = size_of(node.inputs[1].shape)
+                budget -= ADDITION_NS * size
+                if _is_copied(node.inputs[0], snapshot.flags[item[3]]):
+                    size = size_of(item[1])
+                    budget -= ADDITION_NS * size + _fresh_ns(size, node)
+                continue
+            budget -= ADDITION_NS * _additions(kind, node) + _fresh_ns(size_of(item[1]), node)
         if budget < 0:
             return None
     return most - budget
 
 
+def _is_copied(old: Node, flags: int) -> bool:
+    """Whether the array is copied before it is written to; in place where nobody else reads it."""
+    if old.buffer is not None:
+        return bool(flags & LIVE)
+    return old.op.kind in VIEWED
+
+
+def _fresh_ns(size: int, node: Node) -> float:
+    nbytes = size * node.dtype.itemsize
+    return nbytes * FRESH_NBYTE_NS if nbytes > CACHED_NBYTES else 0.0
+
+
 def _additions(kind: Kind, node: Node) -> float:
-    if kind is Kind.UPDATE:
-        old, value = node.inputs
-        # What was calculated here is written to in place, if nobody else reads it.
-        is_copied = old.buffer is not None or old.op.kind is not Kind.UPDATE
-        return size_of(value.shape) + (size_of(node.shape) if is_copied else 0)
     work = sum([size_of(operand.shape) for operand in node.inputs], size_of(node.shape))
     if node.op.name == "matmul":
-        return work + size_of(node.shape) * node.inputs[0].shape[-1]
+        products = size_of(node.shape) * node.inputs[0].shape[-1]
+        return work + products * (BLAS_ADDITIONS if node.dtype.kind in "fc" else 1)
     if kind is Kind.LIBRARY:
         return work * LIBRARY_ADDITIONS
     return work * (GATHER_ADDITIONS if kind is Kind.GATHER else 1)

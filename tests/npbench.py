@@ -27,8 +27,12 @@ from typing import Any
 import numpy as np
 
 REPETITIONS = 9    # timed calls at most, of each library
+WARMING = 3        # calls before: the third evaluation of an expression has its kernels
+MOST_WARMING = 6   # at most, where the last one still built some,
+WARMING_S = 10.0   # and within so many seconds
 ENOUGH_S = 2.0     # after so many seconds of them no more are made
 LIMIT_S = 100      # for one program under one library
+ASLEEP_S = 0.5     # for so long at most one library's threads may stay awake after a call
 SLOW = 3           # times NumPy's: programs that the summary names
 RTOL = {"f4": 1e-3, "c8": 1e-3}
 OTHERS_RTOL = 1e-6
@@ -104,9 +108,10 @@ def work(checkout: Path, name: str, preset: str, out: Path, asked: int, told: in
         values = [*changed, *flattened(returned)]
         settle(*values)
         elapsed = time.perf_counter() - start
+        programs = np.stats()["programs_built"] if hasattr(np, "stats") else 0
         if not results:
             results = [value.get() if hasattr(value, "get") else value for value in values]
-        os.write(told, f"{elapsed}\n".encode())
+        os.write(told, f"{elapsed} {programs}\n".encode())
     record = {"results": results, "stats": dict(np.stats()) if hasattr(np, "stats") else {}}
     out.write_bytes(pickle.dumps(record))
 
@@ -123,6 +128,8 @@ class Contender:
 
     def __init__(self, checkout: Path, name: str, preset: str, library: str, folder: Path) -> None:
         self.elapsed: list[float] = []
+        self.first = 0.0
+        self.calls = self.programs = self.built = 0
         self._library = library
         self._out = folder / f"{name}.{library}"
         self._deadline = time.monotonic() + LIMIT_S
@@ -158,8 +165,42 @@ class Contender:
             if not part:
                 raise self._failure()
             answer += part
-        self.elapsed.append(float(answer))
+        elapsed, programs = answer.split()
+        self.built = int(programs) - self.programs
+        self.programs = int(programs)
+        self.elapsed.append(float(elapsed))
+        self.calls += 1
         return self.elapsed[-1]
+
+    def warm_up(self) -> None:
+        """Make calls that are not timed, until there is nothing to build any more."""
+        while self.calls < WARMING or (self.built and self.calls < MOST_WARMING):
+            self.call()
+            if sum(self.elapsed) > WARMING_S:
+                break
+        self.first = self.elapsed[0]
+        self.elapsed.clear()
+
+    def fall_asleep(self) -> None:
+        """Wait until no thread of the process is awake: some spin for a while after their work, at
+        the cost of whoever is timed next."""
+        deadline = time.monotonic() + ASLEEP_S
+        while self._is_awake() and time.monotonic() < deadline:
+            time.sleep(0.002)
+
+    def _is_awake(self) -> bool:
+        threads = Path(f"/proc/{self._process.pid}/task")
+        if not threads.is_dir():  # not Linux: as long as it may take
+            return True
+        # The state follows the name, which stands in brackets.
+        for thread in threads.iterdir():
+            try:
+                state = (thread / "stat").read_text().rpartition(")")[2].split()[0]
+            except OSError:  # it has ended meanwhile
+                continue
+            if state == "R":
+                return True
+        return False
 
     def _failure(self) -> Failure:
         code = self._process.wait()
@@ -186,12 +227,16 @@ class Contender:
 
 
 def take_turns(numpys: Contender, ours: Contender) -> None:
-    """Let both call the program once, and then in turns `REPETITIONS` times."""
+    """Let both warm up, and then call the program in turns, `REPETITIONS` times."""
     both = (numpys, ours)
-    while len(ours.elapsed) <= REPETITIONS and (
-            len(ours.elapsed) < 2 or sum(sum(one.elapsed[1:]) for one in both) < ENOUGH_S):
+    for contender in both:
+        contender.warm_up()
+        contender.fall_asleep()
+    while len(ours.elapsed) < REPETITIONS and (
+            len(ours.elapsed) < 1 or sum(sum(one.elapsed) for one in both) < ENOUGH_S):
         for contender in both if len(ours.elapsed) % 2 else both[::-1]:
             contender.call()
+            contender.fall_asleep()
 
 
 def difference(actual: list[Any], expected: list[Any]) -> str:
@@ -235,12 +280,12 @@ def compare(checkout: Path, names: list[str], preset: str) -> int:
                 print(f"| {name:<24} | {failure}", flush=True)
                 wrong.append(name)
                 continue
-        reference, taken = [statistics.median(one.elapsed[1:]) for one in (numpys, ours)]
+        reference, taken = [statistics.median(one.elapsed) for one in (numpys, ours)]
         problem = difference(actual["results"], expected["results"])
-        launches = actual["stats"]["kernels_launched"] / len(ours.elapsed)
+        launches = actual["stats"]["kernels_launched"] / ours.calls
         ratios.append(reference / taken)
         print(f"| {name:<24} | {reference * 1e3:>9.1f} | {taken * 1e3:>9.1f} | "
-              f"{ratios[-1]:>6.2f}x | {ours.elapsed[0] * 1e3:>8.0f} | "
+              f"{ratios[-1]:>6.2f}x | {ours.first * 1e3:>8.0f} | "
               f"{launches:>7.0f} | {problem}", flush=True)
         if problem:
             wrong.append(name)

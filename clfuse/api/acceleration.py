@@ -84,6 +84,14 @@ def accelerate(array: type) -> None:
     array.__iter__ = core.iterator(array.__iter__)  # type: ignore[attr-defined]
     array.__getitem__ = core.getitem(array.__getitem__)  # type: ignore[attr-defined]
     array.__setitem__ = core.setitem(array.__setitem__)  # type: ignore[attr-defined]
+    array.__array_ufunc__ = core.array_ufunc(  # type: ignore[attr-defined]
+        array.__array_ufunc__,  # type: ignore[attr-defined]
+        {
+            function.numpy: (function.reversed, function.weight)
+            for function in UFUNCS.values()
+            if function.fast is not None and function.nin == 2
+        },
+    )
 
 
 def _names(array: type) -> dict[str, Any]:

@@ -205,11 +205,13 @@ def histogram(
     """How many elements fall into each bin, and the bins' edges.
 
     The numbers of the bins are computed by NumPy's formulas in one kernel, and counted by NumPy on
-    the device's memory. Without a range, smallest and largest element are waited for.
+    the device's memory; or the sum of the weights in each bin, which NumPy adds, in its order.
+    Without a range, smallest and largest element are waited for.
     """
-    if weights is not None or isinstance(bins, str):
-        raise NotNative("with weights, or bins by a rule")
+    if isinstance(bins, str):
+        raise NotNative("with bins by a rule")
     handle = as_handle(a)
+    given = None if weights is None else _weights(as_handle(weights), handle, bins)
     handle = reshaped(handle, (math.prod(handle._shape),))
     if not handle._shape[0] or handle._dtype.kind not in "iuf":
         raise NotNative("not of these elements")
@@ -228,12 +230,25 @@ def histogram(
     outside = build.constant(np.int64(count))
     place = choose(kept, number, outside, INT64, handle._shape)
     count_host_library("histogram")
-    counts = fresh(build.library("bincount", [place], (count,), INT64))
+    if given is None:
+        counts = fresh(build.library("bincount", [place], (count,), INT64))
+    else:
+        counts = fresh(build.library("weigh", [place, given], (count,), given.dtype))
     if density:
         widths = UFUNCS["subtract"](edges[1:], edges[:-1])
         total = UFUNCS["add"].reduce(counts)
         return UFUNCS["divide"](UFUNCS["divide"](counts, widths), total), edges
     return counts, edges
+
+
+def _weights(weights: Handle, handle: Handle, bins: Any) -> Node:
+    """The weights of a histogram, one for each element of the flat array."""
+    if weights._shape != handle._shape:
+        raise ValueError("weights should have the same shape as a.")
+    # NumPy sorts for bins that are given, and adds bools and complex numbers in ways of their own.
+    if np.ndim(bins) != 0 or weights._dtype.kind not in "iuf":
+        raise NotNative("with weights, and with bins that are given, or of another kind")
+    return node_of(reshaped(weights, (math.prod(weights._shape),)))
 
 
 def _outer_edges(handle: Handle, given: Any) -> tuple[Any, Any]:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Buffer",
     "allocate",
+    "calculated",
     "download",
     "has_sole_memory",
     "hold",
@@ -90,6 +91,19 @@ def count_memory(nbytes: int) -> None:
     now = counters["device_bytes_now"] = counters["device_bytes_now"] + nbytes
     if now > counters["device_bytes_peak"]:
         counters["device_bytes_peak"] = now
+
+
+class _Counted:
+    """Memory of the host, counted as long as this object lives."""
+
+    __slots__ = ("nbytes",)
+
+    def __init__(self, nbytes: int) -> None:
+        self.nbytes = nbytes
+        count_memory(nbytes)
+
+    def __del__(self, counters: dict[str, int] = counters) -> None:
+        counters["device_bytes_now"] -= self.nbytes
 
 
 class Buffer:
@@ -305,6 +319,15 @@ def hold(device: Device, array: npt.NDArray[Any]) -> Buffer:
         made.use = AS_A_WHOLE
         return made
     return upload(device, array)
+
+
+def calculated(device: Device, array: npt.NDArray[Any]) -> HostBuffer:
+    """Return a buffer for what the host has calculated in a device's place; a large one counts as
+    if the device had it, so that what pending work holds is known."""
+    made = HostBuffer(device, array)
+    if array.nbytes > HOST_NBYTES:
+        made._owned = _Counted(array.nbytes)
+    return made
 
 
 def on_host(buffer: Buffer, dtype: np.dtype[Any], shape: tuple[int, ...]) -> HostBuffer:

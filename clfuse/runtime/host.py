@@ -38,6 +38,21 @@ def _bincount(operands: Sequence[Array], out: Array, param: Any) -> None:
     np.copyto(out, counts[: len(out)])  # `api.searching.histogram` lets one number stand for none
 
 
+WEIGHED_TOGETHER: Final = 65_536
+"""Elements whose weights NumPy's histogram adds before it adds them to the others: so the sums have
+the same bits."""
+
+
+def _weigh(operands: Sequence[Array], out: Array, param: Any) -> None:
+    """The sum of the weights of each place; one place more stands for none."""
+    places, weights = operands
+    out[...] = 0
+    for start in range(0, len(places), WEIGHED_TOGETHER):
+        part = slice(start, start + WEIGHED_TOGETHER)
+        found = np.bincount(places[part], weights[part], len(out))
+        out += found[: len(out)].astype(out.dtype)
+
+
 Layout = tuple[str, tuple[int, ...], int, tuple[int, ...]]
 """dtype character, shape, offset and strides of a view on a storage; in elements of that dtype."""
 
@@ -111,6 +126,7 @@ def _partition(view: Array, arrays: list[Any], how: Any) -> None:
 FUNCTIONS: Final[dict[str, Callable[[Sequence[Array], Array, Any], None]]] = {
     "matmul": _matmul,
     "bincount": _bincount,
+    "weigh": _weigh,
     "setitem": _mutation(_setitem),
     "at": _mutation(_at),
     "put": _mutation(lambda view, arrays, mode: np.put(view, arrays[0], arrays[1], mode)),

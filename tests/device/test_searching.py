@@ -85,3 +85,37 @@ def test_a_search_is_one_kernel_with_what_is_around_it(xp: ModuleType) -> None:
     plan = xp.explain(xp.searchsorted(table, xp.sqrt(x)) * 2.0)
     assert len(plan.kernels) == 1
     assert plan.kernels[0].ops.count("gather") == 11
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i4", "i1", "?"])
+def test_weighted_histograms_have_numpys_bits(dtype: str, xp: ModuleType) -> None:
+    rng = np.random.default_rng(23)
+    x = rng.normal(size=150_001)
+    x[7] = 3.0
+    weights = (rng.random(x.size) * 50 - 20).astype(dtype)
+    batch = Batch(xp)
+    for text in ("m.histogram(x, 100, weights=w)", "m.histogram(x, 7, (-1, 2), weights=w)",
+                 "m.histogram(x, 9, (-1, 2), weights=w, density=True)",
+                 "m.histogram(x[1:].reshape(3, -1), 5, weights=w[:0:-1].reshape(3, -1))",
+                 "m.histogram(x, 5, weights=w[1:])",
+                 "m.histogram(x[:6].reshape(2, 3), 5, weights=w[:6])",
+                 "m.histogram(x, 0, weights=w)", "m.histogram(x, [0, 1, 1.5], weights=w > 3)",
+                 "m.histogram(x[:4], 3, weights=[1, 2, 3, 4])", "m.histogram(x, 3, weights=2.0)"):
+        def call(m: ModuleType, text: str = text) -> object:
+            return eval(text, {"m": m, "x": m.asarray(x), "w": m.asarray(weights)})
+
+        batch.same(text, call)
+    batch.check()
+
+
+@pytest.mark.clfuse_only
+def test_a_weighted_histogram_is_a_few_launches(xp: ModuleType) -> None:
+    rng = np.random.default_rng(29)
+    x, weights = xp.asarray(rng.random(300_000)), xp.asarray(rng.random(300_000))
+    xp.evaluate(x, weights)
+    before = xp.stats()
+    counts, _ = xp.histogram(x, 50, weights=weights)
+    xp.evaluate(counts)
+    after = xp.stats()
+    assert after["fallbacks"] - before["fallbacks"] <= 1  # one, on devices with their own memory
+    assert after["kernels_launched"] - before["kernels_launched"] <= 6

@@ -1,0 +1,181 @@
+"""Whether kernels are built for what has none yet, or NumPy calculates once more; `evaluate` asks,
+and `explain`.
+
+Building takes a tenth of a second and more, and a program may evaluate a thing once. So NumPy
+calculates until it has worked on one structure for as long as building takes
+(``CLFUSE_BUILD_AFTER_MS``): who waits no longer than he would have paid at once pays twice what was
+best, at most. What takes NumPy longer in a single evaluation has its kernels at once. A structure
+that comes a third time, with few others in between, is a loop, and waits no longer; a program that
+goes through many structures in turn (``V[:k] @ w``, over and over) would build them all.
+
+What an earlier run has built is on disk, and comes back in some milliseconds (`runtime.earned`):
+such a structure has its kernels when it comes the second time, and so has one on which that run's
+NumPy has worked half as long.
+"""
+
+from __future__ import annotations
+
+import atexit
+import math
+from typing import TYPE_CHECKING, Final
+
+from .config import settings
+from .counters import counters
+from .graph.digest import digest
+from .graph.snapshot import Snapshot
+from .interpret import size_of
+from .runtime import earned
+from .smallness import budget_ns, cost_ns
+
+if TYPE_CHECKING:
+    from .runtime.device import Device
+
+__all__ = ["built", "forget", "waits", "would_wait"]
+
+CALL_NS: Final = 800
+"""What calling one of NumPy's functions takes beside the work."""
+
+LOOP_NODE: Final = 400
+"""Nanoseconds of work for an operation, per microsecond of ``CLFUSE_HOST_US``, from which on
+kernels are so much faster that a loop must not wait: 20 us, an addition of 50,000 elements."""
+
+LOOP_EVALUATIONS: Final = 2
+"""Evaluations that show a loop."""
+
+LOOP_STRUCTURES: Final = 8
+"""A structure is in a loop of few if at most so many that are not small were evaluated since it
+came last. As many kernels take a second to build."""
+
+APART: Final = 100
+"""Work of one evaluation, in ``CLFUSE_HOST_US``, from which on kernels are built at once where the
+device has memory of its own, unless it is so much by its operations alone: 5 ms."""
+
+APART_SIZE: Final = 1 << 17
+"""Elements of an array from which on kernels are built at once there: it would travel."""
+
+STRUCTURES_KEPT: Final = 1 << 14
+"""Entries of `_waiting`, of about 200 bytes."""
+
+
+class _Waiting:
+    """What NumPy has done for a structure.
+
+    Attributes
+    ----------
+    spent_ns : float
+        Infinite once kernels were built.
+    evaluations : int
+    name : str
+        In every process; empty until the second evaluation.
+    turn : int
+        Which evaluation, of those that were not small, was its last.
+    """
+
+    __slots__ = ("evaluations", "name", "spent_ns", "turn")
+
+    def __init__(self) -> None:
+        self.spent_ns = 0.0
+        self.evaluations = 0
+        self.name = ""
+        self.turn = 0
+
+
+_waiting: dict[int, _Waiting] = {}
+"""Hash of a structure that has no plan -> what NumPy has done for it."""
+
+_turns = [0]
+"""Evaluations that waited, of all structures."""
+
+_NOT_MET: Final = _Waiting()
+
+
+def waits(snapshot: Snapshot, device: Device) -> bool:
+    """Whether NumPy calculates a snapshot for which no kernels are built yet; if so, it does.
+
+    It depends on what the program has evaluated and on what earlier runs have built, and in no way
+    on clocks. Within one run an expression may change its last bits once, where a kernel adds in
+    another order than NumPy, or has another sine: ``CLFUSE_BUILD_AFTER_MS=0`` is for who minds.
+    """
+    cost = _waiting_ns(snapshot, device)
+    if cost is None:
+        return False
+    if len(_waiting) >= STRUCTURES_KEPT:
+        _waiting.clear()
+    found = _waiting.setdefault(_key(snapshot), _Waiting())
+    _turns[0] += 1
+    found.turn = _turn()
+    found.evaluations += 1
+    if found.evaluations == LOOP_EVALUATIONS:
+        found.name = _name(snapshot, device)
+    found.spent_ns += cost
+    return True
+
+
+def would_wait(snapshot: Snapshot, device: Device) -> bool:
+    """What `waits` would say, for who only wants to know."""
+    return _waiting_ns(snapshot, device) is not None
+
+
+def built(snapshot: Snapshot, device: Device) -> None:
+    """Note that a structure has kernels: if NumPy has worked on it before, they are worth it at
+    its second evaluation the next time."""
+    found = _waiting.get(_key(snapshot))
+    if found is not None and found.spent_ns < math.inf:
+        found.spent_ns = math.inf
+        earned.note(_name(snapshot, device))
+
+
+def forget() -> None:
+    """Wait anew from here on: plans are forgotten too."""
+    _waiting.clear()
+
+
+@atexit.register
+def note_half_earned() -> None:
+    """Note also what would have earned its kernels in a run of twice the length: the next run, if
+    it is of this length, spends the other half."""
+    if settings.build_after_ms:
+        for found in _waiting.values():
+            is_half = found.spent_ns * 2 >= settings.build_after_ms * 1e6
+            if found.name and is_half and found.spent_ns < math.inf:
+                earned.note(found.name)
+
+
+def _waiting_ns(snapshot: Snapshot, device: Device) -> float | None:
+    """What one more evaluation takes NumPy; None where kernels are built instead."""
+    if not settings.build_after_ms:
+        return None
+    patience = settings.build_after_ms * 1e6
+    smallish = budget_ns(snapshot, settings.host_us * LOOP_NODE)
+    most = patience
+    if not device.traits.unified_memory:
+        if max([size_of(node.shape) for node in snapshot.nodes]) > APART_SIZE:
+            return None
+        most = min(most, max(settings.host_us * APART * 1000.0, smallish))
+    cost = cost_ns(snapshot, device, most)
+    if cost is None:
+        return None
+    is_smallish = cost <= smallish
+    cost += CALL_NS * len(snapshot.nodes)
+    found = _waiting.get(_key(snapshot), _NOT_MET)
+    if found.spent_ns + cost > patience:
+        return None
+    if found.evaluations == 1 and earned.is_known(_name(snapshot, device)):
+        return None
+    is_near = _turn() - found.turn <= LOOP_STRUCTURES
+    if found.evaluations >= LOOP_EVALUATIONS and is_near and not is_smallish:
+        return None
+    return cost
+
+
+def _turn() -> int:
+    return _turns[0] + counters["plans_reused"] + counters["plans_made"]
+
+
+def _key(snapshot: Snapshot) -> int:
+    return hash(tuple(snapshot.items))
+
+
+def _name(snapshot: Snapshot, device: Device) -> str:
+    traits = device.traits
+    return digest(snapshot, (traits.platform, traits.name, traits.driver, settings.planning))

@@ -1,0 +1,109 @@
+"""Which structures had kernels built because a loop was worth it, kept between runs; `smallness`
+reads and writes it.
+
+A text file in the user's cache, a digest a line, which is read once and appended to. Whoever reads
+believes only lines that are a digest, so what another process is writing, or has written in part
+when it died, costs a line. A line too many costs a plan that was made early, one too few a wait:
+results do not depend on any of them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from pathlib import Path
+
+from clfuse.runtime.storage import cache_folder, write_whole
+
+__all__ = ["forget", "is_known", "note"]
+
+FILE_NAME = "earned.txt"
+
+FORMAT = 1
+"""Stands before every digest: change it when the meaning of one changes."""
+
+LARGEST_FILE = 1 << 20
+"""Bytes, 30,000 digests: where it is reached, the older half goes."""
+
+_LINE = re.compile(rb"^%d ([0-9a-f]{32})$" % FORMAT, re.MULTILINE)
+
+_known: dict[Path, set[str]] = {}
+"""File -> what was in it when it was read, and what this process has noted since."""
+
+_lock = threading.Lock()
+
+
+def is_known(name: str) -> bool:
+    """Whether a structure of this digest had kernels, in an earlier run or in this one."""
+    path = _path()
+    if path is None:
+        return False
+    with _lock:
+        return name in _read(path)
+
+
+def note(name: str) -> None:
+    """Keep a digest for later runs, which wait again where it cannot be written."""
+    path = _path()
+    if path is None:
+        return
+    with _lock:
+        known = _read(path)
+        if name in known:
+            return
+        known.add(name)
+        try:
+            _append(path, name)
+        except OSError:
+            return
+
+
+def forget() -> None:
+    """Read the file again when it is asked for next."""
+    with _lock:
+        _known.clear()
+
+
+def _path() -> Path | None:
+    folder = cache_folder()
+    return None if folder is None else folder / FILE_NAME
+
+
+def _read(path: Path) -> set[str]:
+    found = _known.get(path)
+    if found is None:
+        found = _known[path] = {name.decode() for name in _LINE.findall(_tail(path))}
+    return found
+
+
+def _tail(path: Path) -> bytes:
+    """The file's bytes, of one that is too large the last ones; none where there is no file."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - LARGEST_FILE))
+            return file.read(LARGEST_FILE)
+    except OSError:
+        return b""
+
+
+def _append(path: Path, name: str) -> None:
+    try:
+        is_full = path.stat().st_size >= LARGEST_FILE
+    except FileNotFoundError:
+        is_full = False
+        path.parent.mkdir(parents=True, exist_ok=True)
+    if is_full:
+        names = _LINE.findall(_tail(path))
+        write_whole(path, b"".join(_line(kept) for kept in names[len(names) // 2 :]))
+    # The line ends one that another process has left unfinished. One write: others' come before it
+    # or after it.
+    handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+    try:
+        os.write(handle, b"\n" + _line(name.encode()))
+    finally:
+        os.close(handle)
+
+
+def _line(name: bytes) -> bytes:
+    return b"%d %s\n" % (FORMAT, name)
