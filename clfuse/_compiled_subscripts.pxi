@@ -275,13 +275,13 @@ def array_ufunc(plain, dict reversed_of):
             and not kwargs
             and inputs[1] is self
             and type(inputs[0]) in scalars
-            and is_usual(self)
+            and is_ours(self)
             and method == "__call__"
         ):
-            buffer = buffer_of(self)
-            about = reversed_of.get(function) if type(buffer) is HostBuffer else None
+            host = host_of(self)
+            about = None if host is None else reversed_of.get(function)
             if about is not None:
-                answer = at_once(about[0], about[1], self, inputs[0], buffer)
+                answer = at_once(about[0], about[1], self, inputs[0], host)
                 if answer is not LATER:
                     return answer
         return plain(self, function, method, *inputs, **kwargs)

@@ -8,6 +8,10 @@ best, at most. What takes NumPy longer in a single evaluation has its kernels at
 that comes a third time, with few others in between, is a loop, and waits no longer; a program that
 goes through many structures in turn (``V[:k] @ w``, over and over) would build them all.
 
+Large arrays have their kernels at once, while the program comes back to what was built for it: who
+measures a large program calls it a second time. One that did not come back several times, as
+restarted GMRES with ``V[:k] @ w``, has to wait like others.
+
 What an earlier run has built is on disk, and comes back in some milliseconds (`runtime.earned`):
 such a structure has its kernels when it comes the second time, and so has one on which that run's
 NumPy has worked half as long.
@@ -46,12 +50,17 @@ LOOP_STRUCTURES: Final = 8
 """A structure is in a loop of few if at most so many that are not small were evaluated since it
 came last. As many kernels take a second to build."""
 
-APART: Final = 100
-"""Work of one evaluation, in ``CLFUSE_HOST_US``, from which on kernels are built at once where the
-device has memory of its own, unless it is so much by its operations alone: 5 ms."""
+LARGE: Final = 100
+"""Work of one evaluation, in ``CLFUSE_HOST_US``, from which on it is large, unless it is so much by
+its operations alone: 5 ms."""
 
-APART_SIZE: Final = 1 << 17
-"""Elements of an array from which on kernels are built at once there: it would travel."""
+LARGE_SIZE: Final = 1 << 17
+"""Elements of an array from which on an evaluation is large. On a device with memory of its own the
+array would travel."""
+
+TRUSTED_PLANS: Final = 4
+"""Plans that a program may have made beyond those that it came back to, and is still believed to
+come back: as many kernels take a second to build."""
 
 STRUCTURES_KEPT: Final = 1 << 14
 """Entries of `_waiting`, of about 200 bytes."""
@@ -147,11 +156,12 @@ def _waiting_ns(snapshot: Snapshot, device: Device) -> float | None:
         return None
     patience = settings.build_after_ms * 1e6
     smallish = budget_ns(snapshot, settings.host_us * LOOP_NODE)
+    is_trusted = counters["plans_made"] - counters["plans_reused"] < TRUSTED_PLANS
     most = patience
-    if not device.traits.unified_memory:
-        if max([size_of(node.shape) for node in snapshot.nodes]) > APART_SIZE:
+    if is_trusted or not device.traits.unified_memory:
+        if max([size_of(node.shape) for node in snapshot.nodes]) > LARGE_SIZE:
             return None
-        most = min(most, max(settings.host_us * APART * 1000.0, smallish))
+        most = min(most, max(settings.host_us * LARGE * 1000.0, smallish))
     cost = cost_ns(snapshot, device, most)
     if cost is None:
         return None
