@@ -403,11 +403,12 @@ cdef bint takes_a_step(object handle) except -1:
     return type(old) is Indexed and PyTuple_GET_SIZE(<tuple>get(old, i_path)) < longest_path
 
 
-def viewer(plain, apply):
-    """``apply(self, *args)``, a method of NumPy's that gives a view where it can, before `plain`."""
+def viewer(plain, apply, Py_ssize_t most):
+    """``apply(self, *args)``, a method of NumPy's that gives a view where it can, before `plain`,
+    for at most so many arguments."""
 
     def method(self, *args, **kwargs):
-        if kwargs or not is_ours(self):
+        if kwargs or PyTuple_GET_SIZE(args) > most or not is_ours(self):
             return plain(self, *args, **kwargs)
         host = host_of(self)
         if host is None or not takes_a_step(self):

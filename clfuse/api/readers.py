@@ -449,6 +449,8 @@ def before(reference: Any, plain: Callable[..., Any]) -> Callable[..., Any]:
     the table says so."""
     row = ROWS.get(reference)
     if row is not None:
+        if reference in _MORE_THAN_METHODS:
+            row = row._replace(method=None)
         return _before(plain, reference, row)
     core = compiled.load()
     if core is None:
@@ -460,7 +462,7 @@ def before(reference: Any, plain: Callable[..., Any]) -> Callable[..., Any]:
     elif reference in WRITING:
         call = core.writer(plain, reference, WRITING[reference])
     elif reference in _VIEWING:
-        call = core.viewer(plain, _VIEWING[reference])
+        call = core.viewer(plain, _VIEWING[reference], _OPERANDS_OF_VIEWS[reference.__name__])
     else:
         return plain
     return functools.update_wrapper(call, plain)  # type: ignore[no-any-return]
@@ -495,6 +497,15 @@ def settled(reference: Any, plain: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+_OPERANDS_OF_VIEWS: Final = {
+    "transpose": 1, "reshape": 1, "swapaxes": 2, "ravel": 1, "squeeze": 1,
+}  # fmt: skip
+"""Positional arguments of these functions beside the array that the methods have too; more, as in
+``x.reshape(2, 3)``, is something else."""
+
+_MORE_THAN_METHODS: Final = frozenset((np.clip, np.std, np.var))
+"""Functions with arguments that their methods have not, or in other combinations."""
+
 _VIEWING: Final = {getattr(np, name): getattr(np.ndarray, name) for name in VIEWS}
 
 
@@ -512,9 +523,9 @@ def put_before(array: type, ufunc: type) -> None:
     ufunc.at = functools.update_wrapper(at, ufunc.at)  # type: ignore[attr-defined]
     for name in VIEWS:
         plain = getattr(array, name)
-        call = core.viewer(plain, getattr(np.ndarray, name))
+        call = core.viewer(plain, getattr(np.ndarray, name), ALL)
         setattr(array, name, functools.update_wrapper(call, plain))
-    turned = core.viewer(array.T.fget, np.ndarray.transpose)  # type: ignore[attr-defined]
+    turned = core.viewer(array.T.fget, np.ndarray.transpose, 0)  # type: ignore[attr-defined]
     array.T = property(turned, doc=array.T.__doc__)  # type: ignore[attr-defined]
     for name, operands in WRITERS.items():
         plain = getattr(array, name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
@@ -26,6 +27,7 @@ pytestmark = pytest.mark.clfuse_only
 @pytest.fixture(autouse=True)
 def first_run(xp: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(patience, "TRUSTED_PLANS", -math.inf)
     forget()
     with xp.config.override(host_us=50):
         yield
@@ -64,6 +66,21 @@ def test_numpy_works_as_long_as_building_takes_and_less_long_on_a_loop(xp: Modul
         assert evaluations_before_kernels(xp, size, 9) == 2, "the third evaluation is of a loop"
     with xp.config.override(build_after_ms=1):
         assert evaluations_before_kernels(xp, 900_002, 9) == 0, "longer than building"
+
+
+def test_large_arrays_have_kernels_at_once_while_a_program_comes_back_to_its_plans(
+    xp: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    xp.evaluate(xp.zeros(3))
+    before = xp.stats()["plans_made"] - xp.stats()["plans_reused"]
+    monkeypatch.setattr(patience, "TRUSTED_PLANS", before + 3)
+    assert evaluations_before_kernels(xp, 130_001, 9) == 2, "not large"
+    for size in (200_001, 200_002):
+        assert evaluations_before_kernels(xp, size, 9) == 0
+    assert evaluations_before_kernels(xp, 200_003, 9) == 2, "four plans were used once"
+    for _ in range(3):
+        evaluations_before_kernels(xp, 200_001, 1)
+    assert evaluations_before_kernels(xp, 200_004, 9) == 0, "and one of them came again"
 
 
 def test_a_program_that_goes_through_many_structures_does_not_build_them_all(
