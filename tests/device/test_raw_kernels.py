@@ -375,7 +375,7 @@ def test_wrong_raw_kernels_and_calls_are_errors() -> None:
 def test_the_benchmark_of_kernels_compares_all_ways_with_numpy() -> None:
     copy = Copy(cf.get_device(), 4096)
     found = {program.name: program for program in programs(quick=True)}
-    assert len(found) == 17
+    assert len(found) == 19
     for name in ("stream", "gups", "forces"):
         row = kernels.measure(found[name], 1, copy, lambda stage: None)
         assert not row.wrong
