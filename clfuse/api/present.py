@@ -26,6 +26,7 @@ from ..config import settings
 from ..evaluate import evaluate_nodes, lock
 from ..graph import trace
 from ..graph.ir import Kind, LateNode, Node, Op, Storage, structural
+from ..graph.launch import Part
 from ..interpret import VIEWED
 from ..runtime.buffers import (
     AS_A_WHOLE,
@@ -316,7 +317,8 @@ def expect_rows(storage: Storage, shape: tuple[int, ...], count: int = 1) -> Non
     """
     node = storage.node
     if node.buffer is None and (
-        isinstance(node, LateNode) or not settings.host_us or node.op.kind in VIEWED
+        # Of a launch: its next call takes the next row.
+        isinstance(node, LateNode | Part) or not settings.host_us or node.op.kind in VIEWED
     ):
         return
     nbytes = math.prod(node.shape) * node.dtype.itemsize

@@ -162,17 +162,19 @@ def run(options: argparse.Namespace) -> int:
     written: list[str] = []
     if KERNELS in options.programs:
         show_progress(KERNELS)
-        written = list(kernels.lines(
+        for line in kernels.lines(
             quick=options.quick, repetitions=options.repeat, names=options.kernels,
             progress=lambda stage: show_progress(f"{KERNELS}, {stage}"),
-        ))
-        show_progress("")
+        ):
+            show_progress("")
+            print(line, flush=True)  # it takes minutes
+            written.append(line)
 
     text = table.markdown(rows, title) if rows else ""
-    lines = [*(table.recording_lines(figures) if figures else ()), *table.failures(rows), *written]
+    lines = [*(table.recording_lines(figures) if figures else ()), *table.failures(rows)]
     print(text, *lines, sep="\n")
     if options.markdown is not None:
-        options.markdown.write_text("\n".join([text, *lines, ""]), encoding="utf-8")
+        options.markdown.write_text("\n".join([text, *lines, *written, ""]), encoding="utf-8")
     if options.json is not None:
         options.json.write_text(table.to_json(rows, figures, context), encoding="utf-8")
     if options.chart is not None and rows:

@@ -1,5 +1,6 @@
 """The programs of ``python -m clfuse bench kernels``: BabelStream, nstream, a stencil with a norm,
-transpose, y'Ax, gather, GUPS, Lennard-Jones forces, a loop over rows; `bench.kernels` times them.
+transpose, y'Ax, gather, GUPS, Lennard-Jones forces, a loop over rows, Mandelbrot; `bench.kernels`
+times them.
 
 Each is written as kernels in Python and as array code, the short ones as kernels in OpenCL C too;
 `numba_programs` has them for Numba. A program is a function of NumPy or clfuse and of the arrays,
@@ -28,6 +29,9 @@ UPDATES: Final = 4
 
 ITERATIONS: Final = 10
 """Of the Parallel Research Kernels, as their own tests run them."""
+
+ESCAPE: Final = 50
+"""Steps after which a point counts as one that stays."""
 
 CUTOFF: Final = 6.25
 """Of the forces of Lennard and Jones, squared, where the particles are 1.2 apart."""
@@ -423,6 +427,56 @@ def _iterated(program: Program) -> Program:
     )
 
 
+def _benchmarked(way: int) -> Compute:
+    """BabelStream as its main program runs it: all five in a row, again and again, and each dot is
+    looked at."""
+    run = _babel("copy mul add triad dot", way)
+
+    def runs(xp: Any, given: list[Any]) -> list[Any]:
+        sums = [run(xp, given)[0] for _ in range(ITERATIONS)]
+        return [*sums, *given]
+
+    return runs
+
+
+# -- an escape loop --------------------------------------------------------------------------------
+
+
+@np.kernel
+def mandelbrot(i, j, limit, out):
+    n, m = out.shape[0], out.shape[1]
+    c, d = -2.0 + 3.0 * j / m, -1.5 + 3.0 * i / n
+    x, y = 0.0, 0.0
+    count = 0
+    while x * x + y * y <= 4.0 and count < limit:
+        x, y = x * x - y * y + c, 2.0 * x * y + d
+        count += 1
+    out[i, j] = count
+
+
+def _mandelbrot(xp: Any, given: list[Any]) -> list[Any]:
+    (out,) = given
+    mandelbrot(out.shape, ESCAPE, out)
+    return [out]
+
+
+def _mandelbrot_arrays(xp: Any, given: list[Any]) -> list[Any]:
+    (out,) = given
+    n, m = out.shape
+    c = -2.0 + 3.0 * xp.arange(m) / m
+    d = (-1.5 + 3.0 * xp.arange(n) / n)[:, None]
+    x, y = xp.zeros((n, m)), xp.zeros((n, m))
+    inside = xp.ones((n, m), dtype=bool)
+    count = xp.zeros((n, m), dtype=out.dtype)
+    with xp.errstate(all="ignore"):
+        for _ in range(ESCAPE):
+            inside &= x * x + y * y <= 4.0
+            count += inside
+            x, y = x * x - y * y + c, 2.0 * x * y + d
+    out[:] = count
+    return [out]
+
+
 # -- all of them -----------------------------------------------------------------------------------
 
 
@@ -477,5 +531,14 @@ def programs(*, quick: bool = False) -> list[Program]:
         "rows", 160 * count, lambda: [numpy.zeros((count, 10))], _rows, _rows_arrays, _rows_opencl,
         100,
     ))
+    pixels = side // 2
+    found.append(Program(
+        "mandelbrot", 4 * pixels * pixels, lambda: [numpy.zeros((pixels, pixels), numpy.int32)],
+        _mandelbrot, _mandelbrot_arrays,
+    ))
     again = [each for each in found if each.name in ("nstream", "stencil", "transpose")]
+    found.append(Program(
+        f"stream{ITERATIONS}", ITERATIONS * 5 * size, three, _benchmarked(0), _benchmarked(1),
+        _benchmarked(2), steps=ITERATIONS,
+    ))
     return [*found, *map(_iterated, again)]

@@ -8,7 +8,7 @@ both are one value.
 What fusion can gain depends on what there is to fuse: of one kernel nothing. So the launches
 without and with fusion stand beside the times, and there are means of all programs, of those with
 several launches, and of these with programs that their authors run several times over the same
-arrays before they look (nstream10 and its kind).
+arrays before they look (stream10, nstream10 and their kind).
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ def lines(
     once = [row for row in rows if row.program.steps == 1]
     yield from _means("all but copy, once", [r for r in once if r.program.name != "copy"])
     yield from _means("of several launches, once", [row for row in once if row.can_fuse])
-    yield from _means("those and nstream10 and its kind", [row for row in rows if row.can_fuse])
+    yield from _means("those, and stream10 and its kind", [row for row in rows if row.can_fuse])
     _, missing = numba_programs()
     if missing:
         yield missing

@@ -14,7 +14,7 @@ import numpy
 from numba import get_num_threads, njit, prange
 
 from clfuse.bench import kernel_programs
-from clfuse.bench.kernel_programs import SCALAR, UPDATES
+from clfuse.bench.kernel_programs import ESCAPE, ITERATIONS, SCALAR, UPDATES
 
 __all__ = ["PROGRAMS"]
 
@@ -136,6 +136,16 @@ def forces(place, counts, neighbours, force):
         one_force(i, place, counts, neighbours, force)
 
 
+one_point = njit(kernel_programs.mandelbrot.__wrapped__)
+
+
+@njit(parallel=True)
+def mandelbrot(out):
+    for i in prange(out.shape[0]):
+        for j in range(out.shape[1]):
+            one_point(i, j, ESCAPE, out)
+
+
 @njit(parallel=True)
 def work(a):
     for i in prange(10):
@@ -167,9 +177,27 @@ def _last_of(function: Callable[..., Any]) -> Callable[[Any, list[Any]], list[An
     return run
 
 
+def _several(function: Callable[..., Any]) -> Callable[[Any, list[Any]], list[Any]]:
+    """What it returns the last time, and all arrays."""
+    every = _all_of(function)
+
+    def run(xp: Any, given: list[Any]) -> list[Any]:
+        for _ in range(ITERATIONS - 1):
+            function(*given)
+        return every(xp, given)
+
+    return run
+
+
+def _benchmarked(xp: Any, given: list[Any]) -> list[Any]:
+    return [*[stream(*given) for _ in range(ITERATIONS)], *given]
+
+
 PROGRAMS: Final[dict[str, Callable[[Any, list[Any]], list[Any]]]] = {
     **{f.__name__: _all_of(f) for f in (copy, mul, add, triad, dot, nstream, stream, stencil,
                                         transpose)},
-    **{f.__name__: _last_of(f) for f in (gather, gups, forces, rows)},
+    **{f.__name__: _last_of(f) for f in (gather, gups, forces, rows, mandelbrot)},
     "yAx": _last_of(weighted),
+    f"stream{ITERATIONS}": _benchmarked,
+    **{f"{f.__name__}{ITERATIONS}": _several(f) for f in (nstream, stencil, transpose)},
 }

@@ -395,7 +395,7 @@ class Expressions:
             if name:
                 self._captured(array)
             self.refuse(node, "an array is needed here, by its name")
-        rank = len(local.shape) if local is not None else known.ndim  # type: ignore[union-attr]
+        rank = self.rank(name)
         if len(parts) != rank:
             self.refuse(node, f"`{name}` has {rank} axes, and {len(parts)} indices are given")
         indices = []
@@ -427,13 +427,29 @@ class Expressions:
             self.refuse(node, "axes are known when the kernel is written: x.shape[0]")
         return self.size(node, known.id, axis)
 
+    def shape(self, node: ast.expr, count: int) -> list[Expr]:
+        """The sizes of ``n, m = x.shape``."""
+        assert isinstance(node, ast.Attribute)
+        assert isinstance(node.value, ast.Name)
+        name = node.value.id
+        known = self.function.arrays.get(name) or self.function.local_arrays.get(name)
+        rank = count if known is None else self.rank(name)
+        if rank != count:
+            self.refuse(node, f"`{name}` has {rank} axes, and there are {count} names")
+        return [self.size(node, name, axis) for axis in range(count)]
+
+    def rank(self, name: str) -> int:
+        """How many axes an array has."""
+        local = self.function.local_arrays.get(name)
+        return len(local.shape) if local is not None else self.function.arrays[name].ndim
+
     def size(self, node: ast.AST, name: str, axis: int) -> Expr:
         """``x.shape[axis]``."""
         local = self.function.local_arrays.get(name)
         known = self.function.arrays.get(name)
         if local is None and known is None:
             self.refuse(node, f"`{name}` is no array here")
-        rank = len(local.shape) if local is not None else known.ndim  # type: ignore[union-attr]
+        rank = self.rank(name)
         if not -rank <= axis < rank:
             self.refuse(node, f"`{name}` has {rank} axes")
         if local is not None:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from .functions import Functions
 from .intrinsics import group, local_array
-from .syntax import MISSING, Source, body_of
+from .syntax import MISSING, Source, body_of, is_shape
 from .tree import (
     Assign,
     AssignMany,
@@ -151,8 +151,11 @@ class _Pass(Functions):
             self._assign_to(target, self.value(node.value), out)
 
     def _assign_many(self, node: ast.Assign, target: ast.Tuple, out: list[Stmt]) -> None:
-        if isinstance(node.value, ast.Tuple):
-            values = [self.value(element) for element in node.value.elts]
+        if isinstance(node.value, ast.Tuple) or is_shape(node.value):
+            if isinstance(node.value, ast.Tuple):
+                values = [self.value(element) for element in node.value.elts]
+            else:
+                values = self.shape(node.value, len(target.elts))
             names = [f"{ast.unparse(e)}'{n}" for n, e in enumerate(target.elts)]
             # All values are calculated before any is assigned: a, b = b, a.
             for name, value in zip(names, values, strict=True):

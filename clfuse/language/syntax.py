@@ -65,6 +65,17 @@ _TAKES_TUPLES: Final = frozenset(
 )
 """What takes the indices of an element, or a shape."""
 
+
+
+def is_shape(node: ast.expr) -> bool:
+    """Whether it is the shape of an array by its name: ``x.shape``."""
+    return (
+        isinstance(node, ast.Attribute)
+        and node.attr == "shape"
+        and isinstance(node.value, ast.Name)
+    )
+
+
 _UNCALLABLE: Final = {
     "print": "look at the arrays after the call, or run `kernel.python(...)`, where print works"
     " in a debugger",
@@ -275,6 +286,8 @@ class _Checker:
                 for element in node.value.elts:
                     self.expression(element)
                 return
+            if is_shape(node.value):
+                return
         else:
             self.target(target)
         self.expression(node.value)
@@ -416,7 +429,7 @@ class _Checker:
         elif node.attr in ("real", "imag", "size", "ndim"):
             self.expression(node.value)
         elif node.attr == "shape":
-            self.refuse(node, "write x.shape[0]")
+            self.refuse(node, "write x.shape[0], or n, m = x.shape")
         else:
             self.refuse(
                 node,

@@ -486,6 +486,34 @@ def test_loops_that_add_up_are_reductions(route: str) -> None:
 
 
 @cf.kernel
+def edges(i, j, x, out):
+    n, m = out.shape
+    part = cf.local_array((2, 3), np.float64)
+    rows, columns = part.shape
+    part[rows - 1, columns - 1] = 0.5
+    if 0 < i < n - 1 and 0 < j < m - 1:
+        out[i, j] = x[i, j] * part[1, 2] + n + 100 * m + rows
+    else:
+        out[i, j] = columns
+
+
+@cf.kernel
+def insides(i, j, x, out):
+    n, m = x.shape
+    out[i, j] = x[i, j] if 0 < i < n - 1 and j < m - 2 else 0.0
+
+
+def test_sizes_are_taken_from_shapes(route: str) -> None:
+    x = np.arange(30.0).reshape(5, 6)
+    for kernel in (edges, insides):
+        expected = np.zeros((5, 6))
+        kernel.python((5, 6), x, expected)
+        out = cf.zeros((5, 6))
+        kernel((5, 6), x, out)
+        np.testing.assert_array_equal(out.get(), expected)
+
+
+@cf.kernel
 def walks(i, start, stop, step, out):
     count, last = 0, 0
     for k in range(start[i], stop[i], step[i]):

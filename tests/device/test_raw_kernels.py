@@ -372,10 +372,26 @@ def test_wrong_raw_kernels_and_calls_are_errors() -> None:
     np.testing.assert_array_equal(x.get(), np.zeros(4))
 
 
+@pytest.mark.parametrize("host_us", [0.0, 50.0])
+def test_rows_of_an_array_that_launches_write_to_are_asked_for_without_running_them(
+    host_us: float,
+) -> None:
+    code = "__kernel void more(__global double *a) { a[get_global_id(0)] += 1; }"
+    more = cf.RawKernel(code, "more")
+    with cf.config.override(host_us=host_us):
+        a = cf.zeros((300, 10))
+        cf.evaluate(a)
+        before = cf.stats()["user_launches"]
+        for row in range(300):
+            more((10,), (1,), (a[row],))
+        assert a.sum() == 3000
+        assert cf.stats()["user_launches"] - before == 1
+
+
 def test_the_benchmark_of_kernels_compares_all_ways_with_numpy() -> None:
     copy = Copy(cf.get_device(), 4096)
     found = {program.name: program for program in programs(quick=True)}
-    assert len(found) == 17
+    assert len(found) == 19
     for name in ("stream", "gups", "forces"):
         row = kernels.measure(found[name], 1, copy, lambda stage: None)
         assert not row.wrong

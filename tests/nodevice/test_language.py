@@ -3,6 +3,7 @@ independent. No device is needed."""
 
 from __future__ import annotations
 
+import ast
 import itertools
 import linecache
 from typing import Any
@@ -44,6 +45,13 @@ def doubled(v):
 
 REFUSED = [
     ("import os", "import it outside"),
+    ("from os import path", "import it outside"),
+    ("async def inner(): pass", "@clfuse.device_function"),
+    ("y[i] = {1, 2}", "local_array"),
+    ("y[i] = {k for k in x}", "for loop"),
+    ("y[i] = {k: 1 for k in x}", "local_array"),
+    ("y[i] = max(x[k] for k in range(3))", "for loop"),
+    ("y[i] = (yield from x)", "return the value"),
     ("assert a > 0", "CLFUSE_CHECK=bounds"),
     ("raise ValueError", "kernels raise nothing"),
     ("try:\n    y[i] = 1\nexcept ValueError:\n    pass", "kernels raise nothing"),
@@ -83,6 +91,7 @@ REFUSED = [
     ("yield i", "thrown away"),
     ("y[i] = (yield i)", "return the value"),
     ("t = 1, 2", "tuples stand in"),
+    ("t = x.shape", "n, m = x.shape"),
     ("y[i] = np.add(*x)", r"no \*"),
 ]
 
@@ -95,6 +104,24 @@ def test_what_is_not_in_the_language_is_refused_at_decoration(body: str, advice:
     assert f"{function.__code__.co_filename}:3: in kernel" in str(caught.value)
     assert caught.value.lineno == 3
     assert isinstance(caught.value, TypeError)
+
+
+IN_THE_LANGUAGE = """
+Assign AugAssign Expr For If While Break Continue Return Pass
+BinOp BoolOp Compare Constant IfExp UnaryOp Call Attribute Name Subscript Tuple
+"""
+NOT_HERE = "AsyncFor AsyncWith Await Nonlocal TryStar TypeAlias Interpolation TemplateStr"
+"""Await and its kind need an ``async def``, nonlocal a function around it, which are refused
+themselves; the others newer Pythons."""
+
+
+def test_every_other_construct_of_python_has_a_refusal_that_is_tested() -> None:
+    tested = {
+        type(node).__name__ for body, _ in REFUSED for node in ast.walk(ast.parse(body))
+    }
+    kinds = [*ast.stmt.__subclasses__(), *ast.expr.__subclasses__()]
+    every = {kind.__name__ for kind in kinds if not kind.__subclasses__()}
+    assert every - tested - {*IN_THE_LANGUAGE.split(), *NOT_HERE.split()} == set()
 
 
 def test_what_is_no_plain_function_is_refused() -> None:
@@ -139,6 +166,8 @@ DISAGREE = [
     ("y[i] = len(a)", "`a` is no array here"),
     ("y[i] = x.shape[i]", "axes are known"),
     ("y[i] = x.shape[1]", "has 1 axes"),
+    ("b, c = x.shape", "has 1 axes, and there are 2 names"),
+    ("b, c = a.shape", "`a` is no array here"),
     ("y[i] = 1j", "write .real"),
     ("y[i] = 1j < a", "no order|cannot compare|no"),
     ("y[i] = i ** i", r"float\(i\) \*\* j"),
