@@ -407,6 +407,7 @@ def unary(plain, apply, double weight, dict loops):
 
 
 include "_compiled_calls.pxi"
+include "_compiled_views.pxi"
 include "_compiled_subscripts.pxi"
 
 
