@@ -105,12 +105,13 @@ def waits(snapshot: Snapshot, device: Device) -> bool:
     on clocks. Within one run an expression may change its last bits once, where a kernel adds in
     another order than NumPy, or has another sine: ``CLFUSE_BUILD_AFTER_MS=0`` is for who minds.
     """
-    cost = _waiting_ns(snapshot, device)
+    key = _key(snapshot)
+    cost = _waiting_ns(snapshot, device, _waiting.get(key, _NOT_MET))
     if cost is None:
         return False
     if len(_waiting) >= STRUCTURES_KEPT:
         _waiting.clear()
-    found = _waiting.setdefault(_key(snapshot), _Waiting())
+    found = _waiting.setdefault(key, _Waiting())
     _turns[0] += 1
     found.turn = _turn()
     found.evaluations += 1
@@ -122,7 +123,8 @@ def waits(snapshot: Snapshot, device: Device) -> bool:
 
 def would_wait(snapshot: Snapshot, device: Device) -> bool:
     """What `waits` would say, for who only wants to know."""
-    return _waiting_ns(snapshot, device) is not None
+    found = _waiting.get(_key(snapshot), _NOT_MET)
+    return _waiting_ns(snapshot, device, found) is not None
 
 
 def built(snapshot: Snapshot, device: Device) -> None:
@@ -150,8 +152,9 @@ def note_half_earned() -> None:
                 earned.note(found.name)
 
 
-def _waiting_ns(snapshot: Snapshot, device: Device) -> float | None:
-    """What one more evaluation takes NumPy; None where kernels are built instead."""
+def _waiting_ns(snapshot: Snapshot, device: Device, found: _Waiting) -> float | None:
+    """What one more evaluation takes NumPy; None where kernels are built instead. `found` is what
+    it has done for the structure."""
     if not settings.build_after_ms:
         return None
     patience = settings.build_after_ms * 1e6
@@ -167,7 +170,6 @@ def _waiting_ns(snapshot: Snapshot, device: Device) -> float | None:
         return None
     is_smallish = cost <= smallish
     cost += CALL_NS * len(snapshot.nodes)
-    found = _waiting.get(_key(snapshot), _NOT_MET)
     if found.spent_ns + cost > patience:
         return None
     if found.evaluations == 1 and earned.is_known(_name(snapshot, device)):

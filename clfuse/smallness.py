@@ -43,9 +43,6 @@ BLAS_ADDITIONS: Final = 0.1
 PHILOX_NS: Final = 30_000
 """A hundred calls of NumPy's."""
 
-CALL_NS: Final = 800
-"""What calling one of NumPy's functions takes beside the work."""
-
 CACHED_NBYTES: Final = 1 << 22
 """Up to this size NumPy's results stay in a processor's cache, and in memory that was used
 before."""

@@ -15,6 +15,7 @@ import functools
 import sys
 import types
 from collections.abc import Callable, Mapping
+from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from typing import Any, Final
 
@@ -89,7 +90,7 @@ def _doors_of(module: types.ModuleType) -> Mapping[str, Turn]:
     }
 
 
-class Doors:
+class Doors(MetaPathFinder):
     """A finder that finds nothing by itself: it opens the doors of modules that others find."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
@@ -119,4 +120,4 @@ def install() -> None:
     for name, module in list(sys.modules.items()):
         if _has_doors(name):
             open_doors(module)
-    sys.meta_path.insert(0, Doors())  # type: ignore[arg-type]
+    sys.meta_path.insert(0, Doors())

@@ -11,7 +11,7 @@ import math
 from typing import Final
 
 from ..graph.ir import Kind, Op, loop
-from ..graph.layout import contiguous_strides, delinearize, linearize, region_box
+from ..graph.layout import contiguous_strides, delinearize, linearize
 from . import cost
 from .graph import Graph
 from .placement import Placement
@@ -236,8 +236,7 @@ class Emitter:
         written to a box of it, and where."""
         old, value = self.graph.inputs[node]
         shape = self.graph.shapes[value]
-        box = region_box(self.graph.shapes[node], shape, *self.graph.params[node])
-        assert box is not None
+        box = self.placement.boxed[node]
         still = (0,) * len(self.extents)
         taken: list[tuple[int, tuple[int, ...]]] = [(0, still)] * len(shape)
         straddles: Straddles | None = None

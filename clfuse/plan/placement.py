@@ -20,7 +20,7 @@ from collections import defaultdict
 from typing import Any
 
 from ..graph.ir import Kind
-from ..graph.layout import contiguous_strides, delinearize
+from ..graph.layout import Side, contiguous_strides, delinearize
 from ..traits import DeviceTraits
 from . import cost
 from .directions import is_read_across
@@ -58,8 +58,8 @@ class Placement:
     cuts : list of Cut, why values that nobody asked for are stored
     unrolled : set of int, short folds that are computed element by element
     refused : frozenset of int, concatenations and reshapes that could not be read in place
-    boxed : set of int, writes to boxes of arrays that are computed along with what was there; all
-        others (`in_place` among them) are made where the array lies
+    boxed : dict, writes to boxes of arrays that are computed along with what was there -> the box;
+        all others (`in_place` among them) are made where the array lies
     piecewise : set of int, concatenations and such writes that need no memory
     """
 
@@ -88,11 +88,13 @@ class Placement:
         self.cuts: list[Cut] = []
         self._spread = spread_reads(graph)
         self._views = count_views(graph)
-        self.boxed: set[int] = set()
+        self.boxed: dict[int, tuple[Side, ...]] = {}
         self.piecewise: set[int] = set()
         self.refining: set[int] = set()
         if fuse:
-            self.boxed = boxes_written(graph) - in_place
+            self.boxed = boxes_written(graph)
+            for node in in_place:
+                self.boxed.pop(node, None)
             self.piecewise, self.refining = read_element_wise(graph, refused, self.boxed)
         self.unrolled: set[int] = set()
         self._steps: defaultdict[Any, int] = defaultdict(int)
@@ -497,7 +499,7 @@ class Placement:
             if self.level[operand] < level and not self.sealed[operand]:
                 self._keep_or_recompute(operand, node)
         if node not in self.boxed or self.stored[old]:
-            self.boxed.discard(node)
+            self.boxed.pop(node, None)
             self.piecewise.discard(node)
             reason = "a part of an array is written where the array lies"
             self._in_memory(node, level, reason)

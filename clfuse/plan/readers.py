@@ -3,8 +3,10 @@ decides where they lie."""
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from ..graph.ir import Kind
-from ..graph.layout import contiguous_strides, delinearize, region_box
+from ..graph.layout import Side, contiguous_strides, delinearize, region_box
 from . import cost
 from .graph import Graph
 
@@ -40,7 +42,7 @@ def count_views(graph: Graph) -> list[int]:
 
 
 def read_element_wise(
-    graph: Graph, refused: frozenset[int], boxed: set[int]
+    graph: Graph, refused: frozenset[int], boxed: Container[int]
 ) -> tuple[set[int], set[int]]:
     """Concatenations, and reshapes that merge axes, whose readers go element by element.
 
@@ -81,10 +83,10 @@ def read_element_wise(
     return piecewise, refining
 
 
-def boxes_written(graph: Graph) -> set[int]:
-    """The writes to a box of an array, but not of long chains, nor of an array in memory: there
-    only the box is written."""
-    found: set[int] = set()
+def boxes_written(graph: Graph) -> dict[int, tuple[Side, ...]]:
+    """The writes to a box of an array, and the box; but not of long chains, nor of an array in
+    memory: there only the box is written."""
+    found: dict[int, tuple[Side, ...]] = {}
     length: dict[int, int] = {}
     before: dict[int, int] = {}
     for node, kind in enumerate(graph.kinds):
@@ -98,11 +100,12 @@ def boxes_written(graph: Graph) -> set[int]:
             length[node] = 1
         if graph.kinds[old] is Kind.LEAF or graph.sizes[node] == 1 or not graph.sizes[value]:
             continue
-        if region_box(graph.shapes[node], graph.shapes[value], *graph.params[node]) is not None:
-            found.add(node)
+        box = region_box(graph.shapes[node], graph.shapes[value], *graph.params[node])
+        if box is not None:
+            found[node] = box
     for node in sorted(before, reverse=True):  # the whole chain is as long as its end says
         length[before[node]] = max(length[before[node]], length[node])
-    return {node for node in found if length[node] <= cost.MAX_WRITES}
+    return {node: box for node, box in found.items() if length[node] <= cost.MAX_WRITES}
 
 
 def has_same_order(graph: Graph, node: int, operand: int) -> bool:

@@ -1,4 +1,4 @@
-"""Which structures had kernels built because a loop was worth it, kept between runs; `smallness`
+"""Which structures had kernels built because a loop was worth it, kept between runs; `patience`
 reads and writes it.
 
 A text file in the user's cache, a digest a line, which is read once and appended to. Whoever reads
@@ -14,7 +14,7 @@ import re
 import threading
 from pathlib import Path
 
-from clfuse.runtime.storage import cache_folder, write_whole
+from .storage import cache_folder, write_whole
 
 __all__ = ["forget", "is_known", "note"]
 
