@@ -133,6 +133,38 @@ def test_what_takes_the_place_of_a_computed_value_is_stored() -> None:
     assert max(operations) == max(operations[:4])
 
 
+def test_what_takes_its_place_is_stored_though_it_is_made_of_a_temporary() -> None:
+    """In a search by fronts, each of which is written to box by box, only whether one is empty is
+    looked at: a temporary of the plan between two fronts must not hide that they come again."""
+    free = np.sin(np.arange(250_000.0)).reshape(500, 500) > -0.9
+
+    def spread(xp: ModuleType, front: Any, distance: Any, level: int, free: Any) -> Any:
+        following = xp.zeros_like(front)
+        following[1:] |= front[:-1]
+        following[:-1] |= front[1:]
+        following[:, 1:] |= front[:, :-1]
+        following[:, :-1] |= front[:, 1:]
+        following &= free & (distance < 0)
+        distance[following] = level
+        return following
+
+    expected_distance, expected = np.full((500, 500), -1), np.zeros((500, 500), bool)
+    expected[0, 0], expected_distance[0, 0] = True, 0
+    with cf.config.override(host_us=0, build_after_ms=0):
+        walls, front, distance = map(cf.asarray, (free, expected, expected_distance))
+        launches, held = [], []
+        for level in range(1, 13):
+            front = spread(cf, front, distance, level, walls)
+            expected = spread(np, expected, expected_distance, level, free)
+            before = cf.stats()["kernels_launched"]
+            assert bool(front.any())
+            launches.append(cf.stats()["kernels_launched"] - before)
+            held.append(cf.stats()["device_bytes_now"])
+        np.testing.assert_array_equal(np.asarray(distance), expected_distance)
+    assert max(launches[4:]) <= max(launches[:4])
+    assert max(held[4:]) <= max(held[:4])
+
+
 def test_sums_of_pairs_do_not_double_the_kernel() -> None:
     values = np.sin(np.arange(2.0**15))
     with cf.config.override(host_us=0, build_after_ms=0):
