@@ -10,7 +10,7 @@ as long as somebody has it (`shared_storage`).
 from __future__ import annotations
 
 import sys
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 

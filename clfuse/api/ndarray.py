@@ -30,7 +30,7 @@ from . import (
 )
 from .acceleration import accelerate
 from .at_once import product
-from .conversion import host_copy, host_scalar, host_view
+from .conversion import host_copy, host_scalar
 from .creation import array as make_array
 from .creation import zeros
 from .flags import flagsobj

@@ -107,8 +107,8 @@ def test_who_reads_bytes_reads_numpys_or_raises_what_numpy_raises(dtype, layout,
     def run(m):
         return READERS[reader](LAYOUTS[layout](m, dtype))
 
-    if reader == "cast" and compiled.load() is None:
-        pytest.skip("contiguous snapshots are said to be read-only")
+    if reader == "PickleBuffer" and compiled.load() is None:
+        pytest.skip("Python 3.12 does not take a buffer that a class of Python's wraps twice")
     expected, actual = outcome_of(lambda: run(np)), outcome_of(lambda: run(cf))
     if isinstance(expected, Exception):
         assert type(actual) is type(expected), (expected, actual)
@@ -153,7 +153,7 @@ WRITERS = {"pack_into": pack, "recv_into": from_pipe, "readinto": from_file}
 
 
 @pytest.mark.parametrize("writer", WRITERS)
-@pytest.mark.parametrize("layout", [name for name in LAYOUTS if name not in ("empty", "one", "0-d")])
+@pytest.mark.parametrize("layout", sorted({*LAYOUTS} - {"empty", "one", "0-d"}))
 def test_who_writes_into_a_buffer_writes_to_the_array_or_raises_what_numpy_raises(layout, writer):
     def run(m):
         x = LAYOUTS[layout](m, "d")
@@ -270,7 +270,8 @@ def test_frombuffer_of_an_array_is_a_view_of_it():
         y[0] = 1
         return seen, x.tolist(), y.dtype
 
-    for case in (("u1",), ("i4", 3), ("i8", 2, 8), ("i2", -1, 4), ("S2", 2), (">i4",), ("i8", 1, 4)):
+    dtypes = (("u1",), ("i4", 3), ("i8", 2, 8), ("i2", -1, 4), ("S2", 2), (">i4",), ("i8", 1, 4))
+    for case in dtypes:
         assert run(cf, *case) == run(np, *case), case
     for dtype, *args in (("i8", 9), ("u1", -1, 99), ("O",), ("i4", 0)):
         expected = outcome_of(lambda: run(np, dtype, *args))  # noqa: B023
