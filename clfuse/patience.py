@@ -3,14 +3,16 @@ and `explain`.
 
 Building takes a tenth of a second and more, and a program may evaluate a thing once. So NumPy
 calculates until it has worked on one structure for as long as building takes
-(``CLFUSE_BUILD_AFTER_MS``): who waits no longer than he would have paid at once pays twice what was
-best, at most. What takes NumPy longer in a single evaluation has its kernels at once. A structure
-that comes a third time, with few others in between, is a loop, and waits no longer; a program that
-goes through many structures in turn (``V[:k] @ w``, over and over) would build them all.
+(``CLFUSE_BUILD_AFTER_MS``, and longer for many operations, which take longer to plan): who waits no
+longer than he would have paid at once pays twice what was best, at most. What takes NumPy longer in
+a single evaluation has its kernels at once. A structure that comes a third time, with few others in
+between, is a loop, and waits no longer; a program that goes through many structures in turn
+(``V[:k] @ w``, over and over) would build them all.
 
 Large arrays have their kernels at once, while the program comes back to what was built for it: who
 measures a large program calls it a second time. One that did not come back several times, as
-restarted GMRES with ``V[:k] @ w``, has to wait like others.
+restarted GMRES with ``V[:k] @ w``, has to wait like others. So has what takes NumPy less than to
+plan it would: operations that are many and small, though they write to a large array row by row.
 
 What an earlier run has built is on disk, and comes back in some milliseconds (`runtime.earned`):
 such a structure has its kernels when it comes the second time, and so has one on which that run's
@@ -57,6 +59,10 @@ its operations alone: 5 ms."""
 LARGE_SIZE: Final = 1 << 17
 """Elements of an array from which on an evaluation is large. On a device with memory of its own the
 array would travel."""
+
+PLANNING_NS: Final = 100_000
+"""What planning and rendering take for an operation, at least: 0.1 ms where operations fuse, 0.6 ms
+where each is a launch of its own, as in a recurrence over the rows of an array."""
 
 TRUSTED_PLANS: Final = 4
 """Plans that a program may have made beyond those that it came back to, and is still believed to
@@ -157,14 +163,18 @@ def _waiting_ns(snapshot: Snapshot, device: Device, found: _Waiting) -> float | 
     it has done for the structure."""
     if not settings.build_after_ms:
         return None
-    patience = settings.build_after_ms * 1e6
+    planning = PLANNING_NS * len(snapshot.nodes)
+    patience = settings.build_after_ms * 1e6 + planning
     smallish = budget_ns(snapshot, settings.host_us * LOOP_NODE)
     is_trusted = counters["plans_made"] - counters["plans_reused"] < TRUSTED_PLANS
     most = patience
     if is_trusted or not device.traits.unified_memory:
         if max([size_of(node.shape) for node in snapshot.nodes]) > LARGE_SIZE:
-            return None
-        most = min(most, max(settings.host_us * LARGE * 1000.0, smallish))
+            if not device.traits.unified_memory:
+                return None
+            most = min(most, planning)
+        else:
+            most = min(most, max(settings.host_us * LARGE * 1000.0, smallish))
     cost = cost_ns(snapshot, device, most)
     if cost is None:
         return None

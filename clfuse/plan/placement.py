@@ -138,7 +138,7 @@ class Placement:
         graph = self.graph
         computed = graph.computed[node]
         operands = graph.inputs[node]
-        repeats = computed or any([self.repeats[operand] for operand in operands])
+        repeats = computed or any(self.repeats[operand] for operand in operands)
         lost = max([self._lost[operand] for operand in operands], default=0.0)
         if graph.requested[node]:
             self.stored[node] = True
@@ -152,8 +152,8 @@ class Placement:
                 if not computed:
                     what = "held in the place of what is computed a second time"
                 self._store(node, f"{what}: {self.cost.reason(*costs)}")
-        stays = graph.requested[node] or graph.live[node] and (self.stored[node] or computed)
-        self.repeats[node] = repeats and not stays
+        held = graph.live[node] and (self.stored[node] or computed)
+        self.repeats[node] = repeats and not (held or graph.requested[node])
         if self.repeats[node]:
             own = self.cost.through_memory(graph.nbytes(node)) if self.stored[node] else 0.0
             self._lost[node] = lost + own

@@ -83,6 +83,28 @@ def test_large_arrays_have_kernels_at_once_while_a_program_comes_back_to_its_pla
     assert evaluations_before_kernels(xp, 200_004, 9) == 0, "and one of them came again"
 
 
+def test_many_small_operations_on_a_large_array_are_numpys_though_it_is_large(
+    xp: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A recurrence over rows is a launch each, and planning it takes longer than NumPy does."""
+    monkeypatch.setattr(patience, "TRUSTED_PLANS", math.inf)
+    steps = 1 + np.sin(np.arange(400.0 * 1000)).reshape(400, 1000)
+
+    def recurrence(module: ModuleType, table: object) -> object:
+        h = module.sqrt(table) * 0
+        for number in range(1, 400):
+            h[number, 1:] = module.maximum(h[number - 1, :-1] * 0.9, 0.5) + table[number, 1:]
+        return h
+
+    table = xp.asarray(steps)
+    xp.evaluate(table)
+    with xp.config.override(loop_nodes=0):
+        found, host, kernels = counted(xp, lambda: np.asarray(recurrence(xp, table)))
+    assert host
+    assert not kernels
+    assert_array_equal(found, recurrence(np, steps))
+
+
 def test_a_program_that_goes_through_many_structures_does_not_build_them_all(
     xp: ModuleType,
 ) -> None:
