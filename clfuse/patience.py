@@ -36,7 +36,7 @@ from .smallness import budget_ns, cost_ns
 if TYPE_CHECKING:
     from .runtime.device import Device
 
-__all__ = ["built", "forget", "waits", "would_wait"]
+__all__ = ["built", "came_back", "forget", "waits", "would_wait"]
 
 CALL_NS: Final = 800
 """What calling one of NumPy's functions takes beside the work."""
@@ -66,7 +66,8 @@ where each is a launch of its own, as in a recurrence over the rows of an array.
 
 TRUSTED_PLANS: Final = 4
 """Plans that a program may have made beyond those that it came back to, and is still believed to
-come back: as many kernels take a second to build."""
+come back: as many kernels take a second to build. That it came back to one of them many times says
+nothing of the others: in ``z = z[active]`` every round has another size."""
 
 STRUCTURES_KEPT: Final = 1 << 14
 """Entries of `_waiting`, of about 200 bytes."""
@@ -100,6 +101,9 @@ _waiting: dict[int, _Waiting] = {}
 
 _turns = [0]
 """Evaluations that waited, of all structures."""
+
+_once = [0]
+"""Plans that were made, and that the program has not come back to."""
 
 _NOT_MET: Final = _Waiting()
 
@@ -136,15 +140,22 @@ def would_wait(snapshot: Snapshot, device: Device) -> bool:
 def built(snapshot: Snapshot, device: Device) -> None:
     """Note that a structure has kernels: if NumPy has worked on it before, they are worth it at
     its second evaluation the next time."""
+    _once[0] += 1
     found = _waiting.get(_key(snapshot))
     if found is not None and found.spent_ns < math.inf:
         found.spent_ns = math.inf
         earned.note(_name(snapshot, device))
 
 
+def came_back() -> None:
+    """Note that a plan is used for the second time."""
+    _once[0] -= 1
+
+
 def forget() -> None:
     """Wait anew from here on: plans are forgotten too."""
     _waiting.clear()
+    _once[0] = 0
 
 
 @atexit.register
@@ -166,7 +177,7 @@ def _waiting_ns(snapshot: Snapshot, device: Device, found: _Waiting) -> float | 
     planning = PLANNING_NS * len(snapshot.nodes)
     patience = settings.build_after_ms * 1e6 + planning
     smallish = budget_ns(snapshot, settings.host_us * LOOP_NODE)
-    is_trusted = counters["plans_made"] - counters["plans_reused"] < TRUSTED_PLANS
+    is_trusted = _once[0] < TRUSTED_PLANS
     most = patience
     if is_trusted or not device.traits.unified_memory:
         if max([size_of(node.shape) for node in snapshot.nodes]) > LARGE_SIZE:

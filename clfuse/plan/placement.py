@@ -153,8 +153,9 @@ class Placement:
                     what = "held in the place of what is computed a second time"
                 self._store(node, f"{what}: {self.cost.reason(*costs)}")
         held = graph.live[node] and (self.stored[node] or computed)
-        self.repeats[node] = repeats and not (held or graph.requested[node])
-        if self.repeats[node]:
+        kept = held or graph.requested[node] or graph.buffer[node] is not None
+        self.repeats[node] = repeats and not kept
+        if not kept:
             own = self.cost.through_memory(graph.nbytes(node)) if self.stored[node] else 0.0
             self._lost[node] = lost + own
 
