@@ -15,8 +15,8 @@ restarted GMRES with ``V[:k] @ w``, has to wait like others. So has what takes N
 plan it would: operations that are many and small, though they write to a large array row by row.
 
 What an earlier run has built is on disk, and comes back in some milliseconds (`runtime.earned`):
-such a structure has its kernels when it comes the second time, and so has one on which that run's
-NumPy has worked half as long.
+such a structure has its kernels when it comes the second time, if it comes soon, and so has one on
+which that run's NumPy has worked half as long.
 """
 
 from __future__ import annotations
@@ -51,6 +51,11 @@ LOOP_EVALUATIONS: Final = 2
 LOOP_STRUCTURES: Final = 8
 """A structure is in a loop of few if at most so many that are not small were evaluated since it
 came last. As many kernels take a second to build."""
+
+EARNED_STRUCTURES: Final = 128
+"""What an earlier run found worth its kernels has them early if at most so many others were
+evaluated since it came last. `evaluate` keeps twice as many plans: where each element or row is a
+structure of its own, and all come in turn, they would push each other out."""
 
 LARGE: Final = 100
 """Work of one evaluation, in ``CLFUSE_HOST_US``, from which on it is large, unless it is so much by
@@ -193,9 +198,11 @@ def _waiting_ns(snapshot: Snapshot, device: Device, found: _Waiting) -> float | 
     cost += CALL_NS * len(snapshot.nodes)
     if found.spent_ns + cost > patience:
         return None
-    if found.evaluations == 1 and earned.is_known(_name(snapshot, device)):
+    others = _turn() - found.turn
+    is_in_turn = found.evaluations == 1 and others <= EARNED_STRUCTURES
+    if is_in_turn and earned.is_known(_name(snapshot, device)):
         return None
-    is_near = _turn() - found.turn <= LOOP_STRUCTURES
+    is_near = others <= LOOP_STRUCTURES
     if found.evaluations >= LOOP_EVALUATIONS and is_near and not is_smallish:
         return None
     return cost

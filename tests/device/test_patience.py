@@ -139,6 +139,25 @@ def test_what_had_kernels_in_an_earlier_run_has_them_at_its_second_evaluation(
     assert evaluations_before_kernels(xp, size, 50) == 50
 
 
+def test_what_earned_its_kernels_waits_where_too_many_others_come_in_between(
+    xp: ModuleType,
+) -> None:
+    """Their plans would push each other out of the cache, and be made again in every turn."""
+    sizes = range(100_000, 100_000 + 2 * patience.EARNED_STRUCTURES)
+    for size in (sizes[0], sizes[1]):
+        assert evaluations_before_kernels(xp, size, 9) == 2
+    forget()
+    assert evaluations_before_kernels(xp, sizes[1], 9) == 1, "it comes soon"
+    others = iter(sizes[2:])
+
+    def many() -> None:
+        x = xp.asarray(np.arange(100_000.0))
+        for size in others:
+            xp.evaluate(xp.sqrt(x[: size - 50_000]) * 2 + 1)
+
+    assert evaluations_before_kernels(xp, sizes[0], 2, many) == 2
+
+
 def test_another_process_knows_what_earned_its_kernels(xp: ModuleType, tmp_path: Path) -> None:
     script = (
         "import clfuse as np\n"
