@@ -152,9 +152,10 @@ class Placement:
                 if not computed:
                     what = "held in the place of what is computed a second time"
                 self._store(node, f"{what}: {self.cost.reason(*costs)}")
-        stays = graph.requested[node] or (graph.live[node] and (self.stored[node] or computed))
-        self.repeats[node] = repeats and not stays
-        if self.repeats[node]:
+        held = graph.live[node] and (self.stored[node] or computed)
+        kept = held or graph.requested[node] or graph.buffer[node] is not None
+        self.repeats[node] = repeats and not kept
+        if not kept:
             own = self.cost.through_memory(graph.nbytes(node)) if self.stored[node] else 0.0
             self._lost[node] = lost + own
 
