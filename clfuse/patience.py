@@ -11,8 +11,8 @@ between, is a loop, and waits no longer; a program that goes through many struct
 
 Large arrays have their kernels at once, while the program comes back to what was built for it: who
 measures a large program calls it a second time. One that did not come back several times, as
-restarted GMRES with ``V[:k] @ w``, has to wait like others. So has what takes NumPy less than to
-plan it would: operations that are many and small, though they write to a large array row by row.
+restarted GMRES with ``V[:k] @ w``, has to wait like others. So has what takes NumPy much less than
+planning it would: operations that are many and small, though they write to a large array.
 
 What an earlier run has built is on disk, and comes back in some milliseconds (`runtime.earned`):
 such a structure has its kernels when it comes the second time, if it comes soon, and so has one on
@@ -188,7 +188,7 @@ def _waiting_ns(snapshot: Snapshot, device: Device, found: _Waiting) -> float | 
         if max([size_of(node.shape) for node in snapshot.nodes]) > LARGE_SIZE:
             if not device.traits.unified_memory:
                 return None
-            most = min(most, planning)
+            most = min(most, settings.host_us * LOOP_NODE * len(snapshot.nodes))
         else:
             most = min(most, max(settings.host_us * LARGE * 1000.0, smallish))
     cost = cost_ns(snapshot, device, most)
