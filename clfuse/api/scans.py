@@ -70,7 +70,7 @@ def accumulated(function: np.ufunc, array: Any, axis: Any, dtype: Any, out: Any)
 
 def scanned(name: str, node: Node, axis: int, dtype: np.dtype) -> Node:
     """The scan itself, of `dtype`."""
-    made = build.scan(name, cast(node, dtype, "accumulate"), axis, dtype)
+    made = build.scan(name, assigned(node, dtype, "accumulate"), axis, dtype)
     is_scan = made.op.kind is Kind.SCAN and made is not node
     return floating.voiced(made, "accumulate") if is_scan and dtype.kind in "fc" else made
 

@@ -11,7 +11,7 @@ import numpy as np
 from ..graph import build
 from ..graph.ir import Node
 from . import blocks, floating
-from .conversion import NotNative, as_handle, as_mask, from_host, requested_dtype
+from .conversion import NotNative, as_handle, as_mask, assigned, from_host, requested_dtype
 from .expressions import broadcast_shapes, choose, combine, convert
 from .fallback import native, user_stacklevel
 from .folding import delivered, folded, in_memory_order, reduction_axes
@@ -125,7 +125,7 @@ def _through(total: Node, out: Any) -> Node:
         return total
     dtype = requested_dtype(out.dtype)
     assert dtype is not None
-    return convert(total, dtype)
+    return assigned(total, dtype) if total.dtype.kind == "c" else convert(total, dtype)
 
 
 def _kept(handle: Handle, axes: tuple[int, ...]) -> tuple[int, ...]:

@@ -74,6 +74,8 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "r
     chosen_by = _plain_indices(indices)
     if axis is None:
         handle, axis = reshaped(handle, (math.prod(handle._shape),)), 0
+    elif not handle._shape:  # to take, a 0-d array is a vector of one element
+        handle = reshaped(handle, (1,))
     rank = len(handle._shape)
     axis = strict_axis(axis, rank)
     if mode not in _MODES:
