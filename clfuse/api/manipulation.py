@@ -53,6 +53,8 @@ from .remembered import remembered
 @native(np.reshape, method=True)
 def reshape(a: Any, /, shape: Any, order: Any = "C", *, copy: bool | None = None) -> Any:
     """The same elements under another shape: a view where strides allow it."""
+    if isinstance(a, np.generic) and shape == ():
+        return a.reshape((), order=order, copy=copy)  # type: ignore[arg-type]
     handle = as_handle(a)
     wanted = completed_shape(requested_shape(shape), math.prod(handle._shape))
     letter = "C" if order is None else checked(order)
@@ -105,7 +107,7 @@ def resize(a: Any, new_shape: Any) -> Any:
 @native(np.transpose, np.permute_dims)
 def transpose(a: Any, axes: Any = None) -> Any:
     """The array with its axes reversed, or in the order given: a view."""
-    return transposed(as_handle(a), axes)
+    return transposed(as_handle(a), axes) if not isinstance(a, np.generic) else a.transpose(axes)
 
 
 @native(np.matrix_transpose)
@@ -168,7 +170,7 @@ def expand_dims(a: Any, axis: Any) -> Any:
 @native(np.squeeze)
 def squeeze(a: Any, axis: Any = None) -> Any:
     """The array without axes of extent 1: a view."""
-    return squeezed(as_handle(a), axis)
+    return squeezed(as_handle(a), axis) if not isinstance(a, np.generic) else a.squeeze(axis)
 
 
 @native(np.diagonal)
