@@ -359,6 +359,9 @@ def _scatter(handle: Handle, index: Any, value: Any) -> bool:
         shape = numpys_selection(handle._shape, HostArguments().to_host(index)).shape
         if math.prod(shape):
             return False
+        whole = _whole(value, handle._dtype)
+        if whole is not None:
+            stretching(whole, shape)
         stretching(copied_node(value, handle._dtype), shape)
         return True
     whole = _whole(value, handle._dtype)
