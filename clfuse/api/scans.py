@@ -19,7 +19,7 @@ from ..graph.ir import Kind, Node
 from ..ops import REDUCTIONS
 from . import floating
 from . import handle as handles
-from .conversion import NotNative, as_handle, assigned, cast
+from .conversion import NotNative, as_handle, assigned
 from .folding import accumulator_dtype
 from .geometry import normalized_axis, reshaped, strict_axis
 from .handle import Handle, fresh, is_writeable, node_of, write

@@ -213,7 +213,7 @@ def _variance(
         part = np.dtype(f"float{4 * distance.dtype.itemsize}")
         parts = [build.apply(name, (distance,), part, distance.shape) for name in ("real", "imag")]
         square = combine(np.add, *[combine(np.multiply, p, p) for p in parts])
-        computing = part if computing.kind == "c" else computing
+        computing = part if computing.kind == "c" and dtype is None else computing
     else:
         square = floating.voiced(combine(np.multiply, distance, distance), squared)
     total = folded(np.add, square, axes, computing, where=count.mask, called=summed)
