@@ -49,61 +49,79 @@ ROUNDS = """
     {x}[::2] += 1; look({x}.max()) if i % 5 == 4 else None
 """
 VIEWS = """
-    {x}.T|{x}.ravel()|{x}.reshape(-1)|{x}.squeeze()|{x}[::-1]|{x}[None]|{x}[..., None]|{x}.view()|{x}[1:]
-    {x}.real|{x}[..., ::2]|np.broadcast_to({x}, (2,) + {x}.shape)|np.flip({x})|np.atleast_2d({x})
-    np.swapaxes({x}, 0, -1)|np.expand_dims({x}, 0)|np.ravel({x}, order={order!r})|{x}.diagonal()
-    np.split({x}, [1, 3])[1]|np.moveaxis({x}, 0, -1)|{x}.reshape({x}.shape[::-1])|{x}.mT|{x}[-1]
+    {x}.T|{x}.ravel()|{x}.reshape(-1)|{x}.squeeze()|{x}[::-1]|{x}[None]|{x}[..., None]|{x}.view()
+    {x}[1:]|{x}.real|{x}[..., ::2]|np.broadcast_to({x}, (2,) + {x}.shape)|np.flip({x})
+    np.atleast_2d({x})|np.swapaxes({x}, 0, -1)|np.expand_dims({x}, 0)
+    np.ravel({x}, order={order!r})|{x}.diagonal()|np.split({x}, [1, 3])[1]|np.moveaxis({x}, 0, -1)
+    {x}.reshape({x}.shape[::-1])|{x}.mT|{x}[-1]
     np.lib.stride_tricks.sliding_window_view({x}, 2, axis=0)|{x}.flatten()|{x}.copy()|np.rot90({x})
-    {x}.astype({dtype!r}, copy=False)|np.asarray({x})|np.ascontiguousarray({x})|np.array({x}, copy=None)
+    {x}.astype({dtype!r}, copy=False)|np.asarray({x})|np.ascontiguousarray({x})
+    np.array({x}, copy=None)
 """
 PLACES = """
-    np.take({x}, {places})|np.take({x}, {places}, axis={axis}, mode='clip')|{x}[{x} > 2]|{x}[{places}]
-    np.compress([True, False, True], {x}, axis={axis})|np.repeat({x}, 2, axis={axis})|np.tile({x}, 2)
-    np.roll({x}, 2, axis={axis})|np.pad({x}, 1, mode={mode!r})|np.insert({x}, 0, 3, axis={axis})
-    np.delete({x}, 0, axis={axis})|np.append({x}, {x})|np.resize({x}, (2, 3))|{x}.flat[1:3]|np.flatnonzero({x})
-    np.take_along_axis({x}, np.argsort({x}, axis={axis}, kind='stable'), axis={axis})|np.argwhere({x})
-    {x}[np.ix_({places}, [0])]|np.choose({x} > 2, [{x}, 5])|np.extract({x} > 0, {x})|{x}[:, None] == {x}
-    np.select([{x} > 2, {x} < 0], [{x}, -{x}], {number})|np.where({x} > 1, {x}, {number})|np.diff({x}, axis={axis})
-    np.concatenate([{x}, {y}], axis={axis})|np.stack([{x}, {x}], axis=-1)|np.block([[{x}, {x}]])|np.r_[{x}, 1]
+    np.take({x}, {places})|np.take({x}, {places}, axis={axis}, mode='clip')|{x}[{x} > 2]
+    {x}[{places}]|np.compress([True, False, True], {x}, axis={axis})|np.repeat({x}, 2, axis={axis})
+    np.tile({x}, 2)|np.roll({x}, 2, axis={axis})|np.pad({x}, 1, mode={mode!r})
+    np.insert({x}, 0, 3, axis={axis})|np.delete({x}, 0, axis={axis})|np.append({x}, {x})
+    np.resize({x}, (2, 3))|{x}.flat[1:3]|np.flatnonzero({x})
+    np.take_along_axis({x}, np.argsort({x}, axis={axis}, kind='stable'), axis={axis})
+    np.argwhere({x})|{x}[np.ix_({places}, [0])]|np.choose({x} > 2, [{x}, 5])
+    np.extract({x} > 0, {x})|{x}[:, None] == {x}
+    np.select([{x} > 2, {x} < 0], [{x}, -{x}], {number})|np.where({x} > 1, {x}, {number})
+    np.diff({x}, axis={axis})|np.concatenate([{x}, {y}], axis={axis})|np.stack([{x}, {x}], axis=-1)
+    np.block([[{x}, {x}]])|np.r_[{x}, 1]
 """
 SEARCHES = """
-    np.sort({x}, axis={axis})|np.argsort({x}, axis={axis}, kind='stable')|np.unique({x})|np.digitize({x}, [0, 3])
-    np.unique({x}, return_counts=True)|np.unique({x}, return_inverse=True)|np.partition({x}, 0)[..., 0]
-    np.searchsorted(np.sort({x}, axis=None), {y})|np.isin({x}, {y})|np.intersect1d({x}, {y})|np.union1d({x}, {y})
-    np.setdiff1d({x}, {y})|np.lexsort(({x}.ravel(), {x}.ravel()[::-1]))|np.bincount({x}.ravel())
-    np.histogram({x}, bins=[0, 1, 5, 9])|np.clip({x}, 0, 3)|np.clip({x}, 0, 3, out={x})|np.trim_zeros({x})
-    np.argmax({x}, axis={axis})|{x}.argmin(axis={axis}, keepdims=True)|np.count_nonzero({x}, axis={axis})
-    np.apply_along_axis(lambda r: r[::-1], {axis}, {x})|np.vectorize(lambda q: q * 2)({x}[:9])|np.modf({x})
-    np.piecewise({x}, [{x} < 0, {x} >= 3], [-1, lambda q: q * 2, 7])|np.median({x})|np.ptp({x}, axis={axis})
+    np.sort({x}, axis={axis})|np.argsort({x}, axis={axis}, kind='stable')|np.unique({x})
+    np.digitize({x}, [0, 3])|np.unique({x}, return_counts=True)|np.unique({x}, return_inverse=True)
+    np.partition({x}, 0)[..., 0]|np.searchsorted(np.sort({x}, axis=None), {y})|np.isin({x}, {y})
+    np.intersect1d({x}, {y})|np.union1d({x}, {y})|np.setdiff1d({x}, {y})
+    np.lexsort(({x}.ravel(), {x}.ravel()[::-1]))|np.bincount({x}.ravel())
+    np.histogram({x}, bins=[0, 1, 5, 9])|np.clip({x}, 0, 3)|np.clip({x}, 0, 3, out={x})
+    np.trim_zeros({x})|np.argmax({x}, axis={axis})|{x}.argmin(axis={axis}, keepdims=True)
+    np.count_nonzero({x}, axis={axis})|np.apply_along_axis(lambda r: r[::-1], {axis}, {x})
+    np.vectorize(lambda q: q * 2)({x}[:9])|np.modf({x})
+    np.piecewise({x}, [{x} < 0, {x} >= 3], [-1, lambda q: q * 2, 7])|np.median({x})
+    np.ptp({x}, axis={axis})
 """
 FOLDS = """
-    {x}.sum(axis={axes}, keepdims={bool})|np.sum({x}, axis={axes}, where={x} > 1)|{x}.max(axis={axes}, initial=2)
-    np.sum({x}, axis={axis}, dtype={dtype!r})|np.cumsum({x}, axis={axis})|np.any({x}, axis={axes})
-    np.add.reduce({x}, axis={axes}, keepdims={bool})|np.maximum.accumulate({x}, axis={axis})|{x}.min()|{x}.all()
-    np.nansum({x}, axis={axes})|np.nanmax({x}, axis={axes})|np.trace({x})|np.dot({x}, {x})|{x} @ {x}.T
-    np.einsum('...i->...', {x})|np.tensordot({x}, {x}, axes={x}.ndim)|np.outer({x}[:5], {x}[:5])|np.vdot({x}, {x})
-    np.add.outer({x}[:5], {x}[:5])|np.add.reduceat({x}, [0, 1], axis={axis})|np.subtract.reduce({x}, axis={axis})
+    {x}.sum(axis={axes}, keepdims={bool})|np.sum({x}, axis={axes}, where={x} > 1)
+    {x}.max(axis={axes}, initial=2)|np.sum({x}, axis={axis}, dtype={dtype!r})
+    np.cumsum({x}, axis={axis})|np.any({x}, axis={axes})
+    np.add.reduce({x}, axis={axes}, keepdims={bool})|np.maximum.accumulate({x}, axis={axis})
+    {x}.min()|{x}.all()|np.nansum({x}, axis={axes})|np.nanmax({x}, axis={axes})|np.trace({x})
+    np.dot({x}, {x})|{x} @ {x}.T|np.einsum('...i->...', {x})|np.tensordot({x}, {x}, axes={x}.ndim)
+    np.outer({x}[:5], {x}[:5])|np.vdot({x}, {x})|np.add.outer({x}[:5], {x}[:5])
+    np.add.reduceat({x}, [0, 1], axis={axis})|np.subtract.reduce({x}, axis={axis})
 """
-UFUNCS = "add subtract multiply maximum minimum less equal logical_and floor_divide remainder".split()
+UFUNCS = """
+    add subtract multiply maximum minimum less equal logical_and floor_divide remainder
+""".split()
 WRITES = """
-    {x}[{index}] = {source}|{x}[{index}] = {source}|{x}[{index}] {sign}= {source}|{x}[{x} > 2] = {number}
-    {x} {sign}= {source}|{x}[...] = {source}|{x}.fill({number})|{x}.flat[1] = {number}|{x}.sort(axis={axis})
-    np.copyto({x}, {source}, where={x} > 1)|np.put({x}, {places}, [1, 2])|np.putmask({x}, {x} > 2, [1, 2, 3])
-    np.place({x}, {x} > 1, [5, 6])|np.add.at({x}, {places}, 1)|np.fill_diagonal({x}, 3)|{x}.real = {number}
-    {x}[{places}] = {x}[{places}] + 1|{x}[1:] = {x}[:-1]|{x}[::-1] = {x}|{x}.flags.writeable = {bool}
-    np.put_along_axis({x}, np.argmax({x}, axis=-1, keepdims=True), 9, axis=-1)|{x}[{x} < 1] {sign}= 2
+    {x}[{index}] = {source}|{x}[{index}] = {source}|{x}[{index}] {sign}= {source}
+    {x}[{x} > 2] = {number}|{x} {sign}= {source}|{x}[...] = {source}|{x}.fill({number})
+    {x}.flat[1] = {number}|{x}.sort(axis={axis})|np.copyto({x}, {source}, where={x} > 1)
+    np.put({x}, {places}, [1, 2])|np.putmask({x}, {x} > 2, [1, 2, 3])
+    np.place({x}, {x} > 1, [5, 6])|np.add.at({x}, {places}, 1)|np.fill_diagonal({x}, 3)
+    {x}.real = {number}|{x}[{places}] = {x}[{places}] + 1|{x}[1:] = {x}[:-1]|{x}[::-1] = {x}
+    {x}.flags.writeable = {bool}
+    np.put_along_axis({x}, np.argmax({x}, axis=-1, keepdims=True), 9, axis=-1)
+    {x}[{x} < 1] {sign}= 2
 """
 LOOKS = """
-    float({e})|int({e})|bool({e})|len({x})|'%g' % {e}|f'{{{e}:.2f}}'|str({e})|repr({x}[:3])|[q * 2 for q in {x}[:4]]
-    list(zip({x}[:3], {x}[1:4]))|3 in {x}|0 < {e} < 10|{e}.item()|{e} == {e}|round(float({e}), 1)|{x}.tolist()
-    [(k, int(q)) for k, q in np.ndenumerate({x}[:3])]|type({e}).__name__|hash({e}) == hash(float({e}))|{e} ** 2
-    [*{x}.flat][:4]|{x}[int(abs({e})) % len({x})]|{e} * {x}|{e} and 3|divmod({e}, 3)|np.array([{e}, {e}])|np.squeeze({e})
-    ({e}.dtype, {e}.shape)|{e} // 2|2 - {e}|{e}.astype('f4')|np.take({e}, [0], axis=0)|np.reshape({e}, ())|{x} is {x}[...]
+    float({e})|int({e})|bool({e})|len({x})|'%g' % {e}|f'{{{e}:.2f}}'|str({e})|repr({x}[:3])
+    [q * 2 for q in {x}[:4]]|list(zip({x}[:3], {x}[1:4]))|3 in {x}|0 < {e} < 10|{e}.item()
+    {e} == {e}|round(float({e}), 1)|{x}.tolist()|[(k, int(q)) for k, q in np.ndenumerate({x}[:3])]
+    type({e}).__name__|hash({e}) == hash(float({e}))|{e} ** 2|[*{x}.flat][:4]
+    {x}[int(abs({e})) % len({x})]|{e} * {x}|{e} and 3|divmod({e}, 3)|np.array([{e}, {e}])
+    np.squeeze({e})|({e}.dtype, {e}.shape)|{e} // 2|2 - {e}|{e}.astype('f4')
+    np.take({e}, [0], axis=0)|np.reshape({e}, ())|{x} is {x}[...]
 """
 FAULTS = """
-    {x} + np.ones({x}.size + 2)|{x}.reshape({x}.size + 1)|{x}[len({x}) + 5]|np.concatenate([{x}, {x}[None]])
-    {x}.sum(axis={x}.ndim)|{x}['a']|{x}[1.5]|bool({x})|np.int8(300)|np.stack([{x}, {x}[None]])|{x} @ 3|np.take({x}, 10**6)
-    np.arange(3)[[0, 7]]|np.max(np.array([]))|np.squeeze(np.ones((2, 3)), 0)|hash({x})|np.split(np.arange(5), 2)
+    {x} + np.ones({x}.size + 2)|{x}.reshape({x}.size + 1)|{x}[len({x}) + 5]
+    np.concatenate([{x}, {x}[None]])|{x}.sum(axis={x}.ndim)|{x}['a']|{x}[1.5]|bool({x})
+    np.int8(300)|np.stack([{x}, {x}[None]])|{x} @ 3|np.take({x}, 10**6)|np.arange(3)[[0, 7]]
+    np.max(np.array([]))|np.squeeze(np.ones((2, 3)), 0)|hash({x})|np.split(np.arange(5), 2)
 """
 
 
@@ -194,7 +212,8 @@ class Text:
         return template.format(
             x=name, y=choose(others), e=f"{name}[{position}]", index=index, number=number,
             places=f"np.array({at}, dtype=int)" if self.random.random() < 0.5 else at,
-            source=choose([number, name, f"{name}[{index}]", f"{name}[{index}] + 1", choose(others)]),
+            source=choose([number, name, f"{name}[{index}]", f"{name}[{index}] + 1",
+                           choose(others)]),
             axis=choose(range(-rank, rank)), axes=choose(axes), bool=choose([True, False]),
             dtype=self.dtype(), order=choose("CFAK"), sign=choose("+-*"),
             mode=choose(["edge", "wrap", "reflect", "symmetric", "constant"]))
@@ -216,7 +235,8 @@ class Text:
             return [self._ufunc(name)]
         if kind == "loop":
             rounds = self.random.choice([2, 3, 8, 20, 60])
-            lines = self.random.choice(ROUNDS.strip().splitlines()).strip().format(x=name).split("; ")
+            text = self.random.choice(ROUNDS.strip().splitlines()).strip()
+            lines = text.format(x=name).split("; ")
             return [f"for i in range({rounds}):", *["    " + line for line in lines]]
         if kind == "function":
             lines = self.random.choice(BODIES.strip().splitlines()).strip().split("; ")
