@@ -278,7 +278,8 @@ class Text:
         try:
             exec("\n".join(lines), self.names)
         except Exception:
-            if self.random.random() > KEEP_ERROR:
+            # A traced function that raises leaves arrays as they were, NumPy half written.
+            if self.random.random() > KEEP_ERROR or lines[0] == "@jit":
                 self._again()
                 return
             lines = ["try:", *["    " + line for line in lines],
