@@ -367,6 +367,13 @@ def _wrap_index(dtype: np.dtype[Any]) -> Callable[..., Array]:
     return lambda index, length: np.where(index < 0, index + length, index).astype(dtype)
 
 
+def _power(dtype: np.dtype[Any]) -> Callable[..., Array]:
+    """Negative exponents of integers are refused at the call, but where a mask hides them."""
+    if dtype.kind != "i":
+        return np.power
+    return lambda base, exponent: np.power(base, np.maximum(exponent, 0))
+
+
 def _make_complex(dtype: np.dtype[Any]) -> Callable[..., Array]:
     def make(real: Array, imag: Array) -> Array:
         out = np.empty(np.broadcast_shapes(real.shape, imag.shape), dtype)
@@ -442,6 +449,7 @@ _INTERNAL: Final[dict[str, Callable[[np.dtype[Any]], Callable[..., Array]]]] = {
     "real": lambda dtype: lambda value: value.real,
     "imag": lambda dtype: lambda value: value.imag,
     "make_complex": _make_complex,
+    "power": _power,
     "modf_fraction": lambda dtype: lambda value: np.modf(value)[0],
     "modf_integer": lambda dtype: lambda value: np.modf(value)[1],
     "frexp_mantissa": lambda dtype: lambda value: np.frexp(value)[0],

@@ -57,6 +57,12 @@ def imaginary_part(handle: Handle) -> Any:
     return array
 
 
+def as_strong(value: Any) -> Any:
+    """What is assigned to ``x.real``: NumPy makes an array of it first, so a number that the dtype
+    does not hold wraps there."""
+    return value if isinstance(value, Handle) else np.asarray(value)
+
+
 def _component(handle: Handle, part: int) -> Any:
     half = native_dtype(np.dtype(f"float{4 * handle._dtype.itemsize}"))
     if type(handle) in handles.SCALARS:

@@ -270,6 +270,8 @@ def einsum(*operands: Any, out: Any = None, optimize: Any = False, **options: An
         (term,) = terms
         offset, strides = layout(term.handle)
         places = [term.labels.index(label) for label in output]
+        if not places:  # a number, where it would be a view of nothing but one
+            return result(node_of(term.handle))
         return view_of(
             term.handle,
             tuple([term.handle._shape[place] for place in places]),

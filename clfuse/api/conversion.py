@@ -321,7 +321,7 @@ def copied_node(value: Any, dtype: np.dtype) -> Node:
     return value_node(np.asarray(value) if isinstance(value, np.generic) else value, dtype)
 
 
-def assigned(node: Node, dtype: np.dtype) -> Node:
+def assigned(node: Node, dtype: np.dtype, called: str = "cast") -> Node:
     """`node` cast to `dtype`, with NumPy's warning where an imaginary part is dropped."""
     if node.dtype.kind == "c" and dtype.kind not in "cb":
         import warnings
@@ -329,7 +329,7 @@ def assigned(node: Node, dtype: np.dtype) -> Node:
         from .fallback import user_stacklevel
 
         warnings.warn(_COMPLEX_TO_REAL, np.exceptions.ComplexWarning, user_stacklevel())
-    return cast(node, dtype)
+    return cast(node, dtype, called)
 
 
 def cast(node: Node, dtype: np.dtype, called: str = "cast") -> Node:

@@ -24,7 +24,7 @@ from .conversion import (
     NotNative,
     array_of,
     as_handle,
-    cast,
+    assigned,
     contains_handles,
     copied_node,
     from_host,
@@ -69,7 +69,7 @@ def _converted(handle: Handle, dtype: Any, copy: bool | None, order: Any) -> Any
         return handle
     if copy is False:
         raise ValueError(_CANNOT_AVOID_COPY)
-    return mapped(handle, lambda node: cast(node, wanted), order)
+    return mapped(handle, lambda node: assigned(node, wanted), order)
 
 
 @native(np.array)
@@ -449,8 +449,8 @@ def full_like(
 def frombuffer(
     buffer: Any, dtype: Any = float, count: Any = -1, offset: Any = 0, *, like: Any = None
 ) -> Any:
-    """The contents that a buffer has now, as a vector; one that may be written to, and by others,
-    as NumPy's own array on that memory. Of an array of ours a view."""
+    """The contents of a buffer as a vector: a read-only one where the buffer is; one that may be
+    written to, and by others, as NumPy's own array on that memory. Of an array of ours a view."""
     if isinstance(buffer, Handle):
         if not is_contiguous(buffer):
             raise ValueError("ndarray is not C-contiguous")
@@ -460,7 +460,11 @@ def frombuffer(
             return octets[offset : offset + found.nbytes].view(found.dtype)
         buffer = host_view(buffer)
     found = np.frombuffer(buffer, dtype, count, offset)
-    return found if found.flags.writeable else array(found)
+    if found.flags.writeable:
+        return found
+    made = array(found)
+    made.flags.writeable = False
+    return made
 
 
 @native(np.fromiter)

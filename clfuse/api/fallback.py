@@ -80,8 +80,13 @@ def _user_frame() -> tuple[Any, int]:
     return frame, level
 
 
+warnings_issued: Final = [0]
+"""How many there were, for who remembers what a call did, and can only remember a silent one."""
+
+
 def user_stacklevel() -> int:
     """The `stacklevel` with which a warning issued by the caller names the user's line."""
+    warnings_issued[0] += 1
     return _user_frame()[1]
 
 

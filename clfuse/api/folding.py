@@ -14,7 +14,7 @@ from ..graph.ir import Node, loop
 from ..ops import REDUCTIONS
 from . import floating
 from . import handle as handles
-from .conversion import NotNative, as_handle, as_mask, assigned, cast, requested_dtype
+from .conversion import NotNative, as_handle, as_mask, assigned, requested_dtype
 from .expressions import broadcast_shapes, choose, convert, scalar, shape_text
 from .geometry import strict_axis
 from .handle import Handle, is_writeable, native_dtype, node_of, result, write
@@ -143,7 +143,7 @@ def folded(
     warns of what it meets there, if it folds too."""
     name = function.__name__
     row = REDUCTIONS[name]
-    node = cast(node, dtype, called) if called else convert(node, dtype)
+    node = assigned(node, dtype, called) if called else convert(node, dtype)
     start = None if initial is np._NoValue or initial is None else _initial_node(initial, dtype)
     has_identity = row.neutral and initial is not None
     if where is not True:

@@ -280,9 +280,15 @@ def put(handle: Handle, index: Any, value: Any) -> None:
         and layout(value) == (offset, strides)
     ):
         return  # what `x[i:j] += y` ends with: the view was written to already
-    node = value_node(value, handle._dtype)
+    whole = _whole(value, handle._dtype)
+    if whole is not None and not is_element:
+        fitted(whole, shape)
+    node = whole if whole is not None and is_element else value_node(value, handle._dtype)
     if is_element and node.shape:
-        np.empty(1)[0] = np.empty(node.shape)  # NumPy's error; older ones take a single element
+        # NumPy's error, which the dtype decides; older ones take a single element.
+        np.empty(1, handle._dtype)[0] = np.empty(node.shape)
+    if node is whole:
+        node = value_node(value, handle._dtype)
     is_here = not isinstance(value, Handle) or present.present(value) is not None
     if is_here and present.expect_writes(handle._storage, shape) and (
         subscripts.assigned(handle, index, value)
@@ -291,6 +297,15 @@ def put(handle: Handle, index: Any, value: Any) -> None:
     if node.shape != shape:
         node = fitted(node, shape)
     write_region(handle, shape, offset, strides, node)
+
+
+def _whole(value: Any, dtype: np.dtype) -> Node | None:
+    """A value whose imaginary part `dtype` drops, with it: NumPy warns of that when the shapes are
+    known to fit. None for all others."""
+    given = getattr(value, "dtype", None)
+    if given is None or given.kind != "c" or dtype.kind in "cb":
+        return None
+    return node_of(as_handle(value))
 
 
 def fitted(node: Node, shape: tuple[int, ...]) -> Node:
@@ -344,8 +359,14 @@ def _scatter(handle: Handle, index: Any, value: Any) -> bool:
         shape = numpys_selection(handle._shape, HostArguments().to_host(index)).shape
         if math.prod(shape):
             return False
+        whole = _whole(value, handle._dtype)
+        if whole is not None:
+            stretching(whole, shape)
         stretching(copied_node(value, handle._dtype), shape)
         return True
+    whole = _whole(value, handle._dtype)
+    if whole is not None and chosen.common:
+        stretching(whole, chosen.shape)
     node = copied_node(value, handle._dtype)
     if chosen.common:
         node = stretching(node, chosen.shape)

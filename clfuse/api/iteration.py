@@ -118,6 +118,8 @@ class flatiter:
         elif math.prod(shape):
             # NumPy repeats the values for as long as there are elements to fill.
             indexing.put(flat, index, resize(value, shape))
+        elif not isinstance(value, Handle):
+            np.asarray(value, self.base._dtype)  # NumPy's error for what is no such number
         if flat._storage is not self.base._storage:
             indexing.put(self.base, Ellipsis, reshaped(flat, self.base._shape))
 
@@ -179,7 +181,7 @@ def _flat_index(index: Any, size: int) -> Any:
             "boolean indices for iterators are not supported because of previous behavior that was "
             "confusing (valid boolean indices are expected to work in the future)"
         )
-    if found.dtype.kind in "fc":
+    if found.dtype.kind in "fc" and found.size:
         _deprecated(
             "Invalid non-array indices for iterator objects are deprecated and will be removed in "
             "a future version. (Deprecated NumPy 2.4)"

@@ -12,7 +12,7 @@ import numpy as np
 from ..graph import build
 from ..graph.ir import Node
 from . import indexing
-from .conversion import NotNative, as_handle, cast, requested_dtype, value_node
+from .conversion import NotNative, as_handle, assigned, requested_dtype, value_node
 from .creation import ordered
 from .fallback import native
 from .geometry import expanded, normalized_axis, reshaped, strict_axis
@@ -81,9 +81,9 @@ def concatenate(
             )
     order = None if out is not None else _order_of(parts, place)
     if order is not None:
-        turned = [cast(permuted_node(part, part._shape, order), wanted) for part in parts]
+        turned = [assigned(permuted_node(part, part._shape, order), wanted) for part in parts]
         return arranged(build.concatenate(turned, order.index(place)), order)
-    node = build.concatenate([cast(node_of(part), wanted) for part in parts], place)
+    node = build.concatenate([assigned(node_of(part), wanted) for part in parts], place)
     return delivered(node, out)
 
 
@@ -114,7 +114,7 @@ def delivered(node: Node, out: Any) -> Any:
         return out
     if not is_writeable(out):
         raise ValueError("output array is read-only")
-    write(out, cast(node, out._dtype))
+    write(out, assigned(node, out._dtype))
     return out
 
 

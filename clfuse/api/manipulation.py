@@ -50,9 +50,16 @@ from .remembered import remembered
 # -- reshape --------------------------------------------------------------------------------------
 
 
+def _is_numpys_scalar(value: Any) -> bool:
+    """Whether it is a scalar of NumPy's own, which its methods leave one."""
+    return isinstance(value, np.generic) and not isinstance(value, Handle)
+
+
 @native(np.reshape, method=True)
 def reshape(a: Any, /, shape: Any, order: Any = "C", *, copy: bool | None = None) -> Any:
     """The same elements under another shape: a view where strides allow it."""
+    if shape == () and _is_numpys_scalar(a):
+        return a.reshape((), order=order, copy=copy)
     handle = as_handle(a)
     wanted = completed_shape(requested_shape(shape), math.prod(handle._shape))
     letter = "C" if order is None else checked(order)
@@ -105,7 +112,7 @@ def resize(a: Any, new_shape: Any) -> Any:
 @native(np.transpose, np.permute_dims)
 def transpose(a: Any, axes: Any = None) -> Any:
     """The array with its axes reversed, or in the order given: a view."""
-    return transposed(as_handle(a), axes)
+    return a.transpose(axes) if _is_numpys_scalar(a) else transposed(as_handle(a), axes)
 
 
 @native(np.matrix_transpose)
@@ -168,7 +175,7 @@ def expand_dims(a: Any, axis: Any) -> Any:
 @native(np.squeeze)
 def squeeze(a: Any, axis: Any = None) -> Any:
     """The array without axes of extent 1: a view."""
-    return squeezed(as_handle(a), axis)
+    return a.squeeze(axis) if _is_numpys_scalar(a) else squeezed(as_handle(a), axis)
 
 
 @native(np.diagonal)

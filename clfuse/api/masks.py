@@ -202,6 +202,8 @@ def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
     mask, handle = as_handle(condition), as_handle(a)
     if axis is None:
         handle, axis = reshaped(handle, (math.prod(handle._shape),)), 0
+    elif not handle._shape:
+        handle = reshaped(handle, (1,))
     place = normalized_axis(axis, len(handle._shape))
     (extent, *more) = mask._shape or (0, 0)
     if more or extent != handle._shape[place]:

@@ -271,7 +271,7 @@ class ndarray(MutatingMethods, _Common, metaclass=ArrayType):
 
     @real.setter
     def real(self, value: Any) -> None:
-        indexing.put(attributes.real_part(self), Ellipsis, value)
+        indexing.put(attributes.real_part(self), Ellipsis, attributes.as_strong(value))
 
     @property
     def imag(self) -> Any:
@@ -282,7 +282,7 @@ class ndarray(MutatingMethods, _Common, metaclass=ArrayType):
     def imag(self, value: Any) -> None:
         if self._dtype.kind != "c":
             raise TypeError("array does not have imaginary part to set")
-        indexing.put(attributes.imaginary_part(self), Ellipsis, value)
+        indexing.put(attributes.imaginary_part(self), Ellipsis, attributes.as_strong(value))
 
     @property
     def flat(self) -> iteration.flatiter:

@@ -347,12 +347,13 @@ _POWERS: Final = {-1.0: "reciprocal", 0.5: "sqrt", 1.0: "positive", 2.0: "square
 def _fast_power(base: Any, exponent: Any) -> str | None:
     """The ufunc of one operand that NumPy takes for ``base ** exponent``; None for `power` itself.
 
-    Only Python scalars select it: an int of 2 for every dtype, the others for inexact dtypes.
+    Only Python scalars select it: an int of 2 for every dtype but that of a boolean scalar, the
+    others for inexact dtypes.
     """
     kind = type(exponent)
     if kind is int:
         if exponent == 2:
-            return "square"
+            return None if type(base) in handles.SCALARS and base._dtype.kind == "b" else "square"
         if exponent not in (-1, 1):
             return None
     elif kind is not float:

@@ -171,6 +171,13 @@ def _checked(q: Any, scale: int, message: str) -> tuple[np.ndarray, bool]:
     return quantiles, type(q) in (int, float)  # Python's numbers have no say about the dtype
 
 
+def _has_only_numbers(a: Any) -> bool:
+    """Whether it holds integers; of none of them, other than of no floats, NumPy has no quantile
+    unless NaNs are left out."""
+    handle = as_handle(a)
+    return handle._dtype.kind in "iu" and math.prod(handle._shape) > 0
+
+
 @native(np.nanquantile, numbers=True)
 def nanquantile(
     a: Any,
@@ -184,7 +191,7 @@ def nanquantile(
     weights: Any = None,
 ) -> Any:
     """Quantiles over axes of what is not NaN; all of NumPy's methods."""
-    if weights is None and as_handle(a)._dtype.kind in "iu":
+    if weights is None and _has_only_numbers(a):
         return NATIVE[np.quantile](a, q, axis, out, False, method, keepdims is True)
     found = _checked(q, 1, "Quantiles must be in the range [0, 1]")
     return _quantiles(a, found, axis, out, method, keepdims, weights)
@@ -203,7 +210,7 @@ def nanpercentile(
     weights: Any = None,
 ) -> Any:
     """Percentiles over axes of what is not NaN; all of NumPy's methods."""
-    if weights is None and as_handle(a)._dtype.kind in "iu":
+    if weights is None and _has_only_numbers(a):
         return NATIVE[np.percentile](a, q, axis, out, False, method, keepdims is True)
     found = _checked(q, 100, "Percentiles must be in the range [0, 100]")
     return _quantiles(a, found, axis, out, method, keepdims, weights)

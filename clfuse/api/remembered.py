@@ -17,6 +17,7 @@ import numpy as np
 from ..graph.ir import Kind, Node, Op
 from . import floating
 from . import handle as handles
+from .fallback import warnings_issued
 from .handle import Handle, native_dtype, result
 from .promotion import FLOAT64
 
@@ -39,8 +40,7 @@ def remembered(function: _Function) -> _Function:
     """Decorator: what `function` records for an array depends on the shape, the dtype and the other
     arguments alone, where these are whole numbers, booleans, None or tuples of whole numbers.
 
-    For results that are new arrays. It may warn only about arrays that have no more than one
-    element along an axis.
+    For results that are new arrays. A call that warned is not remembered.
     """
 
     @functools.wraps(function)
@@ -64,10 +64,11 @@ def remembered(function: _Function) -> _Function:
         try:
             steps = _known[key]
         except KeyError:
+            warned = warnings_issued[0]
             made = function(*args, **kwargs)
             if len(_known) >= MAX_KNOWN:
                 _known.clear()
-            _known[key] = _steps_of(made, source)
+            _known[key] = _steps_of(made, source) if warnings_issued[0] == warned else None
             return made
         if steps is None:
             return function(*args, **kwargs)

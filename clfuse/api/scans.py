@@ -19,7 +19,7 @@ from ..graph.ir import Kind, Node
 from ..ops import REDUCTIONS
 from . import floating
 from . import handle as handles
-from .conversion import NotNative, as_handle, assigned, cast
+from .conversion import NotNative, as_handle, assigned
 from .folding import accumulator_dtype
 from .geometry import normalized_axis, reshaped, strict_axis
 from .handle import Handle, fresh, is_writeable, node_of, write
@@ -70,7 +70,7 @@ def accumulated(function: np.ufunc, array: Any, axis: Any, dtype: Any, out: Any)
 
 def scanned(name: str, node: Node, axis: int, dtype: np.dtype) -> Node:
     """The scan itself, of `dtype`."""
-    made = build.scan(name, cast(node, dtype, "accumulate"), axis, dtype)
+    made = build.scan(name, assigned(node, dtype, "accumulate"), axis, dtype)
     is_scan = made.op.kind is Kind.SCAN and made is not node
     return floating.voiced(made, "accumulate") if is_scan and dtype.kind in "fc" else made
 

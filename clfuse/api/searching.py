@@ -277,9 +277,10 @@ def _even_bins(handle: Handle, count: int, given: Any) -> tuple[Any, Node, Node]
     dtype = np.result_type(first, last, handle._dtype)
     if dtype.kind in "iu":
         dtype = np.result_type(dtype, float)
-    width = last - first
     if isinstance(first, np.integer):
         width = np.float64(int(last) - int(first))
+    else:
+        width = last - first
     steps = np.linspace(first, last, count + 1, dtype=dtype)
     if np.any(steps[:-1] >= steps[1:]):
         raise ValueError(

@@ -46,6 +46,13 @@ def _as_node(value: Any, dtype: np.dtype) -> Node:
     return convert(node_of(value), dtype)
 
 
+def _wrapped_node(value: Any, dtype: np.dtype) -> Node:
+    """Unlike operators, `where` and `select` wrap a Python int that the dtype does not hold."""
+    if type(value) in WEAK:
+        return build.constant(np.asarray(value).astype(dtype)[()])
+    return _as_node(value, dtype)
+
+
 _loops: dict[np.dtype, Op] = {
     dtype: loop("where", (BOOL, dtype, dtype), dtype) for dtype in DTYPES.values()
 }
@@ -105,13 +112,7 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     (x_key, chosen), (y_key, other) = _operand(x), _operand(y)
     dtype = requested_dtype(np.result_type(x_key, y_key))
     assert dtype is not None
-    # Unlike an operator, NumPy's where wraps a Python int that the dtype does not hold.
-    nodes = [
-        build.constant(np.asarray(item).astype(dtype)[()])
-        if type(item) in WEAK
-        else _as_node(item, dtype)
-        for item in (chosen, other)
-    ]
+    nodes = [_wrapped_node(item, dtype) for item in (chosen, other)]
     shape = broadcast_shapes(mask._shape, *[node.shape for node in nodes])
     args = (mask, chosen, other)
     order = result_order(args, shape)
@@ -135,7 +136,10 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     operands = [_operand(choice) for choice in _looked_at_ints(*choicelist, default)]
     dtype = requested_dtype(np.result_type(*[key for key, _ in operands]))
     assert dtype is not None
-    nodes = [_as_node(item, dtype) for _, item in operands]
+    for _, item in operands[:-1]:  # NumPy casts the default unsafely
+        if type(item) in WEAK and not np.can_cast(np.asarray(item).dtype, dtype, "same_kind"):
+            raise NotNative("a choice that does not fit")
+    nodes = [_wrapped_node(item, dtype) for _, item in operands]
     shape = broadcast_shapes(*[c._shape for c in conditions], *[node.shape for node in nodes])
     node = build.broadcast(nodes[-1], shape)
     for condition, chosen in zip(conditions[::-1], nodes[-2::-1], strict=True):

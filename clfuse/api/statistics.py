@@ -11,7 +11,7 @@ import numpy as np
 from ..graph import build
 from ..graph.ir import Node
 from . import blocks, floating
-from .conversion import NotNative, as_handle, as_mask, from_host, requested_dtype
+from .conversion import NotNative, as_handle, as_mask, assigned, from_host, requested_dtype
 from .expressions import broadcast_shapes, choose, combine, convert
 from .fallback import native, user_stacklevel
 from .folding import delivered, folded, in_memory_order, reduction_axes
@@ -125,7 +125,7 @@ def _through(total: Node, out: Any) -> Node:
         return total
     dtype = requested_dtype(out.dtype)
     assert dtype is not None
-    return convert(total, dtype)
+    return assigned(total, dtype) if total.dtype.kind == "c" else convert(total, dtype)
 
 
 def _kept(handle: Handle, axes: tuple[int, ...]) -> tuple[int, ...]:
@@ -213,7 +213,7 @@ def _variance(
         part = np.dtype(f"float{4 * distance.dtype.itemsize}")
         parts = [build.apply(name, (distance,), part, distance.shape) for name in ("real", "imag")]
         square = combine(np.add, *[combine(np.multiply, p, p) for p in parts])
-        computing = part if computing.kind == "c" else computing
+        computing = part if computing.kind == "c" and dtype is None else computing
     else:
         square = floating.voiced(combine(np.multiply, distance, distance), squared)
     total = folded(np.add, square, axes, computing, where=count.mask, called=summed)

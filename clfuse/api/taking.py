@@ -11,7 +11,7 @@ import numpy as np
 from ..graph import build
 from ..graph.ir import Node
 from . import floating
-from .conversion import NotNative, as_handle, assigned, host_node
+from .conversion import NotNative, as_handle, assigned, contains_handles, host_node
 from .expressions import choose as select_by_mask
 from .expressions import combine, convert, scalar
 from .fallback import HostArguments, native
@@ -31,7 +31,7 @@ from .geometry import reshaped, strict_axis
 from .handle import Handle, is_writeable, layout, native_dtype, node_of, result, write
 from .indexing import put as assign
 from .indexing import stretching
-from .promotion import BOOL, INT64
+from .promotion import BOOL, INT64, WEAK
 
 _MODES: Final = ("raise", "wrap", "clip")
 _MOST_CHOICES: Final = 32
@@ -74,6 +74,8 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "r
     chosen_by = _plain_indices(indices)
     if axis is None:
         handle, axis = reshaped(handle, (math.prod(handle._shape),)), 0
+    elif not handle._shape:  # to take, a 0-d array is a vector of one element
+        handle = reshaped(handle, (1,))
     rank = len(handle._shape)
     axis = strict_axis(axis, rank)
     if mode not in _MODES:
@@ -223,7 +225,7 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     """Write values to places of the flattened array; the last of several at one place stays."""
     target = _target(a)
     places = _plain_indices(ind)
-    values = as_handle(v)
+    values = _converted(v, target._dtype)
     if places.dtype.name == "uint64" or mode not in _MODES:
         raise NotNative("the places are of another kind")
     if not math.prod(places.shape) or not math.prod(values._shape):
@@ -246,6 +248,14 @@ def _mask_of(target: Handle, mask: Any, name: str) -> Node:
     return build.reshape(convert(node_of(handle), BOOL), target._shape)
 
 
+def _converted(values: Any, dtype: np.dtype) -> Handle:
+    """What is written, as an array; NumPy converts what has no dtype of its own, and raises where
+    `dtype` does not hold it."""
+    kind = type(values)
+    is_plain = kind in WEAK or (kind in (list, tuple) and not contains_handles(values))
+    return as_handle(np.asarray(values, dtype) if is_plain else values)
+
+
 def _require_safe(function: Any, target: Handle, values: Any) -> None:
     """NumPy's TypeError where an array's values may not fit; those of lists are converted."""
     if isinstance(values, Handle | np.ndarray | np.generic) and not np.can_cast(
@@ -259,7 +269,7 @@ def putmask(a: Any, /, mask: Any, values: Any) -> None:
     """Write the value at each place where a mask is true; short values are repeated."""
     target = _target(a)
     chooser = _mask_of(target, mask, "putmask")
-    given = as_handle(values)
+    given = _converted(values, target._dtype)
     size = math.prod(given._shape)
     if not size:
         return
@@ -278,7 +288,7 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
     """Write the first values to the places where a mask is true, in order; again from the first."""
     target = _target(arr)
     chooser = _mask_of(target, mask, "place")
-    given = as_handle(vals)
+    given = _converted(vals, target._dtype)
     if not math.prod(given._shape):
         raise NotNative("of no values")
     _require_safe(np.place, target, vals)

@@ -209,6 +209,7 @@ class ufunc:
         values: list[Any],
         resolution: Resolution,
         shape: tuple[int, ...],
+        mask: Node | None = None,
     ) -> tuple[Node, ...] | Node:
         """The operands as nodes; or the answer itself where no loop has to look at them."""
         nodes = []
@@ -230,7 +231,7 @@ class ufunc:
                     return answer
             nodes.append(value)
         if self.__name__ == "power" and resolution.inputs[1].kind == "i" and 0 not in shape:
-            _refuse_negative_exponents(nodes[1])
+            _refuse_negative_exponents(nodes[1], mask)
         return tuple(nodes)
 
     def _call_with_options(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -282,7 +283,7 @@ class ufunc:
         if mask is not None:
             shapes = [*shapes, mask.shape]
         shape = _shape_with_outputs(shapes, given)
-        nodes = self._nodes(keys, values, resolution, shape)
+        nodes = self._nodes(keys, values, resolution, shape, mask)
         if mask is not None and not given and "out" not in kwargs:
             warnings.warn(UNINITIALIZED, UserWarning, fallback.user_stacklevel())
         if not given and mask is None and not as_array and type(nodes) is tuple:
@@ -527,13 +528,18 @@ def _without_kernel(keys: tuple[Any, ...]) -> str:
     return f"not for {', '.join(names)}"
 
 
-def _refuse_negative_exponents(exponent: Node) -> None:
-    """Integer powers are checked when they are recorded: NumPy raises at the call."""
+def _refuse_negative_exponents(exponent: Node, mask: Node | None) -> None:
+    """Integer powers are checked when they are recorded: NumPy raises at the call, if the mask lets
+    it look at the element."""
     if exponent.dtype.kind != "i":
         return
-    values = exponent.param if exponent.op.name == "constant" else stored_view(exponent)
-    if np.any(np.less(values, 0)):
+    is_negative = np.less(_values_of(exponent), 0)
+    if np.any(is_negative if mask is None else np.logical_and(is_negative, _values_of(mask))):
         raise ValueError("Integers to negative integer powers are not allowed.")
+
+
+def _values_of(node: Node) -> Any:
+    return node.param if node.op.name == "constant" else stored_view(node)
 
 
 def _mask_of(where: Any) -> Node:

@@ -17,6 +17,9 @@ import pytest
 from tests.fuzz.generate import generate
 from tests.fuzz.runner import check, report
 from tests.fuzz.shrink import shrink
+from tests.fuzz.text_runner import check_twice, script
+from tests.fuzz.text_runner import shrink as shrink_text
+from tests.fuzz.texts import generate as generate_text
 
 PROGRAMS = int(os.environ.get("CLFUSE_FUZZ_PROGRAMS", "500"))
 SEED = os.environ.get("CLFUSE_FUZZ_SEED", "0")
@@ -49,7 +52,7 @@ def test_random_programs_run_as_under_numpy(batch: int, xp: ModuleType) -> None:
 def test_random_programs_run_as_under_numpy_where_numpy_calculates_the_small_parts(
     xp: ModuleType,
 ) -> None:
-    seeds = random.Random(f"{FIRST} small").sample(range(2 ** 32), max(1, PROGRAMS // 2))
+    seeds = random.Random(f"{FIRST} small").sample(range(2 ** 32), max(1, PROGRAMS // 4))
     before = xp.stats()["host_evaluations"]
     with xp.config.override(host_us=1_000_000):
         for program_seed in seeds:
@@ -57,4 +60,17 @@ def test_random_programs_run_as_under_numpy_where_numpy_calculates_the_small_par
             if found is not None:
                 pytest.fail(f"CLFUSE_HOST_US=1000000 python -m tests.fuzz --seed {program_seed}\n"
                             f"{found}", pytrace=False)
-    assert xp.stats()["host_evaluations"] > before + PROGRAMS // 4
+    assert xp.stats()["host_evaluations"] > before + PROGRAMS // 8
+
+
+@pytest.mark.parametrize("host_us", [50, 1])
+def test_random_texts_run_twice_as_under_numpy(host_us: int, xp: ModuleType) -> None:
+    seeds = random.Random(f"{FIRST} text").sample(range(2 ** 32), max(1, PROGRAMS // 8))
+    with xp.config.override(host_us=host_us) if hasattr(xp, "config") else nullcontext():
+        for seed in seeds:
+            blocks = generate_text(seed)
+            found = check_twice(blocks, xp, seed)
+            if found is not None:
+                small = shrink_text(blocks, lambda b, s=seed: check_twice(b, xp, s) is not None)
+                pytest.fail(f"CLFUSE_HOST_US={host_us} python -m tests.fuzz --texts --seed {seed}\n"
+                            f"{found}\n\n{script(small)}", pytrace=False)

@@ -3,6 +3,7 @@
     python -m tests.fuzz --programs 100000        # seeds 0, 1, 2 ...
     python -m tests.fuzz --seed 123               # this one program again
     python -m tests.fuzz --seed 123 --show        # print it, run nothing
+    python -m tests.fuzz --texts                  # programs of tests.fuzz.texts
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import sys
 import time
 from collections.abc import Sequence
 
+from tests.fuzz import text_runner, texts
 from tests.fuzz.generate import generate
 from tests.fuzz.runner import check, report
 from tests.fuzz.shrink import SECONDS, shrink
@@ -35,15 +37,38 @@ def main(arguments: Sequence[str] | None = None) -> int:
                         help="the module under test")
     parser.add_argument("--trace", action="store_true",
                         help="print each seed before it runs: a crash shows which one it was")
+    parser.add_argument("--texts", action="store_true",
+                        help="loops, functions, conditions and looks; each runs twice")
     options = parser.parse_args(arguments)
     seeds = (range(options.start, options.start + options.programs) if options.seed is None
              else range(options.seed, options.seed + 1))
     if options.show:
         for seed in seeds:
-            print(generate(seed).script(options.module))
+            print(text_runner.script(texts.generate(seed)) if options.texts
+                  else generate(seed).script(options.module))
         return 0
     faulthandler.enable()
+    if options.texts:
+        return 1 if run_texts(seeds, options) else 0
     return 1 if run(seeds, options) else 0
+
+
+def run_texts(seeds: range, options: argparse.Namespace) -> int:
+    """How many texts differed."""
+    xp = importlib.import_module(options.module)
+    failures = 0
+    for seed in seeds:
+        blocks = texts.generate(seed)
+        difference = text_runner.check_twice(blocks, xp, seed)
+        if difference is not None:
+            failures += 1
+            small = text_runner.shrink(
+                blocks, lambda b, s=seed: text_runner.check_twice(b, xp, s) is not None)
+            print(f"\n=== seed {seed}, {difference}\n\n{text_runner.script(small)}", flush=True)
+            if failures >= options.failures:
+                break
+    print(f"{len(seeds)} texts, {failures} differ", file=sys.stderr)
+    return failures
 
 
 def run(seeds: range, options: argparse.Namespace) -> int:

@@ -6,12 +6,14 @@ NumPy stands for the module under test here, as it is or with one fault; no devi
 from __future__ import annotations
 
 import types
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
+from tests.fuzz import text_runner, texts
 from tests.fuzz.generate import generate
 from tests.fuzz.program import Program
 from tests.fuzz.runner import Difference, check, expectations, report
@@ -145,3 +147,42 @@ def test_a_wrong_function_is_found_and_shrunk_to_a_few_lines(name: str) -> None:
 def test_a_larger_sum_that_is_off_by_one_is_noticed() -> None:
     failure = _first_failure(numpy_but(sum=_sum_in_half))
     assert failure is not None
+
+
+def test_numpy_agrees_with_itself_on_texts_and_a_seed_gives_one_text() -> None:
+    for seed in range(40):
+        blocks = texts.generate(seed)
+        assert blocks == texts.generate(seed)
+        assert text_runner.check_twice(blocks, np, seed) is None, text_runner.script(blocks)
+
+
+def _warns_where_numpy_does_not(a: Any, axis: Any = None) -> Any:
+    warnings.warn("sorted", UserWarning, stacklevel=2)
+    return np.sort(a, axis=axis)
+
+
+def _searches_right_the_second_time(a: Any, v: Any, calls: list[int] = []) -> Any:  # noqa: B006
+    calls.append(0)
+    return np.searchsorted(a, v, "left" if len(calls) < 4 else "right")
+
+
+TEXT_FAULTS: dict[str, Function] = {
+    "swapaxes": lambda a, *axes: np.swapaxes(a, *axes).copy(),  # shares no memory
+    "sort": _warns_where_numpy_does_not,
+    "searchsorted": _searches_right_the_second_time,
+    "squeeze": lambda a: np.asarray(np.squeeze(a)),  # no scalar
+    "broadcast_to": lambda a, shape: np.require(np.broadcast_to(a, shape), requirements="W"),
+}
+
+
+@pytest.mark.parametrize("name", TEXT_FAULTS)
+def test_a_wrong_function_is_found_by_texts_and_shrunk(name: str) -> None:
+    xp = numpy_but(**{name: TEXT_FAULTS[name]})
+    for seed in range(ENOUGH):
+        blocks = texts.generate(seed)
+        if text_runner.check_twice(blocks, xp, seed) is not None:
+            break
+    else:
+        pytest.fail(f"{ENOUGH} texts did not notice a wrong {name}")
+    small = text_runner.shrink(blocks, lambda b: text_runner.check_twice(b, xp, seed) is not None)
+    assert name in text_runner.script(small)

@@ -1,0 +1,207 @@
+"""Calls with a quirk of NumPy's in them, which a lazy library forgets easily: what random programs
+found.
+
+Each list runs under NumPy and under clfuse, small enough to be NumPy's at the call and recorded,
+some on the device: the same classes of errors, warnings, kinds, dtypes and values.
+"""
+
+from __future__ import annotations
+
+import warnings
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+SETUP = """
+z = m.array(4.0)
+s = m.arange(3.0).sum()
+n = m.float64(2.5)
+u = m.arange(SIZE).astype('u4')
+v = m.arange(-2, SIZE - 2)
+w = m.zeros(SIZE)
+c = m.ones(SIZE, 'c8') + 3j
+g = m.ones((4, 3), 'i4') * 2
+e = m.zeros((0, 3), 'i4')
+"""
+SIZES = (5, 4097)
+
+LINES = {
+    "a 0-d array is a vector of one element to functions that take": r"""
+r = m.take(z, [0], axis=-1)
+r = m.take(z, 0, axis=0)
+r = m.take(z, [0], axis=1)
+r = m.take(s, [0, 0], axis=0)
+r = m.take(z, 1, axis=0)
+r = m.compress([True], z, axis=0)
+r = m.compress([False], z, axis=-1)
+r = m.compress([True], z, axis=1)
+""",
+    "NumPy's scalars stay scalars": r"""
+r = m.squeeze(n)
+r = m.squeeze(n, 0)
+r = m.transpose(n)
+r = m.reshape(n, ())
+r = m.reshape(n, 1)
+r = m.squeeze(s)
+r = m.reshape(s, ())
+r = s.reshape(())
+r = m.reshape(w[-1], ())
+r = m.transpose(w[-1])
+r = m.einsum('->', z)
+r = m.einsum('->', n)
+r = (v > 0).any() ** 2
+r = (v > 0)[3] ** 2
+r = (v > 0) ** 2
+""",
+    "Python's numbers wrap where NumPy casts unsafely": r"""
+r = m.select([u > 1], [u], -1)
+r = m.select([z > 1], [m.uint8(3)], -1)
+r = m.select([u > 1, u > 2], [u, -1])
+r = m.select([u > 1, u > 2], [u.astype('i1'), 300], 5)
+u.real = -2; r = u
+w.real = 3j; r = w
+c.imag = 7; r = c
+""",
+    "and are refused where NumPy converts them": r"""
+m.putmask(w, w == 0, 1j)
+m.putmask(u, u > 1, -1)
+m.putmask(u, u > 1, [1, 2]); r = u
+m.place(w, w == 0, [1j])
+m.put(w, [0], 1j)
+m.put(u, [0, 1], [1, -1])
+m.put(u, [0, 1], [1.5, 7]); r = u
+m.put(w, [0], c)
+w.flat[3:2] = 3j
+w.flat[[]] = 3j
+w.flat[3:2] = 'a'
+r = w.flat[[]]
+w.flat[3:2] = 7; r = w
+""",
+    "a dropped imaginary part is warned of, once the shapes fit": r"""
+r = c.sum(dtype='f8')
+r = c.mean(dtype='f8')
+r = c.cumsum(dtype='f8')
+r = c.prod(dtype='i8')
+r = m.array(c, dtype='f8')
+r = m.asarray(c, dtype='f4')
+r = m.concatenate([c, c], dtype='f8', casting='unsafe')
+r = m.mean(c, out=m.zeros(()))
+w[...] = c[:3]
+w[[0, 1]] = c[:3]
+w[0] = c[:3]
+w[:] = c; r = w
+w[[0, 1]] = c[:2]; r = w
+g[[3], 2:-4] = c
+c[-1] = m.ones((3, 1), 'c16')
+w[-1] = m.ones((3, 1))
+""",
+    "variances have the dtype that was asked for": r"""
+r = c.var(dtype='c16')
+r = c.std(dtype='c16', keepdims=True)
+r = c.std()
+r = m.nanvar(c, dtype='c8')
+r = g.var(axis=0, dtype='c16')
+""",
+    "a masked element may be what is refused elsewhere": r"""
+m.power(2, v, out=v, where=v > 0); r = v
+r = m.power(v, v, where=v >= 0, out=m.zeros(SIZE, int))
+m.power(v, v, out=v, where=m.array([False])); r = v
+m.power(2, v, out=v, where=v < 0); r = v
+""",
+    "quantiles of nothing": r"""
+r = m.nanpercentile(e, 25)
+r = m.nanpercentile(e, [25, 50], axis=0)
+r = m.nanquantile(e, 0.5, keepdims=True)
+r = m.nanpercentile(g, 50, axis=0)
+""",
+    "read-only memory stays so": r"""
+r = m.frombuffer(bytes(range(64)), 'i8'); r[0] = 1
+r = m.frombuffer(bytes(range(64)), 'i8') + 1
+r = m.frombuffer(bytearray(range(64)), 'i8')
+""",
+    "the width of integers does not overflow": r"""
+v[0], v[1] = 2**62, -2**62; r = m.histogram(v.astype('i8'), bins=3)[0]
+x = g.copy(); x[0, 0], x[0, 1] = 2**31 - 1, -2**31; r = m.histogram(x, bins=3)[0]
+""",
+}  # fmt: skip
+
+KERNELS = (
+    "a masked element may be what is refused elsewhere",
+    "Python's numbers wrap where NumPy casts unsafely",
+)
+"""Topics that differ on the device too; kernels take long to build."""
+
+
+def _outcome(m: ModuleType, line: str, size: int) -> Any:
+    """What there is to see of `r`, or the error's class, and which warnings came.
+
+    Of those about floating point only the spurious ones count: kernels do not warn.
+    """
+    names: dict[str, Any] = {"m": m, "SIZE": size}
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        exec(SETUP, names)
+        try:
+            exec(line, names)
+        except Exception as error:
+            return _class_of(error), _categories(seen)
+        value = names.get("r")
+        if value is None:
+            return None, _categories(seen)
+        kind = "scalar" if isinstance(value, m.generic | np.generic) else "array"
+        is_writeable = kind == "scalar" or value.flags.writeable
+        host = np.asarray(value)
+        return (kind, host.dtype, host.shape, is_writeable, host), _categories(seen)
+
+
+def _class_of(error: Exception) -> str:
+    return next(kind.__name__ for kind in type(error).__mro__ if kind.__module__ != "clfuse.errors")
+
+
+def _categories(seen: list[warnings.WarningMessage]) -> set[str]:
+    return {item.category.__name__ for item in seen}
+
+
+def _same(actual: Any, expected: Any) -> bool:
+    if not isinstance(expected, tuple) or not isinstance(actual, tuple):
+        return bool(actual == expected)
+    return actual[:-1] == expected[:-1] and np.allclose(
+        actual[-1], expected[-1], rtol=1e-5, equal_nan=True
+    )
+
+
+@pytest.mark.parametrize(
+    ("topic", "host_us"),
+    [(topic, host_us) for topic in LINES for host_us in (50, 1)]
+    + [(topic, 0) for topic in KERNELS],
+)
+def test_odd_calls_do_what_numpys_do(topic: str, host_us: int, xp: ModuleType) -> None:
+    wrong = []
+    with xp.config.override(host_us=host_us):
+        for line in LINES[topic].strip().split("\n"):
+            for size in SIZES:
+                expected, warned = _outcome(np, line, size)
+                actual, heard = _outcome(xp, line, size)
+                if (
+                    not _same(actual, expected)
+                    or heard - {"RuntimeWarning"} != warned - {"RuntimeWarning"}
+                    or not heard <= warned
+                ):
+                    wrong.append(f"{line} ({size}): {actual} {heard}; NumPy: {expected} {warned}")
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize(
+    "line", ["m.std(a + 1, axis=0, ddof=2)", "m.mean(b + 1, axis=0, dtype='f8')"]
+)
+def test_a_statistic_warns_every_time_and_not_only_when_it_is_recorded_first(
+    line: str, xp: ModuleType
+) -> None:
+    with xp.config.override(host_us=1), warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        names = {"m": xp, "a": xp.ones((2, 3000)) * 2, "b": xp.ones((20, 300), "c8") * 2}
+        for _ in range(3):
+            eval(line, names)
+    assert len([item for item in seen if "divide" not in str(item.message)]) == 3
