@@ -35,10 +35,10 @@ cdef void refill(object owner, Py_ssize_t offset, object value) noexcept:
     Py_DECREF(<object>before)
 
 
-cdef Py_ssize_t h_cell, h_shape, h_dtype, h_view, h_host, h_device, h_use
+cdef Py_ssize_t h_cell, h_shape, h_dtype, h_view, h_host, h_device, h_use, h_owner, h_seen
 cdef Py_ssize_t s_node
 cdef Py_ssize_t n_buffer, n_op, n_inputs, n_shape, n_dtype, n_param, n_computed
-cdef Py_ssize_t b_device, b_array, b_copy, b_memory, b_use
+cdef Py_ssize_t b_device, b_array, b_copy, b_memory, b_use, b_window
 cdef Py_ssize_t o_dtype, o_input_dtypes, o_kind
 cdef Py_ssize_t v_base, v_offset, v_strides, v_ordered, v_writeable
 cdef Py_ssize_t i_layout, i_shape, i_path, i_start
@@ -54,6 +54,7 @@ cdef frozenset scalars
 cdef double additions_a_us, few_additions
 cdef Py_ssize_t longest_path
 cdef bint inside = False
+cdef object NONE_ALIVE = 0  # of `trace.tracers`: nobody traces
 
 
 class _Slotted:
@@ -77,7 +78,7 @@ def connect_graph(node, op, kind):
 def connect(names):
     """Take the other classes, functions and tables of clfuse that are used here, by name."""
     global h_cell, h_shape, h_dtype, h_view, s_node, b_device, b_array, b_copy, b_memory
-    global h_host, h_device, h_use
+    global h_host, h_device, h_use, h_owner, h_seen, b_window
     global b_use, AS_A_WHOLE, IN_PARTS, BY_ROWS, few_additions
     global v_base, v_offset, v_strides, v_ordered, v_writeable, i_layout, i_shape, i_path, i_start
     global ARRAY, Storage, HostBuffer, View, Indexed, NUMPY, FLOAT64, LATER, LOUD
@@ -92,10 +93,11 @@ def connect(names):
     h_dtype, h_view = _offset(handle, "_dtype"), _offset(handle, "_view")
     h_host, h_device = _offset(handle, "_host"), _offset(handle, "_device")
     h_use = _offset(handle, "_use")
+    h_owner, h_seen = _offset(handle, "_owner"), _offset(handle, "_seen")
     s_node = _offset(Storage, "node")
     b_device, b_array = _offset(buffer, "device"), _offset(HostBuffer, "array")
     b_copy, b_memory = _offset(HostBuffer, "copy"), _offset(HostBuffer, "memory")
-    b_use = _offset(HostBuffer, "use")
+    b_use, b_window = _offset(HostBuffer, "use"), _offset(HostBuffer, "window")
     AS_A_WHOLE, IN_PARTS, BY_ROWS = names["uses"]
     few_additions = names["few_additions"]
     v_base, v_offset = _offset(View, "base"), _offset(View, "offset")
@@ -115,12 +117,3 @@ def connect(names):
     mode, standard, scalars = names["mode"], names["standard"], names["scalars"]
     additions_a_us, longest_path = names["additions_a_us"], names["longest_path"]
 
-
-cdef inline bint is_ours(object array):
-    """Whether it is an array of ours whose storage may be read, or that has none yet: no cell is a
-    property, by `graph.trace` of all or by `shared_storage` of this one."""
-    cdef PyObject *storage
-    if type(array) is not ARRAY or tracers[0]:
-        return False
-    storage = peek(array, h_cell)
-    return storage == NULL or type(<object>storage) is Storage

@@ -38,8 +38,10 @@ def accelerate(array: type) -> None:
     if core is None:
         return
     core.connect(_names(array))
+    core.connect_numpy()
     core.connect_calls(_names_of_calls())
     handle.Handle._storage = core.Cell()
+    handle.Handle._view = core.Sight()
     core.connect_sources(sources.compiled_names(get_device))
     for short, name in operators.BINARY.items():
         function = UFUNCS[name]
@@ -74,8 +76,7 @@ def accelerate(array: type) -> None:
             function.fast = core.unary(operators.unary(function), *about)
     for name in operators.of_one:
         operators.of_one[name] = UFUNCS[name].fast
-    share = present.AT_ONCE * present.PRODUCT_SHARE
-    array.__matmul__ = core.product(array.__matmul__, np.matmul, share)  # type: ignore[attr-defined]
+    array.__matmul__ = core.product(array.__matmul__)  # type: ignore[attr-defined]
     at_once.made = core.result
     ufunc.__call__ = core.call(ufunc.__call__)  # type: ignore[method-assign]
     matmul = UFUNCS["matmul"]
@@ -87,11 +88,12 @@ def accelerate(array: type) -> None:
     array.__array_ufunc__ = core.array_ufunc(  # type: ignore[attr-defined]
         array.__array_ufunc__,  # type: ignore[attr-defined]
         {
-            function.numpy: (function.reversed, function.weight)
+            function.numpy: function.weight
             for function in UFUNCS.values()
             if function.fast is not None and function.nin == 2
         },
     )
+    core.put_into_slots(_names_of_slots())
 
 
 def _names(array: type) -> dict[str, Any]:
@@ -152,4 +154,18 @@ def _names_of_calls() -> dict[str, Any]:
         "options": readers.OPTIONS,
         "refused": readers.REFUSED,
         "seen": present.seen,
+    }
+
+
+def _names_of_slots() -> dict[str, Any]:
+    """What ``_compiled_operators.pxi`` uses of clfuse besides."""
+    names = {
+        **operators.BINARY, **operators.COMPARISONS, **operators.UNARY,
+        "matmul": "matmul", "pow": "power",
+    }  # fmt: skip
+    return {
+        "absolute": np.absolute,
+        "negative": np.negative,
+        "product_share": present.AT_ONCE * present.PRODUCT_SHARE,
+        "weights": {short: UFUNCS[name].weight for short, name in names.items()},
     }

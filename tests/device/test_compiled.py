@@ -109,11 +109,22 @@ for RECORDED in (False, True):
         print(told(lambda: np.asarray([1.0, 0.0]) / 0.0), told(lambda: a.__itruediv__(0.0)))
     print(a.tolist())
 
-# A view of a view of a view is found by few indices.
-y = np.asarray(numpy.arange(50.0))
-for _ in range(9):
-    y = y[1:]
-    print(y.tolist(), len(getattr(y._view, "path", ())))
+# Views of views of views, of memory that is written to, and that is replaced by a copy meanwhile.
+x = y = np.asarray(numpy.arange(50.0))
+views, held = [], []
+for number in range(12):
+    y = y[1:] if number % 3 else y[::-1]
+    views.append(y)
+    y[number % 4] += x[2] * number
+    held.append(numpy.asarray(x) if number % 2 else x.copy())
+    x[number:] -= y[0]
+    y[1:] = y[:-1]
+    y[:2], x[-1] = x[3:5], number
+    print(x.tolist(), *[(v.tolist(), v.strides, v.base is x) for v in views])
+x.shape = 5, 10
+x[1, 2:5] = 7
+del y
+print(x.tolist(), *[v.tolist() for v in [*views, *held]])
 
 @np.jit
 def traced(x, y):
