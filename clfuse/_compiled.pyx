@@ -35,6 +35,7 @@ cdef extern from "Python.h":
     double PyFloat_AS_DOUBLE(object)
     object PyObject_CallObject(object, object)
     PyObject *PyList_GET_ITEM(object, Py_ssize_t)
+    Py_ssize_t PyDict_Size(object) except -1
     PyObject *PyEval_GetGlobals()
     object PyObject_Vectorcall(object, PyObject **, size_t, PyObject *)
 
@@ -52,6 +53,7 @@ SOURCE = CLFUSE_SOURCE.decode()
 
 include "_compiled_slots.pxi"
 include "_compiled_numpy.pxi"
+include "_compiled_spare.pxi"
 
 
 # -- new objects -----------------------------------------------------------------------------------
@@ -69,7 +71,7 @@ cdef object new_node(object op, object inputs, object shape, object dtype, objec
 
 
 cdef object new_handle(object storage, object shape, object dtype, object view):
-    handle = PyType_GenericAlloc(<PyTypeObject *>ARRAY, 0)
+    handle = clfuse_new_array(<PyTypeObject *>ARRAY)
     fill(handle, h_cell, storage)
     fill(handle, h_shape, shape)
     fill(handle, h_dtype, dtype)
@@ -115,14 +117,20 @@ cdef object made(object value, object like, object device):
 
 # -- operations at the call ------------------------------------------------------------------------
 
-cdef inline bint is_affordable(double additions):
-    """As `present.affordable`."""
+cdef double most_additions = -1  # that are done at once
+
+
+def settle():
+    """Settings have changed."""
+    global most_additions
     host_us = settings.get("host_us")  # None where no setting has been read
-    return (
-        host_us is not None
-        and additions <= <double>host_us * additions_a_us
-        and settings["fusion"] is True
-    )
+    is_asked_for = host_us is not None and settings["fusion"] is True
+    most_additions = <double>host_us * additions_a_us if is_asked_for else -1
+
+
+cdef inline bint is_affordable(double additions) noexcept:
+    """As `present.affordable`."""
+    return additions <= most_additions
 
 
 cdef PyObject *users = NULL  # globals of the program; no reference, they are only compared
@@ -143,6 +151,12 @@ cdef bint is_users_line() except -1:
     return True
 
 
+cdef inline bint is_left_to_numpy() except -1:
+    """Whether NumPy may warn as it likes of what it does for a call now."""
+    cdef PyObject *mood = PyList_GET_ITEM(mode, 0)
+    return mood == <PyObject *>QUIET or (mood == <PyObject *>LOUD and is_users_line())
+
+
 cdef inline object asked(binaryfunc operator, object function, object one, object two):
     """``operator(one, two)``, where there is one, or `function` of one or two operands."""
     cdef PyObject *operands[2]
@@ -157,10 +171,9 @@ cdef object calculated(binaryfunc operator, object function, object one, object 
     """As `at_once.calculated`: what NumPy answers. `LATER` where errors are not only warned of, or
     where it would warn of the wrong line, and where somebody is inside of the context."""
     global inside
-    mood = <object>PyList_GET_ITEM(mode, 0)
-    if mood is QUIET or (mood is LOUD and is_users_line()):
+    if is_left_to_numpy():
         return asked(operator, function, one, two)
-    if mood is not LOUD or inside:
+    if mode[0] is not LOUD or inside:
         return LATER
     PyContext_Enter(context)
     inside = True
@@ -234,7 +247,7 @@ cdef object at_once_alone(unaryfunc operator, object function, double weight, ob
         return LATER
     if additions > few_additions and use_here(ours) is AS_A_WHOLE:
         return LATER
-    if operator != NULL and <object>PyList_GET_ITEM(mode, 0) is LOUD and is_users_line():
+    if operator != NULL and is_left_to_numpy():
         value = operator(one)
     else:
         value = calculated(NULL, function, one, None)

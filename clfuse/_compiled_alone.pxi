@@ -10,7 +10,7 @@ and nothing that says where it lies: `Sight` makes its `View` when somebody asks
 
 cdef object new_alone(object array, object shape, object dtype, object device):
     """A new array of ours on memory that nobody else has; in C order."""
-    handle = PyType_GenericAlloc(<PyTypeObject *>ARRAY, 0)
+    handle = clfuse_new_array(<PyTypeObject *>ARRAY)
     fill(handle, h_shape, shape)
     fill(handle, h_dtype, dtype)
     fill(handle, h_view, None)
@@ -22,7 +22,7 @@ cdef object new_alone(object array, object shape, object dtype, object device):
 
 cdef object new_view(object owner, object dtype, object seen):
     """A new array of ours that sees a part of the memory of another one, which owns it."""
-    handle = PyType_GenericAlloc(<PyTypeObject *>ARRAY, 0)
+    handle = clfuse_new_array(<PyTypeObject *>ARRAY)
     fill(handle, h_shape, shape_of(<PyObject *>seen))
     fill(handle, h_dtype, dtype)
     fill(handle, h_owner, owner)

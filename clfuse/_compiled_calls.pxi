@@ -174,7 +174,7 @@ cdef object attempted(object apply, tuple args, object kwargs):
     floating-point error, or somebody is inside of the context."""
     global inside
     cdef PyObject *named = NULL if kwargs is None else <PyObject *>kwargs
-    if mode[0] is QUIET:
+    if is_left_to_numpy():
         return PyObject_Call(apply, args, named)
     if mode[0] is not LOUD or inside:
         return LATER

@@ -198,15 +198,14 @@ cdef object changed(binaryfunc operator, object function, double weight, object 
     kind = type(other)
     if not is_ours(self) or not is_on_host(self) or not is_writeable(self):
         return LATER
-    mood = <object>PyList_GET_ITEM(mode, 0)
-    if mood is not LOUD and mood is not QUIET:
+    if mode[0] is not LOUD and mode[0] is not QUIET:
         return LATER
     if kind is ARRAY:
         if not is_ours(other) or not is_on_host(other):
             return LATER
     elif not (kind is float or kind is int or kind in scalars):
         return LATER
-    additions = size_of(<tuple>get(self, h_shape)) * weight
+    additions = size_of(self) * weight
     if not is_affordable(additions):
         return LATER
     if additions > few_additions and use_here(self) is AS_A_WHOLE:
@@ -215,7 +214,7 @@ cdef object changed(binaryfunc operator, object function, double weight, object 
     if array is None:
         return LATER
     right = here(other) if kind is ARRAY else other
-    if mood is QUIET or is_users_line():
+    if is_left_to_numpy():
         asked(operator, function, array, right)
         return self
     before = array.copy()
@@ -225,9 +224,15 @@ cdef object changed(binaryfunc operator, object function, double weight, object 
     return self
 
 
-cdef double size_of(tuple shape) except -1:
+cdef double size_of(object handle) except -1:
+    """The number of its elements."""
+    cdef PyObject *array = peek(handle, h_host)
     cdef double size = 1
-    for extent in shape:
+    if array == NULL:
+        array = peek(handle, h_seen)
+    if array != NULL:
+        return array_size(array)
+    for extent in <tuple>get(handle, h_shape):
         size *= <double>extent
     return size
 

@@ -55,7 +55,7 @@ cdef bint put_into(object self, object index, object value) except -1:
         dtype = get(value, h_dtype)
         if dtype is not get(self, h_dtype) and not fits(dtype, get(self, h_dtype)):
             return False
-        if not is_affordable(size_of(<tuple>get(value, h_shape))):
+        if not is_affordable(size_of(value)):
             return False
         array = written(self)
         if array is None:
@@ -216,20 +216,23 @@ def array_ufunc(plain, dict weight_of):
     """``scalar + self``, by a scalar of NumPy's and a ufunc of `weight_of`, before `plain`: what an
     element of an array on the host is, comes first in many a loop."""
 
-    def __array_ufunc__(self, function, method, *inputs, **kwargs):
-        if (
-            PyTuple_GET_SIZE(inputs) == 2
-            and not kwargs
-            and inputs[1] is self
-            and type(inputs[0]) in scalars
-            and is_ours(self)
-            and method == "__call__"
-        ):
-            weight = weight_of.get(function)
-            if weight is not None:
-                answer = at_once(NULL, function, weight, self, inputs[0], True)
-                if answer is not LATER:
-                    return answer
-        return plain(self, function, method, *inputs, **kwargs)
+    def __array_ufunc__(*args, **kwargs):
+        # The array, NumPy's ufunc, its method, operands.
+        if PyTuple_GET_SIZE(args) == 5 and not kwargs:
+            self = <object>PyTuple_GET_ITEM(args, 0)
+            first = <object>PyTuple_GET_ITEM(args, 3)
+            if (
+                PyTuple_GET_ITEM(args, 4) == <PyObject *>self
+                and type(first) in scalars
+                and is_ours(self)
+                and <object>PyTuple_GET_ITEM(args, 2) == "__call__"
+            ):
+                function = <object>PyTuple_GET_ITEM(args, 1)
+                weight = weight_of.get(function)
+                if weight is not None:
+                    answer = at_once(NULL, function, weight, self, first, True)
+                    if answer is not LATER:
+                        return answer
+        return plain(*args, **kwargs)
 
     return __array_ufunc__

@@ -1,34 +1,89 @@
 """Calls of ufuncs on arrays on the host: a part of `_compiled.pyx`."""
 
-def call(plain):
-    """``function(*args)``, before `plain`: by its operator where that is compiled (`fast`)."""
+cdef class Quick:
+    """What a call of a ufunc of ours asks of it, in one object: its slot `quick`."""
 
-    def __call__(self, *args, **kwargs):
-        cdef Py_ssize_t given = PyTuple_GET_SIZE(args)
-        if given and not kwargs and type(args[0]) is ARRAY:
-            fast = self.fast
-            if fast is not None and given == <Py_ssize_t>self.nin:
-                if given == 1:
-                    return fast(args[0])
-                kind = type(args[1])
-                if kind is ARRAY or kind is float or kind is int:
-                    return fast(args[0], args[1])
-        answer = with_options(self, args, kwargs)
-        return plain(self, *args, **kwargs) if answer is LATER else answer
+    cdef readonly object function, fast
+    cdef double weight
+    cdef int operands, results
+    cdef bint is_elementwise
 
-    return __call__
+    def __init__(self, ours):
+        function = self.function = ours.numpy
+        self.fast = ours.fast
+        self.weight = ours.weight
+        self.operands, self.results = function.nin, function.nout
+        self.is_elementwise = function.signature is None
+
+
+cdef callfunc usual_call  # what Python had put there
+
+
+cdef object answer_of_ufunc(object self, tuple args, PyObject *kwargs):
+    """``self(*args, **kwargs)``, of one of our ufuncs, or `LATER`."""
+    cdef Py_ssize_t given = PyTuple_GET_SIZE(args)
+    cdef Quick quick = <Quick>self.quick
+    if quick is None or given != quick.operands or not 0 < given < 3:
+        return LATER
+    if not quick.is_elementwise:
+        if quick.fast is None or (kwargs != NULL and PyDict_Size(<object>kwargs)):
+            return LATER
+        is_pair = given == 2 and type(args[0]) is ARRAY and type(args[1]) is ARRAY
+        return product_at_once(args[0], args[1]) if is_pair else LATER
+    if kwargs != NULL and PyDict_Size(<object>kwargs):
+        return with_options(quick, args, <dict>kwargs)
+    one = <object>PyTuple_GET_ITEM(args, 0)
+    if given == 1:
+        if type(one) is not ARRAY:
+            if type(one) in scalars and is_left_to_numpy():
+                return PyObject_CallObject(quick.function, args)
+            return LATER
+        if quick.results != 1:
+            return with_options(quick, args, {})
+        if is_ours(one) and is_on_host(one):
+            return at_once_alone(NULL, quick.function, quick.weight, one)
+        return LATER if quick.fast is None else quick.fast(one)
+    if quick.results != 1:
+        return with_options(quick, args, {})
+    two = <object>PyTuple_GET_ITEM(args, 1)
+    if type(one) is ARRAY:
+        if is_ours(one) and is_on_host(one):
+            return at_once(NULL, quick.function, quick.weight, one, two, False)
+        kind = type(two)
+        if quick.fast is not None and (kind is ARRAY or kind is float or kind is int):
+            return quick.fast(one, two)
+        return LATER
+    if type(two) is ARRAY:
+        if is_ours(two) and is_on_host(two):
+            return at_once(NULL, quick.function, quick.weight, two, one, True)
+        return LATER
+    if type(one) in scalars and type(two) in scalars and is_left_to_numpy():
+        return PyObject_CallObject(quick.function, args)
+    return LATER
+
+
+cdef object slot_call(object self, object args, PyObject *kwargs):
+    answer = answer_of_ufunc(self, <tuple>args, kwargs)
+    return usual_call(self, args, kwargs) if answer is LATER else answer
+
+
+def put_into_slot_of_calls(*kinds):
+    """Let these classes of ufuncs, written in Python, have the function above for their calls."""
+    global usual_call
+    for kind in kinds:
+        usual_call = (<Class *><PyObject *>kind).tp_call  # of all of them the same
+        (<Class *><PyObject *>kind).tp_call = slot_call
+        PyType_Modified(<PyTypeObject *>kind)
 
 
 # -- ufuncs with options ---------------------------------------------------------------------------
 
-cdef object with_options(object self, tuple args, dict kwargs):
+cdef object with_options(Quick quick, tuple args, dict kwargs):
     """A call of one of our ufuncs that its operator does not do; `LATER` for `plain`."""
     cdef Work work
     cdef double additions
     cdef Py_ssize_t place, given = PyTuple_GET_SIZE(args)
-    function = self.numpy
-    if given != <Py_ssize_t>function.nin or function.signature is not None:
-        return LATER
+    function = quick.function
     out = array = where = None
     for key, item in kwargs.items():
         if key == "out":
@@ -76,7 +131,7 @@ cdef object with_options(object self, tuple args, dict kwargs):
         if where is LATER:
             return LATER
         named["where"] = where
-    additions = stretched(&work) * <double>self.weight
+    additions = stretched(&work) * quick.weight
     if not is_affordable(additions) or (additions > few_additions and not work.used):
         return LATER
     if out is None:
@@ -85,6 +140,9 @@ cdef object with_options(object self, tuple args, dict kwargs):
             return LATER
         return answered(value, (), (), None, None, <object>work.device)
     named["out"] = array
+    if is_left_to_numpy():
+        PyObject_Call(function, tuple(found), <PyObject *>named)
+        return out
     # What was to be written over is needed once more where it counts.
     before = None if is_alone else array.copy()
     if attempted(function, tuple(found), named) is LATER:

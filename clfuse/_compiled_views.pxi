@@ -92,6 +92,27 @@ def viewer(plain, apply, Py_ssize_t most):
     return method
 
 
+def flipper(plain):
+    """``flip(array)``, of all axes, before `plain`."""
+
+    def call(*args, **kwargs):
+        cdef int place
+        if kwargs or PyTuple_GET_SIZE(args) != 1:
+            return plain(*args, **kwargs)
+        self = args[0]
+        if is_ours(self) and <tuple>get(self, h_shape) and is_on_host(self):
+            rank = PyTuple_GET_SIZE(get(self, h_shape))
+            answer = view_on_host(self, (backwards,) * rank)
+            if answer is not LATER:
+                return answer
+        return plain(self)
+
+    return call
+
+
+cdef object backwards = slice(None, None, -1)
+
+
 # -- what is written to ----------------------------------------------------------------------------
 
 cdef object write(object apply, int operands, tuple args, dict kwargs):
@@ -130,6 +151,8 @@ cdef object write(object apply, int operands, tuple args, dict kwargs):
         named[key] = item
     if not is_affordable(work.elements):
         return LATER
+    if is_left_to_numpy():
+        return PyObject_Call(apply, tuple(found), <PyObject *>named)
     before = array.copy()
     value = attempted(apply, tuple(found), named)
     if value is LATER:

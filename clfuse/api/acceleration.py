@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import compiled
-from ..config import settings
+from ..config import changed, settings
 from ..graph import build, ir, trace
 from ..runtime.buffers import AS_A_WHOLE, BY_ROWS, IN_PARTS, Buffer, HostBuffer
 from ..runtime.device import get_device
@@ -39,6 +39,8 @@ def accelerate(array: type) -> None:
         return
     core.connect(_names(array))
     core.connect_numpy()
+    core.settle()
+    changed.append(core.settle)
     core.connect_calls(_names_of_calls())
     handle.Handle._storage = core.Cell()
     handle.Handle._view = core.Sight()
@@ -78,10 +80,11 @@ def accelerate(array: type) -> None:
         operators.of_one[name] = UFUNCS[name].fast
     array.__matmul__ = core.product(array.__matmul__)  # type: ignore[attr-defined]
     at_once.made = core.result
-    ufunc.__call__ = core.call(ufunc.__call__)  # type: ignore[method-assign]
     matmul = UFUNCS["matmul"]
     matmul.fast = array.__matmul__  # type: ignore[attr-defined]
-    type(matmul).__call__ = core.call(type(matmul).__call__)  # type: ignore[method-assign]
+    for function in UFUNCS.values():
+        function.quick = core.Quick(function)
+    core.put_into_slot_of_calls(ufunc, type(matmul))
     array.__iter__ = core.iterator(array.__iter__)  # type: ignore[attr-defined]
     array.__getitem__ = core.getitem(array.__getitem__)  # type: ignore[attr-defined]
     array.__setitem__ = core.setitem(array.__setitem__)  # type: ignore[attr-defined]
@@ -94,6 +97,7 @@ def accelerate(array: type) -> None:
         },
     )
     core.put_into_slots(_names_of_slots())
+    core.keep_spare()
 
 
 def _names(array: type) -> dict[str, Any]:
