@@ -174,7 +174,8 @@ cdef object attempted(object apply, tuple args, object kwargs):
     floating-point error, or somebody is inside of the context."""
     global inside
     cdef PyObject *named = NULL if kwargs is None else <PyObject *>kwargs
-    if is_left_to_numpy():
+    # Not where NumPy would warn at the user's line, either: that may be one of its own, in Python.
+    if mode[0] is QUIET:
         return PyObject_Call(apply, args, named)
     if mode[0] is not LOUD or inside:
         return LATER

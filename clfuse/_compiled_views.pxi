@@ -151,8 +151,6 @@ cdef object write(object apply, int operands, tuple args, dict kwargs):
         named[key] = item
     if not is_affordable(work.elements):
         return LATER
-    if is_left_to_numpy():
-        return PyObject_Call(apply, tuple(found), <PyObject *>named)
     before = array.copy()
     value = attempted(apply, tuple(found), named)
     if value is LATER:
