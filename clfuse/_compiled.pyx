@@ -222,6 +222,8 @@ cdef object at_once(
             use = max(use, use_here(other))
         if use is AS_A_WHOLE:
             return LATER
+        if use is BY_ROWS:
+            additions /= rows_share
     if not is_affordable(additions):
         return LATER
     if is_second:
@@ -243,9 +245,8 @@ cdef object at_once_alone(unaryfunc operator, object function, double weight, ob
     if one is None:
         return LATER
     additions = array_size(<PyObject *>one) * weight
-    if not is_affordable(additions):
-        return LATER
-    if additions > few_additions and use_here(ours) is AS_A_WHOLE:
+    use = IN_PARTS if additions <= few_additions else use_here(ours)
+    if use is AS_A_WHOLE or not is_affordable(additions / rows_share if use is BY_ROWS else additions):
         return LATER
     if operator != NULL and is_left_to_numpy():
         value = operator(one)

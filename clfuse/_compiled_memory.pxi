@@ -101,13 +101,9 @@ cdef object here(object handle):
     if owner != NULL:
         if array_base(seen) == window or array_base(seen) == look(buffer, b_array):
             return <object>seen
-        if look(buffer, b_memory) == <PyObject *>None:
-            return moved(handle, seen, window_of(buffer))
-        return memory(<object>look(buffer, b_array), handle)
+        return moved(handle, seen, window_of(buffer))
     if peek(handle, h_view) == <PyObject *>None:
         return <object>look(buffer, b_array)
-    if look(buffer, b_memory) != <PyObject *>None:
-        return memory(<object>look(buffer, b_array), handle)
     if seen != NULL and window != NULL and array_base(seen) == window:
         return <object>seen
     held = window_of(buffer)
@@ -119,7 +115,7 @@ cdef object here(object handle):
 
 
 cdef object indexable(object handle):
-    """As `here`, to make views of that may be kept; None where these would have to be counted."""
+    """As `here`, to make views of that may be kept; None where these may not be written to."""
     cdef PyObject *host = peek(handle, h_host)
     cdef PyObject *buffer
     cdef PyObject *base
@@ -128,7 +124,7 @@ cdef object indexable(object handle):
     if peek(handle, h_owner) == NULL:
         storage_of(handle)
         buffer = buffer_on_host(handle)
-        if buffer == NULL or look(buffer, b_memory) != <PyObject *>None:
+        if buffer == NULL:
             return None
         if peek(handle, h_view) == <PyObject *>None:
             return window_of(buffer)
@@ -138,13 +134,7 @@ cdef object indexable(object handle):
         found = here(handle)
         base = NULL if found is None else array_base(<PyObject *>found)
         return found if base != NULL and base == look(buffer, b_window) else None
-    found = here(handle)
-    if found is None or peek(handle, h_host) != NULL:
-        return found
-    if peek(get(handle, h_owner), h_host) != NULL:
-        return found
-    buffer = buffer_on_host(handle)
-    return found if look(buffer, b_memory) == <PyObject *>None else None
+    return here(handle)
 
 
 cdef object memory(object array, object handle):
@@ -255,4 +245,7 @@ cdef object written(object handle):
         if peek(root, h_use) == <PyObject *>AS_A_WHOLE:
             refill(root, h_use, IN_PARTS)
         return here(handle)
-    return here(handle) if is_owned(<object>cell_in(handle)) else None
+    storage = <object>cell_in(handle)
+    if not is_owned(storage) and plain_owned(storage) is None:
+        return None
+    return here(handle)

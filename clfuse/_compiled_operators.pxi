@@ -206,9 +206,8 @@ cdef object changed(binaryfunc operator, object function, double weight, object 
     elif not (kind is float or kind is int or kind in scalars):
         return LATER
     additions = size_of(self) * weight
-    if not is_affordable(additions):
-        return LATER
-    if additions > few_additions and use_here(self) is AS_A_WHOLE:
+    use = IN_PARTS if additions <= few_additions else use_here(self)
+    if use is AS_A_WHOLE or not is_affordable(additions / rows_share if use is BY_ROWS else additions):
         return LATER
     array = written(self)
     if array is None:

@@ -46,12 +46,12 @@ cdef Py_ssize_t i_layout, i_shape, i_path, i_start
 cdef object ARRAY, Node, Storage, HostBuffer, View, Indexed, NUMPY, FLOAT64, LATER, LOUD
 cdef object CONSTANT, UPDATE, VIEW
 cdef object AS_A_WHOLE, IN_PARTS, BY_ROWS
-cdef object context, check, boundary
+cdef object context, check, boundary, plain_owned
 cdef object plain_made, plain_part, node_of, broadcast_shapes, expect_rows, element, c_strides
 cdef dict settings, leaves, constants, native, views
 cdef list recorded, operations, check_at, tracers, mode, standard
 cdef frozenset scalars
-cdef double additions_a_us, few_additions
+cdef double additions_a_us, few_additions, rows_share
 cdef Py_ssize_t longest_path
 cdef bint inside = False
 cdef object NONE_ALIVE = 0  # of `trace.tracers`: nobody traces
@@ -85,7 +85,7 @@ def connect(names):
     global context, check, boundary, plain_made, plain_part, node_of, broadcast_shapes
     global expect_rows, element, c_strides, settings, leaves, constants, native, views
     global recorded, operations, check_at, tracers, mode, standard, scalars, additions_a_us
-    global longest_path
+    global longest_path, plain_owned, rows_share
     ARRAY, Storage = names["ARRAY"], names["Storage"]
     HostBuffer, View, Indexed = names["HostBuffer"], names["View"], names["Indexed"]
     handle, buffer = names["Handle"], names["Buffer"]
@@ -99,7 +99,7 @@ def connect(names):
     b_copy, b_memory = _offset(HostBuffer, "copy"), _offset(HostBuffer, "memory")
     b_use, b_window = _offset(HostBuffer, "use"), _offset(HostBuffer, "window")
     AS_A_WHOLE, IN_PARTS, BY_ROWS = names["uses"]
-    few_additions = names["few_additions"]
+    few_additions, rows_share = names["few_additions"], names["rows_share"]
     v_base, v_offset = _offset(View, "base"), _offset(View, "offset")
     v_strides = _offset(View, "strides")
     v_ordered, v_writeable = _offset(View, "ordered"), _offset(View, "writeable")
@@ -110,6 +110,7 @@ def connect(names):
     plain_made, plain_part, node_of = names["made"], names["part"], names["node_of"]
     broadcast_shapes, expect_rows = names["broadcast_shapes"], names["expect_rows"]
     element, c_strides = names["element"], names["c_strides"]
+    plain_owned = names["owned"]
     settings, leaves, constants = names["settings"], names["leaves"], names["constants"]
     native, views = names["native"], names["views"]
     recorded, tracers = names["recorded"], names["tracers"]

@@ -55,7 +55,9 @@ cdef bint put_into(object self, object index, object value) except -1:
         dtype = get(value, h_dtype)
         if dtype is not get(self, h_dtype) and not fits(dtype, get(self, h_dtype)):
             return False
-        if not is_affordable(size_of(value)):
+        if not is_affordable(size_of(value)) and (
+            use_here(self) is not BY_ROWS or not is_affordable(size_of(value) / rows_share)
+        ):
             return False
         array = written(self)
         if array is None:
@@ -89,7 +91,7 @@ cdef object view_on_host(object self, object index):
     it."""
     array = indexable(self)
     if array is None:
-        return counted_view(self, index)
+        return indexed_view(self, index)
     found = numpys_indices.mp_subscript(array, index)
     if type(found) is not NUMPY:
         note_here(self, BY_ROWS)
@@ -109,8 +111,8 @@ cdef inline object owner_of(object handle):
     return handle if view == <PyObject *>None else get(<object>view, v_base)
 
 
-cdef object counted_view(object self, object index):
-    """As `view_on_host`, of memory that views must not hold, or that may not be written to."""
+cdef object indexed_view(object self, object index):
+    """As `view_on_host`, of memory that may not be written to, by the index."""
     array = here(self)
     if array is None or not takes_a_step(self):
         return LATER

@@ -190,7 +190,8 @@ class HostBuffer(Buffer):
         """Whether somebody else may look at memory that a kernel would write to."""
         if self.memory is None:
             return 0
-        return int(sys.getrefcount(self.array) != _SOLE[0] or not has_sole_memory(self))
+        references = sys.getrefcount(self.array) - (self.window is not None)
+        return int(references != _SOLE[0] or not has_sole_memory(self))
 
     def read(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
         """Return the first bytes as a read-only array."""
