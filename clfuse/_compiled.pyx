@@ -1,6 +1,7 @@
 # cython: language_level=3, annotation_typing=False, binding=True, auto_pickle=False
 """The common cases of recording and of operations done at the call, in C: `clfuse.compiled` loads
-it, `clfuse.api.acceleration` puts it before the methods of arrays.
+it, `clfuse.api.acceleration` puts it before the methods of arrays and into the slots of their
+class.
 
 Every function here has a plain one that it is given. It answers what that would answer, for arrays
 of the usual kind only, and asks the plain one in every other case: the plain one is what clfuse
@@ -133,6 +134,13 @@ cdef inline bint is_affordable(double additions) noexcept:
     return additions <= most_additions
 
 
+cdef inline bint is_affordable_by(object use, double additions) noexcept:
+    """The same, by what was done with the operands."""
+    return additions <= most_additions or (
+        use is BY_ROWS and additions <= most_additions * rows_share
+    )
+
+
 cdef PyObject *users = NULL  # globals of the program; no reference, they are only compared
 
 
@@ -220,11 +228,7 @@ cdef object at_once(
         use = use_here(ours)
         if kind is ARRAY:
             use = max(use, use_here(other))
-        if use is AS_A_WHOLE:
-            return LATER
-        if use is BY_ROWS:
-            additions /= rows_share
-    if not is_affordable(additions):
+    if use is AS_A_WHOLE or not is_affordable_by(use, additions):
         return LATER
     if is_second:
         value = calculated(operator, function, two, one)
@@ -246,7 +250,7 @@ cdef object at_once_alone(unaryfunc operator, object function, double weight, ob
         return LATER
     additions = array_size(<PyObject *>one) * weight
     use = IN_PARTS if additions <= few_additions else use_here(ours)
-    if use is AS_A_WHOLE or not is_affordable(additions / rows_share if use is BY_ROWS else additions):
+    if use is AS_A_WHOLE or not is_affordable_by(use, additions):
         return LATER
     if operator != NULL and is_left_to_numpy():
         value = operator(one)

@@ -207,7 +207,7 @@ cdef object changed(binaryfunc operator, object function, double weight, object 
         return LATER
     additions = size_of(self) * weight
     use = IN_PARTS if additions <= few_additions else use_here(self)
-    if use is AS_A_WHOLE or not is_affordable(additions / rows_share if use is BY_ROWS else additions):
+    if use is AS_A_WHOLE or not is_affordable_by(use, additions):
         return LATER
     array = written(self)
     if array is None:
@@ -311,7 +311,8 @@ def put_into_slots(names):
     """Let the class of arrays have the functions above for its operators: the last thing that is
     done to it."""
     global forward, backward, changing, weight_of_comparison, product_share, usual_numbers
-    global usual_comparison, usual_indices, weight_of_negative, weight_of_absolute, numpy_negative, numpy_absolute
+    global usual_comparison, usual_indices, weight_of_negative, weight_of_absolute
+    global numpy_negative, numpy_absolute
     cdef Class *kind = <Class *><PyObject *>ARRAY
     cdef PyNumberMethods *numbers = kind.tp_as_number
     cdef int number

@@ -7,7 +7,7 @@ there are, and some of the objects are kept for the next who asks.
 
 cdef extern from *:
     """
-    #define CLFUSE_MOST_SPARE 64  /* as NumPy keeps of its smallest blocks, and more than a statement makes */
+    #define CLFUSE_MOST_SPARE 64  /* more than a statement makes; 8 KiB */
     #define CLFUSE_MOST_SLOTS 16
 
     static PyTypeObject *clfuse_arrays;
@@ -49,7 +49,7 @@ cdef extern from *:
         }
     }
 
-    /* Whether instances consist of these slots and weak references alone, and end without a word. */
+    /* Whether instances consist of these slots and weak references alone, and have no finalizer. */
     static int clfuse_take_over(PyTypeObject *kind, Py_ssize_t *slots, int count) {
         Py_ssize_t nbytes = sizeof(PyObject) + (count + 1) * sizeof(PyObject *);
         if (kind->tp_basicsize != nbytes || kind->tp_itemsize || kind->tp_dictoffset ||

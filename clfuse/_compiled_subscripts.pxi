@@ -55,9 +55,7 @@ cdef bint put_into(object self, object index, object value) except -1:
         dtype = get(value, h_dtype)
         if dtype is not get(self, h_dtype) and not fits(dtype, get(self, h_dtype)):
             return False
-        if not is_affordable(size_of(value)) and (
-            use_here(self) is not BY_ROWS or not is_affordable(size_of(value) / rows_share)
-        ):
+        if not is_affordable_by(use_here(self), size_of(value)):
             return False
         array = written(self)
         if array is None:

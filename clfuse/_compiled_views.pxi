@@ -1,5 +1,5 @@
-"""Views of arrays on the host, what is written to them, arrays as indices and iteration, at the call:
-a part of `_compiled.pyx`."""
+"""Views of arrays on the host by methods and functions, what is written to them, arrays as indices
+and iteration: a part of `_compiled.pyx`."""
 
 # -- views -----------------------------------------------------------------------------------------
 

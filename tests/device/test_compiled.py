@@ -6,10 +6,13 @@ import os
 import shutil
 import subprocess
 import sys
+import weakref
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import clfuse
 from clfuse import compiled
 
 pytestmark = pytest.mark.clfuse_only
@@ -180,6 +183,58 @@ def test_what_is_compiled_gives_the_same_as_plain_python() -> None:
     assert (one, two) == ("in use", "off (CLFUSE_COMPILED)")
     assert len(plain) > 3000
     assert [pair for pair in zip(sooner, plain, strict=True) if pair[0] != pair[1]] == []
+
+
+def test_views_that_outlive_a_write_see_what_their_array_holds() -> None:
+    x = clfuse.asarray(np.arange(6.0))
+    row, whole = x[1:4], x[:]
+    snapshot = np.asarray(x)  # somebody else has the memory from now on
+    x[2] = 9
+    assert row.tolist() == [1, 9, 3]
+    row += 1
+    assert whole.tolist() == x.tolist() == [0, 2, 10, 4, 4, 5]
+    assert snapshot.tolist() == [0, 1, 2, 3, 4, 5]
+    del x
+    assert row.base.tolist() == whole.tolist()
+
+
+def test_an_array_made_in_the_place_of_one_that_ended_has_nothing_of_it() -> None:
+    ended: list[int] = []
+    for number in range(200):  # more than are kept for the next
+        x = clfuse.asarray(np.full(3, float(number)))
+        view = x[1:]
+        held = weakref.ref(view, lambda _, number=number: ended.append(number))
+        view *= 2
+        assert view.tolist() == [2.0 * number] * 2
+        assert (x + 1).base is None
+        del view
+        assert held() is None
+    assert ended == list(range(200))
+
+
+def test_operators_that_somebody_gives_the_class_are_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kind = type(clfuse.ones(3))
+    x = clfuse.ones(3)
+    monkeypatch.setattr(kind, "__add__", lambda self, other: "added")
+    monkeypatch.setattr(kind, "__getitem__", lambda self, index: "part")
+    assert (x + x, x[0]) == ("added", "part")
+    monkeypatch.undo()
+    assert (x + x).tolist() == [2, 2, 2]
+    assert x[0] == 1
+
+
+def test_settings_count_from_the_next_operation_on() -> None:
+    x = clfuse.asarray(np.ones(3))
+    with clfuse.config.override(host_us=0):
+        before = clfuse.stats()["nodes_recorded"]
+        recorded = (x * 3 + x).tolist()
+        assert clfuse.stats()["nodes_recorded"] > before
+    before = clfuse.stats()["nodes_recorded"]
+    y = clfuse.asarray(np.ones(3))
+    assert (y * 3 + y).tolist() == recorded
+    assert clfuse.stats()["nodes_recorded"] == before
 
 
 def test_a_module_built_from_another_text_is_left_alone(
