@@ -16,6 +16,7 @@ from ..runtime.device import get_device
 from ..smallness import GATHER_ADDITIONS
 from . import (
     at_once,
+    buffers,
     floating,
     handle,
     indexing,
@@ -44,6 +45,7 @@ def accelerate(array: type) -> None:
     core.connect_calls(_names_of_calls())
     handle.Handle._storage = core.Cell()
     handle.Handle._view = core.Sight()
+    core.export_buffers((array, *handle.SCALARS), buffers.lent)
     core.connect_sources(sources.compiled_names(get_device))
     for short, name in operators.BINARY.items():
         function = UFUNCS[name]
