@@ -27,9 +27,10 @@ EXTRAS = {
 
 
 def compiled() -> list[Extension]:
-    """The compiled part, where there is Cython; without it, or a C compiler, clfuse is as it is
-    without."""
+    """The compiled part, where there are Cython and NumPy; without them, or a C compiler, clfuse is
+    as it is without."""
     try:
+        import numpy
         from Cython.Build import cythonize
     except ImportError:
         return []
@@ -39,7 +40,12 @@ def compiled() -> list[Extension]:
     module = Extension(
         "clfuse._compiled",
         ["clfuse/_compiled.pyx"],
-        define_macros=[("CLFUSE_SOURCE", f'"{digest}"')],
+        include_dirs=[numpy.get_include()],
+        define_macros=[
+            ("CLFUSE_SOURCE", f'"{digest}"'),
+            ("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION"),
+            ("NPY_TARGET_VERSION", "NPY_2_0_API_VERSION"),
+        ],
         extra_compile_args=["-g0"] if os.name == "posix" else [],
     )
     found: list[Extension] = cythonize([module], build_dir="build", force=True)

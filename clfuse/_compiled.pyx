@@ -1,6 +1,7 @@
 # cython: language_level=3, annotation_typing=False, binding=True, auto_pickle=False
 """The common cases of recording and of operations done at the call, in C: `clfuse.compiled` loads
-it, `clfuse.api.acceleration` puts it before the methods of arrays.
+it, `clfuse.api.acceleration` puts it before the methods of arrays and into the slots of their
+class.
 
 Every function here has a plain one that it is given. It answers what that would answer, for arrays
 of the usual kind only, and asks the plain one in every other case: the plain one is what clfuse
@@ -34,6 +35,10 @@ cdef extern from "Python.h":
     long PyLong_AsLongAndOverflow(object, int *) except? -1
     double PyFloat_AS_DOUBLE(object)
     object PyObject_CallObject(object, object)
+    PyObject *PyList_GET_ITEM(object, Py_ssize_t)
+    Py_ssize_t PyDict_Size(object) except -1
+    PyObject *PyEval_GetGlobals()
+    object PyObject_Vectorcall(object, PyObject **, size_t, PyObject *)
 
 cdef extern from *:
     """
@@ -48,6 +53,8 @@ SOURCE = CLFUSE_SOURCE.decode()
 
 
 include "_compiled_slots.pxi"
+include "_compiled_numpy.pxi"
+include "_compiled_spare.pxi"
 
 
 # -- new objects -----------------------------------------------------------------------------------
@@ -65,7 +72,7 @@ cdef object new_node(object op, object inputs, object shape, object dtype, objec
 
 
 cdef object new_handle(object storage, object shape, object dtype, object view):
-    handle = PyType_GenericAlloc(<PyTypeObject *>ARRAY, 0)
+    handle = clfuse_new_array(<PyTypeObject *>ARRAY)
     fill(handle, h_cell, storage)
     fill(handle, h_shape, shape)
     fill(handle, h_dtype, dtype)
@@ -80,6 +87,7 @@ cdef object new_storage(object node):
 
 
 include "_compiled_alone.pxi"
+include "_compiled_memory.pxi"
 
 
 cdef object record(object op, object inputs, object shape):
@@ -93,44 +101,92 @@ cdef object record(object op, object inputs, object shape):
     return new_handle(storage, shape, dtype, None)
 
 
-cdef object made(object value, object shape, object device):
-    """As `present.made`; `shape` is that of the value where it is known to lie in C order."""
+cdef object made(object value, object like, object device):
+    """As `present.made`; `like` is a shape that is used again where it is that of the value."""
+    cdef PyObject *array = <PyObject *>value
+    cdef PyObject *dtype
     if type(value) is not NUMPY:
-        return plain_made(value, device)
-    dtype = native.get(value.dtype)
-    if dtype is None:
+        return plain_made(value, device) if standard[0] else value
+    dtype = native_dtype(array)
+    if dtype == NULL:
         return value
-    if shape is None:
-        if not value.flags.c_contiguous:
-            return plain_made(value, device)
-        shape = value.shape
-    return new_alone(value, shape, dtype, device)
+    if not array_flags(array) & IN_C_ORDER:
+        return plain_made(value, device)
+    shape = like if like is not None and is_shape(array, <tuple>like) else shape_of(array)
+    return new_alone(value, shape, <object>dtype, device)
 
 
 # -- operations at the call ------------------------------------------------------------------------
 
-cdef inline bint is_affordable(double additions):
-    """As `present.affordable`."""
+cdef double most_additions = -1  # that are done at once
+
+
+def settle():
+    """Settings have changed."""
+    global most_additions
     host_us = settings.get("host_us")  # None where no setting has been read
-    return (
-        host_us is not None
-        and additions <= <double>host_us * additions_a_us
-        and settings["fusion"] is True
+    is_asked_for = host_us is not None and settings["fusion"] is True
+    most_additions = <double>host_us * additions_a_us if is_asked_for else -1
+
+
+cdef inline bint is_affordable(double additions) noexcept:
+    """As `present.affordable`."""
+    return additions <= most_additions
+
+
+cdef inline bint is_affordable_by(object use, double additions) noexcept:
+    """The same, by what was done with the operands."""
+    return additions <= most_additions or (
+        use is BY_ROWS and additions <= most_additions * rows_share
     )
 
 
-cdef object calculated(object apply, object left, object right):
-    """As `at_once.calculated`, of two operands, or of one where `right` is None; `LATER` also
-    where somebody is inside of the context."""
+cdef PyObject *users = NULL  # globals of the program; no reference, they are only compared
+
+
+cdef bint is_users_line() except -1:
+    """Whether no code of clfuse's own has called: NumPy's warnings name the right line then."""
+    global users
+    cdef PyObject *space = PyEval_GetGlobals()
+    if space == users:
+        return users != NULL
+    if space == NULL:
+        return False
+    name = (<dict>space).get("__name__")
+    if type(name) is str and (name == "clfuse" or (<str>name).startswith("clfuse.")):
+        return False
+    users = space
+    return True
+
+
+cdef inline bint is_left_to_numpy() except -1:
+    """Whether NumPy may warn as it likes of what it does for a call now."""
+    cdef PyObject *mood = PyList_GET_ITEM(mode, 0)
+    return mood == <PyObject *>QUIET or (mood == <PyObject *>LOUD and is_users_line())
+
+
+cdef inline object asked(binaryfunc operator, object function, object one, object two):
+    """``operator(one, two)``, where there is one, or `function` of one or two operands."""
+    cdef PyObject *operands[2]
+    if operator != NULL:
+        return operator(one, two)
+    operands[0] = <PyObject *>one
+    operands[1] = <PyObject *>two
+    return PyObject_Vectorcall(function, operands, 1 if two is None else 2, NULL)
+
+
+cdef object calculated(binaryfunc operator, object function, object one, object two):
+    """As `at_once.calculated`: what NumPy answers. `LATER` where errors are not only warned of, or
+    where it would warn of the wrong line, and where somebody is inside of the context."""
     global inside
-    if mode[0] is QUIET:
-        return apply(left) if right is None else apply(left, right)
+    if is_left_to_numpy():
+        return asked(operator, function, one, two)
     if mode[0] is not LOUD or inside:
         return LATER
     PyContext_Enter(context)
     inside = True
     try:
-        return apply(left) if right is None else apply(left, right)
+        return asked(operator, function, one, two)
     except FloatingPointError:
         return LATER
     finally:
@@ -138,129 +194,99 @@ cdef object calculated(object apply, object left, object right):
         PyContext_Exit(context)
 
 
-cdef inline object buffer_of(object handle):
-    return get(get(storage_of(handle), s_node), n_buffer)
-
-
-cdef object memory(object array, object handle):
-    """What a handle sees of the elements of its storage: `present.part`."""
-    view = get(handle, h_view)
-    if view is None:
-        return array
-    if type(view) is Indexed:
-        start = get(view, i_start)
-        found = array
-        if start is not None:
-            found = seen(array, <tuple>(<tuple>start)[0], get(handle, h_dtype), (<tuple>start)[1])
-        for index in <tuple>get(view, i_path):
-            found = taken(index, found) if type(index) is Step else found[index]
-        return found
-    if type(view) is View:
-        return seen(array, <tuple>get(handle, h_shape), get(handle, h_dtype), view)
-    return plain_part(array, handle)
-
-
-cdef object seen(object array, tuple shape, object dtype, object view):
-    """As `present.seen`."""
-    if type(view) is not View or 0 in shape:
-        return plain_seen(array, shape, dtype, view)
-    cdef Py_ssize_t size = dtype.itemsize
-    strides = [<Py_ssize_t>stride * size for stride in <tuple>get(view, v_strides)]
-    return NUMPY(shape, dtype, array, <Py_ssize_t>get(view, v_offset) * size, strides)
-
-
-cdef inline object use_of(object buffer):
-    """What was done with an array on the host, of those three in `runtime.buffers`."""
-    return get(buffer, b_use)
-
-
-cdef inline void note(object buffer, object use) noexcept:
-    if use_of(buffer) is not use:
-        refill(buffer, b_use, use)
-
-
-cdef object at_once(object apply, double weight, object self, object other, object left):
-    """``apply(self, other)``, of which the first lies on the host, in `left`; as `at_once.pair`.
-    `LATER` where that has to be done elsewhere."""
+cdef object at_once(
+    binaryfunc operator, object function, double weight, object ours, object other, bint is_second
+):
+    """``operator(ours, other)``, or of these in the other order where ours `is_second`, as
+    `at_once.pair`; `LATER` where not all lies on the host or it has to be done elsewhere."""
     cdef double additions
     cdef bint is_little
-    cdef bint is_same = True
     kind = type(other)
-    shape = get(self, h_shape)
-    is_whole = peek(self, h_view) == <PyObject *>None
-    use = use_here(self)
-    if kind is ARRAY:
-        right = host_of(other) if is_ours(other) else None
-        if right is None:
-            return LATER
-        use = max(use, use_here(other))
-        if peek(other, h_view) != <PyObject *>None:
-            right = memory(right, other)
-            is_whole = False
-        is_same = shape is get(other, h_shape) or shape == get(other, h_shape)
-    elif kind is float or kind is int or kind in scalars:
-        right = other
-    elif kind is NUMPY and other.dtype in native:
-        right = other
-        is_same = False
-    else:
+    one = here(ours)
+    if one is None:
         return LATER
-    if peek(self, h_view) != <PyObject *>None:
-        left = memory(left, self)
-    if is_same:
-        additions = left.size * weight
-    else:
-        is_whole = False
-        additions = of_both(<tuple>shape, <tuple>right.shape) * weight
+    if kind is ARRAY:
+        two = here(other) if is_ours(other) else None
+        if two is None:
+            return LATER
+        additions = stretched_size(<PyObject *>one, <PyObject *>two) * weight
         if additions < 0:
             return LATER
-    is_little = additions <= few_additions
-    if not is_affordable(additions) or (use is AS_A_WHOLE and not is_little):
+    elif kind is float or kind is int or kind in scalars:
+        two = other
+        additions = array_size(<PyObject *>one) * weight
+    elif kind is NUMPY and native_dtype(<PyObject *>other) != NULL:
+        two = other
+        additions = stretched_size(<PyObject *>one, <PyObject *>two) * weight
+        if additions < 0:
+            return LATER
+    else:
         return LATER
-    value = calculated(apply, left, right)
+    is_little = additions <= few_additions
+    use = IN_PARTS
+    if not is_little:
+        use = use_here(ours)
+        if kind is ARRAY:
+            use = max(use, use_here(other))
+    if use is AS_A_WHOLE or not is_affordable_by(use, additions):
+        return LATER
+    if is_second:
+        value = calculated(operator, function, two, one)
+    else:
+        value = calculated(operator, function, one, two)
     if value is LATER:
         return LATER
-    answer = made(value, shape if is_whole else None, device_of(self))
-    if use is BY_ROWS and not is_little and type(answer) is ARRAY:
+    answer = made(value, get(ours, h_shape), device_of(ours))
+    if use is BY_ROWS and type(answer) is ARRAY:
         note_here(answer, use)
     return answer
 
 
-cdef double of_both(tuple one, tuple two):
-    """Elements of two arrays stretched to each other; -1 where they do not fit."""
-    cdef Py_ssize_t place, first, second
-    cdef Py_ssize_t rank = max(PyTuple_GET_SIZE(one), PyTuple_GET_SIZE(two))
-    cdef double size = 1
-    for place in range(1, rank + 1):
-        first = one[PyTuple_GET_SIZE(one) - place] if place <= PyTuple_GET_SIZE(one) else 1
-        second = two[PyTuple_GET_SIZE(two) - place] if place <= PyTuple_GET_SIZE(two) else 1
-        if first != second and first != 1 and second != 1:
-            return -1
-        size *= second if first == 1 else first
-    return size
+cdef object at_once_alone(unaryfunc operator, object function, double weight, object ours):
+    """As `at_once`, of one operand."""
+    cdef double additions
+    one = here(ours)
+    if one is None:
+        return LATER
+    additions = array_size(<PyObject *>one) * weight
+    use = IN_PARTS if additions <= few_additions else use_here(ours)
+    if use is AS_A_WHOLE or not is_affordable_by(use, additions):
+        return LATER
+    if operator != NULL and is_left_to_numpy():
+        value = operator(one)
+    else:
+        value = calculated(NULL, function, one, None)
+    if value is LATER:
+        return LATER
+    return made(value, get(ours, h_shape), device_of(ours))
 
 
-def product(plain, apply, double share):
-    """``apply(one, two)``, a product of vectors and matrices, before `plain`: `at_once.product`."""
+cdef object product_at_once(object one, object two):
+    """``one @ two`` as `at_once.product`, or `LATER`."""
+    cdef double additions
+    cdef PyObject *second
+    if not is_ours(one) or not is_ours(two):
+        return LATER
+    left = here(one)
+    right = None if left is None else here(two)
+    if right is None:
+        return LATER
+    second = <PyObject *>right
+    additions = array_size(<PyObject *>left)
+    if array_rank(second) > 1:
+        additions *= array_extents(second)[array_rank(second) - 1]
+    if not is_affordable(max(additions, array_size(second)) / product_share):
+        return LATER
+    value = calculated(numpys.nb_matrix_multiply, None, left, right)
+    return LATER if value is LATER else made(value, None, device_of(one))
+
+
+def product(plain):
+    """``one @ two``, a product of vectors and matrices, before `plain`."""
 
     def method(one, two):
-        cdef double additions
-        if not is_ours(one) or not is_ours(two):
-            return plain(one, two)
-        left = host_of(one)
-        right = host_of(two)
-        if left is None or right is None:
-            return plain(one, two)
-        left = memory(left, one)
-        right = memory(right, two)
-        shape = get(two, h_shape)
-        additions = left.size
-        if PyTuple_GET_SIZE(shape) > 1:
-            additions *= <Py_ssize_t>(<tuple>shape)[-1]
-        if not is_affordable(max(additions, <double>right.size) / share):
-            return plain(one, two)
-        value = calculated(apply, left, right)
-        return plain(one, two) if value is LATER else made(value, None, device_of(one))
+        answer = product_at_once(one, two)
+        return plain(one, two) if answer is LATER else answer
 
     return method
 
@@ -274,7 +300,7 @@ def result(value, device):
 
 cdef object orderly(object handle):
     """The node of an array that lies in C order, or None: `handle.node_of`, `build.view`."""
-    view = get(handle, h_view)
+    view = sight_of(handle)
     if view is None:
         return get(storage_of(handle), s_node)
     if get(view, v_ordered) is not True:
@@ -314,16 +340,15 @@ def binary(plain, apply, double weight, dict loops, bint of_numbers):
     def method(self, other):
         if not is_ours(self):
             return plain(self, other)
-        host = host_of(self)
-        if host is not None:
-            answer = at_once(apply, weight, self, other, host)
+        if is_on_host(self):
+            answer = at_once(NULL, apply, weight, self, other, False)
             return plain(self, other) if answer is LATER else answer
         shape = get(self, h_shape)
         kind = type(other)
         if kind is ARRAY:
             if not is_ours(other):
                 return plain(self, other)
-            if buffer_of(self) is not None and host_of(other) is not None:
+            if get(get(storage_of(self), s_node), n_buffer) is not None and is_on_host(other):
                 return plain(self, other)
             op = loops.get((get(self, h_dtype), get(other, h_dtype)))
             if op is None:
@@ -354,16 +379,12 @@ def binary(plain, apply, double weight, dict loops, bint of_numbers):
 def reflected(plain, apply, double weight, dict loops):
     """``other + self``, of a number, before `plain`; `apply` takes the operands in this order."""
 
-    def swapped(self, other):
-        return apply(other, self)
-
     def method(self, other):
         kind = type(other)
         if not is_ours(self) or not (kind is float or kind is int):
             return plain(self, other)
-        host = host_of(self)
-        if host is not None:
-            answer = at_once(swapped, weight, self, other, host)
+        if is_on_host(self):
+            answer = at_once(NULL, apply, weight, self, other, True)
             return plain(self, other) if answer is LATER else answer
         shape = get(self, h_shape)
         op = loops.get((kind, get(self, h_dtype)))
@@ -384,19 +405,10 @@ def unary(plain, apply, double weight, dict loops):
     def method(self):
         if not is_ours(self):
             return plain(self)
-        array = host_of(self)
+        if is_on_host(self):
+            answer = at_once_alone(NULL, apply, weight, self)
+            return plain(self) if answer is LATER else answer
         shape = get(self, h_shape)
-        if array is not None:
-            array = memory(array, self)
-            if not is_affordable(array.size * weight):
-                return plain(self)
-            if use_here(self) is AS_A_WHOLE and array.size * weight > few_additions:
-                return plain(self)
-            value = calculated(apply, array, None)
-            if value is LATER:
-                return plain(self)
-            is_whole = peek(self, h_view) == <PyObject *>None
-            return made(value, shape if is_whole else None, device_of(self))
         op = loops.get(get(self, h_dtype))
         if op is None or not <tuple>shape:
             return plain(self)
@@ -411,27 +423,8 @@ include "_compiled_views.pxi"
 include "_compiled_subscripts.pxi"
 
 
-# -- ufuncs ----------------------------------------------------------------------------------------
-
-def call(plain):
-    """``function(*args)``, before `plain`: by its operator where that is compiled (`fast`)."""
-
-    def __call__(self, *args, **kwargs):
-        cdef Py_ssize_t given = PyTuple_GET_SIZE(args)
-        if given and not kwargs and type(args[0]) is ARRAY:
-            fast = self.fast
-            if fast is not None and given == <Py_ssize_t>self.nin:
-                if given == 1:
-                    return fast(args[0])
-                kind = type(args[1])
-                if kind is ARRAY or kind is float or kind is int:
-                    return fast(args[0], args[1])
-        answer = with_options(self, args, kwargs)
-        return plain(self, *args, **kwargs) if answer is LATER else answer
-
-    return __call__
-
-
+include "_compiled_operators.pxi"
+include "_compiled_ufuncs.pxi"
 include "_compiled_creation.pxi"
 include "_compiled_graph.pxi"
 include "_compiled_buffers.pxi"

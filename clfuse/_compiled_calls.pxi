@@ -114,8 +114,8 @@ cdef object operand(object value, Work *work, Py_ssize_t depth):
     cdef Py_ssize_t place, length
     kind = type(value)
     if kind is ARRAY:
-        host = host_of(value) if is_ours(value) else None
-        if host is None:
+        array = here(value) if is_ours(value) else None
+        if array is None:
             return LATER
         device = device_of(value)
         if work.device == NULL:
@@ -125,13 +125,13 @@ cdef object operand(object value, Work *work, Py_ssize_t depth):
         if use_here(value) is not AS_A_WHOLE:
             work.used = True
         count(work, <tuple>get(value, h_shape))
-        return memory(host, value)
+        return array
     if kind in plain_options:
         return value
     if kind is NUMPY:
-        if native.get(value.dtype) is None:
+        if native_dtype(<PyObject *>value) == NULL:
             return LATER
-        count(work, <tuple>value.shape)
+        count(work, shape_of(<PyObject *>value))
         return value
     if kind is tuple or kind is list:
         length = len(value)
@@ -174,6 +174,7 @@ cdef object attempted(object apply, tuple args, object kwargs):
     floating-point error, or somebody is inside of the context."""
     global inside
     cdef PyObject *named = NULL if kwargs is None else <PyObject *>kwargs
+    # Not where NumPy would warn at the user's line, either: that may be one of its own, in Python.
     if mode[0] is QUIET:
         return PyObject_Call(apply, args, named)
     if mode[0] is not LOUD or inside:
@@ -218,10 +219,8 @@ cdef object answered(object value, tuple given, tuple args, dict named, dict kwa
             for key, item in named.items():
                 if item is value:
                     return kwargs[key] if type(kwargs[key]) is ARRAY else LATER
-        if value.base is None:
-            shape = <tuple>value.shape
-            # An array that has its own memory lies in one piece.
-            return made(value, shape if PyTuple_GET_SIZE(shape) < 2 else None, device)
+        if array_base(<PyObject *>value) == NULL:
+            return made(value, None, device)
         for item in given:
             if sees(value, item):
                 return LATER
@@ -344,106 +343,3 @@ def of_arrays(plain, before):
         return plain(*args, **kwargs)
 
     return call
-
-
-# -- ufuncs with options ---------------------------------------------------------------------------
-
-cdef object with_options(object self, tuple args, dict kwargs):
-    """A call of one of our ufuncs that its operator does not do; `LATER` for `plain`."""
-    cdef Work work
-    cdef double additions
-    cdef Py_ssize_t place, given = PyTuple_GET_SIZE(args)
-    function = self.numpy
-    if given != <Py_ssize_t>function.nin or function.signature is not None:
-        return LATER
-    out = array = where = None
-    for key, item in kwargs.items():
-        if key == "out":
-            if type(item) is tuple and PyTuple_GET_SIZE(item) == 1:
-                item = (<tuple>item)[0]
-            if type(item) is not ARRAY or not is_ours(item) or not is_writeable(item):
-                return LATER
-            if host_of(item) is None:
-                return LATER
-            out = item
-        elif key == "where":
-            where = item
-        elif (key != "dtype" and key != "casting" and key != "order") or not is_option(item):
-            return LATER
-    nothing_yet(&work)
-    if out is not None:
-        array = owned_by(out)
-        if array is None:
-            return LATER
-        array = memory(array, out)
-        count(&work, <tuple>get(out, h_shape))
-        device = device_of(out)
-        work.device = <PyObject *>device
-        work.used = True
-    elif where is not None:
-        return LATER
-    is_alone = where is None
-    found = []
-    for place in range(given):
-        item = <object>PyTuple_GET_ITEM(args, place)
-        if type(item) is tuple or type(item) is list:
-            return LATER
-        if out is not None and type(item) is ARRAY and share_cell(item, out):
-            is_alone = False
-        item = operand(item, &work, 0)
-        if item is LATER:
-            return LATER
-        found.append(item)
-    if work.device == NULL:
-        return LATER
-    named = kwargs if kwargs else None
-    if out is not None or where is not None:
-        named = dict(kwargs)
-    if where is not None:
-        where = operand(where, &work, 0)
-        if where is LATER:
-            return LATER
-        named["where"] = where
-    additions = stretched(&work) * <double>self.weight
-    if not is_affordable(additions) or (additions > few_additions and not work.used):
-        return LATER
-    if out is None:
-        value = attempted(function, tuple(found), named)
-        if value is LATER:
-            return LATER
-        return answered(value, (), (), None, None, <object>work.device)
-    named["out"] = array
-    # What was to be written over is needed once more where it counts.
-    before = None if is_alone else array.copy()
-    if attempted(function, tuple(found), named) is LATER:
-        if before is not None:
-            array[...] = before
-        return LATER
-    return out
-
-
-def method_of_ufunc(plain, name, int operands, int cost):
-    """``function.reduce(*args, **kwargs)`` and its like, before `plain`."""
-
-    def method(self, *args, **kwargs):
-        function = self.numpy
-        if function.signature is None:
-            answer = read(
-                getattr(function, name), None, operands, MOST_AXES, cost, self.weight, False, args,
-                kwargs,
-            )
-            if answer is not LATER:
-                return answer
-        return plain(self, *args, **kwargs)
-
-    return method
-
-
-def writing_method_of_ufunc(plain, name, int operands):
-    """``function.at(array, *args)``, before `plain`."""
-
-    def method(self, *args, **kwargs):
-        answer = write(getattr(self.numpy, name), operands, args, kwargs)
-        return plain(self, *args, **kwargs) if answer is LATER else answer
-
-    return method

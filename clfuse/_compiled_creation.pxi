@@ -159,10 +159,9 @@ cdef object counted(object value, double most, double *total, Py_ssize_t depth):
         total[0] += <double>value.size
         return value if value.dtype in native else LATER
     if kind is ARRAY and depth:
-        found = host_of(value) if is_ours(value) else None
+        found = here(value) if is_ours(value) else None
         if found is None:
             return LATER
-        found = memory(found, value)
         total[0] += <double>found.size
         return found
     return LATER
@@ -209,10 +208,10 @@ cdef object made_here(object make, int rule, tuple args, dict named):
                 return LATER
             if make is np_asarray or make is np_asanyarray:
                 return own
-            found = host_of(own) if is_ours(own) else None
+            found = here(own) if is_ours(own) else None
             if found is None or (rule == BY_VALUES and make is not np_array):
                 return LATER
-            own = memory(found, own)
+            own = found
             size = own.size
             if rule == BY_VALUES and size > few_additions:
                 return LATER

@@ -35,10 +35,10 @@ cdef void refill(object owner, Py_ssize_t offset, object value) noexcept:
     Py_DECREF(<object>before)
 
 
-cdef Py_ssize_t h_cell, h_shape, h_dtype, h_view, h_host, h_device, h_use
+cdef Py_ssize_t h_cell, h_shape, h_dtype, h_view, h_host, h_device, h_use, h_owner, h_seen
 cdef Py_ssize_t s_node
 cdef Py_ssize_t n_buffer, n_op, n_inputs, n_shape, n_dtype, n_param, n_computed
-cdef Py_ssize_t b_device, b_array, b_copy, b_memory, b_use
+cdef Py_ssize_t b_device, b_array, b_copy, b_memory, b_use, b_window
 cdef Py_ssize_t o_dtype, o_input_dtypes, o_kind
 cdef Py_ssize_t v_base, v_offset, v_strides, v_ordered, v_writeable
 cdef Py_ssize_t i_layout, i_shape, i_path, i_start
@@ -46,14 +46,15 @@ cdef Py_ssize_t i_layout, i_shape, i_path, i_start
 cdef object ARRAY, Node, Storage, HostBuffer, View, Indexed, NUMPY, FLOAT64, LATER, LOUD
 cdef object CONSTANT, UPDATE, VIEW
 cdef object AS_A_WHOLE, IN_PARTS, BY_ROWS
-cdef object context, check, boundary
+cdef object context, check, boundary, plain_owned
 cdef object plain_made, plain_part, node_of, broadcast_shapes, expect_rows, element, c_strides
 cdef dict settings, leaves, constants, native, views
 cdef list recorded, operations, check_at, tracers, mode, standard
 cdef frozenset scalars
-cdef double additions_a_us, few_additions
+cdef double additions_a_us, few_additions, rows_share
 cdef Py_ssize_t longest_path
 cdef bint inside = False
+cdef object NONE_ALIVE = 0  # of `trace.tracers`: nobody traces
 
 
 class _Slotted:
@@ -77,14 +78,14 @@ def connect_graph(node, op, kind):
 def connect(names):
     """Take the other classes, functions and tables of clfuse that are used here, by name."""
     global h_cell, h_shape, h_dtype, h_view, s_node, b_device, b_array, b_copy, b_memory
-    global h_host, h_device, h_use
+    global h_host, h_device, h_use, h_owner, h_seen, b_window
     global b_use, AS_A_WHOLE, IN_PARTS, BY_ROWS, few_additions
     global v_base, v_offset, v_strides, v_ordered, v_writeable, i_layout, i_shape, i_path, i_start
     global ARRAY, Storage, HostBuffer, View, Indexed, NUMPY, FLOAT64, LATER, LOUD
     global context, check, boundary, plain_made, plain_part, node_of, broadcast_shapes
     global expect_rows, element, c_strides, settings, leaves, constants, native, views
     global recorded, operations, check_at, tracers, mode, standard, scalars, additions_a_us
-    global longest_path
+    global longest_path, plain_owned, rows_share
     ARRAY, Storage = names["ARRAY"], names["Storage"]
     HostBuffer, View, Indexed = names["HostBuffer"], names["View"], names["Indexed"]
     handle, buffer = names["Handle"], names["Buffer"]
@@ -92,12 +93,13 @@ def connect(names):
     h_dtype, h_view = _offset(handle, "_dtype"), _offset(handle, "_view")
     h_host, h_device = _offset(handle, "_host"), _offset(handle, "_device")
     h_use = _offset(handle, "_use")
+    h_owner, h_seen = _offset(handle, "_owner"), _offset(handle, "_seen")
     s_node = _offset(Storage, "node")
     b_device, b_array = _offset(buffer, "device"), _offset(HostBuffer, "array")
     b_copy, b_memory = _offset(HostBuffer, "copy"), _offset(HostBuffer, "memory")
-    b_use = _offset(HostBuffer, "use")
+    b_use, b_window = _offset(HostBuffer, "use"), _offset(HostBuffer, "window")
     AS_A_WHOLE, IN_PARTS, BY_ROWS = names["uses"]
-    few_additions = names["few_additions"]
+    few_additions, rows_share = names["few_additions"], names["rows_share"]
     v_base, v_offset = _offset(View, "base"), _offset(View, "offset")
     v_strides = _offset(View, "strides")
     v_ordered, v_writeable = _offset(View, "ordered"), _offset(View, "writeable")
@@ -108,6 +110,7 @@ def connect(names):
     plain_made, plain_part, node_of = names["made"], names["part"], names["node_of"]
     broadcast_shapes, expect_rows = names["broadcast_shapes"], names["expect_rows"]
     element, c_strides = names["element"], names["c_strides"]
+    plain_owned = names["owned"]
     settings, leaves, constants = names["settings"], names["leaves"], names["constants"]
     native, views = names["native"], names["views"]
     recorded, tracers = names["recorded"], names["tracers"]
@@ -115,12 +118,3 @@ def connect(names):
     mode, standard, scalars = names["mode"], names["standard"], names["scalars"]
     additions_a_us, longest_path = names["additions_a_us"], names["longest_path"]
 
-
-cdef inline bint is_ours(object array):
-    """Whether it is an array of ours whose storage may be read, or that has none yet: no cell is a
-    property, by `graph.trace` of all or by `shared_storage` of this one."""
-    cdef PyObject *storage
-    if type(array) is not ARRAY or tracers[0]:
-        return False
-    storage = peek(array, h_cell)
-    return storage == NULL or type(<object>storage) is Storage

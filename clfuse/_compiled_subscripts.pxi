@@ -1,61 +1,24 @@
 """Arrays on the host read and written to by indices, and in place: a part of `_compiled.pyx`."""
 
-# -- writing ---------------------------------------------------------------------------------------
-
-cdef object owned(object storage):
-    """The memory of a cell on the host, to be written to; None where somebody else may see it, and
-    `present.owned` has to look closer."""
-    # No names that count: one reference each, the cell's, the node's and the buffer's.
-    cdef PyObject *node = peek(storage, s_node)
-    cdef PyObject *buffer = look(node, n_buffer)
-    cdef PyObject *array = look(buffer, b_array)
-    if Py_REFCNT(node) != 1 or Py_REFCNT(buffer) != 1 or Py_REFCNT(array) != 1:
-        return None
-    found = <object>array
-    if found.base is not None:
-        return None
-    refill(<object>buffer, b_copy, None)
-    if use_of(<object>buffer) is AS_A_WHOLE:
-        note(<object>buffer, IN_PARTS)
-    if look(node, n_measured) != NULL or look(node, n_tally) != NULL:
-        # What is known of the values holds no longer.
-        dtype = <object>look(node, n_dtype)
-        shape = <object>look(node, n_shape)
-        refill(storage, s_node, new_node(leaves[dtype], (), shape, dtype, <object>buffer))
-    return found
-
-
-cdef object owned_by(object handle):
-    """`owned`, of an array that lies on the host, with a storage or without."""
-    cdef PyObject *host = peek(handle, h_host)
-    if host == NULL or Py_REFCNT(host) != 1:
-        return owned(storage_of(handle))
-    array = <object>host
-    if array.base is not None:
-        return None
-    if use_here(handle) is AS_A_WHOLE:
-        note_here(handle, IN_PARTS)
-    return array
-
-
-cdef inline bint share_cell(object one, object two):
-    """Whether two arrays see the same storage."""
-    cdef PyObject *cell = peek(one, h_cell)
-    return one is two or (cell != NULL and cell == peek(two, h_cell))
-
+# -- indices ---------------------------------------------------------------------------------------
 
 cdef bint is_basic_index(object index):
-    """Whether it consists of integers, slices, None and Ellipsis."""
+    """Whether it consists of integers, NumPy's too, slices, None and Ellipsis."""
     cdef Py_ssize_t place
     kind = type(index)
     if kind is tuple:
         for place in range(PyTuple_GET_SIZE(index)):
             item = <object>PyTuple_GET_ITEM(index, place)
             kind = type(item)
-            if not (kind is int or kind is slice or item is None or item is Ellipsis):
+            if not (
+                kind is int or kind is slice or item is None or item is Ellipsis
+                or kind in integers
+            ):
                 return False
         return True
-    return kind is int or kind is slice or index is None or index is Ellipsis
+    return (
+        kind is int or kind is slice or index is None or index is Ellipsis or kind in integers
+    )
 
 
 cdef bint is_plain_index(object index):
@@ -71,101 +34,87 @@ cdef bint is_plain_index(object index):
     return kind is int or kind is slice
 
 
-cdef inline bint is_writeable(object handle):
-    view = get(handle, h_view)
-    return view is None or get(view, v_writeable) is True
+# -- writing ---------------------------------------------------------------------------------------
 
-
-def in_place(plain, apply, double weight):
-    """``self += other``, where the array lies on the host, before `plain`."""
-
-    def method(self, other):
-        kind = type(other)
-        if not is_ours(self) or not is_writeable(self) or mode[0] is not LOUD:
-            return plain(self, other)
-        if host_of(self) is None or use_here(self) is AS_A_WHOLE:
-            return plain(self, other)
-        if kind is ARRAY:
-            if not is_ours(other) or host_of(other) is None:
-                return plain(self, other)
-        elif not (kind is float or kind is int or kind in scalars):
-            return plain(self, other)
-        array = owned_by(self)
+cdef bint put_into(object self, object index, object value) except -1:
+    """``self[index] = value``, where that can be done at once; whether it was."""
+    cdef bint is_mask
+    if not is_ours(self) or not is_on_host(self) or not is_writeable(self):
+        return False
+    where = index
+    if not is_basic_index(index):
+        if not is_array_index(index):
+            return False
+        where = index_of(self, index, &is_mask)
+        if where is LATER:
+            return False
+    kind = type(value)
+    if kind is ARRAY:
+        if not is_ours(value) or not is_on_host(value):
+            return False
+        dtype = get(value, h_dtype)
+        if dtype is not get(self, h_dtype) and not fits(dtype, get(self, h_dtype)):
+            return False
+        if not is_affordable_by(use_here(self), size_of(value)):
+            return False
+        array = written(self)
         if array is None:
-            return plain(self, other)
-        array = memory(array, self)
-        if not is_affordable(array.size * weight):
-            return plain(self, other)
-        right = memory(host_of(other), other) if kind is ARRAY else other
-        before = array.copy()
-        if calculated(apply, array, right) is LATER:
-            array[...] = before
-            array = right = None  # `plain` counts the references
-            return plain(self, other)
-        return self
-
-    return method
-
-
-cdef bint is_view_at(object self, object index, object value):
-    """As `present.is_at`."""
-    if peek(self, h_view) != <PyObject *>None or get(value, h_dtype) is not get(self, h_dtype):
-        return False
-    view = get(value, h_view)
-    if type(view) is not Indexed or peek(view, i_start) != <PyObject *>None:
-        return False
-    path = <tuple>get(view, i_path)
-    return PyTuple_GET_SIZE(path) == 1 and path[0] == index
+            return False
+        value = here(value)
+    else:
+        value = given_to(value, get(self, h_dtype))
+        if value is LATER:
+            return False
+        array = written(self)
+        if array is None:
+            return False
+    numpys_indices.mp_ass_subscript(array, where, <PyObject *>value)
+    return True
 
 
 def setitem(plain):
     """``self[index] = value``, where the array lies on the host, before `plain`."""
 
     def __setitem__(self, index, value):
-        cdef bint is_mask
-        if not is_ours(self) or not is_writeable(self):
+        if not put_into(self, index, value):
             plain(self, index, value)
-            return
-        if host_of(self) is None:
-            plain(self, index, value)
-            return
-        if not is_basic_index(index):
-            if not is_array_index(index):
-                plain(self, index, value)
-                return
-            where = index_of(self, index, &is_mask)
-            if where is LATER:
-                plain(self, index, value)
-                return
-        else:
-            where = index
-        if type(value) is ARRAY and share_cell(value, self):
-            if where is index and is_view_at(self, index, value):
-                return
-        given = given_to(value, get(self, h_dtype))
-        if given is LATER:
-            plain(self, index, value)
-            return
-        if type(given) is NUMPY and type(value) is ARRAY and share_cell(value, self):
-            given = where = None  # `plain` looks closer at what is written to itself
-            plain(self, index, value)
-            return
-        array = owned_by(self)
-        if array is None:
-            plain(self, index, value)
-            return
-        memory(array, self)[where] = given
 
     return __setitem__
 
 
 # -- reading ---------------------------------------------------------------------------------------
 
-cdef object view_on_host(object self, object host, object index):
-    """As `present.indexed`, of an array that lies in `host`; `LATER` where `plain` has to do it."""
-    if not takes_a_step(self):
+cdef object view_on_host(object self, object index):
+    """As `present.indexed`, of an array that lies on the host; `LATER` where `plain` has to do
+    it."""
+    array = indexable(self)
+    if array is None:
+        return indexed_view(self, index)
+    found = numpys_indices.mp_subscript(array, index)
+    if type(found) is not NUMPY:
+        note_here(self, BY_ROWS)
+        return LATER if standard[0] else found
+    if use_here(self) is not BY_ROWS:
+        is_row = array_rank(<PyObject *>found) < array_rank(<PyObject *>array)
+        note_here(self, BY_ROWS if is_row else IN_PARTS)
+    return new_view(owner_of(self), get(self, h_dtype), found)
+
+
+cdef inline object owner_of(object handle):
+    """The array that owns the memory that it sees, itself perhaps."""
+    cdef PyObject *owner = peek(handle, h_owner)
+    cdef PyObject *view = peek(handle, h_view)
+    if owner != NULL:
+        return <object>owner
+    return handle if view == <PyObject *>None else get(<object>view, v_base)
+
+
+cdef object indexed_view(object self, object index):
+    """As `view_on_host`, of memory that may not be written to, by the index."""
+    array = here(self)
+    if array is None or not takes_a_step(self):
         return LATER
-    found = memory(host, self)[index]
+    found = array[index]
     if type(found) is not NUMPY:
         note_here(self, BY_ROWS)
         return LATER if standard[0] else found
@@ -173,7 +122,7 @@ cdef object view_on_host(object self, object host, object index):
     if use_here(self) is not BY_ROWS:
         is_row = PyTuple_GET_SIZE(shape) < PyTuple_GET_SIZE(get(self, h_shape))
         note_here(self, BY_ROWS if is_row else IN_PARTS)
-    old = get(self, h_view)
+    old = sight_of(self)
     ordered = old is None or get(old, v_ordered) is True
     return view_from(self, found, index, ordered or in_order(<tuple>shape, <tuple>found.strides))
 
@@ -181,7 +130,7 @@ cdef object view_on_host(object self, object host, object index):
 cdef object recorded_view(object self, object index):
     """As `indexing.get`, by integers and slices of small numbers; `LATER` where `plain` has to."""
     cdef Py_ssize_t start, stop, step, count, extent, stride, offset, place, given, rank
-    view = get(self, h_view)
+    view = sight_of(self)
     shape = <tuple>get(self, h_shape)
     rank = PyTuple_GET_SIZE(shape)
     if view is None:
@@ -240,24 +189,22 @@ cdef object recorded_view(object self, object index):
     return new_handle(storage_of(self), found, get(self, h_dtype), made)
 
 
+cdef object part_of(object self, object index):
+    """``self[index]``, or `LATER`."""
+    if not is_ours(self):
+        return LATER
+    if is_on_host(self):
+        if is_basic_index(index):
+            return view_on_host(self, index)
+        return chosen(self, index) if is_array_index(index) else LATER
+    return recorded_view(self, index) if is_plain_index(index) else LATER
+
+
 def getitem(plain):
     """``self[index]`` by integers and slices, before `plain`."""
 
     def __getitem__(self, index):
-        if not is_ours(self):
-            return plain(self, index)
-        host = host_of(self)
-        if host is not None:
-            if is_basic_index(index):
-                answer = view_on_host(self, host, index)
-            elif is_array_index(index):
-                answer = chosen(self, host, index)
-            else:
-                return plain(self, index)
-        elif not is_plain_index(index):
-            return plain(self, index)
-        else:
-            answer = recorded_view(self, index)
+        answer = part_of(self, index)
         return plain(self, index) if answer is LATER else answer
 
     return __getitem__
@@ -265,25 +212,27 @@ def getitem(plain):
 
 # -- scalars of NumPy's ----------------------------------------------------------------------------
 
-def array_ufunc(plain, dict reversed_of):
-    """``scalar + self``, by a scalar of NumPy's and a ufunc of `reversed_of`, before `plain`: what
-    an element of an array on the host is, comes first in many a loop."""
+def array_ufunc(plain, dict weight_of):
+    """``scalar + self``, by a scalar of NumPy's and a ufunc of `weight_of`, before `plain`: what an
+    element of an array on the host is, comes first in many a loop."""
 
-    def __array_ufunc__(self, function, method, *inputs, **kwargs):
-        if (
-            PyTuple_GET_SIZE(inputs) == 2
-            and not kwargs
-            and inputs[1] is self
-            and type(inputs[0]) in scalars
-            and is_ours(self)
-            and method == "__call__"
-        ):
-            host = host_of(self)
-            about = None if host is None else reversed_of.get(function)
-            if about is not None:
-                answer = at_once(about[0], about[1], self, inputs[0], host)
-                if answer is not LATER:
-                    return answer
-        return plain(self, function, method, *inputs, **kwargs)
+    def __array_ufunc__(*args, **kwargs):
+        # The array, NumPy's ufunc, its method, operands.
+        if PyTuple_GET_SIZE(args) == 5 and not kwargs:
+            self = <object>PyTuple_GET_ITEM(args, 0)
+            first = <object>PyTuple_GET_ITEM(args, 3)
+            if (
+                PyTuple_GET_ITEM(args, 4) == <PyObject *>self
+                and type(first) in scalars
+                and is_ours(self)
+                and <object>PyTuple_GET_ITEM(args, 2) == "__call__"
+            ):
+                function = <object>PyTuple_GET_ITEM(args, 1)
+                weight = weight_of.get(function)
+                if weight is not None:
+                    answer = at_once(NULL, function, weight, self, first, True)
+                    if answer is not LATER:
+                        return answer
+        return plain(*args, **kwargs)
 
     return __array_ufunc__

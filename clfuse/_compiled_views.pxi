@@ -1,5 +1,5 @@
-"""Views of arrays on the host, what is written to them, arrays as indices and iteration, at the call:
-a part of `_compiled.pyx`."""
+"""Views of arrays on the host by methods and functions, what is written to them, arrays as indices
+and iteration: a part of `_compiled.pyx`."""
 
 # -- views -----------------------------------------------------------------------------------------
 
@@ -24,7 +24,7 @@ cdef bint in_order(tuple shape, tuple strides) except -1:
 
 cdef object view_from(object self, object found, object index, object ordered):
     """An array on the storage of `self`, which sees `found` of it by one more step."""
-    old = get(self, h_view)
+    old = sight_of(self)
     view = PyType_GenericAlloc(<PyTypeObject *>Indexed, 0)
     fill(view, i_layout, None)
     fill(view, v_ordered, ordered)
@@ -52,7 +52,7 @@ cdef object view_from(object self, object found, object index, object ordered):
 
 cdef bint takes_a_step(object handle) except -1:
     """Whether its view, if it is one, may have one step more."""
-    old = get(handle, h_view)
+    old = sight_of(handle)
     if old is None or type(old) is View:
         return True
     return type(old) is Indexed and PyTuple_GET_SIZE(<tuple>get(old, i_path)) < longest_path
@@ -63,16 +63,18 @@ def viewer(plain, apply, Py_ssize_t most):
     for at most so many arguments."""
 
     def method(self, *args, **kwargs):
-        if kwargs or PyTuple_GET_SIZE(args) > most or not is_ours(self):
+        if kwargs or PyTuple_GET_SIZE(args) > most or not is_ours(self) or not is_on_host(self):
             return plain(self, *args, **kwargs)
-        host = host_of(self)
-        if host is None or not takes_a_step(self):
-            return plain(self, *args)
         for item in args:
             if type(item) is not int and not (type(item) is tuple and is_option(item)):
                 return plain(self, *args)
-        array = memory(host, self)
-        found = PyObject_Call(apply, (array, *args), NULL)
+        array = indexable(self)
+        is_kept = array is not None
+        if not is_kept:
+            array = here(self)
+            if array is None or not takes_a_step(self):
+                return plain(self, *args)
+        found = apply(array, *args) if args else apply(array)
         if found is array:
             return self
         base = found.base
@@ -80,12 +82,35 @@ def viewer(plain, apply, Py_ssize_t most):
             if not is_affordable(found.size):
                 return plain(self, *args)
             return made(found, None, device_of(self))
+        if is_kept:
+            return new_view(owner_of(self), get(self, h_dtype), found)
         step = PyType_GenericAlloc(<PyTypeObject *>Step, 0)
         fill(step, t_function, apply)
         fill(step, t_arguments, args)
         return view_from(self, found, step, in_order(<tuple>found.shape, <tuple>found.strides))
 
     return method
+
+
+def flipper(plain):
+    """``flip(array)``, of all axes, before `plain`."""
+
+    def call(*args, **kwargs):
+        cdef int place
+        if kwargs or PyTuple_GET_SIZE(args) != 1:
+            return plain(*args, **kwargs)
+        self = args[0]
+        if is_ours(self) and <tuple>get(self, h_shape) and is_on_host(self):
+            rank = PyTuple_GET_SIZE(get(self, h_shape))
+            answer = view_on_host(self, (backwards,) * rank)
+            if answer is not LATER:
+                return answer
+        return plain(self)
+
+    return call
+
+
+cdef object backwards = slice(None, None, -1)
 
 
 # -- what is written to ----------------------------------------------------------------------------
@@ -97,12 +122,11 @@ cdef object write(object apply, int operands, tuple args, dict kwargs):
     if not given:
         return LATER
     self = <object>PyTuple_GET_ITEM(args, 0)
-    if not is_ours(self) or not is_writeable(self) or host_of(self) is None:
+    if not is_ours(self) or not is_on_host(self) or not is_writeable(self):
         return LATER
-    array = owned_by(self)
+    array = written(self)
     if array is None:
         return LATER
-    array = memory(array, self)
     nothing_yet(&work)
     device = device_of(self)
     work.device = <PyObject *>device
@@ -201,13 +225,13 @@ cdef bint is_array_index(object index) except -1:
     return kind is ARRAY or kind is NUMPY
 
 
-cdef object chosen(object self, object host, object index):
+cdef object chosen(object self, object index):
     """``self[index]`` by arrays, as `subscripts.chosen`; `LATER` where `plain` has to do it."""
     cdef bint is_mask
     found = index_of(self, index, &is_mask)
     if found is LATER:
         return LATER
-    value = memory(host, self)[found]
+    value = numpys_indices.mp_subscript(here(self), found)
     if type(value) is not NUMPY:
         return LATER
     if value.base is not None:
@@ -258,12 +282,10 @@ cdef class Rows:
             raise StopIteration
         self.position = position + 1
         array = self.array
-        if is_ours(array):
-            host = host_of(array)
-            if host is not None:
-                answer = view_on_host(array, host, position)
-                if answer is not LATER:
-                    return answer
+        if is_ours(array) and is_on_host(array):
+            answer = view_on_host(array, position)
+            if answer is not LATER:
+                return answer
         return array[position]
 
 
@@ -271,7 +293,7 @@ def iterator(plain):
     """``iter(self)``, before `plain`."""
 
     def __iter__(self):
-        if is_ours(self) and <tuple>get(self, h_shape) and host_of(self) is not None:
+        if is_ours(self) and <tuple>get(self, h_shape) and is_on_host(self):
             return Rows(self)
         return plain(self)
 

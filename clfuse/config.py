@@ -326,6 +326,8 @@ class Settings:
         held = self.__dict__
         held.update(values)
         held[_PLANNING] = tuple([held[row.name] for row in SETTINGS if row.plans])
+        for function in changed:
+            function()
 
     if not TYPE_CHECKING:
 
@@ -347,6 +349,9 @@ class Settings:
             }
         )
 
+
+changed: list[Callable[[], None]] = []
+"""Called after settings have changed, by who keeps what follows from them."""
 
 _PLANNING = " planning"
 """Where `Settings.planning` is kept; no attribute's name."""
@@ -373,6 +378,8 @@ def reload() -> None:
         A variable with a value that it does not take.
     """
     settings.__dict__.clear()
+    for function in changed:
+        function()
     settings._read_environment()
 
 

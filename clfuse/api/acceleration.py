@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import compiled
-from ..config import settings
+from ..config import changed, settings
 from ..graph import build, ir, trace
 from ..runtime.buffers import AS_A_WHOLE, BY_ROWS, IN_PARTS, Buffer, HostBuffer
 from ..runtime.device import get_device
@@ -39,8 +39,12 @@ def accelerate(array: type) -> None:
     if core is None:
         return
     core.connect(_names(array))
+    core.connect_numpy()
+    core.settle()
+    changed.append(core.settle)
     core.connect_calls(_names_of_calls())
     handle.Handle._storage = core.Cell()
+    handle.Handle._view = core.Sight()
     core.export_buffers((array, *handle.SCALARS), buffers.lent)
     core.connect_sources(sources.compiled_names(get_device))
     for short, name in operators.BINARY.items():
@@ -76,24 +80,26 @@ def accelerate(array: type) -> None:
             function.fast = core.unary(operators.unary(function), *about)
     for name in operators.of_one:
         operators.of_one[name] = UFUNCS[name].fast
-    share = present.AT_ONCE * present.PRODUCT_SHARE
-    array.__matmul__ = core.product(array.__matmul__, np.matmul, share)  # type: ignore[attr-defined]
+    array.__matmul__ = core.product(array.__matmul__)  # type: ignore[attr-defined]
     at_once.made = core.result
-    ufunc.__call__ = core.call(ufunc.__call__)  # type: ignore[method-assign]
     matmul = UFUNCS["matmul"]
     matmul.fast = array.__matmul__  # type: ignore[attr-defined]
-    type(matmul).__call__ = core.call(type(matmul).__call__)  # type: ignore[method-assign]
+    for function in UFUNCS.values():
+        function.quick = core.Quick(function)
+    core.put_into_slot_of_calls(ufunc, type(matmul))
     array.__iter__ = core.iterator(array.__iter__)  # type: ignore[attr-defined]
     array.__getitem__ = core.getitem(array.__getitem__)  # type: ignore[attr-defined]
     array.__setitem__ = core.setitem(array.__setitem__)  # type: ignore[attr-defined]
     array.__array_ufunc__ = core.array_ufunc(  # type: ignore[attr-defined]
         array.__array_ufunc__,  # type: ignore[attr-defined]
         {
-            function.numpy: (function.reversed, function.weight)
+            function.numpy: function.weight
             for function in UFUNCS.values()
             if function.fast is not None and function.nin == 2
         },
     )
+    core.put_into_slots(_names_of_slots())
+    core.keep_spare()
 
 
 def _names(array: type) -> dict[str, Any]:
@@ -128,8 +134,10 @@ def _names(array: type) -> dict[str, Any]:
         "native": present.NATIVE_DTYPES,
         "node_of": handle.node_of,
         "operations": ir.operations,
+        "owned": present.owned,
         "part": present.part,
         "recorded": ir.recorded,
+        "rows_share": present.ROWS_SHARE,
         "scalars": present.SCALARS,
         "settings": vars(settings),
         "standard": present.standard,
@@ -154,4 +162,18 @@ def _names_of_calls() -> dict[str, Any]:
         "options": readers.OPTIONS,
         "refused": readers.REFUSED,
         "seen": present.seen,
+    }
+
+
+def _names_of_slots() -> dict[str, Any]:
+    """What ``_compiled_operators.pxi`` uses of clfuse besides."""
+    names = {
+        **operators.BINARY, **operators.COMPARISONS, **operators.UNARY,
+        "matmul": "matmul", "pow": "power",
+    }  # fmt: skip
+    return {
+        "absolute": np.absolute,
+        "negative": np.negative,
+        "product_share": present.AT_ONCE * present.PRODUCT_SHARE,
+        "weights": {short: UFUNCS[name].weight for short, name in names.items()},
     }

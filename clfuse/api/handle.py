@@ -123,12 +123,14 @@ class View:
 class Handle:
     """Storage cell, shape, dtype, and a `View` or None for the whole storage in C order.
 
-    The slots `_host`, `_device` and `_use` are for what is compiled (`_compiled_alone.pxi`), which
-    makes the cell of a result on the host when somebody asks for it.
+    The slots `_host`, `_device`, `_use`, `_owner` and `_seen` are for what is compiled
+    (`_compiled_alone.pxi`), which makes the cell of a result on the host, and the description of a
+    view of it, when somebody asks for them.
     """
 
     __slots__ = (
-        "__weakref__", "_device", "_dtype", "_host", "_shape", "_storage", "_use", "_view",
+        "__weakref__", "_device", "_dtype", "_host", "_owner", "_seen", "_shape", "_storage",
+        "_use", "_view",
     )  # fmt: skip
     _storage: Storage
     _shape: tuple[int, ...]

@@ -395,7 +395,7 @@ def made(value: Any, device: Any) -> Any:
     buffer = _new(HostBuffer)
     buffer.device = device
     buffer.array = value
-    buffer.copy = buffer.memory = None
+    buffer.copy = buffer.memory = buffer.window = None
     buffer.use = IN_PARTS
     node = _new(Node)
     node.op = LEAVES[dtype]
@@ -492,7 +492,7 @@ def owned(storage: Storage) -> Any:
     if (
         _references(node) == _ALONE[0]
         and _references(buffer) == _ALONE[1]
-        and _references(array) == _ALONE[2]
+        and _references(array) == _ALONE[2] + (buffer.window is not None)
         and (array.base is None or _is_returned(buffer))
     ):
         buffer.copy = None

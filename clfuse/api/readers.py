@@ -459,6 +459,8 @@ def before(reference: Any, plain: Callable[..., Any]) -> Callable[..., Any]:
         call = core.of_arrays(plain, _before(plain, reference, Row(1, ELEMENTS, 1, 2)))
     elif reference in (np.asarray, np.asanyarray):
         call = core.itself(plain)
+    elif reference is np.flip:
+        call = core.flipper(plain)
     elif reference in WRITING:
         call = core.writer(plain, reference, WRITING[reference])
     elif reference in _VIEWING:

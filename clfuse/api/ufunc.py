@@ -78,6 +78,8 @@ class ufunc:
         self.fast: Callable[..., Any] | None = None
         """The operator, if it has been made: of two operands by `operators`, of one where it is
         compiled (`acceleration`)."""
+        self.quick: Any = None
+        """What is compiled asks of it at a call (`acceleration`)."""
         self._resolutions: dict[tuple[Any, ...], Resolution] = {}
 
     def __getattr__(self, name: str) -> Any:

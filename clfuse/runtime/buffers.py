@@ -163,9 +163,12 @@ class HostBuffer(Buffer):
     use : int
         What was done with it: `AS_A_WHOLE`, `IN_PARTS` or `BY_ROWS`. Who decides where to calculate
         with it asks for that.
+    window : numpy.ndarray or None
+        `array` again, for what is compiled, which keeps views of it; it holds `array` once, however
+        many these are.
     """
 
-    __slots__ = ("array", "copy", "memory", "use")
+    __slots__ = ("array", "copy", "memory", "use", "window")
 
     def __init__(
         self, device: Device, array: npt.NDArray[Any], memory: Buffer | None = None
@@ -175,6 +178,7 @@ class HostBuffer(Buffer):
         self.copy: Buffer | None = None
         self.memory = memory
         self.use = IN_PARTS
+        self.window: npt.NDArray[Any] | None = None
 
     @property
     def nbytes(self) -> int:  # type: ignore[override]
@@ -186,7 +190,8 @@ class HostBuffer(Buffer):
         """Whether somebody else may look at memory that a kernel would write to."""
         if self.memory is None:
             return 0
-        return int(sys.getrefcount(self.array) != _SOLE[0] or not has_sole_memory(self))
+        references = sys.getrefcount(self.array) - (self.window is not None)
+        return int(references != _SOLE[0] or not has_sole_memory(self))
 
     def read(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
         """Return the first bytes as a read-only array."""

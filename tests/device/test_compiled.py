@@ -6,10 +6,14 @@ import os
 import shutil
 import subprocess
 import sys
+import weakref
+from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import clfuse
 from clfuse import compiled
 
 pytestmark = pytest.mark.clfuse_only
@@ -109,11 +113,22 @@ for RECORDED in (False, True):
         print(told(lambda: np.asarray([1.0, 0.0]) / 0.0), told(lambda: a.__itruediv__(0.0)))
     print(a.tolist())
 
-# A view of a view of a view is found by few indices.
-y = np.asarray(numpy.arange(50.0))
-for _ in range(9):
-    y = y[1:]
-    print(y.tolist(), len(getattr(y._view, "path", ())))
+# Views of views of views, of memory that is written to, and that is replaced by a copy meanwhile.
+x = y = np.asarray(numpy.arange(50.0))
+views, held = [], []
+for number in range(12):
+    y = y[1:] if number % 3 else y[::-1]
+    views.append(y)
+    y[number % 4] += x[2] * number
+    held.append(numpy.asarray(x) if number % 2 else x.copy())
+    x[number:] -= y[0]
+    y[1:] = y[:-1]
+    y[:2], x[-1] = x[3:5], number
+    print(x.tolist(), *[(v.tolist(), v.strides, v.base is x) for v in views])
+x.shape = 5, 10
+x[1, 2:5] = 7
+del y
+print(x.tolist(), *[v.tolist() for v in [*views, *held]])
 
 @np.jit
 def traced(x, y):
@@ -154,6 +169,13 @@ def said(mode: str, host_us: int) -> tuple[list[str], str]:
     return done.stdout.splitlines(), done.stderr.splitlines()[0]
 
 
+@pytest.fixture
+def on_the_host() -> Iterator[None]:
+    """Small arrays are NumPy's, as they are for users."""
+    with clfuse.config.override(host_us=50):
+        yield
+
+
 def needs_a_compiled_module() -> None:
     is_asked_for = os.environ.get("CLFUSE_TEST_DEVICE") == "required" and shutil.which("cc")
     if compiled.state() == "not built" and is_asked_for:
@@ -169,6 +191,63 @@ def test_what_is_compiled_gives_the_same_as_plain_python() -> None:
     assert (one, two) == ("in use", "off (CLFUSE_COMPILED)")
     assert len(plain) > 3000
     assert [pair for pair in zip(sooner, plain, strict=True) if pair[0] != pair[1]] == []
+
+
+@pytest.mark.usefixtures("on_the_host")
+def test_views_that_outlive_a_write_see_what_their_array_holds() -> None:
+    x = clfuse.asarray(np.arange(6.0))
+    row, whole = x[1:4], x[:]
+    snapshot = np.asarray(x)  # somebody else has the memory from now on
+    x[2] = 9
+    assert row.tolist() == [1, 9, 3]
+    row += 1
+    assert whole.tolist() == x.tolist() == [0, 2, 10, 4, 4, 5]
+    assert snapshot.tolist() == [0, 1, 2, 3, 4, 5]
+    del x
+    assert row.base.tolist() == whole.tolist()
+
+
+@pytest.mark.usefixtures("on_the_host")
+def test_an_array_made_in_the_place_of_one_that_ended_has_nothing_of_it() -> None:
+    ended: list[int] = []
+    for number in range(200):  # more than are kept for the next
+        x = clfuse.asarray(np.full(3, float(number)))
+        view = x[1:]
+        held = weakref.ref(view, lambda _, number=number: ended.append(number))
+        view *= 2
+        assert view.tolist() == [2.0 * number] * 2
+        assert (x + 1).base is None
+        del view
+        assert held() is None
+    assert ended == list(range(200))
+
+
+@pytest.mark.usefixtures("on_the_host")
+def test_operators_that_somebody_gives_the_class_are_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kind = type(clfuse.ones(3))
+    x = clfuse.ones(3)
+    monkeypatch.setattr(kind, "__add__", lambda self, other: "added")
+    monkeypatch.setattr(kind, "__getitem__", lambda self, index: "part")
+    assert (x + x, x[0]) == ("added", "part")
+    monkeypatch.undo()
+    assert (x + x).tolist() == [2, 2, 2]
+    assert x[0] == 1
+
+
+def test_settings_count_from_the_next_operation_on() -> None:
+    x = clfuse.asarray(np.ones(3))
+    with clfuse.config.override(host_us=0):
+        before = clfuse.stats()["nodes_recorded"]
+        recorded = (x * 3 + x).tolist()
+        assert clfuse.stats()["nodes_recorded"] > before
+    with clfuse.config.override(host_us=50):
+        y = clfuse.asarray(np.ones(3))
+        before = clfuse.stats()["nodes_recorded"]
+        z = y * 3 + y
+        assert clfuse.stats()["nodes_recorded"] == before
+    assert z.tolist() == recorded
 
 
 def test_a_module_built_from_another_text_is_left_alone(

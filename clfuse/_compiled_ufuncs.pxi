@@ -1,0 +1,179 @@
+"""Calls of ufuncs on arrays on the host: a part of `_compiled.pyx`."""
+
+cdef class Quick:
+    """What a call of a ufunc of ours asks of it, in one object: its slot `quick`."""
+
+    cdef readonly object function, fast
+    cdef double weight
+    cdef int operands, results
+    cdef bint is_elementwise
+
+    def __init__(self, ours):
+        function = self.function = ours.numpy
+        self.fast = ours.fast
+        self.weight = ours.weight
+        self.operands, self.results = function.nin, function.nout
+        self.is_elementwise = function.signature is None
+
+
+cdef callfunc usual_call  # what Python had put there
+
+
+cdef object answer_of_ufunc(object self, tuple args, PyObject *kwargs):
+    """``self(*args, **kwargs)``, of one of our ufuncs, or `LATER`."""
+    cdef Py_ssize_t given = PyTuple_GET_SIZE(args)
+    cdef Quick quick = <Quick>self.quick
+    if quick is None or given != quick.operands or not 0 < given < 3:
+        return LATER
+    if not quick.is_elementwise:
+        if quick.fast is None or (kwargs != NULL and PyDict_Size(<object>kwargs)):
+            return LATER
+        is_pair = given == 2 and type(args[0]) is ARRAY and type(args[1]) is ARRAY
+        return product_at_once(args[0], args[1]) if is_pair else LATER
+    if kwargs != NULL and PyDict_Size(<object>kwargs):
+        return with_options(quick, args, <dict>kwargs)
+    one = <object>PyTuple_GET_ITEM(args, 0)
+    if given == 1:
+        if type(one) is not ARRAY:
+            if type(one) in scalars and is_left_to_numpy():
+                return PyObject_CallObject(quick.function, args)
+            return LATER
+        if quick.results != 1:
+            return with_options(quick, args, {})
+        if is_ours(one) and is_on_host(one):
+            return at_once_alone(NULL, quick.function, quick.weight, one)
+        return LATER if quick.fast is None else quick.fast(one)
+    if quick.results != 1:
+        return with_options(quick, args, {})
+    two = <object>PyTuple_GET_ITEM(args, 1)
+    if type(one) is ARRAY:
+        if is_ours(one) and is_on_host(one):
+            return at_once(NULL, quick.function, quick.weight, one, two, False)
+        kind = type(two)
+        if quick.fast is not None and (kind is ARRAY or kind is float or kind is int):
+            return quick.fast(one, two)
+        return LATER
+    if type(two) is ARRAY:
+        if is_ours(two) and is_on_host(two):
+            return at_once(NULL, quick.function, quick.weight, two, one, True)
+        return LATER
+    if type(one) in scalars and type(two) in scalars and is_left_to_numpy():
+        return PyObject_CallObject(quick.function, args)
+    return LATER
+
+
+cdef object slot_call(object self, object args, PyObject *kwargs):
+    answer = answer_of_ufunc(self, <tuple>args, kwargs)
+    return usual_call(self, args, kwargs) if answer is LATER else answer
+
+
+def put_into_slot_of_calls(*kinds):
+    """Let these classes of ufuncs, written in Python, have the function above for their calls."""
+    global usual_call
+    for kind in kinds:
+        usual_call = (<Class *><PyObject *>kind).tp_call  # of all of them the same
+        (<Class *><PyObject *>kind).tp_call = slot_call
+        PyType_Modified(<PyTypeObject *>kind)
+
+
+# -- ufuncs with options ---------------------------------------------------------------------------
+
+cdef object with_options(Quick quick, tuple args, dict kwargs):
+    """A call of one of our ufuncs that its operator does not do; `LATER` for `plain`."""
+    cdef Work work
+    cdef double additions
+    cdef Py_ssize_t place, given = PyTuple_GET_SIZE(args)
+    function = quick.function
+    out = array = where = None
+    for key, item in kwargs.items():
+        if key == "out":
+            if type(item) is tuple and PyTuple_GET_SIZE(item) == 1:
+                item = (<tuple>item)[0]
+            if type(item) is not ARRAY or not is_ours(item) or not is_writeable(item):
+                return LATER
+            if not is_on_host(item):
+                return LATER
+            out = item
+        elif key == "where":
+            where = item
+        elif (key != "dtype" and key != "casting" and key != "order") or not is_option(item):
+            return LATER
+    nothing_yet(&work)
+    if out is not None:
+        array = written(out)
+        if array is None:
+            return LATER
+        count(&work, <tuple>get(out, h_shape))
+        device = device_of(out)
+        work.device = <PyObject *>device
+        work.used = True
+    elif where is not None:
+        return LATER
+    is_alone = where is None
+    found = []
+    for place in range(given):
+        item = <object>PyTuple_GET_ITEM(args, place)
+        if type(item) is tuple or type(item) is list:
+            return LATER
+        if out is not None and type(item) is ARRAY and share_cell(item, out):
+            is_alone = False
+        item = operand(item, &work, 0)
+        if item is LATER:
+            return LATER
+        found.append(item)
+    if work.device == NULL:
+        return LATER
+    named = kwargs if kwargs else None
+    if out is not None or where is not None:
+        named = dict(kwargs)
+    if where is not None:
+        where = operand(where, &work, 0)
+        if where is LATER:
+            return LATER
+        named["where"] = where
+    additions = stretched(&work) * quick.weight
+    if not is_affordable(additions) or (additions > few_additions and not work.used):
+        return LATER
+    if out is None:
+        value = attempted(function, tuple(found), named)
+        if value is LATER:
+            return LATER
+        return answered(value, (), (), None, None, <object>work.device)
+    named["out"] = array
+    if is_left_to_numpy():
+        PyObject_Call(function, tuple(found), <PyObject *>named)
+        return out
+    # What was to be written over is needed once more where it counts.
+    before = None if is_alone else array.copy()
+    if attempted(function, tuple(found), named) is LATER:
+        if before is not None:
+            array[...] = before
+        return LATER
+    return out
+
+
+def method_of_ufunc(plain, name, int operands, int cost):
+    """``function.reduce(*args, **kwargs)`` and its like, before `plain`."""
+
+    def method(self, *args, **kwargs):
+        function = self.numpy
+        if function.signature is None:
+            answer = read(
+                getattr(function, name), None, operands, MOST_AXES, cost, self.weight, False, args,
+                kwargs,
+            )
+            if answer is not LATER:
+                return answer
+        return plain(self, *args, **kwargs)
+
+    return method
+
+
+def writing_method_of_ufunc(plain, name, int operands):
+    """``function.at(array, *args)``, before `plain`."""
+
+    def method(self, *args, **kwargs):
+        answer = write(getattr(self.numpy, name), operands, args, kwargs)
+        return plain(self, *args, **kwargs) if answer is LATER else answer
+
+    return method
