@@ -54,6 +54,11 @@ def raising() -> Context:
 _run_raising: Final = raising().run
 
 
+def is_attempt() -> bool:
+    """Whether what would be warned of here is an error."""
+    return _extobj_contextvar.get() is _RAISING
+
+
 def calculated(apply: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """What `apply` gives, asked once more where NumPy warns: at the user's line."""
     value = attempted(apply, *args, **kwargs)

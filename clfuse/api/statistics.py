@@ -81,7 +81,10 @@ class _Count:
                     count = combine(np.maximum, less, least)
             if shape is not None:
                 count = build.reshape(count, shape)
-        return convert(combine(np.divide, total, count), dtype)
+        divided = combine(np.divide, total, count)
+        if self.least is not None and self.least <= ddof and not few_are_nan:  # 0 / 0
+            divided = floating.voiced(divided, "divide" if total.shape else "scalar divide")
+        return convert(divided, dtype)
 
 
 builtin_max = max
