@@ -173,16 +173,21 @@ def _any(a: Any, *args: Any, **kwargs: Any) -> Any:
     return False if a is None else NATIVE[np.any](a, *args, **kwargs)
 
 
+def _is_of_nans(frame: types.FrameType) -> bool:
+    return bool(frame.f_globals["__name__"] == "numpy.lib._nanfunctions_impl")
+
+
 class _Warnings(OutsideWarnings):
     """What Python's module is to NumPy's code: it ends an attempt at the call (`at_once`) where
-    that would warn, as a floating-point error does; what comes in its place warns."""
+    that would warn, as a floating-point error does; what comes in its place warns. Not so of
+    slices without a number, of which kernels do not warn."""
 
     @staticmethod
     def warn(
         message: Any, category: type[Warning] | None = None, stacklevel: int = 1, source: Any = None
     ) -> None:
         """`warnings.warn`."""
-        if category is RuntimeWarning and is_attempt():
+        if category is RuntimeWarning and is_attempt() and not _is_of_nans(sys._getframe(1)):
             raise FloatingPointError(message)
         OutsideWarnings.warn(message, category, stacklevel + 1, source)
 
