@@ -123,3 +123,12 @@ def test_an_array_as_the_buffer_of_an_array_shares_its_memory():
     assert run(cf) == run(np)
     with pytest.raises(TypeError):
         cf.ndarray((9,), buffer=cf.arange(3.0))
+
+
+def test_a_view_as_no_dtype_is_one_of_float64_where_it_is_said():
+    for m in (np, cf):
+        x = m.arange(1, 5)
+        assert x.view(None).dtype == np.float64
+        assert x.view(dtype=None).tolist() == np.arange(1, 5).view(None).tolist()
+        assert x.view().dtype == x.view(type=m.ndarray).dtype == x.view(m.ndarray).dtype == np.int64
+        assert x.max().view(None) == np.int64(4).view(None)
