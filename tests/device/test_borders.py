@@ -132,3 +132,11 @@ def test_a_view_as_no_dtype_is_one_of_float64_where_it_is_said():
         assert x.view(dtype=None).tolist() == np.arange(1, 5).view(None).tolist()
         assert x.view().dtype == x.view(type=m.ndarray).dtype == x.view(m.ndarray).dtype == np.int64
         assert x.max().view(None) == np.int64(4).view(None)
+
+
+def test_a_histogram_of_integers_may_be_asked_for_a_density_by_any_truth():
+    for density in (1, abs, np.True_):
+        expected = np.histogram(np.arange(4), density=density)
+        actual = cf.histogram(cf.arange(4), density=density)
+        for one, other in zip(actual, expected, strict=True):
+            np.testing.assert_allclose(np.asarray(one), other)
