@@ -54,6 +54,11 @@ def raising() -> Context:
 _run_raising: Final = raising().run
 
 
+def is_attempt() -> bool:
+    """Whether what would be warned of here is an error."""
+    return _extobj_contextvar.get() is _RAISING
+
+
 def calculated(apply: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """What `apply` gives, asked once more where NumPy warns: at the user's line."""
     value = attempted(apply, *args, **kwargs)
@@ -141,10 +146,20 @@ def pair(apply: Callable[[Any, Any], Any], weight: float, self: Handle, other: A
     if type(self) in handles.SCALARS:
         left = left[()]
     value = calculated(apply, left, right)
+    if type(value) is tuple:
+        return tuple([made(item, buffer.device) for item in value])
     result = made(value, buffer.device)
     if not is_little and type(result) is handles.ARRAY and BY_ROWS in (use_of(self), use_of(other)):
         result._storage.node.buffer.use = BY_ROWS
     return result
+
+
+def both(function: Any, left: Any, right: Any) -> Any:
+    """Both results of a ufunc of two operands, divmod, or `LATER`."""
+    for apply, one, other in ((function.numpy, left, right), (function.reversed, right, left)):
+        if type(one) is handles.ARRAY and type(one._storage.node.buffer) is HostBuffer:
+            return pair(apply, function.weight, one, other)
+    return LATER
 
 
 def _read(handle: Handle, weight: float, other: Any) -> Any:

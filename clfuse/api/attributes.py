@@ -34,6 +34,7 @@ from .order import asked_order, checked, is_fortran, mapped, turned_back
 from .present import LATER
 from .shared_storage import seen_by_numpy
 
+_NOT_GIVEN = np._NoValue
 _COMPLEX_TO_REAL = "Casting complex values to real discards the imaginary part"
 
 
@@ -111,22 +112,24 @@ def _layout_as(handle: Handle, dtype: np.dtype) -> tuple[tuple[int, ...], int, t
     )
 
 
-def viewed(handle: Handle, dtype: Any = None, type: Any = None) -> Any:
+def viewed(handle: Handle, dtype: Any = _NOT_GIVEN, type: Any = None) -> Any:
     """``x.view(dtype)``: the same bytes as another dtype; written through either, seen in both.
 
     A view of a dtype that lives on no device, or that is not aligned, is NumPy's array, and so is
     ``x.view(Subclass)``: the bytes lie on the host as long as there is one.
     """
     if isinstance(dtype, builtin_type) and issubclass(dtype, np.ndarray | Handle):
-        dtype, type = None, dtype
+        dtype, type = _NOT_GIVEN, dtype
     if type is not None and type not in (handles.ARRAY, np.ndarray):
         if not (isinstance(type, builtin_type) and issubclass(type, np.ndarray)):
             raise ValueError("Type must be a sub-type of ndarray type")
         count_fallback("view", f"{type.__name__} is a subclass")
         host = _on_host(handle)
-        return host.view(type) if dtype is None else host.view(dtype, type)
-    if dtype is None:
+        return host.view(type) if dtype is _NOT_GIVEN else host.view(dtype, type)
+    if dtype is _NOT_GIVEN:
         return view_of(handle, handle._shape, *layout(handle))
+    if dtype is None:
+        dtype = float  # as everywhere in NumPy
     try:
         wanted = requested_dtype(dtype)
     except NotNative as missing:

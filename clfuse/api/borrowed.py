@@ -14,6 +14,7 @@ run on the host, counted as usual.
 from __future__ import annotations
 
 import functools
+import sys
 import threading
 import types
 import warnings
@@ -25,6 +26,7 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from ..errors import OutsideWarnings
 from . import handle as handles
+from .at_once import is_attempt
 from .fallback import NATIVE, OTHERWISE, dispatched, host_call, hosted
 from .floating import errstate
 from .handle import Handle, native_dtype
@@ -171,12 +173,31 @@ def _any(a: Any, *args: Any, **kwargs: Any) -> Any:
     return False if a is None else NATIVE[np.any](a, *args, **kwargs)
 
 
+def _is_of_nans(frame: types.FrameType) -> bool:
+    return bool(frame.f_globals["__name__"] == "numpy.lib._nanfunctions_impl")
+
+
+class _Warnings(OutsideWarnings):
+    """What Python's module is to NumPy's code: it ends an attempt at the call (`at_once`) where
+    that would warn, as a floating-point error does; what comes in its place warns. Not so of
+    slices without a number, of which kernels do not warn."""
+
+    @staticmethod
+    def warn(
+        message: Any, category: type[Warning] | None = None, stacklevel: int = 1, source: Any = None
+    ) -> None:
+        """`warnings.warn`."""
+        if category is RuntimeWarning and is_attempt() and not _is_of_nans(sys._getframe(1)):
+            raise FloatingPointError(message)
+        OutsideWarnings.warn(message, category, stacklevel + 1, source)
+
+
 def _replaced() -> Mapping[Any, Any]:
     from numpy.lib import _arraysetops_impl as sets
 
     found: dict[Any, Any] = {
         normalize_axis_index: normalize_axis_index, np.any: _any, np.errstate: errstate,
-        warnings: OutsideWarnings(),
+        warnings: _Warnings(),
     }  # fmt: skip
     if hasattr(sets, "_unique_hash"):
         found[sets._unique_hash] = _no_hash_table
@@ -184,6 +205,26 @@ def _replaced() -> Mapping[Any, Any]:
 
 
 _REPLACED: Final[Mapping[Any, Any]] = _replaced()
+
+
+WARNING: Final = (
+    "_core._methods", "_core.fromnumeric", "_core.function_base", "_core.numeric",
+    "lib._arraysetops_impl", "lib._function_base_impl", "lib._histograms_impl",
+    "lib._nanfunctions_impl", "lib._npyio_impl", "lib._polynomial_impl", "lib._shape_base_impl",
+    "lib._twodim_base_impl", "linalg._linalg", "fft._pocketfft",
+)  # fmt: skip
+"""NumPy's modules whose functions warn their caller, and are called from here."""
+
+
+def _name_the_users_line() -> None:
+    """Let NumPy's functions take no frame of clfuse's for their caller's, when they warn."""
+    for name in WARNING:
+        module = sys.modules.get(f"numpy.{name}")
+        if getattr(module, "warnings", None) is warnings:
+            module.warnings = _REPLACED[warnings]  # type: ignore[union-attr]
+
+
+_name_the_users_line()
 
 
 # -- marking --------------------------------------------------------------------------------------

@@ -19,6 +19,9 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from typing import Any, Final
 
+import numpy as np
+
+from . import handle as handles
 from .conversion import host_copy, host_view
 from .handle import Handle
 from .shared_storage import seen_by_numpy
@@ -32,6 +35,8 @@ DOORS: Final[Mapping[str, Mapping[str, Turn]]] = {
     "pandas.core.ops.common": {"item_from_zerodim": host_view},
     "pandas.core.algorithms": {"_ensure_arraylike": host_view},
     "pandas.core.groupby.grouper": {"get_grouper": host_view},
+    "numpy.ctypeslib": {"as_ctypes": seen_by_numpy},
+    "numpy.ctypeslib._ctypeslib": {"as_ctypes": seen_by_numpy},  # there since NumPy 2.3
     "scipy.sparse.linalg._interface": {"aslinearoperator": host_view},
 }
 """Module -> function in it -> what it gets of an array of ours."""
@@ -115,8 +120,22 @@ class Doors(MetaPathFinder):
         return found
 
 
+def _open_pointers() -> None:
+    """Let C functions whose arguments are declared by `numpy.ctypeslib.ndpointer` write to ours."""
+    for kind in np.ctypeslib.ndpointer().__mro__:
+        method = vars(kind).get("from_param")
+        if isinstance(method, classmethod):
+            plain = method.__func__
+
+            def from_param(cls: Any, obj: Any, plain: Any = plain) -> Any:
+                return plain(cls, seen_by_numpy(obj) if type(obj) is handles.ARRAY else obj)
+
+            kind.from_param = classmethod(from_param)  # type: ignore[attr-defined]
+
+
 def install() -> None:
     """Open the doors of what is imported already, and of what will be."""
+    _open_pointers()
     for name, module in list(sys.modules.items()):
         if _has_doors(name):
             open_doors(module)

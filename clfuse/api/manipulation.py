@@ -307,9 +307,16 @@ def as_strided(
 # -- order of elements ----------------------------------------------------------------------------
 
 
+def _has_axes_of_its_own(value: Any) -> bool:
+    """Whether NumPy indexes it as it stands: what is no array, and has `ndim` (pandas)."""
+    return not isinstance(value, Handle | np.ndarray) and hasattr(value, "ndim")
+
+
 @native(np.flip)
 def flip(m: Any, axis: Any = None) -> Any:
     """The array with axes run through backwards: a view."""
+    if _has_axes_of_its_own(m):
+        return np.flip(m, axis)
     handle = as_handle(m)
     rank = len(handle._shape)
     axes = tuple(range(rank)) if axis is None else normalized_axes(axis, rank)

@@ -301,7 +301,7 @@ class ArrayMethods:
         """The array with its elements cast to `dtype`."""
         return attributes.cast_to(self, dtype, order, casting, subok, copy)  # type: ignore[arg-type]
 
-    def view(self, dtype: Any = None, type: Any = None) -> Any:
+    def view(self, dtype: Any = _Missing, type: Any = None) -> Any:
         """The same bytes as another dtype."""
         return attributes.viewed(self, dtype, type)  # type: ignore[arg-type]
 

@@ -194,8 +194,8 @@ class ndarray(MutatingMethods, _Common, metaclass=ArrayType):
     dtype : dtype
         One of NumPy's bool, integer, float16/32/64 and complex64/128 dtypes.
     buffer, offset, strides
-        As for `numpy.ndarray`. On a buffer that may be written to, by others too, it is an array of
-        NumPy's; of another one the contents are copied.
+        As for `numpy.ndarray`. On a buffer that may be written to, by others too (an array of ours
+        is one), it is an array of NumPy's; of another one the contents are copied.
     order : {"C", "F"}
 
     Examples
@@ -222,9 +222,10 @@ class ndarray(MutatingMethods, _Common, metaclass=ArrayType):
         strides: Any = None,
         order: Any = None,
     ) -> Any:
-        is_ours = isinstance(buffer, Handle)
-        if is_ours:
-            buffer = host_copy(buffer)
+        if type(buffer) is ndarray:
+            buffer = seen_by_numpy(buffer)
+        elif isinstance(buffer, Handle):
+            buffer = host_scalar(buffer)
         if issubclass(cls, np.ndarray):  # a subclass calls what it derives from by name
             return np.ndarray.__new__(cls, shape, dtype, buffer, offset, strides, order)
         host = np.ndarray(shape, dtype, buffer, offset, strides, order)
@@ -232,7 +233,7 @@ class ndarray(MutatingMethods, _Common, metaclass=ArrayType):
             return host
         if buffer is None:
             return zeros(host.shape, host.dtype)
-        if host.flags.writeable and not is_ours:
+        if host.flags.writeable:
             return host
         return make_array(host)
 

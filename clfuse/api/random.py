@@ -16,6 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from ..config import settings
+from .bit_generators import SEEDED
 from .conversion import NotNative
 from .random_bits import ADOPTIONS, Philox4x32, refuse_in_trace
 from .random_generator import (
@@ -281,6 +282,6 @@ def build_namespace() -> types.ModuleType:
         get_bit_generator,
         set_bit_generator,
     )
-    for item in own:
+    for item in (*own, *SEEDED.values()):
         setattr(module, item.__name__, item)
     return module

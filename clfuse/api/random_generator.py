@@ -19,8 +19,9 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 from ..config import settings
+from . import handle as handles
 from . import random_distributions as distributions
-from .conversion import NotNative, as_handle, host_view
+from .conversion import NotNative, as_handle, host_scalar, host_view
 from .fallback import host_call
 from .handle import Handle, native_dtype
 from .promotion import FLOAT64, INT64
@@ -39,6 +40,8 @@ _FAR: Final = 1 << 62
 
 def on_host(value: Any) -> Any:
     """A seed or size without handles."""
+    if type(value) in handles.SCALARS:
+        return host_scalar(value)
     return host_view(value) if isinstance(value, Handle) else value
 
 

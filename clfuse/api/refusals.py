@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..errors import ClfuseError
+from ..errors import ClfuseError, warn_user
 from . import handle as handles
 from .handle import Handle, is_writeable
 
@@ -128,3 +128,12 @@ def refuse_odd_flags(
                 return
             if found is not None:
                 raise found
+
+
+def deprecate_third() -> None:
+    """NumPy's warning of a third operand of `maximum`, where it has one: since 2.4."""
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        np.maximum(np.ones(1), np.ones(1), np.ones(1))
+    for warning in seen:
+        warn_user(str(warning.message), warning.category)

@@ -256,7 +256,7 @@ def _outer_edges(handle: Handle, given: Any) -> tuple[Any, Any]:
     if given is None:
         found = "autodetected"
         ends = UFUNCS["minimum"].reduce(handle), UFUNCS["maximum"].reduce(handle)
-        first, last = [host_view(end).reshape(())[()] for end in ends]
+        first, last = [np.asarray(end).reshape(())[()] for end in ends]
     else:
         found = "supplied"
         first, last = (

@@ -60,9 +60,10 @@ class _Count:
         shape: tuple[int, ...] | None = None,
         *,
         few_are_nan: bool = False,
+        warns: bool = False,
     ) -> Node:
         """`total` by the count less `ddof`, in the dtype of `total`; where that is below 0 it is 0,
-        or NaN."""
+        or NaN. `warns` as NumPy's division does."""
         dtype = total.dtype
         real = np.dtype(f"float{4 * dtype.itemsize}") if dtype.kind == "c" else dtype
         if dtype.kind in "biu":
@@ -81,7 +82,10 @@ class _Count:
                     count = combine(np.maximum, less, least)
             if shape is not None:
                 count = build.reshape(count, shape)
-        return convert(combine(np.divide, total, count), dtype)
+        divided = combine(np.divide, total, count)
+        if warns and self.least is not None and self.least <= ddof:  # 0 / 0
+            divided = floating.voiced(divided, "divide" if total.shape else "scalar divide")
+        return convert(divided, dtype)
 
 
 builtin_max = max
@@ -156,7 +160,8 @@ def mean(
         total = blocks.Blocks(node_of(handle), axes, computing).total()
     else:
         total = folded(np.add, node_of(handle), axes, computing, where=count.mask, called="reduce")
-    node = count.divide(_through(total, out), 0)
+    # With a mask it may be `nanmean`, which says nothing of the division.
+    node = count.divide(_through(total, out), 0, warns=count.mask is True)
     if dtype is None and out is None and handle._dtype is FLOAT16:
         node = convert(node, FLOAT16)
     return delivered(node, handle._shape, axes, out, keepdims, order)
@@ -217,7 +222,8 @@ def _variance(
     else:
         square = floating.voiced(combine(np.multiply, distance, distance), squared)
     total = folded(np.add, square, axes, computing, where=count.mask, called=summed)
-    divided = count.divide(_through(total, out), ddof, few_are_nan=few_are_nan)
+    loud = not few_are_nan
+    divided = count.divide(_through(total, out), ddof, few_are_nan=few_are_nan, warns=loud)
     return divided, handle, axes, order
 
 

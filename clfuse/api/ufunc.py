@@ -21,7 +21,7 @@ from ..ops import UFUNCS as ROWS
 from ..runtime.buffers import HostBuffer
 from . import fallback, floating
 from . import handle as handles
-from .at_once import alone, calculated, into, pair
+from .at_once import alone, both, calculated, into, pair
 from .conversion import MOST_AXES, NotNative, as_handle, as_mask, cast, host_view, stored_view
 from .expressions import broadcast_shapes, choose, convert, shape_text
 from .folding import fold
@@ -39,7 +39,7 @@ from .promotion import (
     resolve,
     weak_kind,
 )
-from .refusals import preferred
+from .refusals import deprecate_third, preferred
 from .scans import accumulated
 
 UNINITIALIZED = (
@@ -130,6 +130,10 @@ class ufunc:
                 made = pair(self.reversed, self.weight, args[1], args[0])
                 if made is not LATER:
                     return made
+        elif len(args) == 2 and self.signature is None:
+            made = both(self, *args)
+            if made is not LATER:
+                return made
         return self.record(*args)
 
     def record(self, *args: Any) -> Any:
@@ -152,7 +156,7 @@ class ufunc:
         nodes = self._nodes(keys, values, resolution, shape)
         if type(nodes) is Node:
             return result(build.broadcast(nodes, shape))
-        return self._results(args, nodes, tuple(map(self._voiced, resolution.ops)), shape)
+        return self._results(args, nodes, self._all_voiced(resolution), shape)
 
     def _results(
         self,
@@ -197,6 +201,14 @@ class ufunc:
         """The operation that is recorded in the mode in force."""
         is_loud = floating.mode[0] is floating.LOUD and _may_err(op)
         return loud(op, self.__name__) if is_loud else op
+
+    def _all_voiced(self, resolution: Resolution) -> tuple[Op, ...]:
+        """Those of a call: by zero an integer is divided once, though for two results."""
+        ops = resolution.ops
+        assert ops is not None
+        if len(ops) > 1 and resolution.inputs[0].kind in "iu":
+            return (self._voiced(ops[0]), *ops[1:])
+        return tuple(map(self._voiced, ops))
 
     def fill_loops(self) -> None:
         """Let `loops` hold the operations of the mode that is in force."""
@@ -248,7 +260,7 @@ class ufunc:
             # NumPy's TypeError; it looks at no argument before it counts them.
             return self.numpy(*args, **kwargs)
         if len(args) > nin and self.__name__ in ("maximum", "minimum"):
-            _deprecate_third()
+            deprecate_third()
         outs_given = _outs_of(args[nin:], kwargs.get("out"))
         if any(map(answers_itself, (*args[:nin], *outs_given, kwargs.get("where")))):
             return self.numpy(*args, **kwargs)
@@ -289,12 +301,11 @@ class ufunc:
         if mask is not None and not given and "out" not in kwargs:
             warnings.warn(UNINITIALIZED, UserWarning, fallback.user_stacklevel())
         if not given and mask is None and not as_array and type(nodes) is tuple:
-            ops = tuple(map(self._voiced, resolution.ops))
-            return self._results(args, nodes, ops, shape, order)
+            return self._results(args, nodes, self._all_voiced(resolution), shape, order)
         results = []
-        for position, out in enumerate(outs):
-            op = resolution.ops[position]
-            op = op if mask is not None else self._voiced(op)  # NumPy leaves masked elements alone
+        # NumPy leaves masked elements alone.
+        ops = resolution.ops if mask is not None else self._all_voiced(resolution)
+        for op, out in zip(ops, outs, strict=True):
             if type(nodes) is Node:
                 node = build.broadcast(nodes, shape)
             else:
@@ -447,15 +458,6 @@ class ufunc:
 
 def _outs_of(positional: tuple[Any, ...], out: Any) -> tuple[Any, ...]:
     return positional + (out if isinstance(out, tuple) else (out,))
-
-
-def _deprecate_third() -> None:
-    """NumPy's warning, where it has one: since 2.4."""
-    with warnings.catch_warnings(record=True) as seen:
-        warnings.simplefilter("always")
-        np.maximum(np.ones(1), np.ones(1), np.ones(1))
-    for warning in seen:
-        warnings.warn(warning.message, warning.category, fallback.user_stacklevel())
 
 
 def _named(name: str) -> ufunc:
