@@ -151,8 +151,10 @@ class Series:
             batch is None
             or expected is None
             or len(args) != len(expected)
-            or type(ranges) is not type(self._ranges)
-            or ranges != self._ranges
+            or (
+                ranges is not self._ranges
+                and (type(ranges) is not type(self._ranges) or ranges != self._ranges)
+            )
             or settings.check is not self._check
             or settings.kernels == "python"
             or not settings.fusion
@@ -204,10 +206,15 @@ class Series:
             if not batch.is_open or len(batch.order) >= MOST:
                 return False
             taken, width = self.offsets, len(offsets)
-            if taken[-width:] == offsets and taken[-2 * width : -width] == offsets:
+            if (
+                (not width or taken[-1] == offsets[-1])  # most differ there
+                and taken[-width:] == offsets
+                and taken[-2 * width : -width] == offsets
+            ):
                 return False  # the same bytes a third time: nothing that could be one call
             taken += offsets
-            self.numbers += numbers
+            if numbers:
+                self.numbers += numbers
             batch.order.append(self._number)
         return True
 

@@ -23,7 +23,7 @@ from collections import Counter
 from typing import Final
 
 from ..traits import DeviceTraits
-from .schedule import Kernel, Load
+from .schedule import Kernel, Load, Store
 
 __all__ = ["LONGEST_PIECE", "beside", "rows_of"]
 
@@ -54,8 +54,10 @@ def beside(kernel: Kernel, vector: int, traits: DeviceTraits) -> int | None:
     least = min(LEAST_NBYTES, traits.stream_nbytes)
     found: Counter[int] = Counter()
     for phase in kernel.phases:
-        loads = [item for item in phase.body if isinstance(item, Load) and item.position is None]
-        for item in [*loads, *phase.stores]:
+        moved: list[Load | Store] = [
+            item for item in phase.body if isinstance(item, Load) and item.position is None
+        ]
+        for item in [*moved, *phase.stores]:
             steps = [abs(stride) * item.dtype.itemsize for stride in item.access.strides]
             if steps[vector] < LINE_NBYTES:
                 continue
