@@ -434,3 +434,4 @@ def call(plain):
 
 include "_compiled_creation.pxi"
 include "_compiled_graph.pxi"
+include "_compiled_buffers.pxi"

@@ -315,6 +315,8 @@ def _known_plan(key: tuple[Any, ...], snapshot: Snapshot) -> Planned | None:
         planned = _plans[key, number]
         if planned.structure.same_structure(snapshot):
             planned.uses += 1
+            if planned.uses == 1:
+                patience.came_back()
             if planned.uses == recognition.LEARN_AFTER:
                 recognition.learn(snapshot, planned.structure)
             _plans.move_to_end((key, number))

@@ -3,18 +3,20 @@ and `explain`.
 
 Building takes a tenth of a second and more, and a program may evaluate a thing once. So NumPy
 calculates until it has worked on one structure for as long as building takes
-(``CLFUSE_BUILD_AFTER_MS``): who waits no longer than he would have paid at once pays twice what was
-best, at most. What takes NumPy longer in a single evaluation has its kernels at once. A structure
-that comes a third time, with few others in between, is a loop, and waits no longer; a program that
-goes through many structures in turn (``V[:k] @ w``, over and over) would build them all.
+(``CLFUSE_BUILD_AFTER_MS``, and longer for many operations, which take longer to plan): who waits no
+longer than he would have paid at once pays twice what was best, at most. What takes NumPy longer in
+a single evaluation has its kernels at once. A structure that comes a third time, with few others in
+between, is a loop, and waits no longer; a program that goes through many structures in turn
+(``V[:k] @ w``, over and over) would build them all.
 
 Large arrays have their kernels at once, while the program comes back to what was built for it: who
 measures a large program calls it a second time. One that did not come back several times, as
-restarted GMRES with ``V[:k] @ w``, has to wait like others.
+restarted GMRES with ``V[:k] @ w``, has to wait like others. So has what takes NumPy less than to
+plan it would: operations that are many and small, though they write to a large array row by row.
 
 What an earlier run has built is on disk, and comes back in some milliseconds (`runtime.earned`):
-such a structure has its kernels when it comes the second time, and so has one on which that run's
-NumPy has worked half as long.
+such a structure has its kernels when it comes the second time, if it comes soon, and so has one on
+which that run's NumPy has worked half as long.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ from .smallness import budget_ns, cost_ns
 if TYPE_CHECKING:
     from .runtime.device import Device
 
-__all__ = ["built", "forget", "waits", "would_wait"]
+__all__ = ["built", "came_back", "forget", "waits", "would_wait"]
 
 CALL_NS: Final = 800
 """What calling one of NumPy's functions takes beside the work."""
@@ -50,6 +52,11 @@ LOOP_STRUCTURES: Final = 8
 """A structure is in a loop of few if at most so many that are not small were evaluated since it
 came last. As many kernels take a second to build."""
 
+EARNED_STRUCTURES: Final = 128
+"""What an earlier run found worth its kernels has them early if at most so many others were
+evaluated since it came last. `evaluate` keeps twice as many plans: where each element or row is a
+structure of its own, and all come in turn, they would push each other out."""
+
 LARGE: Final = 100
 """Work of one evaluation, in ``CLFUSE_HOST_US``, from which on it is large, unless it is so much by
 its operations alone: 5 ms."""
@@ -58,9 +65,14 @@ LARGE_SIZE: Final = 1 << 17
 """Elements of an array from which on an evaluation is large. On a device with memory of its own the
 array would travel."""
 
+PLANNING_NS: Final = 100_000
+"""What planning and rendering take for an operation, at least: 0.1 ms where operations fuse, 0.6 ms
+where each is a launch of its own, as in a recurrence over the rows of an array."""
+
 TRUSTED_PLANS: Final = 4
 """Plans that a program may have made beyond those that it came back to, and is still believed to
-come back: as many kernels take a second to build."""
+come back: as many kernels take a second to build. That it came back to one of them many times says
+nothing of the others: in ``z = z[active]`` every round has another size."""
 
 STRUCTURES_KEPT: Final = 1 << 14
 """Entries of `_waiting`, of about 200 bytes."""
@@ -94,6 +106,9 @@ _waiting: dict[int, _Waiting] = {}
 
 _turns = [0]
 """Evaluations that waited, of all structures."""
+
+_once = [0]
+"""Plans that were made, and that the program has not come back to."""
 
 _NOT_MET: Final = _Waiting()
 
@@ -130,15 +145,22 @@ def would_wait(snapshot: Snapshot, device: Device) -> bool:
 def built(snapshot: Snapshot, device: Device) -> None:
     """Note that a structure has kernels: if NumPy has worked on it before, they are worth it at
     its second evaluation the next time."""
+    _once[0] += 1
     found = _waiting.get(_key(snapshot))
     if found is not None and found.spent_ns < math.inf:
         found.spent_ns = math.inf
         earned.note(_name(snapshot, device))
 
 
+def came_back() -> None:
+    """Note that a plan is used for the second time."""
+    _once[0] -= 1
+
+
 def forget() -> None:
     """Wait anew from here on: plans are forgotten too."""
     _waiting.clear()
+    _once[0] = 0
 
 
 @atexit.register
@@ -157,14 +179,18 @@ def _waiting_ns(snapshot: Snapshot, device: Device, found: _Waiting) -> float | 
     it has done for the structure."""
     if not settings.build_after_ms:
         return None
-    patience = settings.build_after_ms * 1e6
+    planning = PLANNING_NS * len(snapshot.nodes)
+    patience = settings.build_after_ms * 1e6 + planning
     smallish = budget_ns(snapshot, settings.host_us * LOOP_NODE)
-    is_trusted = counters["plans_made"] - counters["plans_reused"] < TRUSTED_PLANS
+    is_trusted = _once[0] < TRUSTED_PLANS
     most = patience
     if is_trusted or not device.traits.unified_memory:
         if max([size_of(node.shape) for node in snapshot.nodes]) > LARGE_SIZE:
-            return None
-        most = min(most, max(settings.host_us * LARGE * 1000.0, smallish))
+            if not device.traits.unified_memory:
+                return None
+            most = min(most, planning)
+        else:
+            most = min(most, max(settings.host_us * LARGE * 1000.0, smallish))
     cost = cost_ns(snapshot, device, most)
     if cost is None:
         return None
@@ -172,9 +198,11 @@ def _waiting_ns(snapshot: Snapshot, device: Device, found: _Waiting) -> float | 
     cost += CALL_NS * len(snapshot.nodes)
     if found.spent_ns + cost > patience:
         return None
-    if found.evaluations == 1 and earned.is_known(_name(snapshot, device)):
+    others = _turn() - found.turn
+    is_in_turn = found.evaluations == 1 and others <= EARNED_STRUCTURES
+    if is_in_turn and earned.is_known(_name(snapshot, device)):
         return None
-    is_near = _turn() - found.turn <= LOOP_STRUCTURES
+    is_near = others <= LOOP_STRUCTURES
     if found.evaluations >= LOOP_EVALUATIONS and is_near and not is_smallish:
         return None
     return cost

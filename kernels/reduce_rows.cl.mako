@@ -3,7 +3,17 @@
 ##    CPU     work-items share the results (and pieces); lanes and independent accumulators, then the rest
 ##            one by one; lanes are folded last:    v0 v1 v2 v3 -> (v0+v2)(v1+v3) -> one
 ##            rows of joined arrays: run by run between the seams, the accumulators going on
+##            blocks: some rows at once that read something together (V0[r]), then row by row
 ##    GPU     a work-group shares one result: its work-items stride over it, then fold a tree in local memory
+<%def name="every_row(b, lines)">\
+            #pragma unroll
+            for (int r = 0; r < ${b.rows}; r++) {
+                const ${k.index} i${b.dim} = upper + r;
+% for line in lines:
+                ${line}
+% endfor
+            }
+</%def>\
 ${k.head}\
 __kernel void ${k.name}(${k.signature})
 {
@@ -13,8 +23,40 @@ __kernel void ${k.name}(${k.signature})
     const ${k.index} units = ${" * ".join(k.row_extents + ["1"])}${" * chunks" if k.chunked else ""};
 % if k.schedule == "cpu":
     const ${k.index} run = (units + (${k.index})get_global_size(0) - 1) / (${k.index})get_global_size(0);
+% if k.blocks:
+<% b, p = k.blocks, k.phases[0] %>\
+    const ${k.index} even = (run + ${b.rows - 1}) / ${b.rows} * ${b.rows};
+    const ${k.index} first = min((${k.index})get_global_id(0) * even, units), last = min(first + even, units);
+    ${k.index} unit = first;
+    for (; unit + ${b.rows} <= last; unit += ${b.rows}) {
+        const ${k.index} row = unit;
+% for line in k.decode + b.arrays:
+        ${line}
+% endfor
+        const ${k.index} upper = i${b.dim}, stop = ${p.end};
+        ${k.index} j = 0;
+${every_row(b, b.start)}\
+% if p.compensated:
+        while (j + ${b.step} <= stop) {
+            const ${k.index} pause = min((${k.index})(stop - ${b.step - 1}), (${k.index})(j + ${b.length}));
+            for (; j < pause; j += ${b.step}) {
+${every_row(b, p.groups + p.before + b.body)}\
+            }
+${every_row(b, b.pause)}\
+        }
+% else:
+        for (; j + ${b.step} <= stop; j += ${b.step}) {
+${every_row(b, p.groups + p.before + b.body)}\
+        }
+% endif
+        const ${k.index} rest = j;
+${every_row(b, p.start + b.taken + p.groups + p.before + [f"for ({k.index} j = rest; j < stop; j++) {{"] + p.scalar_body + ["}"] + p.tree + p.shared + p.own)}\
+    }
+    for (; unit < last; unit++) {
+% else:
     const ${k.index} first = (${k.index})get_global_id(0) * run, last = min(first + run, units);
     for (${k.index} unit = first; unit < last; unit++) {
+% endif
 % else:
     for (${k.index} unit = get_group_id(0); unit < units; unit += (${k.index})get_num_groups(0)) {
 % endif

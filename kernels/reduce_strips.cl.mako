@@ -3,27 +3,45 @@
 ##    unit      some vectors side by side (${k.width} lanes each), and the rows of one piece
 ##    row       the vectors of a row one after the other, then the single columns that are left
 ##    arrays    the accumulators of all vectors: q0[v], of single columns y0[v]
-<%def name="strips(wide, single)">\
+##    depth     rows from `down` on that are folded into one vector after the other
+<%def name="repeated(lines, deep)">\
+% if deep:
+                #pragma unroll
+                for (int below = 0; below < ${deep.depth}; below++) {
+                const ${k.index} i${k.outer_loops[-1][0]} = down + below;
+% for line in deep.groups + deep.before + lines:
+                ${line}
+% endfor
+                }
+% else:
+% for line in lines:
+                ${line}
+% endfor
+% endif
+</%def>\
+<%def name="strips(wide, single, deep=None)">\
 % if k.even and wide:
             #pragma unroll
             for (int v = 0; v < ${k.even}; v++) {
                 const ${k.index} j = start + v * ${k.width};
-% for line in wide:
-                ${line}
-% endfor
+${repeated(wide, deep)}\
             }
 % elif k.width > 1 and wide:
             for (${k.index} j = start, v = 0; j < wide; j += ${k.width}, v++) {
-% for line in wide:
-                ${line}
-% endfor
+${repeated(wide, deep)}\
             }
 % endif
 % if single:
             for (${k.index} j = wide, v = 0; j < end; j++, v++) {
-% for line in single:
-                ${line}
-% endfor
+${repeated(single, deep)}\
+            }
+% endif
+</%def>\
+<%def name="pause(p, rows)">\
+% if p.pause[0] or p.pause[1]:
+            if ((since += ${rows}) >= ${k.pause}) {
+            since = 0;
+${strips(p.pause[0], p.pause[1])}\
             }
 % endif
 </%def>\
@@ -59,19 +77,23 @@ ${strips(p.start[0], p.start[1])}\
 % if p.pause[0] or p.pause[1]:
             int since = 0;
 % endif
-% for dim, begin, end in k.outer_loops:
+% for dim, begin, end in k.outer_loops[:-1]:
             for (${k.index} i${dim} = ${begin}; i${dim} < ${end}; i${dim}++) {
 % endfor
+<% dim, begin, end = k.outer_loops[-1] %>\
+            ${k.index} down = ${begin};
+% if p.depth > 1:
+            for (; down + ${p.depth} <= ${end}; down += ${p.depth}) {
+${strips(p.body[0], p.body[1], p)}\
+${pause(p, p.depth)}\
+            }
+% endif
+            for (${k.index} i${dim} = down; i${dim} < ${end}; i${dim}++) {
 % for line in p.groups + p.before:
             ${line}
 % endfor
 ${strips(p.body[0], p.body[1])}\
-% if p.pause[0] or p.pause[1]:
-            if (++since == ${k.pause}) {
-            since = 0;
-${strips(p.pause[0], p.pause[1])}\
-            }
-% endif
+${pause(p, 1)}\
 % for _ in k.outer_loops:
             }
 % endfor

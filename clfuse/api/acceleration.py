@@ -16,6 +16,7 @@ from ..runtime.device import get_device
 from ..smallness import GATHER_ADDITIONS
 from . import (
     at_once,
+    buffers,
     floating,
     handle,
     indexing,
@@ -40,6 +41,7 @@ def accelerate(array: type) -> None:
     core.connect(_names(array))
     core.connect_calls(_names_of_calls())
     handle.Handle._storage = core.Cell()
+    core.export_buffers((array, *handle.SCALARS), buffers.lent)
     core.connect_sources(sources.compiled_names(get_device))
     for short, name in operators.BINARY.items():
         function = UFUNCS[name]

@@ -450,8 +450,14 @@ def frombuffer(
     buffer: Any, dtype: Any = float, count: Any = -1, offset: Any = 0, *, like: Any = None
 ) -> Any:
     """The contents that a buffer has now, as a vector; one that may be written to, and by others,
-    as NumPy's own array on that memory."""
+    as NumPy's own array on that memory. Of an array of ours a view."""
     if isinstance(buffer, Handle):
+        if not is_contiguous(buffer):
+            raise ValueError("ndarray is not C-contiguous")
+        found = np.frombuffer(host_view(buffer), dtype, count, offset)  # NumPy's checks
+        if found.size and buffer._shape:
+            octets = buffer.reshape(-1).view(np.uint8)  # type: ignore[attr-defined]
+            return octets[offset : offset + found.nbytes].view(found.dtype)
         buffer = host_view(buffer)
     found = np.frombuffer(buffer, dtype, count, offset)
     return found if found.flags.writeable else array(found)

@@ -19,6 +19,7 @@ from ..evaluate import host_view as stored_view
 from ..graph import build
 from ..graph.ir import Kind, Node
 from ..graph.layout import contiguous_strides
+from ..graph.ranges import known_within
 from .conversion import NotNative, as_handle, from_host
 from .expressions import choose, combine, convert
 from .fallback import native
@@ -146,7 +147,7 @@ def coordinates(handle: Handle) -> list[Node]:
         raise NotNative("of a 0-d array")
     mask = convert(node_of(handle), BOOL)
     if len(shape) == 1:
-        return [positions(mask)]
+        return [known_within(positions(mask), shape[0])]
     flat = positions(mask)
     found = []
     step = math.prod(shape)
@@ -157,7 +158,7 @@ def coordinates(handle: Handle) -> list[Node]:
             node = combine(np.floor_divide, node, build.constant(np.int64(step)))
         if found:  # the first axis has nothing before it
             node = combine(np.remainder, node, build.constant(np.int64(max(extent, 1))))
-        found.append(node)
+        found.append(known_within(node, extent))
     return found
 
 

@@ -17,10 +17,20 @@ from typing import Any
 import numpy as np
 
 from ..runtime.buffers import HostBuffer
-from . import attributes, geometry, handle, indexing, iteration, operators, printing, protocols
+from . import (
+    attributes,
+    buffers,
+    geometry,
+    handle,
+    indexing,
+    iteration,
+    operators,
+    printing,
+    protocols,
+)
 from .acceleration import accelerate
 from .at_once import product
-from .conversion import host_copy, host_scalar, host_view
+from .conversion import host_copy, host_scalar
 from .creation import array as make_array
 from .creation import zeros
 from .flags import flagsobj
@@ -30,6 +40,7 @@ from .methods import ArrayMethods, MutatingMethods
 from .order import copied
 from .present import INTEGERS, LATER, indexed, owned, standard
 from .readers import put_before
+from .shared_storage import seen_by_numpy
 from .subclasses import ArrayType
 from .ufunc import ufunc
 
@@ -112,8 +123,9 @@ class _Common(ArrayMethods, Handle):
 
     @property
     def data(self) -> memoryview:
-        """The bytes as they are now, on the host, read-only."""
-        return memoryview(host_view(self))
+        """``memoryview(x)``: the elements on the host, in memory that both share; of a scalar a
+        copy."""
+        return memoryview(buffers.lent(self, 0, True))
 
     @property
     def device(self) -> Any:
@@ -149,6 +161,9 @@ class _Common(ArrayMethods, Handle):
         copy: bool | None = None,
     ) -> Any:
         return protocols.to_dlpack(self, stream, max_version, dl_device, copy)
+
+    if sys.version_info >= (3, 12):  # where classes of Python's may be buffers
+        __buffer__ = buffers.buffer
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return protocols.DLPACK_CPU
@@ -287,8 +302,8 @@ class ndarray(MutatingMethods, _Common, metaclass=ArrayType):
 
     @property
     def ctypes(self) -> Any:
-        """NumPy's ctypes object of a copy on the host."""
-        return host_copy(self).ctypes
+        """NumPy's ctypes object, of memory on the host that the array shares."""
+        return seen_by_numpy(self).ctypes
 
     def __getitem__(self, index: Any) -> Any:
         buffer = self._storage.node.buffer

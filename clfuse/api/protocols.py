@@ -102,8 +102,7 @@ def interface(handle: Handle) -> dict[str, Any]:
     of NumPy's that keep what they get in order to write to it (`HOLDERS`), memory that is shared.
 
     It lies as ``x.strides`` says, because there is code that steps through what it gets with the
-    strides of what it asked. These are always named: who cannot follow them then asks for
-    ``tobytes()``, not for a buffer, which a Python class cannot be.
+    strides of what it asked. These are always named.
     """
     if sys._getframe(2).f_code in HOLDERS and type(handle) is handles.ARRAY:
         seen_by_numpy(handle)
@@ -112,20 +111,37 @@ def interface(handle: Handle) -> dict[str, Any]:
         if not handles.is_writeable(handle):
             run = run.view()
             run.flags.writeable = False
-    elif _lies_there(handle):
-        run = stored_view(handle._storage.node)
+        offset, strides = byte_layout(handle)
     else:
-        run = host_view(handle)
-        order = stride_order(run.shape, run.strides)
-        run = run if order is None else run.transpose(order)
-        if not run.flags.c_contiguous:
-            run = run.copy()
-            run.flags.writeable = False
-        strides = run.strides if order is None else _strides_in_order(run.strides, order)
-        return _described(handle, run, 0, strides)
+        run, offset, strides = laid_out(handle)
+    return {
+        "version": 3,
+        "shape": handle._shape,
+        "typestr": handle._dtype.str,
+        "strides": strides,
+        "offset": offset,
+        "data": run,
+    }
+
+
+def laid_out(handle: Handle) -> tuple[np.ndarray, int, tuple[int, ...]]:
+    """A read-only snapshot: memory in C order, and where the elements lie there, in bytes."""
+    if _lies_there(handle):
+        return stored_view(handle._storage.node), *byte_layout(handle)
+    run = host_view(handle)
+    order = stride_order(run.shape, run.strides)
+    run = run if order is None else run.transpose(order)
+    if not run.flags.c_contiguous:
+        run = run.copy()
+        run.flags.writeable = False
+    return run, 0, run.strides if order is None else _strides_in_order(run.strides, order)
+
+
+def byte_layout(handle: Handle) -> tuple[int, tuple[int, ...]]:
+    """Offset and strides of an array in its storage, in bytes."""
     offset, strides = layout(handle)
     size = handle._dtype.itemsize
-    return _described(handle, run, offset * size, tuple([stride * size for stride in strides]))
+    return offset * size, tuple([stride * size for stride in strides])
 
 
 HOLDERS: Final = frozenset((np.ma.MaskedArray.__new__.__code__,))
@@ -153,20 +169,6 @@ def _strides_in_order(strides: tuple[int, ...], order: tuple[int, ...]) -> tuple
     for place, axis in enumerate(order):
         found[axis] = strides[place]
     return tuple(found)
-
-
-def _described(
-    handle: Handle, run: np.ndarray, offset: int, strides: tuple[int, ...]
-) -> dict[str, Any]:
-    """The interface's dictionary, for elements in `run`, which lies in C order."""
-    return {
-        "version": 3,
-        "shape": handle._shape,
-        "typestr": handle._dtype.str,
-        "strides": strides,
-        "offset": offset,
-        "data": run,
-    }
 
 
 class _Lent:

@@ -1,10 +1,10 @@
 """Arrays whose memory NumPy's arrays see too: what ``x.view(dtype)`` gives where the dtype lives on
-no device; `attributes` calls it.
+no device, and what `memoryview` gets; `attributes` and `buffers` call it.
 
-Such a view is written to without our knowledge. So the bytes of the storage move to the host, into
-memory that its cell and the views share. What is recorded of the cell from then on reads a copy of
-what lies there now; what is written to it is calculated and put there at once. When the last of the
-views is gone the cell is like any other again.
+Such a view is written to without our knowledge. So the bytes of the storage are copied to the host,
+into memory that its cell and the views share. What is recorded of the cell from then on reads what
+it had before, as long as the same lies there, and then a copy; what is written to it is calculated
+and put there at once. When the last of the views is gone the cell is like any other again.
 """
 
 from __future__ import annotations
@@ -41,11 +41,14 @@ class SharedStorage(Storage):
         memory = _memories[self]
         known: Node = _cell.__get__(self)
         device = known.buffer.device
+        is_same = _same_bytes(memory, host_view(known))
         if _references(memory) == _ALONE:
             del _memories[self]
             self.__class__ = Storage  # type: ignore[assignment]
-            self.node = known = leaf(HostBuffer(device, memory), known.shape, known.dtype)
-        elif not _same_bytes(memory, known.buffer.array):
+            if not is_same:
+                known = leaf(HostBuffer(device, memory), known.shape, known.dtype)
+            self.node = known
+        elif not is_same:
             known = leaf(HostBuffer(device, memory.copy()), known.shape, known.dtype)
             _cell.__set__(self, known)
         return known
@@ -54,8 +57,7 @@ class SharedStorage(Storage):
     def node(self, node: Node) -> None:
         memory = _memories[self]
         memory[...] = host_view(node)
-        device = _cell.__get__(self).buffer.device
-        _cell.__set__(self, leaf(HostBuffer(device, memory.copy()), node.shape, node.dtype))
+        _cell.__set__(self, _kept(node, memory, _cell.__get__(self).buffer.device))
 
     @property
     def memory(self) -> Array:
@@ -72,7 +74,7 @@ def seen_by_numpy(handle: Handle) -> Array:
         node = storage.node
         memory = host_copy(node)
         device = get_device() if node.buffer is None else node.buffer.device
-        storage.node = leaf(HostBuffer(device, memory.copy()), node.shape, node.dtype)
+        storage.node = _kept(node, memory, device)
         _memories[storage] = memory
         storage.__class__ = SharedStorage
     memory = _memories[storage]
@@ -85,6 +87,15 @@ def seen_by_numpy(handle: Handle) -> Array:
         seen = np.ndarray(handle._shape, handle._dtype, memory, offset * size, steps)  # type: ignore[arg-type]
     seen.flags.writeable = is_writeable(handle)
     return seen
+
+
+def _kept(node: Node, memory: Array, device: Any) -> Node:
+    """What is compared with `memory`, which has the value of `node`, whenever somebody asks: that
+    node, where the host sees its bytes without a copy."""
+    buffer = node.buffer
+    if buffer is not None and (type(buffer) is HostBuffer or device.traits.unified_memory):
+        return node
+    return leaf(HostBuffer(device, memory.copy()), node.shape, node.dtype)
 
 
 def _same_bytes(one: Array, two: Array) -> bool:

@@ -16,6 +16,7 @@ import numpy as np
 
 from ..graph import build
 from ..graph.ir import Node
+from ..graph.ranges import known_within
 from .conversion import NotNative, as_handle, host_view
 from .fallback import count_copies, native
 from .gathering import mutate
@@ -128,7 +129,7 @@ def argsort(
     node = build.library(
         "argsort", (node_of(handle),), handle._shape, INT64, ((handle._shape,), extra)
     )
-    return fresh(node)
+    return fresh(known_within(node, handle._shape[place]))
 
 
 def _places(kth: Any, extent: int) -> tuple[int, ...]:
@@ -174,7 +175,8 @@ def argpartition(
     handle, place = _flattened(handle, axis)
     size_of(handle._shape)
     places = _places(kth, handle._shape[place])
-    return fresh(step("argpartition", [node_of(handle)], handle._shape, INT64, (places, place)))
+    node = step("argpartition", [node_of(handle)], handle._shape, INT64, (places, place))
+    return fresh(known_within(node, handle._shape[place]))
 
 
 @native(np.lexsort, library=True)

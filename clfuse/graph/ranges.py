@@ -50,6 +50,13 @@ def range_of(node: Node, depth: int = MAX_DEPTH) -> Range:
     return limits if found is None else _inside(found, limits)
 
 
+def known_within(node: Node, extent: int) -> Node:
+    """`node`, all positions on an axis of so many elements: known also once it is computed."""
+    if extent:
+        node.measured = 0, extent - 1
+    return node
+
+
 @cache
 def _limits(dtype: np.dtype) -> Range:
     if dtype.kind == "b":

@@ -85,6 +85,7 @@ class Placement:
         self.loaded = [0.0] * count
         self.linear = [False] * count
         self.repeats = [False] * count
+        self._lost = [0.0] * count
         self.cuts: list[Cut] = []
         self._spread = spread_reads(graph)
         self._views = count_views(graph)
@@ -132,24 +133,31 @@ class Placement:
         many names in a script are never looked at. When it is computed a second time, it is, unless
         computing it costs less than storing. So is what has taken the place of such a value: in
         ``r = r - a * q`` every r is computed once only, but never ends as long as none is stored.
+        What is stored for this plan alone is lost with it: computing it again writes it again.
         """
         graph = self.graph
         computed = graph.computed[node]
-        repeats = computed or any(self.repeats[operand] for operand in graph.inputs[node])
+        operands = graph.inputs[node]
+        repeats = computed or any(self.repeats[operand] for operand in operands)
+        lost = max([self._lost[operand] for operand in operands], default=0.0)
         if graph.requested[node]:
             self.stored[node] = True
         elif not self.fuse and graph.kinds[node] in _OPERATIONS:
             self._store(node, "every operation is a kernel of its own: fusion is off")
         elif graph.live[node] and repeats and not self.stored[node]:
             costs = self.weight[node], self.loaded[node], graph.dtypes[node].itemsize
-            if self.cost.again(*costs[:2]) >= self.cost.through_memory(costs[2]):
+            again = self.cost.again(*costs[:2]) + lost / max(graph.sizes[node], 1)
+            if again >= self.cost.through_memory(costs[2]):
                 what = "held, and computed a second time"
                 if not computed:
                     what = "held in the place of what is computed a second time"
                 self._store(node, f"{what}: {self.cost.reason(*costs)}")
-        self.repeats[node] = (
-            repeats and not self.stored[node] and not (computed and graph.live[node])
-        )
+        held = graph.live[node] and (self.stored[node] or computed)
+        kept = held or graph.requested[node] or graph.buffer[node] is not None
+        self.repeats[node] = repeats and not kept
+        if not kept:
+            own = self.cost.through_memory(graph.nbytes(node)) if self.stored[node] else 0.0
+            self._lost[node] = lost + own
 
     def _store(self, node: int, reason: str) -> None:
         if not self.stored[node] and not self.sealed[node]:

@@ -8,6 +8,8 @@ merge equal nodes  ->  roll (small equal writes into large ones)  ->  place (lev
 from __future__ import annotations
 
 import gc
+import itertools
+from typing import Any, Final
 
 from ..graph.snapshot import Snapshot
 from ..traits import DeviceTraits
@@ -39,6 +41,10 @@ from .schedule import (
 )
 from .selections import finish_selection
 from .sorting import expanded
+
+REFUSED_SINGLY: Final = 4
+"""Values that turn out not to be readable in parts, each at the cost of planning anew, before all
+that are alike are stored with one: a loop of rounds that nobody looks at has as many as rounds."""
 
 
 def plan(snapshot: Snapshot, traits: DeviceTraits, *, fuse: bool = True) -> Schedule:
@@ -129,7 +135,7 @@ def _place_and_lower(
     """The passes up to memory; what cannot be read in parts after all is stored."""
     refused: frozenset[int] = frozenset()
     in_place: frozenset[int] = frozenset()
-    while True:
+    for attempt in itertools.count():
         placement = Placement(graph, traits, fuse=fuse, refused=refused, in_place=in_place)
         _keep_inputs_of_pending(graph, placement)
         try:
@@ -140,9 +146,28 @@ def _place_and_lower(
                     join_epilogues(lowering)
             return placement, lowering, Memory(lowering)
         except (Straddles, Refines) as cut:
+            nodes = _alike(graph, cut.node) if attempt >= REFUSED_SINGLY else (cut.node,)
             if cut.node in refused:
-                in_place |= {cut.node}
-            refused |= {cut.node}
+                in_place = in_place.union(nodes)
+            refused = refused.union(nodes)
+    raise AssertionError("planner error: no end of attempts")
+
+
+def _alike(graph: Graph, node: int) -> list[int]:
+    """`node` and what joins parts of the same shapes at the same places: the same statement in
+    other rounds of a loop, for one."""
+    signature = _signature(graph, node)
+    kind = graph.kinds[node]
+    return [
+        other
+        for other in range(len(graph))
+        if graph.kinds[other] is kind and _signature(graph, other) == signature
+    ]
+
+
+def _signature(graph: Graph, node: int) -> tuple[Any, ...]:
+    shapes = [graph.shapes[operand] for operand in graph.inputs[node]]
+    return graph.shapes[node], graph.dtypes[node], graph.params[node], shapes
 
 
 def _keep_inputs_of_pending(graph: Graph, placement: Placement) -> None:

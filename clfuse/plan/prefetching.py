@@ -2,7 +2,8 @@
 
 The processor's own prefetching keeps few lines under way where a loop only reads: sums of 128 MB
 took 1.4 to 1.6 times as long without asking 8 KiB ahead (PoCL and Intel's runtime on two cores of a
-Xeon, 28 against 40 GB/s). Loops that also store as much as they read gained nothing.
+Xeon, 28 against 40 GB/s). Loops that also store as much as they read gained nothing, nor did
+AMD's processors (`DeviceTraits.asks_ahead`).
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ LEAST_NBYTES: Final = 4 << 20
 
 def ask_ahead(kernel: Kernel, traits: DeviceTraits) -> Kernel:
     """Mark the loads of `kernel` that read a large array once, from one end to the other."""
-    if kernel.schedule != "cpu" or kernel.kind not in ("reduce", "scan") or kernel.width == 1:
+    if not traits.asks_ahead or kernel.schedule != "cpu":
+        return kernel
+    if kernel.kind not in ("reduce", "scan") or kernel.width == 1:
         return kernel
     least = min(LEAST_NBYTES, traits.stream_nbytes)
     seen: set[int] = set()

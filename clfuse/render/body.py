@@ -271,7 +271,7 @@ class Body:
             return f"{pointer}[{place}]"
         stride = self._lane_stride(item.access)
         scalar = memory_type(item.dtype)
-        if stride == 1 and item.ahead is not None:
+        if stride == 1 and self.kernel.kind != "map" and all(item.access.strides):
             # Two such streams of whole vectors took 1.05 times as long as in parts (PoCL, 512 bit).
             return f"vload{width}(0, {pointer} + {place})"
         if stride == 1:

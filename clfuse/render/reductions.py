@@ -21,7 +21,7 @@ from ..plan.geometry import LONG_SUM
 from ..plan.pairing import waits_long
 from ..plan.schedule import Kernel
 from ..traits import DeviceTraits
-from . import strips
+from . import row_blocks, strips
 from .arguments import Arguments
 from .body import Body
 from .expressions import Expressions, Preamble, Register
@@ -105,6 +105,7 @@ def fill(
         phases.carry(registers)
         k.phases.append(part)
         k.local_memory += part.local_memory
+    k.blocks = k.phases[0].blocks
     return "reduce_rows.cl.mako"
 
 
@@ -161,6 +162,7 @@ def _row_phase(
                 p.vector_bodies.append(_vector_copy(kernel, body, uniform, folds, copy))
         if kernel.compensated:
             p.pause = _pause(folds, writers[width], unroll)
+    p.blocks = row_blocks.of(kernel, body, folds, uniform)
     p.groups = list(body.group_lines)
     body.group_lines.clear()
     p.local_memory, p.tree = [], []

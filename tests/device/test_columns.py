@@ -60,6 +60,17 @@ def test_every_reduction_down_columns_is_numpys(dtype: str, xp: ModuleType) -> N
     batch.check()
 
 
+def test_a_step_down_of_several_rows_leaves_none_out(xp: ModuleType) -> None:
+    batch = Batch(xp)
+    for shape in ((21, 131), (150, 67)):  # 8 rows a step; a pause in which totals are kept
+        data = np.arange(np.prod(shape), dtype=np.float32).reshape(shape) % 97
+        weights = np.arange(shape[0], dtype=np.float32)[:, None] % 5
+        for name in ("sum", "argmax"):
+            batch.same(f"{name} {shape}", lambda m, n=name, d=data, w=weights:
+                       getattr(m.asarray(d) * m.asarray(w), n)(0))
+    batch.check()
+
+
 def test_special_values_of_a_column_stay_in_it(xp: ModuleType) -> None:
     batch = Batch(xp)
     special = hostile("float32")

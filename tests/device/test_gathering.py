@@ -382,3 +382,33 @@ def test_scalars_that_do_not_fit_are_cast_where_arrays_are_copied(xp: ModuleType
         assert_bitwise(host(got), want)
     with pytest.raises(OverflowError):
         xp.zeros(3, "int8")[:2] = xp.asarray(wide).prod()
+
+
+@pytest.mark.clfuse_only
+@pytest.mark.parametrize("name", ["argsort", "flatnonzero", "argpartition", "nonzero"])
+def test_positions_that_numpy_made_need_no_look_until_somebody_writes_to_them(
+    xp: ModuleType, name: str
+) -> None:
+    values = np.sin(np.arange(300_000.0))
+
+    def positions(module: ModuleType, x: Any) -> Any:
+        match name:
+            case "argsort":
+                return module.argsort(x)
+            case "argpartition":
+                return module.argpartition(x, 7)
+            case "flatnonzero":
+                return module.flatnonzero(x > 0)
+        return module.nonzero((x > 0).reshape(2, -1))[1]
+
+    with xp.config.override(host_us=0, build_after_ms=0):
+        x = xp.asarray(values)
+        found = positions(xp, x)
+        xp.evaluate(found)
+        before = xp.stats()["kernels_launched"]
+        chosen = x[found]
+        assert xp.stats()["kernels_launched"] == before
+        np.testing.assert_array_equal(np.asarray(chosen), values[positions(np, values)])
+        found[3] = len(values)
+        with pytest.raises(IndexError, match="out of bounds"):
+            x[found]

@@ -133,6 +133,70 @@ def test_what_takes_the_place_of_a_computed_value_is_stored() -> None:
     assert max(operations) == max(operations[:4])
 
 
+def test_what_takes_its_place_is_stored_though_it_is_made_of_a_temporary() -> None:
+    """In a search by fronts, each of which is written to box by box, only whether one is empty is
+    looked at: a temporary of the plan between two fronts must not hide that they come again."""
+    free = np.sin(np.arange(250_000.0)).reshape(500, 500) > -0.9
+
+    def spread(xp: ModuleType, front: Any, distance: Any, level: int, free: Any) -> Any:
+        following = xp.zeros_like(front)
+        following[1:] |= front[:-1]
+        following[:-1] |= front[1:]
+        following[:, 1:] |= front[:, :-1]
+        following[:, :-1] |= front[:, 1:]
+        following &= free & (distance < 0)
+        distance[following] = level
+        return following
+
+    expected_distance, expected = np.full((500, 500), -1), np.zeros((500, 500), bool)
+    expected[0, 0], expected_distance[0, 0] = True, 0
+    with cf.config.override(host_us=0, build_after_ms=0):
+        walls, front, distance = map(cf.asarray, (free, expected, expected_distance))
+        launches, held = [], []
+        for level in range(1, 13):
+            front = spread(cf, front, distance, level, walls)
+            expected = spread(np, expected, expected_distance, level, free)
+            before = cf.stats()["kernels_launched"]
+            assert bool(front.any())
+            launches.append(cf.stats()["kernels_launched"] - before)
+            held.append(cf.stats()["device_bytes_now"])
+        np.testing.assert_array_equal(np.asarray(distance), expected_distance)
+    assert max(launches[4:]) <= max(launches[:4])
+    assert max(held[4:]) <= max(held[:4])
+
+
+def test_what_takes_its_place_is_stored_though_a_library_call_is_between() -> None:
+    """The ranks of pages: what each gives its links is held and stored; the ranks hold no less."""
+    links = np.random.default_rng(1).integers(0, 5000, (2, 40_000))
+
+    def turn(
+        xp: ModuleType, ranks: Any, target: Any, source: Any, lost: Any, degree: Any
+    ) -> tuple[Any, Any]:
+        given = xp.where(lost, 0, ranks / xp.maximum(degree, 1))
+        new = xp.bincount(target, weights=given[source], minlength=5000)
+        return given, 0.85 * (new + ranks[lost].sum() / 5000) + 0.15 / 5000
+
+    degree = np.bincount(links[1], minlength=5000)
+    ranks, lost = np.full(5000, 1 / 5000), np.arange(5000) % 7 == 0
+    expected = ranks
+    with cf.config.override(host_us=0, build_after_ms=0):
+        actual, *fixed = map(cf.asarray, (ranks, *links, lost, degree))
+        launches = []
+        for _ in range(10):
+            before = cf.stats()["kernels_launched"] + cf.stats()["library_calls"]
+            given, new = turn(cf, actual, *fixed)
+            change = abs(new - actual).sum()
+            actual = new
+            wanted_given, wanted = turn(np, expected, *links, lost, degree)
+            np.testing.assert_allclose(float(change), abs(wanted - expected).sum(), rtol=1e-9)
+            expected = wanted
+            done = cf.stats()["kernels_launched"] + cf.stats()["library_calls"]
+            launches.append(done - before)
+        np.testing.assert_allclose(np.asarray(given), wanted_given, rtol=1e-12)
+        np.testing.assert_allclose(np.asarray(actual), expected, rtol=1e-12)
+    assert max(launches[1:]) <= launches[0], launches
+
+
 def test_sums_of_pairs_do_not_double_the_kernel() -> None:
     values = np.sin(np.arange(2.0**15))
     with cf.config.override(host_us=0, build_after_ms=0):

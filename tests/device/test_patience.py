@@ -72,15 +72,39 @@ def test_large_arrays_have_kernels_at_once_while_a_program_comes_back_to_its_pla
     xp: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     xp.evaluate(xp.zeros(3))
-    before = xp.stats()["plans_made"] - xp.stats()["plans_reused"]
-    monkeypatch.setattr(patience, "TRUSTED_PLANS", before + 3)
+    monkeypatch.setattr(patience, "TRUSTED_PLANS", 3)
     assert evaluations_before_kernels(xp, 130_001, 9) == 2, "not large"
     for size in (200_001, 200_002):
         assert evaluations_before_kernels(xp, size, 9) == 0
     assert evaluations_before_kernels(xp, 200_003, 9) == 2, "four plans were used once"
-    for _ in range(3):
+    for _ in range(5):
         evaluations_before_kernels(xp, 200_001, 1)
-    assert evaluations_before_kernels(xp, 200_004, 9) == 0, "and one of them came again"
+    assert evaluations_before_kernels(xp, 200_004, 9) == 2, "one that comes often is one"
+    for size in (200_002, 200_003, 200_004):
+        evaluations_before_kernels(xp, size, 1)
+    assert evaluations_before_kernels(xp, 200_005, 9) == 0, "and others came again"
+
+
+def test_many_small_operations_on_a_large_array_are_numpys_though_it_is_large(
+    xp: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A recurrence over rows is a launch each, and planning it takes longer than NumPy does."""
+    monkeypatch.setattr(patience, "TRUSTED_PLANS", math.inf)
+    steps = 1 + np.sin(np.arange(400.0 * 1000)).reshape(400, 1000)
+
+    def recurrence(module: ModuleType, table: object) -> object:
+        h = module.sqrt(table) * 0
+        for number in range(1, 400):
+            h[number, 1:] = module.maximum(h[number - 1, :-1] * 0.9, 0.5) + table[number, 1:]
+        return h
+
+    table = xp.asarray(steps)
+    xp.evaluate(table)
+    with xp.config.override(loop_nodes=0):
+        found, host, kernels = counted(xp, lambda: np.asarray(recurrence(xp, table)))
+    assert host
+    assert not kernels
+    assert_array_equal(found, recurrence(np, steps))
 
 
 def test_a_program_that_goes_through_many_structures_does_not_build_them_all(
@@ -113,6 +137,25 @@ def test_what_had_kernels_in_an_earlier_run_has_them_at_its_second_evaluation(
     forget()
     earned._path().unlink()
     assert evaluations_before_kernels(xp, size, 50) == 50
+
+
+def test_what_earned_its_kernels_waits_where_too_many_others_come_in_between(
+    xp: ModuleType,
+) -> None:
+    """Their plans would push each other out of the cache, and be made again in every turn."""
+    sizes = range(100_000, 100_000 + 2 * patience.EARNED_STRUCTURES)
+    for size in (sizes[0], sizes[1]):
+        assert evaluations_before_kernels(xp, size, 9) == 2
+    forget()
+    assert evaluations_before_kernels(xp, sizes[1], 9) == 1, "it comes soon"
+    others = iter(sizes[2:])
+
+    def many() -> None:
+        x = xp.asarray(np.arange(100_000.0))
+        for size in others:
+            xp.evaluate(xp.sqrt(x[: size - 50_000]) * 2 + 1)
+
+    assert evaluations_before_kernels(xp, sizes[0], 2, many) == 2
 
 
 def test_another_process_knows_what_earned_its_kernels(xp: ModuleType, tmp_path: Path) -> None:

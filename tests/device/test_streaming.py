@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import ModuleType
 
 import numpy as np
@@ -34,7 +35,13 @@ def test_results_are_the_same_from_every_first_element_on(xp: ModuleType, dtype:
         assert ("STREAM(" in kernel.source) == (xp.get_device().traits.schedule == "cpu")
 
 
-def test_folds_that_ask_for_memory_ahead_are_the_same(xp: ModuleType) -> None:
+def test_folds_that_ask_for_memory_ahead_are_the_same(
+    xp: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device = xp.get_device()
+    asking = replace(device._own_traits, asks_ahead=True)
+    monkeypatch.setattr(device, "_own_traits", asking)
+    monkeypatch.setattr(device, "_forced", None)
     grid = ((np.arange(48 * 192) * 7) % 251).reshape(48, 192) - 100.0
     grid[5, 7], grid[6, 7], grid[9, 100] = np.nan, np.inf, -0.0
     batch = Batch(xp)
@@ -59,3 +66,8 @@ def test_folds_that_ask_for_memory_ahead_are_the_same(xp: ModuleType) -> None:
         # The two views are one array: its lines are asked for once.
         is_cpu = xp.get_device().traits.schedule == "cpu"
         assert sum(k.source.count("PREFETCH(a") for k in kernels) == 5 * is_cpu
+    monkeypatch.setattr(device, "_own_traits", replace(asking, asks_ahead=False))
+    monkeypatch.setattr(device, "_forced", None)
+    with xp.config.override(stream_bytes=1):
+        (kernel,) = xp.explain(x.max(1)).kernels
+        assert "PREFETCH(a" not in kernel.source

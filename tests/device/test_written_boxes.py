@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import clfuse as cf
+from clfuse.plan import planner
 from tests.agreement import assert_bitwise
 from tests.device.test_joins import scheduled
 
@@ -188,3 +189,54 @@ def test_random_writes_to_boxes_agree_with_numpy(
         actual = random_program(np.random.default_rng(seed), xp, given)
         for number in np.random.default_rng(seed).permutation(len(expected)):
             assert_bitwise(actual[number], expected[number])
+
+
+def curl(xp: ModuleType, field: Any, ahead: bool) -> Any:
+    """Yee's: of neighbours one further (`ahead`) or one back."""
+    here, there = slice(None, -1), slice(1, None)
+    whole = slice(None)
+    result = xp.zeros_like(field)
+    for axis in range(3):
+        for sign, one, other in ((1, 1, 2), (-1, 2, 1)):
+            along = (axis + one) % 3
+            box = [whole] * 3
+            upper, lower = list(box), list(box)
+            upper[along], lower[along] = there, here
+            box[along] = here if ahead else there
+            part = field[(axis + other) % 3]
+            result[(axis, *box)] += sign * (part[tuple(upper)] - part[tuple(lower)])
+    return result
+
+
+def test_rounds_that_cannot_be_read_in_parts_are_found_out_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each value that turns out to have to be stored costs planning anew: those of other rounds are
+    stored with it, or a loop of n rounds would be planned several times n times."""
+    attempts = []
+    place = planner.Placement
+
+    def counted(*args: Any, **named: Any) -> Any:
+        attempts.append(args)
+        return place(*args, **named)
+
+    monkeypatch.setattr(planner, "Placement", counted)
+
+    def run(xp: ModuleType, rounds: int) -> Any:
+        electric = xp.asarray(np.sin(np.arange(3 * 12.0**3)).reshape(3, 12, 12, 12))
+        magnetic = xp.zeros_like(electric) + electric.sum() * 0
+        for number in range(rounds):
+            electric += 0.5 * curl(xp, magnetic, ahead=False)
+            electric[2, 6, 6, 6] += np.sin(0.3 * number)
+            magnetic -= 0.5 * curl(xp, electric, ahead=True)
+        return magnetic
+
+    tries = []
+    with cf.config.override(host_us=0, build_after_ms=0, loop_nodes=0):
+        for rounds in (2, 8):
+            attempts.clear()
+            cf.explain(run(cf, rounds))
+            tries.append(len(attempts))
+        np.testing.assert_allclose(np.asarray(run(cf, 3)), run(np, 3), rtol=1e-12, atol=1e-12)
+    assert tries[0] > 1, tries
+    assert tries[1] <= 2 * tries[0]

@@ -32,7 +32,6 @@ TESTS_THAT_DIFFER = {
     "TestFlags::test_writeable_from_readonly": "the array is a copy: nothing is shared",
     "TestFlat::test_maxdims": "a limit of NumPy's iterator",
     "TestResize": "who else refers to an array is not looked at",
-    "TestNewBufferProtocol": "arrays are no buffers",
     "TestUfunc::test_output_ellipsis_errors": "position and keyword look the same in `reduce`",
     "TestSpecialMethods": "the C side of __array_wrap__ and __array_ufunc__",
     "TestRandomDist::test_permuted_not_writeable": "drawn by NumPy's own generator",

@@ -50,6 +50,19 @@ def test_a_quirk_matches_texts_by_pattern_and_the_rest_by_value():
     assert apply_quirks(INTEL, (quirk,)) == INTEL
 
 
+@pytest.mark.parametrize(
+    ("name", "asks"),
+    [
+        ("pthread-skylake-avx512-AMD EPYC", False),
+        ("AMD Ryzen 9 7950X 16-Core Processor", False),
+        ("Intel(R) Xeon(R) Processor", True),
+        ("pthread-neoverse-n1", True),
+    ],
+)
+def test_amds_processors_are_not_asked_for_memory_ahead(name, asks):
+    assert apply_quirks(DeviceTraits(name=name, kind="cpu")).asks_ahead is asks
+
+
 def test_expressions_of_several_quirks_add_up():
     first = Quirk("a", {}, {"expressions": {("sin", "float32"): "A", ("cos", "float32"): "A"}}, "")
     second = Quirk("b", {}, {"expressions": {("sin", "float32"): "B"}}, "")
