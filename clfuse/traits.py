@@ -105,6 +105,9 @@ class DeviceTraits:
         Operations of an element that has a short fold in it, up to which the fold is written out.
     tuned : str
         When the device was measured by ``bench --tune``; empty where these are defaults.
+    whole_vectors : bool
+        Whether vectors are loaded and stored through pointers to vectors, because ``vloadn`` and
+        ``vstoren`` become several instructions.
     build_options : str
         What the compiler is told beside what settings and the other traits ask for.
     expressions : mapping
@@ -143,6 +146,7 @@ class DeviceTraits:
     max_steps: int = MAX_STEPS
     unrolled_weight: float = UNROLLED_WEIGHT
     tuned: str = ""
+    whole_vectors: bool = False
     build_options: str = ""
     # A mapping has no hash; traits that differ only here compare unequal and share a bucket, which
     # is allowed.
@@ -257,6 +261,16 @@ QUIRKS: tuple[Quirk, ...] = (
         "its optimiser writes the sum over a range of integers as a product of 65 bits, which its"
         " interpreter refuses; without it simulations take no longer (21.10)",
         "https://github.com/jrprice/Oclgrind/blob/v21.10/src/core/common.cpp",
+    ),
+    Quirk(
+        "pocl-takes-vectors-apart",
+        {"platform": r"^Portable Computing Language$", "kind": "cpu"},
+        {"whole_vectors": True},
+        "vload8 is made of halves of halves, and what is done with two of them is done by halves of"
+        " halves, too: a matrix times a vector took 1.16, a stencil 1.14 times as long (doubles,"
+        " 512 bit, 3.1). Intel's runtime makes one load of it, and without it joins work-items to"
+        " vectors, 5 times slower",
+        "https://github.com/pocl/pocl/blob/v3.1/lib/kernel/vload.cl",
     ),
     *(
         Quirk(

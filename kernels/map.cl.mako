@@ -2,6 +2,7 @@
 ##
 ##    unit    a row of the last dimension, or a piece of a row
 ##    CPU     each work-item walks a contiguous run of units in vectors of ${k.width} lanes, then the rest one by one
+##    tile    some rows of a piece, then the same rows of the next one: loads across the rows find their lines cached
 ##    GPU     work-items stride over the vectors of all rows, then over what is left of each row
 ##    seam    where loads go elsewhere from an index on (joined arrays): a CPU walks a row run by run between
 ##            seams, for a GPU every element is a run; what operations a run needs may depend on where it lies
@@ -90,7 +91,12 @@ __kernel void ${k.name}(${k.signature})
 % if k.whole_rows:
     const ${k.index} units = ${" * ".join(k.row_extents)};
 % elif k.rows:
+% if k.tile_rows:
+    const ${k.index} rows = ${" * ".join(k.row_extents)};
+    const ${k.index} units = (rows + ${k.tile_rows - 1}) / ${k.tile_rows} * pieces;
+% else:
     const ${k.index} units = ${" * ".join(k.row_extents)} * pieces;
+% endif
 % else:
     const ${k.index} units = pieces;
 % endif
@@ -117,7 +123,13 @@ __kernel void ${k.name}(${k.signature})
 % if k.whole_rows:
         const ${k.index} row = unit, low = 0, end = n;
 % else:
+% if k.tile_rows:
+        const ${k.index} down = unit / pieces, low = (unit - down * pieces) * piece;
+        const ${k.index} until = min((down + 1) * ${k.tile_rows}, rows);
+        for (${k.index} row = down * ${k.tile_rows}; row < until; row++) {
+% else:
         const ${k.index} row = unit / pieces, low = (unit - row * pieces) * piece;
+% endif
         const ${k.index} end = min(low + piece, n);
 % endif
 % for line in k.decode:
@@ -134,6 +146,9 @@ __kernel void ${k.name}(${k.signature})
 % endif
 ${bodies(loops)}\
 % if k.run_end:
+        }
+% endif
+% if k.tile_rows:
         }
 % endif
     }

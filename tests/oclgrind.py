@@ -43,6 +43,7 @@ SUBSET = (
     "tests/device/test_reductions.py::test_where_says_which_elements_count",
     "tests/device/test_reductions.py::test_ddof_divides_by_fewer[std]",
     "tests/device/test_rows.py::test_rows_of_special_values_agree_with_numpy",
+    "tests/device/test_tiles.py::test_axes_in_every_order",
     "tests/device/test_row_blocks.py::test_batches_of_rows_are_numpys",
     "tests/device/test_columns.py::test_a_step_down_of_several_rows_leaves_none_out[cpu]",
     "tests/device/test_scans.py::test_every_ufunc_scans_every_dtype[cpu-int8]",

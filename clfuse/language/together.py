@@ -198,7 +198,8 @@ def turns(order: Sequence[int], every: Sequence[Series]) -> Iterator[list[Phase]
 def _rounds(numbers: np.ndarray, start: int) -> tuple[int, int]:
     """The calls of a round from `start` on, and where as many such rounds as possible end."""
     best, end = 1, start + 1
-    for period in range(1, MOST_PHASES + 1):
+    # Fewer rounds than `FEW` would be recorded one call after the other, too.
+    for period in range(1, min(MOST_PHASES, (len(numbers) - start) // FEW) + 1):
         length = period + _agreeing(numbers[start:], numbers[start + period :])
         stop = start + length // period * period
         if stop > end and stop - start > period:

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..dtypes import register_nbytes
 from ..traits import DeviceTraits
-from . import cost
+from . import cost, tiles
 from .schedule import Access, Carried, Index, Item, Kernel, Load, Step, Store
 
 MAX_LANES: Final = 16
@@ -256,6 +256,10 @@ def _finish_map(kernel: Kernel, traits: DeviceTraits) -> Kernel:
         )
     dims = range(len(kernel.extents))
     best = max(dims, key=lambda dim: (suits_vectors(kernel, dim, lanes), dim))
+    beside = tiles.beside(kernel, best, traits)
+    if beside is not None:
+        kernel = last(kernel, beside)
+        best -= beside < best
     kernel = last(kernel, best)
     rank = len(kernel.extents)
     kernel.vector = rank - 1
@@ -274,6 +278,9 @@ def _finish_map(kernel: Kernel, traits: DeviceTraits) -> Kernel:
     items = max(1, min(traits.work_items, total // cost.min_elements_per_item(traits)))
     rows = total // max(extent, 1)
     pieces = 1 if rows >= items else -(-items // max(rows, 1))
+    if beside is not None:
+        pieces = max(pieces, -(-extent // tiles.LONGEST_PIECE))
+        kernel.tile_rows = tiles.rows_of(rows, pieces, items)
     kernel.chunks = pieces
     kernel.chunk_length = round_up(-(-extent // pieces), kernel.width)
     kernel.work_items = min(items, max(1, rows * pieces))

@@ -215,6 +215,9 @@ class Kernel:
     `then` are later phases: kernels over the same extents, which run row by row (or column by
     column) right after this one's epilogue; those that fold nothing have no accumulators.
 
+    A map kernel with `tile_rows` goes through so many rows of a piece before it comes to the next
+    piece.
+
     A map kernel with `where` does what its body says in those boxes (first index and end of every
     dimension) alone; `then` are its sisters for the others, with the same stores.
     """
@@ -237,6 +240,7 @@ class Kernel:
     chunk: int = -1
     chunks: int = 1
     chunk_length: int = 0
+    tile_rows: int = 0
     partials: tuple[int, int] = (0, 0)
     wide_index: bool = False
     schedule: str = "cpu"

@@ -49,6 +49,26 @@ class Expressions:
         self.traits = traits
         self.preamble = preamble
 
+    def loaded(self, scalar: str, place: str) -> str:
+        """The vector whose first `scalar` in global memory is at `place`, wherever that is."""
+        if not self.traits.whole_vectors:
+            return f"vload{self.width}(0, {place})"
+        return f"(*(__global const {self._anywhere(scalar)} *)({place}))"
+
+    def stored(self, scalar: str, text: str, place: str) -> str:
+        """A statement that stores a vector of `scalar` to global memory, from `place` on."""
+        if not self.traits.whole_vectors:
+            return f"vstore{self.width}({text}, 0, {place});"
+        return f"*(__global {self._anywhere(scalar)} *)({place}) = {text};"
+
+    def _anywhere(self, scalar: str) -> str:
+        """The vector's type that may lie at the address of any `scalar`."""
+        kind = vector(scalar, self.width)
+        name = f"{kind}_anywhere"
+        aligned = f"__attribute__((aligned(sizeof({scalar}))))"
+        self.preamble.defines[f"typedef {kind} {name} {aligned};"] = None
+        return name
+
     def type_of(self, dtype: np.dtype, lane_nbytes: int = 4) -> str:
         """The type of a register of `dtype` at this width."""
         if dtype.kind == "b":

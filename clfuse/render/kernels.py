@@ -119,6 +119,7 @@ def _map(kernel: Kernel, body: Body, k: Any) -> None:
         arguments.integer("piece", kernel.chunk_length)
     arguments.integer("n", kernel.extents[-1])
     k.rows = bool(dims)
+    k.tile_rows = kernel.tile_rows
     k.row_extents = [arguments.integer(f"n{dim}", kernel.extents[dim]) for dim in dims]
     k.decode = decode(body, dims, "row")
     k.run_end = body.run_end("end") if body.seams else ""

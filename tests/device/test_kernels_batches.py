@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 import clfuse as cf
+from clfuse.language import batches
+from clfuse.language.together import turns
 
 pytestmark = pytest.mark.clfuse_only
 
@@ -330,3 +332,33 @@ def test_copies_move_nothing_and_calls_stay_apart_without_fusion() -> None:
             assert rows.sum() == 400
             launched[fusion] = cf.stats()["kernels_launched"] - before["kernels_launched"]
     assert launched[False] >= 40 > launched[True]
+
+
+def test_few_calls_by_turns_are_recorded_in_order_without_a_search_for_rounds(
+    xp: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searched = []
+    monkeypatch.setattr(batches, "turns", lambda *args: searched.append(args) or turns(*args))
+
+    def program(call: Any, a: Any, c: Any) -> None:
+        for _ in range(3):
+            call(work, 7, a[2])
+            call(blend, 7, 0.5, a[2], c[3])
+            call(blend, 7, 2.5, c[3], a[2])
+
+    values = np.arange(140.0).reshape(20, 7)
+    with xp.config.override(fusion=True):
+        a, c = xp.asarray(values), xp.asarray(values * 2)
+        program(lambda kernel, *args: kernel(*args), a, c)
+        found = [xp.asnumpy(a), xp.asnumpy(c)]
+    wanted = [values.copy(), values * 2]
+    program(lambda kernel, *args: kernel.python(*args), *wanted)
+    assert not searched
+    for one, other in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(one, other)
+    a = xp.asarray(values)
+    with xp.config.override(fusion=True):
+        for row in range(20):
+            work(7, a[row])
+        np.testing.assert_array_equal(xp.asnumpy(a), values + 1)
+    assert len(searched) == 1, "many calls are"

@@ -1,0 +1,81 @@
+"""Loads across the rows: which kernels go through their elements tile by tile."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from clfuse.graph import build
+from clfuse.graph.ir import Node
+from clfuse.render.kernels import render
+from clfuse.traits import with_schedule
+
+from .recording import TRAITS, array, call, kernels, moved_nbytes, planned
+
+ROWS, COLUMNS = 1500, 2900
+
+
+def transposed(a: Node) -> Node:
+    rows, columns = a.shape
+    return build.view(a, (columns, rows), 0, (1, columns))
+
+
+def copied(a: Node) -> Node:
+    return call("negative", transposed(a))
+
+
+def added(a: Node) -> Node:
+    return call("add", transposed(a), array(*a.shape[::-1]))
+
+
+@pytest.mark.parametrize("program", [copied, added])
+def test_transposed_arrays_are_read_in_tiles_and_no_byte_more(program) -> None:
+    schedule = planned(program(array(COLUMNS, ROWS)))
+    (kernel,) = kernels(schedule)
+    assert kernel.tile_rows > 0
+    assert kernel.chunk_length <= 512 < kernel.extents[-1] == COLUMNS
+    nbytes = 8 * ROWS * COLUMNS
+    assert moved_nbytes(schedule) == (2 + (program is added)) * nbytes
+
+
+def test_the_rows_of_a_tile_lie_where_the_load_runs_on() -> None:
+    a = array(1200, 20, 600)
+    swapped = build.view(a, (600, 20, 1200), 0, (1, 600, 12000))
+    (kernel,) = kernels(planned(call("negative", swapped)))
+    assert kernel.tile_rows > 0
+    (load,) = kernel.body[:1]
+    assert load.access.strides == (600, 1, 12000)
+
+
+def test_whole_rows_where_tiles_gain_nothing() -> None:
+    short = transposed(array(1000, 4000))
+    small = transposed(array(1100, 100))
+    beside = call("add", array(ROWS, COLUMNS), array(ROWS, COLUMNS))
+    every_ninth = build.view(array(ROWS, 9 * COLUMNS), (ROWS, COLUMNS), 0, (9 * COLUMNS, 9))
+    for node in (short, small, beside, every_ninth):
+        (kernel,) = kernels(planned(call("negative", node)))
+        assert kernel.tile_rows == 0
+    (kernel,) = kernels(planned(copied(array(COLUMNS, ROWS)), traits=with_schedule(TRAITS, "gpu")))
+    assert kernel.tile_rows == 0
+
+
+def test_tiles_are_flatter_where_many_work_items_wait() -> None:
+    few, many = (
+        kernels(planned(copied(array(2000, 2000)), traits=replace(TRAITS, work_items=items)))[0]
+        for items in (16, 200)
+    )
+    assert few.tile_rows > many.tile_rows
+    assert -(-2000 // many.tile_rows) * many.chunks >= 200
+
+
+def test_vectors_are_taken_whole_where_the_device_would_take_them_apart() -> None:
+    (kernel,) = kernels(planned(call("add", array(10_000), array(10_000))))
+    parts, whole = (
+        render(kernel, replace(TRAITS, whole_vectors=whole), lambda value: value).source
+        for whole in (False, True)
+    )
+    assert (parts.count("vload8"), parts.count("vstore8"), parts.count("anywhere")) == (2, 1, 0)
+    assert (whole.count("vload"), whole.count("vstore")) == (0, 0)
+    assert whole.count("typedef double8 double8_anywhere") == 1
+    assert whole.count("*(__global const double8_anywhere *)") == 2
