@@ -158,6 +158,7 @@ def _given(snapshot: Snapshot) -> dict[int, Buffer | None]:
         if buffer.array.dtype != node.dtype or buffer.array.shape != node.shape:
             continue
         if buffer.array.base is None if buffer.memory is None else not buffer.exported:
+            buffer.window = None  # it holds the array; views of it that are still there do, too
             given[below] = buffer.memory
     return given
 

@@ -111,7 +111,7 @@ ROWS: Final = (
         # PoCL's abs is a function call; the least integer stays itself.
         "signed": "({0} < ({T})(0) ? as_{T}(({U})(-as_{U}({0}))) : {0})",
         "unsigned": "{0}", "float": "fabs({0})",
-        # The builtin hypot of a single number is a function call: 35 ns on PoCL, where this takes 1.
+        # The builtin hypot of single numbers is a function call: 35 ns on PoCL, this takes 1.
         "complex": "vector_hypot_{R}({0}.x, {0}.y)",
     }, define={"complex": "DEFINE_VECTOR_HYPOT({R}, {R})"}, libraries=ELEMENTARY, complex_ulp=4),
     Ufunc("fabs", 1, {"float": "fabs({0})"}),

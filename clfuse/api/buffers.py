@@ -1,10 +1,11 @@
 """Arrays as buffers: which memory `memoryview`, `bytes`, ``file.write`` and the others get;
 `acceleration` and `ndarray` register it.
 
-Who asks in order to read (``hashlib``, ``file.write``, ``bytes``, ``numpy.asarray``) gets a
-snapshot, without a copy where device and host share memory. Who is going to write
-(``file.readinto``, ``struct.pack_into``), or may (`memoryview`), gets memory that the array shares
-as long as somebody has it (`shared_storage`).
+Who asks in order to read (``hashlib``, ``file.write``, ``bytes``, `memoryview`) gets a snapshot,
+without a copy where device and host share memory. Who is going to write (``file.readinto``,
+``struct.pack_into``) gets memory that the array shares as long as somebody has it
+(`shared_storage`). `memoryview` cannot be told from ``numpy.asarray``, whose arrays must not make
+every operation on ours look at what they may have done to it: ``x.data`` is what shares.
 """
 
 from __future__ import annotations
@@ -20,20 +21,18 @@ from .handle import Handle, is_contiguous, is_writeable
 from .protocols import HOLDERS, laid_out
 from .shared_storage import seen_by_numpy
 
-__all__ = ["buffer", "lent"]
+__all__ = ["buffer", "lent", "shared"]
 
 WRITABLE: Final = 1
 """PyBUF_WRITABLE: https://docs.python.org/3/c-api/buffer.html"""
 
 
-def lent(
-    handle: Handle, flags: int, is_memoryview: bool, caller: int = 1
-) -> np.ndarray | np.generic:
+def lent(handle: Handle, flags: int, caller: int = 1) -> np.ndarray | np.generic:
     """What NumPy is asked for a buffer of, in the place of `handle`; `caller` frames up is the code
     that asks."""
     if type(handle) in handles.SCALARS:
         return host_scalar(handle)
-    is_kept = is_memoryview or sys._getframe(caller).f_code in HOLDERS
+    is_kept = sys._getframe(caller).f_code in HOLDERS
     if is_kept or (flags & WRITABLE and is_writeable(handle)):
         return seen_by_numpy(handle)
     if handle._view is None or is_contiguous(handle):
@@ -43,7 +42,11 @@ def lent(
     return np.ndarray(handle._shape, handle._dtype, run, offset, strides)  # type: ignore[arg-type]
 
 
+def shared(handle: Handle) -> np.ndarray | np.generic:
+    """What ``x.data`` shows: memory that the array shares; of a scalar its number."""
+    return host_scalar(handle) if type(handle) in handles.SCALARS else seen_by_numpy(handle)
+
+
 def buffer(self: Handle, flags: int) -> memoryview:
-    """`__buffer__`: as the compiled part exports it, but that nobody knows whether it is
-    `memoryview` who asks: that gets a snapshot, too."""
-    return lent(self, flags, False, 2).__buffer__(flags)  # type: ignore[union-attr]
+    """`__buffer__`: as the compiled part exports it."""
+    return lent(self, flags, 2).__buffer__(flags)  # type: ignore[union-attr]

@@ -36,7 +36,15 @@ from .conversion import (
 )
 from .fallback import native
 from .geometry import permuted, requested_shape
-from .handle import Handle, fresh, is_contiguous, native_dtype, node_of, view_of
+from .handle import (
+    Handle,
+    fresh,
+    is_contiguous,
+    is_writeable,
+    native_dtype,
+    node_of,
+    view_of,
+)
 from .indexing import fitted
 from .order import (
     Permutation,
@@ -458,12 +466,13 @@ def frombuffer(
         if found.size and buffer._shape:
             octets = buffer.reshape(-1).view(np.uint8)  # type: ignore[attr-defined]
             return octets[offset : offset + found.nbytes].view(found.dtype)
-        buffer = host_view(buffer)
+        return _as_writeable(array(found), is_writeable(buffer))  # nothing, or a number's bytes
     found = np.frombuffer(buffer, dtype, count, offset)
-    if found.flags.writeable:
-        return found
-    made = array(found)
-    made.flags.writeable = False
+    return found if found.flags.writeable else _as_writeable(array(found), False)
+
+
+def _as_writeable(made: Any, writeable: bool) -> Any:
+    made.flags.writeable = writeable
     return made
 
 

@@ -302,8 +302,9 @@ def put(handle: Handle, index: Any, value: Any) -> None:
 def _whole(value: Any, dtype: np.dtype) -> Node | None:
     """A value whose imaginary part `dtype` drops, with it: NumPy warns of that when the shapes are
     known to fit. None for all others."""
-    given = getattr(value, "dtype", None)
-    if given is None or given.kind != "c" or dtype.kind in "cb":
+    if dtype.kind in "cb" or not isinstance(value, Handle | np.ndarray | np.generic):
+        return None
+    if value.dtype.kind != "c":
         return None
     return node_of(as_handle(value))
 

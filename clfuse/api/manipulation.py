@@ -58,7 +58,7 @@ def _is_numpys_scalar(value: Any) -> bool:
 @native(np.reshape, method=True)
 def reshape(a: Any, /, shape: Any, order: Any = "C", *, copy: bool | None = None) -> Any:
     """The same elements under another shape: a view where strides allow it."""
-    if shape == () and _is_numpys_scalar(a):
+    if type(shape) is tuple and not shape and _is_numpys_scalar(a):
         return a.reshape((), order=order, copy=copy)
     handle = as_handle(a)
     wanted = completed_shape(requested_shape(shape), math.prod(handle._shape))

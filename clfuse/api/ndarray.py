@@ -123,9 +123,9 @@ class _Common(ArrayMethods, Handle):
 
     @property
     def data(self) -> memoryview:
-        """``memoryview(x)``: the elements on the host, in memory that both share; of a scalar a
+        """The elements on the host as a `memoryview`, in memory that both share; of a scalar a
         copy."""
-        return memoryview(buffers.lent(self, 0, True))
+        return memoryview(buffers.shared(self))
 
     @property
     def device(self) -> Any:

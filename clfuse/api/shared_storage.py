@@ -1,5 +1,5 @@
 """Arrays whose memory NumPy's arrays see too: what ``x.view(dtype)`` gives where the dtype lives on
-no device, and what `memoryview` gets; `attributes` and `buffers` call it.
+no device, and what ``x.data`` shows; `attributes` and `buffers` call it.
 
 Such a view is written to without our knowledge. So the bytes of the storage are copied to the host,
 into memory that its cell and the views share. What is recorded of the cell from then on reads what

@@ -54,9 +54,8 @@ def test_a_program_on_few_elements_launches_nothing_and_has_numpys_bits(xp: Modu
                 np.concatenate([x, x[:2]]), x[np.asarray([0, -1, 2])], x[x > 1], np.sort(x),
                 x.astype("f2"), np.stack([x, x]).T.mean(axis=1)]
 
-    found, host, kernels = counted(xp, lambda: [np.asarray(r) for r in program(xp, x)])
+    found, _, kernels = counted(xp, lambda: [np.asarray(r) for r in program(xp, x)])
     assert kernels == 0
-    assert host > 0
     with np.errstate(all="ignore"):
         for mine, theirs in zip(found, program(np, values), strict=True):
             assert_array_equal(mine, theirs)
