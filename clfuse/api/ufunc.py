@@ -285,7 +285,7 @@ class ufunc:
                 raise NotNative(_without_kernel(keys))
             if floating.mode[0] == floating.STRICT and _may_err(resolution.ops[0]):
                 raise NotNative(floating.CHECKED)
-            mask = None if where is True else _mask_of(where)
+            mask = None if where is True else node_of(as_mask(where))
         except _Foreign:
             return self.numpy(*args, **kwargs)
         except NotNative as missing:
@@ -544,10 +544,6 @@ def _refuse_negative_exponents(exponent: Node, mask: Node | None) -> None:
 
 def _values_of(node: Node) -> Any:
     return node.param if node.op.name == "constant" else stored_view(node)
-
-
-def _mask_of(where: Any) -> Node:
-    return node_of(as_mask(where))
 
 
 def _shape_with_outputs(shapes: list[tuple[int, ...]], outs: list[Any]) -> tuple[int, ...]:
