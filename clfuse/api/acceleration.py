@@ -93,7 +93,7 @@ def accelerate(array: type) -> None:
     array.__array_ufunc__ = core.array_ufunc(  # type: ignore[attr-defined]
         array.__array_ufunc__,  # type: ignore[attr-defined]
         {
-            function.numpy: function.weight
+            function.numpy: function.quick
             for function in UFUNCS.values()
             if function.fast is not None and function.nin == 2
         },
