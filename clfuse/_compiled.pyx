@@ -296,7 +296,9 @@ cdef object product_at_once(object one, object two):
         additions *= array_extents(second)[array_rank(second) - 1]
     if not is_affordable(max(additions, array_size(second)) / product_share):
         return LATER
-    value = calculated(numpys.nb_matrix_multiply, None, left, right)
+    value = product_of_vectors(<PyObject *>left, second)
+    if value is None:
+        value = calculated(numpys.nb_matrix_multiply, None, left, right)
     return LATER if value is LATER else made(value, None, device_of(one))
 
 
@@ -443,6 +445,7 @@ include "_compiled_subscripts.pxi"
 
 
 include "_compiled_operators.pxi"
+include "_compiled_scalars.pxi"
 include "_compiled_ufuncs.pxi"
 include "_compiled_creation.pxi"
 include "_compiled_graph.pxi"

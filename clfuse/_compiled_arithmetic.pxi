@@ -271,8 +271,16 @@ cdef extern from *:
     int clfuse_prepare(clfuse_work *, PyArrayObject *, PyArrayObject *, const char *)
     int clfuse_run(clfuse_loop, const clfuse_work *, int, int, npy_intp, char *)
     void clfuse_spread(PyArrayObject *, const char *, npy_intp)
+    int clfuse_errors()
+    void clfuse_forget_errors()
 
 cdef extern from "numpy/arrayobject.h":
+    ctypedef int (*dotfunc "PyArray_DotFunc *")(void *, npy_intp, void *, npy_intp, void *, npy_intp, void *)
+    ctypedef struct PyArray_ArrFuncs:
+        dotfunc dotfunc
+    PyArray_ArrFuncs *PyDataType_GetArrFuncs(PyArray_Descr *)
+    object PyArray_Scalar(void *, PyArray_Descr *, PyObject *)
+    int PyArray_ISALIGNED(PyArrayObject *)
     int NPY_DOUBLE, NPY_FLOAT, NPY_INT64, NPY_INT32, NPY_CDOUBLE, NPY_BOOL
     object PyArray_EMPTY(int, npy_intp *, int, int)
     void PyArray_ScalarAsCtype(object, void *)
@@ -484,3 +492,52 @@ cdef bint quickly_changed(int which, PyObject *array, object other) except -1:
         return False
     clfuse_spread(<PyArrayObject *>array, <char *>made, size)
     return True
+
+
+cdef object product_of_vectors(PyObject *one, PyObject *two):
+    """``one @ two`` of vectors of one dtype, by NumPy's function for it; None where they are
+    something else, or there was an error to warn of."""
+    cdef Number number
+    cdef PyObject *mood = PyList_GET_ITEM(mode, 0)
+    cdef PyArray_Descr *dtype = <PyArray_Descr *>array_descr(one)
+    cdef npy_intp length
+    if array_rank(one) != 1 or array_rank(two) != 1 or array_descr(two) != <PyObject *>dtype:
+        return None
+    if dtype.type_num not in (NPY_DOUBLE, NPY_FLOAT, NPY_CDOUBLE) or native_dtype(one) == NULL:
+        return None
+    if mood != <PyObject *>LOUD and mood != <PyObject *>QUIET:
+        return None
+    length = array_extents(one)[0]
+    if not 0 < length == array_extents(two)[0]:
+        return None
+    if not PyArray_ISALIGNED(<PyArrayObject *>one) or not PyArray_ISALIGNED(<PyArrayObject *>two):
+        return None
+    PyDataType_GetArrFuncs(dtype).dotfunc(
+        array_data(one), array_strides(one)[0], array_data(two), array_strides(two)[0], &number,
+        length, one,
+    )
+    if clfuse_errors():
+        clfuse_forget_errors()
+        return None
+    return PyArray_Scalar(&number, dtype, NULL)
+
+
+def product_of_two(plain):
+    """``dot(one, two)``, before `plain`."""
+
+    def call(*args, **kwargs):
+        if not kwargs and PyTuple_GET_SIZE(args) == 2:
+            one = <object>PyTuple_GET_ITEM(args, 0)
+            two = <object>PyTuple_GET_ITEM(args, 1)
+            if is_ours(one) and is_ours(two):
+                left = here(one)
+                right = None if left is None else here(two)
+                if right is not None and not standard[0] and (
+                    is_affordable(array_size(<PyObject *>left) / product_share)
+                ):
+                    answer = product_of_vectors(<PyObject *>left, <PyObject *>right)
+                    if answer is not None:
+                        return answer
+        return plain(*args, **kwargs)
+
+    return call
