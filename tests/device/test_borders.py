@@ -142,6 +142,7 @@ def test_a_histogram_of_integers_may_be_asked_for_a_density_by_any_truth():
             np.testing.assert_allclose(np.asarray(one), other)
 
 
+@pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
 def test_a_matrix_of_an_array_writes_to_it() -> None:
     x = cf.arange(4.0).reshape(2, 2)
     matrix = cf.asmatrix(x.T)
