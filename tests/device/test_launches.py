@@ -273,3 +273,25 @@ def test_a_launch_over_a_device_that_is_not_the_current_one_runs_where_its_array
         smooth(1.0, a[::-1], a)
         np.testing.assert_array_equal(a.get(), [4.0, 4.0, 6.0])
     assert cf.stats()["host_evaluations"] == small, "no launch is calculated on the host"
+
+
+def test_a_plan_that_comes_back_passes_what_has_changed_and_what_has_not() -> None:
+    code = """__kernel void keep(__global double *x, const int b, const char c, const ulong u,
+                                 const float h, const float f, const double d, const float2 z)
+              { x[0] += b; x[1] = c; x[2] = u; x[3] = h; x[4] = f; x[5] = d; x[6] = z.y; }"""
+    odd = (np.bool_(True), np.int8(-3), np.uint64(1 << 20), np.float16(1.5), np.float32(0.25),
+           np.float64(-0.5), np.complex64(2j))  # fmt: skip
+    even = (np.bool_(False), np.int8(127), np.uint64(7), np.float16(-2), np.float32(-1),
+            np.float64(8), np.complex64(-3j))  # fmt: skip
+    with cf.config.override(host_us=0):
+        for turn in range(12):
+            # One scalar at a time is another than in the turn before; the last turns change all.
+            row = [even[n] if n < turn % 8 else odd[n] for n in range(7)]
+            x = cf.full((7,), float(turn))
+            record_launch(code, "keep", [(x, "rw"), *row], (1,))
+            scaled = x * float(turn + 1)
+            expected = np.array([turn + int(row[0]), *map(float, row[1:6]), row[6].imag])
+            if turn in (5, 8):  # launched otherwise, in the second with all scalars of the first turn
+                with cf.profile():
+                    cf.evaluate(scaled)
+            np.testing.assert_array_equal(scaled.get(), expected * (turn + 1))
