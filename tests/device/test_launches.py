@@ -11,6 +11,7 @@ import pytest
 
 import clfuse as cf
 from clfuse.api.launching import record_launch
+from clfuse.runtime import launch
 
 pytestmark = pytest.mark.clfuse_only
 
@@ -291,7 +292,17 @@ def test_a_plan_that_comes_back_passes_what_has_changed_and_what_has_not() -> No
             record_launch(code, "keep", [(x, "rw"), *row], (1,))
             scaled = x * float(turn + 1)
             expected = np.array([turn + int(row[0]), *map(float, row[1:6]), row[6].imag])
-            if turn in (5, 8):  # launched otherwise, in the second with all scalars of the first turn
-                with cf.profile():
-                    cf.evaluate(scaled)
             np.testing.assert_array_equal(scaled.get(), expected * (turn + 1))
+
+
+def test_a_constant_that_another_way_of_launching_has_changed_is_passed_again() -> None:
+    x = cf.asarray(np.arange(40.0))
+    with cf.config.override(host_us=0):
+        for turn in range(12):
+            y = (x + 1.0) * (2.5 if turn % 2 else 1.5)
+            if turn > 5 and turn % 2:
+                seen: list[Any] = []
+                with launch.observed(cf.get_device(), lambda program, event: seen.append(event)):
+                    cf.evaluate(y)
+                assert seen
+            np.testing.assert_array_equal(y.get(), np.arange(1.0, 41.0) * (1.5, 2.5)[turn % 2])
