@@ -94,34 +94,33 @@ include "_compiled_memory.pxi"
 
 cdef extern from *:
     """
-    static PyObject *clfuse_referent(PyObject *reference) {  /* a new reference, or NULL */
     #if PY_VERSION_HEX >= 0x030D0000
-        PyObject *found = NULL;
-        return PyWeakref_GetRef(reference, &found) > 0 ? found : NULL;
+    static PyObject *clfuse_referent(PyObject *reference) {  /* a new reference, to None where it is gone */
+        PyObject *found;
+        int state = PyWeakref_GetRef(reference, &found);
+        return state > 0 ? found : state < 0 ? NULL : Py_NewRef(Py_None);
+    }
     #else
+    static PyObject *clfuse_referent(PyObject *reference) {  /* a new reference, to None where it is gone */
         PyObject *found = PyWeakref_GET_OBJECT(reference);
-        if (found == Py_None)
-            return NULL;
         Py_INCREF(found);
         return found;
-    #endif
     }
+    #endif
     """
-    PyObject *clfuse_referent(object)
+    object clfuse_referent(object)
     void PyObject_GC_UnTrack(PyObject *)
 
 
 def pending(list references):
     """As `ir.pending`."""
-    cdef PyObject *found
     cdef list kept = []
     for reference in references:
         found = clfuse_referent(reference)
-        if found == NULL:
+        if found is None:
             continue
-        if look(look(found, s_node), n_buffer) == <PyObject *>None:
+        if look(look(<PyObject *>found, s_node), n_buffer) == <PyObject *>None:
             kept.append(reference)
-        Py_DECREF(<object>found)
     return kept
 
 
