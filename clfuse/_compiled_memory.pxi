@@ -184,6 +184,8 @@ cdef inline object use_here(object handle):
 
 cdef inline void note_here(object handle, object use) noexcept:
     root = root_of(handle)
+    if use_here(handle) is SELECTED:
+        return
     if peek(root, h_host) != NULL:
         if peek(root, h_use) != <PyObject *>use:
             refill(root, h_use, use)
