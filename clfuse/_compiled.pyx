@@ -129,6 +129,7 @@ def settle():
     host_us = settings.get("host_us")  # None where no setting has been read
     is_asked_for = host_us is not None and settings["fusion"] is True
     most_additions = <double>host_us * additions_a_us if is_asked_for else -1
+    settle_batches()
 
 
 cdef inline bint is_affordable(double additions) noexcept:
@@ -444,6 +445,7 @@ def unary(plain, apply, double weight, dict loops):
     return method
 
 
+include "_compiled_batches.pxi"
 include "_compiled_calls.pxi"
 include "_compiled_views.pxi"
 include "_compiled_subscripts.pxi"

@@ -175,7 +175,9 @@ cdef object recorded_view(object self, object index):
         return element(self, offset)
     found = tuple(new_shape)
     if PyTuple_GET_SIZE(found) < rank:
-        expect_rows(storage_of(self), found)
+        storage = storage_of(self)
+        if not expects_no_rows(peek(storage, s_node)):
+            expect_rows(storage, found)
     made = PyType_GenericAlloc(<PyTypeObject *>View, 0)
     fill(made, v_offset, offset)
     fill(made, v_strides, tuple(new_strides))
