@@ -90,6 +90,7 @@ cdef object new_storage(object node):
 
 include "_compiled_alone.pxi"
 include "_compiled_memory.pxi"
+include "_compiled_parts.pxi"
 
 
 cdef object record(object op, object inputs, object shape):

@@ -69,7 +69,8 @@ cdef bint put_into(object self, object index, object value) except -1:
         array = written(self)
         if array is None:
             return False
-    numpys_indices.mp_ass_subscript(array, where, <PyObject *>value)
+    if where is not index or not is_written_at(<PyObject *>array, where, value):
+        numpys_indices.mp_ass_subscript(array, where, <PyObject *>value)
     return True
 
 
@@ -91,7 +92,7 @@ cdef object view_on_host(object self, object index):
     array = indexable(self)
     if array is None:
         return indexed_view(self, index)
-    found = numpys_indices.mp_subscript(array, index)
+    found = taken_at(array, index)
     if type(found) is not NUMPY:
         note_here(self, BY_ROWS)
         return LATER if standard[0] else found
