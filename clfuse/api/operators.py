@@ -80,8 +80,8 @@ def defers(self: Any, other: Any) -> Any:
 def _comes_first(kind: type) -> bool:
     """Whether ``self += other`` leaves it to the other class: by NumPy's old rule alone."""
     return (
-        getattr(kind, "__array_priority__", -1.0) > 0
-        and not issubclass(kind, handles.Handle | np.ndarray)
+        not issubclass(kind, handles.Handle | np.ndarray | np.generic)
+        and getattr(kind, "__array_priority__", -1.0) > 0
         and not hasattr(kind, "__array_ufunc__")
     )
 
