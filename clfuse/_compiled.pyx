@@ -90,6 +90,7 @@ cdef object new_storage(object node):
 
 include "_compiled_alone.pxi"
 include "_compiled_memory.pxi"
+include "_compiled_parts.pxi"
 
 
 cdef extern from *:
@@ -180,6 +181,8 @@ cdef inline bint is_affordable_by(object use, double additions) noexcept:
     """The same, by what was done with the operands."""
     return additions <= most_additions or (
         use is BY_ROWS and additions <= most_additions * rows_share
+    ) or (
+        use is SELECTED and additions <= most_additions * selected_share
     )
 
 
@@ -296,7 +299,7 @@ cdef object at_once(
     if value is LATER:
         return LATER
     answer = made(value, get(ours, h_shape), device_of(ours))
-    if use is BY_ROWS and type(answer) is ARRAY:
+    if (use is BY_ROWS or use is SELECTED) and type(answer) is ARRAY:
         note_here(answer, use)
     return answer
 
@@ -317,7 +320,10 @@ cdef object at_once_alone(unaryfunc operator, object function, double weight, ob
         value = calculated(NULL, function, one, None)
     if value is LATER:
         return LATER
-    return made(value, get(ours, h_shape), device_of(ours))
+    answer = made(value, get(ours, h_shape), device_of(ours))
+    if use is SELECTED and type(answer) is ARRAY:
+        note_here(answer, use)
+    return answer
 
 
 cdef object product_at_once(object one, object two):

@@ -184,12 +184,15 @@ cdef inline object use_here(object handle):
 
 cdef inline void note_here(object handle, object use) noexcept:
     root = root_of(handle)
+    cdef PyObject *before
     if peek(root, h_host) != NULL:
-        if peek(root, h_use) != <PyObject *>use:
+        before = peek(root, h_use)
+        if before != <PyObject *>use and before != <PyObject *>SELECTED:
             refill(root, h_use, use)
         return
     buffer = <object>buffer_on_host(handle)
-    if peek(buffer, b_use) != <PyObject *>use:
+    before = peek(buffer, b_use)
+    if before != <PyObject *>use and before != <PyObject *>SELECTED:
         refill(buffer, b_use, use)
 
 

@@ -45,13 +45,13 @@ cdef Py_ssize_t i_layout, i_shape, i_path, i_start
 
 cdef object ARRAY, Node, Storage, HostBuffer, View, Indexed, NUMPY, FLOAT64, LATER, LOUD
 cdef object CONSTANT, UPDATE, VIEW
-cdef object AS_A_WHOLE, IN_PARTS, BY_ROWS
+cdef object AS_A_WHOLE, IN_PARTS, BY_ROWS, SELECTED
 cdef object context, check, boundary, plain_owned
 cdef object plain_made, plain_part, node_of, broadcast_shapes, expect_rows, element, c_strides
 cdef dict settings, leaves, constants, native, views
 cdef list recorded, operations, check_at, tracers, mode, standard
 cdef frozenset scalars
-cdef double additions_a_us, few_additions, rows_share
+cdef double additions_a_us, few_additions, rows_share, selected_share
 cdef Py_ssize_t longest_path
 cdef bint inside = False
 cdef object NONE_ALIVE = 0  # of `trace.tracers`: nobody traces
@@ -79,7 +79,7 @@ def connect(names):
     """Take the other classes, functions and tables of clfuse that are used here, by name."""
     global h_cell, h_shape, h_dtype, h_view, s_node, b_device, b_array, b_copy, b_memory
     global h_host, h_device, h_use, h_owner, h_seen, b_window
-    global b_use, AS_A_WHOLE, IN_PARTS, BY_ROWS, few_additions
+    global b_use, AS_A_WHOLE, IN_PARTS, BY_ROWS, SELECTED, few_additions, selected_share
     global v_base, v_offset, v_strides, v_ordered, v_writeable, i_layout, i_shape, i_path, i_start
     global ARRAY, Storage, HostBuffer, View, Indexed, NUMPY, FLOAT64, LATER, LOUD
     global context, check, boundary, plain_made, plain_part, node_of, broadcast_shapes
@@ -98,7 +98,8 @@ def connect(names):
     b_device, b_array = _offset(buffer, "device"), _offset(HostBuffer, "array")
     b_copy, b_memory = _offset(HostBuffer, "copy"), _offset(HostBuffer, "memory")
     b_use, b_window = _offset(HostBuffer, "use"), _offset(HostBuffer, "window")
-    AS_A_WHOLE, IN_PARTS, BY_ROWS = names["uses"]
+    AS_A_WHOLE, IN_PARTS, BY_ROWS, SELECTED = names["uses"]
+    selected_share = names["selected_share"]
     few_additions, rows_share = names["few_additions"], names["rows_share"]
     v_base, v_offset = _offset(View, "base"), _offset(View, "offset")
     v_strides = _offset(View, "strides")

@@ -38,14 +38,14 @@ cdef bint is_plain_index(object index):
 
 cdef bint put_into(object self, object index, object value) except -1:
     """``self[index] = value``, where that can be done at once; whether it was."""
-    cdef bint is_mask
+    cdef bint is_mask = True
     if not is_ours(self) or not is_on_host(self) or not is_writeable(self):
         return False
     where = index
     if not is_basic_index(index):
         if not is_array_index(index):
             return False
-        where = index_of(self, index, &is_mask)
+        where = index_of(self, index, &is_mask, True)
         if where is LATER:
             return False
     kind = type(value)
@@ -55,20 +55,22 @@ cdef bint put_into(object self, object index, object value) except -1:
         dtype = get(value, h_dtype)
         if dtype is not get(self, h_dtype) and not fits(dtype, get(self, h_dtype)):
             return False
-        if not is_affordable_by(use_here(self), size_of(value)):
+        # Where index arrays say, NumPy writes sooner or later.
+        if is_mask and not is_affordable_by(use_here(self), size_of(value)):
             return False
         array = written(self)
         if array is None:
             return False
         value = here(value)
     else:
-        value = given_to(value, get(self, h_dtype))
+        value = given_to(value, get(self, h_dtype), not is_mask)
         if value is LATER:
             return False
         array = written(self)
         if array is None:
             return False
-    numpys_indices.mp_ass_subscript(array, where, <PyObject *>value)
+    if where is not index or not is_written_at(<PyObject *>array, where, value):
+        numpys_indices.mp_ass_subscript(array, where, <PyObject *>value)
     return True
 
 
@@ -90,11 +92,11 @@ cdef object view_on_host(object self, object index):
     array = indexable(self)
     if array is None:
         return indexed_view(self, index)
-    found = numpys_indices.mp_subscript(array, index)
+    found = taken_at(array, index)
     if type(found) is not NUMPY:
         note_here(self, BY_ROWS)
         return LATER if standard[0] else found
-    if use_here(self) is not BY_ROWS:
+    if use_here(self) is not BY_ROWS and use_here(self) is not SELECTED:
         is_row = array_rank(<PyObject *>found) < array_rank(<PyObject *>array)
         note_here(self, BY_ROWS if is_row else IN_PARTS)
     return new_view(owner_of(self), get(self, h_dtype), found)
@@ -119,7 +121,7 @@ cdef object indexed_view(object self, object index):
         note_here(self, BY_ROWS)
         return LATER if standard[0] else found
     shape = found.shape
-    if use_here(self) is not BY_ROWS:
+    if use_here(self) is not BY_ROWS and use_here(self) is not SELECTED:
         is_row = PyTuple_GET_SIZE(shape) < PyTuple_GET_SIZE(get(self, h_shape))
         note_here(self, BY_ROWS if is_row else IN_PARTS)
     old = sight_of(self)

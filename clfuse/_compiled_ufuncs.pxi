@@ -29,7 +29,15 @@ cdef object answer_of_ufunc(object self, tuple args, PyObject *kwargs):
     """``self(*args, **kwargs)``, of one of our ufuncs, or `LATER`."""
     cdef Py_ssize_t given = PyTuple_GET_SIZE(args)
     cdef Quick quick = <Quick>self.quick
-    if quick is None or given != quick.operands or not 0 < given < 3:
+    if quick is None:
+        return LATER
+    if given == quick.operands + 1 and quick.results == 1 and quick.is_elementwise and (
+        kwargs == NULL or not PyDict_Size(<object>kwargs)
+    ):
+        # The last one is where the result goes.
+        out = <object>PyTuple_GET_ITEM(args, given - 1)
+        return with_options(quick, args[:-1], {"out": out}) if type(out) is ARRAY else LATER
+    if given != quick.operands or not 0 < given < 3:
         return LATER
     if not quick.is_elementwise:
         if quick.fast is None or (kwargs != NULL and PyDict_Size(<object>kwargs)):

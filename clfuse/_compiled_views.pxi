@@ -190,10 +190,10 @@ cdef object index_item(object item, Work *work, double *cost, bint *is_mask):
     return LATER
 
 
-cdef object index_of(object self, object index, bint *is_mask):
+cdef object index_of(object self, object index, bint *is_mask, bint is_written):
     """An index of arrays as NumPy takes it, or `LATER`: `subscripts._index`."""
     cdef Work work
-    cdef double cost = 0, row = 1
+    cdef double cost = 0
     nothing_yet(&work)
     is_mask[0] = False
     if type(index) is tuple:
@@ -208,11 +208,33 @@ cdef object index_of(object self, object index, bint *is_mask):
         found = index_item(index, &work, &cost, is_mask)
         if found is LATER:
             return LATER
-    for extent in (<tuple>get(self, h_shape))[1:]:
-        row *= <Py_ssize_t>extent
-    if not is_affordable((cost + work.elements * row) / at_once_share):
-        return LATER
-    return found
+    if is_written and not is_mask[0]:
+        return found
+    cost += work.elements * rest_of(<tuple>get(self, h_shape), found)
+    share = selected_share if is_mask[0] or use_here(self) is SELECTED else at_once_share
+    return found if is_affordable(cost / share) else LATER
+
+
+cdef double rest_of(tuple shape, object index) except -1:
+    """Elements of an array for each one that index arrays name, at most: of the axes that no array
+    and no number stands for."""
+    cdef Py_ssize_t axis = 0, place, rank = PyTuple_GET_SIZE(shape)
+    cdef double size = 1
+    items = index if type(index) is tuple else (index,)
+    for item in <tuple>items:
+        kind = type(item)
+        if item is Ellipsis:
+            axis = 1
+            break
+        if kind is slice and axis < rank:
+            size *= <Py_ssize_t>shape[axis]
+        if kind is NUMPY and (<object>array_descr(<PyObject *>item)).kind == "b":
+            axis += array_rank(<PyObject *>item)
+        elif item is not None:
+            axis += 1
+    for place in range(axis, rank):
+        size *= <Py_ssize_t>shape[place]
+    return size
 
 
 cdef bint is_array_index(object index) except -1:
@@ -228,7 +250,7 @@ cdef bint is_array_index(object index) except -1:
 cdef object chosen(object self, object index):
     """``self[index]`` by arrays, as `subscripts.chosen`; `LATER` where `plain` has to do it."""
     cdef bint is_mask
-    found = index_of(self, index, &is_mask)
+    found = index_of(self, index, &is_mask, False)
     if found is LATER:
         return LATER
     value = numpys_indices.mp_subscript(here(self), found)
@@ -238,15 +260,15 @@ cdef object chosen(object self, object index):
         value = value.copy("K")
     answer = made(value, None, device_of(self))
     if is_mask:
-        note_here(self, BY_ROWS)
+        note_here(self, SELECTED)
         if type(answer) is ARRAY:
-            note_here(answer, BY_ROWS)
+            note_here(answer, SELECTED)
     return answer
 
 
-cdef object given_to(object value, object dtype):
+cdef object given_to(object value, object dtype, bint of_any_size):
     """What is assigned to elements of an array of `dtype`, as NumPy takes it; `LATER` where `plain`
-    has to look closer."""
+    has to look closer, or where it is large, and not `of_any_size`."""
     cdef Work work
     kind = type(value)
     if kind is float or kind is int or kind is bool or kind is dtype.type:
@@ -255,7 +277,7 @@ cdef object given_to(object value, object dtype):
     if kind is not ARRAY and kind is not NUMPY:
         return LATER
     found = operand(value, &work, 0)
-    if found is LATER or not is_affordable(work.elements):
+    if found is LATER or not (of_any_size or is_affordable(work.elements)):
         return LATER
     return found if found.dtype is dtype or fits(found.dtype, dtype) else LATER
 

@@ -11,7 +11,7 @@ import numpy as np
 from .. import compiled
 from ..config import changed, settings
 from ..graph import build, ir, trace
-from ..runtime.buffers import AS_A_WHOLE, BY_ROWS, IN_PARTS, Buffer, HostBuffer
+from ..runtime.buffers import AS_A_WHOLE, BY_ROWS, IN_PARTS, SELECTED, Buffer, HostBuffer
 from ..runtime.device import get_device
 from ..smallness import GATHER_ADDITIONS
 from . import (
@@ -141,10 +141,11 @@ def _names(array: type) -> dict[str, Any]:
         "recorded": ir.recorded,
         "rows_share": present.ROWS_SHARE,
         "scalars": present.SCALARS,
+        "selected_share": present.SELECTED_SHARE,
         "settings": vars(settings),
         "standard": present.standard,
         "tracers": trace.tracers,
-        "uses": (AS_A_WHOLE, IN_PARTS, BY_ROWS),
+        "uses": (AS_A_WHOLE, IN_PARTS, BY_ROWS, SELECTED),
         "views": build.VIEWS,
     }
 

@@ -17,7 +17,7 @@ from numpy._core.umath import _extobj_contextvar, _make_extobj
 
 from ..config import settings
 from ..interpret import warning_of
-from ..runtime.buffers import BY_ROWS, HostBuffer
+from ..runtime.buffers import BY_ROWS, SELECTED, HostBuffer
 from . import floating
 from . import handle as handles
 from .handle import Handle
@@ -149,8 +149,8 @@ def pair(apply: Callable[[Any, Any], Any], weight: float, self: Handle, other: A
     if type(value) is tuple:
         return tuple([made(item, buffer.device) for item in value])
     result = made(value, buffer.device)
-    if not is_little and type(result) is handles.ARRAY and BY_ROWS in (use_of(self), use_of(other)):
-        result._storage.node.buffer.use = BY_ROWS
+    if not is_little and type(result) is handles.ARRAY:
+        _pass_on(max(use_of(self), use_of(other)), result)
     return result
 
 
@@ -210,7 +210,16 @@ def alone(apply: Callable[[Any], Any], weight: float, self: Handle) -> Any:
     value = calculated(apply, array)
     if type(value) is tuple:
         return tuple([made(item, buffer.device) for item in value])
-    return made(value, buffer.device)
+    result = made(value, buffer.device)
+    if buffer.use == SELECTED and type(result) is handles.ARRAY:
+        _pass_on(SELECTED, result)
+    return result
+
+
+def _pass_on(use: int, made_of_it: Handle) -> None:
+    """What is made of arrays in a loop is as good as these."""
+    if use >= BY_ROWS:
+        made_of_it._storage.node.buffer.use = use
 
 
 def _stretched(*operands: Any) -> float:

@@ -26,7 +26,7 @@ def rows(handle: Handle) -> Iterator[Any]:
         raise TypeError("iteration over a 0-d array")
     buffer = handle._storage.node.buffer
     if type(buffer) is HostBuffer:
-        buffer.use = BY_ROWS
+        buffer.use = max(buffer.use, BY_ROWS)
     return _elements(handle) if len(shape) == 1 else _views(handle)
 
 

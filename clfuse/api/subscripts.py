@@ -10,8 +10,9 @@ import numpy as np
 
 from ..evaluate import evaluate_nodes
 from ..graph import trace
-from ..graph.ir import Kind, Node
-from ..runtime.buffers import BY_ROWS, Buffer, HostBuffer
+from ..graph.ir import Kind, LateNode, Node
+from ..graph.launch import Part
+from ..runtime.buffers import SELECTED, Buffer, HostBuffer
 from ..smallness import GATHER_ADDITIONS
 from . import handle as handles
 from .handle import Handle
@@ -19,9 +20,11 @@ from .present import (
     AT_ONCE,
     INTEGERS,
     LATER,
+    LOOP_NBYTES,
     PLAIN,
     ROW_NBYTES,
     SCALARS,
+    SELECTED_SHARE,
     affordable,
     brought,
     is_calculated_here,
@@ -30,6 +33,7 @@ from .present import (
     part,
     present,
     stored,
+    use_of,
     written,
 )
 
@@ -41,7 +45,7 @@ def chosen(handle: Handle, index: Any) -> Any:
     """``handle[index]`` for an index with arrays in it, or `LATER`."""
     node = handle._storage.node
     is_selected = type(index) is handles.ARRAY and index._dtype.kind == "b"
-    if is_selected and is_brief(node) and is_brief(index._storage.node):
+    if is_selected and _is_selectable(node) and _is_selectable(index._storage.node):
         evaluate_nodes([node, index._storage.node])
         if type(node.buffer) is Buffer:
             brought(node)
@@ -57,23 +61,27 @@ def chosen(handle: Handle, index: Any) -> Any:
         array = part(array, handle)
     made_of_it = made(array[found], node.buffer.device)
     if is_selected:
-        made_of_it._storage.node.buffer.use = BY_ROWS
+        made_of_it._storage.node.buffer.use = SELECTED
         if type(node.buffer) is HostBuffer:
-            node.buffer.use = BY_ROWS
+            node.buffer.use = SELECTED
     return made_of_it
 
 
-def is_brief(node: Node) -> bool:
-    """Whether an array lies on the host, or is so small that it is computed for who waits anyway,
-    to select by it, say: NumPy does that in less time than a launch takes."""
+def _is_selectable(node: Node) -> bool:
+    return is_brief(node, SELECTED_SHARE, LOOP_NBYTES)
+
+
+def is_brief(node: Node, share: int = AT_ONCE, most_nbytes: int = ROW_NBYTES) -> bool:
+    """Whether an array lies on the host, or is so small that it is computed for who waits anyway:
+    NumPy does what is to be done with it in less time than a launch takes."""
     buffer = node.buffer
     if type(buffer) is HostBuffer:
         return True
     if node.op.kind is Kind.CONSTANT or not affordable(
-        math.prod(node.shape) * MASK_ADDITIONS / AT_ONCE
+        math.prod(node.shape) * MASK_ADDITIONS / share
     ):
         return False
-    if trace.active() is not None or math.prod(node.shape) * node.dtype.itemsize > ROW_NBYTES:
+    if trace.active() is not None or math.prod(node.shape) * node.dtype.itemsize > most_nbytes:
         return False
     from ..runtime.device import get_device
 
@@ -81,20 +89,45 @@ def is_brief(node: Node) -> bool:
     return bool(device.traits.unified_memory and is_calculated_here(device))
 
 
-def _index(handle: Handle, index: Any) -> Any:
+def _is_scattering(index: Any) -> bool:
+    """Whether integer arrays say where something is written, and no masks: NumPy does that in any
+    case, and whoever waits for their bounds can wait for all of it."""
+    items = index if type(index) is tuple else (index,)
+    kinds = [item.dtype.kind for item in items if type(item) in (handles.ARRAY, np.ndarray)]
+    return bool(kinds) and "b" not in kinds
+
+
+def _is_brought(node: Node) -> bool:
+    """Whether an array that was recorded lies on the host now: computed, where the device works in
+    the host's memory."""
+    from ..runtime.device import get_device
+
+    if node.buffer is not None or trace.active() is not None or isinstance(node, LateNode | Part):
+        return False
+    device = get_device()
+    if not device.traits.unified_memory or not is_calculated_here(device):
+        return False
+    if math.prod(node.shape) * node.dtype.itemsize > LOOP_NBYTES:
+        return False
+    evaluate_nodes([node])
+    return type(node.buffer) is HostBuffer or (type(node.buffer) is Buffer and brought(node))
+
+
+def _index(handle: Handle, index: Any, is_scattered: bool = False) -> Any:
     """An index of arrays on the host and of what NumPy's own indices consist of, or `LATER`.
 
-    Whoever selects by a mask waits for it: it may cost as much as a small program may, and so may
-    the rows that it selects of the array.
+    Whoever selects by a mask waits for it: it may cost as much as what else would be done then, and
+    so may the rows that it selects of the array.
     """
     items = index if type(index) is tuple else (index,)
     found = []
     work = 0
+    share = AT_ONCE
     for item in items:
         kind = type(item)
         if kind is handles.ARRAY:
             array = present(item)
-            if array is None and item._dtype.kind == "b" and is_brief(item._storage.node):
+            if array is None and item._dtype.kind == "b" and _is_selectable(item._storage.node):
                 evaluate_nodes([item._storage.node])
                 if stored(item._storage.node) is not None:
                     array = present(item)
@@ -102,6 +135,7 @@ def _index(handle: Handle, index: Any) -> Any:
                 return LATER
             if item._dtype.kind == "b":
                 work += max(array.size * MASK_ADDITIONS, math.prod(handle._shape))
+                share = SELECTED_SHARE
             else:
                 work += array.size * GATHER_ADDITIONS
             item = array
@@ -115,7 +149,9 @@ def _index(handle: Handle, index: Any) -> Any:
         elif not (item is None or item is Ellipsis or kind in INTEGERS):
             return LATER
         found.append(item)
-    if not affordable(work / AT_ONCE):
+    if use_of(handle) == SELECTED:
+        share = SELECTED_SHARE
+    if not is_scattered and not affordable(work / share):
         return LATER
     return tuple(found) if type(index) is tuple else found[0]
 
@@ -132,20 +168,25 @@ def assigned(handle: Handle, index: Any, value: Any) -> bool:
         if kind is handles.ARRAY:
             if present(value) is None or not fits(value._dtype, dtype):
                 return False
-            size = math.prod(value._shape)
-            if not affordable(size) and not affordable(size, handle):
-                return False
         elif kind not in PLAIN and not (kind in SCALARS and fits(value.dtype, dtype)):
             return False
     found = index
+    is_scattered = False
     if type(index) not in INTEGERS:
         for item in index if type(index) is tuple else (index,):
             if type(item) not in INTEGERS:
-                found = _index(handle, index)
+                is_scattered = _is_scattering(index)
+                found = _index(handle, index, is_scattered)
                 if found is LATER:
                     return False
                 break
-    if not is_writable_here(handle, found, value):
+    if kind is handles.ARRAY and not is_scattered:
+        size = math.prod(value._shape)
+        if not affordable(size) and not affordable(size, handle):
+            return False
+    if not is_writable_here(handle, found, value) and not (
+        is_scattered and _is_brought(handle._storage.node)
+    ):
         return False
     array = written(handle)
     if array is None:

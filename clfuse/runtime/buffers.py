@@ -67,6 +67,9 @@ IN_PARTS = 1
 #: Single rows, columns or elements of it were read: in a loop, as a rule.
 BY_ROWS = 2
 
+#: It was selected from by masks, or is what they selected.
+SELECTED = 3
+
 
 class _Block:
     """Memory of a pool, which goes back with this object."""
@@ -161,8 +164,8 @@ class HostBuffer(Buffer):
         The buffer whose memory the array is (`lent`): the device has no other copy. Who writes to
         it waits for the device first.
     use : int
-        What was done with it: `AS_A_WHOLE`, `IN_PARTS` or `BY_ROWS`. Who decides where to calculate
-        with it asks for that.
+        What was done with it: `AS_A_WHOLE`, `IN_PARTS`, `BY_ROWS` or `SELECTED`. Who decides where
+        to calculate with it asks for that.
     window : numpy.ndarray or None
         `array` again, for what is compiled, which keeps views of it; it holds `array` once, however
         many these are.

@@ -513,3 +513,70 @@ def test_who_asks_for_the_namespace_gets_scalars_of_it(xp: ModuleType) -> None:
     assert x.__array_namespace__() is xp
     assert x.sum().__array_namespace__() is x[1].__array_namespace__() is xp
     assert (x.sum(), x[1]) == (3.0, 1.0)
+
+
+def escaping(np: ModuleType, n: int, rounds: int) -> Any:
+    """An escape loop that goes on with what has not escaped yet, by masks and index arrays."""
+    rows, columns = np.mgrid[0:n, 0:n]
+    c = (np.linspace(-2, 0.5, n)[rows] + np.linspace(-1.2, 1.2, n)[columns] * 1j).reshape(-1)
+    rows, columns = rows.reshape(-1), columns.reshape(-1)
+    z = np.zeros(n * n, np.complex128)
+    count, last = np.zeros((n, n), np.int64), np.zeros((n, n), np.complex128)
+    for number in range(rounds):
+        np.multiply(z, z, z)
+        np.add(z, c, z)
+        gone = abs(z) > 2
+        count[rows[gone], columns[gone]] = number + 1
+        last[rows[gone], columns[gone]] = z[gone]
+        np.logical_not(gone, gone)
+        z, c, rows, columns = z[gone], c[gone], rows[gone], columns[gone]
+    return count, last, z
+
+
+def test_a_loop_of_selections_and_scattered_writes_plans_nothing_after_its_first_rounds(
+    xp: ModuleType,
+) -> None:
+    if not xp.get_device().traits.unified_memory:
+        pytest.skip("selections are the device's")
+    wanted = {}
+    for rounds in (4, 12):
+        before = xp.stats()
+        found = escaping(xp, 200, rounds)
+        after = xp.stats()
+        wanted[rounds] = [after[name] - before[name] for name in ("host_evaluations",
+                                                                  "kernels_launched")]
+        for actual, expected in zip(found, escaping(np, 200, rounds), strict=True):
+            np.testing.assert_allclose(actual.get(), expected, rtol=1e-12)
+    assert wanted[4] == wanted[12]
+
+
+def test_index_arrays_write_at_once_to_what_was_recorded(xp: ModuleType) -> None:
+    x = xp.arange(20000.0) * 2
+    held = x[:3] + 0
+    index = xp.asarray(np.arange(0, 20000, 7)[::-1].copy())
+    x[index] = -1.0
+    x[index[:5]] = index[:5]
+    expected = np.arange(20000.0) * 2
+    expected[::7] = -1
+    expected[np.arange(0, 20000, 7)[::-1][:5]] = np.arange(0, 20000, 7)[::-1][:5]
+    assert_array_equal(x.get(), expected)
+    assert held.tolist() == [0, 2, 4]
+    with pytest.raises(IndexError, match="out of bounds"):
+        x[xp.asarray(np.array([3, 20000]))] = 5
+    with pytest.raises(ValueError, match="shape mismatch"):
+        x[index] = xp.asarray(np.ones(3))
+    assert_array_equal(x.get(), expected)
+
+
+def test_an_array_of_rows_by_index_arrays(xp: ModuleType) -> None:
+    table = np.arange(60.0).reshape(3, 4, 5)
+    x = xp.asarray(table)
+    x[0, 0, 0]
+    i, j = np.array([0, 2]), np.array([3, 1])
+    for index in [(i, j), (i, slice(None), j), (0, i), (..., i), (slice(1), i), (i, None, j),
+                  (table[:, :, 0] > 20,), (slice(None), table[0] > 7), (i, j, i), (j % 3, 2, ...)]:
+        given = tuple(xp.asarray(n) if isinstance(n, np.ndarray) else n for n in index)
+        assert_array_equal(x[given].get(), table[index])
+        x[given] += 1
+        table[index] += 1
+        assert_array_equal(x.get(), table)

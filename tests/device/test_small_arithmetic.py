@@ -194,3 +194,42 @@ def test_a_scalar_and_what_is_only_recorded() -> None:
             for apply in OPERATORS[:4] + OPERATORS[6:]:
                 agree(told(lambda: apply(kind(2), x + 1)),  # noqa: B023
                       told(lambda: apply(kind(2), np.arange(5.0) + 1)))  # noqa: B023
+
+
+INDICES = [
+    0, -1, (2, 3), (-6, -7), (5, 7), (1, 2, 3), (), slice(None), slice(1, 4), (slice(None), 2),
+    (slice(4, 0, -2), slice(1, None, 3)), (None, 1), (1, None, slice(2, 5)), (slice(3, 3), 1), ...,
+    (..., 1), np.int64(2), (2, np.int64(1)), 6, -7, 2**70, True, 1.5, (slice(None, 2**70), 1),
+    slice(1.0, 2), (slice(1, 2), slice(1, 2)), (None, None, None, None, None, None, None, 1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_parts_are_read_and_written_to_as_numpys(kind: str) -> None:
+    for index in INDICES:
+        theirs, ours = both(kind)
+        actual, expected = told(lambda: ours[index]), told(lambda: theirs[index])  # noqa: B023
+        agree(actual, expected)
+        if isinstance(expected[0], np.ndarray) and expected[0].size:
+            assert ours[index].strides == expected[0].strides
+            assert np.shares_memory(np.asarray(ours), np.asarray(ours[index]))
+        elif not isinstance(expected[0], type):
+            assert type(actual[0]) is type(expected[0])
+        for value in (*NUMBERS, "itself", "turned", "a row", "of another dtype", None):
+            theirs, ours = both(kind)
+            held = ours[1:]
+            if isinstance(value, str):
+                given = [
+                    {"itself": m[index] if not isinstance(expected[0], type) else 0,
+                     "turned": m[::-1, ::-1], "a row": m[3],
+                     "of another dtype": m[3].astype("f4")}[value]
+                    for m in (ours, theirs)
+                ]  # fmt: skip
+            else:
+                given = [value, value]
+            agree(
+                told(lambda: ours.__setitem__(index, given[0])),  # noqa: B023
+                told(lambda: theirs.__setitem__(index, given[1])),  # noqa: B023
+            )
+            assert_bitwise(ours.get(), theirs)
+            assert_bitwise(held.get(), theirs[1:])
