@@ -25,6 +25,7 @@ from ..traits import DeviceTraits
 from . import cost
 from .directions import is_read_across
 from .graph import Graph
+from .parameters import Parameters
 from .readers import (
     boxes_written,
     count_views,
@@ -37,10 +38,6 @@ from .schedule import Cut, is_sequential
 
 Carrier = tuple[int, tuple[int, ...], tuple[int, ...], tuple[bool, int]]
 """(level, shape that is reduced, axes, (whether a scan, group)): what shares one kernel."""
-
-
-_ARGUMENTS = (Kind.CONSTANT, Kind.VIEW)
-"""What adds arguments to the kernel that reads it: a scalar, or an offset and strides."""
 
 _OPERATIONS = (Kind.MAP, Kind.GATHER, Kind.REDUCE, Kind.ARGREDUCE, Kind.SCAN)
 """What is a kernel each without fusion."""
@@ -99,7 +96,7 @@ class Placement:
             self.piecewise, self.refining = read_element_wise(graph, refused, self.boxed)
         self.unrolled: set[int] = set()
         self._steps: defaultdict[Any, int] = defaultdict(int)
-        self._arguments: defaultdict[Any, set[int]] = defaultdict(set)
+        self._parameters = Parameters(graph, self.sealed, self.cost)
         self._loaded_at: set[tuple[int, int]] = set()  # (node, level that reads it from memory)
         visit = {
             Kind.LEAF: self._leaf,
@@ -240,18 +237,13 @@ class Placement:
                     carrier = None
                     break
         key: Any = (level, shape if carrier is None else carrier)
-        while full := self._full(key, operands + buffers):
+        while full := self._full(key, operands, buffers):
             why = full
             level += 1
             carrier = None
             key = (level, shape)
         self._steps[key] += 1
-        self._arguments[key].update(buffers)
-        self._arguments[key].update(
-            operand
-            for operand in operands
-            if self.sealed[operand] or graph.kinds[operand] in _ARGUMENTS
-        )
+        self._parameters.add(key, operands, buffers)
         self.level[node] = level
         for operand in operands:
             if self.level[operand] < level and not self.sealed[operand]:
@@ -272,23 +264,11 @@ class Placement:
             for operand in operands
         )
 
-    def _full(self, key: Any, operands: tuple[int, ...]) -> str:
+    def _full(self, key: Any, operands: tuple[int, ...], buffers: tuple[int, ...]) -> str:
         """Why a kernel cannot take one operation more; empty where it can."""
         if self._steps[key] >= self.cost.max_steps:
             return f"a kernel has {self.cost.max_steps} operations at most"
-        arguments = self._arguments[key]
-        most = self.cost.max_arguments
-        if len(arguments) + len(operands) < most:
-            return ""
-        new = sum(
-            1
-            for operand in operands
-            if operand not in arguments
-            and (self.sealed[operand] or self.graph.kinds[operand] in _ARGUMENTS)
-        )
-        if len(arguments) + new <= most:
-            return ""
-        return f"a kernel has {most} arguments at most"
+        return self._parameters.full(key, operands, buffers)
 
     def _keep_or_recompute(self, operand: int, reader: int, why: str = "") -> None:
         """`operand` could have been computed at a lower level than its reader: store it there?
