@@ -25,11 +25,13 @@ from ..traits import DeviceTraits
 from . import cost
 from .directions import is_read_across
 from .graph import Graph
+from .joint_writes import JointWrites
 from .parameters import Parameters
 from .readers import (
     boxes_written,
     count_views,
     has_same_order,
+    is_of_windows,
     read_element_wise,
     spread_reads,
     squeezed,
@@ -95,6 +97,7 @@ class Placement:
                 self.boxed.pop(node, None)
             self.piecewise, self.refining = read_element_wise(graph, refused, self.boxed)
         self.unrolled: set[int] = set()
+        self.writes = JointWrites(graph)
         self._steps: defaultdict[Any, int] = defaultdict(int)
         self._parameters = Parameters(graph, self.sealed, self.cost)
         self._loaded_at: set[tuple[int, int]] = set()  # (node, level that reads it from memory)
@@ -417,27 +420,11 @@ class Placement:
         if graph.dtypes[node].char == "e" or graph.dtypes[node].kind == "c":
             return 0
         count = graph.sizes[operand] // max(graph.sizes[node], 1)
-        longest = cost.MAX_UNROLLED_WINDOW if self._is_of_windows(node) else cost.MAX_UNROLLED
+        longest = cost.MAX_UNROLLED_WINDOW if is_of_windows(graph, node) else cost.MAX_UNROLLED
         if not 1 <= count <= longest or not graph.sizes[node]:
             return 0
         weight = 0.0 if self.sealed[operand] else self.weight[operand]
         return count if count * (weight + 1) <= self.cost.max_unrolled_weight else 0
-
-    def _is_of_windows(self, node: int) -> bool:
-        """Whether a fold is of overlapping windows, whose neighbours begin at neighbours."""
-        graph = self.graph
-        (operand,) = graph.inputs[node]
-        if graph.kinds[operand] is not Kind.VIEW:
-            return False
-        if graph.sizes[operand] <= graph.sizes[graph.inputs[operand][0]]:
-            return False
-        _, strides = graph.params[operand]
-        kept = [
-            stride
-            for axis, stride in enumerate(strides)
-            if axis not in graph.params[node] and graph.shapes[operand][axis] > 1
-        ]
-        return bool(kept) and kept[-1] == 1
 
     def _reduce(self, node: int) -> None:
         graph = self.graph
@@ -478,10 +465,11 @@ class Placement:
 
     def _update(self, node: int) -> None:
         old, value = self.graph.inputs[node]
-        level = max(
-            self._inline_level(old, "written to afterwards"),
-            self._inline_level(value, "written into a part of another array"),
-        )
+        level = self._inline_level(value, "written into a part of another array")
+        if self._is_made_with_old(node, level):
+            self._make_with_old(node)
+            return
+        level = max(level, self._inline_level(old, "written to afterwards"))
         self.level[node] = level
         for operand in (old, value):
             if self.level[operand] < level and not self.sealed[operand]:
@@ -498,6 +486,33 @@ class Placement:
             return
         self.weight[node] = 0.5 + max(self.weight[old], self.weight[value])
         self.loaded[node] = max(self.loaded[old], self.loaded[value])
+
+    def _is_made_with_old(self, node: int, level: int) -> bool:
+        """Whether an update, whose value is there at `level`, is made together with the one before.
+        """
+        old, _ = self.graph.inputs[node]
+        return (
+            self.fuse
+            and self.sealed[old]
+            and level <= self.level[old]
+            and self.writes.can_join(node)
+        )
+
+    def _make_with_old(self, node: int) -> None:
+        old, value = self.graph.inputs[node]
+        level = self.level[node] = self.level[old]
+        if self.level[value] < level and not self.sealed[value]:
+            self._keep_or_recompute(value, node)
+        self.writes.join(node)
+        self.boxed.pop(node, None)
+        self.piecewise.discard(node)
+        self.stored[old] = False
+        self._lost[old] = self._lost[self.writes.base(node)]
+        for position in reversed(range(len(self.cuts))):
+            if self.cuts[position].node == old:
+                del self.cuts[position]
+                break
+        self._in_memory(node, level, "parts of an array are written where the array lies")
 
     def _counts(self, node: int) -> None:
         (mask,) = self.graph.inputs[node]
