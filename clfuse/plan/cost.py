@@ -23,6 +23,10 @@ CACHED_READ_WEIGHT: Final = 3.0
 CACHED_READS_FROM_NOTHING: Final = 1.0
 """Bytes that travel from a cache for every byte of an element that could be made from nothing."""
 
+VIEWED_SIZE: Final = 1.5
+"""How much larger an array may be than a view of it that would go through memory, for the array to
+do so instead: other views of it then need no memory of their own."""
+
 MAX_LOOKED_AT: Final = 16
 """Operations that are looked through to see what computing a value from memory would cost."""
 
@@ -58,6 +62,9 @@ MAX_BOXES: Final = 64
 
 MAX_PACKED_NBYTES: Final = 1 << 20
 """What is packed for a kernel should still be in the caches when the kernel reads it."""
+
+MAX_MOVED: Final = 64
+"""Operations that are looked through to see whether a value is only made for a later kernel."""
 
 ELEMENT_NBYTES: Final = 8
 """Bytes of the elements that work is counted in where a kernel has several dtypes."""

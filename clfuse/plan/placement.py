@@ -36,6 +36,7 @@ from .readers import (
     spread_reads,
     squeezed,
 )
+from .recomputing import Recomputing
 from .schedule import Cut, is_sequential
 
 Carrier = tuple[int, tuple[int, ...], tuple[int, ...], tuple[bool, int]]
@@ -100,7 +101,7 @@ class Placement:
         self.writes = JointWrites(graph)
         self._steps: defaultdict[Any, int] = defaultdict(int)
         self._parameters = Parameters(graph, self.sealed, self.cost)
-        self._loaded_at: set[tuple[int, int]] = set()  # (node, level that reads it from memory)
+        self._again = Recomputing(graph, self.cost, self.level, self.stored)
         visit = {
             Kind.LEAF: self._leaf,
             Kind.CONSTANT: self._source,
@@ -167,7 +168,7 @@ class Placement:
     def after(self, node: int, reason: str) -> int:
         """The first level that can load `node` from memory, storing it if it was not."""
         self._store(node, reason)
-        self._loaded_at.add((node, self.level[node] + 1))
+        self._again.load(node, self.level[node] + 1)
         return self.level[node] + 1
 
     def _leaf(self, node: int) -> None:
@@ -285,11 +286,13 @@ class Placement:
             source = graph.inputs[operand][0]
             if self.sealed[source] or graph.kinds[source] in (Kind.CONSTANT, Kind.IOTA):
                 return
+            if self.stored[source] and self.level[source] < self.level[reader]:
+                return
         costs = self.weight[operand], self.loaded[operand], graph.dtypes[operand].itemsize
         if self.carrier[operand] is not None:
             what = "a reduction's result is needed by a later kernel"
             self._store(operand, f"{what}, for {graph.label(reader)}" + (why and f": {why}"))
-        elif self.cost.stores(*costs) and self._is_costly_from_memory(operand, self.level[reader]):
+        elif self.cost.stores(*costs) and self._is_costly(operand, reader, moves=not why):
             why = why and f"{why}; "
             self._store(
                 operand,
@@ -297,33 +300,37 @@ class Placement:
                 f"{self.cost.reason(*costs)}",
             )
 
-    def _is_costly_from_memory(self, operand: int, level: int) -> bool:
-        """Whether storing is better than computing at `level` from what is in memory by now.
+    def _is_costly(self, operand: int, reader: int, *, moves: bool) -> bool:
+        """Whether `operand` should be stored for `reader`; `moves`: if not, it may be computed
+        there alone, with all that leads to it."""
+        level = self.level[reader]
+        again = self._again
+        costly = again.is_costly(operand, level, moves=moves)
+        if costly and moves:
+            self._store_viewed(operand, level)
+            costly = again.is_costly(operand, level, moves=True)
+        if not costly:
+            self._steps[level, self.graph.shapes[reader]] += again.moved
+        return costly
 
-        What is shared counts once, and what others load at that level not at all. This looks at
-        the few operations down to memory: true where there are many, or not only element-wise ones.
+    def _store_viewed(self, operand: int, level: int) -> None:
+        """Store what `operand` and others are views of, or computed from views of, in its place.
+
+        Each of several views would go through memory, else, though they overlap.
         """
         graph = self.graph
-        weight = loaded = 0.0
-        stack = [operand]
-        seen = {operand}
-        while stack:
-            node = stack.pop()
-            if self.stored[node] and self.level[node] < level:
-                if (node, level) not in self._loaded_at:
-                    loaded += graph.dtypes[node].itemsize
-                continue
-            op = graph.ops[node]
-            if graph.kinds[node] is Kind.MAP and op is not None:
-                weight += op.weight
-            elif graph.kinds[node] not in (Kind.CONSTANT, Kind.IOTA, Kind.VIEW):
-                return True
-            new = [other for other in graph.inputs[node] if other not in seen]
-            seen.update(new)
-            stack += new
-            if len(seen) > cost.MAX_LOOKED_AT:
-                return True
-        return self.cost.stores(weight, loaded, graph.dtypes[operand].itemsize)
+        room = cost.VIEWED_SIZE * graph.sizes[operand]
+        for source in self._again.viewed(operand, self._views):
+            costs = self.weight[source], self.loaded[source], graph.dtypes[source].itemsize
+            if (
+                self.carrier[source] is None
+                and self.level[source] < level
+                and graph.sizes[source] <= room
+                and self.cost.stores(*costs)
+            ):
+                what = f"read through {self._views[source]} views, by later kernels too"
+                self._store(source, f"{what}: {self.cost.reason(*costs)}")
+                self._again.load(source, level)
 
     def _worth_storing(self, operand: int) -> bool:
         """Whether reading `operand` more than once an element calls for memory."""
