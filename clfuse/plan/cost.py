@@ -12,6 +12,7 @@ length runs the same kernels, none has to be built. Sizes decide only how kernel
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 from ..traits import DeviceTraits
@@ -22,12 +23,20 @@ CACHED_READ_WEIGHT: Final = 3.0
 CACHED_READS_FROM_NOTHING: Final = 1.0
 """Bytes that travel from a cache for every byte of an element that could be made from nothing."""
 
+VIEWED_SIZE: Final = 1.5
+"""How much larger an array may be than a view of it that would go through memory, for the array to
+do so instead: other views of it then need no memory of their own."""
+
 MAX_LOOKED_AT: Final = 16
 """Operations that are looked through to see what computing a value from memory would cost."""
 
 MAX_ARGUMENTS: Final = 48
-"""Buffers and scalars of one kernel as the passes count them: 1,024 bytes of parameters (the least
-that OpenCL 1.2's full profile promises) hold this many with their offsets and strides."""
+"""Buffers of one kernel as the passes count them: 1,024 bytes of parameters (the least that OpenCL
+1.2's full profile promises) hold this many with their offsets and strides. Numbers take less: a
+polynomial of a hundred coefficients is one kernel."""
+
+BUFFER_NBYTES: Final = 1024 / MAX_ARGUMENTS
+"""Bytes of parameters that a buffer is counted with."""
 
 MAX_UNROLLED: Final = 8
 """Elements of a fold that is written out as operations of an element-wise kernel; NumPy's own sums
@@ -54,6 +63,9 @@ MAX_BOXES: Final = 64
 MAX_PACKED_NBYTES: Final = 1 << 20
 """What is packed for a kernel should still be in the caches when the kernel reads it."""
 
+MAX_MOVED: Final = 64
+"""Operations that are looked through to see whether a value is only made for a later kernel."""
+
 ELEMENT_NBYTES: Final = 8
 """Bytes of the elements that work is counted in where a kernel has several dtypes."""
 
@@ -62,7 +74,7 @@ ITEMS_PER_LAUNCH: Final = 4
 
 
 def max_arguments(traits: DeviceTraits) -> int:
-    """How many buffers and scalars one kernel may have on this device."""
+    """How many buffers one kernel may have on this device, if it has no numbers."""
     return max(4, min(MAX_ARGUMENTS, MAX_ARGUMENTS * traits.max_parameter_nbytes // 1024))
 
 
@@ -92,6 +104,7 @@ class Cost:
         self.gather_weight = traits.gather_weight
         self.max_steps = traits.max_steps
         self.max_arguments = max_arguments(traits)
+        self.max_parameter_nbytes = max(traits.max_parameter_nbytes, math.ceil(4 * BUFFER_NBYTES))
         self.max_unrolled_weight = traits.unrolled_weight
 
     def again(self, weight: float, loaded: float) -> float:

@@ -45,6 +45,7 @@ MAX_NBYTES: Final = 1 << 20
 _NOTHING: Final = -1
 
 Place = tuple[str, int]
+Regions = tuple[tuple[tuple[int, ...], "Access"], ...]
 Touch = tuple[int, int, "Access | None", tuple[int, ...]]
 """Value, bytes of an element, access (None: all of it), and the extents that it runs over."""
 
@@ -140,9 +141,9 @@ class Hazards:
         holder = holder[:nbytes]
         right = holder == value
         outside = np.ones(nbytes, bool)
-        for older, region in self._older(value):
-            shape, of_region, size = region
-            _elements(outside, size, of_region, shape)[...] = False
+        for older, (regions, size) in self._older(value):
+            for shape, of_region in regions:
+                _elements(outside, size, of_region, shape)[...] = False
             right |= outside & (holder == older)
         if not _elements(right, itemsize, access, extents).all():
             wrong = sorted(set(held[~_elements(right, itemsize, access, extents)].tolist()))
@@ -150,12 +151,12 @@ class Hazards:
                 f"{where} reads value {value}, but {place} holds {_names(wrong)} where it reads"
             )
 
-    def _older(self, value: int) -> list[tuple[int, tuple[tuple[int, ...], Access, int]]]:
+    def _older(self, value: int) -> list[tuple[int, tuple[Regions, int]]]:
         """The values that an update shows outside of what it writes, nearest first."""
         found = []
         update = self._schedule.values[value].update
         while update is not None:
-            found.append((update.old, (update.shape, update.access, update.itemsize)))
+            found.append((update.old, (update.regions, update.itemsize)))
             update = self._schedule.values[update.old].update
         return found
 
@@ -164,10 +165,11 @@ class Hazards:
         value, itemsize, access, extents = load
         if now is None or access is None:
             return False
-        for older, (shape, region, size) in self._older(now):
-            written = shape, region.offset, region.strides
+        for older, (regions, size) in self._older(now):
             loaded = extents, access.offset, access.strides
-            if size != itemsize or not apart(written, loaded):
+            if size != itemsize or not all(
+                apart((shape, region.offset, region.strides), loaded) for shape, region in regions
+            ):
                 return False
             if older == value:
                 return True

@@ -43,20 +43,21 @@ def clashing(
     number: int,
     launch: Launch,
     value: int,
-    written: Region,
+    written: Sequence[Region],
     itemsize: int,
-    same: Access | None,
+    same: Sequence[Access],
 ) -> tuple[list[Moved], bool] | None:
     """The loads of `value` by launch `number` that touch what is written, and whether it has
     others; None where nobody can say, or a load cannot be moved.
 
-    `same` is where the launch itself writes: what it loads there is used by the same work-item.
+    `same` is where the launch itself writes: what it loads there is used by the same work-item,
+    before it writes anything.
     """
     if isinstance(launch, LibraryCall) and launch.epilogue is None:
         operands = [operand for operand in launch.operands if operand.value == value]
         for operand in operands:
             region = operand.shape, operand.offset, operand.strides
-            if operand.dtype.itemsize != itemsize or not apart(region, written):
+            if operand.dtype.itemsize != itemsize or not _are_apart(region, written):
                 return None
         return [], True
     if not isinstance(launch, Kernel) or launch.where or launch.selection is not None:
@@ -71,17 +72,21 @@ def clashing(
                 continue
             if item.position is not None or item.dtype.itemsize != itemsize:
                 return None
-            if item.access == same:
+            if item.access in same:
                 has_others = True
                 continue
             if item.access.seams:
                 return None
             region = phase.extents, item.access.offset, item.access.strides
-            if apart(region, written):
+            if _are_apart(region, written):
                 has_others = True
             else:
                 found.append(Moved(number, phase.body, place, phase.extents))
     return (found, has_others) if found or has_others else None
+
+
+def _are_apart(region: Region, written: Sequence[Region]) -> bool:
+    return all(apart(region, each) for each in written)
 
 
 def moved_before(moved: Sequence[Moved], nbytes: int, values: ValueTable) -> list[Kernel]:

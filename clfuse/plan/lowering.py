@@ -95,9 +95,10 @@ class Lowering:
             elif kind in (Kind.COUNTS, Kind.COMPACT, Kind.EXPAND):
                 masked.append(node)
             elif kind is Kind.UPDATE and node not in placement.boxed:
-                value = self.graph.inputs[node][1]
-                access = Access(*self.graph.params[node])
-                self._add(maps, level, value, Sink(value, target, access), node)
+                for member in placement.writes.members(node):
+                    value = self.graph.inputs[member][1]
+                    access = Access(*self.graph.params[member])
+                    self._add(maps, level, value, Sink(value, target, access), node)
             elif kind is Kind.CONCATENATE and not self._is_one_kernel(node):
                 for sink in self._pieces(node, target):
                     self._add(maps, level, sink.node, sink, node)
@@ -228,11 +229,10 @@ class Lowering:
     def _map(self, level: int, sinks: list[Sink]) -> None:
         """One kernel for these results; or one a box, where they read joined arrays otherwise."""
         shape = self.graph.shapes[sinks[0].node]
-        updates = []
-        for sink in sinks:
-            owner = self.values.node[sink.value]
-            if owner is not None and self.is_written_in_place(owner):
-                updates.append(owner)
+        owners = dict.fromkeys([self.values.node[sink.value] for sink in sinks])
+        updates = [
+            owner for owner in owners if owner is not None and self.is_written_in_place(owner)
+        ]
         lift = Lift(shape)
         while True:
             try:
@@ -545,14 +545,18 @@ class Lowering:
     def prefill(self, node: int) -> list[Pending]:
         """Launches that bring the old contents of an UPDATE into its own memory.
 
-        Only what the update does not write itself is copied, where that is a few boxes.
+        Only what the update does not write itself is copied, where that is a few boxes; of several
+        writes made at once what the largest leaves, unless they leave nothing.
         """
         graph = self.graph
-        old, value = graph.inputs[node]
+        old = self.placement.writes.base(node)
+        regions = self.placement.writes.regions(node)
         level = self.placement.level[node]
         target = self.values.of_node[node]
         shape = graph.shapes[node]
-        boxes = complement(shape, graph.shapes[value], *graph.params[node])
+        if sum([math.prod(region) for region, _, _ in regions]) == graph.sizes[node]:
+            return []
+        boxes = complement(shape, *max(regions, key=lambda region: math.prod(region[0])))
         emits = Emitter(self.placement, self.values, level, shape, Registers())
         if boxes is None:
             if emits.in_memory(old):

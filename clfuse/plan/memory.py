@@ -34,6 +34,9 @@ from .schedule import (
 _WRITTEN_IN_PARTS = (Kind.UPDATE, Kind.CONCATENATE)
 """Several launches write these, so their bytes may not be an input of a later one before."""
 
+Stored = tuple["Access | None", ...]
+"""Where a launch stores to one array; None: anywhere in it."""
+
 _ELSEWHERE = ("reduce", "compact")
 """Kernels that store at other elements than those that they have just read."""
 
@@ -116,6 +119,7 @@ class Memory:
         for index, entry in enumerate(pending):
             for value, _ in reads_of(entry.launch):
                 self._readers[value].add(index)
+        self._writes = lowering.placement.writes
         self._kept = lowering.values_needed_later()
         before = self._before = defaultdict[int, list[Pending]](list)
         writers: dict[int, list[int]] = {}
@@ -169,7 +173,7 @@ class Memory:
         if nbytes:
             graph = self.graph
             label, region = graph.label(node), graph.label(graph.inputs[node][1])
-            old = graph.label(graph.inputs[node][0])
+            old = graph.label(self._writes.base(node))
             self.lowering.placement.cuts.append(
                 Cut(
                     f"{label}, outside of {region}",
@@ -184,7 +188,7 @@ class Memory:
 
     def old_value(self, node: int) -> int | None:
         """The value that an update's old contents lie in, None where they are computed instead."""
-        old = self.graph.inputs[node][0]
+        old = self._writes.base(node)
         if self.graph.kinds[old] is Kind.LEAF:
             return self.values.leaf(old)
         placement = self.lowering.placement
@@ -193,9 +197,9 @@ class Memory:
         return None
 
     def _free_after(
-        self, value: int, stores: Mapping[int, Access | None], update: int = -1
+        self, value: int, stores: Mapping[int, Stored], update: int = -1
     ) -> bool:
-        """Whether `value` may be overwritten by these launches (number -> access of the store).
+        """Whether `value` may be overwritten by these launches (number -> accesses of its stores).
 
         They may read it too, but only at the very elements that they write. `update` is the node
         that would be in place.
@@ -203,7 +207,7 @@ class Memory:
         return self._reads_after(value, stores, update) == []
 
     def _reads_after(
-        self, value: int, stores: Mapping[int, Access | None], update: int = -1
+        self, value: int, stores: Mapping[int, Stored], update: int = -1
     ) -> list[tuple[int, int]] | None:
         """The launches that read the bytes of `value` after these have written there, and which
         value they read; None where the bytes are not theirs to write to, or many do."""
@@ -222,7 +226,7 @@ class Memory:
             if reader in stores:
                 launch = self.lowering.pending[reader].launch
                 where = stores[reader]
-                if all(at == where for read, at in reads_of(launch) if read == value):
+                if all(at in where for read, at in reads_of(launch) if read == value):
                     continue
             found.append((reader, value))
             if len(found) > MOST_READS:
@@ -236,15 +240,13 @@ class Memory:
         lies outside the region is the same in both from the first turn on: nothing is copied.
         """
         graph = self.graph
-        old, value = graph.inputs[node]
-        if not self.lowering.is_written_in_place(old):
+        old = self._writes.base(node)
+        if graph.kinds[old] is not Kind.UPDATE or not self.lowering.is_written_in_place(old):
             return False
-        earlier, earlier_value = graph.inputs[old]
-        same_region = (
-            graph.params[old] == graph.params[node]
-            and graph.shapes[earlier_value] == graph.shapes[value]
-        )
-        if not same_region or graph.dtypes[earlier] is not graph.dtypes[node]:
+        earlier = self._writes.base(old)
+        if self._writes.regions(old) != self._writes.regions(node):
+            return False
+        if graph.dtypes[earlier] is not graph.dtypes[node]:
             return False
         source = self.old_value(old)
         if source is None or self.takes_over.get(self.values.of_node[old]) == source:
@@ -260,24 +262,24 @@ class Memory:
         nbytes = self.values.nbytes[source]
         if nbytes != self.values.nbytes[target]:
             return False
-        stores = {}
+        stores: dict[int, tuple[Access, ...]] = {}
         for index in writers:
             launch = self.lowering.pending[index].launch
             assert isinstance(launch, Kernel)
-            (store,) = [store for store in launch.stores if store.value == target]
-            stores[index] = store.access
+            stores[index] = tuple(
+                [store.access for store in launch.stores if store.value == target]
+            )
         reads = self._reads_after(source, stores, node)
         if reads is None:
             return False
         graph = self.graph
-        region = graph.shapes[graph.inputs[node][1]], *graph.params[node]
+        regions = self._writes.regions(node)
+        itemsize = graph.dtypes[node].itemsize
         moved: list[Moved] = []
         late = []
         for index, value in reads:
             launch = self.lowering.pending[index].launch
-            found = clashing(
-                index, launch, value, region, graph.dtypes[node].itemsize, stores.get(index)
-            )
+            found = clashing(index, launch, value, regions, itemsize, stores.get(index, ()))
             if found is None or (found[0] and not moves):
                 return False
             moved += found[0]
@@ -306,7 +308,7 @@ class Memory:
         if (
             whole
             and self.values.nbytes[old.value] == self.values.nbytes[call.target]
-            and self._free_after(old.value, {index: None})
+            and self._free_after(old.value, {index: (None,)})
         ):
             self._take(call.target, old.value)
 
@@ -320,7 +322,7 @@ class Memory:
             if old is None or old == target:
                 continue
             same_size = self.values.nbytes[old] == self.values.nbytes[target]
-            if old not in kept and same_size and self._free_after(old, {index: None}):
+            if old not in kept and same_size and self._free_after(old, {index: (None,)}):
                 self._take(target, old)
                 continue
             nbytes = self.values.nbytes[target]
@@ -368,7 +370,7 @@ class Memory:
                 if (
                     dtype == store.dtype
                     and self.values.nbytes[value] == self.values.nbytes[store.value]
-                    and self._free_after(value, {index: store.access})
+                    and self._free_after(value, {index: (store.access,)})
                 ):
                     self._take(store.value, value)
                     break

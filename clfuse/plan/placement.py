@@ -25,22 +25,22 @@ from ..traits import DeviceTraits
 from . import cost
 from .directions import is_read_across
 from .graph import Graph
+from .joint_writes import JointWrites
+from .parameters import Parameters
 from .readers import (
     boxes_written,
     count_views,
     has_same_order,
+    is_of_windows,
     read_element_wise,
     spread_reads,
     squeezed,
 )
+from .recomputing import Recomputing
 from .schedule import Cut, is_sequential
 
 Carrier = tuple[int, tuple[int, ...], tuple[int, ...], tuple[bool, int]]
 """(level, shape that is reduced, axes, (whether a scan, group)): what shares one kernel."""
-
-
-_ARGUMENTS = (Kind.CONSTANT, Kind.VIEW)
-"""What adds arguments to the kernel that reads it: a scalar, or an offset and strides."""
 
 _OPERATIONS = (Kind.MAP, Kind.GATHER, Kind.REDUCE, Kind.ARGREDUCE, Kind.SCAN)
 """What is a kernel each without fusion."""
@@ -98,9 +98,10 @@ class Placement:
                 self.boxed.pop(node, None)
             self.piecewise, self.refining = read_element_wise(graph, refused, self.boxed)
         self.unrolled: set[int] = set()
+        self.writes = JointWrites(graph)
         self._steps: defaultdict[Any, int] = defaultdict(int)
-        self._arguments: defaultdict[Any, set[int]] = defaultdict(set)
-        self._loaded_at: set[tuple[int, int]] = set()  # (node, level that reads it from memory)
+        self._parameters = Parameters(graph, self.sealed, self.cost)
+        self._again = Recomputing(graph, self.cost, self.level, self.stored)
         visit = {
             Kind.LEAF: self._leaf,
             Kind.CONSTANT: self._source,
@@ -167,7 +168,7 @@ class Placement:
     def after(self, node: int, reason: str) -> int:
         """The first level that can load `node` from memory, storing it if it was not."""
         self._store(node, reason)
-        self._loaded_at.add((node, self.level[node] + 1))
+        self._again.load(node, self.level[node] + 1)
         return self.level[node] + 1
 
     def _leaf(self, node: int) -> None:
@@ -240,18 +241,13 @@ class Placement:
                     carrier = None
                     break
         key: Any = (level, shape if carrier is None else carrier)
-        while full := self._full(key, operands + buffers):
+        while full := self._full(key, operands, buffers):
             why = full
             level += 1
             carrier = None
             key = (level, shape)
         self._steps[key] += 1
-        self._arguments[key].update(buffers)
-        self._arguments[key].update(
-            operand
-            for operand in operands
-            if self.sealed[operand] or graph.kinds[operand] in _ARGUMENTS
-        )
+        self._parameters.add(key, operands, buffers)
         self.level[node] = level
         for operand in operands:
             if self.level[operand] < level and not self.sealed[operand]:
@@ -272,23 +268,11 @@ class Placement:
             for operand in operands
         )
 
-    def _full(self, key: Any, operands: tuple[int, ...]) -> str:
+    def _full(self, key: Any, operands: tuple[int, ...], buffers: tuple[int, ...]) -> str:
         """Why a kernel cannot take one operation more; empty where it can."""
         if self._steps[key] >= self.cost.max_steps:
             return f"a kernel has {self.cost.max_steps} operations at most"
-        arguments = self._arguments[key]
-        most = self.cost.max_arguments
-        if len(arguments) + len(operands) < most:
-            return ""
-        new = sum(
-            1
-            for operand in operands
-            if operand not in arguments
-            and (self.sealed[operand] or self.graph.kinds[operand] in _ARGUMENTS)
-        )
-        if len(arguments) + new <= most:
-            return ""
-        return f"a kernel has {most} arguments at most"
+        return self._parameters.full(key, operands, buffers)
 
     def _keep_or_recompute(self, operand: int, reader: int, why: str = "") -> None:
         """`operand` could have been computed at a lower level than its reader: store it there?
@@ -302,11 +286,13 @@ class Placement:
             source = graph.inputs[operand][0]
             if self.sealed[source] or graph.kinds[source] in (Kind.CONSTANT, Kind.IOTA):
                 return
+            if self.stored[source] and self.level[source] < self.level[reader]:
+                return
         costs = self.weight[operand], self.loaded[operand], graph.dtypes[operand].itemsize
         if self.carrier[operand] is not None:
             what = "a reduction's result is needed by a later kernel"
             self._store(operand, f"{what}, for {graph.label(reader)}" + (why and f": {why}"))
-        elif self.cost.stores(*costs) and self._is_costly_from_memory(operand, self.level[reader]):
+        elif self.cost.stores(*costs) and self._is_costly(operand, reader, moves=not why):
             why = why and f"{why}; "
             self._store(
                 operand,
@@ -314,33 +300,37 @@ class Placement:
                 f"{self.cost.reason(*costs)}",
             )
 
-    def _is_costly_from_memory(self, operand: int, level: int) -> bool:
-        """Whether storing is better than computing at `level` from what is in memory by now.
+    def _is_costly(self, operand: int, reader: int, *, moves: bool) -> bool:
+        """Whether `operand` should be stored for `reader`; `moves`: if not, it may be computed
+        there alone, with all that leads to it."""
+        level = self.level[reader]
+        again = self._again
+        costly = again.is_costly(operand, level, moves=moves)
+        if costly and moves:
+            self._store_viewed(operand, level)
+            costly = again.is_costly(operand, level, moves=True)
+        if not costly:
+            self._steps[level, self.graph.shapes[reader]] += again.moved
+        return costly
 
-        What is shared counts once, and what others load at that level not at all. This looks at
-        the few operations down to memory: true where there are many, or not only element-wise ones.
+    def _store_viewed(self, operand: int, level: int) -> None:
+        """Store what `operand` and others are views of, or computed from views of, in its place.
+
+        Each of several views would go through memory, else, though they overlap.
         """
         graph = self.graph
-        weight = loaded = 0.0
-        stack = [operand]
-        seen = {operand}
-        while stack:
-            node = stack.pop()
-            if self.stored[node] and self.level[node] < level:
-                if (node, level) not in self._loaded_at:
-                    loaded += graph.dtypes[node].itemsize
-                continue
-            op = graph.ops[node]
-            if graph.kinds[node] is Kind.MAP and op is not None:
-                weight += op.weight
-            elif graph.kinds[node] not in (Kind.CONSTANT, Kind.IOTA, Kind.VIEW):
-                return True
-            new = [other for other in graph.inputs[node] if other not in seen]
-            seen.update(new)
-            stack += new
-            if len(seen) > cost.MAX_LOOKED_AT:
-                return True
-        return self.cost.stores(weight, loaded, graph.dtypes[operand].itemsize)
+        room = cost.VIEWED_SIZE * graph.sizes[operand]
+        for source in self._again.viewed(operand, self._views):
+            costs = self.weight[source], self.loaded[source], graph.dtypes[source].itemsize
+            if (
+                self.carrier[source] is None
+                and self.level[source] < level
+                and graph.sizes[source] <= room
+                and self.cost.stores(*costs)
+            ):
+                what = f"read through {self._views[source]} views, by later kernels too"
+                self._store(source, f"{what}: {self.cost.reason(*costs)}")
+                self._again.load(source, level)
 
     def _worth_storing(self, operand: int) -> bool:
         """Whether reading `operand` more than once an element calls for memory."""
@@ -437,27 +427,11 @@ class Placement:
         if graph.dtypes[node].char == "e" or graph.dtypes[node].kind == "c":
             return 0
         count = graph.sizes[operand] // max(graph.sizes[node], 1)
-        longest = cost.MAX_UNROLLED_WINDOW if self._is_of_windows(node) else cost.MAX_UNROLLED
+        longest = cost.MAX_UNROLLED_WINDOW if is_of_windows(graph, node) else cost.MAX_UNROLLED
         if not 1 <= count <= longest or not graph.sizes[node]:
             return 0
         weight = 0.0 if self.sealed[operand] else self.weight[operand]
         return count if count * (weight + 1) <= self.cost.max_unrolled_weight else 0
-
-    def _is_of_windows(self, node: int) -> bool:
-        """Whether a fold is of overlapping windows, whose neighbours begin at neighbours."""
-        graph = self.graph
-        (operand,) = graph.inputs[node]
-        if graph.kinds[operand] is not Kind.VIEW:
-            return False
-        if graph.sizes[operand] <= graph.sizes[graph.inputs[operand][0]]:
-            return False
-        _, strides = graph.params[operand]
-        kept = [
-            stride
-            for axis, stride in enumerate(strides)
-            if axis not in graph.params[node] and graph.shapes[operand][axis] > 1
-        ]
-        return bool(kept) and kept[-1] == 1
 
     def _reduce(self, node: int) -> None:
         graph = self.graph
@@ -498,10 +472,11 @@ class Placement:
 
     def _update(self, node: int) -> None:
         old, value = self.graph.inputs[node]
-        level = max(
-            self._inline_level(old, "written to afterwards"),
-            self._inline_level(value, "written into a part of another array"),
-        )
+        level = self._inline_level(value, "written into a part of another array")
+        if self._is_made_with_old(node, level):
+            self._make_with_old(node)
+            return
+        level = max(level, self._inline_level(old, "written to afterwards"))
         self.level[node] = level
         for operand in (old, value):
             if self.level[operand] < level and not self.sealed[operand]:
@@ -518,6 +493,33 @@ class Placement:
             return
         self.weight[node] = 0.5 + max(self.weight[old], self.weight[value])
         self.loaded[node] = max(self.loaded[old], self.loaded[value])
+
+    def _is_made_with_old(self, node: int, level: int) -> bool:
+        """Whether an update, whose value is there at `level`, is made together with the one before.
+        """
+        old, _ = self.graph.inputs[node]
+        return (
+            self.fuse
+            and self.sealed[old]
+            and level <= self.level[old]
+            and self.writes.can_join(node)
+        )
+
+    def _make_with_old(self, node: int) -> None:
+        old, value = self.graph.inputs[node]
+        level = self.level[node] = self.level[old]
+        if self.level[value] < level and not self.sealed[value]:
+            self._keep_or_recompute(value, node)
+        self.writes.join(node)
+        self.boxed.pop(node, None)
+        self.piecewise.discard(node)
+        self.stored[old] = False
+        self._lost[old] = self._lost[self.writes.base(node)]
+        for position in reversed(range(len(self.cuts))):
+            if self.cuts[position].node == old:
+                del self.cuts[position]
+                break
+        self._in_memory(node, level, "parts of an array are written where the array lies")
 
     def _counts(self, node: int) -> None:
         (mask,) = self.graph.inputs[node]

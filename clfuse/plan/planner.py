@@ -199,9 +199,13 @@ def _written(node: int | None, lowering: Lowering, memory: Memory) -> Written | 
     old = memory.old_value(node)
     if old is None:
         return None
-    shape = graph.shapes[graph.inputs[node][1]]
-    access = Access(*graph.params[node])
-    return Written(old, shape, access, graph.dtypes[node].itemsize)
+    regions = tuple(
+        [
+            (shape, Access(offset, strides))
+            for shape, offset, strides in lowering.placement.writes.regions(node)
+        ]
+    )
+    return Written(old, regions, graph.dtypes[node].itemsize)
 
 
 def _finished(kernel: Kernel, traits: DeviceTraits, values: ValueTable) -> list[Kernel]:

@@ -117,6 +117,22 @@ def has_same_order(graph: Graph, node: int, operand: int) -> bool:
     return squeezed(graph.shapes[node]) == squeezed(graph.shapes[operand])
 
 
+def is_of_windows(graph: Graph, node: int) -> bool:
+    """Whether a fold is of overlapping windows, whose neighbours begin at neighbours."""
+    (operand,) = graph.inputs[node]
+    if graph.kinds[operand] is not Kind.VIEW:
+        return False
+    if graph.sizes[operand] <= graph.sizes[graph.inputs[operand][0]]:
+        return False
+    _, strides = graph.params[operand]
+    kept = [
+        stride
+        for axis, stride in enumerate(strides)
+        if axis not in graph.params[node] and graph.shapes[operand][axis] > 1
+    ]
+    return bool(kept) and kept[-1] == 1
+
+
 def squeezed(shape: tuple[int, ...]) -> tuple[int, ...]:
     """The extents other than 1."""
     return tuple([extent for extent in shape if extent != 1])

@@ -61,7 +61,7 @@ class Rows:
         """
         graph, placement = self.lowering.graph, self.lowering.placement
         found = []
-        stack = [graph.inputs[update][0]]
+        stack = [placement.writes.base(update)]
         seen = set(stack)
         while stack:
             node = stack.pop()

@@ -413,11 +413,10 @@ Launch = Kernel | Copy | LibraryCall | SortPass | UserLaunch
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What an update is: value `old`, but for the elements that `access` names over `shape`."""
+    """What an update is: value `old`, but for the elements that accesses name over shapes."""
 
     old: int
-    shape: tuple[int, ...]
-    access: Access
+    regions: tuple[tuple[tuple[int, ...], Access], ...]
     itemsize: int
 
 

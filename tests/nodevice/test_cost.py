@@ -11,6 +11,7 @@ import pytest
 from clfuse.graph import build
 from clfuse.graph.ir import Node
 from clfuse.graph.snapshot import take
+from clfuse.plan import cost
 from clfuse.plan.planner import plan
 from clfuse.plan.schedule import Schedule, Step
 from clfuse.plan.verify import verify
@@ -207,3 +208,46 @@ def test_looking_at_every_value_of_a_held_chain_takes_operations_in_proportion()
         )
     assert max(operations) <= 16
     assert sum(operations) <= 40 * 8
+
+
+def test_what_only_a_later_kernel_reads_is_computed_there() -> None:
+    total = build.reduce("add", array(N), (0,), FLOAT64)
+    schedule = planned(call("divide", call("exp", call("add", array(N), array(N))), total))
+    *sums, last = kernels(schedule)
+    assert {kernel.kind for kernel in sums} == {"reduce"}
+    steps = [item.op.name for item in last.body if isinstance(item, Step)]
+    assert steps == ["add", "exp", "divide"]
+    assert not any(cut.nbytes == 8 * N for cut in schedule.cuts)
+
+
+def test_what_two_kernels_read_is_stored_if_it_is_dear() -> None:
+    shared = call("exp", call("add", array(N), array(N)))
+    total = build.reduce("add", shared, (0,), FLOAT64)
+    schedule = planned(call("divide", shared, call("negative", total)), call("exp", total))
+    assert any(cut.nbytes == 8 * N for cut in schedule.cuts)
+
+
+def test_many_values_that_only_a_later_kernel_reads_do_not_make_it_longer_than_allowed() -> None:
+    total = build.reduce("add", array(N), (0,), FLOAT64)
+    value = total
+    for _ in range(40):
+        term = array(N)
+        for _ in range(30):
+            term = call("negative", term)
+        value = call("multiply", term, value)
+    schedule = planned(value)
+    longest = max(
+        sum(isinstance(item, Step) for item in kernel.body) for kernel in kernels(schedule)
+    )
+    assert longest <= TRAITS.max_steps + cost.MAX_MOVED
+
+
+def test_overlapping_views_that_a_later_kernel_reads_are_stored_as_what_they_are_views_of() -> None:
+    grid = call("exp", call("add", array(N), array(N)))
+    total = build.reduce("add", array(N), (0,), FLOAT64)
+    shifted = [build.view(grid, (N - 4,), start, (1,)) for start in range(3)]
+    early = call("add", *shifted[:2])
+    late = [call("multiply", view, total) for view in shifted]
+    schedule = planned(early, *late)
+    stored = [cut.nbytes for cut in schedule.cuts if cut.nbytes > 1000]
+    assert stored == [8 * N]

@@ -304,13 +304,59 @@ def test_repeated_updates_alternate_between_two_buffers() -> None:
     assert len(kernels(schedule)) == 10 + 4
 
 
+def test_a_loop_of_several_writes_alternates_between_two_buffers() -> None:
+    grid = array(1000, 1000)
+    for _ in range(10):
+        grid = interior_update(grid, five_point(grid))
+        grid = build.update(grid, array(1000), 0, (1,))
+    schedule = planned(grid)
+    stored = sum(int(np.prod(kernel.extents)) for kernel in kernels(schedule))
+    assert stored == 10 * (998 * 998 + 1000) + (N - 998 * 998)
+    assert schedule.slots.count(8 * N) == 2
+
+
 def test_updates_of_different_parts_copy_what_the_buffer_before_does_not_have() -> None:
     grid = array(1000, 1000)
     for _ in range(3):
         grid = interior_update(grid, five_point(grid))
-        grid = build.update(grid, array(1000), 0, (1,))
+        grid = build.update(grid, build.view(grid, (1000,), 1000, (1,)), 0, (1,))
     stored = sum(int(np.prod(kernel.extents)) for kernel in kernels(planned(grid)))
     assert stored >= 3 * (998 * 998 + 1000) + 2 * (N - 998 * 998)
+
+
+def test_writes_to_parts_that_do_not_touch_are_one_kernel() -> None:
+    x, y = array(1000), array(1000)
+    joined = array(1000, 3)
+    for column, value in enumerate((call("add", x, y), call("subtract", x, y), call("exp", x))):
+        joined = build.update(joined, value, column, (3,))
+    schedule = planned(joined)
+    (kernel,) = schedule.launches
+    assert isinstance(kernel, Kernel)
+    assert [store.access.offset for store in kernel.stores] == [0, 1, 2]
+    assert len([item for item in kernel.body if isinstance(item, Load)]) == 2
+    assert not schedule.cuts
+
+
+def test_writes_that_touch_are_made_one_after_the_other() -> None:
+    x = build.update(array(1000), array(500), 0, (1,))
+    schedule = planned(build.update(x, array(500), 499, (1,)))
+    assert len(kernels(schedule)) >= 2
+
+
+def test_a_write_that_somebody_looks_at_before_the_next_is_made_for_itself() -> None:
+    x = build.update(array(1000), array(500), 0, (1,))
+    total = build.reduce("add", x, (0,), FLOAT64)
+    schedule = planned(build.update(x, array(500), 500, (1,)), total)
+    assert len(kernels(schedule)) >= 3
+
+
+def test_writes_of_one_launch_leave_what_others_read_as_it_was() -> None:
+    x = array(1000, 2)
+    columns = [build.view(x, (1000,), column, (2,)) for column in range(2)]
+    row = build.view(x, (2,), 0, (1,))
+    x = build.update(x, columns[1], 0, (2,))
+    x = build.update(x, call("negative", columns[0]), 1, (2,))
+    planned(x, call("exp", row))  # which follows every byte
 
 
 def test_only_large_kernels_that_wait_for_memory_store_past_the_caches() -> None:
