@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import lru_cache
 
 __all__ = ["declarations"]
 
@@ -29,6 +29,10 @@ WIDTHS = (1, 2, 3, 4, 8, 16)
 PURE, READS, PLAIN = "CLFUSE_PURE", "CLFUSE_READS", "CLFUSE_PLAIN"
 """What the compiler may assume of a function: a result by its arguments alone; by memory, too;
 nothing."""
+
+NAMES_KEPT = 4096
+"""Identifiers of sources whose declarations (of most: none) are kept. A kernel has some hundred,
+most of them every other kernel's, too."""
 
 ATTRIBUTES = f"""\
 #define {PLAIN} __attribute__((overloadable))
@@ -181,7 +185,7 @@ def declarations(source: str) -> str | None:
     return "".join(texts)
 
 
-@cache
+@lru_cache(maxsize=NAMES_KEPT)
 def _declared(name: str, widest: int) -> str:
     """Return every overload of a function for vectors up to a width; nothing for other names."""
     if name in PLAIN_SIGNATURES:
