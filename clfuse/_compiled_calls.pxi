@@ -40,6 +40,7 @@ def connect_calls(names):
 cdef struct Work:
     PyObject *device  # of the arrays that are ours; no reference
     bint used  # whether one of them is used in parts
+    bint by_rows  # and whether by rows or masks
     double elements  # of all operands together
     double pairs  # the product of their sizes
     double longest  # of their last two extents
@@ -51,7 +52,7 @@ cdef struct Work:
 
 cdef inline void nothing_yet(Work *work) noexcept:
     work.device = NULL
-    work.used = False
+    work.used = work.by_rows = False
     work.elements = work.longest = work.first = work.second = 0
     work.pairs = work.columns = 1
     work.operands = work.rank = 0
@@ -122,8 +123,11 @@ cdef object operand(object value, Work *work, Py_ssize_t depth):
             work.device = <PyObject *>device
         elif work.device != <PyObject *>device:
             return LATER
-        if use_here(value) is not AS_A_WHOLE:
+        use = use_here(value)
+        if use is not AS_A_WHOLE:
             work.used = True
+            if use is not IN_PARTS:
+                work.by_rows = True
         count(work, <tuple>get(value, h_shape))
         return array
     if kind in plain_options:
@@ -296,7 +300,9 @@ cdef object read(
             if item is LATER:
                 return LATER
             named[key] = item
-    if work.device == NULL or not is_affordable(cost_of(&work, cost) * many * weight):
+    if work.device == NULL or not is_affordable_by(
+        BY_ROWS if work.by_rows else IN_PARTS, cost_of(&work, cost) * many * weight
+    ):
         return LATER
     all_given = tuple(found)
     is_array = method is not None and type(<object>PyTuple_GET_ITEM(all_given, 0)) is NUMPY

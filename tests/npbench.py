@@ -42,8 +42,6 @@ ELEMENTS = ("a loop over single elements and short rows, which NumPy calculates 
             "Python's time for an index, an operation, a write is several times NumPy's own")
 ROWS = ("a loop over rows or windows of some hundred to some thousand elements, which NumPy "
         "calculates at the call: Python's time for an operation is more than NumPy's own")
-MASKS = ("masks and index arrays of 40,000 elements, too many to select at the call: every "
-         "selection waits for its count, and every index array for its bounds")
 REASONS = {
     **dict.fromkeys(
         ("cholesky", "durbin", "gramschmidt", "lu", "ludcmp", "nussinov",
@@ -51,7 +49,6 @@ REASONS = {
          "trmm"), ELEMENTS),
     **dict.fromkeys(("adi", "cavity_flow", "channel_flow", "conv2d_bias", "deriche", "jacobi_1d",
                      "lenet", "nbody", "resnet"), ROWS),
-    "mandelbrot2": MASKS,
 }
 """Why programs are more than `SLOW` times slower than under NumPy."""
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from .. import compiled
 from ..evaluate import evaluate_nodes
-from ..runtime.buffers import Buffer, HostBuffer
+from ..runtime.buffers import BY_ROWS, Buffer, HostBuffer
 from ..smallness import LIBRARY_ADDITIONS
 from . import handle as handles
 from .at_once import attempted
@@ -31,6 +31,7 @@ from .present import (
     LATER,
     NATIVE_DTYPES,
     PRODUCT_SHARE,
+    ROWS_SHARE,
     SCALARS,
     affordable,
     brought,
@@ -244,10 +245,11 @@ class _Refused(Exception):
 class _Given:
     """What the arguments of one call have of arrays."""
 
-    __slots__ = ("device", "shapes", "size")
+    __slots__ = ("device", "shapes", "share", "size")
 
     def __init__(self) -> None:
         self.device: Any = None
+        self.share = 1  # of what is affordable: see `present.affordable`
         self.shapes: list[tuple[int, ...]] = []
         self.size = 0
 
@@ -259,6 +261,8 @@ class _Given:
             if type(buffer) is not HostBuffer or self.device not in (None, buffer.device):
                 raise _Refused
             self.device = buffer.device
+            if buffer.use >= BY_ROWS:
+                self.share = ROWS_SHARE
             array = buffer.array if value._view is None else part(buffer.array, value)
             self.shapes.append(value._shape)
             self.size += array.size
@@ -350,7 +354,8 @@ def read(
             for key, value in kwargs.items():
                 named[key] = given.operand(value)
         numbers = (*args[1:operands], *kwargs.values()) if kwargs else args[1:operands]
-        if given.device is None or not affordable(given.cost(cost, numbers) * weight):
+        additions = given.cost(cost, numbers) * weight
+        if given.device is None or not affordable(additions / given.share):
             return LATER
     except _Refused:
         return LATER
