@@ -78,21 +78,35 @@ def numba_programs() -> tuple[dict[str, Any], str]:
     return PROGRAMS, ""
 
 
-def _lazy(run: Callable[..., list[Any]], given: list[Any], fusion: bool) -> Callable[[], Any]:
+def _lazy(run: Callable[..., list[Any]], given: list[Any]) -> Callable[[], Any]:
     def start() -> list[Any]:
-        with config.override(fusion=fusion, build_after_ms=0):  # the steady state
-            results = run(np, given)
-            np.evaluate(*results)
-            np.synchronize()
+        results = run(np, given)
+        np.evaluate(*results)
+        np.synchronize()
         return results
 
     return start
+
+
+def _without_fusion(start: Callable[[], Any]) -> Callable[[], Any]:
+    def started() -> Any:
+        with config.override(fusion=False):
+            return start()
+
+    return started
 
 
 def measure(
     program: Program, repetitions: int, copy: Copy, progress: Callable[[str], None] = print
 ) -> Row:
     """Compare all ways with NumPy, then time them by turns."""
+    with config.override(fusion=True, build_after_ms=0):  # the steady state
+        return _measured(program, repetitions, copy, progress)
+
+
+def _measured(
+    program: Program, repetitions: int, copy: Copy, progress: Callable[[str], None]
+) -> Row:
     row = Row(program)
     others, _ = numba_programs()
     ways: dict[str, tuple[Any, bool]] = {
@@ -106,7 +120,8 @@ def measure(
         part = program.unfused_part if name == "unfused" else 1
         given = [np.array(each[: len(each) // part]) for each in program.made()]
         np.evaluate(*given)
-        runs[name] = _lazy(run, given, fusion)
+        start = _lazy(run, given)
+        runs[name] = start if fusion else _without_fusion(start)
     if program.name in others:
         own = [each.copy() for each in program.made()]
         runs["numba"] = lambda: others[program.name](numpy, own)

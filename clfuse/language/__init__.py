@@ -9,7 +9,8 @@ fuser, the planner. All others become OpenCL C (`c`), recorded as one node that 
 arrays.
 """
 
-from .calls import Kernel, accelerate, device_function, kernel
+from .batches import accelerate
+from .calls import Kernel, device_function, kernel
 from .intrinsics import atomic, group, local_array, philox
 
 __all__ = [
@@ -22,4 +23,4 @@ __all__ = [
     "philox",
 ]
 
-accelerate()
+accelerate(Kernel)

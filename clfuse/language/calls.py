@@ -17,7 +17,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from .. import compiled
 from ..api import handle as handles
 from ..api import reductions
 from ..api.conversion import as_handle
@@ -28,16 +27,15 @@ from ..config import settings
 from ..errors import KernelError
 from ..graph import build, trace
 from ..graph.ir import Node, boundary
-from ..graph.launch import Part
 from ..graph.number import TracedNumber, concrete
 from . import launches, plain
 from .accesses import Domain
 from .arrays import NotArrays, Translation
-from .batches import MOST, Batch, Pending, Series, begin
+from .batches import Series, begin
 from .lower import lower
 from .recipe import Recipe
 from .syntax import Source, read
-from .together import DTYPES, Alike
+from .together import Alike
 from .tree import Function
 from .types import COMPLEX, FLOAT, INT, WEAK_BOOL, ArrayType, Type, strong
 from .values import Array, Given, OutOfBounds
@@ -47,6 +45,10 @@ _WEAK_TYPES: Final[dict[Any, Type]] = {
 }
 _SIGNATURES: Final = 1024
 """Signatures that a kernel remembers; a loop over ever new sizes must not fill the memory."""
+
+_SNAPSHOT: Final = (
+    "; of a NumPy array kernels see a copy: pass clfuse.asarray(...), or call .python(...)"
+)
 
 _MOST_INDICES: Final = 8
 """Of a kernel, with that of a batch; the planner follows any number, but not for nothing."""
@@ -263,7 +265,9 @@ class Kernel:
             if kind is handles.ARRAY and argument._shape:
                 self._add_array(found, numbers, argument)
                 continue
-            if kind is np.ndarray and argument.ndim:
+            if kind is np.ndarray and native_dtype(argument.dtype) is None:
+                kind = argument.dtype.type  # refused below
+            elif kind is np.ndarray and argument.ndim:
                 made = as_handle(argument)
                 self._add_array(found, numbers, made)
                 found.snapshots.append(made)
@@ -282,7 +286,7 @@ class Kernel:
             else:
                 raise KernelError(
                     f"{self.__name__}: argument {len(found.kinds) + 1} is {kind.__name__}; kernels "
-                    "take arrays and numbers"
+                    "take arrays and numbers: clfuse.asarray(...) makes an array"
                 )
             found.places.append(len(found.numbers))
             found.numbers.append(value)
@@ -323,6 +327,7 @@ class Kernel:
                 if name in function.writes and not _may_write(given, handle):
                     raise ValueError(
                         f"{self.__name__} writes to `{name}`: assignment destination is read-only"
+                        f"{_SNAPSHOT if given.snapshots else ''}"
                     )
             # Typing may have found more numbers in the surroundings.
             key = (ranges, settings.check, self._captured(), *given.key)
@@ -508,16 +513,6 @@ class Kernel:
             Names kernel, line, array and index.
         """
         return plain.run(self, self._domain(ranges, len(args)), args)
-
-
-def accelerate() -> None:
-    """Let calls of kernels try the compiled case of `Series.again` first, if there is one."""
-    core = compiled.load()
-    if core is not None:
-        core.connect_batches(Kernel, {
-            "Batch": Batch, "DTYPES": DTYPES, "MOST": MOST, "Part": Part, "Pending": Pending,
-            "Series": Series, "running": plain.ANYWHERE,
-        })
 
 
 def _nothing() -> None:

@@ -14,6 +14,7 @@ from typing import Any, Final, NoReturn
 import numpy as np
 
 from ..api.handle import DTYPES, Handle, native_dtype
+from ..errors import KernelError
 from .syntax import Source
 from .tree import (
     Apply,
@@ -269,6 +270,8 @@ class Expressions:
         try:
             with np.errstate(all="ignore"):
                 return self.number(function(*[item.value for item in known]), node)
+        except KernelError:
+            raise
         except (ArithmeticError, ValueError, TypeError) as error:
             self.refuse(node, f"{type(error).__name__}: {error}")
 

@@ -33,6 +33,18 @@ _ROUNDED_TO_INT: Final = (math.floor, math.ceil, math.trunc)
 _ATOMIC_INTEGERS: Final = "int32, uint32, int64, uint64"
 
 
+_DRAW: Final = "write clfuse.philox.uniform(seed, i), normal or bits: numbers by their place"
+_MAKE: Final = "write clfuse.local_array(size, dtype) with a size that is known, or pass an array"
+_INSTEAD: Final = {
+    **dict.fromkeys(
+        ("random", "rand", "randn", "uniform", "normal", "standard_normal", "randint", "integers"),
+        _DRAW,
+    ),
+    **dict.fromkeys(("zeros", "ones", "empty", "full", "array", "asarray"), _MAKE),
+}
+"""Functions that are not in the language -> what to write instead."""
+
+
 class Functions(Expressions):
     """`Expressions`, with calls."""
 
@@ -154,6 +166,10 @@ class Functions(Expressions):
                     self.refuse(node, "of a complex number, write .real or .imag")
                 self.fits(args[0], dtype, node)
                 return Convert(strong(dtype), node.lineno, args[0])
+        name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+        instead = _INSTEAD.get(name)
+        if instead is not None:
+            raise self.source.error(node, f"not in the language of kernels; {instead}")
         raise self.source.error(
             node,
             "not in the language of kernels: it has NumPy's ufuncs, math, abs, min, max, int, "

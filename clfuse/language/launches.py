@@ -167,7 +167,10 @@ class Program:
             together = [*several, f"{abreast_called}({', '.join(vectors)});", *stores]
         lines += self._loop(call, after, items, width, together)
         inside = "\n".join(f"    {line}" for line in lines)
-        return f"__kernel void {self.name}({', '.join(declared)})\n{{\n{inside}\n}}\n"
+        # Items are alone in their groups. Intel's compiler would still make one of 16 of them for
+        # nothing, and breaks down over loops that hand values on (``a, b = b, a + b``; 2026.2).
+        hint = "__attribute__((vec_type_hint(long8))) " if items and not self.shape.group else ""
+        return f"__kernel {hint}void {self.name}({', '.join(declared)})\n{{\n{inside}\n}}\n"
 
     def _loop(
         self, call: str, after: list[str], items: int, width: int, together: list[str]

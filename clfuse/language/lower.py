@@ -268,6 +268,8 @@ class _Pass(Functions):
             bounds = [zero, bounds[0], one]
         elif len(bounds) == 2:
             bounds.append(one)
+        if isinstance(bounds[2], Const) and bounds[2].value == 0:
+            raise self.source.error(node.iter, "range takes no step of 0")
         self._declare(node.target.id, INT, node.target)
         self.loops += 1
         body = self.block(node.body)

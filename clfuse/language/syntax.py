@@ -15,6 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, NoReturn
 
+import numpy as np
+
 from ..errors import KernelError
 
 _STATEMENTS: Final[dict[str, str]] = {
@@ -313,7 +315,7 @@ class _Checker:
 
     def For(self, node: ast.For) -> None:
         if not isinstance(node.target, ast.Name):
-            self.refuse(node.target, "a loop has one name: `for k in range(...)`")
+            self.refuse(node.target, "a loop has one name: write `for k in range(len(x))`")
         call = node.iter
         plain = isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
         if not plain or call.func.id != "range" or call.keywords:  # type: ignore[attr-defined]
@@ -354,6 +356,8 @@ class _Checker:
 
     def Expr(self, node: ast.Expr) -> None:
         if not isinstance(node.value, ast.Call):
+            if isinstance(node.value, ast.Yield | ast.YieldFrom | ast.Await):
+                self.refuse(node, "a kernel returns one value an index, or writes to arrays")
             self.refuse(node, "calculated and thrown away: assign it, or leave it out")
         self.expression(node.value)
 
@@ -448,11 +452,10 @@ class _Checker:
             root = root.value
         if not isinstance(root, ast.Name) or self._is_own(root.id):
             what = getattr(function, "attr", getattr(function, "id", ""))
-            self.refuse(
-                node,
-                f"methods of arrays are not in the language: write numpy.{what}(x) of numbers, or "
-                "a loop",
-            )
+            instead = f"numpy.{what}(x) of numbers, or a loop"
+            if not isinstance(getattr(np, what, None), np.ufunc):
+                instead = "a loop, or calculate it before the call and pass it"
+            self.refuse(node, f"methods of arrays are not in the language: write {instead}")
         assert isinstance(root, ast.Name)
         if isinstance(function, ast.Name) and function.id in _UNCALLABLE:
             is_builtin = getattr(builtins, function.id, None) is _known(self.source, function.id)

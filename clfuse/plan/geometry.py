@@ -18,7 +18,7 @@ import numpy as np
 from ..dtypes import register_nbytes
 from ..traits import DeviceTraits
 from . import cost, tiles
-from .schedule import Access, Carried, Index, Item, Kernel, Load, Step, Store
+from .schedule import Access, Carried, Index, Item, Kernel, Load, Scalar, Step, Store
 
 MAX_LANES: Final = 16
 """The widest vector of OpenCL C."""
@@ -211,11 +211,35 @@ def width_for(kernel: Kernel, traits: DeviceTraits, extent: int) -> int:
     if nbytes == 0:
         return 1
     width = min(MAX_LANES, max(1, traits.vector_bytes // nbytes))
+    if 0 < traits.light_vector_bytes < traits.vector_bytes and is_light(kernel, traits):
+        width = min(width, max(1, traits.light_vector_bytes // nbytes))
     if kernel.kind == "map" and len(kernel.extents) == 1:
         return width  # short arrays take the scalar loop: their length must not change the source
     while width > 1 and width > extent:
         width //= 2
     return width
+
+
+def is_light(kernel: Kernel, traits: DeviceTraits) -> bool:
+    """Whether it reads several arrays side by side, each once, and its arithmetic takes less than
+    half of the time in which they come."""
+    if kernel.kind != "map" or kernel.then or not kernel.extents:
+        return False
+    read: set[int] = set()
+    nbytes, weight = sum([store.dtype.itemsize for store in kernel.stores]), 0.0
+    for item in kernel.body:
+        if isinstance(item, Step):
+            weight += item.op.weight
+        elif isinstance(item, Load):
+            aside = item.position is not None or abs(item.access.strides[-1]) > 1
+            if aside or item.value in read:
+                return False
+            if item.access.strides[-1]:
+                read.add(item.value)
+                nbytes += item.dtype.itemsize
+        elif not isinstance(item, Scalar):
+            return False
+    return len(read) > 1 and 2 * weight * traits.operation_nbytes <= nbytes
 
 
 def suits_vectors(kernel: Kernel, dim: int, lanes: int) -> float:

@@ -296,7 +296,7 @@ def _force(
     if schedule not in ("auto", traits.schedule):
         traits = with_schedule(traits, schedule)
     if vector_bytes:
-        traits = replace(traits, vector_bytes=vector_bytes)
+        traits = replace(traits, vector_bytes=vector_bytes, light_vector_bytes=0)
     if work_items:
         traits = replace(traits, work_items=work_items)
     if stream_bytes >= 0:

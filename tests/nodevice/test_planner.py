@@ -469,6 +469,23 @@ def test_the_gpu_schedule_has_work_groups() -> None:
     assert all(kernel.work_group == 256 for kernel in kernels(schedule))
 
 
+def test_kernels_that_mostly_wait_for_several_arrays_take_the_vectors_of_such() -> None:
+    traits = DeviceTraits(vector_bytes=64, light_vector_bytes=32, work_items=64)
+    x, y = array(N), array(N)
+    cells = build.iota(N)
+    widths = {
+        "two arrays": (call("add", x, call("multiply", y, number(3.0))), 4),
+        "one array": (call("multiply", x, number(3.0)), 8),
+        "arithmetic": (call("add", call("sin", x), call("exp", y)), 8),
+        "computed": (call("add", x, call("multiply", y, build.cast(cells, FLOAT64))), 8),
+        "a fold": (build.reduce("add", call("multiply", x, y), (0,), FLOAT64), 8),
+    }
+    for what, (root, width) in widths.items():
+        assert kernels(planned(root, traits=traits))[0].width == width, what
+    without = DeviceTraits(vector_bytes=64, work_items=64)
+    assert kernels(planned(widths["two arrays"][0], traits=without))[0].width == 8
+
+
 def test_a_value_computed_before_and_still_held_is_stored_the_second_time() -> None:
     x = array(N)
     held = call("exp", x)
