@@ -29,6 +29,11 @@ _POW_DOUBLE: Final = "DEFINE_POW_DOUBLE({T}, {I}, int{W})"
 
 _LOG: Final = ("DEFINE_COMPLEX_LOG({R})",)
 _EXP: Final = ("DEFINE_COMPLEX_EXP({R})",)
+_EXPS: Final = (
+    *(f"DEFINE_CIRCULAR({name}, {{V}}, {{I}}, int{{W}}, {{R}})" for name in ("sin", "cos")),
+    "DEFINE_INTERLEAVED({T}, {V})",
+    "DEFINE_COMPLEXES_EXP({T}, {V}, {I}, {R})",
+)
 _SINH: Final = (*_EXP, "DEFINE_COMPLEX_SINH_COSH({R})")
 _TANH: Final = ("DEFINE_COMPLEX_TANH({R})",)
 _INVERSES: Final = (*_LOG, "DEFINE_COMPLEX_INVERSES({R})")
@@ -55,7 +60,12 @@ def circular(name: str, weight: float, defines: tuple[str, ...], replacement: st
 
 
 ROWS: Final = (
-    rounded("exp", 8, _EXP),
+    Ufunc("exp", 1, {
+        "float": "exp({0})", "complex": "complex_exp_{R}({0})",
+        "complexes": "complexes_exp_{T}({0})",
+    }, define={"complex": "\n".join(_EXP), "complexes": "\n".join(_EXPS)},
+        libraries=(*COMPLEX, *ELEMENTARY), weight=8, ulp=4, complex_ulp=COMPLEX_ULP,
+        each_number=True),
     rounded("exp2", 8, _EXP),
     rounded("expm1", 10, _EXP),
     rounded("log", 8, _LOG),

@@ -11,6 +11,7 @@ import numpy as np
 from ..dtypes import mask_type, memory_type, name_of, type_class
 from ..ops import REDUCTIONS
 from ..plan.schedule import Accumulator
+from . import complexes
 from .expressions import Expressions, Register, lanes_like, vector
 
 _ARGUMENT = {"argmin": "<", "argmax": ">"}
@@ -42,6 +43,9 @@ class Fold:
         scalar = mask_type(self.lane_nbytes) if self.dtype.kind == "b" else None
         if self.dtype.kind == "b" and writer.width == 1:
             text = text.replace("-1", "1")  # a mask is -1 in vectors, one truth value is 1
+        if self.dtype.kind == "c":
+            number = text.format(T=complexes.vector_of(self.dtype, 1))
+            return f"({self.type_at(writer)})({', '.join([number] * writer.width)})"
         return text.format(T=self.type_at(writer), S=scalar or self.type_at(writer))
 
     def start(self, writer: Expressions, value: str, position: str) -> list[str]:
@@ -156,7 +160,7 @@ class Fold:
         ]
 
     def total(self, number: str) -> str:
-        """The compensated sum; an infinity or NaN has no error worth adding."""
+        """The compensated sum of one column or row; an infinity or NaN has no error worth adding."""
         name = f"t{number}"
         if self.dtype.kind == "c":
             parts = []
@@ -175,7 +179,7 @@ class Fold:
             half = width // 2
             writer = writers[half]
             kind = self.type_at(writer)
-            low, high = ("x", "y") if half == 1 else ("lo", "hi")
+            low, high = ("x", "y") if half == 1 and self.dtype.kind != "c" else ("lo", "hi")
             name, where = f"h{number}_{half}", f"g{number}_{half}"
             if self.is_argument:
                 lines.append(f"{kind} {name} = {value}.{low};")
