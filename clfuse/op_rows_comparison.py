@@ -29,8 +29,8 @@ def _order(first: str, second: str, operator: str) -> str:
 
 
 _OF_COMPLEXES: Final = {
-    "equal": "({0}.even == {1}.even & {0}.odd == {1}.odd)",
-    "not_equal": "({0}.even != {1}.even | {0}.odd != {1}.odd)",
+    "equal": "(({0} == {1}).even & ({0} == {1}).odd)",
+    "not_equal": "(({0} != {1}).even | ({0} != {1}).odd)",
     "greater": _order("{0}", "{1}", ">"),
     "greater_equal": _order("{0}", "{1}", ">="),
     "less": _order("{1}", "{0}", ">"),

@@ -211,8 +211,10 @@ def _dtypes(kernel: Kernel) -> Iterator[np.dtype]:
             yield item.dtype
             yield from item.dtypes
             yield from item.op.input_dtypes
-    for entry in [*kernel.stores, *kernel.results, *kernel.accumulators]:
-        yield entry.dtype
+    for store in kernel.stores + kernel.results:
+        yield store.dtype
+    for accumulator in kernel.accumulators:
+        yield accumulator.dtype
 
 
 def _has_complex_vectors(kernel: Kernel) -> bool:

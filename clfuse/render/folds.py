@@ -160,7 +160,7 @@ class Fold:
         ]
 
     def total(self, number: str) -> str:
-        """The compensated sum of one column or row; an infinity or NaN has no error worth adding."""
+        """One compensated sum; an infinity or NaN has no error worth adding."""
         name = f"t{number}"
         if self.dtype.kind == "c":
             parts = []

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import mask_type, memory_type
+from ..dtypes import mask_type
 from ..plan.schedule import Accumulator, Kernel, Prefix, is_sequential
 from .body import Body
 from .expressions import Expressions, Register

@@ -88,3 +88,52 @@ static inline T complexes_sqrt_##T(T z)                                         
     const I right = x >= (V)(0);                                                                   \
     return interleaved_##T(right ? root : other, copysign(right ? other : root, y));               \
 }
+
+/* A function of the exponentials of x and the circular functions of y, which are parts of z. */
+#define DEFINE_COMPLEXES_CIRCULAR(name, T, V, I, R, part, angle, real, imaginary)                  \
+static inline T complexes_##name##_##T(T z)                                                        \
+{                                                                                                  \
+    const V x = part, y = angle;                                                                   \
+    const I rare = !(fabs(x) < (V)(TANH_IS_ONE_##R)) | !(fabs(y) < (V)(NEAR_ANGLE_##R));           \
+    if (ANY_LANE(I, rare))                                                                         \
+        return each_complex_##name##_##T(z);                                                       \
+    const V cosine = near_cos_##V(y), sine = near_sin_##V(y);                                      \
+    return interleaved_##T(real, imaginary);                                                       \
+}
+#define DEFINE_COMPLEXES_TANGENT(name, T, V, I, R, part, angle, real, imaginary)                   \
+static inline T complexes_##name##_##T(T z)                                                        \
+{                                                                                                  \
+    const V x = part, y = angle;                                                                   \
+    const I rare = !(fabs(x) < (V)(TANH_IS_ONE_##R)) | !(fabs(y) < (V)(NEAR_ANGLE_##R));           \
+    if (ANY_LANE(I, rare))                                                                         \
+        return each_complex_##name##_##T(z);                                                       \
+    const V tangent = tan(y), sine = sinh(x);                                                      \
+    const V secant2 = (V)(1) + tangent * tangent, cosine = sqrt((V)(1) + sine * sine);             \
+    const V denominator = (V)(1) + secant2 * sine * sine;                                          \
+    const V along = secant2 * cosine * sine / denominator, across = tangent / denominator;         \
+    return interleaved_##T(real, imaginary);                                                       \
+}
+
+/* Near |z| = 1 as complex.cl, where the steps are explained; elsewhere plain. */
+#define DEFINE_COMPLEXES_LOG(name, T, V, I, R, factor)                                             \
+static inline T complexes_##name##_##T(T z)                                                        \
+{                                                                                                  \
+    const V x = fabs(z.even), y = fabs(z.odd);                                                     \
+    const V larger = x > y ? x : y, smaller = x > y ? y : x;                                       \
+    const I rare = !(x <= (V)(WIDE_##R)) | !(y <= (V)(WIDE_##R))                                   \
+        | (larger < (V)(1) / (V)(WIDE_##R));                                                       \
+    if (ANY_LANE(I, rare))                                                                         \
+        return each_complex_##name##_##T(z);                                                       \
+    const V square = larger * larger, other = smaller * smaller;                                   \
+    const I near = (larger > (V)(0.5f)) & (larger < (V)(2));                                       \
+    V modulus = log(square + other);                                                               \
+    if (ANY_LANE(I, near)) {                                                                       \
+        const V rest = fma(larger, larger, -square) + fma(smaller, smaller, -other);               \
+        const V first = square - (V)(1), first_back = first - square;                              \
+        const V first_lost = (square - (first - first_back)) + ((V)(-1) - first_back);             \
+        const V sum = first + other, sum_back = sum - first;                                       \
+        const V sum_lost = (first - (sum - sum_back)) + (other - sum_back);                        \
+        modulus = near ? log1p(near ? sum + (first_lost + sum_lost + rest) : (V)(0)) : modulus;    \
+    }                                                                                              \
+    return interleaved_##T(modulus * (V)(0.5f) * (V)(factor), atan2(z.odd, z.even) * (V)(factor)); \
+}
