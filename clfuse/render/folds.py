@@ -172,6 +172,8 @@ class Fold:
 
     def across_lanes(self, writers: dict[int, Expressions], width: int) -> list[str]:
         """Fold the lanes of ``v`` (and ``p``) into ``l`` (and ``m``): halves, quarters, ..."""
+        if self.is_argument and self.dtype.kind in "iuf":
+            return self._argument_across_lanes(writers, width)
         number = self.number
         value, position = f"v{number}_0", f"p{number}_0"
         lines = []
@@ -192,6 +194,40 @@ class Fold:
         lines.append(f"{self.type_at(writers[1])} l{number} = {value};")
         if self.is_argument:
             lines.append(f"long m{number} = {position};")
+        return lines
+
+    def _argument_across_lanes(self, writers: dict[int, Expressions], width: int) -> list[str]:
+        """The best value first, then the foremost of the lanes that have it.
+
+        Less waits for what is before it than a choice of value and position at every step.
+        """
+        number, wide = self.number, writers[width]
+        row = {"argmin": "minimum", "argmax": "maximum"}[self.accumulator.name]
+        lanes, value, position = f"v{number}_0", f"v{number}_0", f"g{number}_{width}"
+        lines = []
+        size = width
+        while size > 1:
+            size //= 2
+            low, high = ("x", "y") if size == 1 else ("lo", "hi")
+            parts = [f"{value}.{low}", f"{value}.{high}"]
+            dtypes = [self.dtype, self.dtype]
+            best = writers[size].formatted(row, dtypes, parts, self.dtype, self.lane_nbytes)
+            value = f"h{number}_{size}"
+            lines.append(f"const {self.type_at(writers[size])} {value} = {best};")
+        lines.append(f"{self.type_at(writers[1])} l{number} = {value};")
+        kind, long = self.type_at(wide), vector("long", width)
+        has = f"({lanes} == ({kind})({value}))"
+        if type_class(self.dtype) == "float":
+            has = f"({has} | (({lanes} != {lanes}) & (({kind})({value}) != ({kind})({value}))))"
+        chosen = f"convert_{long}({has}) ? p{number}_0 : ({long})(LONG_MAX)"
+        lines.append(f"const {long} {position} = {chosen};")
+        while width > 1:
+            width //= 2
+            low, high = ("x", "y") if width == 1 else ("lo", "hi")
+            foremost = f"min({position}.{low}, {position}.{high})"
+            position = f"g{number}_{width}"
+            lines.append(f"const {vector('long', width)} {position} = {foremost};")
+        lines.append(f"long m{number} = {position};")
         return lines
 
     def item(self, writer: Expressions, registers: dict[int, Register]) -> tuple[str, str]:
