@@ -62,6 +62,9 @@ class Ufunc:
     expressions
         Key to OpenCL C.  A key is a dtype's name, a class, or the names of all input dtypes joined
         by commas where these differ (``"int64,uint64"``).  A class that is missing is not native.
+        ``"complexes"`` is for several complex numbers in one vector, as they lie in memory;
+        `kernels/lib/complexes.cl` says what ``{T} {V} {I} {R} {W}`` are there, and ``{M}`` are the
+        integers with the lanes of ``{T}``.  Without it they are computed one after the other.
     define
         Key to text that must stand once above the kernel, for this dtype and width: one
         definition a line, each needing only those before it; equal lines are one line.  No text
@@ -78,6 +81,9 @@ class Ufunc:
         place of the larger part.
     typed_by
         The operand that gives the key and ``{T}``.
+    each_number
+        Whether the `define` text of ``"complexes"`` calls ``each_complex_<name>_{T}``, which is the
+        expression of ``"complex"`` for one number after the other.
     output
         Output dtype of an internal row: a dtype name, ``"same"`` or ``"real"`` (the part of a
         complex one).  Empty for NumPy's own ufuncs, whose `resolve_dtypes` knows.
@@ -92,6 +98,7 @@ class Ufunc:
     ulp: int = 0
     complex_ulp: int = 0
     typed_by: int = 0
+    each_number: bool = False
     output: str = ""
 
     def key(self, inputs: Sequence[str]) -> str | None:

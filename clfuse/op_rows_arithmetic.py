@@ -32,6 +32,24 @@ def both(text: str) -> dict[str, str]:
     return {"signed": text, "unsigned": text}
 
 
+def any_complex(text: str) -> dict[str, str]:
+    """Give single complex numbers and vectors of them one expression."""
+    return {"complex": text, "complexes": text}
+
+
+def of_complex(name: str) -> dict[str, str]:
+    """Return the `define` texts of a function in complex.cl and in complexes.cl."""
+    return {
+        "complex": f"DEFINE_COMPLEX_{name}({{R}})",
+        "complexes": f"DEFINE_INTERLEAVED({{T}}, {{V}})\n"
+                     f"DEFINE_COMPLEXES_{name}({{T}}, {{V}}, {{I}}, {{R}})",
+    }
+
+
+_COMPLEX_PRODUCT: Final = {
+    "complex": "DEFINE_COMPLEX_MULTIPLY({R})",
+    "complexes": "DEFINE_COMPLEXES_MULTIPLY({T}, {W})",
+}
 _ROUNDING: Final = {"float": "DEFINE_VECTOR_ROUNDING({T})"}  # used where FAULTY_BUILTINS says so
 
 
@@ -84,28 +102,30 @@ _TO_RADIANS: Final = ("0x1.1df46ap-6f", "0x1.1df46a2529d39p-6")
 ROWS: Final = (
     Ufunc("add", 2, {
         "bool": "({0} || {1})", "signed": wrapping("+"), "unsigned": "({T})({0} + {1})",
-        "float": "({0} + {1})", "complex": "({0} + {1})",
+        "float": "({0} + {1})", **any_complex("({0} + {1})"),
     }),
     Ufunc("subtract", 2, {
         "signed": wrapping("-"), "unsigned": "({T})({0} - {1})",
-        "float": "({0} - {1})", "complex": "({0} - {1})",
+        "float": "({0} - {1})", **any_complex("({0} - {1})"),
     }),
     Ufunc("multiply", 2, {
         "bool": "({0} && {1})", "signed": wrapping("*"), "unsigned": "({T})({0} * {1})",
         "int16": _SHORT_PRODUCT, "uint16": _SHORT_PRODUCT,
         "float": "({0} * {1})", "complex": "complex_multiply_{R}({0}, {1})",
-    }, define={"complex": "DEFINE_COMPLEX_MULTIPLY({R})"}, libraries=COMPLEX),
+        "complexes": "complexes_multiply_{T}({0}, {1})",
+    }, define=_COMPLEX_PRODUCT, libraries=COMPLEX),
     Ufunc("divide", 2, {
         "float": "({0} / {1})", "complex": "complex_divide_{R}({0}, {1})",
-    }, define={"complex": "DEFINE_COMPLEX_DIVIDE({R})"}, libraries=COMPLEX, weight=4),
+        "complexes": "complexes_divide_{T}({0}, {1})",
+    }, define=of_complex("DIVIDE"), libraries=COMPLEX, weight=4),
     division("floor_divide", 16),
     division("remainder", 16),
     division("fmod", 12),
     Ufunc("negative", 1, {
         "signed": "as_{T}(({U})(-as_{U}({0})))", "unsigned": "({T})(-{0})",
-        "float": "(-{0})", "complex": "(-{0})",
+        "float": "(-{0})", **any_complex("(-{0})"),
     }),
-    Ufunc("positive", 1, {**both("{0}"), "float": "{0}", "complex": "{0}"}),
+    Ufunc("positive", 1, {**both("{0}"), "float": "{0}", **any_complex("{0}")}),
     Ufunc("absolute", 1, {
         "bool": "{0}",
         # PoCL's abs is a function call; the least integer stays itself.
@@ -113,7 +133,10 @@ ROWS: Final = (
         "unsigned": "{0}", "float": "fabs({0})",
         # The builtin hypot of single numbers is a function call: 35 ns on PoCL, this takes 1.
         "complex": "vector_hypot_{R}({0}.x, {0}.y)",
-    }, define={"complex": "DEFINE_VECTOR_HYPOT({R}, {R})"}, libraries=ELEMENTARY, complex_ulp=4),
+        "complexes": "vector_hypot_{V}({0}.even, {0}.odd)",
+    }, define={
+        "complex": "DEFINE_VECTOR_HYPOT({R}, {R})", "complexes": "DEFINE_VECTOR_HYPOT({V}, {R})",
+    }, libraries=ELEMENTARY, complex_ulp=4),
     Ufunc("fabs", 1, {"float": "fabs({0})"}),
     Ufunc("sign", 1, {
         "signed": "clamp({0}, ({T})(-1), ({T})(1))",
@@ -123,7 +146,7 @@ ROWS: Final = (
                  "({0} == ({T})(0) ? ({T})(0) : {0})))",
         "complex": "complex_sign_{R}({0})",
     }, define={"complex": "DEFINE_COMPLEX_SIGN({R})"}, libraries=COMPLEX, weight=4, complex_ulp=4),
-    Ufunc("rint", 1, {"float": "rint({0})", "complex": "rint({0})"}, define=_ROUNDING,
+    Ufunc("rint", 1, {"float": "rint({0})", **any_complex("rint({0})")}, define=_ROUNDING,
           libraries=ELEMENTARY),
     rounding("floor"),
     rounding("ceil"),
@@ -132,7 +155,8 @@ ROWS: Final = (
         "signed": wrapping("*").replace("{1}", "{0}"), "unsigned": "({T})({0} * {0})",
         "int16": _SHORT_SQUARE, "uint16": _SHORT_SQUARE,
         "float": "({0} * {0})", "complex": "complex_multiply_{R}({0}, {0})",
-    }, define={"complex": "DEFINE_COMPLEX_MULTIPLY({R})"}, libraries=COMPLEX),
+        "complexes": "complexes_multiply_{T}({0}, {0})",
+    }, define=_COMPLEX_PRODUCT, libraries=COMPLEX),
     # Only 1 and -1 have integer reciprocals.  NumPy converts 1.0 / 0 to an integer: undefined in C,
     # and on x86 it gives the least int32 and int64 but 0 in the other types.
     Ufunc("reciprocal", 1, {
@@ -143,15 +167,19 @@ ROWS: Final = (
                  "({0} == ({T})(0) ? ({T})(LONG_MIN) : ({T})(0)))",
         "unsigned": "({0} == ({T})(1) ? {0} : ({T})(0))",
         "float": "(({T})(1) / {0})", "complex": "complex_reciprocal_{R}({0})",
-    }, define={"complex": "DEFINE_COMPLEX_RECIPROCAL({R})"}, libraries=COMPLEX, weight=4),
+        "complexes": "complexes_reciprocal_{T}({0})",
+    }, define=of_complex("RECIPROCAL"), libraries=COMPLEX, weight=4),
     Ufunc("conjugate", 1, {
         **both("{0}"), "float": "{0}", "complex": "({T})({0}.x, -{0}.y)",
+        "complexes": "({0} * SIGNS_{W}({T}, 1, -1))",
     }),
     integer_function("gcd", 100),
     integer_function("lcm", 120),
-    Ufunc("sqrt", 1, {"float": "sqrt({0})", "complex": "complex_sqrt_{R}({0})"},
-          define={"complex": "DEFINE_COMPLEX_SQRT({R})"}, libraries=COMPLEX, weight=4,
-          complex_ulp=4),
+    Ufunc("sqrt", 1, {
+        "float": "sqrt({0})", "complex": "complex_sqrt_{R}({0})",
+        "complexes": "complexes_sqrt_{T}({0})",
+    }, define=of_complex("SQRT"), libraries=("lanes.cl", *COMPLEX), weight=4, complex_ulp=4,
+        each_number=True),
     conversion_of_angle("degrees", *_TO_DEGREES),
     conversion_of_angle("rad2deg", *_TO_DEGREES),
     conversion_of_angle("radians", *_TO_RADIANS),

@@ -14,6 +14,30 @@ COMPLEX: Final = ("complex.cl",)
 INTEGER: Final = ("lanes.cl", "integer.cl")
 
 
+def with_vectors(text: str) -> dict[str, str]:
+    """The expression of a complex number, and the same for vectors of them."""
+    return {"complex": text, "complexes": text.replace(".x", ".even").replace(".y", ".odd")}
+
+
+def _order(first: str, second: str, operator: str) -> str:
+    """As complex.cl's: by the real part, then the imaginary; an unordered pair is no order."""
+    return (
+        f"(({first}.even > {second}.even & {first}.odd == {first}.odd"
+        f" & {second}.odd == {second}.odd)"
+        f" | ({first}.even == {second}.even & {first}.odd {operator} {second}.odd))"
+    )
+
+
+_OF_COMPLEXES: Final = {
+    "equal": "(({0} == {1}).even & ({0} == {1}).odd)",
+    "not_equal": "(({0} != {1}).even | ({0} != {1}).odd)",
+    "greater": _order("{0}", "{1}", ">"),
+    "greater_equal": _order("{0}", "{1}", ">="),
+    "less": _order("{1}", "{0}", ">"),
+    "less_equal": _order("{1}", "{0}", ">="),
+}
+
+
 def comparison(name: str, operator: str, masks: str, mixed: tuple[str, str]) -> Ufunc:
     """Make the row of one of NumPy's six comparisons.
 
@@ -30,6 +54,7 @@ def comparison(name: str, operator: str, masks: str, mixed: tuple[str, str]) -> 
             "unsigned": plain,
             "float": plain,
             "complex": f"complex_{name}_{{R}}({{0}}, {{1}})",
+            "complexes": _OF_COMPLEXES[name],
             "int64,uint64": mixed[0],
             "uint64,int64": mixed[1],
         },
@@ -78,7 +103,7 @@ def logical(name: str, operator: str, masks: str) -> Ufunc:
             "signed": real,
             "unsigned": real,
             "float": real,
-            "complex": f"({_COMPLEX_TRUE} {operator} {_COMPLEX_OTHER_TRUE})",
+            **with_vectors(f"({_COMPLEX_TRUE} {operator} {_COMPLEX_OTHER_TRUE})"),
         },
     )
 
@@ -105,7 +130,7 @@ def property_of_floats(name: str, real: str, complex_: str, integer: str) -> Ufu
             "signed": integer,
             "unsigned": integer,
             "float": real,
-            "complex": complex_,
+            **with_vectors(complex_),
         },
     )
 
@@ -136,7 +161,7 @@ ROWS: Final = (
         "signed": "({0} == ({T})(0))",
         "unsigned": "({0} == ({T})(0))",
         "float": "({0} == ({T})(0))",
-        "complex": "({0}.x == 0 && {0}.y == 0)",
+        **with_vectors("({0}.x == 0 && {0}.y == 0)"),
     }),
     bitwise("bitwise_and", "&"),
     bitwise("bitwise_or", "|"),

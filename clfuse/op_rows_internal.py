@@ -37,15 +37,20 @@ def _of_bits(name: str, output: str) -> Ufunc:
 ROWS: Final = (
     # numpy.where: operand 0 is a mask in lanes of the size of the others' (the renderer's care).
     # At width 1 the condition is an int and the others may be float2, as clang allows.
-    Ufunc("where", 3, dict.fromkeys(_EVERY_CLASS, "({0} ? {1} : {2})"), typed_by=1, output="same"),
+    Ufunc("where", 3, {
+        **dict.fromkeys(_EVERY_CLASS, "({0} ? {1} : {2})"),
+        "complexes": "(interleaved_{M}({0}, {0}) ? {1} : {2})",
+    }, define={"complexes": "DEFINE_INTERLEAVED({M}, {I})"}, typed_by=1, output="same"),
     # An index into an axis of operand 1's length: negative ones count from its end.
     Ufunc("wrap_index", 2, {"signed": "({0} < ({T})(0) ? {0} + {1} : {0})"}, output="same"),
     # A sum that starts at 0, as NumPy's do, is never -0.
     Ufunc("from_zero", 1, {"float": "({0} + ({T})(0))"}, output="same"),
-    Ufunc("real", 1, {"complex": "{0}.x"}, output="real"),
-    Ufunc("imag", 1, {"complex": "{0}.y"}, output="real"),
-    Ufunc("make_complex", 2, {"float32": "(float2)({0}, {1})", "float64": "(double2)({0}, {1})"},
-          output="complex"),
+    Ufunc("real", 1, {"complex": "{0}.x", "complexes": "{0}.even"}, output="real"),
+    Ufunc("imag", 1, {"complex": "{0}.y", "complexes": "{0}.odd"}, output="real"),
+    Ufunc("make_complex", 2, {
+        "float32": "(float2)({0}, {1})", "float64": "(double2)({0}, {1})",
+        "complexes": "interleaved_{T}({0}, {1})",
+    }, define={"complexes": "DEFINE_INTERLEAVED({T}, {V})"}, output="complex"),
     # numpy.modf and numpy.frexp, one output each; numpy.divmod is floor_divide and remainder.
     Ufunc("modf_fraction", 1, {
         "float": "copysign(fabs({0}) == ({T})(INFINITY) ? ({T})(0) : {0} - trunc({0}), {0})",

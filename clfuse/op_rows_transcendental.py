@@ -7,6 +7,7 @@ do not is in FAULTY_BUILTINS.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from .op_row import Ufunc
@@ -29,6 +30,12 @@ _POW_DOUBLE: Final = "DEFINE_POW_DOUBLE({T}, {I}, int{W})"
 
 _LOG: Final = ("DEFINE_COMPLEX_LOG({R})",)
 _EXP: Final = ("DEFINE_COMPLEX_EXP({R})",)
+_INTERLEAVED: Final = "DEFINE_INTERLEAVED({T}, {V})"
+_CIRCULAR_OF_PARTS: Final = (
+    *(f"DEFINE_CIRCULAR({name}, {{V}}, {{I}}, int{{W}}, {{R}})" for name in ("sin", "cos")),
+    _INTERLEAVED,
+)
+_EXPS: Final = (*_CIRCULAR_OF_PARTS, "DEFINE_COMPLEXES_EXP({T}, {V}, {I}, {R})")
 _SINH: Final = (*_EXP, "DEFINE_COMPLEX_SINH_COSH({R})")
 _TANH: Final = ("DEFINE_COMPLEX_TANH({R})",)
 _INVERSES: Final = (*_LOG, "DEFINE_COMPLEX_INVERSES({R})")
@@ -36,41 +43,74 @@ _ARCTANH: Final = ("DEFINE_COMPLEX_ARCTANH({R})",)
 _POWER: Final = (*_LOG, *_EXP, "DEFINE_COMPLEX_DIVIDE({R})", "DEFINE_COMPLEX_POWER({R})")
 
 
-def rounded(name: str, weight: float, defines: tuple[str, ...] = (), builtin: str = "") -> Ufunc:
-    """Make the row of a function of one operand: a builtin for floats, ours for complex numbers."""
+def rounded(
+    name: str,
+    weight: float,
+    defines: tuple[str, ...] = (),
+    builtin: str = "",
+    several: tuple[str, ...] = (),
+) -> Ufunc:
+    """Make the row of a function of one operand: a builtin for floats, ours for complex numbers.
+
+    `several` are the definitions for vectors of complex numbers.
+    """
     expressions = {"float": f"{builtin or name}({{0}})"}
     define = {}
     if defines:
         expressions["complex"] = f"complex_{name}_{{R}}({{0}})"
         define["complex"] = "\n".join(defines)
-    return Ufunc(name, 1, expressions, define=define, libraries=COMPLEX if defines else (),
-                 weight=weight, ulp=4, complex_ulp=COMPLEX_ULP)
+    if several:
+        expressions["complexes"] = f"complexes_{name}_{{T}}({{0}})"
+        define["complexes"] = "\n".join(several)
+    libraries = (*ELEMENTARY, *COMPLEX) if several else COMPLEX
+    return Ufunc(name, 1, expressions, define=define, libraries=libraries if defines else (),
+                 weight=weight, ulp=4, complex_ulp=COMPLEX_ULP, each_number=bool(several))
 
 
-def circular(name: str, weight: float, defines: tuple[str, ...], replacement: str) -> Ufunc:
+def circular(
+    name: str, weight: float, defines: tuple[str, ...], replacement: str, several: tuple[str, ...]
+) -> Ufunc:
     """Make the row of sin, cos or tan; `replacement` defines what stands in for the builtin."""
-    row = rounded(name, weight, defines)
-    return Ufunc(name, 1, row.expressions, define={**row.define, "float": replacement},
-                 libraries=(*COMPLEX, *ELEMENTARY), weight=weight, ulp=4, complex_ulp=COMPLEX_ULP)
+    row = rounded(name, weight, defines, several=several)
+    return replace(row, define={**row.define, "float": replacement})
+
+
+def of_several(macro: str, name: str, *arguments: str) -> tuple[str, ...]:
+    """Return the definitions of a function in complexes.cl."""
+    known = ", ".join([name, "{T}, {V}, {I}, {R}", *arguments])
+    return (*_CIRCULAR_OF_PARTS, f"DEFINE_COMPLEXES_{macro}({known})")
+
+
+def of_log(name: str, factor: str) -> tuple[str, ...]:
+    """Return the definitions of a logarithm in complexes.cl."""
+    return (_INTERLEAVED, f"DEFINE_COMPLEXES_LOG({name}, {{T}}, {{V}}, {{I}}, {{R}}, {factor})")
 
 
 ROWS: Final = (
-    rounded("exp", 8, _EXP),
+    rounded("exp", 8, _EXP, several=_EXPS),
     rounded("exp2", 8, _EXP),
     rounded("expm1", 10, _EXP),
-    rounded("log", 8, _LOG),
-    rounded("log2", 8, _LOG),
-    rounded("log10", 8, _LOG),
+    rounded("log", 8, _LOG, several=of_log("log", "1")),
+    rounded("log2", 8, _LOG, several=of_log("log2", "LOG2E_{R}")),
+    rounded("log10", 8, _LOG, several=of_log("log10", "LOG10E_{R}")),
     rounded("log1p", 10, _LOG),
-    circular("sin", 10, _SINH, _CIRCULAR.format("sin")),
-    circular("cos", 10, _SINH, _CIRCULAR.format("cos")),
-    circular("tan", 14, _TANH, "DEFINE_BY_MAGNITUDE(tan, {T}, {I})"),
+    circular("sin", 10, _SINH, _CIRCULAR.format("sin"),
+             of_several("CIRCULAR", "sin", "z.odd", "z.even", "cosh(x) * sine",
+                        "sinh(x) * cosine")),
+    circular("cos", 10, _SINH, _CIRCULAR.format("cos"),
+             of_several("CIRCULAR", "cos", "-z.odd", "z.even", "cosh(x) * cosine",
+                        "sinh(x) * sine")),
+    circular("tan", 14, _TANH, "DEFINE_BY_MAGNITUDE(tan, {T}, {I})",
+             of_several("TANGENT", "tan", "z.odd", "z.even", "across", "along")),
     rounded("arcsin", 12, _INVERSES, "asin"),
     rounded("arccos", 12, _INVERSES, "acos"),
     rounded("arctan", 12, _ARCTANH, "atan"),
-    rounded("sinh", 14, _SINH),
-    rounded("cosh", 14, _SINH),
-    rounded("tanh", 14, _TANH),
+    rounded("sinh", 14, _SINH, several=of_several(
+        "CIRCULAR", "sinh", "z.even", "z.odd", "sinh(x) * cosine", "cosh(x) * sine")),
+    rounded("cosh", 14, _SINH, several=of_several(
+        "CIRCULAR", "cosh", "z.even", "z.odd", "cosh(x) * cosine", "sinh(x) * sine")),
+    rounded("tanh", 14, _TANH, several=of_several(
+        "TANGENT", "tanh", "z.even", "z.odd", "along", "across")),
     rounded("arcsinh", 16, _INVERSES, "asinh"),
     rounded("arccosh", 16, _INVERSES, "acosh"),
     rounded("arctanh", 14, _ARCTANH, "atanh"),

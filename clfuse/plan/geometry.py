@@ -16,6 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from ..dtypes import register_nbytes
+from ..graph.functions import Function
 from ..traits import DeviceTraits
 from . import cost, tiles
 from .schedule import Access, Carried, Index, Item, Kernel, Load, Scalar, Step, Store
@@ -33,6 +34,9 @@ SMALL_BODY: Final = 32
 LONG_SUM: Final = 128
 """Additions to one accumulator (a lane of a vector) before it is folded into a compensated total;
 NumPy's pairwise summation has blocks of the same length."""
+
+_COMPLEX_FOLDS: Final = frozenset(["add", "multiply"])
+"""Folds of complex numbers that are vectors; the others compare them one by one."""
 
 
 def begin(kernel: Kernel, traits: DeviceTraits) -> Kernel:
@@ -175,34 +179,56 @@ def needs_wide_index(kernel: Kernel) -> bool:
 
 
 def lane_nbytes(kernel: Kernel) -> int:
-    """Bytes of the widest element that the loop's vectors hold; 0 when it cannot be vectors."""
-    if kernel.then:
-        each = [lane_nbytes(replace(phase, then=[])) for phase in kernel.phases]
-        return 0 if 0 in each else max(each)
+    """Bytes of the widest element that the loop's vectors hold; 0 when it cannot be vectors.
+
+    So many complex numbers are side by side as there are vectors of eight bytes: their two parts
+    are two vectors then, or halves of one.
+    """
+    widest = element_nbytes(kernel)
+    if not any(dtype.kind == "c" for phase in kernel.phases for dtype in _dtypes(phase)):
+        return widest
+    return 8 if _has_complex_vectors(kernel) else 0
+
+
+def element_nbytes(kernel: Kernel) -> int:
+    """Bytes of the widest element that a kernel holds in registers."""
     widest = 1
-    for item in kernel.body + kernel.epilogue:
-        dtypes: list[np.dtype] = []
-        if isinstance(item, Load | Carried):
-            dtypes.append(item.dtype)
-        elif isinstance(item, Step):
-            dtypes += [item.dtype, *item.dtypes, *item.op.input_dtypes]
-        elif isinstance(item, Index):
+    for phase in kernel.phases:
+        widest = max([widest, *[register_nbytes(dtype) for dtype in _dtypes(phase)]])
+        if any(isinstance(item, Index) for item in phase.body + phase.epilogue):
             widest = max(widest, 8)
-        for dtype in dtypes:
-            if dtype.kind == "c":
-                return 0
-            widest = max(widest, register_nbytes(dtype))
-    for store in kernel.stores + kernel.results:
-        if store.dtype.kind == "c":
-            return 0
-        widest = max(widest, register_nbytes(store.dtype))
-    for accumulator in kernel.accumulators:
-        if accumulator.dtype.kind == "c":
-            return 0
-        widest = max(widest, register_nbytes(accumulator.dtype))
-        if accumulator.position is not None:
+        if any(accumulator.position is not None for accumulator in phase.accumulators):
             widest = max(widest, 8)
     return widest
+
+
+def _dtypes(kernel: Kernel) -> Iterator[np.dtype]:
+    """Of all registers of one phase."""
+    for item in kernel.body + kernel.epilogue:
+        if isinstance(item, Load | Carried):
+            yield item.dtype
+        elif isinstance(item, Step):
+            yield item.dtype
+            yield from item.dtypes
+            yield from item.op.input_dtypes
+    for store in kernel.stores + kernel.results:
+        yield store.dtype
+    for accumulator in kernel.accumulators:
+        yield accumulator.dtype
+
+
+def _has_complex_vectors(kernel: Kernel) -> bool:
+    """Whether complex numbers are computed several at a time: on CPUs, in maps and sums."""
+    if kernel.schedule == "gpu" or kernel.kind == "scan" or kernel.selection is not None:
+        return False
+    for phase in kernel.phases:
+        for accumulator in phase.accumulators:
+            if accumulator.dtype.kind == "c" and accumulator.name not in _COMPLEX_FOLDS:
+                return False
+        for item in phase.body + phase.epilogue:
+            if isinstance(item, Step) and isinstance(item.op.row, Function):
+                return False
+    return True
 
 
 def width_for(kernel: Kernel, traits: DeviceTraits, extent: int) -> int:

@@ -73,7 +73,7 @@ def carried_registers(kernel: Kernel) -> set[int]:
 
 def _held(kernel: Kernel, folds: int) -> int:
     """Vectors side by side for which there is room: a power of two."""
-    strip_nbytes = kernel.width * (g.lane_nbytes(kernel) or 16)
+    strip_nbytes = kernel.width * g.element_nbytes(kernel)
     arrays = folds + len(carried_registers(kernel))
     for phase in kernel.phases:
         for accumulator in phase.accumulators:
@@ -96,7 +96,7 @@ def lay_strips(
     vectors = max(1, -(-kernel.extents[kept - 1] // kernel.width))
     kernel.held = limit = _held(kernel, folds)
     if kernel.then:
-        row_nbytes = kernel.width * (g.lane_nbytes(kernel) or 16)
+        row_nbytes = kernel.width * g.element_nbytes(kernel)
         limit = max(1, min(limit, REREAD_NBYTES // max(length * row_nbytes, 1)))
     wanted = UNITS_PER_UNIT * traits.compute_units
     most = vectors * outer // max(wanted, 1)
@@ -136,7 +136,7 @@ def independent_units(kernel: Kernel, traits: DeviceTraits) -> int:
     extent = kernel.extents[kernel.vector]
     width = g.width_for(kernel, traits, extent)
     strips = min(MIN_STRIPS, -(-extent // width))
-    nbytes = strips * width * (g.lane_nbytes(kernel) or 16)
+    nbytes = strips * width * g.element_nbytes(kernel)
     if math.prod(kernel.extents[kept:]) * nbytes > REREAD_NBYTES:
         return 0
     return rows // (strips * width)

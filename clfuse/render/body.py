@@ -258,7 +258,7 @@ class Body:
         return writer.cast(registers[item.other], register.dtype, register.lane_nbytes)
 
     def _gathered(self, pointer: str, item: Load, width: int, position: Register) -> str:
-        kind = vector(memory_type(item.dtype), width)
+        kind = self.writer(width).in_memory(item.dtype)
         lanes = [
             f"{pointer}[{self.place(item.access, lane)} + {position.text}.s{_LANES[lane]}]"
             for lane in range(width)
@@ -270,17 +270,15 @@ class Body:
         if width == 1:
             return f"{pointer}[{place}]"
         stride = self._lane_stride(item.access)
-        scalar = memory_type(item.dtype)
-        if stride == 1 and self.kernel.kind != "map" and all(item.access.strides):
-            # Two such streams of whole vectors took 1.05 times as long as in parts (PoCL, 512 bit).
-            return f"vload{width}(0, {pointer} + {place})"
+        writer = self.writer(width)
         if stride == 1:
-            return self.writer(width).loaded(scalar, f"{pointer} + {place}")
+            # Two such streams of whole vectors took 1.05 times as long as in parts (PoCL, 512 bit).
+            whole = self.kernel.kind == "map" or not all(item.access.strides)
+            return writer.loaded(item.dtype, f"{pointer} + {place}", whole=whole)
         if stride == -1:
             start = f"{pointer} + {place} - {width - 1}"
-            text = self.writer(width).loaded(scalar, start)
-            return f"{text}.s{_LANES[width - 1 :: -1]}"
-        kind = vector(scalar, width)
+            return f"{writer.loaded(item.dtype, start)}.s{_turned(item.dtype, width)}"
+        kind = writer.in_memory(item.dtype)
         lanes = [f"{pointer}[{self.place(item.access, lane)}]" for lane in range(width)]
         return f"({kind})({', '.join(lanes)})"
 
@@ -307,9 +305,9 @@ class Body:
         if width == 1:
             return [f"{pointer}[{place}] = {text};"]
         stride = self._lane_stride(store.access)
-        kind = vector(memory_type(store.dtype), width)
+        kind = writer.in_memory(store.dtype)
         if stride == 1:
-            plain = writer.stored(memory_type(store.dtype), text, f"{pointer} + {place}")
+            plain = writer.stored(store.dtype, text, f"{pointer} + {place}")
             if not self.is_streamed(store):
                 return [plain]
             self.preamble.libraries["stream.cl"] = None
@@ -317,14 +315,14 @@ class Body:
             test = f"IS_ALIGNED({kind}, {pointer} + {place})"
             return [f"if ({test}) {streamed}", f"else {plain}"]
         if stride == -1:
-            order = _LANES[width - 1 :: -1]
+            order = _turned(store.dtype, width)
             start = f"{pointer} + {place} - {width - 1}"
-            stored = writer.stored(memory_type(store.dtype), f"w.s{order}", start)
+            stored = writer.stored(store.dtype, f"w.s{order}", start)
             return [f"{{ const {kind} w = {text}; {stored} }}"]
         lines = [f"{{ const {kind} w = {text};"]
         for lane in range(width):
             where = self.place(store.access, lane)
-            lines.append(f"  {pointer}[{where}] = w.s{_LANES[lane]};")
+            lines.append(f"  {pointer}[{where}] = w.s{_lanes_of(store.dtype, lane)};")
         lines.append("}")
         return lines
 
@@ -357,7 +355,7 @@ class Body:
             if self.kernel.width > 1 and self.is_streamed(store) and not self.is_aligned(store):
                 kind = memory_type(store.dtype)
                 pointer = self.arguments.buffer(store.value, store.dtype, written=True)
-                wide = vector(kind, self.kernel.width)
+                wide = self.writer(self.kernel.width).in_memory(store.dtype)
                 return f"UNALIGNED({kind}, {wide}, {pointer} + {self.place(store.access)})"
         return ""
 
@@ -380,3 +378,13 @@ class Body:
 
 _LANES = "0123456789abcdef"
 """Names of vector components, as in ``v.s7``."""
+
+
+def _lanes_of(dtype: np.dtype, number: int) -> str:
+    """The components that hold an element of a vector."""
+    return _LANES[2 * number : 2 * number + 2] if dtype.kind == "c" else _LANES[number]
+
+
+def _turned(dtype: np.dtype, width: int) -> str:
+    """The components of a vector's elements from the last to the first."""
+    return "".join([_lanes_of(dtype, number) for number in reversed(range(width))])

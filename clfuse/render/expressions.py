@@ -11,11 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import mask_type, name_of, register_nbytes, register_type, type_class
+from ..dtypes import mask_type, memory_type, name_of, register_nbytes, register_type, type_class
 from ..graph.functions import Function
 from ..graph.ir import Op
+from ..op_row import Ufunc
 from ..ops import UFUNCS
 from ..traits import DeviceTraits
+from . import complexes
 
 
 def vector(scalar: str, width: int) -> str:
@@ -49,21 +51,36 @@ class Expressions:
         self.traits = traits
         self.preamble = preamble
 
-    def loaded(self, scalar: str, place: str) -> str:
-        """The vector whose first `scalar` in global memory is at `place`, wherever that is."""
-        if not self.traits.whole_vectors:
+    def in_memory(self, dtype: np.dtype) -> str:
+        """The type of elements side by side in global memory."""
+        if dtype.kind == "c":
+            return complexes.vector_of(dtype, self.width)
+        return vector(memory_type(dtype), self.width)
+
+    def loaded(self, dtype: np.dtype, place: str, *, whole: bool = True) -> str:
+        """The vector whose first element in global memory is at `place`, wherever that is; `whole`
+        allows one load of all its bytes.
+        """
+        if whole and self.traits.whole_vectors:
+            return f"(*(__global const {self._anywhere(dtype)} *)({place}))"
+        if dtype.kind != "c" or self.width == 1:
             return f"vload{self.width}(0, {place})"
-        return f"(*(__global const {self._anywhere(scalar)} *)({place}))"
+        part = complexes.part_type(dtype)
+        return f"vload{2 * self.width}(0, (__global const {part} *)({place}))"
 
-    def stored(self, scalar: str, text: str, place: str) -> str:
-        """A statement that stores a vector of `scalar` to global memory, from `place` on."""
-        if not self.traits.whole_vectors:
+    def stored(self, dtype: np.dtype, text: str, place: str, *, whole: bool = True) -> str:
+        """A statement that stores a vector to global memory, from `place` on."""
+        if whole and self.traits.whole_vectors:
+            return f"*(__global {self._anywhere(dtype)} *)({place}) = {text};"
+        if dtype.kind != "c" or self.width == 1:
             return f"vstore{self.width}({text}, 0, {place});"
-        return f"*(__global {self._anywhere(scalar)} *)({place}) = {text};"
+        part = complexes.part_type(dtype)
+        return f"vstore{2 * self.width}({text}, 0, (__global {part} *)({place}));"
 
-    def _anywhere(self, scalar: str) -> str:
-        """The vector's type that may lie at the address of any `scalar`."""
-        kind = vector(scalar, self.width)
+    def _anywhere(self, dtype: np.dtype) -> str:
+        """The vector's type that may lie at the address of any element."""
+        kind = self.in_memory(dtype)
+        scalar = complexes.part_type(dtype) if dtype.kind == "c" else memory_type(dtype)
         name = f"{kind}_anywhere"
         aligned = f"__attribute__((aligned(sizeof({scalar}))))"
         self.preamble.defines[f"typedef {kind} {name} {aligned};"] = None
@@ -73,12 +90,15 @@ class Expressions:
         """The type of a register of `dtype` at this width."""
         if dtype.kind == "b":
             return "int" if self.width == 1 else vector(mask_type(lane_nbytes), self.width)
+        if dtype.kind == "c":
+            return complexes.vector_of(dtype, self.width)
         return vector(register_type(dtype), self.width)
 
     def number(self, register: Register) -> str:
         """A numeric register as text at this width."""
         if register.uniform and self.width > 1:
-            return f"({self.type_of(register.dtype)})({register.text})"
+            times = self.width if register.dtype.kind == "c" else 1
+            return f"({self.type_of(register.dtype)})({', '.join([register.text] * times)})"
         return register.text
 
     def mask(self, register: Register, lane_nbytes: int) -> str:
@@ -107,6 +127,8 @@ class Expressions:
         if source == dtype:
             return self.number(register)
         target = self.type_of(dtype)
+        if dtype.kind == "c" and source.kind != "c" and self.width > 1:
+            return self._interleaved(dtype, self.cast(register, _real_part(dtype)))
         if source.kind == "b":
             if self.width == 1 or register.uniform:
                 text = f"({register.text} != 0)"
@@ -116,19 +138,29 @@ class Expressions:
             return f"convert_{target}(-({register.text}))"
         if source.kind == "c":
             if dtype.kind == "c":
-                return f"convert_{target}({register.text})"
-            return self._real_cast(f"{register.text}.x", _real_part(source), dtype)
+                return f"convert_{target}({self.number(register)})"
+            real = f"({self.number(register)}).even"
+            return self._real_cast(real, _real_part(source), dtype)
         if dtype.kind == "c":
             real = self._real_cast(self.number(register), source, _real_part(dtype))
             return f"({target})({real}, 0)"
         return self._real_cast(self.number(register), source, dtype)
+
+    def _interleaved(self, dtype: np.dtype, real: str) -> str:
+        """Real parts as complex numbers."""
+        part = vector(complexes.part_type(dtype), self.width)
+        target = self.type_of(dtype)
+        self.preamble.libraries["complexes.cl"] = None
+        self.preamble.defines[f"DEFINE_INTERLEAVED({target}, {part})"] = None
+        return f"interleaved_{target}({real}, ({part})(0))"
 
     def truth(self, register: Register) -> str:
         """The mask of lanes that are not zero, in lanes of the register's own size."""
         if register.dtype.kind == "b":
             return self.mask(register, register.lane_nbytes)
         if register.dtype.kind == "c":
-            return f"(({register.text}).x != 0 || ({register.text}).y != 0)"
+            text = self.number(register)
+            return f"(({text}).even != 0 || ({text}).odd != 0)"
         return f"({self.number(register)} != ({self.type_of(register.dtype)})(0))"
 
     def _real_cast(self, text: str, source: np.dtype, dtype: np.dtype) -> str:
@@ -305,6 +337,8 @@ class Expressions:
     ) -> str:
         """The row `name` with these operand texts, which have the loop's dtypes already."""
         row = UFUNCS[name]
+        if self.width > 1 and any(d.kind == "c" for d in (*dtypes, output) if d is not None):
+            return self._of_complexes(row, dtypes, texts, output, lane_nbytes)
         names = [name_of(dtype) for dtype in dtypes]
         key = row.key(names)
         if key is None:
@@ -334,6 +368,46 @@ class Expressions:
                     self.preamble.libraries[library] = None
         if define:
             for line in define.format(*texts, **fields).splitlines():
+                self.preamble.defines[line.strip()] = None
+        return f"({expression.format(*texts, **fields)})"
+
+    def _of_complexes(
+        self,
+        row: Ufunc,
+        dtypes: list[np.dtype],
+        texts: list[str],
+        output: np.dtype | None,
+        lane_nbytes: int,
+    ) -> str:
+        """As `formatted`, for vectors of complex numbers."""
+        expression = row.expressions.get("complexes")
+        define = row.define.get("complexes", "")
+        result = dtypes[row.typed_by] if output is None else output
+        numbers = next(dtype for dtype in (*dtypes, result) if dtype.kind == "c")
+        kind, part = complexes.vector_of(numbers, self.width), complexes.part_type(numbers)
+        each = f"each_complex_{row.name}"
+        if expression is None or row.each_number:
+            single = Expressions(1, self.traits, self.preamble)
+            operands = [f"{{{position}}}" for position in range(len(dtypes))]
+            text = single.formatted(row.name, dtypes, operands, output, lane_nbytes)
+            function = complexes.by_numbers(each, dtypes, result, text, self.width)
+            self.preamble.defines[function] = None
+        if expression is None:
+            first = self.type_of(dtypes[0], lane_nbytes)
+            return f"{each}_{first}({', '.join(texts)})"
+        mask = mask_type(numbers.itemsize // 2)
+        fields = {
+            "T": kind,
+            "V": vector(part, self.width),
+            "R": part,
+            "I": vector(mask, self.width),
+            "M": vector(mask, 2 * self.width),
+            "W": str(self.width),
+        }
+        for library in (*row.libraries, "complexes.cl"):
+            self.preamble.libraries[library] = None
+        if define:
+            for line in define.format(**fields).splitlines():
                 self.preamble.defines[line.strip()] = None
         return f"({expression.format(*texts, **fields)})"
 
@@ -374,8 +448,8 @@ _EXACT_ON_HALF = frozenset(
 
 
 def lanes_like(dtype: np.dtype) -> int:
-    """Bytes of the lanes of a mask made from `dtype`; complex numbers have no vectors, so any."""
-    return 4 if dtype.kind == "c" else register_nbytes(dtype)
+    """Bytes of the lanes of a mask made from `dtype`: of complex numbers, those of a part."""
+    return dtype.itemsize // 2 if dtype.kind == "c" else register_nbytes(dtype)
 
 
 def _real_part(dtype: np.dtype) -> np.dtype:

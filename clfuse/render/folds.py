@@ -11,6 +11,7 @@ import numpy as np
 from ..dtypes import mask_type, memory_type, name_of, type_class
 from ..ops import REDUCTIONS
 from ..plan.schedule import Accumulator
+from . import complexes
 from .expressions import Expressions, Register, lanes_like, vector
 
 _ARGUMENT = {"argmin": "<", "argmax": ">"}
@@ -42,6 +43,9 @@ class Fold:
         scalar = mask_type(self.lane_nbytes) if self.dtype.kind == "b" else None
         if self.dtype.kind == "b" and writer.width == 1:
             text = text.replace("-1", "1")  # a mask is -1 in vectors, one truth value is 1
+        if self.dtype.kind == "c":
+            number = text.format(T=complexes.vector_of(self.dtype, 1))
+            return f"({self.type_at(writer)})({', '.join([number] * writer.width)})"
         return text.format(T=self.type_at(writer), S=scalar or self.type_at(writer))
 
     def start(self, writer: Expressions, value: str, position: str) -> list[str]:
@@ -156,7 +160,7 @@ class Fold:
         ]
 
     def total(self, number: str) -> str:
-        """The compensated sum; an infinity or NaN has no error worth adding."""
+        """One compensated sum; an infinity or NaN has no error worth adding."""
         name = f"t{number}"
         if self.dtype.kind == "c":
             parts = []
@@ -168,6 +172,8 @@ class Fold:
 
     def across_lanes(self, writers: dict[int, Expressions], width: int) -> list[str]:
         """Fold the lanes of ``v`` (and ``p``) into ``l`` (and ``m``): halves, quarters, ..."""
+        if self.is_argument and self.dtype.kind in "iuf":
+            return self._argument_across_lanes(writers, width)
         number = self.number
         value, position = f"v{number}_0", f"p{number}_0"
         lines = []
@@ -175,7 +181,7 @@ class Fold:
             half = width // 2
             writer = writers[half]
             kind = self.type_at(writer)
-            low, high = ("x", "y") if half == 1 else ("lo", "hi")
+            low, high = ("x", "y") if half == 1 and self.dtype.kind != "c" else ("lo", "hi")
             name, where = f"h{number}_{half}", f"g{number}_{half}"
             if self.is_argument:
                 lines.append(f"{kind} {name} = {value}.{low};")
@@ -188,6 +194,40 @@ class Fold:
         lines.append(f"{self.type_at(writers[1])} l{number} = {value};")
         if self.is_argument:
             lines.append(f"long m{number} = {position};")
+        return lines
+
+    def _argument_across_lanes(self, writers: dict[int, Expressions], width: int) -> list[str]:
+        """The best value first, then the foremost of the lanes that have it.
+
+        Less waits for what is before it than a choice of value and position at every step.
+        """
+        number, wide = self.number, writers[width]
+        row = {"argmin": "minimum", "argmax": "maximum"}[self.accumulator.name]
+        lanes, value, position = f"v{number}_0", f"v{number}_0", f"g{number}_{width}"
+        lines = []
+        size = width
+        while size > 1:
+            size //= 2
+            low, high = ("x", "y") if size == 1 else ("lo", "hi")
+            parts = [f"{value}.{low}", f"{value}.{high}"]
+            dtypes = [self.dtype, self.dtype]
+            best = writers[size].formatted(row, dtypes, parts, self.dtype, self.lane_nbytes)
+            value = f"h{number}_{size}"
+            lines.append(f"const {self.type_at(writers[size])} {value} = {best};")
+        lines.append(f"{self.type_at(writers[1])} l{number} = {value};")
+        kind, long = self.type_at(wide), vector("long", width)
+        has = f"({lanes} == ({kind})({value}))"
+        if type_class(self.dtype) == "float":
+            has = f"({has} | (({lanes} != {lanes}) & (({kind})({value}) != ({kind})({value}))))"
+        chosen = f"convert_{long}({has}) ? p{number}_0 : ({long})(LONG_MAX)"
+        lines.append(f"const {long} {position} = {chosen};")
+        while width > 1:
+            width //= 2
+            low, high = ("x", "y") if width == 1 else ("lo", "hi")
+            foremost = f"min({position}.{low}, {position}.{high})"
+            position = f"g{number}_{width}"
+            lines.append(f"const {vector('long', width)} {position} = {foremost};")
+        lines.append(f"long m{number} = {position};")
         return lines
 
     def item(self, writer: Expressions, registers: dict[int, Register]) -> tuple[str, str]:

@@ -15,7 +15,7 @@ import math
 from types import SimpleNamespace
 from typing import Any, Final
 
-from ..plan.geometry import lane_nbytes
+from ..plan.geometry import element_nbytes
 from ..plan.schedule import Index, Item, Kernel, Load, Scalar, Step
 from .body import Body
 from .expressions import Register
@@ -42,7 +42,7 @@ def hoist(kernel: Kernel, body: Body, k: Any) -> tuple[set[int], list[dict[int, 
     _, inside = body.split(fixed)
     made = {item.var for item in inside}
     used = [item for item in inside if item.var in _used_by_others(kernel, fixed)]
-    nbytes = HELD * kernel.width * (lane_nbytes(kernel) or 16) * len(used)
+    nbytes = HELD * kernel.width * element_nbytes(kernel) * len(used)
     rows = math.prod(kernel.extents[:-1])
     if (
         not used

@@ -148,19 +148,19 @@ def partial_lines(
         pointer = body.arguments.buffer(accumulator.partial, stored, written=True)
         register = Register(value, fold.dtype, fold.lane_nbytes)
         text = value if stored != fold.dtype else body.memory_text(writer, register, stored)
-        lines.append(_stored(writer, text, pointer, place))
+        lines.append(_stored(writer, stored, text, pointer, place))
         if accumulator.partial_position is not None:
             pointer = body.arguments.buffer(
                 accumulator.partial_position, np.dtype(np.int64), written=True
             )
-            lines.append(_stored(writer, position, pointer, place))
+            lines.append(_stored(writer, np.dtype(np.int64), position, pointer, place))
     return lines
 
 
-def _stored(writer: Expressions, text: str, pointer: str, place: str) -> str:
+def _stored(writer: Expressions, dtype: np.dtype, text: str, pointer: str, place: str) -> str:
     if writer.width == 1:
         return f"{pointer}[{place}] = {text};"
-    return f"vstore{writer.width}({text}, 0, {pointer} + {place});"
+    return writer.stored(dtype, text, f"{pointer} + {place}", whole=False)
 
 
 def epilogue_lines(

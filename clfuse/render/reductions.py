@@ -16,12 +16,11 @@ from itertools import count
 from types import SimpleNamespace
 from typing import Any
 
-from ..dtypes import memory_type
 from ..plan.geometry import LONG_SUM
 from ..plan.pairing import waits_long
 from ..plan.schedule import Kernel
 from ..traits import DeviceTraits
-from . import row_blocks, strips
+from . import complexes, row_blocks, strips
 from .arguments import Arguments
 from .body import Body
 from .expressions import Expressions, Preamble, Register
@@ -264,11 +263,15 @@ def _join_lanes(
         if kernel.compensated and fold.compensates:
             parts = " + ".join(f"v{number}_{copy}" for copy in range(unroll))
             lines += fold.add_to_total(wide, f"({parts})", f"v{number}")
-            array = memory_type(fold.dtype) if fold.dtype.char != "e" else "float"
-            lines.append(f"{array} w{number}[{2 * width}];")
-            lines.append(f"vstore{width}(tv{number}, 0, w{number});")
+            lines.append(f"{fold.type_at(single)} w{number}[{2 * width}];")
+            into = f"w{number}"
+            lanes = width
+            if fold.dtype.kind == "c":
+                into = f"(__private {complexes.part_type(fold.dtype)} *){into}"
+                lanes = 2 * width
+            lines.append(f"vstore{lanes}(tv{number}, 0, {into});")
             lines.append(f"ev{number} = isfinite(ev{number}) ? ev{number} : 0;")
-            lines.append(f"vstore{width}(ev{number}, 1, w{number});")
+            lines.append(f"vstore{lanes}(ev{number}, 1, {into});")
             lines.append(f"for (int lane = 0; lane < {2 * width}; lane++)")
             lines += fold.add_to_total(single, f"w{number}[lane]", f"q{number}")
             continue

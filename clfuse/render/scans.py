@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import mask_type, memory_type
+from ..dtypes import mask_type
 from ..plan.schedule import Accumulator, Kernel, Prefix, is_sequential
 from .body import Body
 from .expressions import Expressions, Register
@@ -72,7 +72,7 @@ class PrefixFold:
         assert self.prefix.partial is not None
         stored = np.dtype(np.float32) if self.dtype.char == "e" else self.dtype
         pointer = body.arguments.buffer(self.prefix.partial, stored)
-        text = writer.loaded(memory_type(stored), f"{pointer} + {place}")
+        text = writer.loaded(stored, f"{pointer} + {place}")
         if self.dtype.kind == "b":
             kind = self.fold.type_at(writer)
             return f"convert_{kind}({text} != (uchar{writer.width})(0))"

@@ -192,7 +192,7 @@ def _compensated(fold: Fold, way: Lanes, value: str) -> SimpleNamespace:
     total = way.array(f"tq{fold.number}", kind)
     error = way.array(f"eq{fold.number}", kind)
     pause = fold.add_to_total(way.writer, value, value)
-    if fold.dtype.kind == "c" or way.width == 1:
+    if way.width == 1:
         result = fold.total(value)
     else:
         result = f"(isfinite({error}) ? {total} + {error} : {total})"
