@@ -12,6 +12,7 @@ length runs the same kernels, none has to be built. Sizes decide only how kernel
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Final
 
 from ..traits import DeviceTraits
@@ -74,6 +75,14 @@ def min_elements_per_item(traits: DeviceTraits) -> int:
 def min_elements_per_piece(traits: DeviceTraits) -> int:
     """A reduction is not split finer than this: the second stage costs a launch."""
     return max(1, traits.launch_nbytes // ELEMENT_NBYTES)
+
+
+@dataclass(slots=True)
+class Taken:
+    """What a kernel has so far: steps, and the nodes that its arguments are for."""
+
+    steps: int = 0
+    arguments: set[int] = field(default_factory=set)
 
 
 class Cost:

@@ -16,6 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from ..dtypes import register_nbytes
+from ..graph.ir import Op
 from ..traits import DeviceTraits
 from . import cost, tiles
 from .schedule import Access, Carried, Index, Item, Kernel, Load, Step, Store
@@ -180,28 +181,33 @@ def lane_nbytes(kernel: Kernel) -> int:
         each = [lane_nbytes(replace(phase, then=[])) for phase in kernel.phases]
         return 0 if 0 in each else max(each)
     widest = 1
-    for item in kernel.body + kernel.epilogue:
-        dtypes: list[np.dtype] = []
-        if isinstance(item, Load | Carried):
-            dtypes.append(item.dtype)
-        elif isinstance(item, Step):
-            dtypes += [item.dtype, *item.dtypes, *item.op.input_dtypes]
-        elif isinstance(item, Index):
-            widest = max(widest, 8)
-        for dtype in dtypes:
-            if dtype.kind == "c":
-                return 0
-            widest = max(widest, register_nbytes(dtype))
+    # By their identity, as nearly all items share a few: to compare dtypes takes longer.
+    dtypes: dict[int, np.dtype] = {}
+    operations: set[Op] = set()
+    for items in (kernel.body, kernel.epilogue):
+        for item in items:
+            kind = type(item)
+            if kind is Step:
+                dtypes[id(item.dtype)] = item.dtype
+                for dtype in item.dtypes:
+                    dtypes[id(dtype)] = dtype
+                operations.add(item.op)
+            elif kind is Load or kind is Carried:
+                dtypes[id(item.dtype)] = item.dtype
+            elif kind is Index:
+                widest = 8
+    for op in operations:
+        dtypes.update([(id(dtype), dtype) for dtype in op.input_dtypes])
     for store in kernel.stores + kernel.results:
-        if store.dtype.kind == "c":
-            return 0
-        widest = max(widest, register_nbytes(store.dtype))
+        dtypes[id(store.dtype)] = store.dtype
     for accumulator in kernel.accumulators:
-        if accumulator.dtype.kind == "c":
-            return 0
-        widest = max(widest, register_nbytes(accumulator.dtype))
+        dtypes[id(accumulator.dtype)] = accumulator.dtype
         if accumulator.position is not None:
-            widest = max(widest, 8)
+            widest = 8
+    for dtype in dtypes.values():
+        if dtype.kind == "c":
+            return 0
+        widest = max(widest, register_nbytes(dtype))
     return widest
 
 

@@ -38,7 +38,6 @@ from .schedule import Cut, is_sequential
 Carrier = tuple[int, tuple[int, ...], tuple[int, ...], tuple[bool, int]]
 """(level, shape that is reduced, axes, (whether a scan, group)): what shares one kernel."""
 
-
 _ARGUMENTS = (Kind.CONSTANT, Kind.VIEW)
 """What adds arguments to the kernel that reads it: a scalar, or an offset and strides."""
 
@@ -98,8 +97,7 @@ class Placement:
                 self.boxed.pop(node, None)
             self.piecewise, self.refining = read_element_wise(graph, refused, self.boxed)
         self.unrolled: set[int] = set()
-        self._steps: defaultdict[Any, int] = defaultdict(int)
-        self._arguments: defaultdict[Any, set[int]] = defaultdict(set)
+        self._taken: defaultdict[Any, cost.Taken] = defaultdict(cost.Taken)
         self._loaded_at: set[tuple[int, int]] = set()  # (node, level that reads it from memory)
         visit = {
             Kind.LEAF: self._leaf,
@@ -138,8 +136,12 @@ class Placement:
         graph = self.graph
         computed = graph.computed[node]
         operands = graph.inputs[node]
-        repeats = computed or any(self.repeats[operand] for operand in operands)
-        lost = max([self._lost[operand] for operand in operands], default=0.0)
+        repeats = computed
+        lost = 0.0
+        for operand in operands:
+            repeats = repeats or self.repeats[operand]
+            if self._lost[operand] > lost:
+                lost = self._lost[operand]
         if graph.requested[node]:
             self.stored[node] = True
         elif not self.fuse and graph.kinds[node] in _OPERATIONS:
@@ -240,18 +242,17 @@ class Placement:
                     carrier = None
                     break
         key: Any = (level, shape if carrier is None else carrier)
-        while full := self._full(key, operands + buffers):
+        taken = self._taken[key]
+        while full := self._full(taken, operands + buffers):
             why = full
             level += 1
             carrier = None
-            key = (level, shape)
-        self._steps[key] += 1
-        self._arguments[key].update(buffers)
-        self._arguments[key].update(
-            operand
-            for operand in operands
-            if self.sealed[operand] or graph.kinds[operand] in _ARGUMENTS
-        )
+            taken = self._taken[level, shape]
+        taken.steps += 1
+        taken.arguments.update(buffers)
+        for operand in operands:
+            if self.sealed[operand] or graph.kinds[operand] in _ARGUMENTS:
+                taken.arguments.add(operand)
         self.level[node] = level
         for operand in operands:
             if self.level[operand] < level and not self.sealed[operand]:
@@ -266,17 +267,17 @@ class Placement:
         self.carrier[node] = carrier
         self.weight[node] = min(weight, 1e12)
         self.loaded[node] = min(loaded, 1e12)
-        self.linear[node] = all(
+        self.linear[node] = all([
             graph.sizes[operand] == 1
             or (graph.shapes[operand] == shape and (self.linear[operand] or self.sealed[operand]))
             for operand in operands
-        )
+        ])
 
-    def _full(self, key: Any, operands: tuple[int, ...]) -> str:
+    def _full(self, taken: cost.Taken, operands: tuple[int, ...]) -> str:
         """Why a kernel cannot take one operation more; empty where it can."""
-        if self._steps[key] >= self.cost.max_steps:
+        if taken.steps >= self.cost.max_steps:
             return f"a kernel has {self.cost.max_steps} operations at most"
-        arguments = self._arguments[key]
+        arguments = taken.arguments
         most = self.cost.max_arguments
         if len(arguments) + len(operands) < most:
             return ""
@@ -468,7 +469,7 @@ class Placement:
             self._map(node)
             self.weight[node] *= count
             self.loaded[node] *= count
-            self._steps[self.level[node], graph.shapes[node]] += int(self.weight[node])
+            self._taken[self.level[node], graph.shapes[node]].steps += int(self.weight[node])
             return
         if self.sealed[operand]:
             level = self.level[operand] + 1
