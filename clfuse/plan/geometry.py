@@ -36,6 +36,12 @@ LONG_SUM: Final = 128
 NumPy's pairwise summation has blocks of the same length."""
 
 
+_PLACED: Final = (Load, Index)
+"""Items with an access; a tuple, because to write ``Load | Index`` makes a type at every look."""
+
+_LOADED: Final = (Load, Carried)
+
+
 def begin(kernel: Kernel, traits: DeviceTraits) -> Kernel:
     """The kernel over as few dimensions as possible, for the traits' schedule."""
     kernel = merge_dimensions(kernel)
@@ -55,7 +61,7 @@ def accesses(kernel: Kernel) -> Iterator[Access]:
     """Where the loops of all phases read and write."""
     for phase in kernel.phases:
         for item in phase.body:
-            if isinstance(item, Load | Index):
+            if isinstance(item, _PLACED):
                 yield item.access
         for store in phase.stores:
             yield store.access
@@ -64,7 +70,7 @@ def accesses(kernel: Kernel) -> Iterator[Access]:
 def _kept_accesses(kernel: Kernel) -> Iterator[Access]:
     for phase in kernel.phases:
         for item in phase.epilogue:
-            if isinstance(item, Load | Index):
+            if isinstance(item, _PLACED):
                 yield item.access
         for store in phase.results:
             yield store.access
@@ -154,7 +160,7 @@ def merge_dimensions(kernel: Kernel) -> Kernel:
 def with_accesses(items: list[Item], change: Any) -> list[Item]:
     """The items with `change` applied to every access."""
     return [
-        replace(item, access=change(item.access)) if isinstance(item, Load | Index) else item
+        replace(item, access=change(item.access)) if isinstance(item, _PLACED) else item
         for item in items
     ]
 
@@ -186,15 +192,14 @@ def lane_nbytes(kernel: Kernel) -> int:
     operations: set[Op] = set()
     for items in (kernel.body, kernel.epilogue):
         for item in items:
-            kind = type(item)
-            if kind is Step:
+            if isinstance(item, Step):
                 dtypes[id(item.dtype)] = item.dtype
                 for dtype in item.dtypes:
                     dtypes[id(dtype)] = dtype
                 operations.add(item.op)
-            elif kind is Load or kind is Carried:
+            elif isinstance(item, _LOADED):
                 dtypes[id(item.dtype)] = item.dtype
-            elif kind is Index:
+            elif isinstance(item, Index):
                 widest = 8
     for op in operations:
         dtypes.update([(id(dtype), dtype) for dtype in op.input_dtypes])
@@ -339,7 +344,7 @@ def oriented(kernel: Kernel, traits: DeviceTraits) -> Kernel:
             kernel,
             (*kernel.extents, 1),
             1,
-            lambda access: replace(access, strides=(*access.strides, 0)),
+            lambda access: access._replace(strides=(*access.strides, 0)),
             lambda access: access,
         )
     kept = len(kernel.extents) - kernel.reduced

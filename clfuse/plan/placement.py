@@ -267,11 +267,11 @@ class Placement:
         self.carrier[node] = carrier
         self.weight[node] = min(weight, 1e12)
         self.loaded[node] = min(loaded, 1e12)
-        self.linear[node] = all([
+        self.linear[node] = all(
             graph.sizes[operand] == 1
             or (graph.shapes[operand] == shape and (self.linear[operand] or self.sealed[operand]))
             for operand in operands
-        ])
+        )
 
     def _full(self, taken: cost.Taken, operands: tuple[int, ...]) -> str:
         """Why a kernel cannot take one operation more; empty where it can."""
