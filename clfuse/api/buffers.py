@@ -18,7 +18,7 @@ import numpy as np
 from . import handle as handles
 from .conversion import host_scalar, host_view
 from .handle import Handle, is_contiguous, is_writeable
-from .protocols import HOLDERS, laid_out
+from .protocols import laid_out, shares
 from .shared_storage import seen_by_numpy
 
 __all__ = ["buffer", "lent", "shared"]
@@ -32,8 +32,7 @@ def lent(handle: Handle, flags: int, caller: int = 1) -> np.ndarray | np.generic
     that asks."""
     if type(handle) in handles.SCALARS:
         return host_scalar(handle)
-    is_kept = sys._getframe(caller).f_code in HOLDERS
-    if is_kept or (flags & WRITABLE and is_writeable(handle)):
+    if shares(sys._getframe(caller), handle) or (flags & WRITABLE and is_writeable(handle)):
         return seen_by_numpy(handle)
     if handle._view is None or is_contiguous(handle):
         return host_view(handle)

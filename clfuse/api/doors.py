@@ -7,6 +7,9 @@ the functions in which they ask, as few and as far inside as there are; ours are
 which turn our arrays into NumPy's and leave everything else alone. A package that is not imported
 is not touched; a function that a version does not have is left out. In `PACKAGES` nearly every
 function would be named: compiled code in them asks for memory that it may write to.
+
+Compiled code that looks at each item of a list knows Python's and NumPy's numbers by their memory,
+and takes a lazy scalar for an object. So pandas and json get NumPy's scalars for them.
 """
 
 from __future__ import annotations
@@ -22,31 +25,18 @@ from typing import Any, Final
 import numpy as np
 
 from . import handle as handles
-from .conversion import host_copy, host_view
+from .conversion import host_copy, host_scalar, host_view
 from .handle import Handle
 from .shared_storage import seen_by_numpy
 
-Turn = Callable[[Handle], Any]
-
-DOORS: Final[Mapping[str, Mapping[str, Turn]]] = {
-    # What is given as an index (a mask is no list of names) passes the first, what a Series or a
-    # column is made of, to be written to later, the second; operands pass the third.
-    "pandas.core.common": {"apply_if_callable": host_view, "maybe_iterable_to_list": host_copy},
-    "pandas.core.ops.common": {"item_from_zerodim": host_view},
-    "pandas.core.algorithms": {"_ensure_arraylike": host_view},
-    "pandas.core.groupby.grouper": {"get_grouper": host_view},
-    "numpy.ctypeslib": {"as_ctypes": seen_by_numpy},
-    "numpy.ctypeslib._ctypeslib": {"as_ctypes": seen_by_numpy},  # there since NumPy 2.3
-    "scipy.sparse.linalg._interface": {"aslinearoperator": host_view},
-}
-"""Module -> function in it -> what it gets of an array of ours."""
-
-PACKAGES: Final[Mapping[str, Turn]] = {"skimage": seen_by_numpy}
-"""Package -> what its public functions, all that are written in Python, get of an array of ours."""
+Turn = Callable[[Any], Any]
 
 
-def open_to_ours(function: Callable[..., Any], turn: Turn) -> Callable[..., Any]:
-    """`function`, which gets `turn` of every array of ours among its arguments, also in lists."""
+# -- what is given instead ------------------------------------------------------------------------
+
+
+def arrays(turn: Turn) -> Turn:
+    """`turn` of an array of ours, also in a list; anything else as it is."""
 
     def turned(value: Any) -> Any:
         if isinstance(value, Handle):
@@ -54,6 +44,95 @@ def open_to_ours(function: Callable[..., Any], turn: Turn) -> Callable[..., Any]
         if type(value) is list and any(isinstance(item, Handle) for item in value):
             return [turn(item) if isinstance(item, Handle) else item for item in value]
         return value
+
+    return turned
+
+
+def numbers(value: Any, depth: int = 3) -> Any:
+    """NumPy's scalars for lazy ones, also in lists, tuples and dicts down to `depth`: records of
+    rows, columns by name. What has none in it is given as it is."""
+    kind = type(value)
+    if kind in handles.SCALARS:
+        return host_scalar(value)
+    if not depth or kind not in (list, tuple, dict):
+        return value
+    items = value.values() if kind is dict else value
+    if kind is dict and not handles.SCALARS.isdisjoint(map(type, value)):
+        value = {numbers(key, 0): item for key, item in value.items()}
+    if _LISTS.isdisjoint(map(type, items)) and handles.SCALARS.isdisjoint(map(type, items)):
+        return value
+    found = [numbers(item, depth - 1) for item in items]
+    if all(new is old for new, old in zip(found, items, strict=True)):
+        return value
+    return dict(zip(value, found, strict=True)) if kind is dict else kind(found)
+
+
+_LISTS: Final = frozenset((list, tuple, dict))
+
+DEEPEST: Final = 8
+"""Documents of json are looked into so far: a list that contains itself has to end."""
+
+
+def _document(value: Any) -> Any:
+    return numbers(value, DEEPEST)
+
+
+def _of_its_namespace(handle: Handle) -> Any:
+    """What SciPy asks for namespace and device. Unless it takes arrays of other libraries for what
+    they are (SCIPY_ARRAY_API), it works with NumPy's functions, which know the processor alone: an
+    array of NumPy's. (Nor does the program keep to the standard then: see `present.standard`.)"""
+    api = sys.modules.get("scipy._lib._array_api")
+    return handle if getattr(api, "SCIPY_ARRAY_API", False) else _NUMPYS
+
+
+_NUMPYS: Final = np.empty(0)
+
+
+_host_view: Final = arrays(host_view)
+
+_NUMBERS: Final[Mapping[str, Mapping[str, Turn]]] = {
+    "json.encoder": {"JSONEncoder.iterencode": _document},
+    "pandas.core.frame": {"DataFrame.__init__": numbers, "DataFrame.__setitem__": numbers,
+                          "DataFrame.insert": numbers},
+    "pandas.core.series": {"Series.__init__": numbers, "Series.__setitem__": numbers},
+    "pandas.core.generic": {"NDFrame.fillna": numbers, "NDFrame.replace": numbers,
+                            "NDFrame.clip": numbers, "NDFrame.where": numbers,
+                            "NDFrame.mask": numbers},
+    "pandas.core.indexing": {"_LocationIndexer.__setitem__": numbers,
+                             "_ScalarAccessIndexer.__setitem__": numbers,
+                             "_AtIndexer.__setitem__": numbers},
+    "pandas.core.indexes.base": {"Index.__new__": numbers, "Index.insert": numbers},
+}  # fmt: skip
+
+DOORS: Final[Mapping[str, Mapping[str, Turn]]] = {
+    # What is given as an index (a mask is no list of names) passes the first, what a Series or a
+    # column is made of, to be written to later, the second; operands pass the third.
+    "pandas.core.common": {
+        "apply_if_callable": _host_view, "maybe_iterable_to_list": arrays(host_copy),
+    },
+    "pandas.core.ops.common": {"item_from_zerodim": _host_view},
+    "pandas.core.algorithms": {"_ensure_arraylike": _host_view, "isin": numbers},
+    "pandas.core.groupby.grouper": {"get_grouper": _host_view},
+    "numpy.ctypeslib": {"as_ctypes": arrays(seen_by_numpy)},
+    "numpy.ctypeslib._ctypeslib": {"as_ctypes": arrays(seen_by_numpy)},  # there since NumPy 2.3
+    "scipy.sparse.linalg._interface": {"aslinearoperator": _host_view},
+    "scipy._lib.array_api_compat.common._helpers": {
+        "array_namespace": arrays(_of_its_namespace), "device": arrays(_of_its_namespace),
+        "is_lazy_array": arrays(_of_its_namespace),
+    },
+    **_NUMBERS,
+}  # fmt: skip
+"""Module -> function in it, or method of a class -> what it gets of an argument."""
+
+PACKAGES: Final[Mapping[str, Turn]] = {"skimage": arrays(seen_by_numpy)}
+"""Package -> what its public functions, all that are written in Python, get of an argument."""
+
+
+# -- putting ours before theirs -------------------------------------------------------------------
+
+
+def open_to_ours(function: Callable[..., Any], turned: Turn) -> Callable[..., Any]:
+    """`function`, which gets what `turned` gives of each of its arguments."""
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -67,6 +146,10 @@ def open_doors(module: types.ModuleType) -> None:
     """Put our functions before those of the module, also where they were imported from it."""
     package = module.__name__.partition(".")[0]
     for name, turn in _doors_of(module).items():
+        kind, is_method, method = name.partition(".")
+        if is_method:
+            _open_method(vars(module).get(kind), method, turn)
+            continue
         function = vars(module).get(name)
         if not callable(function) or isinstance(function, type):
             continue
@@ -77,6 +160,14 @@ def open_doors(module: types.ModuleType) -> None:
         for known, other in list(sys.modules.items()):
             if known.partition(".")[0] == package and vars(other).get(name) is function:
                 setattr(other, name, made)
+
+
+def _open_method(kind: Any, name: str, turn: Turn) -> None:
+    function = vars(kind).get(name) if isinstance(kind, type) else None
+    if isinstance(function, types.FunctionType):
+        setattr(kind, name, open_to_ours(function, turn))
+    elif isinstance(function, staticmethod):  # as Python makes of `__new__`
+        setattr(kind, name, staticmethod(open_to_ours(function.__func__, turn)))
 
 
 def _has_doors(name: str) -> bool:

@@ -11,13 +11,15 @@ import numpy as np
 
 from ..graph import build
 from ..graph.ir import Node
-from .conversion import as_handle, requested_dtype
+from . import handle as handles
+from .conversion import NotNative, as_handle, requested_dtype
 from .creation import ordered
 from .expressions import choose, combine, convert
-from .fallback import native
+from .fallback import AT_CALL, native
 from .geometry import diagonal_of
 from .handle import fresh, node_of, result
 from .selection import where
+from .shared_storage import seen_by_numpy
 
 
 def _rows_and_columns(rows: int, columns: int) -> tuple[Node, Node]:
@@ -129,3 +131,14 @@ def diagflat(v: Any, k: Any = 0) -> Any:
     handle = as_handle(v)
     flat = build.reshape(node_of(handle), (math.prod(handle._shape),))
     return diag(fresh(flat), k)
+
+
+@native(np.asmatrix)
+def asmatrix(data: Any, dtype: Any = None) -> Any:
+    """A `numpy.matrix` in the memory of an array, which shares it."""
+    if type(data) is not handles.ARRAY or len(data._shape) > 2:
+        raise NotNative(f"of {type(data).__name__}")
+    return np.asmatrix(seen_by_numpy(data), dtype)
+
+
+AT_CALL.add(np.asmatrix)

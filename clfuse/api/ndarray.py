@@ -41,7 +41,7 @@ from .order import copied
 from .present import INTEGERS, LATER, indexed, owned, standard
 from .readers import put_before
 from .shared_storage import seen_by_numpy
-from .subclasses import ArrayType
+from .subclasses import ArrayType, ScalarType
 from .ufunc import ufunc
 
 
@@ -389,7 +389,7 @@ for _name, _function in operators.in_place_table().items():
     setattr(ndarray, _name, _function)
 
 
-class scalar(_Common):
+class scalar(_Common, metaclass=ScalarType):
     """A value that NumPy would have returned as a scalar, not necessarily computed yet.
 
     Immutable. ``isinstance(x, numpy.float64)`` and the like hold; arithmetic with it is recorded.
@@ -399,6 +399,10 @@ class scalar(_Common):
     __module__ = "clfuse"
     __array_priority__ = -1000000.0
     __iter__ = None
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        """``type(x)(value)``: a scalar of NumPy's, as its class would make it."""
+        return getattr(np, cls.__name__)(*args, **kwargs)
 
     @property
     def __class__(self) -> Any:
@@ -440,6 +444,10 @@ class scalar(_Common):
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return host_scalar(self).__reduce__()
+
+    def __conform__(self, protocol: Any) -> Any:
+        """PEP 246, by which `sqlite3` asks: the number."""
+        return host_scalar(self)
 
     def __getattr__(self, name: str) -> Any:
         # What only NumPy's or Python's numbers have: is_integer, hex, bit_count ...

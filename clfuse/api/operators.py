@@ -77,6 +77,13 @@ def defers(self: Any, other: Any) -> Any:
     return None
 
 
+def _comes_first(kind: type) -> bool:
+    """Whether ``self += other`` leaves it to the other class: by NumPy's old rule alone."""
+    if hasattr(kind, "__array_ufunc__") or issubclass(kind, np.generic):
+        return False
+    return getattr(kind, "__array_priority__", -1.0) > 0
+
+
 def _is_subclass(kind: type) -> bool:
     """Whether it derives from NumPy's arrays, and may mean something else by an operator."""
     return issubclass(kind, np.ndarray) and kind is not np.ndarray and kind is not np.memmap
@@ -280,6 +287,8 @@ def in_place(
                 if op is not None and op.dtype is dtype:
                     modify(self, op, constant_of(other, op.input_dtypes[1]))
                     return self
+        if _comes_first(kind):
+            return NotImplemented
         answer = call(self, other, out=(self,))
         if kind is handles.ARRAY:
             function.learn((self._dtype, other._dtype))

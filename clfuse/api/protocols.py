@@ -3,9 +3,11 @@ by `ndarray`."""
 
 from __future__ import annotations
 
+import functools
 import math
 import sys
 import threading
+import types
 from typing import Any, Final
 
 import numpy as np
@@ -99,12 +101,12 @@ def to_numpy(handle: Handle, dtype: Any, copy: bool | None) -> np.ndarray:
 
 def interface(handle: Handle) -> dict[str, Any]:
     """`__array_interface__`: a read-only snapshot on the host, which `data` keeps alive; for those
-    of NumPy's that keep what they get in order to write to it (`HOLDERS`), memory that is shared.
+    who keeps what it gets in order to write to it (`shares`), memory that is shared.
 
     It lies as ``x.strides`` says, because there is code that steps through what it gets with the
     strides of what it asked. These are always named.
     """
-    if sys._getframe(2).f_code in HOLDERS and type(handle) is handles.ARRAY:
+    if type(handle) is handles.ARRAY and shares(sys._getframe(2), handle):
         seen_by_numpy(handle)
         storage: Any = handle._storage
         run = storage.memory
@@ -144,8 +146,32 @@ def byte_layout(handle: Handle) -> tuple[int, tuple[int, ...]]:
     return offset * size, tuple([stride * size for stride in strides])
 
 
+def shares(asking: types.FrameType, handle: Handle) -> bool:
+    """Whether the code that asks for the memory of `handle` gets what the array sees, too."""
+    if asking.f_code in HOLDERS:
+        return True
+    return _writes(asking.f_globals.get("__name__")) and handles.is_writeable(handle)
+
+
 HOLDERS: Final = frozenset((np.ma.MaskedArray.__new__.__code__,))
 """A masked array of an array writes to that array's elements."""
+
+WRITERS: Final = (
+    "scipy._lib", "scipy.cluster", "scipy.integrate", "scipy.interpolate", "scipy.io",
+    "scipy.ndimage", "scipy.optimize", "scipy.signal", "scipy.spatial", "scipy.sparse.csgraph",
+    "scipy.sparse.linalg", "scipy.stats",
+)  # fmt: skip
+"""Packages whose compiled code asks for memory that it may write to, whether it does (``output=``)
+or not: what their Python code takes by ``numpy.asarray`` is no snapshot. The rest of SciPy (fft,
+linalg, special, operands of sparse matrices) only reads, and gets it without a copy."""
+
+
+@functools.lru_cache(maxsize=1024)
+def _writes(module: str | None) -> bool:
+    return module is not None and any(
+        module == name or module.startswith(f"{name}.") for name in WRITERS
+    )
+
 
 MOST_SPREAD: Final = 16
 """Of memory that only a device has, so many bytes are copied for each byte of a view, in order that

@@ -90,3 +90,10 @@ class ArrayType(type):
 
     def __subclasscheck__(cls, subclass: type) -> bool:
         return type.__subclasscheck__(cls, subclass) or issubclass(subclass, np.ndarray)
+
+
+class ScalarType(type):
+    """The class of lazy scalars' classes, which are shown as NumPy's are."""
+
+    def __repr__(cls) -> str:
+        return f"<class '{ArrayType.shown_module}.{cls.__qualname__}'>"

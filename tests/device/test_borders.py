@@ -140,3 +140,25 @@ def test_a_histogram_of_integers_may_be_asked_for_a_density_by_any_truth():
         actual = cf.histogram(cf.arange(4), density=density)
         for one, other in zip(actual, expected, strict=True):
             np.testing.assert_allclose(np.asarray(one), other)
+
+
+@pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
+def test_a_matrix_of_an_array_writes_to_it() -> None:
+    x = cf.arange(4.0).reshape(2, 2)
+    matrix = cf.asmatrix(x.T)
+    matrix[0, 1] = 9
+    matrix += 1
+    assert type(matrix) is np.matrix
+    assert x.tolist() == [[1, 2], [10, 4]]
+    x[1] = 0
+    assert matrix.tolist() == [[1, 0], [2, 0]]
+    assert cf.asmatrix([[1, 2]]).tolist() == [[1, 2]]
+
+
+def test_lazy_scalars_are_shown_and_called_as_numpys_classes() -> None:
+    from clfuse.api.subclasses import ArrayType
+
+    total = cf.linspace(0, 1, 300_000).sum()
+    assert repr(type(total)) == f"<class '{ArrayType.shown_module}.float64'>"
+    assert type(total)("2.5") == 2.5
+    assert type(type(total)(3)) is np.float64

@@ -120,3 +120,32 @@ def test_what_none_of_the_classes_answers_is_a_type_error() -> None:
                  lambda: clfuse.median(Silent()), lambda: clfuse.concatenate([Silent()])):
         with pytest.raises(TypeError):
             call()
+
+
+class Sub(numpy.ndarray):
+    """A subclass of NumPy's own arrays."""
+
+
+def test_an_operator_in_place_leaves_it_to_a_class_that_comes_first() -> None:
+    class First:
+        __array_priority__ = 100
+
+        def __radd__(self, other: Any) -> str:
+            return "radd"
+
+        def __rmul__(self, other: Any) -> str:
+            return "rmul"
+
+    for np in (numpy, clfuse):
+        x = np.arange(3.0)
+        x += First()
+        assert x == "radd"
+        y = np.arange(300_000.0)[1:]
+        y *= First()
+        assert y == "rmul"
+        z = np.arange(300_000.0)
+        z += numpy.float64(1)
+        z += numpy.ones(1)
+        z += numpy.ones(1).view(Sub)
+        z += [1]
+        assert z[:2].tolist() == [4, 5]

@@ -226,3 +226,130 @@ def test_scipy_solves_with_operators_of_ours() -> None:
     matrix = MATRIX @ MATRIX.T + np.eye(6)
     found = sparse.linalg.cg(clfuse.array(matrix), clfuse.ones(6))[0]
     np.testing.assert_allclose(matrix @ found, np.ones(6), rtol=1e-4)
+
+
+# -- lazy numbers, where compiled code looks at the memory of a number ----------------------------
+
+
+def _lazy(function: str = "mean") -> Any:
+    """A number that is not computed yet: `clfuse`'s, as reductions of large arrays give it."""
+    made = getattr(clfuse.linspace(0, 1, 300_000) * 2 + 1, function)()
+    assert type(made).__module__ == "clfuse"
+    return made
+
+
+LAZY: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "lists": lambda pd, m, i: pd.Series([m, 2.0, m]),
+    "records": lambda pd, m, i: pd.DataFrame([{"m": m, "i": i}, {"m": 1.0, "i": 2}]),
+    "columns": lambda pd, m, i: pd.DataFrame({"m": [m, m], "i": [i, i]}),
+    "rows": lambda pd, m, i: pd.DataFrame([[m, i], (m, i)]),
+    "one number": lambda pd, m, i: pd.Series(m, index=[0, 1]),
+    "values by label": lambda pd, m, i: pd.Series({"a": m, "b": m}),
+    "indices": lambda pd, m, i: pd.Index([m, 3.0]),
+    "filling": lambda pd, m, i: pd.Series([1.0, None]).fillna(m),
+    "membership": lambda pd, m, i: pd.Series([2.0, 3.0, i]).isin([i]),
+}
+
+
+@pytest.mark.parametrize("name", LAZY)
+def test_pandas_makes_the_dtypes_of_numbers_of_lazy_ones(name: str) -> None:
+    pandas = pytest.importorskip("pandas")
+    ours = LAZY[name](pandas, _lazy(), _lazy("argmax"))
+    expected = LAZY[name](pandas, _lazy().get()[()], _lazy("argmax").get()[()])
+    assert ours.equals(expected)
+    assert str(getattr(ours, "dtypes", "")) == str(getattr(expected, "dtypes", ""))
+
+
+def test_pandas_stores_lazy_numbers_in_columns_as_they_are() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"a": [1.0, 2.0]})
+    m = _lazy()
+    frame["b"] = m
+    frame.loc[0, "a"] = m
+    frame.at[1, "a"] = m
+    frame.iloc[0, 1] = m
+    frame.loc[2] = [m, m]
+    assert frame.dtypes.tolist() == [np.float64] * 2
+    assert frame.to_numpy().tolist() == [[float(m)] * 2] * 3
+
+
+def test_json_writes_lazy_numbers_where_it_writes_numpys() -> None:
+    import io
+    import json
+
+    m = _lazy()
+    document = {"m": m, "rows": [{"m": [m, (m, 1)]}], m: 2}
+    expected = {"m": float(m), "rows": [{"m": [float(m), (float(m), 1)]}], float(m): 2}
+    assert json.dumps(document) == json.dumps(expected)
+    assert json.dumps(document, indent=1) == json.dumps(expected, indent=1)
+    stream = io.StringIO()
+    json.dump(m, stream)
+    assert stream.getvalue() == repr(float(m))
+    with pytest.raises(TypeError, match="int64 is not JSON serializable"):
+        json.dumps(_lazy("argmax"))
+    circle: list[Any] = [1]
+    circle.append(circle)
+    with pytest.raises(ValueError, match="Circular"):
+        json.dumps(circle)
+
+
+def test_what_asks_a_number_for_its_class_makes_another_one_of_it() -> None:
+    import sqlite3
+    import statistics
+
+    m = _lazy()
+    assert statistics.mean([m, m + 1]) == statistics.mean([float(m), float(m) + 1])
+    assert type(type(m)(2)) is np.float64
+    with sqlite3.connect(":memory:") as database:
+        assert database.execute("select ?", (m,)).fetchone() == (float(m),)
+
+
+# -- what SciPy writes to ------------------------------------------------------------------------
+
+
+def test_scipy_writes_its_output_into_our_arrays() -> None:
+    ndimage = pytest.importorskip("scipy.ndimage")
+    ours, expected = clfuse.zeros((10, 12)), np.zeros((10, 12))
+    for m, image in ((clfuse, ours), (np, expected)):
+        source = m.array(GRID)
+        ndimage.gaussian_filter(source, 1, output=image)
+        rows = source[::2]
+        ndimage.uniform_filter(rows, 3, output=rows)
+        image += source
+    np.testing.assert_array_equal(np.asarray(ours), expected)
+
+
+def test_scipy_leaves_arrays_alone_that_may_not_be_written_to() -> None:
+    ndimage = pytest.importorskip("scipy.ndimage")
+    x = clfuse.array(GRID)
+    x.flags.writeable = False
+    with pytest.raises((ValueError, RuntimeError)):
+        ndimage.gaussian_filter(GRID, 1, output=x)
+    np.testing.assert_array_equal(np.asarray(x), GRID)
+
+
+@pytest.mark.parametrize("body", [
+    lambda m: pytest.importorskip("scipy.spatial.transform").Rotation.from_euler("z", 0.3).apply(
+        m.eye(3)),
+    lambda m: pytest.importorskip("scipy.stats").bootstrap(
+        (m.array(GRID[0]),), m.mean, rng=np.random.default_rng(1), n_resamples=40).standard_error,
+    lambda m: pytest.importorskip("scipy.sparse.linalg").LinearOperator(
+        (6, 6), matvec=lambda v: m.array(MATRIX[:6, :6]) @ m.asarray(v)) @ m.ones(6),
+])  # fmt: skip
+def test_scipys_compiled_code_takes_our_arrays(body: Callable[[Any], Any]) -> None:
+    ours = body(clfuse)
+    np.testing.assert_allclose(ours, body(np), rtol=1e-12)
+    assert not isinstance(ours, np.ndarray) or ours.flags.writeable
+
+
+def test_elements_are_numpys_numbers_after_scipy_asked_for_a_namespace() -> None:
+    from clfuse.api import present
+
+    stats = pytest.importorskip("scipy.stats")
+    x = clfuse.arange(50.0)
+    before, present.standard[0] = present.standard[0], False  # other tests keep to the standard
+    try:
+        stats.ttest_ind(x, x + 1)
+        assert [type(value) for value in x[:2]] == [np.float64] * 2
+    finally:
+        present.standard[0] = before
