@@ -147,15 +147,19 @@ class Emitter:
             if key in variables:
                 stack.pop()
                 continue
-            operands = operands_of.get(key)
+            operands = operands_of.pop(key, None)
             if operands is None:
-                operands = operands_of[key] = self._operands(*key)
-                waiting = [operand for operand in operands if operand not in variables]
-                if waiting:
-                    stack.extend(reversed(waiting))
+                operands = self._operands(*key)
+                found = [variables.get(operand) for operand in operands]
+                if None in found:
+                    operands_of[key] = operands
+                    waiting = zip(operands, found, strict=True)
+                    stack += [operand for operand, var in waiting if var is None][::-1]
                     continue
+            else:
+                found = [variables[operand] for operand in operands]
             stack.pop()
-            variables[key] = self._item(*key, [variables[operand] for operand in operands])
+            variables[key] = self._item(*key, found)  # type: ignore[arg-type]
         return variables[wanted]
 
     def _key(self, node: int, access: Access | None) -> tuple[int, Access | None]:

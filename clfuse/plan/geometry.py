@@ -17,6 +17,7 @@ import numpy as np
 
 from ..dtypes import register_nbytes
 from ..graph.functions import Function
+from ..graph.ir import Op
 from ..traits import DeviceTraits
 from . import cost, tiles
 from .schedule import Access, Carried, Index, Item, Kernel, Load, Scalar, Step, Store
@@ -39,6 +40,12 @@ _COMPLEX_FOLDS: Final = frozenset(["add", "multiply"])
 """Folds of complex numbers that are vectors; the others compare them one by one."""
 
 
+_PLACED: Final = (Load, Index)
+"""Items with an access; a tuple, because to write ``Load | Index`` makes a type at every look."""
+
+_LOADED: Final = (Load, Carried)
+
+
 def begin(kernel: Kernel, traits: DeviceTraits) -> Kernel:
     """The kernel over as few dimensions as possible, for the traits' schedule."""
     kernel = merge_dimensions(kernel)
@@ -58,7 +65,7 @@ def accesses(kernel: Kernel) -> Iterator[Access]:
     """Where the loops of all phases read and write."""
     for phase in kernel.phases:
         for item in phase.body:
-            if isinstance(item, Load | Index):
+            if isinstance(item, _PLACED):
                 yield item.access
         for store in phase.stores:
             yield store.access
@@ -67,7 +74,7 @@ def accesses(kernel: Kernel) -> Iterator[Access]:
 def _kept_accesses(kernel: Kernel) -> Iterator[Access]:
     for phase in kernel.phases:
         for item in phase.epilogue:
-            if isinstance(item, Load | Index):
+            if isinstance(item, _PLACED):
                 yield item.access
         for store in phase.results:
             yield store.access
@@ -157,7 +164,7 @@ def merge_dimensions(kernel: Kernel) -> Kernel:
 def with_accesses(items: list[Item], change: Any) -> list[Item]:
     """The items with `change` applied to every access."""
     return [
-        replace(item, access=change(item.access)) if isinstance(item, Load | Index) else item
+        replace(item, access=change(item.access)) if isinstance(item, _PLACED) else item
         for item in items
     ]
 
@@ -202,19 +209,27 @@ def element_nbytes(kernel: Kernel) -> int:
     return widest
 
 
-def _dtypes(kernel: Kernel) -> Iterator[np.dtype]:
-    """Of all registers of one phase."""
-    for item in kernel.body + kernel.epilogue:
-        if isinstance(item, Load | Carried):
-            yield item.dtype
-        elif isinstance(item, Step):
-            yield item.dtype
-            yield from item.dtypes
-            yield from item.op.input_dtypes
+def _dtypes(kernel: Kernel) -> list[np.dtype]:
+    """Of all registers of one phase, each once: nearly all items share a few, and to compare dtypes
+    takes longer than to compare whether they are the same object."""
+    dtypes: dict[int, np.dtype] = {}
+    operations: set[Op] = set()
+    for items in (kernel.body, kernel.epilogue):
+        for item in items:
+            if isinstance(item, Step):
+                dtypes[id(item.dtype)] = item.dtype
+                for dtype in item.dtypes:
+                    dtypes[id(dtype)] = dtype
+                operations.add(item.op)
+            elif isinstance(item, _LOADED):
+                dtypes[id(item.dtype)] = item.dtype
+    for op in operations:
+        dtypes.update([(id(dtype), dtype) for dtype in op.input_dtypes])
     for store in kernel.stores + kernel.results:
-        yield store.dtype
+        dtypes[id(store.dtype)] = store.dtype
     for accumulator in kernel.accumulators:
-        yield accumulator.dtype
+        dtypes[id(accumulator.dtype)] = accumulator.dtype
+    return list(dtypes.values())
 
 
 def _has_complex_vectors(kernel: Kernel) -> bool:
@@ -383,7 +398,7 @@ def oriented(kernel: Kernel, traits: DeviceTraits) -> Kernel:
             kernel,
             (*kernel.extents, 1),
             1,
-            lambda access: replace(access, strides=(*access.strides, 0)),
+            lambda access: access._replace(strides=(*access.strides, 0)),
             lambda access: access,
         )
     kept = len(kernel.extents) - kernel.reduced

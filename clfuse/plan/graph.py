@@ -51,7 +51,10 @@ class Graph:
         # Kernels have no flags for floating-point errors; a library call may warn of them.
         items = [
             (item[0].plain, *item[1:])
-            if item[0] is not None and len(item) > 3 and item[0].kind is not Kind.LIBRARY
+            if len(item) > 3
+            and item[0] is not None
+            and item[0].plain is not item[0]
+            and item[0].kind is not Kind.LIBRARY
             else item
             for item in items
         ]

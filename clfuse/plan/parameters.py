@@ -6,9 +6,9 @@ with itself, so that a polynomial of a hundred coefficients is one kernel.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any, Final
+from dataclasses import dataclass, field
+from typing import Final
 
 from ..graph.ir import Kind
 from . import cost
@@ -21,8 +21,19 @@ _LEAST_NBYTES: Final = 8
 """Bytes of a number among parameters, as they are aligned."""
 
 
+@dataclass(slots=True)
+class Taken:
+    """What a kernel has so far: steps, the nodes that its arguments are for, how many of these are
+    buffers, and the bytes of the others."""
+
+    steps: int = 0
+    named: set[int] = field(default_factory=set)
+    buffers: int = 0
+    nbytes: int = 0
+
+
 class Parameters:
-    """The arguments of every kernel, by the key that `placement` has for it.
+    """Counts what kernels take, in the `Taken` that `placement` has for each.
 
     Parameters
     ----------
@@ -36,23 +47,23 @@ class Parameters:
         self._sealed = sealed
         self._most = costs.max_arguments
         self._most_nbytes = costs.max_parameter_nbytes
-        self._named: defaultdict[Any, set[int]] = defaultdict(set)
-        self._buffers: defaultdict[Any, int] = defaultdict(int)
-        self._nbytes: defaultdict[Any, int] = defaultdict(int)
 
-    def add(self, key: Any, operands: Sequence[int], buffers: Sequence[int]) -> None:
+    def add(self, taken: Taken, operands: Sequence[int], buffers: Sequence[int]) -> None:
         """Note what an operation reads: its operands where they are arguments, and `buffers`."""
-        for operand in self._new(key, operands, buffers):
-            self._named[key].add(operand)
+        for operand in self._new(taken, operands, buffers):
+            taken.named.add(operand)
             if self._graph.kinds[operand] is Kind.CONSTANT:
-                self._nbytes[key] += self._number_nbytes(operand)
+                taken.nbytes += self._number_nbytes(operand)
             else:
-                self._buffers[key] += 1
+                taken.buffers += 1
 
-    def full(self, key: Any, operands: Sequence[int], buffers: Sequence[int]) -> str:
+    def full(self, taken: Taken, operands: Sequence[int], buffers: Sequence[int]) -> str:
         """Why a kernel cannot read these too; empty where it can."""
-        count, nbytes = self._buffers[key], self._nbytes[key]
-        for operand in self._new(key, operands, buffers):
+        new = self._new(taken, operands, buffers)
+        if not new:
+            return ""
+        count, nbytes = taken.buffers, taken.nbytes
+        for operand in new:
             if self._graph.kinds[operand] is Kind.CONSTANT:
                 nbytes += self._number_nbytes(operand)
             else:
@@ -63,16 +74,16 @@ class Parameters:
             return f"the arguments of a kernel have {self._most_nbytes} bytes at most"
         return ""
 
-    def _new(self, key: Any, operands: Sequence[int], buffers: Sequence[int]) -> set[int]:
-        known, sealed, kinds = self._named[key], self._sealed, self._graph.kinds
-        new = {
-            operand
-            for operand in operands
-            if operand not in known and (sealed[operand] or kinds[operand] in _NAMED)
-        }
+    def _new(self, taken: Taken, operands: Sequence[int], buffers: Sequence[int]) -> list[int]:
+        """Those that are arguments and not yet known, each once."""
+        named, sealed, kinds = taken.named, self._sealed, self._graph.kinds
+        new: list[int] = []
+        for operand in operands:
+            if (sealed[operand] or kinds[operand] in _NAMED) and operand not in named:
+                new.append(operand)
         if buffers:
-            new.update(buffer for buffer in buffers if buffer not in known)
-        return new
+            new += [buffer for buffer in buffers if buffer not in named]
+        return list(dict.fromkeys(new)) if len(new) > 1 else new
 
     def _number_nbytes(self, node: int) -> int:
         return max(self._graph.dtypes[node].itemsize, _LEAST_NBYTES)

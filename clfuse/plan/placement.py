@@ -26,7 +26,7 @@ from . import cost
 from .directions import is_read_across
 from .graph import Graph
 from .joint_writes import JointWrites
-from .parameters import Parameters
+from .parameters import Parameters, Taken
 from .readers import (
     boxes_written,
     count_views,
@@ -99,7 +99,7 @@ class Placement:
             self.piecewise, self.refining = read_element_wise(graph, refused, self.boxed)
         self.unrolled: set[int] = set()
         self.writes = JointWrites(graph)
-        self._steps: defaultdict[Any, int] = defaultdict(int)
+        self._taken: defaultdict[Any, Taken] = defaultdict(Taken)
         self._parameters = Parameters(graph, self.sealed, self.cost)
         self._again = Recomputing(graph, self.cost, self.level, self.stored)
         visit = {
@@ -139,8 +139,12 @@ class Placement:
         graph = self.graph
         computed = graph.computed[node]
         operands = graph.inputs[node]
-        repeats = computed or any(self.repeats[operand] for operand in operands)
-        lost = max([self._lost[operand] for operand in operands], default=0.0)
+        repeats = computed
+        lost = 0.0
+        for operand in operands:
+            repeats = repeats or self.repeats[operand]
+            if self._lost[operand] > lost:
+                lost = self._lost[operand]
         if graph.requested[node]:
             self.stored[node] = True
         elif not self.fuse and graph.kinds[node] in _OPERATIONS:
@@ -241,13 +245,14 @@ class Placement:
                     carrier = None
                     break
         key: Any = (level, shape if carrier is None else carrier)
-        while full := self._full(key, operands, buffers):
+        taken = self._taken[key]
+        while full := self._full(taken, operands, buffers):
             why = full
             level += 1
             carrier = None
-            key = (level, shape)
-        self._steps[key] += 1
-        self._parameters.add(key, operands, buffers)
+            taken = self._taken[level, shape]
+        taken.steps += 1
+        self._parameters.add(taken, operands, buffers)
         self.level[node] = level
         for operand in operands:
             if self.level[operand] < level and not self.sealed[operand]:
@@ -268,11 +273,11 @@ class Placement:
             for operand in operands
         )
 
-    def _full(self, key: Any, operands: tuple[int, ...], buffers: tuple[int, ...]) -> str:
+    def _full(self, taken: Taken, operands: tuple[int, ...], buffers: tuple[int, ...]) -> str:
         """Why a kernel cannot take one operation more; empty where it can."""
-        if self._steps[key] >= self.cost.max_steps:
+        if taken.steps >= self.cost.max_steps:
             return f"a kernel has {self.cost.max_steps} operations at most"
-        return self._parameters.full(key, operands, buffers)
+        return self._parameters.full(taken, operands, buffers)
 
     def _keep_or_recompute(self, operand: int, reader: int, why: str = "") -> None:
         """`operand` could have been computed at a lower level than its reader: store it there?
@@ -310,7 +315,7 @@ class Placement:
             self._store_viewed(operand, level)
             costly = again.is_costly(operand, level, moves=True)
         if not costly:
-            self._steps[level, self.graph.shapes[reader]] += again.moved
+            self._taken[level, self.graph.shapes[reader]].steps += again.moved
         return costly
 
     def _store_viewed(self, operand: int, level: int) -> None:
@@ -442,7 +447,7 @@ class Placement:
             self._map(node)
             self.weight[node] *= count
             self.loaded[node] *= count
-            self._steps[self.level[node], graph.shapes[node]] += int(self.weight[node])
+            self._taken[self.level[node], graph.shapes[node]].steps += int(self.weight[node])
             return
         if self.sealed[operand]:
             level = self.level[operand] + 1

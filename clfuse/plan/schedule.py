@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -18,13 +18,13 @@ from ..graph.launch import Round, Spec
 from ..graph.layout import contiguous_strides
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
+class Access(NamedTuple):
     """Which element an iteration touches: ``offset + sum(index * stride)``, in elements.
 
     `jumps` (dimension, first index, elements) are added from that index of the dimension on, as
     where a rolled array begins again. `within` (dimension, first index, end) are the only indices
-    for which there is such an element; elsewhere nothing is touched.
+    for which there is such an element; elsewhere nothing is touched. A tuple, because making and
+    hashing one is what planning does most.
     """
 
     offset: int

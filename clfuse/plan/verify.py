@@ -134,7 +134,7 @@ def _only(kernel: Kernel, box: tuple[tuple[int, int], ...]) -> Kernel:
     limits = tuple([(dim, low, high) for dim, (low, high) in enumerate(box)])
 
     def limited(access: Access) -> Access:
-        return replace(access, within=(*access.within, *limits))
+        return access._replace(within=(*access.within, *limits))
 
     return replace(
         kernel,
