@@ -513,3 +513,30 @@ def test_who_asks_for_the_namespace_gets_scalars_of_it(xp: ModuleType) -> None:
     assert x.__array_namespace__() is xp
     assert x.sum().__array_namespace__() is x[1].__array_namespace__() is xp
     assert (x.sum(), x[1]) == (3.0, 1.0)
+
+
+@pytest.mark.parametrize("size", [16, 40_000])
+@pytest.mark.parametrize("part", [np.s_[:], np.s_[..., 1:-1], np.s_[1:]], ids=str)
+def test_views_of_what_was_made_read_only_are_read_only(
+    xp: ModuleType, part: Any, size: int
+) -> None:
+    views = [
+        lambda x: x.T, lambda x: x[::-1], lambda x: x[None], lambda x: x.swapaxes(0, 1),
+        lambda x: x.view(), lambda x: x[0], lambda x: next(iter(x)), lambda x: x[...],
+        lambda x: np.flip(x), lambda x: x[1:].reshape(-1), lambda x: x.T[1:].T,
+    ]  # fmt: skip
+    x = xp.arange(float(size)).reshape(4, -1)[part]
+    before = x[1:]
+    x.flags.writeable = False
+    for view in map(lambda make: make(x), views):
+        if xp.shares_memory(view, x):
+            assert not view.flags.writeable
+            with pytest.raises(ValueError, match="read-only"):
+                view[0] = -1
+            with pytest.raises(ValueError, match="read-only"):
+                view += 1
+    before[...] = 5  # it was made while that was allowed
+    assert x[1:].tolist() == before.tolist()
+    x.flags.writeable = True
+    x.T[0] = 3
+    assert set(x[:, 0].tolist()) == {3}
