@@ -528,7 +528,7 @@ def test_views_of_what_was_made_read_only_are_read_only(
     x = xp.arange(float(size)).reshape(4, -1)[part]
     before = x[1:]
     x.flags.writeable = False
-    for view in map(lambda make: make(x), views):
+    for view in [make(x) for make in views]:
         if xp.shares_memory(view, x):
             assert not view.flags.writeable
             with pytest.raises(ValueError, match="read-only"):
