@@ -181,3 +181,17 @@ def test_nothing_is_written_to_a_scalar(call):
             call(m, x, out)
         out.flat[0] = 5
         assert abs(float(out) - 150_000) < 1
+
+
+@pytest.mark.parametrize("make", [
+    lambda s: s.reshape(1), lambda s: s[None], lambda s: s[..., None], lambda s: s.ravel(),
+    lambda s: s.reshape(1, 1)[0], lambda s: s.flatten(), lambda s: s.repeat(2),
+])  # fmt: skip
+def test_arrays_of_a_scalar_are_arrays_of_their_own(make):
+    for m in (np, cf):
+        total = m.arange(300_000).max()
+        made = make(total)
+        made += 1
+        assert total == 299_999
+        assert set(made.tolist()) == {300_000}
+        assert not total.flags.writeable
