@@ -20,6 +20,7 @@ from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 from cpython.weakref cimport PyWeakref_NewRef
 from libc.math cimport ceil
 from libc.stdlib cimport calloc, free
+from libc.string cimport memcpy
 
 cdef extern from "Python.h":
     ctypedef struct PyMemberDef:
@@ -55,6 +56,7 @@ SOURCE = CLFUSE_SOURCE.decode()
 include "_compiled_slots.pxi"
 include "_compiled_numpy.pxi"
 include "_compiled_spare.pxi"
+include "_compiled_arithmetic.pxi"
 
 
 # -- new objects -----------------------------------------------------------------------------------
@@ -90,11 +92,50 @@ include "_compiled_alone.pxi"
 include "_compiled_memory.pxi"
 
 
+cdef extern from *:
+    """
+    #if PY_VERSION_HEX >= 0x030D0000
+    static PyObject *clfuse_referent(PyObject *reference) {  /* a new reference, to None where it is gone */
+        PyObject *found;
+        int state = PyWeakref_GetRef(reference, &found);
+        return state > 0 ? found : state < 0 ? NULL : Py_NewRef(Py_None);
+    }
+    #else
+    static PyObject *clfuse_referent(PyObject *reference) {  /* a new reference, to None where it is gone */
+        PyObject *found = PyWeakref_GET_OBJECT(reference);
+        Py_INCREF(found);
+        return found;
+    }
+    #endif
+    """
+    object clfuse_referent(object)
+    void PyObject_GC_UnTrack(PyObject *)
+
+
+def pending(list references):
+    """As `ir.pending`."""
+    cdef list kept = []
+    for reference in references:
+        found = clfuse_referent(reference)
+        if found is None:
+            continue
+        if look(look(<PyObject *>found, s_node), n_buffer) == <PyObject *>None:
+            kept.append(reference)
+    return kept
+
+
 cdef object record(object op, object inputs, object shape):
     """As `handle.recorded_array`."""
     dtype = get(op, o_dtype)
-    storage = new_storage(new_node(op, inputs, shape, dtype, None))
-    recorded.append(PyWeakref_NewRef(storage, None))
+    node = new_node(op, inputs, shape, dtype, None)
+    storage = new_storage(node)
+    reference = PyWeakref_NewRef(storage, None)
+    # Python's collector has nothing to find in what is recorded: an operation refers to what was
+    # there before it. It would look through all of that again and again.
+    PyObject_GC_UnTrack(<PyObject *>node)
+    PyObject_GC_UnTrack(<PyObject *>inputs)
+    PyObject_GC_UnTrack(<PyObject *>reference)
+    recorded.append(reference)
     operations.append(op)
     if len(recorded) >= <Py_ssize_t>check_at[0]:
         check()
@@ -127,6 +168,7 @@ def settle():
     host_us = settings.get("host_us")  # None where no setting has been read
     is_asked_for = host_us is not None and settings["fusion"] is True
     most_additions = <double>host_us * additions_a_us if is_asked_for else -1
+    settle_batches()
 
 
 cdef inline bint is_affordable(double additions) noexcept:
@@ -195,12 +237,16 @@ cdef object calculated(binaryfunc operator, object function, object one, object 
 
 
 cdef object at_once(
-    binaryfunc operator, object function, double weight, object ours, object other, bint is_second
+    binaryfunc operator, object function, double weight, int which, bint of_one_dtype, object ours,
+    object other, bint is_second
 ):
     """``operator(ours, other)``, or of these in the other order where ours `is_second`, as
-    `at_once.pair`; `LATER` where not all lies on the host or it has to be done elsewhere."""
+    `at_once.pair`; `LATER` where not all lies on the host or it has to be done elsewhere.
+
+    `which` is the number of its loop, or `NO_LOOP`; `of_one_dtype` is whether a number may come as
+    an array of the other operand's dtype."""
     cdef double additions
-    cdef bint is_little
+    cdef bint is_little, is_number = False
     kind = type(other)
     one = here(ours)
     if one is None:
@@ -214,6 +260,7 @@ cdef object at_once(
             return LATER
     elif kind is float or kind is int or kind in scalars:
         two = other
+        is_number = True
         additions = array_size(<PyObject *>one) * weight
     elif kind is NUMPY and native_dtype(<PyObject *>other) != NULL:
         two = other
@@ -230,10 +277,22 @@ cdef object at_once(
             use = max(use, use_here(other))
     if use is AS_A_WHOLE or not is_affordable_by(use, additions):
         return LATER
-    if is_second:
-        value = calculated(operator, function, two, one)
-    else:
-        value = calculated(operator, function, one, two)
+    value = None
+    if which != NO_LOOP:
+        value = quick(which, <PyObject *>one, two, is_second)
+    if value is None:
+        number = None
+        if is_number and of_one_dtype:
+            number = number_like(<PyObject *>one, two)
+            if number is not None:
+                two = number
+        if is_second:
+            value = calculated(operator, function, two, one)
+        else:
+            value = calculated(operator, function, one, two)
+        if number is not None:
+            two = None
+            number_back(number)
     if value is LATER:
         return LATER
     answer = made(value, get(ours, h_shape), device_of(ours))
@@ -277,7 +336,9 @@ cdef object product_at_once(object one, object two):
         additions *= array_extents(second)[array_rank(second) - 1]
     if not is_affordable(max(additions, array_size(second)) / product_share):
         return LATER
-    value = calculated(numpys.nb_matrix_multiply, None, left, right)
+    value = product_of_vectors(<PyObject *>left, second)
+    if value is None:
+        value = calculated(numpys.nb_matrix_multiply, None, left, right)
     return LATER if value is LATER else made(value, None, device_of(one))
 
 
@@ -341,7 +402,7 @@ def binary(plain, apply, double weight, dict loops, bint of_numbers):
         if not is_ours(self):
             return plain(self, other)
         if is_on_host(self):
-            answer = at_once(NULL, apply, weight, self, other, False)
+            answer = at_once(NULL, apply, weight, NO_LOOP, False, self, other, False)
             return plain(self, other) if answer is LATER else answer
         shape = get(self, h_shape)
         kind = type(other)
@@ -384,7 +445,7 @@ def reflected(plain, apply, double weight, dict loops):
         if not is_ours(self) or not (kind is float or kind is int):
             return plain(self, other)
         if is_on_host(self):
-            answer = at_once(NULL, apply, weight, self, other, True)
+            answer = at_once(NULL, apply, weight, NO_LOOP, False, self, other, True)
             return plain(self, other) if answer is LATER else answer
         shape = get(self, h_shape)
         op = loops.get((kind, get(self, h_dtype)))
@@ -418,13 +479,16 @@ def unary(plain, apply, double weight, dict loops):
     return method
 
 
+include "_compiled_batches.pxi"
 include "_compiled_calls.pxi"
 include "_compiled_views.pxi"
 include "_compiled_subscripts.pxi"
 
 
 include "_compiled_operators.pxi"
+include "_compiled_scalars.pxi"
 include "_compiled_ufuncs.pxi"
 include "_compiled_creation.pxi"
 include "_compiled_graph.pxi"
+include "_compiled_launch.pxi"
 include "_compiled_buffers.pxi"

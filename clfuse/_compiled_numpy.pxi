@@ -5,6 +5,7 @@ cdef extern from "numpy/arrayobject.h":
     ctypedef struct PyArrayObject:
         pass
     ctypedef struct PyArray_Descr:
+        PyTypeObject *typeobj
         int type_num
     int NPY_ARRAY_C_CONTIGUOUS
     int NPY_ARRAY_WRITEABLE
@@ -82,16 +83,18 @@ cdef int WRITEABLE = NPY_ARRAY_WRITEABLE
 cdef PyNumberMethods *numpys  # the operators of NumPy's arrays
 cdef PyMappingMethods *numpys_indices
 cdef richcmpfunc numpys_comparison
+cdef PyObject *FLOAT64_SCALAR  # NumPy's class, which lives for ever
 cdef PyObject *dtypes[MOST_TYPES]  # of arrays of ours, by their numbers; the table has them, too
 
 
 def connect_numpy():
     """Take NumPy's operators and dtypes."""
-    global numpys, numpys_indices, numpys_comparison
+    global numpys, numpys_indices, numpys_comparison, FLOAT64_SCALAR
     cdef Class *kind = <Class *><PyObject *>NUMPY
     cdef int number
     numpys, numpys_indices = kind.tp_as_number, kind.tp_as_mapping
     numpys_comparison = kind.tp_richcompare
+    FLOAT64_SCALAR = <PyObject *>FLOAT64.type
     for dtype in native:
         number = dtype.num
         if number < MOST_TYPES:

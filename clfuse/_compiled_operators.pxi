@@ -30,6 +30,7 @@ NAMES_OF_OPERATORS = (
 
 cdef binaryfunc operators[OPERATORS]  # NumPy's
 cdef double weights[OPERATORS]
+cdef int loops_of[OPERATORS]  # their numbers, or `NO_LOOP`
 cdef double weight_of_comparison
 cdef list forward, backward, changing  # the methods
 cdef double product_share
@@ -54,9 +55,13 @@ cdef inline object combined(int number, object left, object right):
     answer = LATER
     if type(left) is ARRAY:
         if is_ours(left):
-            answer = at_once(operators[number], None, weights[number], left, right, False)
+            answer = at_once(
+                operators[number], None, weights[number], loops_of[number], True, left, right, False
+            )
     elif is_ours(right):
-        answer = at_once(operators[number], None, weights[number], right, left, True)
+        answer = at_once(
+            operators[number], None, weights[number], loops_of[number], True, right, left, True
+        )
     return in_turn(number, left, right) if answer is LATER else answer
 
 
@@ -120,9 +125,9 @@ cdef object slot_power(object left, object right, object modulo):
         weight = 1 if type(right) is int and right == 2 else weights[POWER]
         if type(left) is ARRAY:
             if is_ours(left):
-                answer = at_once(to_the_power, None, weight, left, right, False)
+                answer = at_once(to_the_power, None, weight, NO_LOOP, False, left, right, False)
         elif is_ours(right):
-            answer = at_once(to_the_power, None, weight, right, left, True)
+            answer = at_once(to_the_power, None, weight, NO_LOOP, False, right, left, True)
         if answer is LATER:
             answer = in_turn(POWER, left, right)
         return answer
@@ -162,7 +167,9 @@ cdef object slot_compare(object left, object right, int which):
             compare = is_greater
         else:
             compare = is_greater_or_equal
-        answer = at_once(compare, None, weight_of_comparison, left, right, False)
+        answer = at_once(
+            compare, None, weight_of_comparison, COMPARING + which, True, left, right, False
+        )
     return usual_comparison(left, right, which) if answer is LATER else answer
 
 
@@ -192,8 +199,10 @@ cdef object is_greater_or_equal(object left, object right):
 
 # -- in place --------------------------------------------------------------------------------------
 
-cdef object changed(binaryfunc operator, object function, double weight, object self, object other):
-    """``self += other`` in place, or `LATER`."""
+cdef object changed(
+    binaryfunc operator, object function, double weight, int which, object self, object other
+):
+    """``self += other`` in place, or `LATER`; `which` is the number of its loop, or `NO_LOOP`."""
     cdef double additions
     kind = type(other)
     if not is_ours(self) or not is_on_host(self) or not is_writeable(self):
@@ -213,6 +222,8 @@ cdef object changed(binaryfunc operator, object function, double weight, object 
     if array is None:
         return LATER
     right = here(other) if kind is ARRAY else other
+    if which != NO_LOOP and quickly_changed(which, <PyObject *>array, right):
+        return self
     if is_left_to_numpy():
         asked(operator, function, array, right)
         return self
@@ -240,14 +251,14 @@ def in_place(plain, apply, double weight):
     """``self += other``, where the array lies on the host, before `plain`."""
 
     def method(self, other):
-        answer = changed(NULL, apply, weight, self, other)
+        answer = changed(NULL, apply, weight, NO_LOOP, self, other)
         return plain(self, other) if answer is LATER else answer
 
     return method
 
 
 cdef inline object changed_by(int number, binaryfunc operator, object self, object other):
-    answer = changed(operator, None, weights[number], self, other)
+    answer = changed(operator, None, weights[number], loops_of[number], self, other)
     return changing[number](self, other) if answer is LATER else answer
 
 
@@ -322,6 +333,9 @@ def put_into_slots(names):
     changing = [getattr(ARRAY, f"__i{name}__") for name in NAMES_OF_OPERATORS]
     for number, name in enumerate(NAMES_OF_OPERATORS):
         weights[number] = names["weights"][name]
+        loops_of[number] = NO_LOOP
+    loops_of[ADD], loops_of[SUBTRACT], loops_of[MULTIPLY] = ADDING, SUBTRACTING, MULTIPLYING
+    loops_of[DIVIDE] = DIVIDING
     weight_of_comparison = names["weights"]["lt"]
     weight_of_negative, weight_of_absolute = names["weights"]["neg"], names["weights"]["abs"]
     numpy_negative, numpy_absolute = names["negative"], names["absolute"]

@@ -174,7 +174,9 @@ cdef object recorded_view(object self, object index):
         return element(self, offset)
     found = tuple(new_shape)
     if PyTuple_GET_SIZE(found) < rank:
-        expect_rows(storage_of(self), found)
+        storage = storage_of(self)
+        if not expects_no_rows(peek(storage, s_node)):
+            expect_rows(storage, found)
     made = PyType_GenericAlloc(<PyTypeObject *>View, 0)
     fill(made, v_offset, offset)
     fill(made, v_strides, tuple(new_strides))
@@ -212,9 +214,15 @@ def getitem(plain):
 
 # -- scalars of NumPy's ----------------------------------------------------------------------------
 
-def array_ufunc(plain, dict weight_of):
-    """``scalar + self``, by a scalar of NumPy's and a ufunc of `weight_of`, before `plain`: what an
-    element of an array on the host is, comes first in many a loop."""
+cdef object by_scalar(Quick quick, object self, object scalar):
+    return at_once(
+        NULL, quick.function, quick.weight, quick.which, quick.of_one_dtype, self, scalar, True
+    )
+
+
+def array_ufunc(plain, dict known):
+    """``scalar + self``, by a scalar of NumPy's and a ufunc of which there is a `Quick`, before
+    `plain`: what an element of an array on the host is, comes first in many a loop."""
 
     def __array_ufunc__(*args, **kwargs):
         # The array, NumPy's ufunc, its method, operands.
@@ -228,9 +236,9 @@ def array_ufunc(plain, dict weight_of):
                 and <object>PyTuple_GET_ITEM(args, 2) == "__call__"
             ):
                 function = <object>PyTuple_GET_ITEM(args, 1)
-                weight = weight_of.get(function)
-                if weight is not None:
-                    answer = at_once(NULL, function, weight, self, first, True)
+                about = known.get(function)
+                if about is not None:
+                    answer = by_scalar(<Quick>about, self, first)
                     if answer is not LATER:
                         return answer
         return plain(*args, **kwargs)

@@ -5,8 +5,8 @@ cdef class Quick:
 
     cdef readonly object function, fast
     cdef double weight
-    cdef int operands, results
-    cdef bint is_elementwise
+    cdef int operands, results, which
+    cdef bint is_elementwise, of_one_dtype
 
     def __init__(self, ours):
         function = self.function = ours.numpy
@@ -14,6 +14,12 @@ cdef class Quick:
         self.weight = ours.weight
         self.operands, self.results = function.nin, function.nout
         self.is_elementwise = function.signature is None
+        name = function.__name__
+        self.which = NAMES_OF_LOOPS.index(name) if name in NAMES_OF_LOOPS else NO_LOOP
+        # Of ldexp the operands are of different dtypes.
+        self.of_one_dtype = function.nin == 2 and all(
+            [types[0] == types[1] for types in function.types]
+        )
 
 
 cdef callfunc usual_call  # what Python had put there
@@ -48,14 +54,18 @@ cdef object answer_of_ufunc(object self, tuple args, PyObject *kwargs):
     two = <object>PyTuple_GET_ITEM(args, 1)
     if type(one) is ARRAY:
         if is_ours(one) and is_on_host(one):
-            return at_once(NULL, quick.function, quick.weight, one, two, False)
+            return at_once(
+                NULL, quick.function, quick.weight, quick.which, quick.of_one_dtype, one, two, False
+            )
         kind = type(two)
         if quick.fast is not None and (kind is ARRAY or kind is float or kind is int):
             return quick.fast(one, two)
         return LATER
     if type(two) is ARRAY:
         if is_ours(two) and is_on_host(two):
-            return at_once(NULL, quick.function, quick.weight, two, one, True)
+            return at_once(
+                NULL, quick.function, quick.weight, quick.which, quick.of_one_dtype, two, one, True
+            )
         return LATER
     if type(one) in scalars and type(two) in scalars and is_left_to_numpy():
         return PyObject_CallObject(quick.function, args)

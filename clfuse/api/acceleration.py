@@ -40,6 +40,7 @@ def accelerate(array: type) -> None:
         return
     core.connect(_names(array))
     core.connect_numpy()
+    ir.pending = core.pending
     core.settle()
     changed.append(core.settle)
     core.connect_calls(_names_of_calls())
@@ -93,12 +94,13 @@ def accelerate(array: type) -> None:
     array.__array_ufunc__ = core.array_ufunc(  # type: ignore[attr-defined]
         array.__array_ufunc__,  # type: ignore[attr-defined]
         {
-            function.numpy: function.weight
+            function.numpy: function.quick
             for function in UFUNCS.values()
             if function.fast is not None and function.nin == 2
         },
     )
     core.put_into_slots(_names_of_slots())
+    core.let_yield((np.float64, np.float32, np.int64, np.int32, np.complex128))
     core.keep_spare()
 
 

@@ -451,7 +451,11 @@ def before(reference: Any, plain: Callable[..., Any]) -> Callable[..., Any]:
     if row is not None:
         if reference in _MORE_THAN_METHODS:
             row = row._replace(method=None)
-        return _before(plain, reference, row)
+        call = _before(plain, reference, row)
+        core = compiled.load()
+        if reference is np.dot and core is not None:
+            call = functools.update_wrapper(core.product_of_two(call), plain)
+        return call
     core = compiled.load()
     if core is None:
         return plain

@@ -9,7 +9,7 @@ fuser, the planner. All others become OpenCL C (`c`), recorded as one node that 
 arrays.
 """
 
-from .calls import Kernel, device_function, kernel
+from .calls import Kernel, accelerate, device_function, kernel
 from .intrinsics import atomic, group, local_array, philox
 
 __all__ = [
@@ -21,3 +21,5 @@ __all__ = [
     "local_array",
     "philox",
 ]
+
+accelerate()

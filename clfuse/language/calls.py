@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from .. import compiled
 from ..api import handle as handles
 from ..api import reductions
 from ..api.conversion import as_handle
@@ -27,15 +28,16 @@ from ..config import settings
 from ..errors import KernelError
 from ..graph import build, trace
 from ..graph.ir import Node, boundary
+from ..graph.launch import Part
 from ..graph.number import TracedNumber, concrete
 from . import launches, plain
 from .accesses import Domain
 from .arrays import NotArrays, Translation
-from .batches import Series, begin
+from .batches import MOST, Batch, Pending, Series, begin
 from .lower import lower
 from .recipe import Recipe
 from .syntax import Source, read
-from .together import Alike
+from .together import DTYPES, Alike
 from .tree import Function
 from .types import COMPLEX, FLOAT, INT, WEAK_BOOL, ArrayType, Type, strong
 from .values import Array, Given, OutOfBounds
@@ -506,6 +508,16 @@ class Kernel:
             Names kernel, line, array and index.
         """
         return plain.run(self, self._domain(ranges, len(args)), args)
+
+
+def accelerate() -> None:
+    """Let calls of kernels try the compiled case of `Series.again` first, if there is one."""
+    core = compiled.load()
+    if core is not None:
+        core.connect_batches(Kernel, {
+            "Batch": Batch, "DTYPES": DTYPES, "MOST": MOST, "Part": Part, "Pending": Pending,
+            "Series": Series, "running": plain.ANYWHERE,
+        })
 
 
 def _nothing() -> None:

@@ -44,19 +44,26 @@ class _State(threading.local):
 _state = _State()
 
 
+ANYWHERE: Final[list[None]] = []
+"""An entry for each kernel that runs in plain Python in any thread: who finds none need not ask
+about this one."""
+
+
 def running() -> bool:
     """Whether a kernel runs in plain Python in this thread."""
-    return _state.depth > 0
+    return bool(ANYWHERE) and _state.depth > 0
 
 
 @contextmanager
 def _running() -> Iterator[None]:
+    ANYWHERE.append(None)
     _state.depth += 1
     try:
         with np.errstate(all="ignore"):
             yield
     finally:
         _state.depth -= 1
+        ANYWHERE.pop()
 
 
 class FromEnd(int):

@@ -4,6 +4,7 @@ launch."""
 from __future__ import annotations
 
 import gc
+import threading
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 import clfuse as cf
+from clfuse import compiled
 from clfuse.language import batches
 from clfuse.language.together import turns
 
@@ -270,6 +272,69 @@ def test_what_is_wrong_with_a_later_call_is_an_error_then() -> None:
     with cf.config.override(check="bounds"):
         work(7, a[4])
     np.testing.assert_array_equal(a.get()[:, 0], [1, 1, 0, 0, 1])
+
+
+def test_settings_count_from_the_next_call_of_a_batch_on() -> None:
+    a, c = np.arange(140.0).reshape(20, 7), np.ones((20, 7))
+    on_a, on_c = cf.asarray(a), cf.asarray(c)
+    ran = []
+
+    @cf.kernel
+    def told(i, t, a, c):
+        a[i] = a[i] * t + c[6 - i]
+
+    plain = told.__wrapped__
+
+    for settings in ({}, {"kernels": "python"}, {"fusion": False}, {"check": "bounds"}, {}):
+        with cf.config.override(**settings):
+            before = cf.stats()["nodes_recorded"]
+            for b in range(5):
+                told(7, 0.5 * b, on_a[b], on_c[b])
+                for i in range(7):
+                    plain(i, 0.5 * b, a[b], c[b])
+            ran.append(cf.stats()["nodes_recorded"] - before)
+    np.testing.assert_array_equal(on_a.get(), a)
+    assert ran[2] > ran[0], "without fusion calls are recorded one by one"
+
+
+def test_a_call_like_the_one_before_asks_no_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    if compiled.state() != "in use":
+        pytest.skip(f"the compiled module is {compiled.state()}")
+
+    def again(self: Any, ranges: Any, args: Any) -> bool:
+        raise AssertionError("the compiled case did not take it")
+
+    a, c = cf.zeros((20, 7)), cf.ones((20, 7))
+    cf.evaluate(a, c)
+    with cf.config.override(host_us=0, fusion=True):
+        mixed(7, 2.0, a[0], c[0])
+        monkeypatch.setattr(batches.Series, "again", again)
+        for b in range(1, 20):
+            mixed(7, 2.0 + b, a[b], c[b])
+    np.testing.assert_array_equal(c.get(), 1)
+    with pytest.raises(AssertionError, match="did not take"):
+        work(7, a[0])
+        work(6, a[1])
+
+
+def test_threads_may_append_to_one_batch() -> None:
+    a, c = cf.zeros((4000, 7)), cf.ones((4000, 7))
+    cf.evaluate(a, c)
+    start = threading.Barrier(4)
+
+    def append(first: int) -> None:
+        start.wait()
+        for b in range(first, 4000, 4):
+            mixed(7, 0.5 * b, c[b], a[b])
+            if b % 1000 == first:
+                cf.evaluate(a)
+
+    threads = [threading.Thread(target=append, args=(k,)) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    np.testing.assert_array_equal(a.get(), np.repeat(0.5 * np.arange(4000)[:, None], 7, 1))
 
 
 def test_a_batch_that_nobody_looks_at_is_forgotten() -> None:
