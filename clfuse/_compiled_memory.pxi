@@ -119,6 +119,8 @@ cdef object indexable(object handle):
     cdef PyObject *host = peek(handle, h_host)
     cdef PyObject *buffer
     cdef PyObject *base
+    if not is_writeable(handle):  # as `setflags` left it
+        return None
     if host != NULL and array_base(host) == NULL:
         return <object>host
     if peek(handle, h_owner) == NULL:

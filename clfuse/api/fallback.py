@@ -353,6 +353,8 @@ def native(
                     return like(public, args, kwargs)
                 if not FLAGS.isdisjoint(kwargs):
                     refuse_odd_flags(reference, args, kwargs)
+                if type(kwargs.get("out")) in handles.SCALARS:
+                    raise TypeError("return arrays must be of ArrayType")
             if floating.mode[0] is floating.STRICT and reference in floating.CALCULATING:
                 return host_call(reference, args, kwargs, floating.CHECKED, library=True)
             if numbers and args and _is_number(args[0]) and _no_array(args, kwargs):

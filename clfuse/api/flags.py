@@ -84,7 +84,7 @@ class flagsobj:
 
     @property
     def writeable(self) -> bool:
-        return is_writeable(self._handle)
+        return is_writeable(self._handle) and type(self._handle) not in handles.SCALARS
 
     @writeable.setter
     def writeable(self, value: Any) -> None:

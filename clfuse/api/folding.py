@@ -228,7 +228,7 @@ def delivered(
         return result(node)
     if out is Ellipsis:
         return handles.fresh(node)
-    if not isinstance(out, Handle | np.ndarray):
+    if not isinstance(out, handles.ARRAY | np.ndarray):
         raise TypeError("return arrays must be of ArrayType")
     if tuple(out.shape) != node.shape:
         raise ValueError(

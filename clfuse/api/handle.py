@@ -236,8 +236,10 @@ def view_of(
 
     `rearranged` says that axes may lie in another order than the owner's, or be stretched.
     """
-    if not shape and type(owner) in SCALARS:
-        return owner  # the methods of NumPy's scalars give scalars
+    if type(owner) in SCALARS:
+        if not shape:
+            return owner  # the methods of NumPy's scalars give scalars
+        owner = fresh(owner._storage.node)  # or arrays of their own
     handle = _new(ARRAY)
     handle._storage = owner._storage
     handle._shape = shape

@@ -418,6 +418,11 @@ class scalar(_Common, metaclass=ScalarType):
         except IndexError:
             raise IndexError("invalid index to scalar variable.") from None
 
+    @property
+    def flat(self) -> iteration.flatiter:
+        """The one element, of a copy: what is assigned to it changes no scalar."""
+        return iteration.flatiter(fresh(node_of(self)))
+
     def __hash__(self) -> int:
         return hash(host_scalar(self))
 

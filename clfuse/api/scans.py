@@ -54,7 +54,7 @@ def accumulated(function: np.ufunc, array: Any, axis: Any, dtype: Any, out: Any)
     if axis is None or isinstance(axis, tuple):
         raise ValueError("accumulate does not allow multiple axes")
     place = strict_axis(axis, len(shape))
-    if out is not None and not isinstance(out, Handle | np.ndarray):
+    if out is not None and not isinstance(out, handles.ARRAY | np.ndarray):
         raise TypeError("return arrays must be of ArrayType")
     found = accumulator_dtype(function, handle._dtype, dtype, out)
     if name in ("fmax", "fmin") and found.kind == "c":

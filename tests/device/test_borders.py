@@ -162,3 +162,36 @@ def test_lazy_scalars_are_shown_and_called_as_numpys_classes() -> None:
     assert repr(type(total)) == f"<class '{ArrayType.shown_module}.float64'>"
     assert type(total)("2.5") == 2.5
     assert type(type(total)(3)) is np.float64
+
+
+@pytest.mark.parametrize("call", [
+    lambda m, x, out: m.add(x, 1, out=out), lambda m, x, out: m.sum(x, out=out),
+    lambda m, x, out: x.max(out=out), lambda m, x, out: m.cumsum(x, out=out),
+    lambda m, x, out: m.add.accumulate(x, out=out), lambda m, x, out: m.mean(x, out=out),
+    lambda m, x, out: m.clip(x, 0, 1, out=out), lambda m, x, out: x.cumprod(out=out),
+    lambda m, x, out: m.dot(x, x, out=out), lambda m, x, out: m.concatenate([x, x], out=out),
+    lambda m, x, out: m.argmax(x, out=out), lambda m, x, out: m.median(x, out=out),
+    lambda m, x, out: x.round(out=out), lambda m, x, out: m.minimum.reduce(x, out=out),
+])  # fmt: skip
+def test_nothing_is_written_to_a_scalar(call):
+    for m in (np, cf):
+        x = m.linspace(0, 1, 300_000)
+        out = x.sum()
+        with pytest.raises(TypeError):
+            call(m, x, out)
+        out.flat[0] = 5
+        assert abs(float(out) - 150_000) < 1
+
+
+@pytest.mark.parametrize("make", [
+    lambda s: s.reshape(1), lambda s: s[None], lambda s: s[..., None], lambda s: s.ravel(),
+    lambda s: s.reshape(1, 1)[0], lambda s: s.flatten(), lambda s: s.repeat(2),
+])  # fmt: skip
+def test_arrays_of_a_scalar_are_arrays_of_their_own(make):
+    for m in (np, cf):
+        total = m.arange(300_000).max()
+        made = make(total)
+        made += 1
+        assert total == 299_999
+        assert set(made.tolist()) == {300_000}
+        assert not total.flags.writeable

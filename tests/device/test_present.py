@@ -580,3 +580,30 @@ def test_an_array_of_rows_by_index_arrays(xp: ModuleType) -> None:
         x[given] += 1
         table[index] += 1
         assert_array_equal(x.get(), table)
+
+
+@pytest.mark.parametrize("size", [16, 40_000])
+@pytest.mark.parametrize("part", [np.s_[:], np.s_[..., 1:-1], np.s_[1:]], ids=str)
+def test_views_of_what_was_made_read_only_are_read_only(
+    xp: ModuleType, part: Any, size: int
+) -> None:
+    views = [
+        lambda x: x.T, lambda x: x[::-1], lambda x: x[None], lambda x: x.swapaxes(0, 1),
+        lambda x: x.view(), lambda x: x[0], lambda x: next(iter(x)), lambda x: x[...],
+        lambda x: np.flip(x), lambda x: x[1:].reshape(-1), lambda x: x.T[1:].T,
+    ]  # fmt: skip
+    x = xp.arange(float(size)).reshape(4, -1)[part]
+    before = x[1:]
+    x.flags.writeable = False
+    for view in [make(x) for make in views]:
+        if xp.shares_memory(view, x):
+            assert not view.flags.writeable
+            with pytest.raises(ValueError, match="read-only"):
+                view[0] = -1
+            with pytest.raises(ValueError, match="read-only"):
+                view += 1
+    before[...] = 5  # it was made while that was allowed
+    assert x[1:].tolist() == before.tolist()
+    x.flags.writeable = True
+    x.T[0] = 3
+    assert set(x[:, 0].tolist()) == {3}
