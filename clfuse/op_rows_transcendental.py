@@ -7,6 +7,7 @@ do not is in FAULTY_BUILTINS.
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Final
 
 from .op_row import Ufunc
@@ -15,6 +16,9 @@ COMPLEX: Final = ("complex.cl",)
 FLOAT: Final = ("lanes.cl", "float.cl")
 INTEGER: Final = ("lanes.cl", "integer.cl")
 ELEMENTARY: Final = ("lanes.cl", "elementary.cl")
+EXPONENTIAL: Final = ("exponential.cl",)
+LOGARITHM: Final = ("logarithm.cl",)
+ANGLES: Final = ("angles.cl",)
 
 # Products of builtins, of which Intel's sin and cos alone are 3.2 ulp off: 4.5 at worst (tanh).
 COMPLEX_ULP: Final = 5
@@ -47,6 +51,13 @@ def rounded(name: str, weight: float, defines: tuple[str, ...] = (), builtin: st
                  weight=weight, ulp=4, complex_ulp=COMPLEX_ULP)
 
 
+def replaceable(row: Ufunc, libraries: tuple[str, ...]) -> Ufunc:
+    """Add to a row the definition of ``vector_<name>_<T>``, for FAULTY_BUILTINS to use."""
+    define = f"DEFINE_VECTOR_{row.name.upper()}({{T}}, {{I}}, {{S}})"
+    return dataclasses.replace(row, define={**row.define, "float": define},
+                               libraries=(*row.libraries, *libraries))
+
+
 def circular(name: str, weight: float, defines: tuple[str, ...], replacement: str) -> Ufunc:
     """Make the row of sin, cos or tan; `replacement` defines what stands in for the builtin."""
     row = rounded(name, weight, defines)
@@ -55,9 +66,9 @@ def circular(name: str, weight: float, defines: tuple[str, ...], replacement: st
 
 
 ROWS: Final = (
-    rounded("exp", 8, _EXP),
+    replaceable(rounded("exp", 8, _EXP), EXPONENTIAL),
     rounded("exp2", 8, _EXP),
-    rounded("expm1", 10, _EXP),
+    replaceable(rounded("expm1", 10, _EXP), EXPONENTIAL),
     rounded("log", 8, _LOG),
     rounded("log2", 8, _LOG),
     rounded("log10", 8, _LOG),
@@ -68,9 +79,9 @@ ROWS: Final = (
     rounded("arcsin", 12, _INVERSES, "asin"),
     rounded("arccos", 12, _INVERSES, "acos"),
     rounded("arctan", 12, _ARCTANH, "atan"),
-    rounded("sinh", 14, _SINH),
-    rounded("cosh", 14, _SINH),
-    rounded("tanh", 14, _TANH),
+    replaceable(rounded("sinh", 14, _SINH), EXPONENTIAL),
+    replaceable(rounded("cosh", 14, _SINH), EXPONENTIAL),
+    replaceable(rounded("tanh", 14, _TANH), EXPONENTIAL),
     rounded("arcsinh", 16, _INVERSES, "asinh"),
     rounded("arccosh", 16, _INVERSES, "acosh"),
     rounded("arctanh", 14, _ARCTANH, "atanh"),
