@@ -53,7 +53,7 @@ def rounded(name: str, weight: float, defines: tuple[str, ...] = (), builtin: st
 
 def replaceable(row: Ufunc, libraries: tuple[str, ...]) -> Ufunc:
     """Add to a row the definition of ``vector_<name>_<T>``, for FAULTY_BUILTINS to use."""
-    define = f"DEFINE_VECTOR_{row.name.upper()}({{T}}, {{I}}, {{S}})"
+    define = f"DEFINE_VECTOR_{row.name.upper()}({{T}}, {{I}}, int{{W}}, {{S}})"
     return dataclasses.replace(row, define={**row.define, "float": define},
                                libraries=(*row.libraries, *libraries))
 
@@ -69,10 +69,10 @@ ROWS: Final = (
     replaceable(rounded("exp", 8, _EXP), EXPONENTIAL),
     rounded("exp2", 8, _EXP),
     replaceable(rounded("expm1", 10, _EXP), EXPONENTIAL),
-    rounded("log", 8, _LOG),
-    rounded("log2", 8, _LOG),
-    rounded("log10", 8, _LOG),
-    rounded("log1p", 10, _LOG),
+    replaceable(rounded("log", 8, _LOG), LOGARITHM),
+    replaceable(rounded("log2", 8, _LOG), LOGARITHM),
+    replaceable(rounded("log10", 8, _LOG), LOGARITHM),
+    replaceable(rounded("log1p", 10, _LOG), LOGARITHM),
     circular("sin", 10, _SINH, _CIRCULAR.format("sin")),
     circular("cos", 10, _SINH, _CIRCULAR.format("cos")),
     circular("tan", 14, _TANH, "DEFINE_BY_MAGNITUDE(tan, {T}, {I})"),
@@ -82,9 +82,9 @@ ROWS: Final = (
     replaceable(rounded("sinh", 14, _SINH), EXPONENTIAL),
     replaceable(rounded("cosh", 14, _SINH), EXPONENTIAL),
     replaceable(rounded("tanh", 14, _TANH), EXPONENTIAL),
-    rounded("arcsinh", 16, _INVERSES, "asinh"),
-    rounded("arccosh", 16, _INVERSES, "acosh"),
-    rounded("arctanh", 14, _ARCTANH, "atanh"),
+    replaceable(rounded("arcsinh", 16, _INVERSES, "asinh"), LOGARITHM),
+    replaceable(rounded("arccosh", 16, _INVERSES, "acosh"), LOGARITHM),
+    replaceable(rounded("arctanh", 14, _ARCTANH, "atanh"), LOGARITHM),
     rounded("cbrt", 14),
     Ufunc("power", 2, {
         **dict.fromkeys(("signed", "unsigned"), "power_{T}({0}, {1})"),

@@ -1,6 +1,6 @@
 /* exp, expm1, sinh, cosh and tanh for runtimes whose builtins are slow in vectors; the op tables'
- * FAULTY_BUILTINS say where.  T is a float or double type, I the integer type with the same lanes, S
- * one lane's type.  Coefficients are minimax (Remez).
+ * FAULTY_BUILTINS say where.  T is a float or double type, I the integer type with the same lanes,
+ * N the int type with as many, S one lane's type.  Coefficients are minimax (Remez).
  *
  * x = n ln 2 + r with |r| <= ln 2 / 2, and all five come from 2^n, 2^-n, sinh(r) and cosh(r) - 1:
  * sums of terms of one sign or of very different size, so that nothing cancels.
@@ -64,7 +64,7 @@
 #define SINH_SMALL_double 0x1p-26
 
 /* In two steps, of which the first is exact where the result is subnormal. */
-#define DEFINE_VECTOR_EXP(T, I, S)                                                                 \
+#define DEFINE_VECTOR_EXP(T, I, N, S)                                                              \
 static inline T vector_exp_##T(T value)                                                            \
 {                                                                                                  \
     const T below = value > (T)(EXP_END_##S) ? (T)(EXP_END_##S) : value;                           \
@@ -78,7 +78,7 @@ static inline T vector_exp_##T(T value)                                         
     return ((T)(1) + above_1) * first * second;                                                    \
 }
 
-#define DEFINE_VECTOR_EXPM1(T, I, S)                                                               \
+#define DEFINE_VECTOR_EXPM1(T, I, N, S)                                                            \
 static inline T vector_expm1_##T(T value)                                                          \
 {                                                                                                  \
     const T below = value > (T)(EXPM1_END_##S) ? (T)(EXPM1_END_##S) : value;                       \
@@ -99,7 +99,7 @@ static inline T vector_expm1_##T(T value)                                       
     const T sum = up_scale + down_scale, difference = up_scale - down_scale;                       \
     const T odd = fma(r * z, SINH_SERIES_##S(T, z), r), even = z * COSH_SERIES_##S(T, z);
 
-#define DEFINE_VECTOR_SINH(T, I, S)                                                                \
+#define DEFINE_VECTOR_SINH(T, I, N, S)                                                             \
 static inline T vector_sinh_##T(T value)                                                           \
 {                                                                                                  \
     const T magnitude = fabs(value);                                                               \
@@ -109,7 +109,7 @@ static inline T vector_sinh_##T(T value)                                        
     return magnitude < (T)(SINH_SMALL_##S) ? value : copysign(half_result + half_result, value);   \
 }
 
-#define DEFINE_VECTOR_COSH(T, I, S)                                                                \
+#define DEFINE_VECTOR_COSH(T, I, N, S)                                                             \
 static inline T vector_cosh_##T(T value)                                                           \
 {                                                                                                  \
     const T magnitude = fabs(value);                                                               \
@@ -121,7 +121,7 @@ static inline T vector_cosh_##T(T value)                                        
 
 /* Of larger values, the sinh is the cosh less 2 exp(-x), so that the error of the cosh, in both, does
  * not count. */
-#define DEFINE_VECTOR_TANH(T, I, S)                                                                \
+#define DEFINE_VECTOR_TANH(T, I, N, S)                                                             \
 static inline T vector_tanh_##T(T value)                                                           \
 {                                                                                                  \
     const T magnitude = fabs(value);                                                               \
