@@ -75,7 +75,7 @@ ROWS: Final = (
     replaceable(rounded("log1p", 10, _LOG), LOGARITHM),
     circular("sin", 10, _SINH, _CIRCULAR.format("sin")),
     circular("cos", 10, _SINH, _CIRCULAR.format("cos")),
-    circular("tan", 14, _TANH, "DEFINE_BY_MAGNITUDE(tan, {T}, {I})"),
+    circular("tan", 14, _TANH, "DEFINE_VECTOR_TAN({T}, {I}, int{W}, {S})"),
     replaceable(rounded("arcsin", 12, _INVERSES, "asin"), ANGLES),
     replaceable(rounded("arccos", 12, _INVERSES, "acos"), ANGLES),
     replaceable(rounded("arctan", 12, _ARCTANH, "atan"), ANGLES),
@@ -85,7 +85,7 @@ ROWS: Final = (
     replaceable(rounded("arcsinh", 16, _INVERSES, "asinh"), LOGARITHM),
     replaceable(rounded("arccosh", 16, _INVERSES, "acosh"), LOGARITHM),
     replaceable(rounded("arctanh", 14, _ARCTANH, "atanh"), LOGARITHM),
-    rounded("cbrt", 14),
+    replaceable(rounded("cbrt", 14), ELEMENTARY),
     Ufunc("power", 2, {
         **dict.fromkeys(("signed", "unsigned"), "power_{T}({0}, {1})"),
         **dict.fromkeys(("int16", "uint16"), _SHORT_POWER),
