@@ -42,14 +42,21 @@ static inline T vector_arctan_##T(T value)                                      
 /* From here on the sum of two floats may be infinite. */
 #define HUGE_SIDE_float 0x1p126f
 #define HUGE_SIDE_double 0x1p1022
+/* Below this, and so that, no share of one is subnormal. */
+#define TINY_SIDE_float 0x1p-64f
+#define TINY_SIDE_double 0x1p-512
+#define TINY_SCALE_float 0x1p64f
+#define TINY_SCALE_double 0x1p512
 
 /* Equal sides are told apart, for the sake of two zeros and of two infinities. */
 #define DEFINE_VECTOR_ARCTAN2(T, I, N, S)                                                          \
 static inline T vector_arctan2_##T(T ordinate, T abscissa)                                         \
 {                                                                                                  \
     const T height = fabs(ordinate), length = fabs(abscissa);                                      \
-    const I huge = height > (T)(HUGE_SIDE_##S) || length > (T)(HUGE_SIDE_##S);                     \
-    const T shrink = huge ? (T)(0.25f) : (T)(1), y = height * shrink, x = length * shrink;         \
+    const T longer = height > length ? height : length;                                            \
+    const T grow = longer < (T)(TINY_SIDE_##S) ? (T)(TINY_SCALE_##S) : (T)(1);                     \
+    const T scale = longer > (T)(HUGE_SIDE_##S) ? (T)(0.25f) : grow;                               \
+    const T y = height * scale, x = length * scale;                                                \
     TURN_BACK(T, I, x, y)                                                                          \
     const I equal = x == y;                                                                        \
     const T t = (equal ? (T)(0) : above) / (equal ? (T)(1) : below), z = t * t;                    \
