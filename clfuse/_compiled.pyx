@@ -92,11 +92,50 @@ include "_compiled_alone.pxi"
 include "_compiled_memory.pxi"
 
 
+cdef extern from *:
+    """
+    #if PY_VERSION_HEX >= 0x030D0000
+    static PyObject *clfuse_referent(PyObject *reference) {  /* a new reference, to None where it is gone */
+        PyObject *found;
+        int state = PyWeakref_GetRef(reference, &found);
+        return state > 0 ? found : state < 0 ? NULL : Py_NewRef(Py_None);
+    }
+    #else
+    static PyObject *clfuse_referent(PyObject *reference) {  /* a new reference, to None where it is gone */
+        PyObject *found = PyWeakref_GET_OBJECT(reference);
+        Py_INCREF(found);
+        return found;
+    }
+    #endif
+    """
+    object clfuse_referent(object)
+    void PyObject_GC_UnTrack(PyObject *)
+
+
+def pending(list references):
+    """As `ir.pending`."""
+    cdef list kept = []
+    for reference in references:
+        found = clfuse_referent(reference)
+        if found is None:
+            continue
+        if look(look(<PyObject *>found, s_node), n_buffer) == <PyObject *>None:
+            kept.append(reference)
+    return kept
+
+
 cdef object record(object op, object inputs, object shape):
     """As `handle.recorded_array`."""
     dtype = get(op, o_dtype)
-    storage = new_storage(new_node(op, inputs, shape, dtype, None))
-    recorded.append(PyWeakref_NewRef(storage, None))
+    node = new_node(op, inputs, shape, dtype, None)
+    storage = new_storage(node)
+    reference = PyWeakref_NewRef(storage, None)
+    # Python's collector has nothing to find in what is recorded: an operation refers to what was
+    # there before it. It would look through all of that again and again.
+    PyObject_GC_UnTrack(<PyObject *>node)
+    PyObject_GC_UnTrack(<PyObject *>inputs)
+    PyObject_GC_UnTrack(<PyObject *>reference)
+    recorded.append(reference)
     operations.append(op)
     if len(recorded) >= <Py_ssize_t>check_at[0]:
         check()
@@ -451,4 +490,5 @@ include "_compiled_scalars.pxi"
 include "_compiled_ufuncs.pxi"
 include "_compiled_creation.pxi"
 include "_compiled_graph.pxi"
+include "_compiled_launch.pxi"
 include "_compiled_buffers.pxi"

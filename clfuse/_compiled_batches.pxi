@@ -1,24 +1,6 @@
 """Calls of kernels that are like the one before: a part of `_compiled.pyx`. The same rule in Python
 is `Series.again` in `clfuse.language.batches`, which says what it is for."""
 
-cdef extern from *:
-    """
-    #if PY_VERSION_HEX >= 0x030D0000
-    static PyObject *clfuse_referent(PyObject *reference) {
-        PyObject *found;
-        int state = PyWeakref_GetRef(reference, &found);
-        return state > 0 ? found : state < 0 ? NULL : Py_NewRef(Py_None);
-    }
-    #else
-    static PyObject *clfuse_referent(PyObject *reference) {
-        PyObject *found = PyWeakref_GET_OBJECT(reference);
-        Py_INCREF(found);
-        return found;
-    }
-    #endif
-    """
-    object clfuse_referent(object)
-
 cdef extern from "Python.h":
     bint PyWeakref_CheckRefExact(object)
     Py_ssize_t PyList_GET_SIZE(object)

@@ -44,6 +44,7 @@ from .render.arguments import BufferArgument, ConstantArgument, LocalArgument
 from .runtime import buffers, host, launch, program, sharing
 from .runtime.buffers import Buffer
 from .runtime.device import Device, get_device
+from .runtime.launch import BoundKernel
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -59,6 +60,10 @@ ITEMS_KEPT: Final = 1 << 20
 """Recorded operations that the plans in the cache were made for, all together: each has a tuple of
 about 150 bytes, and a long loop leaves plans of CLFUSE_MAX_NODES that are never used again."""
 
+BIND_AT: Final = 2
+"""Uses of a plan after the first from which its kernels have objects of their own: each takes 10 to
+30 us to make."""
+
 lock = threading.RLock()
 """One evaluation at a time: recording needs no lock, graphs are immutable."""
 
@@ -69,6 +74,7 @@ class Prepared:
 
     `arguments` holds ``(value, None)`` for buffers, ``(conversion, position)`` for constants of the
     snapshot, and the number itself for integers. `nbytes` is what it moves, every array once.
+    `bound` is a kernel object of its own, once the plan has come back.
     """
 
     kernel: Kernel | LibraryCall | SortPass | UserLaunch
@@ -76,6 +82,7 @@ class Prepared:
     program: Program
     arguments: list[Any]
     nbytes: int
+    bound: BoundKernel | None = None
 
 
 @dataclass(slots=True)
@@ -227,6 +234,10 @@ def _run(snapshot: Snapshot) -> None:
             places.append(slots[value.slot])
         else:
             places.append(None if value.buffer is None else snapshot.buffers[value.buffer])
+    if planned.uses == BIND_AT:
+        for step in planned.steps:
+            if isinstance(step, Prepared):
+                step.bound = _bound(step)
     for step in planned.steps:
         _launch(step, places, snapshot)
     for position, value_number in schedule.keeps.items():
@@ -243,6 +254,12 @@ def _launch(
     step: Prepared | Copy | LibraryCall, places: list[Buffer | None], snapshot: Snapshot
 ) -> None:
     if isinstance(step, Prepared):
+        if step.bound is not None:
+            event = step.bound.enqueue(places, snapshot.nodes, wants_event=bool(observers))
+            counters["user_launches"] += isinstance(step.kernel, UserLaunch)
+            for observer in observers:
+                observer(step, event)
+            return
         arguments = []
         for argument in step.arguments:
             if type(argument) is tuple:
@@ -265,6 +282,26 @@ def _launch(
         numbers = step.scalars if isinstance(step, LibraryCall) else ()
         scalars = [(place, snapshot.nodes[number].param) for place, number in numbers]
         run_without_kernel(step, places, scalars)
+
+
+def _bound(step: Prepared) -> BoundKernel:
+    """The launch with a kernel object of its own."""
+    fixed: dict[int, Any] = {}
+    values: list[tuple[int, int]] = []
+    scalars: list[tuple[int, int]] = []
+    for number, binding in enumerate(step.rendered.bindings):
+        if isinstance(binding, BufferArgument):
+            values.append((number, binding.value))
+        elif isinstance(binding, ConstantArgument):
+            scalars.append((number, binding.position))
+        elif isinstance(binding, LocalArgument):
+            fixed[number] = launch.local_memory(binding.nbytes)
+        else:
+            fixed[number] = binding.number
+    rendered = step.rendered
+    return BoundKernel(
+        step.program, rendered.global_size, rendered.local_size, fixed, values, scalars
+    )
 
 
 def run_without_kernel(

@@ -21,7 +21,7 @@ from .graph.snapshot import LIVE, Snapshot, take
 from .graph.trace import Drawn, Placeholder
 from .plan.schedule import Copy, LibraryCall, UserLaunch
 from .render.arguments import BufferArgument, ConstantArgument, LocalArgument
-from .runtime import buffers, host, launch
+from .runtime import buffers, host
 from .runtime.buffers import Buffer
 from .runtime.launch import BoundKernel, local_memory
 
@@ -117,7 +117,7 @@ class Replay:
         self._passed: list[tuple[_Scalar | Calculated, np.dtype[Any]]] = []
         for step in planned.steps:
             if isinstance(step, Prepared):
-                bound = self._bind(step, snapshot, len(schedule.values))
+                bound = self._bind(step, snapshot)
                 self._steps.append((bound, step, ()))
             else:
                 numbers = step.scalars if isinstance(step, LibraryCall) else ()
@@ -125,27 +125,29 @@ class Replay:
                 self._steps.append((None, step, operands))
         self._roots = [schedule.keeps[position] for position in snapshot.roots]
 
-    def _bind(self, step: Prepared, snapshot: Snapshot, values: int) -> BoundKernel:
+    def _bind(self, step: Prepared, snapshot: Snapshot) -> BoundKernel:
         fixed: dict[int, Any] = {}
-        changing: list[tuple[int, int]] = []
+        values: list[tuple[int, int]] = []
+        scalars: list[tuple[int, int]] = []
         for number, binding in enumerate(step.rendered.bindings):
             if isinstance(binding, BufferArgument):
-                changing.append((number, binding.value))
+                values.append((number, binding.value))
             elif isinstance(binding, ConstantArgument):
                 source = snapshot.nodes[binding.position].param
                 if type(source) is _Scalar or type(source) is Calculated:
                     entry = (source, binding.dtype)
                     if entry not in self._passed:
                         self._passed.append(entry)
-                    changing.append((number, values + self._passed.index(entry)))
+                    scalars.append((number, self._passed.index(entry)))
                 else:
                     fixed[number] = source
             elif isinstance(binding, LocalArgument):
                 fixed[number] = local_memory(binding.nbytes)
             else:
                 fixed[number] = binding.number
+        rendered = step.rendered
         return BoundKernel(
-            step.program, step.rendered.global_size, step.rendered.local_size, fixed, changing
+            step.program, rendered.global_size, rendered.local_size, fixed, values, scalars
         )
 
     def run(
@@ -198,9 +200,6 @@ class Replay:
             places[value] = held[number]
         for value, number in self._from_slots:
             places[value] = slots[number]
-        values = [None if place is None else place.mem for place in places]
-        for scalar, (_, dtype) in zip(scalars, self._passed, strict=True):
-            values.append(launch.packed(scalar, dtype))
         with device.lock:
             for bound, step, sources in self._steps:
                 if bound is None:
@@ -209,7 +208,7 @@ class Replay:
                     ]
                     run_without_kernel(step, places, found)  # type: ignore[arg-type]
                     continue
-                event = bound.enqueue(values)
+                event = bound.enqueue(places, scalars, wants_event=bool(observers))
                 counters["user_launches"] += isinstance(step.kernel, UserLaunch)  # type: ignore
                 if observers:
                     for observer in observers:

@@ -40,6 +40,7 @@ def accelerate(array: type) -> None:
         return
     core.connect(_names(array))
     core.connect_numpy()
+    ir.pending = core.pending
     core.settle()
     changed.append(core.settle)
     core.connect_calls(_names_of_calls())

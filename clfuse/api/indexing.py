@@ -187,9 +187,14 @@ def get(handle: Handle, index: Any) -> Any:
 def element(handle: Handle, offset: int) -> Any:
     """The element at a storage position: later writes do not change it.
 
-    A scalar of NumPy's where the array lies on the host, else a lazy one.
+    A scalar of NumPy's where the array lies on the host, else a lazy one. An array that was only
+    recorded is computed once so many were asked for that it must be a loop: each look at one of
+    them would compute the rest again.
     """
     value = present.element(handle, offset)
+    if value is present.LATER and handle._storage.node.buffer is None:
+        present.expect_rows(handle._storage, ())
+        value = present.element(handle, offset)
     if value is not present.LATER:
         return value
     return result(handles.reinterpret.read(handle._storage.node, (), handle._dtype, offset, ()))

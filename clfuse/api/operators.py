@@ -79,11 +79,9 @@ def defers(self: Any, other: Any) -> Any:
 
 def _comes_first(kind: type) -> bool:
     """Whether ``self += other`` leaves it to the other class: by NumPy's old rule alone."""
-    return (
-        getattr(kind, "__array_priority__", -1.0) > 0
-        and not issubclass(kind, handles.Handle | np.ndarray)
-        and not hasattr(kind, "__array_ufunc__")
-    )
+    if hasattr(kind, "__array_ufunc__") or issubclass(kind, np.generic):
+        return False
+    return getattr(kind, "__array_priority__", -1.0) > 0
 
 
 def _is_subclass(kind: type) -> bool:

@@ -373,6 +373,44 @@ def begin_turn() -> None:
     """Something was computed: what is recorded from here on is looked at for loops by itself."""
     operations.clear()
     turn[0] += 1
+    if len(recorded) >= _forget_at[0]:
+        _forget_computed()
+
+
+FORGET_AT: Final = 128
+"""Entries of `recorded` from which those that nobody needs are dropped when something was computed:
+weak references that lie around are what Python's collector goes through again and again."""
+
+_forget_at = [FORGET_AT]
+
+
+def _forget_computed() -> None:
+    """As `sweep`, of which it takes a part; what waits to be computed counts as before."""
+    waiting = waiting_count()
+    batch = recorded[:]
+    kept = pending(batch)
+    recorded[: len(batch)] = kept
+    counters["nodes_recorded"] += len(batch) - _kept[0]
+    _kept[0] = len(kept)
+    _waiting[0] = waiting if kept else 0
+    if not kept:
+        boundary.full = boundary.due = False
+    check_at[0] = len(recorded) + CHECK_EVERY
+    _forget_at[0] = FORGET_AT + 2 * len(kept)
+
+
+def _pending(references: list[weakref.ref[Storage]]) -> list[weakref.ref[Storage]]:
+    """Those of cells that live and wait to be computed."""
+    found = []
+    for reference in references:
+        storage = reference()
+        if storage is not None and storage.node.buffer is None:
+            found.append(reference)
+    return found
+
+
+pending = _pending
+"""`_pending`, or what does the same in C (`recognition`)."""
 
 
 def forget(cells: list[Storage]) -> None:

@@ -18,6 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from clfuse.runtime.builtins import declarations
 from clfuse.runtime.storage import cache_folder, write_whole
 
 if TYPE_CHECKING:
@@ -36,7 +37,9 @@ COUNT_EVERY = 256
 FORMAT = "1"
 
 
-def compile_program(context: cl.Context, source: str, options: str) -> cl.Program:
+def compile_program(
+    context: cl.Context, source: str, options: str, builtins_read: str = ""
+) -> cl.Program:
     """Return a built program.
 
     Parameters
@@ -47,6 +50,8 @@ def compile_program(context: cl.Context, source: str, options: str) -> cl.Progra
         OpenCL C.
     options : str
         The compiler's options.
+    builtins_read : str
+        See `traits.DeviceTraits`.
 
     Raises
     ------
@@ -61,15 +66,40 @@ def compile_program(context: cl.Context, source: str, options: str) -> cl.Progra
     warnings.filterwarnings("ignore", category=cl.CompilerWarning)
     handle = context.devices[0]
     if has_src_build_cache(handle):
-        return _built(cl._cl._Program(context, source), options)
+        return _from_source(context, source, options, builtins_read)
     path = _binary_path(handle, source, options)
     program = _load(context, path, options) if path is not None else None
     if program is None:
-        program = _built(cl._cl._Program(context, source), options)
+        program = _from_source(context, source, options, builtins_read)
         if path is not None:
             binaries: Any = program.get_info(cl.program_info.BINARIES)
             _store(path, binaries[0])
     return program
+
+
+_takes_declarations: dict[cl.Device, bool] = {}
+"""Whether a device's compiler has built its first program, the probe, without its header."""
+
+
+def _from_source(context: cl.Context, source: str, options: str, builtins_read: str) -> cl.Program:
+    import pyopencl as cl
+
+    handle = context.devices[0]
+    if builtins_read and _takes_declarations.get(handle, True):
+        declared = declarations(source)
+        if declared is not None:
+            try:
+                program = cl._cl._Program(context, declared + source)
+                built = _built(program, f"{options} -D{builtins_read}")
+            except cl.RuntimeError:
+                # The source is wrong, or the device's compiler does not work like this: the
+                # header decides.
+                built = _built(cl._cl._Program(context, source), options)
+                _takes_declarations.setdefault(handle, False)
+            else:
+                _takes_declarations[handle] = True
+            return built
+    return _built(cl._cl._Program(context, source), options)
 
 
 def _built(program: cl._cl._Program, options: str) -> cl.Program:

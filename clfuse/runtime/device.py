@@ -220,7 +220,7 @@ class Device:
             try:
                 self._context = cl.Context([self.handle])
                 self._queue = cl.CommandQueue(self._context)
-                self.cause = probe(self._context, self._queue)
+                self.cause = probe(self._context, self._queue, self._own_traits.builtins_read)
             except (cl.Error, OSError) as error:
                 self.cause = _one_line(str(error))
             self._opened = True
@@ -233,7 +233,7 @@ class Device:
         return f"<clfuse device {self.index}: {self.name} ({self.platform_name})>"
 
 
-def probe(context: cl.Context, queue: cl.CommandQueue) -> str | None:
+def probe(context: cl.Context, queue: cl.CommandQueue, builtins_read: str = "") -> str | None:
     """Build and run a kernel and check its result: None if all is well, else the cause, one line.
 
     That a device is listed proves nothing: the PoCL wheel lists one on CPUs that its compiler does
@@ -244,7 +244,7 @@ def probe(context: cl.Context, queue: cl.CommandQueue) -> str | None:
 
     out = np.zeros(PROBE_ITEMS, np.int32)
     memory = cl.Buffer(context, cl.mem_flags.READ_WRITE, out.nbytes)
-    kernel = cl.Kernel(compile_program(context, PROBE_SOURCE, ""), "probe")
+    kernel = cl.Kernel(compile_program(context, PROBE_SOURCE, "", builtins_read), "probe")
     kernel.set_args(memory, np.int32(3))
     cl.enqueue_nd_range_kernel(queue, kernel, (PROBE_ITEMS,), None)
     cl.enqueue_copy(queue, out, memory)

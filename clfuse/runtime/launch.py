@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from clfuse import compiled
 from clfuse.counters import counters
 from clfuse.errors import AllocationError, KernelBuildError
+from clfuse.graph.ir import Node
 from clfuse.runtime.device import Device
 from clfuse.runtime.program import Program
 
@@ -59,7 +63,8 @@ class BoundKernel:
     """A launch that comes again and again: what stays the same is set once.
 
     Measured for a kernel of 52 arguments, two of them buffers: 3 to 5 us to set them all, 0.3 us to
-    set the two (1.3 to 1.8 us more for the launch).
+    set the two (1.3 to 1.8 us more for the launch). Where clfuse is compiled, the driver is called
+    without pyopencl (`_compiled_launch.pxi`), and a scalar that was passed last stays set.
 
     Parameters
     ----------
@@ -69,11 +74,14 @@ class BoundKernel:
         As for `enqueue`.
     fixed : mapping
         Argument number -> scalar, of any type that the argument's dtype takes; or local memory.
-    changing : sequence of (int, int)
-        Argument number, and the number in `enqueue`'s values of what is set for each launch.
+    buffers, scalars : sequence of (int, int)
+        Argument number, and the number among `enqueue`'s of what is set for each launch.
     """
 
-    __slots__ = ("_changing", "_enqueue", "_global_size", "_kernel", "_local_size", "program")
+    __slots__ = (
+        "_buffers", "_direct", "_enqueue", "_global_size", "_kernel", "_local_size", "_scalars",
+        "program",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -81,7 +89,8 @@ class BoundKernel:
         global_size: tuple[int, ...],
         local_size: tuple[int, ...] | None,
         fixed: Mapping[int, Any],
-        changing: Sequence[tuple[int, int]],
+        buffers: Sequence[tuple[int, int]],
+        scalars: Sequence[tuple[int, int]],
     ) -> None:
         import pyopencl as cl
 
@@ -89,32 +98,74 @@ class BoundKernel:
         self._kernel = cl.Kernel(program.compiled, program.name)
         self._global_size = global_size
         self._local_size = local_size
-        self._changing = tuple(changing)
+        self._buffers = tuple(buffers)
+        self._scalars = tuple(scalars)
         self._enqueue = cl.enqueue_nd_range_kernel
         for number, value in fixed.items():
             dtype = program.arguments[number]
             self._kernel.set_arg(number, value if dtype is None else packed(value, dtype))
+        core = _direct_core()
+        self._direct = None
+        if core is not None:
+            dtypes = [program.arguments[number] for number, _ in self._scalars]
+            self._direct = core.Direct(
+                self._kernel, global_size, local_size, self._buffers, self._scalars, dtypes, packed
+            )
 
-    def enqueue(self, values: Sequence[Any]) -> cl.Event:
-        """Launch with these values, as `enqueue` does; scalars are `packed`.
+    def enqueue(
+        self, buffers: list[Any], scalars: list[Any], *, wants_event: bool = False
+    ) -> cl.Event | None:
+        """Launch with these buffers, and scalars or the nodes of constants, as `enqueue` does.
 
-        The caller sees to it that no other thread launches the same object.
+        The event is returned where it is wanted. The caller sees to it that no other thread
+        launches the same object.
         """
+        program = self.program
+        queue = program.device.queue
+        direct = self._direct
+        if direct is not None:
+            if not wants_event and not _observers and direct(queue.int_ptr, buffers, scalars):
+                counters["kernels_launched"] += 1
+                return None
+            direct.forget()
         kernel = self._kernel
         set_argument = kernel.set_arg
         try:
-            for number, place in self._changing:
-                set_argument(number, values[place])
-            event = self._enqueue(
-                self.program.device.queue, kernel, self._global_size, self._local_size
-            )
+            for number, place in self._buffers:
+                set_argument(number, buffers[place].mem)
+            for number, place in self._scalars:
+                value = scalars[place]
+                if isinstance(value, Node):
+                    value = value.param
+                set_argument(number, packed(value, program.arguments[number]))
+            event = self._enqueue(queue, kernel, self._global_size, self._local_size)
         except Exception as error:
-            raise _explained(self.program, error) from error
+            raise _explained(program, error) from error
         counters["kernels_launched"] += 1
-        if _observers:
-            for observer in _observers:
-                observer(self.program, event)
+        for observer in _observers:
+            observer(program, event)
         return event
+
+
+@cache
+def _direct_core() -> Any:
+    """What is compiled, once it knows the driver's functions; None where one of both is missing."""
+    core = compiled.load()
+    if core is None:
+        return None
+    import pyopencl._cl as extension
+
+    try:
+        # What pyopencl was linked with: its own loader, as a rule, not the system's.
+        library = ctypes.CDLL(extension.__file__)
+        addresses = [
+            ctypes.cast(function, ctypes.c_void_p).value
+            for function in (library.clSetKernelArg, library.clEnqueueNDRangeKernel)
+        ]
+    except (AttributeError, OSError):
+        return None
+    core.connect_driver(*addresses)
+    return core
 
 
 def check_sizes(

@@ -121,7 +121,7 @@ def _build(device: Device, source: str, name: str, options: str, arguments: Argu
     import pyopencl as cl
 
     try:
-        compiled = compile_program(device.context, source, options)
+        compiled = compile_program(device.context, source, options, device.traits.builtins_read)
         kernel = cl.Kernel(compiled, name)
         kernel.set_scalar_arg_dtypes(arguments)
     except cl.Error as error:

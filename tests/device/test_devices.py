@@ -40,10 +40,10 @@ def breaking(monkeypatch, broken, cause="unknown target CPU 'generic'"):
     """Make the probe fail on the devices whose platform's name `broken` accepts."""
     real = runtime.probe
 
-    def probe(context, queue):
+    def probe(context, queue, builtins_read):
         if broken(context.devices[0].platform.name):
             return cause
-        return real(context, queue)
+        return real(context, queue, builtins_read)
 
     monkeypatch.setattr(runtime, "probe", probe)
 

@@ -11,6 +11,7 @@ import pytest
 
 import clfuse as cf
 from clfuse.api.launching import record_launch
+from clfuse.runtime import launch
 
 pytestmark = pytest.mark.clfuse_only
 
@@ -273,3 +274,35 @@ def test_a_launch_over_a_device_that_is_not_the_current_one_runs_where_its_array
         smooth(1.0, a[::-1], a)
         np.testing.assert_array_equal(a.get(), [4.0, 4.0, 6.0])
     assert cf.stats()["host_evaluations"] == small, "no launch is calculated on the host"
+
+
+def test_a_plan_that_comes_back_passes_what_has_changed_and_what_has_not() -> None:
+    code = """__kernel void keep(__global double *x, const int b, const char c, const ulong u,
+                                 const float h, const float f, const double d, const float2 z)
+              { x[0] += b; x[1] = c; x[2] = u; x[3] = h; x[4] = f; x[5] = d; x[6] = z.y; }"""
+    odd = (np.bool_(True), np.int8(-3), np.uint64(1 << 20), np.float16(1.5), np.float32(0.25),
+           np.float64(-0.5), np.complex64(2j))  # fmt: skip
+    even = (np.bool_(False), np.int8(127), np.uint64(7), np.float16(-2), np.float32(-1),
+            np.float64(8), np.complex64(-3j))  # fmt: skip
+    with cf.config.override(host_us=0):
+        for turn in range(12):
+            # One scalar at a time is another than in the turn before; the last turns change all.
+            row = [even[n] if n < turn % 8 else odd[n] for n in range(7)]
+            x = cf.full((7,), float(turn))
+            record_launch(code, "keep", [(x, "rw"), *row], (1,))
+            scaled = x * float(turn + 1)
+            expected = np.array([turn + int(row[0]), *map(float, row[1:6]), row[6].imag])
+            np.testing.assert_array_equal(scaled.get(), expected * (turn + 1))
+
+
+def test_a_constant_that_another_way_of_launching_has_changed_is_passed_again() -> None:
+    x = cf.asarray(np.arange(40.0))
+    seen: list[Any] = []
+    with cf.config.override(host_us=0):
+        for turn in range(12):
+            y = (x + 1.0) * (2.5 if turn % 2 else 1.5)
+            if turn > 5 and turn % 2:
+                with launch.observed(cf.get_device(), lambda program, event: seen.append(event)):
+                    cf.evaluate(y)
+            np.testing.assert_array_equal(y.get(), np.arange(1.0, 41.0) * (1.5, 2.5)[turn % 2])
+    assert len(seen) == 3

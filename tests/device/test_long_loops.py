@@ -101,6 +101,27 @@ def test_a_loop_that_looks_at_every_step_is_never_cut_within_one(step: Step) -> 
     assert plans[-1] == plans[4]
 
 
+@pytest.mark.parametrize("held", [False, True])
+def test_what_was_computed_leaves_no_list_of_what_was_recorded(held: bool) -> None:
+    cf.evaluate()
+    before = cf.stats()["nodes_recorded"]
+    x = cf.arange(40.0)
+    pending = [x + number for number in range(10)] if held else []
+    most = 0
+    with cf.config.override(loop_nodes=0, host_us=0):
+        for step in range(100):
+            y = x
+            for _ in range(20):
+                y = y * 0.5 + step
+            cf.evaluate(y)
+            most = max(most, len(ir.recorded))
+    assert most < ir.FORGET_AT + 2 * len(pending) + 41
+    assert cf.stats()["nodes_recorded"] - before == 100 * 40 + 1 + len(pending)
+    assert ir.waiting_count() >= len(pending)
+    for number, each in enumerate(pending):
+        np.testing.assert_array_equal(each.get(), np.arange(40.0) + number)
+
+
 def test_inputs_that_are_needed_no_more_are_let_go_of() -> None:
     nbytes = 8 * 10_000
     total = cf.zeros(10_000)

@@ -122,6 +122,10 @@ def test_what_none_of_the_classes_answers_is_a_type_error() -> None:
             call()
 
 
+class Sub(numpy.ndarray):
+    """A subclass of NumPy's own arrays."""
+
+
 def test_an_operator_in_place_leaves_it_to_a_class_that_comes_first() -> None:
     class First:
         __array_priority__ = 100
@@ -139,3 +143,9 @@ def test_an_operator_in_place_leaves_it_to_a_class_that_comes_first() -> None:
         y = np.arange(300_000.0)[1:]
         y *= First()
         assert y == "rmul"
+        z = np.arange(300_000.0)
+        z += numpy.float64(1)
+        z += numpy.ones(1)
+        z += numpy.ones(1).view(Sub)
+        z += [1]
+        assert z[:2].tolist() == [4, 5]

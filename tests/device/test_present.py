@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
+from clfuse.api.present import ROWS_OF_A_LOOP
 from tests.hostile import hostile
 
 pytestmark = pytest.mark.clfuse_only
@@ -315,6 +316,29 @@ def stored(xp: ModuleType) -> tuple[Any, Any]:
     x = xp.arange(400_000.).reshape(400, 1000) + 1
     xp.evaluate(x)
     return x, np.arange(400_000.).reshape(400, 1000) + 1
+
+
+def test_a_loop_over_elements_of_what_was_recorded_ends_on_the_host(xp: ModuleType) -> None:
+    values = np.random.default_rng(4).integers(0, 255, (40, 40)).astype(np.uint8)
+
+    def dithered(m: ModuleType, image: Any) -> Any:
+        image = (image.astype(float) * 2.0)[:30, :30].copy()
+        for i in range(29):
+            for j in range(29):
+                old = image[i, j]
+                new = 255.0 if old > 127 else 0.0
+                image[i, j] = new
+                image[i, j + 1] += (old - new) * 0.5
+                image[i + 1, j] += (old - new) * 0.5
+        return image
+
+    expected = dithered(np, values)
+    before = xp.stats()
+    image = dithered(xp, xp.asarray(values))
+    after = xp.stats()
+    assert_array_equal(np.asarray(image), expected)
+    names = "host_evaluations", "kernels_launched", "plans_made", "plans_reused"
+    assert sum(after[name] - before[name] for name in names) <= 3 * ROWS_OF_A_LOOP
 
 
 def test_a_loop_over_rows_of_a_large_stored_array_neither_plans_nor_copies(

@@ -1,0 +1,133 @@
+"""Launches of kernels whose arguments mostly stay as they are, for `clfuse.runtime.launch`: a part of
+`_compiled.pyx`.
+
+The driver's two functions are called by their addresses. What they refuse is left to pyopencl, which
+does it again and says why.
+"""
+
+from libc.stdint cimport int32_t, uint32_t, uintptr_t
+
+cdef extern from "numpy/arrayobject.h":
+    void PyArray_ScalarAsCtype(object, void *)
+
+ctypedef int32_t (*set_function)(void *, uint32_t, size_t, const void *) noexcept nogil
+ctypedef int32_t (*enqueue_function)(
+    void *, void *, uint32_t, const size_t *, const size_t *, const size_t *,
+    uint32_t, const void *, void *,
+) noexcept nogil
+
+cdef set_function set_argument = NULL
+cdef enqueue_function enqueue_kernel = NULL
+
+cdef enum:
+    MOST_DIMENSIONS = 3
+    LARGEST_SCALAR = 16  # bytes: complex128
+
+cdef struct Slot:
+    uint32_t number  # of the argument
+    Py_ssize_t place  # among the buffers or the scalars of a launch
+    Py_ssize_t nbytes  # of a scalar
+
+
+def connect_driver(uintptr_t set_address, uintptr_t enqueue_address):
+    """Take the addresses of ``clSetKernelArg`` and ``clEnqueueNDRangeKernel``."""
+    global set_argument, enqueue_kernel
+    set_argument = <set_function>set_address
+    enqueue_kernel = <enqueue_function>enqueue_address
+
+
+cdef class Direct:
+    """A kernel object that nobody else sets arguments of; called, it is launched.
+
+    `buffers` and `scalars` are pairs: the argument's number, and the place among those of a launch.
+    `dtypes` are those of the scalars, and `packed` gives one's bytes where its type is another.
+    """
+
+    cdef object kernel, packed
+    cdef void *handle
+    cdef size_t global_size[MOST_DIMENSIONS]
+    cdef size_t local_size[MOST_DIMENSIONS]
+    cdef bint has_local_size
+    cdef uint32_t dimensions
+    cdef Slot *slots
+    cdef Py_ssize_t buffers, scalars
+    cdef list dtypes, types, before
+
+    def __init__(self, kernel, global_size, local_size, buffers, scalars, dtypes, packed):
+        cdef Py_ssize_t number
+        if not 0 < len(global_size) <= MOST_DIMENSIONS or set_argument == NULL:
+            raise ValueError
+        self.kernel, self.packed = kernel, packed
+        self.handle = <void *><uintptr_t>kernel.int_ptr
+        self.dimensions = len(global_size)
+        self.has_local_size = local_size is not None
+        for number in range(self.dimensions):
+            self.global_size[number] = global_size[number]
+            self.local_size[number] = local_size[number] if self.has_local_size else 0
+        self.buffers, self.scalars = len(buffers), len(scalars)
+        self.slots = <Slot *>calloc(self.buffers + self.scalars + 1, sizeof(Slot))
+        if self.slots == NULL:
+            raise MemoryError
+        for number, (argument, place) in enumerate([*buffers, *scalars]):
+            self.slots[number].number, self.slots[number].place = argument, place
+        self.dtypes = list(dtypes)
+        self.types = [dtype.type for dtype in self.dtypes]
+        for number, dtype in enumerate(self.dtypes):
+            if dtype.itemsize > LARGEST_SCALAR:
+                raise ValueError
+            self.slots[self.buffers + number].nbytes = dtype.itemsize
+        # What was passed last; it stays set.
+        self.before = [None] * self.scalars
+
+    def __dealloc__(self):
+        free(self.slots)
+
+    def forget(self):
+        """Set every scalar at the next launch: somebody else has set them."""
+        self.before = [None] * self.scalars
+
+    def __call__(self, uintptr_t queue, list places, list values):
+        """Whether the driver has taken the launch.
+
+        `places` has buffers, `values` scalars, or the nodes of constants. The caller sees to it that
+        no other thread is here.
+        """
+        cdef Py_ssize_t number
+        cdef Slot *slot
+        cdef void *memory
+        cdef int32_t status
+        cdef size_t *local_size = self.local_size if self.has_local_size else NULL
+        for number in range(self.buffers):
+            slot = &self.slots[number]
+            memory = <void *><uintptr_t>places[slot.place].mem.int_ptr
+            if set_argument(self.handle, slot.number, sizeof(void *), &memory) != 0:
+                return False
+        for number in range(self.scalars):
+            slot = &self.slots[self.buffers + number]
+            value = values[slot.place]
+            if type(value) is Node:
+                value = get(value, n_param)
+            if value is not self.before[number] and not self.set_scalar(number, slot, value):
+                return False
+        with nogil:
+            status = enqueue_kernel(
+                <void *>queue, self.handle, self.dimensions, NULL, self.global_size, local_size,
+                0, NULL, NULL,
+            )
+        return status == 0
+
+    cdef bint set_scalar(self, Py_ssize_t number, Slot *slot, object value) except -1:
+        cdef char content[LARGEST_SCALAR]
+        cdef const char *given
+        cdef int32_t status
+        self.before[number] = None
+        if type(value) is self.types[number]:
+            PyArray_ScalarAsCtype(value, content)
+            status = set_argument(self.handle, slot.number, slot.nbytes, content)
+        else:
+            text = self.packed(value, self.dtypes[number])
+            given = <bytes>text
+            status = set_argument(self.handle, slot.number, slot.nbytes, given)
+        if status == 0:
+            self.before[number] = value
+        return status == 0
