@@ -16,6 +16,9 @@ COMPLEX: Final = ("complex.cl",)
 FLOAT: Final = ("lanes.cl", "float.cl")
 INTEGER: Final = ("lanes.cl", "integer.cl")
 ELEMENTARY: Final = ("lanes.cl", "elementary.cl")
+EXPONENTIAL: Final = ("exponential.cl",)
+LOGARITHM: Final = ("logarithm.cl",)
+ANGLES: Final = ("angles.cl",)
 
 # Products of builtins, of which Intel's sin and cos alone are 3.2 ulp off: 4.5 at worst (tanh).
 COMPLEX_ULP: Final = 5
@@ -67,6 +70,13 @@ def rounded(
                  weight=weight, ulp=4, complex_ulp=COMPLEX_ULP, each_number=bool(several))
 
 
+def replaceable(row: Ufunc, libraries: tuple[str, ...]) -> Ufunc:
+    """Add to a row the definition of ``vector_<name>_<T>``, for FAULTY_BUILTINS to use."""
+    define = f"DEFINE_VECTOR_{row.name.upper()}({{T}}, {{I}}, int{{W}}, {{S}})"
+    return replace(row, define={**row.define, "float": define},
+                               libraries=(*row.libraries, *libraries))
+
+
 def circular(
     name: str, weight: float, defines: tuple[str, ...], replacement: str, several: tuple[str, ...]
 ) -> Ufunc:
@@ -87,34 +97,34 @@ def of_log(name: str, factor: str) -> tuple[str, ...]:
 
 
 ROWS: Final = (
-    rounded("exp", 8, _EXP, several=_EXPS),
+    replaceable(rounded("exp", 8, _EXP, several=_EXPS), EXPONENTIAL),
     rounded("exp2", 8, _EXP),
-    rounded("expm1", 10, _EXP),
-    rounded("log", 8, _LOG, several=of_log("log", "1")),
-    rounded("log2", 8, _LOG, several=of_log("log2", "LOG2E_{R}")),
-    rounded("log10", 8, _LOG, several=of_log("log10", "LOG10E_{R}")),
-    rounded("log1p", 10, _LOG),
+    replaceable(rounded("expm1", 10, _EXP), EXPONENTIAL),
+    replaceable(rounded("log", 8, _LOG, several=of_log("log", "1")), LOGARITHM),
+    replaceable(rounded("log2", 8, _LOG, several=of_log("log2", "LOG2E_{R}")), LOGARITHM),
+    replaceable(rounded("log10", 8, _LOG, several=of_log("log10", "LOG10E_{R}")), LOGARITHM),
+    replaceable(rounded("log1p", 10, _LOG), LOGARITHM),
     circular("sin", 10, _SINH, _CIRCULAR.format("sin"),
              of_several("CIRCULAR", "sin", "z.odd", "z.even", "cosh(x) * sine",
                         "sinh(x) * cosine")),
     circular("cos", 10, _SINH, _CIRCULAR.format("cos"),
              of_several("CIRCULAR", "cos", "-z.odd", "z.even", "cosh(x) * cosine",
                         "sinh(x) * sine")),
-    circular("tan", 14, _TANH, "DEFINE_BY_MAGNITUDE(tan, {T}, {I})",
+    circular("tan", 14, _TANH, "DEFINE_VECTOR_TAN({T}, {I}, int{W}, {S})",
              of_several("TANGENT", "tan", "z.odd", "z.even", "across", "along")),
-    rounded("arcsin", 12, _INVERSES, "asin"),
-    rounded("arccos", 12, _INVERSES, "acos"),
-    rounded("arctan", 12, _ARCTANH, "atan"),
-    rounded("sinh", 14, _SINH, several=of_several(
-        "CIRCULAR", "sinh", "z.even", "z.odd", "sinh(x) * cosine", "cosh(x) * sine")),
-    rounded("cosh", 14, _SINH, several=of_several(
-        "CIRCULAR", "cosh", "z.even", "z.odd", "cosh(x) * cosine", "sinh(x) * sine")),
-    rounded("tanh", 14, _TANH, several=of_several(
-        "TANGENT", "tanh", "z.even", "z.odd", "along", "across")),
-    rounded("arcsinh", 16, _INVERSES, "asinh"),
-    rounded("arccosh", 16, _INVERSES, "acosh"),
-    rounded("arctanh", 14, _ARCTANH, "atanh"),
-    rounded("cbrt", 14),
+    replaceable(rounded("arcsin", 12, _INVERSES, "asin"), ANGLES),
+    replaceable(rounded("arccos", 12, _INVERSES, "acos"), ANGLES),
+    replaceable(rounded("arctan", 12, _ARCTANH, "atan"), ANGLES),
+    replaceable(rounded("sinh", 14, _SINH, several=of_several(
+        "CIRCULAR", "sinh", "z.even", "z.odd", "sinh(x) * cosine", "cosh(x) * sine")), EXPONENTIAL),
+    replaceable(rounded("cosh", 14, _SINH, several=of_several(
+        "CIRCULAR", "cosh", "z.even", "z.odd", "cosh(x) * cosine", "sinh(x) * sine")), EXPONENTIAL),
+    replaceable(rounded("tanh", 14, _TANH, several=of_several(
+        "TANGENT", "tanh", "z.even", "z.odd", "along", "across")), EXPONENTIAL),
+    replaceable(rounded("arcsinh", 16, _INVERSES, "asinh"), LOGARITHM),
+    replaceable(rounded("arccosh", 16, _INVERSES, "acosh"), LOGARITHM),
+    replaceable(rounded("arctanh", 14, _ARCTANH, "atanh"), LOGARITHM),
+    replaceable(rounded("cbrt", 14), ELEMENTARY),
     Ufunc("power", 2, {
         **dict.fromkeys(("signed", "unsigned"), "power_{T}({0}, {1})"),
         **dict.fromkeys(("int16", "uint16"), _SHORT_POWER),
@@ -132,7 +142,7 @@ ROWS: Final = (
     }, define={
         "float64": _POW_DOUBLE, "complex128": "\n".join(_POWER),
     }, libraries=COMPLEX + ELEMENTARY, weight=20, ulp=4, complex_ulp=COMPLEX_ULP),
-    Ufunc("arctan2", 2, {"float": "atan2({0}, {1})"}, weight=16, ulp=4),
+    replaceable(Ufunc("arctan2", 2, {"float": "atan2({0}, {1})"}, weight=16, ulp=4), ANGLES),
     Ufunc("hypot", 2, {"float": "hypot({0}, {1})"},
           define={"float": "DEFINE_VECTOR_HYPOT({T}, {S})"}, libraries=ELEMENTARY, weight=10,
           ulp=4),
