@@ -41,7 +41,7 @@ from .plan.schedule import (
 from .plan.traffic import call_nbytes, pass_nbytes, reads_of, uses_of_launch, writes_of
 from .plan.verify import verify
 from .render.arguments import BufferArgument, ConstantArgument, LocalArgument
-from .runtime import buffers, host, launch, program, sharing
+from .runtime import buffers, host, launch, program, sharing, storage
 from .runtime.buffers import Buffer
 from .runtime.device import Device, get_device
 from .runtime.launch import BoundKernel
@@ -406,7 +406,10 @@ def make_plan(snapshot: Snapshot, device: Device, *, fuse: bool) -> Planned:
     from .render.matmul import render_matmul
     from .render.repeats import Repeats
     from .render.sorting import render_sort
+    from .render.templates import keep_in
 
+    kept = storage.cache_folder()
+    keep_in(kept and kept / "templates")
     traits = device.traits
     if not traits.fp64:
         for node in snapshot.nodes:
