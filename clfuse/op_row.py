@@ -148,7 +148,7 @@ class Reduction:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FaultyBuiltins:
-    """Builtins that one runtime has wrong, and what its kernels use instead.
+    """Builtins that one runtime has wrong or slow, and what its kernels use instead.
 
     Attributes
     ----------

@@ -1,8 +1,8 @@
 """Op-table rows of the functions that are rounded: exp, log, powers, angles; for `ops`.
 
-Every row promises 4 ulp.  Builtins are kept wherever they hold that on PoCL 3.1 and on Intel's
-runtime 2026.2, since they are the vector code that the runtimes ship; what stands in for those that
-do not is in FAULTY_BUILTINS.
+Every row promises 4 ulp.  Builtins are the rule; what stands in for those that do not hold that
+on PoCL 3.1 or on Intel's runtime 2026.2, or are much slower there than they need be, is in
+FAULTY_BUILTINS.
 """
 
 from __future__ import annotations

