@@ -290,8 +290,14 @@ def put(handle: Handle, index: Any, value: Any) -> None:
         fitted(whole, shape)
     node = whole if whole is not None and is_element else value_node(value, handle._dtype)
     if is_element and node.shape:
-        # NumPy's error, which the dtype decides; older ones take a single element.
-        np.empty(1, handle._dtype)[0] = np.empty(node.shape)
+        # NumPy's error, which the dtype decides; older ones take a single element, and a boolean
+        # any sequence.
+        one = np.empty(1, handle._dtype)
+        if isinstance(value, Handle):
+            one[0] = np.empty(node.shape)
+        else:
+            one[0] = value
+            node = value_node(one[0], handle._dtype)
     if node is whole:
         node = value_node(value, handle._dtype)
     is_here = not isinstance(value, Handle) or present.present(value) is not None

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import clfuse
+
 SETUP = """
 z = m.array(4.0)
 s = m.arange(3.0).sum()
@@ -205,3 +207,21 @@ def test_a_statistic_warns_every_time_and_not_only_when_it_is_recorded_first(
         for _ in range(3):
             eval(line, names)
     assert len([item for item in seen if "divide" not in str(item.message)]) == 3
+
+
+@pytest.mark.parametrize("dtype", ["i8", "f4", "c16", "?"])
+@pytest.mark.parametrize("value", [[1, 2], (), "text", [[]], {1: 2}])
+@pytest.mark.parametrize("size", [12, 120_000])
+def test_an_element_that_is_given_no_number_is_numpys_error(
+    dtype: str, value: object, size: int
+) -> None:
+    outcomes: list[Any] = []
+    for module in (np, clfuse):
+        x = module.zeros(size, dtype).reshape(3, -1) + module.ones((), dtype)
+        try:
+            x[2, 3] = value
+        except Exception as error:
+            outcomes.append(type(error))
+        else:
+            outcomes.append(np.asarray(x).tolist())
+    assert outcomes[0] == outcomes[1]
