@@ -156,6 +156,26 @@ _WIDTH = re.compile(
 )
 _PASTED_WIDTH = re.compile(r"##(2|3|4|8|16)\b")
 _PASTED = "convert_##"
+_PASTED_NAME = re.compile(r"\b(?:v(?:load|store)\w*|native_|half_|atom(?:ic)?_|is)[ \t]*##")
+_MACRO = re.compile(
+    r"^[ \t]*#[ \t]*define[ \t]+\w+\(([^)]*)\)((?:[^\n]*\\\n)*[^\n]*)", re.MULTILINE
+)
+_PASTE = re.compile(r"(\w+)[ \t]*##[ \t]*(\w+)")
+
+
+def _makes_names(source: str) -> bool:
+    """Whether macros may put names of functions together that stand nowhere in the source."""
+    if "##" not in source:
+        return False
+    if _PASTED_NAME.search(source):
+        return True
+    for parameters, body in _MACRO.findall(source):
+        if "##" not in body:
+            continue
+        given = {name.strip() for name in parameters.split(",")}
+        if any(left in given and right in given for left, right in _PASTE.findall(body)):
+            return True
+    return False
 
 
 def declarations(source: str) -> str | None:
@@ -171,6 +191,8 @@ def declarations(source: str) -> str | None:
     >>> print(declarations("y[0] = log2(x)").splitlines()[-1])
     double CLFUSE_PURE log2(double);
     """
+    if _makes_names(source):
+        return None
     names = set(_IDENTIFIER.findall(source))
     widths = [match[1] for name in names if (match := _WIDTH.fullmatch(name))]
     widest = max(map(int, [*widths, *_PASTED_WIDTH.findall(source)]), default=1)

@@ -182,3 +182,13 @@ def test_programs_are_as_they_would_be_with_the_header(pocl, monkeypatch):
             patched.setattr(program, "_programs", {})
             patched.setattr(compiler, "declarations", lambda source: None)
             assert first_after(pocl, statement) == declared != values[0], statement
+
+
+@pytest.mark.parametrize(
+    "macros",
+    ["#define LOAD(n) vload##n\n", "#define JOIN(a, b) a##b\n#define LOAD(n) JOIN(vload, n)\n"],
+)
+def test_names_that_macros_put_together_are_left_to_the_header(macros):
+    assert builtins.declarations(macros + "__kernel void k(__global float *x) { LOAD(4)(0, x); }") is None
+    types = "#define WIDE(T, n) T##4\n#define OF(T) convert_##T(x)\n"
+    assert builtins.declarations(types + "float y = sin(x);") is not None
