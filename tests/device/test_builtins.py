@@ -189,6 +189,7 @@ def test_programs_are_as_they_would_be_with_the_header(pocl, monkeypatch):
     ["#define LOAD(n) vload##n\n", "#define JOIN(a, b) a##b\n#define LOAD(n) JOIN(vload, n)\n"],
 )
 def test_names_that_macros_put_together_are_left_to_the_header(macros):
-    assert builtins.declarations(macros + "__kernel void k(__global float *x) { LOAD(4)(0, x); }") is None
+    kernel = "__kernel void k(__global float *x) { x[0] = LOAD(4)(0, x).x; }"
+    assert builtins.declarations(macros + kernel) is None
     types = "#define WIDE(T, n) T##4\n#define OF(T) convert_##T(x)\n"
     assert builtins.declarations(types + "float y = sin(x);") is not None
