@@ -191,17 +191,21 @@ def lane_nbytes(kernel: Kernel) -> int:
     So many complex numbers are side by side as there are vectors of eight bytes: their two parts
     are two vectors then, or halves of one.
     """
-    widest = element_nbytes(kernel)
-    if not any(dtype.kind == "c" for phase in kernel.phases for dtype in _dtypes(phase)):
-        return widest
-    return 8 if _has_complex_vectors(kernel) else 0
+    dtypes = [dtype for phase in kernel.phases for dtype in _dtypes(phase)]
+    if any(dtype.kind == "c" for dtype in dtypes):
+        return 8 if _has_complex_vectors(kernel) else 0
+    return _widest(kernel, dtypes)
 
 
 def element_nbytes(kernel: Kernel) -> int:
     """Bytes of the widest element that a kernel holds in registers."""
-    widest = 1
+    return _widest(kernel, [dtype for phase in kernel.phases for dtype in _dtypes(phase)])
+
+
+def _widest(kernel: Kernel, dtypes: list[np.dtype]) -> int:
+    """The same, of which `dtypes` are those of all but positions."""
+    widest = max([1, *[register_nbytes(dtype) for dtype in dtypes]])
     for phase in kernel.phases:
-        widest = max([widest, *[register_nbytes(dtype) for dtype in _dtypes(phase)]])
         if any(isinstance(item, Index) for item in phase.body + phase.epilogue):
             widest = max(widest, 8)
         if any(accumulator.position is not None for accumulator in phase.accumulators):

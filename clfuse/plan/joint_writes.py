@@ -43,11 +43,7 @@ class JointWrites:
 
     def regions(self, node: int) -> list[Region]:
         """What they write, each."""
-        graph = self._graph
-        return [
-            (graph.shapes[graph.inputs[member][1]], *graph.params[member])
-            for member in self.members(node)
-        ]
+        return [self._region(member) for member in self.members(node)]
 
     def can_join(self, node: int) -> bool:
         """Whether `node` may be made together with the update that it is one of."""
@@ -65,23 +61,21 @@ class JointWrites:
         self._members[node] = (*self._members.pop(old, (old,)), node)
 
     def _are_apart(self, one: int, other: int) -> bool:
-        graph = self._graph
         boxes = [self._box(node) for node in (one, other)]
         if boxes[0] is not None and boxes[1] is not None:
             return any(
                 first[1] <= second[0] or second[1] <= first[0]
                 for first, second in zip(*boxes, strict=True)
             )
-        regions = [
-            (graph.shapes[graph.inputs[node][1]], *graph.params[node]) for node in (one, other)
-        ]
-        return bool(apart_at_a_glance(*regions))
+        return bool(apart_at_a_glance(self._region(one), self._region(other)))
+
+    def _region(self, node: int) -> Region:
+        graph = self._graph
+        return (graph.shapes[graph.inputs[node][1]], *graph.params[node])
 
     def _box(self, node: int) -> tuple[Side, ...] | None:
         if node not in self._boxes:
-            graph = self._graph
-            region = graph.shapes[graph.inputs[node][1]]
-            self._boxes[node] = region_box(graph.shapes[node], region, *graph.params[node])
+            self._boxes[node] = region_box(self._graph.shapes[node], *self._region(node))
         return self._boxes[node]
 
 

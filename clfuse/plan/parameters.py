@@ -48,30 +48,24 @@ class Parameters:
         self._most = costs.max_arguments
         self._most_nbytes = costs.max_parameter_nbytes
 
-    def add(self, taken: Taken, operands: Sequence[int], buffers: Sequence[int]) -> None:
-        """Note what an operation reads: its operands where they are arguments, and `buffers`."""
-        for operand in self._new(taken, operands, buffers):
-            taken.named.add(operand)
-            if self._graph.kinds[operand] is Kind.CONSTANT:
-                taken.nbytes += self._number_nbytes(operand)
-            else:
-                taken.buffers += 1
-
-    def full(self, taken: Taken, operands: Sequence[int], buffers: Sequence[int]) -> str:
-        """Why a kernel cannot read these too; empty where it can."""
+    def take(self, taken: Taken, operands: Sequence[int], buffers: Sequence[int]) -> str:
+        """Note what an operation reads: its operands where they are arguments, and `buffers`; or
+        say why the kernel cannot have these too, and note nothing. Empty where it can."""
         new = self._new(taken, operands, buffers)
         if not new:
             return ""
         count, nbytes = taken.buffers, taken.nbytes
         for operand in new:
             if self._graph.kinds[operand] is Kind.CONSTANT:
-                nbytes += self._number_nbytes(operand)
+                nbytes += max(self._graph.dtypes[operand].itemsize, _LEAST_NBYTES)
             else:
                 count += 1
         if count > self._most:
             return f"a kernel has {self._most} arguments at most"
         if nbytes + count * cost.BUFFER_NBYTES > self._most_nbytes:
             return f"the arguments of a kernel have {self._most_nbytes} bytes at most"
+        taken.named.update(new)
+        taken.buffers, taken.nbytes = count, nbytes
         return ""
 
     def _new(self, taken: Taken, operands: Sequence[int], buffers: Sequence[int]) -> list[int]:
@@ -84,6 +78,3 @@ class Parameters:
         if buffers:
             new += [buffer for buffer in buffers if buffer not in named]
         return list(dict.fromkeys(new)) if len(new) > 1 else new
-
-    def _number_nbytes(self, node: int) -> int:
-        return max(self._graph.dtypes[node].itemsize, _LEAST_NBYTES)

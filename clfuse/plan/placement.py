@@ -252,7 +252,6 @@ class Placement:
             carrier = None
             taken = self._taken[level, shape]
         taken.steps += 1
-        self._parameters.add(taken, operands, buffers)
         self.level[node] = level
         for operand in operands:
             if self.level[operand] < level and not self.sealed[operand]:
@@ -274,10 +273,10 @@ class Placement:
         )
 
     def _full(self, taken: Taken, operands: tuple[int, ...], buffers: tuple[int, ...]) -> str:
-        """Why a kernel cannot take one operation more; empty where it can."""
+        """Why a kernel cannot take one operation more; empty where its arguments are noted."""
         if taken.steps >= self.cost.max_steps:
             return f"a kernel has {self.cost.max_steps} operations at most"
-        return self._parameters.full(taken, operands, buffers)
+        return self._parameters.take(taken, operands, buffers)
 
     def _keep_or_recompute(self, operand: int, reader: int, why: str = "") -> None:
         """`operand` could have been computed at a lower level than its reader: store it there?
@@ -311,20 +310,20 @@ class Placement:
         level = self.level[reader]
         again = self._again
         costly = again.is_costly(operand, level, moves=moves)
-        if costly and moves:
-            self._store_viewed(operand, level)
+        if costly and moves and self._store_viewed(operand, level):
             costly = again.is_costly(operand, level, moves=True)
         if not costly:
             self._taken[level, self.graph.shapes[reader]].steps += again.moved
         return costly
 
-    def _store_viewed(self, operand: int, level: int) -> None:
+    def _store_viewed(self, operand: int, level: int) -> bool:
         """Store what `operand` and others are views of, or computed from views of, in its place.
 
         Each of several views would go through memory, else, though they overlap.
         """
         graph = self.graph
         room = cost.VIEWED_SIZE * graph.sizes[operand]
+        before = len(self.cuts)
         for source in self._again.viewed(operand, self._views):
             costs = self.weight[source], self.loaded[source], graph.dtypes[source].itemsize
             if (
@@ -336,6 +335,7 @@ class Placement:
                 what = f"read through {self._views[source]} views, by later kernels too"
                 self._store(source, f"{what}: {self.cost.reason(*costs)}")
                 self._again.load(source, level)
+        return len(self.cuts) > before
 
     def _worth_storing(self, operand: int) -> bool:
         """Whether reading `operand` more than once an element calls for memory."""
