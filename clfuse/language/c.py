@@ -41,6 +41,7 @@ from .tree import (
     Atomic,
     Barrier,
     Call,
+    Cleared,
     Const,
     Convert,
     Do,
@@ -150,8 +151,6 @@ class Writer:
                 size = math.prod(array.shape)
                 variable = self.locals[name]
                 self.put(f"{register_type(array.dtype)} {variable}[{size}];  /* {name} */")
-                self.put(f"for (int k = 0; k < {size}; k++) {variable}[k] = "
-                         f"{literal(0, array.dtype)};")
         self.block(function.body)
         parameters = [f"const long i{axis}" for axis in range(len(function.indices))]
         parameters += parameters_of(function)
@@ -472,6 +471,11 @@ class Writer:
     def _do(self, node: Do) -> None:
         self.value(node.value)
 
+    def _cleared(self, node: Cleared) -> None:
+        array = self.function.local_arrays[node.name]
+        self.put(f"for (int k = 0; k < {math.prod(array.shape)}; k++) "
+                 f"{self.locals[node.name]}[k] = {literal(0, array.dtype)};")
+
     def _barrier(self, node: Barrier) -> None:
         self.put("barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);")
 
@@ -502,5 +506,6 @@ _STATEMENTS: Final[dict[type, Any]] = {
     Jump: Writer._jump,
     Return: Writer._return,
     Do: Writer._do,
+    Cleared: Writer._cleared,
     Barrier: Writer._barrier,
 }

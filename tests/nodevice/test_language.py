@@ -61,9 +61,7 @@ REFUSED = [
     ("def inner(): pass", "@clfuse.device_function"),
     ("class C: pass", "outside of the kernel"),
     ("match i:\n    case 1: pass", "if, elif"),
-    ("t: float = 1.0", "types are inferred"),
-    ("s = t = 1", "one assignment a line"),
-    ("i = 1", "`i` is a parameter"),
+    ("s = (t, u) = 1, 2", "one assignment a line"),
     ("y[i] = [1, 2]", "local_array"),
     ("y[i] = {1: 2}", "local_array"),
     ("y[i] = [k for k in x]", "for loop"),
@@ -84,9 +82,7 @@ REFUSED = [
     ("print(i)", "look at the arrays"),
     ("y[i] = sum(x)", "reduce"),
     ("for k in x:\n    pass", "loops run over range"),
-    ("for k in range(3):\n    pass\nelse:\n    pass", "has no else"),
     ("for k, l in enumerate(x):\n    pass", r"one name: write `for k in range\(len\(x\)\)`"),
-    ("while i:\n    pass\nelse:\n    pass", "has no else"),
     ("x[i]", "thrown away"),
     ("y[i] = x[i][0]", "indexed at once"),
     ("yield i", "one value an index"),
@@ -109,7 +105,7 @@ def test_what_is_not_in_the_language_is_refused_at_decoration(body: str, advice:
 
 IN_THE_LANGUAGE = """
 Assign AugAssign Expr For If While Break Continue Return Pass
-BinOp BoolOp Compare Constant IfExp UnaryOp Call Attribute Name Subscript Tuple
+AnnAssign BinOp BoolOp Compare Constant IfExp UnaryOp Call Attribute Name Subscript Tuple
 """
 NOT_HERE = "AsyncFor AsyncWith Await Nonlocal TryStar TypeAlias Interpolation TemplateStr"
 """Await and its kind need an ``async def``, nonlocal a function around it, which are refused
@@ -126,7 +122,7 @@ def test_every_other_construct_of_python_has_a_refusal_that_is_tested() -> None:
 
 
 def test_what_is_no_plain_function_is_refused() -> None:
-    for head in ("*i", "i, *, x", "i, x=3", "i, /, x", "i, **x"):
+    for head in ("*i", "i, *, x", "i, x=None", "i, /, x", "i, **x"):
         with pytest.raises(cf.KernelError, match=r"positional|default"):
             cf.kernel(function_of("pass", head))
     with pytest.raises(cf.KernelError, match="no Python function"):
