@@ -112,6 +112,10 @@ def given_by(name: str, args: tuple[Any, ...]) -> Arguments:
         elif isinstance(argument, np.generic) and native_dtype(argument.dtype) is not None:
             value = build.constant(argument)
             found.kinds.append(strong(value.dtype))
+        elif isinstance(argument, int | float | complex):  # an IntEnum, or its like
+            base: Any = next(each for each in (int, float, complex) if isinstance(argument, each))
+            value = base(argument)
+            found.kinds.append(_WEAK_TYPES[base])
         else:
             raise KernelError(
                 f"{name}: argument {len(found.kinds) + 1} is {kind.__name__}; kernels "

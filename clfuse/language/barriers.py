@@ -86,9 +86,10 @@ class _Some:
 
     line: int
     what: str
+    reason: str = ""
 
     def __str__(self) -> str:
-        return f"{self.what} of line {self.line}"
+        return f"{self.what} in line {self.line}{self.reason}"
 
 
 class _Walk:
@@ -99,7 +100,8 @@ class _Walk:
         self.function = function
         self.varying: set[str] = set()
         self.left: _Some | None = None  # a return that some have taken
-        self.loops: list[_Some | None] = []  # a jump that some have taken, a loop each
+        self.breaks: list[_Some | None] = []  # one that some have taken, a loop each
+        self.continues: list[_Some | None] = []  # one that some have taken in this round
 
     def run(self) -> None:
         while True:
@@ -113,14 +115,15 @@ class _Walk:
 
     def _block(self, body: list[Stmt], some: _Some | None, refuses: bool) -> None:
         for statement in body:
-            here = some or self.left or next((why for why in self.loops if why), None)
+            jumps = (*self.breaks, *self.continues)
+            here = some or self.left or next((why for why in jumps if why), None)
             if isinstance(statement, Barrier):
                 if here is not None and refuses:
                     raise self.source.error(
                         statement.line,
-                        f"not all work-items of a group come to this barrier, because of the "
-                        f"{here}, which differs between them: write the barrier where all come "
-                        "by, and put conditions around the statements between barriers",
+                        f"not all work-items of a group come to this barrier: the {here} is not "
+                        "the same for all of them; write the barrier where all come by, and put "
+                        "conditions around the statements between barriers",
                     )
             elif isinstance(statement, Assign):
                 if here is not None or self._varies(statement.value):
@@ -138,11 +141,11 @@ class _Walk:
                 self._loop(statement, here, refuses)
             elif isinstance(statement, Return):
                 if here is not None:
-                    self.left = self.left or _Some(statement.line, f"return, under the {here},")
-            elif isinstance(statement, Jump) and here is not None and self.loops[-1] is None:
-                self.loops[-1] = _Some(
-                    statement.line, f"`{statement.word}`, under the {here},"
-                )
+                    self.left = self.left or _Some(statement.line, "return", f" (under the {here})")
+            elif isinstance(statement, Jump) and here is not None:
+                jumps_of = self.breaks if statement.word == "break" else self.continues
+                why = _Some(statement.line, f"`{statement.word}`", f" (under the {here})")
+                jumps_of[-1] = jumps_of[-1] or why
 
     def _loop(self, node: For | While, some: _Some | None, refuses: bool) -> None:
         bounds: list[Expr] = (
@@ -152,12 +155,14 @@ class _Walk:
             some = _Some(node.line, "loop")
         if isinstance(node, For) and some is not None:
             self.varying.add(node.name)
-        # Who leaves a round early is missing in the next: the body is looked at once for jumps.
-        self.loops.append(None)
+        # Who leaves the loop is missing in the next round: the body is looked at once for that.
+        self.breaks.append(None)
+        self.continues.append(None)
         self._block(node.body, some, False)
-        if some is not None or self.loops[-1] is not None or refuses:
-            self._block(node.body, some, refuses)
-        self.loops.pop()
+        self.continues[-1] = None
+        self._block(node.body, some, refuses)
+        self.continues.pop()
+        self.breaks.pop()
 
     def _varies(self, node: Expr) -> bool:
         return any(self._is_varying(each) for each in expressions(node))

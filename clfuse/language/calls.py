@@ -280,7 +280,10 @@ class Kernel:
         for item in items:
             if isinstance(item, range):
                 if item.step != 1:
-                    raise ValueError(f"{self.__name__}: ranges have steps of 1, not {item.step}")
+                    raise ValueError(
+                        f"{self.__name__}: ranges have steps of 1, not {item.step}: calculate the "
+                        "index in the kernel"
+                    )
                 domain.append((item.start, item.stop))
             elif isinstance(item, tuple | list):
                 if len(item) != 2:

@@ -392,7 +392,10 @@ class Expressions:
         known = self.function.arrays.get(name)
         if local is None and known is None:
             if name in self.function.scalars or name in self.function.indices:
-                self.refuse(node, f"`{name}` is a number here: it has no elements")
+                self.refuse(
+                    node, f"`{name}` is a number here: it has no elements; of an array without "
+                    f"axes pass {name}.reshape(1), and write {name}[0]"
+                )
             if name in self.source.locals:
                 self.refuse(node, f"`{name}` is no array here: clfuse.local_array makes one")
             if name:

@@ -286,8 +286,8 @@ class _Pass(Functions):
         known = self.function.local_arrays.setdefault(target.id, made)
         if known != made:
             raise self.source.error(
-                target, f"`{target.id}` is a local array of another shape or dtype elsewhere in the "
-                "function: give one of them another name"
+                target, f"`{target.id}` is a local array of another shape or dtype elsewhere in "
+                "the function: give one of them another name"
             )
         self.reason(value, "local arrays")
         return True
