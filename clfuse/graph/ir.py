@@ -51,7 +51,7 @@ class Kind(IntEnum):
 
 TRANSFORM: Final = "transform"
 """The library operation that `api.fourier` records where VkFFT is at hand: its operand has the
-dtype that VkFFT takes and lies in C order. `runtime.numerics` has the same for it and ``fourier``."""
+dtype that VkFFT takes and lies in C order. `runtime.numerics` treats it as it does ``fourier``."""
 
 TABLE: Final = "table"
 """The library call that fills an array with scalars of the program, which are its inputs, or with
