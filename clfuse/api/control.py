@@ -16,7 +16,7 @@ from .conversion import as_handle
 from .handle import Handle, node_of
 
 if TYPE_CHECKING:
-    from ..explain import Plan
+    from ..explaining import Plan
     from ..runtime.device import Device
 
 
@@ -86,14 +86,14 @@ def explain(*arrays: Any) -> Plan:
         `.kernels` with name, kind, source, reads, writes, nbytes and ops; `.cuts` with reasons. It
         prints as a table.
     """
-    from ..explain import explain_nodes
+    from ..explaining import explain_nodes
 
     return explain_nodes([node_of(as_handle(item)) for item in arrays])
 
 
 def profile() -> AbstractContextManager[Any]:
-    """Time every kernel of a ``with`` block; see `clfuse.profile.Profile`."""
-    from ..profile import profile as measured
+    """Time every kernel of a ``with`` block; see `clfuse.profiling.Profile`."""
+    from ..profiling import profile as measured
 
     return measured()
 

@@ -23,7 +23,7 @@ LAYERS: tuple[tuple[str, ...] | frozenset[str], ...] = (
     ("plan",),
     frozenset({"render", "runtime"}),
     ("vectors", "interpret", "smallness", "patience", "evaluate", "automatic", "replay"),
-    ("explain", "profile"),
+    ("explaining", "profiling"),
     ("userkernels",),
     ("api",),
     ("language",),
