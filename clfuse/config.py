@@ -39,7 +39,7 @@ class Setting:
     choices : str
         What it takes, in words for the error message.
     doc : str
-        What it does, for ``python -m clfuse doctor`` and the README.
+        What it does, for ``python -m clfuse doctor`` and clfuse/guide/settings.md.
     plans : bool
         Whether plans and kernels depend on it.
     """
