@@ -23,6 +23,7 @@ from . import automatic, config, counters
 # The submodule evaluate is imported before the function of the same name: importing a submodule
 # later would put the module in the function's place.
 from .evaluate import evaluate_all as _evaluate_all  # noqa: F401
+
 from .api import namespace as _namespace  # isort: skip
 from .api.control import (
     device,

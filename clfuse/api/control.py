@@ -11,7 +11,6 @@ from .. import counters
 from ..evaluate import evaluate_all, evaluate_nodes
 from ..graph import ir, trace
 from ..runtime import device as selection
-from ..runtime import launch
 from .conversion import as_handle
 from .handle import Handle, node_of
 
@@ -57,7 +56,7 @@ def evaluate(*arrays: Any, wait: bool = True) -> None:
 
 def synchronize() -> None:
     """Wait until the current device has done everything that was enqueued."""
-    launch.finish(selection.get_device())
+    selection.get_device().finish()
 
 
 def stats() -> dict[str, int]:
