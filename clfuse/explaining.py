@@ -12,7 +12,7 @@ from typing import Any
 
 from . import patience, smallness
 from .config import settings
-from .evaluate import is_planned, lock, storage_roots
+from .evaluate import is_planned, lock
 from .graph.ir import Kind, Node
 from .graph.snapshot import Snapshot, take
 from .plan.device_libraries import is_ours
@@ -36,6 +36,7 @@ from .plan.traffic import (
     writes_of,
     writes_of_call,
 )
+from .planned import storage_roots
 
 _SMALL = "so small that NumPy calculates it (CLFUSE_HOST_US); on the device it would be:"
 _WAITING = (
