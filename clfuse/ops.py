@@ -115,8 +115,8 @@ FAULTY_BUILTINS: Final = (
             (name, dtype): f"ranged_{name}_{{T}}({{0}})"
             for name in ("sin", "cos") for dtype in _FLOATS
         },
-        "Intel's runtime 2026.2: right, but 0.5 and 1.15 ns an element where ours take 0.33 and 0.95;"
-        " both of one angle 0.42 and 1.55 (0.37, 1.05)",
+        "Intel's runtime 2026.2: right, but 0.5 and 1.15 ns an element where ours take 0.33 and"
+        " 0.95; both of one angle 0.42 and 1.55 (0.37, 1.05)",
     ),
     FaultyBuiltins(
         _POCL,
