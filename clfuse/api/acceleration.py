@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import compiled
+from .. import compiled, experience
 from ..config import changed, settings
 from ..graph import build, ir, trace
 from ..runtime.buffers import AS_A_WHOLE, BY_ROWS, IN_PARTS, SELECTED, Buffer, HostBuffer
@@ -129,6 +129,7 @@ def _names(array: type) -> dict[str, Any]:
         "element": indexing.element,
         "expect_rows": present.expect_rows,
         "few_additions": present.FEW_ADDITIONS,
+        "known_works": experience.known,
         "leaves": present.LEAVES,
         "longest_path": present.LONGEST_PATH,
         "made": present.made,

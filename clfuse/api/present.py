@@ -22,6 +22,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from .. import experience
 from ..config import settings
 from ..evaluate import evaluate_nodes, lock
 from ..graph import trace
@@ -461,7 +462,7 @@ def affordable(additions: float, *operands: Any) -> bool:
     """Whether so much work is done at once; with these operands, by what was done with them."""
     if operands and additions > FEW_ADDITIONS:
         use = max([use_of(operand) for operand in operands])
-        if use == AS_A_WHOLE:
+        if use == AS_A_WHOLE and additions not in experience.known:
             return False
         if use == BY_ROWS:
             additions /= ROWS_SHARE
