@@ -30,6 +30,7 @@ cdef extern from "Python.h":
     object PyType_GenericAlloc(PyTypeObject *, Py_ssize_t)
     int PyContext_Enter(object) except -1
     int PyContext_Exit(object) except -1
+    int PyContextVar_Get(object, PyObject *, PyObject **) except -1
     Py_ssize_t Py_REFCNT(PyObject *)
     int PySlice_Unpack(object, Py_ssize_t *, Py_ssize_t *, Py_ssize_t *) except -1
     Py_ssize_t PySlice_AdjustIndices(Py_ssize_t, Py_ssize_t *, Py_ssize_t *, Py_ssize_t)
@@ -152,7 +153,9 @@ cdef object made(object value, object like, object device):
     dtype = native_dtype(array)
     if dtype == NULL:
         return value
-    if not array_flags(array) & IN_C_ORDER:
+    if not array_flags(array) & IN_C_ORDER or (
+        array_size(array) * nbytes_of((<PyArray_Descr *>dtype).type_num) > kept_nbytes
+    ):
         return plain_made(value, device)
     shape = like if like is not None and is_shape(array, <tuple>like) else shape_of(array)
     return new_alone(value, shape, <object>dtype, device)

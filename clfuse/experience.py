@@ -8,7 +8,8 @@ what `smallness` has left to NumPy twice is not recorded a third time, unless ke
 something of the kind: then nothing is known.
 
 An operation is known by its work alone, in additions: its elements times the weight of its row.
-Results have the same bits either way, those of NumPy.
+Results have NumPy's bits either way, but for what is recorded as something else: a product of two
+vectors is a sum then.
 """
 
 from __future__ import annotations

@@ -22,7 +22,10 @@ LAYERS: tuple[tuple[str, ...] | frozenset[str], ...] = (
     ("graph",),
     ("plan",),
     frozenset({"render", "runtime"}),
-    ("vectors", "interpret", "smallness", "experience", "patience", "evaluate", "automatic", "replay"),
+    (
+        "vectors", "interpret", "smallness", "experience", "patience", "evaluate", "automatic",
+        "replay",
+    ),
     ("explain", "profile"),
     ("userkernels",),
     ("api",),
