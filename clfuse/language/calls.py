@@ -470,7 +470,7 @@ def kernel(function: Any = None, *, group: int = 0) -> Any:
     Parameters
     ----------
     function : function
-        Its first parameters are the indices. README, "Kernels written in Python", says what may
+        Its first parameters are the indices. clfuse/guide/kernels.md says what may
         stand in it.
     group : int
         Work-items of a work-group, for kernels that use `clfuse.group`; the innermost range must be
