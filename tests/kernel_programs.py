@@ -130,8 +130,28 @@ def random_access(
 _number = itertools.count()
 
 
-def random_call(random: np.random.Generator) -> Call:
-    """A kernel of two to four statements over views of one or two buffers."""
+@cf.device_function
+def bent(v, w=0.5, turns=1):
+    """What random kernels call: a loop, a condition, defaults."""
+    for k in range(turns):
+        if v > 2:
+            v = v - w * k
+        else:
+            return v + w
+    return v
+
+
+@cf.device_function
+def divided(v):
+    q, r = divmod(v, 2)
+    return q - r
+
+
+def random_call(random: np.random.Generator, odd: bool = False) -> Call:
+    """A kernel of one to three statements over views of one or two buffers.
+
+    `odd` ones call functions, and have a number with a default.
+    """
     rank = int(random.integers(1, 3))
     names = ["x", "y", "z"][: int(random.integers(2, 4))]
     views = {}
@@ -158,7 +178,13 @@ def random_call(random: np.random.Generator) -> Call:
     for _ in range(int(random.integers(1, 4))):
         one, other, target = some(False), some(False), some(True)
         symbol = str(random.choice(["+", "-", "*"]))
-        statement = f"{target.text} = {one.text} {symbol} 0.5 * {other.text} + {rank}"
+        second = f"0.5 * {other.text}"
+        if odd and random.random() < 0.4:
+            second = str(random.choice([
+                f"bent({other.text})", f"bent({other.text}, w=a)", f"max({other.text}, 0) * a",
+                f"({other.text} if {one.text} > 0 else a)", f"divided({other.text})",
+            ]))
+        statement = f"{target.text} = {one.text} {symbol} {second} + {rank}"
         kind = random.random()
         if kind < 0.2:
             statement = f"if {one.text} > 1:\n        {statement}"
@@ -169,7 +195,8 @@ def random_call(random: np.random.Generator) -> Call:
                 access.guard = guard
         lines.append(statement)
     indices = ", ".join("ij"[:rank])
-    kernel, text = written(f"{indices}, {', '.join(names)}", lines)
+    number = f", a={random.choice([0.5, 1, 2.0])}" if odd else ""
+    kernel, text = written(f"{indices}, {', '.join(names)}{number}", lines)
     return Call(kernel, text, domain, views, accesses)
 
 
@@ -179,6 +206,6 @@ def written(parameters: str, lines: list[str]) -> tuple[Any, str]:
     text = f"def {name}({parameters}):\n    " + "\n    ".join(lines) + "\n"
     filename = f"<{name}>"
     linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
-    scope: dict[str, Any] = {}
+    scope: dict[str, Any] = {"bent": bent, "divided": divided}
     exec(compile(text, filename, "exec"), scope)
     return cf.kernel(scope[name]), text

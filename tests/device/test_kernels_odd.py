@@ -296,6 +296,30 @@ out[0, i - 1] = i
 for i in range(3):
     out[1, i] = i
 ---
+total = 0.0
+for q in range(k[i] % 50):
+    flag = x[q % 11] > 0
+    if flag:
+        flag = False
+        total += 1
+    else:
+        total += 10
+out[1, i] = total
+v = f[i]
+flag = v > 0
+s = 0
+while s < 20:
+    s += 1
+    if flag:
+        flag = v > s
+        v = v * 0.5
+    else:
+        flag = v > 1
+        v = v + 1
+    if v > 9:
+        break
+out[2, i] = s
+---
 total: float = 0
 for q in range(6):
     total += m[i, q]
