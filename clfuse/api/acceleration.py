@@ -12,7 +12,7 @@ from .. import compiled
 from ..config import changed, settings
 from ..graph import build, ir, trace
 from ..runtime.buffers import AS_A_WHOLE, BY_ROWS, IN_PARTS, SELECTED, Buffer, HostBuffer
-from ..runtime.device import get_device
+from ..runtime.device import current_device
 from ..smallness import GATHER_ADDITIONS
 from . import (
     at_once,
@@ -47,7 +47,7 @@ def accelerate(array: type) -> None:
     handle.Handle._storage = core.Cell()
     handle.Handle._view = core.Sight()
     core.export_buffers((array, *handle.SCALARS), buffers.lent)
-    core.connect_sources(sources.compiled_names(get_device))
+    core.connect_sources(sources.compiled_names(current_device))
     for short, name in operators.BINARY.items():
         function = UFUNCS[name]
         about = function.numpy, function.weight

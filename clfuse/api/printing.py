@@ -48,7 +48,7 @@ def _shown(handle: Handle) -> np.ndarray:
         return host_view(handle)
     evaluate_nodes([node_of(handle)])
     buffer = handle._storage.node.buffer
-    if buffer is None or buffer.device.traits.unified_memory:
+    if buffer is None or buffer.seen_by_host:
         return host_view(handle)
     shown = np.zeros(handle._shape, handle._dtype)  # the system gives no memory to the rest of it
     parts = [

@@ -182,9 +182,13 @@ def _lies_there(handle: Handle) -> bool:
     """Whether what the array is a view of is, or is to be made, the memory that others get."""
     if handle._view is None or 0 in handle._shape:
         return False
-    if device_of(handle).traits.unified_memory:
-        return True
     node = handle._storage.node
+    if node.buffer is None:
+        is_seen = device_of(handle).traits.unified_memory
+    else:
+        is_seen = node.buffer.seen_by_host
+    if is_seen:
+        return True
     shown = math.prod(handle._shape) * handle._dtype.itemsize
     return math.prod(node.shape) * node.dtype.itemsize <= MOST_SPREAD * shown
 
@@ -289,10 +293,10 @@ def memory_nbytes(handle: Handle) -> int:
 
 def device_of(handle: Handle) -> Any:
     """The device that holds the array, or will: the current one while it is not computed."""
-    from ..runtime.device import get_device
+    from ..runtime.device import current_device
 
     buffer = handle._storage.node.buffer
-    return get_device() if buffer is None else buffer.device
+    return current_device() if buffer is None else buffer.device
 
 
 def moved_to(handle: Handle, device: Any, stream: Any) -> Any:

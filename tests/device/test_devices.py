@@ -27,6 +27,7 @@ def fresh(monkeypatch):
     monkeypatch.setattr(runtime, "_chosen", None)
     monkeypatch.setattr(runtime, "_warned", set())
     monkeypatch.setattr(runtime, "_defaults", {})
+    monkeypatch.setattr(runtime, "_awaited", {})
     return monkeypatch
 
 
