@@ -148,13 +148,15 @@ def byte_layout(handle: Handle) -> tuple[int, tuple[int, ...]]:
 
 def shares(asking: types.FrameType, handle: Handle) -> bool:
     """Whether the code that asks for the memory of `handle` gets what the array sees, too."""
-    if asking.f_code in HOLDERS:
+    if asking.f_code is _masked():
         return True
     return _writes(asking.f_globals.get("__name__")) and handles.is_writeable(handle)
 
 
-HOLDERS: Final = frozenset((np.ma.MaskedArray.__new__.__code__,))
-"""A masked array of an array writes to that array's elements."""
+def _masked() -> Any:
+    """The code that makes masked arrays: such an array writes to the elements of what it is of."""
+    masked = getattr(sys.modules.get("numpy.ma"), "MaskedArray", None)
+    return None if masked is None else masked.__new__.__code__
 
 WRITERS: Final = (
     "scipy._lib", "scipy.cluster", "scipy.integrate", "scipy.interpolate", "scipy.io",

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from clfuse.config import settings
 from clfuse.errors import DeviceError, DeviceWarning, warn_user
-from clfuse.runtime import preference, tuning, vendors
-from clfuse.runtime.compiler import compile_program
+from clfuse.runtime import preference
 from clfuse.runtime.remedies import broken, inventory
 from clfuse.runtime.storage import writable_cache
 from clfuse.traits import (
@@ -141,6 +140,8 @@ class Device:
             own = self._own_traits
             if settings.tuning:
                 if self._tuned is None:
+                    from clfuse.runtime import tuning
+
                     self._tuned = tuning.apply(own)
                 own = self._tuned
             self._forced = (forced, forced_to(own, *forced[:4]))
@@ -253,6 +254,8 @@ def probe(context: cl.Context, queue: cl.CommandQueue, builtins_read: str = "") 
     import numpy as np
     import pyopencl as cl
 
+    from clfuse.runtime.compiler import compile_program
+
     out = np.zeros(PROBE_ITEMS, np.int32)
     memory = cl.Buffer(context, cl.mem_flags.READ_WRITE, out.nbytes)
     kernel = cl.Kernel(compile_program(context, PROBE_SOURCE, "", builtins_read), "probe")
@@ -330,6 +333,8 @@ def listed() -> list[Device]:
 
 
 def _list_platforms() -> list[Device]:
+    from clfuse.runtime import vendors
+
     with writable_cache(), vendors.loader_environment():
         try:
             import pyopencl as cl
@@ -395,9 +400,8 @@ def devices() -> list[Device]:
     A device that is listed but does not work is left out, with one DeviceWarning per process that
     says why.
     """
-    return [
-        candidate for candidate in sorted(listed(), key=preference.preference) if _usable_or_warn(candidate)
-    ]
+    ranked = sorted(listed(), key=preference.preference)
+    return [candidate for candidate in ranked if _usable_or_warn(candidate)]
 
 
 def _usable_or_warn(candidate: Device) -> bool:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from clfuse.runtime import vendors
-
 if TYPE_CHECKING:
     from clfuse.runtime.device import Device
 
@@ -35,6 +33,8 @@ def inventory(listed: Sequence[Device]) -> str:
     """Say what there is, which drivers do not load, and what would help."""
     parts = [f"{d.index} {d.name} ({d.platform_name})" for d in listed]
     sentences = ["there are " + ", ".join(parts) if parts else "no OpenCL runtime lists any"]
+    from clfuse.runtime import vendors
+
     errors = vendors.load_errors()
     sentences += [
         f"{file} names {library}, which does not load: {error}" for file, library, error in errors
