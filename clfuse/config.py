@@ -114,6 +114,16 @@ SETTINGS: tuple[Setting, ...] = (
         " system's folder lists, no more",
     ),
     Setting(
+        "libraries",
+        "CLFUSE_LIBRARIES",
+        True,
+        _switch,
+        "on or off",
+        "off leaves CLBlast and VkFFT aside where they are installed: matrix products are clfuse's"
+        " own kernels on devices with memory of their own, Fourier transforms NumPy's",
+        plans=True,
+    ),
+    Setting(
         "fusion",
         "CLFUSE_FUSION",
         True,
@@ -294,6 +304,7 @@ class Settings:
 
     device: str
     vendors: str
+    libraries: bool
     fusion: bool
     fallback: str
     fp: str

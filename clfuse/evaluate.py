@@ -243,12 +243,13 @@ def upload(array: npt.NDArray[Any]) -> Node:
     return leaf
 
 
-def share(array: npt.NDArray[Any]) -> Node | None:
-    """A leaf on the host array's own memory, or None where the current device cannot."""
+def share(array: npt.NDArray[Any], *, exported: bool = False) -> Node | None:
+    """A leaf on the host array's own memory, or None where the current device cannot; `exported` as
+    `runtime.sharing` has it."""
     current = current_device()
     if needs_fp64(array.dtype) and not current.fp64:
         return None
-    shared = sharing.share(current, array)
+    shared = sharing.share(current, array, exported=exported)
     return None if shared is None else build.leaf(shared, array.shape, array.dtype)
 
 

@@ -15,6 +15,7 @@ from .config import settings
 from .evaluate import is_planned, lock
 from .graph.ir import Kind, Node
 from .graph.snapshot import Snapshot, take
+from .plan.device_libraries import is_ours
 from .plan.planner import plan
 from .plan.schedule import (
     Copy,
@@ -24,7 +25,6 @@ from .plan.schedule import (
     Schedule,
     SortPass,
     UserLaunch,
-    is_renderable,
     operations_of,
 )
 from .plan.traffic import (
@@ -262,7 +262,7 @@ def _explained(
         reads = tuple([_use(*use, schedule) for use in reads_of_call(launch, schedule)])
         writes = tuple([_use(*use, schedule) for use in writes_of_call(launch, schedule)])
         source, ops = "", [launch.name]
-        if device.traits.schedule == "gpu" and is_renderable(launch):
+        if is_ours(launch, device.traits):
             from .render.matmul import render_matmul
 
             source = render_matmul(launch, device.traits, storage_roots(schedule)).source

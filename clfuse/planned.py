@@ -7,6 +7,7 @@ node changes until the last one. A process that leaves everything to NumPy never
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -20,6 +21,7 @@ from .dtypes import needs_fp64
 from .errors import fp64_error
 from .graph.ir import TABLE
 from .graph.snapshot import Snapshot
+from .plan.device_libraries import is_ours
 from .plan.planner import plan
 from .plan.schedule import (
     Copy,
@@ -28,7 +30,6 @@ from .plan.schedule import (
     Schedule,
     SortPass,
     UserLaunch,
-    is_renderable,
 )
 from .plan.traffic import call_nbytes, pass_nbytes, reads_of, uses_of_launch, writes_of
 from .plan.verify import verify
@@ -149,7 +150,7 @@ def make_plan(snapshot: Snapshot, device: Device, *, fuse: bool) -> Planned:
             prepared = _built(step, rendered, device, moved)
             launch.check_sizes(prepared.program, rendered.global_size, rendered.local_size)
             steps.append(prepared)
-        elif isinstance(step, LibraryCall) and traits.schedule == "gpu" and is_renderable(step):
+        elif isinstance(step, LibraryCall) and is_ours(step, traits):
             rendered = render_matmul(step, traits, root)
             steps.append(_built(step, rendered, device, call_nbytes(step, schedule)))
         else:
@@ -274,7 +275,7 @@ def run_without_kernel(
         else:
             values = np.array([value for _, value in scalars], step.dtype)
         host.write(places[step.target], values)  # type: ignore[arg-type]
-    else:
+    elif step.maker is None or not _made_on_device(step, places):
         with interpret.warning_of(step.called):
             host.call(
                 step.name,
@@ -286,3 +287,15 @@ def run_without_kernel(
                 step.param,
                 scalars,
             )
+
+
+def _made_on_device(step: LibraryCall, places: Sequence[Buffer | None]) -> bool:
+    """Have a library of the device make the call; False where it refuses, and NumPy shall."""
+    from .runtime import device_libraries
+
+    try:
+        device_libraries.call(step, places)
+    except RuntimeError as error:
+        warnings.warn(f"{step.name}: {error}; NumPy did it on the host", RuntimeWarning, 2)
+        return False
+    return True

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from clfuse.config import settings
@@ -109,7 +110,7 @@ class Device:
         self.cause: str | None = None
         self._opened = False
         self._context: cl.Context | None = None
-        self._forced: tuple[tuple[str, int, int, int, bool], DeviceTraits] | None = None
+        self._forced: tuple[tuple[str, int, int, int, bool, bool], DeviceTraits] | None = None
         self._tuned: DeviceTraits | None = None
         #: (event, object): host memory that must live until its command is done; kept by
         #: `runtime.buffers`.
@@ -135,6 +136,7 @@ class Device:
             settings.work_items,
             settings.stream_bytes,
             settings.tuning,
+            settings.libraries,
         )
         if self._forced is None or self._forced[0] != forced:
             own = self._own_traits
@@ -144,7 +146,12 @@ class Device:
 
                     self._tuned = tuning.apply(own)
                 own = self._tuned
-            self._forced = (forced, forced_to(own, *forced[:4]))
+            forced_traits = forced_to(own, *forced[:4])
+            if settings.libraries and forced_traits.schedule == "gpu":
+                from clfuse.runtime import device_libraries  # it needs buffers, which need this
+
+                forced_traits = replace(forced_traits, libraries=device_libraries.usable())
+            self._forced = (forced, forced_traits)
         return self._forced[1]
 
     @contextmanager
