@@ -195,9 +195,10 @@ cdef object current_device():
             if device is None:
                 device = get_device()
     if device is not fp64_device:
-        if not device.traits.fp64:
+        if not device.fp64:
             return None
-        fp64_device = device
+        if device.is_settled:
+            fp64_device = device
     return device
 
 

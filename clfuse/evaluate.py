@@ -24,7 +24,7 @@ from .graph import build, ir, recognition, trace
 from .graph.ir import Kind, Node
 from .graph.snapshot import Snapshot, take
 from .runtime import buffers, sharing
-from .runtime.device import Device, get_device
+from .runtime.device import Device, current_device
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -127,7 +127,7 @@ def _device_for(snapshot: Snapshot) -> Device:
     places = {buffer.device for buffer in snapshot.buffers}
     if len(places) == 1:
         return places.pop()  # type: ignore[no-any-return]
-    current = get_device()
+    current = current_device()
     if places:
         moved = {}
         for node in snapshot.nodes:
@@ -236,8 +236,8 @@ def forget_plans() -> None:
 
 def upload(array: npt.NDArray[Any]) -> Node:
     """A leaf with a snapshot of a host array, on the current device."""
-    current = get_device()
-    if needs_fp64(array.dtype) and not current.traits.fp64:
+    current = current_device()
+    if needs_fp64(array.dtype) and not current.fp64:
         if settings.fp64 != "downcast":
             raise fp64_error(current.name, array.dtype)
         array = array.astype(np.complex64 if array.dtype.kind == "c" else np.float32)
@@ -249,8 +249,8 @@ def upload(array: npt.NDArray[Any]) -> Node:
 def share(array: npt.NDArray[Any], *, exported: bool = False) -> Node | None:
     """A leaf on the host array's own memory, or None where the current device cannot; `exported` as
     `runtime.sharing` has it."""
-    current = get_device()
-    if needs_fp64(array.dtype) and not current.traits.fp64:
+    current = current_device()
+    if needs_fp64(array.dtype) and not current.fp64:
         return None
     shared = sharing.share(current, array, exported=exported)
     return None if shared is None else build.leaf(shared, array.shape, array.dtype)

@@ -11,7 +11,6 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from functools import lru_cache, partial
-from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -470,11 +469,18 @@ Not normal numbers from bits: their bits need fma, which NumPy does not have.
 """
 
 
+@lru_cache(maxsize=1)
+def _quantile() -> Callable[..., Array]:
+    from statistics import NormalDist  # and decimal numbers, fractions
+
+    return np.frompyfunc(NormalDist().inv_cdf, 1, 1)
+
+
 def _normal(dtype: type[np.floating[Any]]) -> Callable[..., Array]:
     """Normal numbers as in ``kernels/lib/normal.cl``, but for the last digits."""
-    quantile = np.frompyfunc(NormalDist().inv_cdf, 1, 1)
 
     def draw(bits: Array) -> Array:
+        quantile = _quantile()
         whole = np.asarray(bits).view(np.int64) >> 11
         rest = (0xFFFFFFFFFFFFF - (whole ^ (whole >> 63)) + 0.5) * 2.0**-53  # from the nearer end
         return np.copysign(quantile(rest).astype(dtype), whole + 0.5).astype(dtype)

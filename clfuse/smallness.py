@@ -76,7 +76,7 @@ def budget_ns(snapshot: Snapshot, node_ns: float) -> float:
 def cost_ns(snapshot: Snapshot, device: Device, most: float) -> float | None:
     """What NumPy takes for the elements of a snapshot, calls apart; None where it is more than
     `most`, or not for NumPy."""
-    if not settings.host_us or not settings.fusion or not device.traits.fp64:
+    if not settings.host_us or not settings.fusion or not device.fp64:
         return None
     budget = most
     for buffer in snapshot.buffers:

@@ -329,3 +329,18 @@ def apply_quirks(traits: DeviceTraits, quirks: tuple[Quirk, ...] = QUIRKS) -> De
             changes["expressions"] = {**traits.expressions, **changes["expressions"]}
         traits = replace(traits, **changes, quirks=(*traits.quirks, quirk.name))
     return traits
+
+
+def forced_to(
+    traits: DeviceTraits, schedule: str, vector_bytes: int, work_items: int, stream_bytes: int
+) -> DeviceTraits:
+    """What settings make of a device; an empty, ``"auto"`` or negative one leaves it as it is."""
+    if schedule not in ("auto", traits.schedule):
+        traits = with_schedule(traits, schedule)
+    if vector_bytes:
+        traits = replace(traits, vector_bytes=vector_bytes, light_vector_bytes=0)
+    if work_items:
+        traits = replace(traits, work_items=work_items)
+    if stream_bytes >= 0:
+        traits = replace(traits, stream_nbytes=stream_bytes)
+    return traits

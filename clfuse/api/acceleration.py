@@ -13,7 +13,7 @@ from ..config import changed, settings
 from ..graph import build, ir, trace
 from ..runtime import device
 from ..runtime.buffers import AS_A_WHOLE, BY_ROWS, IN_PARTS, SELECTED, Buffer, HostBuffer
-from ..runtime.device import get_device
+from ..runtime.device import current_device
 from ..smallness import GATHER_ADDITIONS
 from . import (
     at_once,
@@ -48,7 +48,7 @@ def accelerate(array: type) -> None:
     handle.Handle._storage = core.Cell()
     handle.Handle._view = core.Sight()
     core.export_buffers((array, *handle.SCALARS), buffers.lent)
-    core.connect_sources(sources.compiled_names(get_device, vars(device)))
+    core.connect_sources(sources.compiled_names(current_device, vars(device)))
     for short, name in operators.BINARY.items():
         function = UFUNCS[name]
         about = function.numpy, function.weight

@@ -56,7 +56,7 @@ def evaluate(*arrays: Any, wait: bool = True) -> None:
 
 def synchronize() -> None:
     """Wait until the current device has done everything that was enqueued."""
-    selection.get_device().finish()
+    selection.current_device().finish()
 
 
 def stats() -> dict[str, int]:

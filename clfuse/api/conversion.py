@@ -113,9 +113,9 @@ def adopted(array: np.ndarray, *, is_given: bool = False, use: int = AS_A_WHOLE)
 def _kept(array: np.ndarray, use: int) -> Any:
     """A small array that nobody else has, in its own memory, where NumPy may be the one to
     calculate with it; None where it is not."""
-    from ..runtime.device import get_device
+    from ..runtime.device import current_device
 
-    device = get_device()
+    device = current_device()
     if not is_calculated_here(device) or native_dtype(array.dtype) != array.dtype:
         return None
     kept = made(array, device)
@@ -372,7 +372,7 @@ def host_view(handle: Handle) -> np.ndarray:
         return stored_view(handle._storage.node)
     node = handle._storage.node
     buffer = node.buffer
-    if buffer is not None and node.dtype is handle._dtype and buffer.device.traits.unified_memory:
+    if buffer is not None and node.dtype is handle._dtype and buffer.seen_by_host:
         offset, strides = layout(handle)
         return _strided(stored_view(node), handle._shape, offset, strides)
     order = copy_order(handle)

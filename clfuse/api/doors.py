@@ -18,7 +18,6 @@ import functools
 import sys
 import types
 from collections.abc import Callable, Mapping
-from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from typing import Any, Final
 
@@ -145,6 +144,8 @@ def open_to_ours(function: Callable[..., Any], turned: Turn) -> Callable[..., An
 def open_doors(module: types.ModuleType) -> None:
     """Put our functions before those of the module, also where they were imported from it."""
     package = module.__name__.partition(".")[0]
+    if module.__name__ == "numpy.ctypeslib":
+        _open_pointers(module)
     for name, turn in _doors_of(module).items():
         kind, is_method, method = name.partition(".")
         if is_method:
@@ -186,7 +187,7 @@ def _doors_of(module: types.ModuleType) -> Mapping[str, Turn]:
     }
 
 
-class Doors(MetaPathFinder):
+class Doors:
     """A finder that finds nothing by itself: it opens the doors of modules that others find."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
@@ -211,9 +212,9 @@ class Doors(MetaPathFinder):
         return found
 
 
-def _open_pointers() -> None:
+def _open_pointers(ctypeslib: types.ModuleType) -> None:
     """Let C functions whose arguments are declared by `numpy.ctypeslib.ndpointer` write to ours."""
-    for kind in np.ctypeslib.ndpointer().__mro__:
+    for kind in ctypeslib.ndpointer().__mro__:
         method = vars(kind).get("from_param")
         if isinstance(method, classmethod):
             plain = method.__func__
@@ -226,8 +227,7 @@ def _open_pointers() -> None:
 
 def install() -> None:
     """Open the doors of what is imported already, and of what will be."""
-    _open_pointers()
     for name, module in list(sys.modules.items()):
         if _has_doors(name):
             open_doors(module)
-    sys.meta_path.insert(0, Doors())
+    sys.meta_path.insert(0, Doors())  # type: ignore[arg-type]

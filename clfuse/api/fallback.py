@@ -92,9 +92,9 @@ def user_stacklevel() -> int:
 
 def shares_memory() -> bool:
     """Whether the current device works in the host's memory, so that nothing has to be copied."""
-    from ..runtime.device import get_device
+    from ..runtime.device import current_device
 
-    return get_device().traits.unified_memory
+    return current_device().traits.unified_memory
 
 
 def _is_announced() -> bool:

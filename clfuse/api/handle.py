@@ -82,9 +82,9 @@ def native_dtype(dtype: np.dtype) -> np.dtype | None:
 
 def lacks_fp64() -> bool:
     """Whether the current device has no double precision."""
-    from ..runtime.device import get_device
+    from ..runtime.device import current_device
 
-    return not get_device().traits.fp64
+    return not current_device().fp64
 
 
 class View:

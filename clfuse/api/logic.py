@@ -272,7 +272,7 @@ def _shared(question: Any, a: Any, b: Any, max_work: Any) -> bool:
             return bool(question(seen_by_numpy(handle), other, max_work))
         # What `numpy.asarray` gave is the array's own memory, on devices that work in the host's.
         buffer = handle._storage.node.buffer
-        is_host = buffer is not None and buffer.device.traits.unified_memory
+        is_host = buffer is not None and buffer.seen_by_host
         return bool(question(host_view(handle) if is_host else np.empty(0), other, max_work))
     if not isinstance(a, Handle) or a._storage is not b._storage:
         # No memory in common; NumPy says whether these are arrays, and `max_work` a number.

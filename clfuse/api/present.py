@@ -294,7 +294,7 @@ def stored(node: Node) -> Array | None:
 
 def is_calculated_here(device: Any) -> bool:
     """Whether NumPy may do what is recorded for a device."""
-    return bool(settings.host_us and settings.fusion and device.traits.fp64)
+    return bool(settings.host_us and settings.fusion and device.fp64)
 
 
 def brought(node: Node, most_nbytes: int = ROW_NBYTES) -> bool:
@@ -375,9 +375,9 @@ def expect_writes(storage: Storage, shape: tuple[int, ...]) -> bool:
 
 def _works_in_place() -> bool:
     """Whether the device that computes what was recorded works in the host's memory."""
-    from ..runtime.device import get_device
+    from ..runtime.device import current_device
 
-    pool = get_device().pool
+    pool = current_device().pool
     return pool is not None and pool.in_place
 
 
@@ -433,10 +433,10 @@ def filled(value: np.generic, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     size = math.prod(shape)
     if size < 2 or not affordable(size) or trace.active() is not None:
         return LATER
-    from ..runtime.device import get_device
+    from ..runtime.device import current_device
 
-    device = get_device()
-    return made(np.full(shape, value, dtype), device) if device.traits.fp64 else LATER
+    device = current_device()
+    return made(np.full(shape, value, dtype), device) if device.fp64 else LATER
 
 
 def leaf(buffer: HostBuffer, shape: tuple[int, ...], dtype: np.dtype) -> Node:
@@ -572,10 +572,10 @@ def is_writable_here(handle: Handle, index: Any, value: Any) -> bool:
     (source,) = node.inputs
     if source.op.kind is not Kind.CONSTANT or source.buffer is not None:
         return False
-    from ..runtime.device import get_device
+    from ..runtime.device import current_device
 
     nbytes = math.prod(node.shape) * node.dtype.itemsize
-    device = get_device()
+    device = current_device()
     if not is_calculated_here(device) or trace.active() is not None:
         return False
     if nbytes <= ROW_NBYTES:

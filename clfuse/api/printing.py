@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import html
 import itertools
 import math
 from collections.abc import Callable
@@ -30,6 +29,8 @@ def text(handle: Handle) -> str:
 
 def notebook(handle: Handle) -> str:
     """``_repr_html_``: what a notebook shows, NumPy's text below a line that says what it is."""
+    import html
+
     shown = html.escape(representation(handle))
     buffer = handle._storage.node.buffer
     where = "host" if buffer is None else str(buffer.device.name)
@@ -48,7 +49,7 @@ def _shown(handle: Handle) -> np.ndarray:
         return host_view(handle)
     evaluate_nodes([node_of(handle)])
     buffer = handle._storage.node.buffer
-    if buffer is None or buffer.device.traits.unified_memory:
+    if buffer is None or buffer.seen_by_host:
         return host_view(handle)
     shown = np.zeros(handle._shape, handle._dtype)  # the system gives no memory to the rest of it
     parts = [

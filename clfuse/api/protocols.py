@@ -148,13 +148,15 @@ def byte_layout(handle: Handle) -> tuple[int, tuple[int, ...]]:
 
 def shares(asking: types.FrameType, handle: Handle) -> bool:
     """Whether the code that asks for the memory of `handle` gets what the array sees, too."""
-    if asking.f_code in HOLDERS:
+    if asking.f_code is _masked():
         return True
     return _writes(asking.f_globals.get("__name__")) and handles.is_writeable(handle)
 
 
-HOLDERS: Final = frozenset((np.ma.MaskedArray.__new__.__code__,))
-"""A masked array of an array writes to that array's elements."""
+def _masked() -> Any:
+    """The code that makes masked arrays: such an array writes to the elements of what it is of."""
+    masked = getattr(sys.modules.get("numpy.ma"), "MaskedArray", None)
+    return None if masked is None else masked.__new__.__code__
 
 WRITERS: Final = (
     "scipy._lib", "scipy.cluster", "scipy.integrate", "scipy.interpolate", "scipy.io",
@@ -182,9 +184,13 @@ def _lies_there(handle: Handle) -> bool:
     """Whether what the array is a view of is, or is to be made, the memory that others get."""
     if handle._view is None or 0 in handle._shape:
         return False
-    if device_of(handle).traits.unified_memory:
-        return True
     node = handle._storage.node
+    if node.buffer is None:
+        is_seen = device_of(handle).traits.unified_memory
+    else:
+        is_seen = node.buffer.seen_by_host
+    if is_seen:
+        return True
     shown = math.prod(handle._shape) * handle._dtype.itemsize
     return math.prod(node.shape) * node.dtype.itemsize <= MOST_SPREAD * shown
 
@@ -289,10 +295,10 @@ def memory_nbytes(handle: Handle) -> int:
 
 def device_of(handle: Handle) -> Any:
     """The device that holds the array, or will: the current one while it is not computed."""
-    from ..runtime.device import get_device
+    from ..runtime.device import current_device
 
     buffer = handle._storage.node.buffer
-    return get_device() if buffer is None else buffer.device
+    return current_device() if buffer is None else buffer.device
 
 
 def moved_to(handle: Handle, device: Any, stream: Any) -> Any:

@@ -26,7 +26,7 @@ from ..evaluate import host_view, upload
 from ..graph import build
 from ..graph.ir import Kind, Node, Op, loop, structural
 from ..graph.trace import active
-from ..runtime.device import get_device
+from ..runtime.device import current_device
 from .handle import fresh, native_dtype, node_of
 from .promotion import FLOAT64, INT64, UINT64
 
@@ -278,7 +278,7 @@ class Draw:
         else:
             _, position, self._key = generator.take()
             is_small = tracing is None and 0 < self._count <= _SMALL
-            if is_small and settings.host_us and settings.fusion and get_device().traits.fp64:
+            if is_small and settings.host_us and settings.fusion and current_device().fp64:
                 self._generator, self._at = generator, position
                 return
             self._position = _constant(position)

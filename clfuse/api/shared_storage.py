@@ -69,11 +69,11 @@ def seen_by_numpy(handle: Handle) -> Array:
     """The array as one of NumPy's, in the same memory from now on; read-only if it is."""
     storage = handle._storage
     if type(storage) is not SharedStorage:
-        from ..runtime.device import get_device
+        from ..runtime.device import current_device
 
         node = storage.node
         memory = host_copy(node)
-        device = get_device() if node.buffer is None else node.buffer.device
+        device = current_device() if node.buffer is None else node.buffer.device
         storage.node = _kept(node, memory, device)
         _memories[storage] = memory
         storage.__class__ = SharedStorage
@@ -93,7 +93,7 @@ def _kept(node: Node, memory: Array, device: Any) -> Node:
     """What is compared with `memory`, which has the value of `node`, whenever somebody asks: that
     node, where the host sees its bytes without a copy."""
     buffer = node.buffer
-    if buffer is not None and (type(buffer) is HostBuffer or device.traits.unified_memory):
+    if buffer is not None and buffer.seen_by_host:
         return node
     return leaf(HostBuffer(device, memory.copy()), node.shape, node.dtype)
 

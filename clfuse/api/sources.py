@@ -276,10 +276,10 @@ def _made(
         size = find(args, named)
     if size < 0 or size == 1 or not affordable(size):
         return LATER
-    from ..runtime.device import get_device
+    from ..runtime.device import current_device
 
-    device = get_device()
-    if not device.traits.fp64:
+    device = current_device()
+    if not device.fp64:
         return LATER
     value = calculated(make, *args, **named)
     if type(value) is not np.ndarray or value.size == 1 or value.dtype not in NATIVE_DTYPES:

@@ -84,9 +84,9 @@ def is_brief(node: Node, share: int = AT_ONCE, most_nbytes: int = ROW_NBYTES) ->
         return False
     if trace.active() is not None or math.prod(node.shape) * node.dtype.itemsize > most_nbytes:
         return False
-    from ..runtime.device import get_device
+    from ..runtime.device import current_device
 
-    device = get_device() if buffer is None else buffer.device
+    device = current_device() if buffer is None else buffer.device
     return bool(device.traits.unified_memory and is_calculated_here(device))
 
 
@@ -101,11 +101,11 @@ def _is_scattering(index: Any) -> bool:
 def _is_brought(node: Node) -> bool:
     """Whether an array that was recorded lies on the host now: computed, where the device works in
     the host's memory."""
-    from ..runtime.device import get_device
+    from ..runtime.device import current_device
 
     if node.buffer is not None or trace.active() is not None or isinstance(node, LateNode | Part):
         return False
-    device = get_device()
+    device = current_device()
     if not device.traits.unified_memory or not is_calculated_here(device):
         return False
     if math.prod(node.shape) * node.dtype.itemsize > LOOP_NBYTES:

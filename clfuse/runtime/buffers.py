@@ -6,6 +6,7 @@ next owner's commands run after all that were enqueued for the last one: nothing
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -38,27 +39,23 @@ __all__ = [
     "write",
 ]
 
-#: Up to this size an upload is staged: copied on the host, then enqueued without waiting for the
-#: kernels before it. Above it the second copy would cost more than the wait.
+#: Up to this size an upload is staged: copied on the host, enqueued without waiting for the kernels
+#: before it. Above it the second copy would cost more than the wait.
 STAGED_NBYTES = 1 << 20
 
 #: Up to this size what waits on the host becomes a buffer of a device that works in the host's
-#: memory by the driver, which copies it while it makes the buffer: 0.5 us (PoCL) and 2 us (Intel),
-#: where a copy in the queue takes 5 us, and PoCL's next kernel 40 us more to start. Less than what
-#: `malloc` asks the system for.
+#: memory by the driver, which copies it meanwhile: 0.5 us (PoCL) and 2 us (Intel), where a copy in
+#: the queue takes 5 us, and PoCL's next kernel 40 us more to start. `malloc` asks for more.
 COPIED_NBYTES = 1 << 16
 
-#: Up to this size an upload waits on the host until a kernel needs it: NumPy may well be the one to
-#: calculate with it (`clfuse.interpret`).
+#: Up to this size an upload waits on the host until a kernel needs it (`clfuse.interpret`).
 HOST_NBYTES = 1 << 19
 
-#: Staged uploads that may be under way before the oldest is waited for: bounds the host memory that
-#: they pin.
+#: Staged uploads that may be under way before the oldest is waited for: bounds what they pin.
 STAGED_LIMIT = 64
 
-
-#: What programs do with an array that lies on the host (`HostBuffer.use`). It came from there, and
-#: nobody has asked for a part of it or written to it.
+#: What programs do with an array on the host (`HostBuffer.use`). It came from there, and nobody has
+#: asked for a part of it or written to it.
 AS_A_WHOLE = 0
 
 #: It was written to, sliced, or calculated.
@@ -112,8 +109,7 @@ class _Counted:
 class Buffer:
     """A piece of one device's memory, owned by whoever holds this object.
 
-    What gives the memory back is an object of its own (`_Block`): buffers on the host have none,
-    and are forgotten in half the time.
+    What gives the memory back is another object (`_Block`): buffers on the host do without.
 
     Attributes
     ----------
@@ -140,6 +136,10 @@ class Buffer:
     def __repr__(self) -> str:
         return f"<clfuse buffer of {self.nbytes} bytes on {self.device.index}>"
 
+    @property
+    def seen_by_host(self) -> bool:
+        """Whether the host sees its bytes without a copy."""
+        return self.device.traits.unified_memory
 
     def on_device(self) -> Buffer:
         """Return the buffer that a kernel may write to, once nobody needs its contents."""
@@ -182,6 +182,8 @@ class HostBuffer(Buffer):
         self.memory = memory
         self.use = IN_PARTS
         self.window: npt.NDArray[Any] | None = None
+
+    seen_by_host = True
 
     @property
     def nbytes(self) -> int:  # type: ignore[override]
@@ -322,7 +324,7 @@ def hold(device: Device, array: npt.NDArray[Any]) -> Buffer:
     """As `upload`, for a buffer that nobody writes to: a small array stays on the host until a
     kernel needs it."""
     is_small = array.nbytes <= HOST_NBYTES
-    if is_small and settings.host_us and settings.fusion and device.traits.fp64:
+    if is_small and settings.host_us and settings.fusion and device.fp64:
         made = HostBuffer(device, np.array(array, order="C"))
         made.use = AS_A_WHOLE
         return made
@@ -363,8 +365,8 @@ class _Lent:
 
 
 def lent(buffer: Buffer, dtype: np.dtype[Any], shape: tuple[int, ...]) -> HostBuffer | None:
-    """Return the buffer's memory itself as one on the host, of whatever size, once it is computed;
-    None where the device does not work in the host's memory."""
+    """Return the buffer's memory itself as one on the host, once it is computed; None where the
+    device does not work in the host's memory."""
     memory = host_memory(buffer)
     if memory is None or not buffer.nbytes:
         return None
@@ -495,9 +497,7 @@ def host_view(buffer: Buffer, dtype: npt.DTypeLike, shape: Sequence[int]) -> npt
     dtype = np.dtype(dtype)
     if type(buffer) is HostBuffer:
         return buffer.read(dtype, tuple(shape))
-    nbytes = dtype.itemsize
-    for length in shape:
-        nbytes *= length
+    nbytes = dtype.itemsize * math.prod(shape)
     if not device.traits.unified_memory or nbytes == 0 or device.forked:
         result = download(buffer, dtype, shape)
         result.flags.writeable = False

@@ -8,46 +8,36 @@ from __future__ import annotations
 
 import atexit
 import os
-import re
 import threading
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from clfuse.config import settings
 from clfuse.errors import DeviceError, DeviceWarning, warn_user
-from clfuse.runtime import tuning, vendors
-from clfuse.runtime.compiler import compile_program
+from clfuse.runtime import preference
+from clfuse.runtime.remedies import broken, inventory
 from clfuse.runtime.storage import writable_cache
-from clfuse.traits import DeviceTraits, apply_quirks, cpu_vector_bytes, with_schedule
+from clfuse.traits import (
+    DeviceTraits,
+    apply_quirks,
+    cpu_vector_bytes,
+    forced_to,
+    with_schedule,
+)
 
 if TYPE_CHECKING:
     import pyopencl as cl
 
     from clfuse.runtime.pool import Pool
 
-__all__ = ["Device", "device", "devices", "find", "fitting", "get_device", "listed", "set_device"]
-
-INSTALL_HINT = (
-    "to get one: python -m pip install 'clfuse[intel]' (any x86-64 CPU, Linux), or apt-get install"
-    " pocl-opencl-icd (any CPU, Debian and Ubuntu), or the driver of your GPU; python -m clfuse"
-    " doctor shows what was found"
-)
-
-#: Which platform comes first where several have a device of one kind, by a part of its name.
-#: Intel's CPU runtime before PoCL: equal or faster in every program of design.md's table, a launch
-#: and wait takes 6 us instead of 13, and it is there only where somebody installed it.
-PLATFORM_ORDER = ("nvidia", "amd accelerated", "intel(r) opencl", "portable computing language")
-#: Simulators and software renderers: they work, slowly, and come after every native device.
-PLATFORM_LAST = ("rusticl", "clover", "fpga", "oclgrind")
-KIND_ORDER = ("gpu", "accelerator", "cpu")
-
-#: Words that mean a platform even where a device's name holds them too: PoCL calls its device
-#: "pthread-...-Intel(R) Xeon(R)", and CLFUSE_DEVICE=intel must not choose it.
-PLATFORM_WORDS = ("pocl", "intel", "nvidia", "amd", "rusticl", "clover", "oclgrind", "apple")
+__all__ = [
+    "Device", "current_device", "device", "devices", "find", "fitting", "get_device", "listed",
+    "set_device",
+]  # fmt: skip
 
 PROBE_SOURCE = """
 __kernel void probe(__global int *out, const int factor)
@@ -81,7 +71,32 @@ class Device:
         Whether this process was forked from one that used it: the driver's threads stayed behind,
         nothing can be enqueued. Its memory is still there where it is the host's, and NumPy
         calculates (`clfuse.interpret`).
+
+    `current_device` may give one of which nothing is known yet. Whatever is asked of it, but for
+    what follows here, has the devices listed and makes it one of them.
     """
+
+    forked = False
+    #: Made by `runtime.buffers` for the first buffer.
+    pool: Pool | None = None
+    _queue: cl.CommandQueue | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        if self.is_settled or name.startswith("__"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        _settle(self)
+        return getattr(self, name)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether it is known which device this is."""
+        return "handle" in self.__dict__
+
+    @property
+    def fp64(self) -> bool:
+        """Whether it has double precision, as nearly all have: so taken for granted before it is
+        settled. Until then NumPy calculates, and what needs a kernel asks again."""
+        return not self.is_settled or self.traits.fp64
 
     def __init__(self, handle: cl.Device, platform: cl.Platform, index: str) -> None:
         import pyopencl as cl
@@ -93,14 +108,10 @@ class Device:
         self.vendor_name: str = platform.vendor.strip()
         self.lock = threading.RLock()
         self.cause: str | None = None
-        self.forked = False
         self._opened = False
         self._context: cl.Context | None = None
-        self._queue: cl.CommandQueue | None = None
         self._forced: tuple[tuple[str, int, int, int, bool, bool], DeviceTraits] | None = None
         self._tuned: DeviceTraits | None = None
-        #: Made by `runtime.buffers` for the first buffer.
-        self.pool: Pool | None = None
         #: (event, object): host memory that must live until its command is done; kept by
         #: `runtime.buffers`.
         self.pinned: deque[tuple[cl.Event, object]] = deque()
@@ -131,9 +142,11 @@ class Device:
             own = self._own_traits
             if settings.tuning:
                 if self._tuned is None:
+                    from clfuse.runtime import tuning
+
                     self._tuned = tuning.apply(own)
                 own = self._tuned
-            forced_traits = _force(own, *forced[:4])
+            forced_traits = forced_to(own, *forced[:4])
             if settings.libraries and forced_traits.schedule == "gpu":
                 from clfuse.runtime import device_libraries  # it needs buffers, which need this
 
@@ -191,7 +204,7 @@ class Device:
     def require(self) -> None:
         """Raise DeviceError, with the cause and what would help, where nothing can be enqueued."""
         if not self.usable:
-            raise DeviceError(_broken(self))
+            raise DeviceError(broken(self))
         if self.forked:
             raise DeviceError(
                 f"{self.name} was in use when this process was forked, and its driver's threads"
@@ -202,7 +215,7 @@ class Device:
 
     def finish(self) -> None:
         """Wait until all that was enqueued is done; a fork has waited for it."""
-        if not self.forked:
+        if self._queue is not None and not self.forked:
             self.queue.finish()
 
     def renew_queue(self, profiling: bool) -> None:
@@ -247,6 +260,8 @@ def probe(context: cl.Context, queue: cl.CommandQueue, builtins_read: str = "") 
     """
     import numpy as np
     import pyopencl as cl
+
+    from clfuse.runtime.compiler import compile_program
 
     out = np.zeros(PROBE_ITEMS, np.int32)
     memory = cl.Buffer(context, cl.mem_flags.READ_WRITE, out.nbytes)
@@ -296,22 +311,7 @@ def _read_traits(handle: cl.Device, platform: cl.Platform) -> DeviceTraits:
     return apply_quirks(with_schedule(native, "gpu" if kind == "gpu" else "cpu"))
 
 
-def _force(
-    traits: DeviceTraits, schedule: str, vector_bytes: int, work_items: int, stream_bytes: int
-) -> DeviceTraits:
-    if schedule not in ("auto", traits.schedule):
-        traits = with_schedule(traits, schedule)
-    if vector_bytes:
-        traits = replace(traits, vector_bytes=vector_bytes, light_vector_bytes=0)
-    if work_items:
-        traits = replace(traits, work_items=work_items)
-    if stream_bytes >= 0:
-        traits = replace(traits, stream_nbytes=stream_bytes)
-    return traits
-
-
-# --- listing
-# ----------------------------------------------------------------------------------------------
+# --- listing --------------------------------------------------------------------------------------
 
 _lock = threading.RLock()
 _listed: list[Device] | None = None
@@ -331,10 +331,17 @@ def listed() -> list[Device]:
         with _lock:
             if _listed is None:
                 _listed = _list_platforms()
+                for awaited in list(_awaited):
+                    # Otherwise another object would be that device. If there is none, whoever
+                    # asks the awaited one is told.
+                    with suppress(DeviceError):
+                        _settle(awaited)
     return _listed
 
 
 def _list_platforms() -> list[Device]:
+    from clfuse.runtime import vendors
+
     with writable_cache(), vendors.loader_environment():
         try:
             import pyopencl as cl
@@ -400,9 +407,8 @@ def devices() -> list[Device]:
     A device that is listed but does not work is left out, with one DeviceWarning per process that
     says why.
     """
-    return [
-        candidate for candidate in sorted(listed(), key=_preference) if _usable_or_warn(candidate)
-    ]
+    ranked = sorted(listed(), key=preference.preference)
+    return [candidate for candidate in ranked if _usable_or_warn(candidate)]
 
 
 def _usable_or_warn(candidate: Device) -> bool:
@@ -410,40 +416,24 @@ def _usable_or_warn(candidate: Device) -> bool:
         return True
     if candidate.index not in _warned:
         _warned.add(candidate.index)
-        warn_user(f"left out: {_broken(candidate)}", DeviceWarning)
+        warn_user(f"left out: {broken(candidate)}", DeviceWarning)
     return False
 
 
-def _broken(candidate: Device) -> str:
-    return (
-        f"{candidate.name} of platform {candidate.platform_name} is listed but does not work:"
-        f" {candidate.cause}; {_remedy(candidate.cause or '')}"
-    )
-
-
-def _remedy(cause: str) -> str:
-    if "unknown target CPU" in cause:
-        return "its compiler is older than this CPU; " + INSTALL_HINT
-    return "mend or remove its driver, or select another device with CLFUSE_DEVICE; " + INSTALL_HINT
-
-
-def _preference(candidate: Device) -> tuple[int, int, str]:
-    platform = candidate.platform_name.lower()
-    if any(part in platform for part in PLATFORM_LAST):
-        return len(KIND_ORDER), 0, candidate.index
-    rank = len(PLATFORM_ORDER)
-    for position, part in enumerate(PLATFORM_ORDER):
-        if part in platform:
-            rank = position
-    return KIND_ORDER.index(candidate.kind), rank, candidate.index
-
-
-# --- selection
-# --------------------------------------------------------------------------------------------
+# --- selection ------------------------------------------------------------------------------------
 
 _scoped: ContextVar[Device | None] = ContextVar("clfuse_device", default=None)
 _chosen: Device | None = None
 _defaults: dict[str, Device] = {}
+_awaited: dict[Device, str] = {}
+"""Device that is not settled -> what ``CLFUSE_DEVICE`` said when it became the current one."""
+
+
+def current_device() -> Device:
+    """As `get_device`, but the default device is not looked for: a program on small arrays needs
+    none. What is wrong with it, whoever asks it for more is told."""
+    current = _scoped.get() or _chosen or _defaults.get(settings.device)
+    return current if current is not None else _find_default(settings.device)
 
 
 def get_device() -> Device:
@@ -457,15 +447,41 @@ def get_device() -> Device:
     DeviceError
         No usable device, or ``CLFUSE_DEVICE`` names none.
     """
-    current = _scoped.get() or _chosen or _defaults.get(settings.device)
-    return current if current is not None else _find_default(settings.device)
+    current = current_device()
+    if not current.is_settled:
+        _settle(current)
+    return current
 
 
 def _find_default(spec: str) -> Device:
     with _lock:
         if spec not in _defaults:
-            _defaults[spec] = find(spec) if spec else _best()
+            if _listed is None and not _awaited and settings.fp64 != "downcast":
+                _defaults[spec] = Device.__new__(Device)
+                _awaited[_defaults[spec]] = spec
+            else:
+                _defaults[spec] = find(spec) if spec else _best()
         return _defaults[spec]
+
+
+def _settle(awaited: Device) -> None:
+    """Find out which device this is: the object becomes that of the list, in place of the other,
+    which nobody has seen yet.
+
+    Raises
+    ------
+    DeviceError
+        As `get_device`; the next question tries again.
+    """
+    with _lock:
+        known = listed()
+        spec = _awaited.get(awaited)
+        if spec is None:  # it was settled meanwhile, or by who listed them
+            return
+        found = find(spec) if spec else _best()
+        known[known.index(found)] = awaited
+        awaited.__dict__.update(found.__dict__)
+        del _awaited[awaited]
 
 
 def set_device(spec: str | Device | None) -> Device:
@@ -520,13 +536,13 @@ def find(spec: str | Device) -> Device:
         raise DeviceError(
             f"device: {spec!r}; it takes a text such as 'cpu', 'gpu', 'pocl', '0:1', or a device"
         )
-    fitting = _fitting(spec.strip().lower())
+    fitting = preference.fitting(spec.strip().lower(), listed())
     if not fitting:
-        raise DeviceError(f"no OpenCL device fits {spec!r}; {_inventory()}")
+        raise DeviceError(f"no OpenCL device fits {spec!r}; {inventory(listed())}")
     for candidate in fitting:
         if candidate.usable:
             return candidate
-    raise DeviceError(f"device {spec!r}: " + "; ".join(_broken(candidate) for candidate in fitting))
+    raise DeviceError(f"device {spec!r}: " + "; ".join(broken(candidate) for candidate in fitting))
 
 
 def fitting(spec: str) -> list[Device]:
@@ -541,56 +557,21 @@ def fitting(spec: str) -> list[Device]:
     """
     best = find(spec) if spec else _best()
     if spec:
-        candidates = _fitting(spec.strip().lower())
+        candidates = preference.fitting(spec.strip().lower(), listed())
     else:
         candidates = [
             candidate
-            for candidate in sorted(listed(), key=_preference)
+            for candidate in sorted(listed(), key=preference.preference)
             if (candidate.kind, candidate.platform_name) == (best.kind, best.platform_name)
         ]
     return [candidate for candidate in candidates if candidate.usable]
 
 
 def _best() -> Device:
-    for candidate in sorted(listed(), key=_preference):
+    for candidate in sorted(listed(), key=preference.preference):
         if _usable_or_warn(candidate):
             return candidate
-    raise DeviceError(f"no usable OpenCL device; {_inventory()}")
-
-
-def _inventory() -> str:
-    """Say what there is, which drivers do not load, and what would help."""
-    parts = [f"{d.index} {d.name} ({d.platform_name})" for d in listed()]
-    sentences = ["there are " + ", ".join(parts) if parts else "no OpenCL runtime lists any"]
-    errors = vendors.load_errors()
-    sentences += [
-        f"{file} names {library}, which does not load: {error}" for file, library, error in errors
-    ]
-    if not listed() and len(errors) < len(vendors.drivers()):
-        sentences.append(
-            "drivers that do load list nothing; if this program used OpenCL before clfuse did, let"
-            " clfuse be the first"
-        )
-    return "; ".join([*sentences, INSTALL_HINT])
-
-
-def _fitting(spec: str) -> list[Device]:
-    """Return the devices that a spec means, best first."""
-    ranked = sorted(listed(), key=_preference)
-    if re.fullmatch(r"\d+", spec):
-        return [d for d in ranked if d.index.split(":")[0] == spec]
-    if re.fullmatch(r"\d+:\d+", spec):
-        return [d for d in ranked if d.index == spec]
-    # A colon may be part of a name; only a number after the last one is a position.
-    numbered = re.fullmatch(r"(.+):(\d+)", spec)
-    name, position = (numbered[1].strip(), int(numbered[2])) if numbered else (spec, None)
-    if name in KIND_ORDER:
-        fitting = [d for d in ranked if d.kind == name]
-    else:
-        fitting = [d for d in ranked if name in f"{d.platform_name} {d.vendor_name}".lower()]
-        if not fitting and name not in PLATFORM_WORDS:
-            fitting = [d for d in ranked if name in d.name.lower()]
-    return fitting if position is None else fitting[position : position + 1]
+    raise DeviceError(f"no usable OpenCL device; {inventory(listed())}")
 
 
 def _one_line(text: str) -> str:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import atexit
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -40,6 +38,9 @@ def writable_cache() -> Iterator[None]:
     if root is not None and _is_writable(root):
         yield
         return
+    import shutil  # rarely needed, and they import much
+    import tempfile
+
     temporary = tempfile.mkdtemp(prefix="clfuse-cache-")
     atexit.register(shutil.rmtree, temporary, ignore_errors=True)
     before = os.environ.get(CACHE_VARIABLE)
@@ -69,6 +70,8 @@ def write_whole(path: Path, contents: bytes) -> None:
     OSError
         The folder cannot be made or written.
     """
+    import tempfile
+
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(prefix=path.name, dir=path.parent)
     try:

@@ -27,6 +27,7 @@ def fresh(monkeypatch):
     monkeypatch.setattr(runtime, "_chosen", None)
     monkeypatch.setattr(runtime, "_warned", set())
     monkeypatch.setattr(runtime, "_defaults", {})
+    monkeypatch.setattr(runtime, "_awaited", {})
     return monkeypatch
 
 
@@ -72,7 +73,7 @@ def test_the_devices_are_the_same_objects_each_time_and_all_usable():
 
 
 def test_a_gpu_comes_before_a_cpu_and_simulators_come_last():
-    ranks = [runtime._preference(device)[:2] for device in runtime.devices()]
+    ranks = [runtime.preference.preference(device)[:2] for device in runtime.devices()]
     assert ranks == sorted(ranks)
 
 
@@ -211,7 +212,7 @@ def test_a_broken_device_is_left_out_with_one_warning_that_names_cause_and_remed
         assert runtime.devices() == []
     assert len(caught) == len(runtime.listed())
     for device, warning in zip(
-        sorted(runtime.listed(), key=runtime._preference), caught, strict=True
+        sorted(runtime.listed(), key=runtime.preference.preference), caught, strict=True
     ):
         text = str(warning.message)
         assert device.name in text
@@ -224,7 +225,7 @@ def test_a_broken_device_is_left_out_with_one_warning_that_names_cause_and_remed
 
 
 def test_the_default_passes_over_a_broken_device(fresh):
-    best = min(runtime.listed(), key=runtime._preference)
+    best = min(runtime.listed(), key=runtime.preference.preference)
     rest = [device for device in runtime.listed() if device.platform_name != best.platform_name]
     if not rest:
         pytest.skip("needs two platforms")

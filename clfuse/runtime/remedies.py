@@ -1,0 +1,47 @@
+"""What is said of devices that are missing or do not work, and what would help; for `device`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from clfuse.runtime.device import Device
+
+INSTALL_HINT = (
+    "to get one: python -m pip install 'clfuse[intel]' (any x86-64 CPU, Linux), or apt-get install"
+    " pocl-opencl-icd (any CPU, Debian and Ubuntu), or the driver of your GPU; python -m clfuse"
+    " doctor shows what was found"
+)
+
+
+def broken(candidate: Device) -> str:
+    """Say why a device does not work, and what would help."""
+    return (
+        f"{candidate.name} of platform {candidate.platform_name} is listed but does not work:"
+        f" {candidate.cause}; {_remedy(candidate.cause or '')}"
+    )
+
+
+def _remedy(cause: str) -> str:
+    if "unknown target CPU" in cause:
+        return "its compiler is older than this CPU; " + INSTALL_HINT
+    return "mend or remove its driver, or select another device with CLFUSE_DEVICE; " + INSTALL_HINT
+
+
+def inventory(listed: Sequence[Device]) -> str:
+    """Say what there is, which drivers do not load, and what would help."""
+    parts = [f"{d.index} {d.name} ({d.platform_name})" for d in listed]
+    sentences = ["there are " + ", ".join(parts) if parts else "no OpenCL runtime lists any"]
+    from clfuse.runtime import vendors
+
+    errors = vendors.load_errors()
+    sentences += [
+        f"{file} names {library}, which does not load: {error}" for file, library, error in errors
+    ]
+    if not listed and len(errors) < len(vendors.drivers()):
+        sentences.append(
+            "drivers that do load list nothing; if this program used OpenCL before clfuse did, let"
+            " clfuse be the first"
+        )
+    return "; ".join([*sentences, INSTALL_HINT])

@@ -1,0 +1,135 @@
+"""What a program imports: little for small arrays, and no OpenCL, which needs time and a driver.
+
+Modules are counted, not seconds. Every program runs in a process of its own, where no driver is
+found: what would look for a device fails.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[2]
+
+MOST_MODULES = 155
+"""Of ours, of NumPy's beyond what ``import numpy`` brings, and of Python's: 145 were counted, where
+there had been 298."""
+
+HEAVY = ("pyopencl", "mako", "numpy.random", "numpy.testing", "clfuse.plan", "clfuse.render",
+         "clfuse.language", "clfuse.replay", "clfuse.api.jit", "clfuse.api.raw_kernel")
+
+SMALL = """
+x = np.arange(10.0)
+y = np.array([1.0, 2.0, 3.0])
+z = x * 2 + 1
+w = np.zeros((3, 3))
+w[1] = y
+w[w > 2] -= 1
+shown = str((z.sum(), z.mean(), x[3], x[2:5], w @ y, w.T, np.sqrt(w).max(), repr(w[:, 1])))
+np.linspace(0, 1, 5).tolist(), np.concatenate([x, z]).std(), np.where(z > 3, x, z).astype(int)
+np.evaluate(z)
+np.synchronize()
+"""
+
+
+def run(tmp_path: Path, program: str, **variables: str) -> str:
+    environment = {
+        key: value for key, value in os.environ.items() if not key.startswith("CLFUSE_")
+    }
+    environment |= {"OCL_ICD_VENDORS": str(tmp_path), "CLFUSE_VENDORS": "system", **variables}
+    environment["PYTHONPATH"] = str(REPOSITORY)
+    finished = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env=environment
+    )
+    assert finished.returncode == 0, finished.stderr
+    return finished.stdout
+
+
+def imported(tmp_path: Path, program: str) -> set[str]:
+    """What a program imports beyond NumPy."""
+    text = f"import sys, numpy\nbefore = set(sys.modules)\n{program}\n"
+    return set(run(tmp_path, text + "print(*sorted(set(sys.modules) - before))").split())
+
+
+def heavy(modules: set[str]) -> set[str]:
+    return {name for name in modules if name.startswith(HEAVY)} - {"clfuse.random"}
+
+
+def test_the_import_brings_no_opencl_no_templates_and_no_planner(tmp_path: Path) -> None:
+    found = imported(tmp_path, "import clfuse")
+    assert "clfuse.api.ndarray" in found
+    assert not heavy(found)
+    assert len(found) <= MOST_MODULES
+
+
+def test_small_arrays_need_no_device_and_no_more_modules(tmp_path: Path) -> None:
+    before = imported(tmp_path, "import clfuse as np")
+    found = imported(tmp_path, "import clfuse as np" + SMALL)
+    assert not heavy(found)
+    assert len(found - before) <= 5
+
+
+def test_python_m_clfuse_run_brings_no_more_than_the_import(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(f"import numpy as np{SMALL}\nimport sys; print(*sorted(sys.modules))\n")
+    program = f"from clfuse.__main__ import main; main(['run', {str(script)!r}])"
+    assert not heavy(set(run(tmp_path, program).split()))
+
+
+@pytest.mark.parametrize("name", ["jit", "kernel", "RawKernel", "random", "testing", "explain"])
+def test_what_comes_later_is_listed_and_found_in_every_way(tmp_path: Path, name: str) -> None:
+    program = f"""
+import clfuse
+assert {name!r} in dir(clfuse)
+first = clfuse.{name}
+from clfuse import {name} as second
+names = {{}}
+exec("from clfuse import *", names)
+assert first is second is names.get({name!r}, first)
+assert {name!r} in names or {name!r} in ("random", "testing")
+"""
+    run(tmp_path, program)
+
+
+def test_functions_keep_their_names_when_their_modules_are_imported(tmp_path: Path) -> None:
+    run(tmp_path, """
+import clfuse
+from clfuse import explaining, planned, profiling, replay
+assert callable(clfuse.explain) and callable(clfuse.profile) and callable(clfuse.evaluate)
+""")
+
+
+def test_a_device_that_is_missing_is_an_error_when_something_needs_it(tmp_path: Path) -> None:
+    run(tmp_path, f"""
+import clfuse as np{SMALL}
+for _ in range(2):
+    try:
+        np.get_device()
+    except np.DeviceError as error:
+        assert "install" in str(error)
+    else:
+        raise AssertionError
+assert (z + 1).tolist() == [2.0 * i + 2 for i in range(10)]
+try:
+    np.arange(1e7).sum().get()
+except np.DeviceError:
+    pass
+else:
+    raise AssertionError
+""")
+
+
+def test_double_precision_is_asked_of_the_device_where_it_is_to_be_replaced(tmp_path: Path) -> None:
+    run(tmp_path, """
+import clfuse as np
+try:
+    np.ones(3)
+except np.DeviceError:
+    pass
+else:
+    raise AssertionError("CLFUSE_FP64=downcast depends on the device")
+""", CLFUSE_FP64="downcast")
