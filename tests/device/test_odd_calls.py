@@ -138,6 +138,11 @@ r = m.arange(m.ndarray((2, 3), 'i2', order='F').strides[1])
 r = m.arange(m.ndarray((2, 3), 'i2', strides=(2, 4)).strides[1])
 x = m.ndarray((2, 3), order='F'); x.shape = (3, 2)
 """,
+    "matrices to the power of 0 lie as the matrices do": r"""
+r = m.linalg.matrix_power(m.ones((2, 2, 2)), 0); r[0, 0, 0] = 5
+r = m.arange(m.linalg.matrix_power(m.ones((2, 2, 2)), 0).strides[0])
+r = m.arange(m.linalg.matrix_power(m.ones((4, 2, 2), 'c8', order='F'), 0).strides[2])
+""",
     "edges of bins may be on no side of others": r"""
 r = m.digitize(v * 1.5, m.array([0.0, 2.0, m.nan]))
 r = m.digitize(v * 1.5, m.array([m.nan, 2.0, 0.0]), right=True)
