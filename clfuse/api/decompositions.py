@@ -17,11 +17,10 @@ from . import linalg
 from .conversion import NotNative, as_handle
 from .expressions import convert
 from .fallback import NATIVE, at_call, native
-from .geometry import broadcast_view, diagonal_of, normalized_axis, reshaped, swapped
+from .geometry import diagonal_of, normalized_axis, reshaped, swapped
 from .handle import Handle, node_of, result
 from .library import dtype_of, size_of, step
 from .matrices import eye
-from .order import copied
 
 at_call(
     np.linalg.cholesky,
@@ -86,8 +85,9 @@ def matrix_power(a: Any, n: Any) -> Any:
     except TypeError as error:
         raise TypeError("exponent must be an integer") from error
     if n == 0:
-        one = eye(handle._shape[-2], dtype=handle._dtype)
-        return copied(broadcast_view(one, handle._shape))
+        made = NATIVE[np.empty_like](handle)
+        made[...] = eye(handle._shape[-2], dtype=handle._dtype)
+        return made
     if n < 0:
         handle = NATIVE[np.linalg.inv](handle)
         n = -n

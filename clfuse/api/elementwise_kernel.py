@@ -125,7 +125,8 @@ class ElementwiseKernel:
         args : array_like
             The inputs, then the output arrays or none of them.
         size : int, optional
-            How many elements, where all arrays are raw.
+            How many elements, where all arrays are raw; raw outputs that are not passed are
+            vectors of so many, of zeros at first.
         block_size : int, optional
             Changes nothing here.
 
@@ -155,6 +156,9 @@ class ElementwiseKernel:
             if out is not None and not is_writeable(out):
                 raise ValueError("output array is read-only")
         types = text.decide_types(self.name, self.params, [*inputs, *outputs])
+        for out, parameter in zip(outputs, self.out_params, strict=True):
+            if out is None and parameter.is_raw and size is None:
+                raise ValueError(f"{self.name}: pass the raw output {parameter.name}, or size=")
         shape = self._shape(inputs, outputs, size)
         made = self._launched if self._is_raw else self._recorded
         results = made(inputs, outputs, types, shape)
@@ -270,8 +274,6 @@ class ElementwiseKernel:
         given = list(outputs)
         for number, (out, parameter) in enumerate(zip(outputs, self.out_params, strict=True)):
             if out is None:
-                if parameter.is_raw:
-                    raise ValueError(f"{self.name}: the raw output {parameter.name} must be passed")
                 dtype = type_of(parameter, types)
                 given[number] = fresh(build.filled(dtype.type(0), shape))
         size = math.prod(shape)

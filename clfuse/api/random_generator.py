@@ -200,6 +200,8 @@ class Generator:
         is_array = bool(np.ndim(low) or (high is not None and np.ndim(high)))
         wanted = np.dtype(dtype)
         given = {"endpoint": True} if endpoint else {}
+        if size is not None and 0 in (distributions.requested_size(size) or ()):
+            raise NotNative("of no numbers, for which any bounds will do")
         examiner(low, high, None if is_array else 1, dtype, **given)
         native = native_dtype(wanted)
         assert native is not None

@@ -106,6 +106,8 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Any:
     if handle._dtype.kind == "c" or edges._dtype.kind == "c":
         raise NotNative("of complex numbers")
     steps = host_view(edges)
+    if np.isnan(steps).any():
+        raise NotNative("between edges that are on no side of others")
     side = "left" if right else "right"
     if np.all(steps[:-1] <= steps[1:]):
         return searchsorted(edges, handle, side)
@@ -235,7 +237,7 @@ def histogram(
     else:
         counts = fresh(build.library("weigh", [place, given], (count,), given.dtype))
     if density:
-        widths = UFUNCS["subtract"](edges[1:], edges[:-1])
+        widths = UFUNCS["subtract"](edges[1:], edges[:-1]).astype(float)
         total = UFUNCS["add"].reduce(counts)
         return UFUNCS["divide"](UFUNCS["divide"](counts, widths), total), edges
     return counts, edges

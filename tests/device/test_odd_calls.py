@@ -138,6 +138,23 @@ r = m.arange(m.ndarray((2, 3), 'i2', order='F').strides[1])
 r = m.arange(m.ndarray((2, 3), 'i2', strides=(2, 4)).strides[1])
 x = m.ndarray((2, 3), order='F'); x.shape = (3, 2)
 """,
+    "matrices to the power of 0 lie as the matrices do": r"""
+r = m.linalg.matrix_power(m.ones((2, 2, 2)), 0); r[0, 0, 0] = 5
+r = m.arange(m.linalg.matrix_power(m.ones((2, 2, 2)), 0).strides[0])
+r = m.arange(m.linalg.matrix_power(m.ones((4, 2, 2), 'c8', order='F'), 0).strides[2])
+""",
+    "edges of bins may be on no side of others": r"""
+r = m.digitize(v * 1.5, m.array([0.0, 2.0, m.nan]))
+r = m.digitize(v * 1.5, m.array([m.nan, 2.0, 0.0]), right=True)
+r = m.digitize(v * 1.5, m.array([m.nan, m.nan]))
+r = m.digitize(v * 1.5, m.array([0.0, 2.0, m.nan, 1.0]))
+""",
+    "a density has the dtype of the widths in float64": r"""
+r = m.histogram((v % 50).astype('f2'), density=True)[0]
+r = m.histogram((v % 8).astype('f2'), 4, (0, 8), weights=(v % 2).astype('f2'), density=True)[0]
+r = m.histogram((v % 8).astype('f4'), 4, (0, 8), weights=(v % 2).astype('f4'), density=True)[0]
+r = m.histogram((v % 8).astype('f4'), 4, (0, 8), weights=(v % 2).astype('f4'))[0]
+""",
     "axes that are only renamed keep the array's dtype": r"""
 r = m.einsum('ij->ji', g, dtype='f8')
 r = m.einsum('ij->j', g, dtype='f8')

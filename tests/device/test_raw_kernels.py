@@ -139,6 +139,10 @@ def test_raw_arrays_are_indexed_by_the_body() -> None:
     np.testing.assert_array_equal(halves(z + 1.5, z).get(), np.full((3, 4), 1.5, "float16"))
     scatter(cf.array([0, 2]), cf.array([5.0, 7.0]), w, size=0)
     np.testing.assert_array_equal(w.get(), [5, 0, 7])
+    new = scatter(cf.array([0, 2, 2]), cf.array([5.0, 6.0, 6.0]), size=3)
+    np.testing.assert_array_equal(new.get(), [5, 0, 6])
+    with pytest.raises(ValueError, match="z, or size="):
+        scatter(cf.array([0, 2]), cf.array([5.0, 7.0]))
 
 
 def test_preambles_of_two_kernels_may_define_the_same_names() -> None:
