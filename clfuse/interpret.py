@@ -443,7 +443,7 @@ _DRAWN: Final = {
 
 _INTERNAL: Final[dict[str, Callable[[np.dtype[Any]], Callable[..., Array]]]] = {
     "where": lambda dtype: np.where,
-    "clip": lambda dtype: lambda value, low, high: np.minimum(np.maximum(value, low), high),
+    "clip": lambda dtype: np._core.umath.clip,  # type: ignore[attr-defined]
     "wrap_index": _wrap_index,
     "from_zero": lambda dtype: lambda value: value + dtype.type(0),
     "real": lambda dtype: lambda value: value.real,

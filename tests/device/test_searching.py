@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.agreement import Batch
+from tests.agreement import Batch, assert_bitwise, host
+from tests.hostile import ordinary
 
 KEYS = np.array([0, 1, 2.5, -1, np.nan, np.inf, -np.inf, 7, 0.5, -0.0, 8, 3] * 3)
 
@@ -119,3 +122,50 @@ def test_a_weighted_histogram_is_a_few_launches(xp: ModuleType) -> None:
     after = xp.stats()
     assert after["fallbacks"] - before["fallbacks"] <= 1  # one, on devices with their own memory
     assert after["kernels_launched"] - before["kernels_launched"] <= 6
+
+
+@pytest.mark.clfuse_only
+def test_few_keys_are_sought_where_a_stored_vector_lies(
+    xp: ModuleType, launched: Callable[[Callable[[], object]], int]
+) -> None:
+    if not xp.get_device().traits.unified_memory:
+        pytest.skip("the device has memory of its own")
+    table = np.resize(ordinary(5, 3000, "float64"), 30_000)
+    order = table.argsort(kind="stable")
+    rising, x, places = [xp.asarray(a) for a in (table[order], table, order)]
+    xp.evaluate(rising, x, places)
+    keys = np.append(ordinary(6, 20, "float64"), [np.nan, np.inf, table[7]])
+    found: list[Any] = []
+
+    def search() -> None:
+        for side in ("left", "right"):
+            found.append(xp.searchsorted(rising, keys, side))
+            found.append(xp.searchsorted(x, keys, side, sorter=places))
+            found.append(xp.searchsorted(rising[::2], keys[0], side))
+
+    with xp.config.override(host_us=50):
+        assert launched(search) == 0
+    expected: list[Any] = []
+    for side in ("left", "right"):
+        expected.append(np.searchsorted(table[order], keys, side))
+        expected.append(np.searchsorted(table, keys, side, sorter=order))
+        expected.append(np.searchsorted(table[order][::2], keys[0], side))
+    for one, other in zip(found, expected, strict=True):
+        assert_bitwise(host(one), other)
+    assert type(found[2]) is type(expected[2])
+
+
+@pytest.mark.clfuse_only
+def test_a_sorter_is_followed_by_few_keys_rather_than_by_the_whole_vector(xp: ModuleType) -> None:
+    table = np.resize(ordinary(5, 3000, "float64"), 30_000)
+    x = xp.asarray(table)
+    keys = ordinary(6, 20, "float64")
+    with xp.config.override(host_us=0, build_after_ms=0):
+        places = xp.argsort(x, kind="stable")
+        found = xp.searchsorted(x, keys, sorter=places)
+        xp.evaluate(places)
+        kernels = [k for k in xp.explain(found).kernels if k.kind != "library"]
+        assert len(kernels) == 1
+        assert sum(write.nbytes for write in kernels[0].writes) <= 8 * len(keys)
+        expected = np.searchsorted(table, keys, sorter=table.argsort(kind="stable"))
+        assert_bitwise(host(found), expected)

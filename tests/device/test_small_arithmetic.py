@@ -233,3 +233,26 @@ def test_parts_are_read_and_written_to_as_numpys(kind: str) -> None:
             )
             assert_bitwise(ours.get(), theirs)
             assert_bitwise(held.get(), theirs[1:])
+
+
+LISTS = [
+    [1, 2, 3], (1, 0, 1), (2.5, -0.0, float("nan")), [True, 2j, 1e300], (2**40, -1, 0),
+    [2**63, 1, 2], [], [[1], [2]], [np.float32(3), 1, 2], (1, 2),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_lists_of_numbers_beside_arrays(kind: str) -> None:
+    whole = matrix(kind, 5)[:, :3].copy()
+    array = clfuse.array(whole)
+    for given in LISTS:
+        for apply in (*OPERATORS, np.maximum, np.logical_and):
+            ours = getattr(clfuse, apply.__name__) if isinstance(apply, np.ufunc) else apply
+            for place, part in ((1, whole[1]), (slice(None), whole)):
+                actual = told(lambda: ours(array[place], given))  # noqa: B023
+                agree(actual, told(lambda: apply(part, given)))  # noqa: B023
+                actual = told(lambda: ours(given, array[place]))  # noqa: B023
+                agree(actual, told(lambda: apply(given, part)))  # noqa: B023
+    before = clfuse.stats()["nodes_recorded"]
+    assert not (clfuse.bitwise_and((1, 0, 1), clfuse.array([1, 1, 0])) == (1, 0, 1)).all()
+    assert clfuse.stats()["nodes_recorded"] == before
