@@ -215,8 +215,8 @@ def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
 
 
 def spread_sum(node: Node) -> Node:
-    """What to add up instead of all that a mask selected: the same elements in their own places, and
-    zeros. Nothing has to be packed then, and sums by several masks read an array together.
+    """What to add up instead of all that a mask selected: the same elements in their own places,
+    and zeros. Nothing has to be packed then, and sums by several masks read an array together.
 
     Any other node is returned as it is. Of expressions of what was selected NumPy would warn, and
     not of the elements that were not: they stay.

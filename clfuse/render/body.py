@@ -24,7 +24,6 @@ from ..traits import DeviceTraits
 from .arguments import Arguments
 from .expressions import Expressions, Preamble, Register, lanes_like, vector
 
-
 EPILOGUE: Final = "f"
 """The prefix of registers of an epilogue, whose constants are arguments each of its own."""
 

@@ -225,6 +225,18 @@ def test_a_sum_of_what_a_mask_selects_packs_nothing(xp: ModuleType, native: None
     assert [kernel.kind for kernel in xp.explain(packed).kernels].count("compact") == 1
 
 
+@pytest.mark.clfuse_only
+def test_means_of_equally_many_elements_need_no_kernel_of_their_own(xp: ModuleType) -> None:
+    """Two selections may happen to be of one length: their divisors are one constant."""
+    data = xp.asarray(ordinary(6, 4 * LONG, "float64"))
+
+    def sources(*counts: int) -> list[str]:
+        means = [(data * place).sum() / float(count) for place, count in enumerate(counts, 2)]
+        return [kernel.source for kernel in xp.explain(*means).kernels]
+
+    assert sources(100, 100, 120) == sources(100, 110, 120)
+
+
 def test_masks_beside_other_indices_select_and_are_written_through(xp: ModuleType) -> None:
     rng = np.random.default_rng(3)
     a = rng.random((4, 6, 5))
