@@ -18,6 +18,7 @@ from .conversion import NotNative, as_handle, as_mask, assigned, requested_dtype
 from .expressions import broadcast_shapes, choose, convert, scalar, shape_text
 from .geometry import strict_axis
 from .handle import Handle, is_writeable, native_dtype, node_of, result, write
+from .masks import spread_sum
 from .order import Permutation, arranged, result_order, turned
 from .promotion import BOOL, INT64, UINT64, is_native
 
@@ -143,6 +144,10 @@ def folded(
     warns of what it meets there, if it folds too."""
     name = function.__name__
     row = REDUCTIONS[name]
+    if name == "add" and len(axes) == len(node.shape) and where is True and node.shape:
+        spread = spread_sum(node)
+        if spread is not node:
+            node, axes = spread, (0,)
     node = assigned(node, dtype, called) if called else convert(node, dtype)
     start = None if initial is np._NoValue or initial is None else _initial_node(initial, dtype)
     has_identity = row.neutral and initial is not None

@@ -244,6 +244,27 @@ def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
     return fresh(node_of(transposed(fresh(chosen), back)))
 
 
+def spread_sum(node: Node) -> Node:
+    """What to add up instead of all that a mask selected: the same elements in their own places,
+    and zeros. Nothing has to be packed then, and sums by several masks read an array together.
+
+    Any other node is returned as it is. Of expressions of what was selected NumPy would warn, and
+    not of the elements that were not: they stay.
+    """
+    selected_node = node
+    while selected_node.op.kind is Kind.VIEW and selected_node.buffer is None:
+        if selected_node.param != (0, contiguous_strides(selected_node.shape)):
+            return node
+        (selected_node,) = selected_node.inputs
+    if selected_node.op.kind is not Kind.COMPACT or selected_node.buffer is not None:
+        return node
+    mask, value, _ = selected_node.inputs
+    if math.prod(node.shape) != math.prod(selected_node.shape):
+        return node
+    zero = build.constant(value.dtype.type(0))
+    return choose(mask, value, zero, value.dtype, value.shape)
+
+
 # -- writing --------------------------------------------------------------------------------------
 
 

@@ -16,6 +16,7 @@ from .expressions import broadcast_shapes, choose, combine, convert
 from .fallback import native, user_stacklevel
 from .folding import delivered, folded, in_memory_order, reduction_axes
 from .handle import Handle, native_dtype, node_of, result
+from .masks import spread_sum
 from .order import Permutation, copied, copy_order, permuted_node
 from .present import affordable, looked_at
 from .promotion import FLOAT16, FLOAT32, FLOAT64, INT64
@@ -156,10 +157,16 @@ def mean(
     count = _Count(handle, axes, where)
     if count.least == 0:
         warnings.warn("Mean of empty slice", RuntimeWarning, user_stacklevel())
-    if count.mask is True and blocks.are_worth_while(handle._shape, axes, computing):
-        total = blocks.Blocks(node_of(handle), axes, computing).total()
+    node = node_of(handle)
+    is_selection = len(axes) == len(handle._shape) and spread_sum(node) is not node
+    if (
+        count.mask is True
+        and not is_selection
+        and blocks.are_worth_while(handle._shape, axes, computing)
+    ):
+        total = blocks.Blocks(node, axes, computing).total()
     else:
-        total = folded(np.add, node_of(handle), axes, computing, where=count.mask, called="reduce")
+        total = folded(np.add, node, axes, computing, where=count.mask, called="reduce")
     # With a mask it may be `nanmean`, which says nothing of the division.
     node = count.divide(_through(total, out), 0, warns=count.mask is True)
     if dtype is None and out is None and handle._dtype is FLOAT16:

@@ -162,6 +162,13 @@ class Emitter:
             variables[key] = self._item(*key, found)  # type: ignore[arg-type]
         return variables[wanted]
 
+    def forget_constants(self) -> None:
+        """Let what is emitted next have constants of its own: where two results happen to be
+        divided by the same number, their kernel is no other than where they are not."""
+        kinds = self.graph.kinds
+        for key in [key for key in self.variables if kinds[key[0]] is Kind.CONSTANT]:
+            del self.variables[key]
+
     def _key(self, node: int, access: Access | None) -> tuple[int, Access | None]:
         if self.graph.kinds[node] is Kind.CONSTANT:
             return node, None

@@ -362,6 +362,7 @@ class Lowering:
         for node in nodes:
             var = epilogue.emit(node, access)
             results.append(self._store(var, node, self.values.of_node[node], access))
+            epilogue.forget_constants()
         kernel = Kernel(
             "reduce",
             extents,

@@ -83,9 +83,12 @@ class Arguments:
         """Whether two values are the same bytes."""
         return self._root(value) == self._root(other)
 
-    def constant(self, position: int, dtype: np.dtype) -> str:
-        """The name of a scalar of the program; bool arrives as int, half as float."""
-        key = ("constant", position)
+    def constant(self, position: int, dtype: np.dtype, var: int = -1) -> str:
+        """The name of a scalar of the program; bool arrives as int, half as float.
+
+        Registers of different numbers `var` have arguments of their own.
+        """
+        key = ("constant", position, var)
         if key in self._names:
             return self._names[key]
         number = sum(isinstance(binding, ConstantArgument) for binding in self.bindings)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
+from typing import Final
 
 import numpy as np
 
@@ -22,6 +23,9 @@ from ..plan.schedule import Access, Carried, Index, Item, Kernel, Load, Prefix, 
 from ..traits import DeviceTraits
 from .arguments import Arguments
 from .expressions import Expressions, Preamble, Register, lanes_like, vector
+
+EPILOGUE: Final = "f"
+"""The prefix of registers of an epilogue, whose constants are arguments each of its own."""
 
 
 class Body:
@@ -198,7 +202,8 @@ class Body:
             elif isinstance(item, Index):
                 text, register = self._index(item, width, name)
             elif isinstance(item, Scalar):
-                text = self.arguments.constant(item.constant, item.dtype)
+                var = item.var if prefix == EPILOGUE else -1
+                text = self.arguments.constant(item.constant, item.dtype, var)
                 register = Register(name, item.dtype)
             elif isinstance(item, Carried):
                 text, register = self._carry(item, writer, name)

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..dtypes import register_nbytes
 from ..plan.schedule import Accumulator, Index, Item, Kernel, Load, Step
-from .body import Body
+from .body import EPILOGUE, Body
 from .expressions import Expressions, Register
 from .folds import Fold
 
@@ -168,7 +168,7 @@ def epilogue_lines(
 ) -> tuple[list[str], list[str], dict[int, Register]]:
     """(the epilogue, its stores, all its registers) at one width."""
     registers = dict(folded)
-    computed = body.lines(kernel.epilogue, width, registers, "f")
+    computed = body.lines(kernel.epilogue, width, registers, EPILOGUE)
     stores = []
     for store in kernel.results:
         stores += body.store(store, width, registers[store.var])

@@ -193,6 +193,50 @@ def test_a_mask_is_counted_once_and_read_where_it_lies(
     assert xp.stats()["device_bytes_now"] == before
 
 
+@pytest.mark.parametrize("mask", MASKS)
+def test_sums_of_what_a_mask_selects_are_numpys(xp: ModuleType, mask: str) -> None:
+    """Neither NaN nor infinities outside of the mask reach the sum."""
+    if mask == "none":
+        pytest.skip("nothing is selected")
+    chosen = MASKS[mask]
+    for dtype in ("float64", "float32", "complex128", "int8", "uint16", "bool"):
+        values = ordinary(7, LONG, dtype)
+        if values.dtype.kind in "fc":
+            values[~chosen] = np.array([np.nan, np.inf, -np.inf])[np.arange(LONG) % 3][~chosen]
+        a, m = xp.asarray(values), xp.asarray(chosen)
+        rtol = 1e-5 if dtype == "float32" else 1e-12
+        for name in ("sum", "mean"):
+            actual, expected = host(getattr(a[m], name)()), getattr(values[chosen], name)()
+            assert actual.dtype == expected.dtype
+            scale = np.abs(values[chosen].astype(complex)).sum()
+            assert abs(complex(actual) - complex(expected)) <= rtol * scale
+    table = ordinary(8, LONG - LONG % 10, "float64").reshape(-1, 10)
+    rows = chosen[: len(table)]
+    actual = host(xp.asarray(table)[xp.asarray(rows)].sum(0))
+    assert np.allclose(actual, table[rows].sum(0), 1e-10, 1e-8)
+
+
+@pytest.mark.clfuse_only
+def test_a_sum_of_what_a_mask_selects_packs_nothing(xp: ModuleType, native: None) -> None:
+    a = xp.asarray(ordinary(5, 20 * LONG, "float64", "unit"))
+    total = a[a > 0.5].mean()
+    assert [kernel.kind for kernel in xp.explain(total).kernels].count("compact") == 0
+    packed = xp.sort(a[a > 0.5])
+    assert [kernel.kind for kernel in xp.explain(packed).kernels].count("compact") == 1
+
+
+@pytest.mark.clfuse_only
+def test_means_of_equally_many_elements_need_no_kernel_of_their_own(xp: ModuleType) -> None:
+    """Two selections may happen to be of one length: their divisors are one constant."""
+    data = xp.asarray(ordinary(6, 4 * LONG, "float64"))
+
+    def sources(*counts: int) -> list[str]:
+        means = [(data * place).sum() / float(count) for place, count in enumerate(counts, 2)]
+        return [kernel.source for kernel in xp.explain(*means).kernels]
+
+    assert sources(100, 100, 120) == sources(100, 110, 120)
+
+
 def test_masks_beside_other_indices_select_and_are_written_through(xp: ModuleType) -> None:
     rng = np.random.default_rng(3)
     a = rng.random((4, 6, 5))
