@@ -191,7 +191,9 @@ cdef inline bint is_affordable_by(object use, double additions) noexcept:
 
 cdef inline bint is_for_now(object use, double additions) except -1:
     """Whether work is not left to a kernel, with all that comes next: `present.affordable`."""
-    return use is not AS_A_WHOLE or additions in known_works
+    if use is not AS_A_WHOLE and is_affordable_by(use, additions):
+        return True
+    return additions <= most_additions * rows_share and additions in known_works
 
 
 cdef PyObject *users = NULL  # globals of the program; no reference, they are only compared
@@ -286,7 +288,7 @@ cdef object at_once(
         use = use_here(ours)
         if kind is ARRAY:
             use = max(use, use_here(other))
-    if not is_affordable_by(use, additions) or not is_for_now(use, additions):
+    if not is_for_now(use, additions):
         return LATER
     value = None
     if which != NO_LOOP:
@@ -320,7 +322,7 @@ cdef object at_once_alone(unaryfunc operator, object function, double weight, ob
         return LATER
     additions = array_size(<PyObject *>one) * weight
     use = IN_PARTS if additions <= few_additions else use_here(ours)
-    if not is_affordable_by(use, additions) or not is_for_now(use, additions):
+    if not is_for_now(use, additions):
         return LATER
     if operator != NULL and is_left_to_numpy():
         value = operator(one)

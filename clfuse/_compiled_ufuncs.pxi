@@ -153,8 +153,8 @@ cdef object with_options(Quick quick, tuple args, dict kwargs):
             return LATER
         named["where"] = where
     additions = stretched(&work) * quick.weight
-    if not is_affordable(additions) or not (
-        additions <= few_additions or work.used or is_for_now(AS_A_WHOLE, additions)
+    if not is_for_now(
+        IN_PARTS if work.used or additions <= few_additions else AS_A_WHOLE, additions
     ):
         return LATER
     if out is None:

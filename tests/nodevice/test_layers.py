@@ -23,7 +23,7 @@ LAYERS: tuple[tuple[str, ...] | frozenset[str], ...] = (
     ("plan",),
     frozenset({"render", "runtime"}),
     (
-        "vectors", "interpret", "smallness", "experience", "patience", "evaluate", "automatic",
+        "vectors", "interpret", "smallness", "patience", "experience", "evaluate", "automatic",
         "replay",
     ),
     ("explain", "profile"),
