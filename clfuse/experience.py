@@ -39,8 +39,8 @@ LEAST_COPIES: Final = 8
 """Arrays of NumPy's that kernels read, from which on a program takes turns: fewer are its input."""
 
 LAUNCH_NS: Final = 60_000
-"""Processor time of a launch among others on a CPU, on all cores: 77 to 90 us on PoCL, of which some
-10 are its 4,000 elements; more on Intel's runtime."""
+"""Processor time of a launch among others on a CPU, on all cores: 77 to 90 us on PoCL, of which
+some 10 are its 4,000 elements; more on Intel's runtime."""
 
 COPY_NS: Final = 2_000
 """The same of a small array's copy for a kernel."""
