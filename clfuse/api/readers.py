@@ -97,11 +97,17 @@ _BY_ELEMENTS: Final = (
 )  # fmt: skip
 """Those that have methods of the same arguments, but for `ptp`."""
 
+_NO_DTYPE: Final = (np.any, np.all)
+"""Their methods want a `dtype` third where the functions have `out`."""
+
 _SORTS: Final = (np.argsort, np.argpartition)
 
 ROWS: Final[Mapping[Any, Row]] = {
     **{
-        function: Row(1, ELEMENTS, 1, ALL, function.__name__ if function is not np.ptp else None)
+        function: Row(
+            1, ELEMENTS, 1, 3 if function in _NO_DTYPE else ALL,
+            function.__name__ if function is not np.ptp else None,
+        )
         for function in _BY_ELEMENTS
     },
     **dict.fromkeys(

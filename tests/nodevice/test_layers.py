@@ -23,10 +23,10 @@ LAYERS: tuple[tuple[str, ...] | frozenset[str], ...] = (
     ("plan",),
     frozenset({"render", "runtime"}),
     (
-        "vectors", "interpret", "smallness", "patience", "experience", "evaluate", "automatic",
-        "replay",
+        "vectors", "interpret", "smallness", "patience", "experience", "planned", "evaluate",
+        "automatic", "replay",
     ),
-    ("explain", "profile"),
+    ("explaining", "profiling"),
     ("userkernels",),
     ("api",),
     ("language",),
