@@ -18,7 +18,7 @@ from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 from cpython.weakref cimport PyWeakref_NewRef
-from libc.math cimport ceil
+from libc.math cimport ceil, signbit
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 
@@ -191,7 +191,9 @@ cdef inline bint is_affordable_by(object use, double additions) noexcept:
 
 cdef inline bint is_for_now(object use, double additions) except -1:
     """Whether work is not left to a kernel, with all that comes next: `present.affordable`."""
-    return use is not AS_A_WHOLE or additions in known_works
+    if use is not AS_A_WHOLE and is_affordable_by(use, additions):
+        return True
+    return additions <= most_additions * rows_share and additions in known_works
 
 
 cdef PyObject *users = NULL  # globals of the program; no reference, they are only compared
@@ -286,7 +288,7 @@ cdef object at_once(
         use = use_here(ours)
         if kind is ARRAY:
             use = max(use, use_here(other))
-    if not is_affordable_by(use, additions) or not is_for_now(use, additions):
+    if not is_for_now(use, additions):
         return LATER
     value = None
     if which != NO_LOOP:
@@ -320,7 +322,7 @@ cdef object at_once_alone(unaryfunc operator, object function, double weight, ob
         return LATER
     additions = array_size(<PyObject *>one) * weight
     use = IN_PARTS if additions <= few_additions else use_here(ours)
-    if not is_affordable_by(use, additions) or not is_for_now(use, additions):
+    if not is_for_now(use, additions):
         return LATER
     if operator != NULL and is_left_to_numpy():
         value = operator(one)
@@ -404,7 +406,7 @@ cdef object orderly(object handle):
 
 cdef inline object constant_for(object op, object value, Py_ssize_t place):
     """The node of a Python number that was met before, or None: `promotion.constant_of`."""
-    if not value or value != value:
+    if value != value or (not value and type(value) is float and signbit(PyFloat_AS_DOUBLE(value))):
         return None
     return constants.get(((<tuple>get(op, o_input_dtypes))[place], value))
 
@@ -461,17 +463,22 @@ def reflected(plain, apply, double weight, dict loops):
         if is_on_host(self):
             answer = at_once(NULL, apply, weight, NO_LOOP, False, self, other, True)
             return plain(self, other) if answer is LATER else answer
-        shape = get(self, h_shape)
-        op = loops.get((kind, get(self, h_dtype)))
-        if op is None or not <tuple>shape:
-            return plain(self, other)
-        left = constant_for(op, other, 0)
-        right = None if left is None else orderly(self)
-        if right is None:
-            return plain(self, other)
-        return record(op, (left, right), shape)
+        answer = recorded_after(loops, other, self)
+        return plain(self, other) if answer is LATER else answer
 
     return method
+
+
+cdef object recorded_after(dict loops, object number, object self):
+    """``operator(number, self)``, of a Python number and an array that does not lie on the host,
+    recorded; `LATER` where plain has to."""
+    shape = get(self, h_shape)
+    op = loops.get((type(number), get(self, h_dtype)))
+    if op is None or not <tuple>shape:
+        return LATER
+    left = constant_for(op, number, 0)
+    right = None if left is None else orderly(self)
+    return LATER if right is None else record(op, (left, right), shape)
 
 
 def unary(plain, apply, double weight, dict loops):

@@ -216,7 +216,7 @@ cdef object changed(
         return LATER
     additions = size_of(self) * weight
     use = IN_PARTS if additions <= few_additions else use_here(self)
-    if not is_affordable_by(use, additions) or not is_for_now(use, additions):
+    if not is_for_now(use, additions):
         return LATER
     array = written(self)
     if array is None:
@@ -306,9 +306,11 @@ cdef object slot_subscript(object self, object index):
 
 
 cdef int slot_set(object self, object index, PyObject *value) except -1:
-    if value == NULL or not put_into(self, index, <object>value):
-        return usual_indices.mp_ass_subscript(self, index, value)
-    return 0
+    if value != NULL and (
+        put_into(self, index, <object>value) or record_write(self, index, <object>value)
+    ):
+        return 0
+    return usual_indices.mp_ass_subscript(self, index, value)
 
 
 cdef Py_ssize_t slot_length(object self) except -1:

@@ -78,7 +78,7 @@ def setitem(plain):
     """``self[index] = value``, where the array lies on the host, before `plain`."""
 
     def __setitem__(self, index, value):
-        if not put_into(self, index, value):
+        if not put_into(self, index, value) and not record_write(self, index, value):
             plain(self, index, value)
 
     return __setitem__
@@ -129,56 +129,68 @@ cdef object indexed_view(object self, object index):
     return view_from(self, found, index, ordered or in_order(<tuple>shape, <tuple>found.strides))
 
 
-cdef object recorded_view(object self, object index):
-    """As `indexing.get`, by integers and slices of small numbers; `LATER` where `plain` has to."""
-    cdef Py_ssize_t start, stop, step, count, extent, stride, offset, place, given, rank
+cdef bint is_located(
+    object self, object index, Py_ssize_t *at, list new_shape, list new_strides
+) except -1:
+    """Whether integers and slices of small numbers point at something in an array that was
+    recorded; where: as `indexing.locate`. `plain` has to look at all others."""
+    cdef Py_ssize_t start, stop, step, count, extent, stride, place, given, rank
     view = sight_of(self)
     shape = <tuple>get(self, h_shape)
     rank = PyTuple_GET_SIZE(shape)
     if view is None:
-        offset = 0
+        at[0] = 0
         strides = <tuple>c_strides(shape)
     elif type(view) is View and get(view, v_ordered) is True:
-        offset = get(view, v_offset)
+        at[0] = get(view, v_offset)
         strides = <tuple>get(view, v_strides)
     else:
-        return LATER
+        return False
     if type(index) is not tuple:
         index = (index,)
     given = PyTuple_GET_SIZE(index)
     if given > rank or boundary.due:
-        return LATER
-    new_shape = []
-    new_strides = []
+        return False
     for place in range(given):
         item = (<tuple>index)[place]
         extent = (<tuple>shape)[place]
         stride = (<tuple>strides)[place]
         if type(item) is int:
             if not -extent <= item < extent:
-                return LATER
+                return False
             start = item
-            offset += (start + extent if start < 0 else start) * stride
+            at[0] += (start + extent if start < 0 else start) * stride
             continue
         try:
             PySlice_Unpack(item, &start, &stop, &step)
         except (TypeError, ValueError):  # `plain` raises what NumPy does
-            return LATER
+            return False
         count = PySlice_AdjustIndices(extent, &start, &stop, step)
         if count:
-            offset += start * stride
+            at[0] += start * stride
         new_shape.append(count)
         new_strides.append(stride * step)
     if given < rank:
         new_shape.extend((<tuple>shape)[given:])
         new_strides.extend((<tuple>strides)[given:])
-    elif not new_shape:
+    return True
+
+
+cdef object recorded_view(object self, object index):
+    """As `indexing.get`, by integers and slices of small numbers; `LATER` where `plain` has to."""
+    cdef Py_ssize_t offset = 0
+    new_shape = []
+    new_strides = []
+    if not is_located(self, index, &offset, new_shape, new_strides):
+        return LATER
+    if not new_shape:
         return element(self, offset)
     found = tuple(new_shape)
-    if PyTuple_GET_SIZE(found) < rank:
+    if PyTuple_GET_SIZE(found) < PyTuple_GET_SIZE(get(self, h_shape)):
         storage = storage_of(self)
         if not expects_no_rows(peek(storage, s_node)):
             expect_rows(storage, found)
+    view = sight_of(self)
     made = PyType_GenericAlloc(<PyTypeObject *>View, 0)
     fill(made, v_offset, offset)
     fill(made, v_strides, tuple(new_strides))
@@ -191,6 +203,53 @@ cdef object recorded_view(object self, object index):
         fill(made, v_base, self if base is None else base)
         fill(made, v_writeable, get(view, v_writeable))
     return new_handle(storage_of(self), found, get(self, h_dtype), made)
+
+
+cdef bint record_write(object self, object index, object value) except -1:
+    """Record ``self[index] = value`` of two arrays that do not lie on the host, the usual case of
+    `indexing.put`: the value has the dtype of the array and the shape of the part, which is not all
+    of it. Whether it was."""
+    cdef Py_ssize_t extent, offset = 0
+    cdef double size = 1, whole = 1
+    if type(value) is not ARRAY or not is_ours(self) or not is_ours(value):
+        return False
+    if is_on_host(self) or is_on_host(value) or not is_writeable(self):
+        return False
+    dtype = get(self, h_dtype)
+    if get(value, h_dtype) is not dtype or share_cell(self, value) or not is_plain_index(index):
+        return False
+    storage = storage_of(self)
+    old = get(storage, s_node)
+    op = updates.get(dtype)
+    if op is None or get(old, n_dtype) is not dtype:
+        return False
+    if type(old) is not Node and get(get(old, n_op), o_kind) is not UPDATE:
+        return False
+    shape = []
+    strides = []
+    if not is_located(self, index, &offset, shape, strides) or not shape:
+        return False
+    if tuple(shape) != get(value, h_shape) or 1 in shape:
+        return False
+    for extent in shape:
+        size *= extent
+    for extent in <tuple>get(old, n_shape):
+        whole *= extent
+    if not 0 < size < whole:
+        return False
+    node = orderly(value)
+    if node is None:
+        return False
+    made = new_node(op, (old, node), get(old, n_shape), dtype, None)
+    refill(made, n_param, (offset, tuple(strides)))
+    refill(storage, s_node, made)
+    recorded.append(PyWeakref_NewRef(storage, None))
+    operations.append(made.place())
+    if len(recorded) >= <Py_ssize_t>check_at[0]:
+        check()
+    if boundary.full:
+        boundary.due = True
+    return True
 
 
 cdef object part_of(object self, object index):

@@ -4,13 +4,14 @@ cdef class Quick:
     """What a call of a ufunc of ours asks of it, in one object: its slot `quick`."""
 
     cdef readonly object function, fast
+    cdef dict loops
     cdef double weight
     cdef int operands, results, which
     cdef bint is_elementwise, of_one_dtype
 
     def __init__(self, ours):
         function = self.function = ours.numpy
-        self.fast = ours.fast
+        self.fast, self.loops = ours.fast, ours.loops
         self.weight = ours.weight
         self.operands, self.results = function.nin, function.nout
         self.is_elementwise = function.signature is None
@@ -74,6 +75,8 @@ cdef object answer_of_ufunc(object self, tuple args, PyObject *kwargs):
             return at_once(
                 NULL, quick.function, quick.weight, quick.which, quick.of_one_dtype, two, one, True
             )
+        if quick.fast is not None and (type(one) is float or type(one) is int) and is_ours(two):
+            return recorded_after(quick.loops, one, two)
         return LATER
     if type(one) in scalars and type(two) in scalars and is_left_to_numpy():
         return PyObject_CallObject(quick.function, args)
@@ -150,8 +153,8 @@ cdef object with_options(Quick quick, tuple args, dict kwargs):
             return LATER
         named["where"] = where
     additions = stretched(&work) * quick.weight
-    if not is_affordable(additions) or not (
-        additions <= few_additions or work.used or is_for_now(AS_A_WHOLE, additions)
+    if not is_for_now(
+        IN_PARTS if work.used or additions <= few_additions else AS_A_WHOLE, additions
     ):
         return LATER
     if out is None:

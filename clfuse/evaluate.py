@@ -42,7 +42,6 @@ about 150 bytes, and a long loop leaves plans of CLFUSE_MAX_NODES that are never
 lock = threading.RLock()
 """One evaluation at a time: recording needs no lock, graphs are immutable."""
 
-
 when_grown: Final[list[Callable[[], None]]] = [lambda: None]
 """Called after memory was taken: for an input, or by an evaluation (`automatic`)."""
 
@@ -162,6 +161,12 @@ def _run(snapshot: Snapshot) -> None:
             experience.given_kernels(snapshot)
         planned.too_large = circumstances
     else:
+        if planned.is_left is None:
+            planned.is_left = experience.takes_turns(snapshot, device, planned.launch_count())
+        if planned.is_left:
+            experience.took_turns(snapshot)
+            interpret.run(snapshot, device, sparing=True)
+            return
         counters["plans_reused"] += 1
     planned.run(snapshot, device)
 

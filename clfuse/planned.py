@@ -74,7 +74,9 @@ class Prepared:
 class Planned:
     """A plan with its programs, and the structure that it is for (no buffers, no nodes).
 
-    `too_large` is what `smallness.is_small` knew besides the structure when it last said no.
+    `too_large` is what `smallness.is_small` knew besides the structure when it last said no;
+    `is_left` says that NumPy is quicker, which has calculated much of what the kernels read, once
+    the plan has come back.
     """
 
     structure: Snapshot
@@ -82,6 +84,11 @@ class Planned:
     steps: list[Prepared | Copy | LibraryCall]
     uses: int = 0
     too_large: tuple[int, int] | None = None
+    is_left: bool | None = None
+
+    def launch_count(self) -> int:
+        """How many launches of kernels it has."""
+        return sum([isinstance(step, Prepared) for step in self.steps])
 
     def run(self, snapshot: Snapshot, device: Device) -> None:
         """Launch on `device`, and give each root its buffer."""

@@ -147,6 +147,7 @@ def _names(array: type) -> dict[str, Any]:
         "settings": vars(settings),
         "standard": present.standard,
         "tracers": trace.tracers,
+        "updates": build.UPDATES,
         "uses": (AS_A_WHOLE, IN_PARTS, BY_ROWS, SELECTED),
         "views": build.VIEWS,
     }

@@ -459,7 +459,9 @@ def affordable(additions: float, *operands: Any) -> bool:
     """Whether so much work is done at once; with these operands, by what was done with them."""
     if operands and additions > FEW_ADDITIONS:
         use = max([use_of(operand) for operand in operands])
-        if use == AS_A_WHOLE and additions not in experience.known:
+        if additions in experience.known:
+            use = max(use, BY_ROWS)
+        if use == AS_A_WHOLE:
             return False
         if use == BY_ROWS:
             additions /= ROWS_SHARE

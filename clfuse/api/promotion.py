@@ -8,6 +8,7 @@ NumPy treats as weak (NEP 50). bool is not weak; NumPy scalars and 0-d arrays ar
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import copysign
 from typing import Any, Final
 
 import numpy as np
@@ -112,7 +113,7 @@ def constant_of(value: Any, dtype: np.dtype) -> Node:
     """A Python scalar as a node of `dtype`; OverflowError as in NumPy when an int does not fit."""
     if type(value) is TracedNumber:
         return value.node(dtype)
-    if value.__class__ is complex or not value or value != value:
+    if value.__class__ is complex or value != value or (not value and copysign(1.0, value) < 0):
         # 0.0 and -0.0 are equal keys (also inside a complex), and a NaN is not equal to itself.
         return build.constant(dtype.type(value))
     try:

@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from clfuse import experience
+
 pytestmark = pytest.mark.clfuse_only
 
 
@@ -152,3 +154,107 @@ def test_many_arrays_some_of_which_were_only_recorded_are_joined_as_ever(xp: Mod
     expected = np.array([np.ones(3) * i for i in range(300)] + [np.linspace(0, 1, 100_000)[:3] * 2])
     assert_array_equal(np.asarray(xp.array(parts)), expected)
     assert_array_equal(np.asarray(xp.vstack(parts)), expected)
+
+
+def taking_turns(module: ModuleType, x: Any, parts: int) -> Any:
+    """What is too much for the call, of arrays that are calculated at the call."""
+    total = module.sinh(x * 0.25)
+    for k in range(1, parts):
+        total = total + module.sinh(x * (k / parts))
+    return total
+
+
+def counted(xp: ModuleType, x: Any, parts: int) -> tuple[int, int]:
+    """Kernels launched and operations recorded by a round, whose values are NumPy's or nearly."""
+    before = xp.stats()
+    found = np.asarray(taking_turns(xp, x, parts))
+    after = xp.stats()
+    assert_allclose(found, taking_turns(np, np.asarray(x), parts), rtol=1e-13)
+    return tuple(after[name] - before[name] for name in ("kernels_launched", "nodes_recorded"))
+
+
+@pytest.fixture
+def calculated(xp: ModuleType) -> Any:
+    """An array of which parts were asked for, so that NumPy calculates with it at the call."""
+    x = xp.asarray(np.linspace(0, 1, 4000))
+    x[3] = 0.5
+    return x
+
+
+def test_programs_that_take_turns_are_left_to_numpy_where_launches_cost_more(
+    xp: ModuleType, calculated: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if xp.get_device().traits.kind != "cpu":
+        pytest.skip("about CPUs")
+    monkeypatch.setattr(experience, "LAUNCH_NS", 10_000_000)
+    rounds = [counted(xp, calculated, 12) for _ in range(4)]
+    assert rounds[0][0] > 0
+    assert rounds[1][0] == 0
+    assert rounds[1][1] > 0
+    assert rounds[2:] == [(0, 0), (0, 0)]
+
+
+@pytest.mark.parametrize(("parts", "launch_ns"), [(13, 1), (4, 10_000_000)], ids=str)
+def test_cheap_launches_and_few_copies_stay_with_the_kernels(
+    xp: ModuleType, calculated: Any, monkeypatch: pytest.MonkeyPatch, parts: int, launch_ns: int
+) -> None:
+    monkeypatch.setattr(experience, "LAUNCH_NS", launch_ns)
+    for _ in range(4):
+        kernels, recorded_nodes = counted(xp, calculated, parts)
+        assert kernels > 0
+        assert recorded_nodes > 0
+
+
+def test_writes_of_recorded_arrays_are_numpys_whatever_the_index(xp: ModuleType) -> None:
+    """The compiled part records the usual ones itself."""
+    values = np.arange(60.0).reshape(3, 4, 5)
+    indices: list[Any] = [
+        1, -1, slice(1, 3), (slice(None), 2), (slice(None, None, -1), slice(3, 0, -2)),
+        (Ellipsis, 1), (0, slice(1, 1)), (slice(None), slice(0, 2), slice(4, None, -3)),
+        (slice(0, 1), 2), slice(None), (slice(None), slice(None), slice(None)), (2, 3, 4),
+        (slice(2, 3),), (None, 1), (slice(0, 3, 2), 1, slice(1, 4)),
+    ]  # fmt: skip
+    with xp.config.override(host_us=0):
+        for index in indices:
+            theirs = values * 2
+            ours = xp.asarray(values) * 2
+            part = values[index] * 3
+            view = ours[index]
+            kept = ours + 0
+            ours[index] = xp.asarray(values)[index] * 3
+            theirs[index] = part
+            assert_array_equal(np.asarray(ours), theirs)
+            if part.shape:  # else it is an element, as it was
+                assert_array_equal(np.asarray(view), theirs[index])
+            assert_array_equal(np.asarray(kept), values * 2)
+            turned, mine = theirs.T, ours.T
+            turned[1:3] = np.ones((2, 4, 3)) * 7
+            mine[1:3] = xp.ones((2, 4, 3)) * 7
+            assert_array_equal(np.asarray(ours), theirs)
+            ours[...] = ours[::-1] * 1
+            theirs[...] = theirs[::-1] * 1
+            assert_array_equal(np.asarray(ours), theirs)
+        with pytest.raises(ValueError, match="could not broadcast"):
+            (xp.asarray(values) * 2)[0:2] = xp.asarray(values) * 3
+        with pytest.raises(IndexError):
+            (xp.asarray(values) * 2)[3] = xp.asarray(values)[0] * 3
+
+
+@pytest.mark.parametrize("number", [0, 0.0, -0.0, 2, -1.5, np.nan], ids=str)
+@pytest.mark.parametrize("name", ["copysign", "divide", "arctan2", "multiply", "less"])
+def test_numbers_before_recorded_arrays_keep_their_sign(
+    xp: ModuleType, name: str, number: Any
+) -> None:
+    values = np.array([0.0, -0.0, 1.5, -2.5, np.inf])
+    function, theirs = getattr(xp, name), getattr(np, name)
+    with xp.config.override(host_us=0):
+        for _ in range(2):  # the second one is recorded in C
+            x = xp.asarray(values)
+            for found, expected in (
+                (function(number, x), theirs(number, values)),
+                (function(x, number), theirs(values, number)),
+            ):
+                assert_array_equal(np.asarray(found), expected)
+                if expected.dtype == float:
+                    signs = np.signbit(np.asarray(found)) == np.signbit(expected)
+                    assert (signs | np.isnan(expected)).all()

@@ -23,7 +23,7 @@ LAYERS: tuple[tuple[str, ...] | frozenset[str], ...] = (
     ("plan",),
     frozenset({"render", "runtime"}),
     (
-        "vectors", "interpret", "smallness", "experience", "patience", "planned", "evaluate",
+        "vectors", "interpret", "smallness", "patience", "experience", "planned", "evaluate",
         "automatic", "replay",
     ),
     ("explaining", "profiling"),
