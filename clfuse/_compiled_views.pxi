@@ -172,6 +172,11 @@ def writer(plain, apply, int operands):
 
 cdef object index_item(object item, Work *work, double *cost, bint *is_mask):
     kind = type(item)
+    if kind is list or kind is tuple:
+        item = listed(item)
+        if item is LATER:
+            return LATER
+        kind = NUMPY
     if kind is ARRAY or kind is NUMPY:
         found = operand(item, work, 0)
         if found is LATER:
@@ -241,10 +246,11 @@ cdef bint is_array_index(object index) except -1:
     kind = type(index)
     if kind is tuple:
         for item in <tuple>index:
-            if type(item) is ARRAY or type(item) is NUMPY:
+            kind = type(item)
+            if kind is ARRAY or kind is NUMPY or kind is list or kind is tuple:
                 return True
         return False
-    return kind is ARRAY or kind is NUMPY
+    return kind is ARRAY or kind is NUMPY or kind is list
 
 
 cdef object chosen(object self, object index):
@@ -274,6 +280,8 @@ cdef object given_to(object value, object dtype, bint of_any_size):
     if kind is float or kind is int or kind is bool or kind is dtype.type:
         return value
     nothing_yet(&work)
+    if kind is list or kind is tuple:
+        return numbers_of(value)
     if kind is not ARRAY and kind is not NUMPY:
         return LATER
     found = operand(value, &work, 0)
