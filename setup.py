@@ -17,6 +17,8 @@ EXTRAS = {
     # The demo's programs use a photograph that scikit-image brings, and write pictures.
     "demo": ["scikit-image", "pillow", "rich"],
     "bench": ["numexpr", "rich"],
+    # On devices with memory of their own: Fourier transforms, products of large matrices.
+    "gpu": ["pyclblast", "pyvkfft"],
     # clfuse.dask: workers, and arrays as chunks.
     "dask": ["dask[array]>=2025.1", "distributed>=2025.1"],
     # What tests/ecosystem uses beside it: packages that take our arrays.
@@ -74,7 +76,7 @@ setup(
     package_dir={"clfuse": "clfuse", "clfuse.kernels": "kernels"},
     packages=[*find_packages(include=["clfuse", "clfuse.*"]), "clfuse.kernels"],
     package_data={
-        "clfuse": ["py.typed", "_compiled.pyx", "_compiled_*.pxi"],
+        "clfuse": ["py.typed", "_compiled.pyx", "_compiled_*.pxi", "guide/*.md"],
         "clfuse.bench": ["kernels/*.cl"],
         "clfuse.demo": ["programs/*.py"],
         "clfuse.kernels": ["*.cl.mako", "lib/*.cl"],

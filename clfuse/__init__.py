@@ -14,18 +14,17 @@ np.float64(1.875)
 
 from __future__ import annotations
 
-from typing import Any
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from . import openblas as _openblas  # noqa: F401  isort: skip  (before anything imports NumPy)
 from . import automatic, config, counters
 
-# The submodules evaluate, explain and profile are imported before the functions of the same names:
-# importing a submodule later would put the module in the function's place.
+# The submodule evaluate is imported before the function of the same name: importing a submodule
+# later would put the module in the function's place.
 from .evaluate import evaluate_all as _evaluate_all  # noqa: F401
-from .explain import explain_nodes as _explain_nodes  # noqa: F401
 
-from .profile import Profile as _Profile  # noqa: F401  isort: skip
-from .api import namespace as _namespace
+from .api import namespace as _namespace  # isort: skip
 from .api.control import (
     device,
     devices,
@@ -38,14 +37,10 @@ from .api.control import (
     synchronize,
 )
 from .api.conversion import asnumpy
-from .api.elementwise_kernel import ElementwiseKernel
-from .api.jit import jit
 from .api.ndarray import (
     ndarray,
     scalar,  # noqa: F401  (`scalar`: so that its pickle is found)
 )
-from .api.raw_kernel import RawKernel
-from .api.reduction_kernel import ReductionKernel
 from .api.ufunc import ufunc
 from .errors import (
     AllocationError,
@@ -61,7 +56,25 @@ from .errors import (
     KernelError,
     SettingError,
 )
-from .language import atomic, device_function, group, kernel, local_array, philox
+
+if TYPE_CHECKING:
+    from .api.elementwise_kernel import ElementwiseKernel
+    from .api.jit import jit
+    from .api.raw_kernel import RawKernel
+    from .api.reduction_kernel import ReductionKernel
+    from .language import atomic, device_function, group, kernel, local_array, philox
+
+_LATER = {
+    "ElementwiseKernel": "api.elementwise_kernel",
+    "RawKernel": "api.raw_kernel",
+    "ReductionKernel": "api.reduction_kernel",
+    "jit": "api.jit",
+    **dict.fromkeys(
+        ("atomic", "device_function", "group", "kernel", "local_array", "philox"), "language"
+    ),
+}
+"""Names of ours that few programs use -> their modules, which are imported when they are asked for:
+a third of what there would be to import."""
 
 __all__ = [
     "AllocationError",
@@ -108,8 +121,11 @@ automatic.start()
 
 
 def __getattr__(name: str) -> Any:
-    """NumPy's names: looked up when they are first asked for."""
-    found = _namespace.lookup(name)
+    """NumPy's names, and those of `_LATER`: looked up when they are first asked for."""
+    if name in _LATER:
+        found = getattr(importlib.import_module(f"{__name__}.{_LATER[name]}"), name)
+    else:
+        found = _namespace.lookup(name)
     if not name.startswith("__"):
         globals()[name] = found
     return found

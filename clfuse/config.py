@@ -39,7 +39,7 @@ class Setting:
     choices : str
         What it takes, in words for the error message.
     doc : str
-        What it does, for ``python -m clfuse doctor`` and the README.
+        What it does, for ``python -m clfuse doctor`` and clfuse/guide/settings.md.
     plans : bool
         Whether plans and kernels depend on it.
     """
@@ -112,6 +112,16 @@ SETTINGS: tuple[Setting, ...] = (
         "which OpenCL runtimes are looked for: auto adds those of this Python environment and an"
         " unregistered NVIDIA driver to the system's; system takes what OCL_ICD_VENDORS or the"
         " system's folder lists, no more",
+    ),
+    Setting(
+        "libraries",
+        "CLFUSE_LIBRARIES",
+        True,
+        _switch,
+        "on or off",
+        "off leaves CLBlast and VkFFT aside where they are installed: matrix products are clfuse's"
+        " own kernels on devices with memory of their own, Fourier transforms NumPy's",
+        plans=True,
     ),
     Setting(
         "fusion",
@@ -294,6 +304,7 @@ class Settings:
 
     device: str
     vendors: str
+    libraries: bool
     fusion: bool
     fallback: str
     fp: str

@@ -24,6 +24,7 @@ __all__ = [
     "KernelBuildError",
     "KernelError",
     "SettingError",
+    "fp64_error",
     "user_place",
     "warn_user",
 ]
@@ -75,6 +76,14 @@ class SettingError(ClfuseError, ValueError):
 
 class DeviceDtypeError(ClfuseError, TypeError):
     """A dtype that the device has not: float64 where there is no double precision."""
+
+
+def fp64_error(device_name: str, dtype: object) -> DeviceDtypeError:
+    """The error for double precision on a device that has none."""
+    return DeviceDtypeError(
+        f"{dtype} on {device_name}: the device has no double precision; use float32, set "
+        "CLFUSE_FP64=downcast to compute in float32, or select another device (CLFUSE_DEVICE)"
+    )
 
 
 class JitError(ClfuseError, TypeError):

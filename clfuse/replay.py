@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from .counters import counters
-from .evaluate import Prepared, find_plan, observers, run_without_kernel
+from .evaluate import find_plan
 from .graph import build
 from .graph.ir import Kind, Node, Storage, structural
 from .graph.number import Calculated, Computed
 from .graph.snapshot import LIVE, Snapshot, take
 from .graph.trace import Drawn, Placeholder
 from .plan.schedule import Copy, LibraryCall, UserLaunch
+from .planned import Prepared, observers, run_without_kernel
 from .render.arguments import BufferArgument, ConstantArgument, LocalArgument
 from .runtime import buffers, host
 from .runtime.buffers import Buffer

@@ -117,6 +117,8 @@ class DeviceTraits:
         The macro by which the compiler's header of built-in functions knows that it was read: where
         it is defined, `runtime.builtins` declares what a program needs instead. Empty where there
         is no such header, or reading it takes no time.
+    libraries : tuple of str
+        Packages that make library calls on the device itself: ``"clblast"``, ``"vkfft"``.
     expressions : mapping
         (ufunc name, dtype name) -> OpenCL C expression that replaces the op table's here, for a
         builtin that is wrong.
@@ -157,6 +159,7 @@ class DeviceTraits:
     whole_vectors: bool = False
     build_options: str = ""
     builtins_read: str = ""
+    libraries: tuple[str, ...] = ()
     # A mapping has no hash; traits that differ only here compare unequal and share a bucket, which
     # is allowed.
     expressions: Mapping[tuple[str, str], str] = field(default_factory=dict, hash=False)

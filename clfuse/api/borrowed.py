@@ -14,6 +14,8 @@ run on the host, counted as usual.
 from __future__ import annotations
 
 import functools
+import inspect
+import math
 import sys
 import threading
 import types
@@ -27,7 +29,7 @@ from numpy.lib.array_utils import normalize_axis_index
 from ..errors import OutsideWarnings
 from . import handle as handles
 from .at_once import is_attempt
-from .fallback import NATIVE, OTHERWISE, dispatched, host_call, hosted
+from .fallback import NATIVE, OTHERWISE, dispatched, host_call, hosted, shares_memory
 from .floating import errstate
 from .handle import Handle, native_dtype
 from .readers import before, settled
@@ -277,6 +279,46 @@ def _is_no_order(*args: Any, **kwargs: Any) -> bool:
     return any(np.dtype(getattr(value, "dtype", bool)).kind == "c" for value in args)
 
 
+_ORDER_STATISTICS: Final = frozenset((np.median, np.percentile, np.quantile))
+
+FEW_IN_LANES: Final = 1 << 17
+"""Elements of several lanes that NumPy partitions while the steps of its code, recorded one by one,
+wait for each other: five waits take a millisecond on PoCL, in which two cores partition so many."""
+
+
+def _waits_in_vain(
+    a: Any,
+    *args: Any,
+    axis: Any = None,
+    out: Any = None,
+    overwrite_input: bool = False,
+    weights: Any = None,
+    **kwargs: Any,
+) -> bool:
+    """Whether an order statistic, of which every step waits for the one before, is NumPy's from the
+    start: of one lane, which one core partitions in any case, or of few elements."""
+    if type(a) is not handles.ARRAY or a._dtype.kind == "c":
+        return False
+    if out is not None or overwrite_input or weights is not None or not shares_memory():
+        return False
+    size = math.prod(a._shape)
+    return size <= FEW_IN_LANES or axis is None or len(a._shape) == 1
+
+
+def _order_statistic(reference: Any) -> Callable[..., bool]:
+    """The same of a call as it comes: what is given by place has a name."""
+    signature = inspect.signature(reference)
+
+    def waits_in_vain(*args: Any, **kwargs: Any) -> bool:
+        try:
+            named = signature.bind(*args, **kwargs).arguments
+        except TypeError:  # NumPy's code has the error
+            return False
+        return _waits_in_vain(**named)
+
+    return waits_in_vain
+
+
 COMPLETED: Final = (np.average, np.histogram, np.nan_to_num, np.pad)
 """Ours is faster where it can do what is asked for; the rest is borrowed."""
 
@@ -294,4 +336,7 @@ def _complete(reference: Any) -> None:
 for _reference in COMPLETED:
     _complete(_reference)
 for _reference in BORROWED:
-    borrow(_reference, library=_is_no_order if _reference in _SETS else None)
+    if _reference in _ORDER_STATISTICS:
+        borrow(_reference, library=_order_statistic(_reference))
+    else:
+        borrow(_reference, library=_is_no_order if _reference in _SETS else None)

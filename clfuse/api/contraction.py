@@ -262,11 +262,7 @@ def einsum(*operands: Any, out: Any = None, optimize: Any = False, **options: An
     labels, output = _labelled(subscripts, arrays)
     terms = [_diagonal(array, names) for array, names in zip(arrays, labels, strict=True)]
     _extents(terms)
-    found = native_dtype(np.result_type(*[array._dtype for array in arrays]))
-    if found is None or (dtype is not None and not np.can_cast(found, dtype, "safe")):
-        raise NotNative("of dtypes that do not fit")
-    wanted = found if dtype is None else dtype
-    if len(terms) == 1 and set(terms[0].labels) == set(output) and wanted is arrays[0]._dtype:
+    if len(terms) == 1 and set(terms[0].labels) == set(output):  # whatever `dtype` says
         (term,) = terms
         offset, strides = layout(term.handle)
         places = [term.labels.index(label) for label in output]
@@ -279,6 +275,10 @@ def einsum(*operands: Any, out: Any = None, optimize: Any = False, **options: An
             tuple([strides[place] for place in places]),
             rearranged=True,
         )
+    found = native_dtype(np.result_type(*[array._dtype for array in arrays]))
+    if found is None or (dtype is not None and not np.can_cast(found, dtype, "safe")):
+        raise NotNative("of dtypes that do not fit")
+    wanted = found if dtype is None else dtype
     return _contracted(terms, output, wanted).handle
 
 

@@ -11,12 +11,11 @@ from .. import counters
 from ..evaluate import evaluate_all, evaluate_nodes
 from ..graph import ir, trace
 from ..runtime import device as selection
-from ..runtime import launch
 from .conversion import as_handle
 from .handle import Handle, node_of
 
 if TYPE_CHECKING:
-    from ..explain import Plan
+    from ..explaining import Plan
     from ..runtime.device import Device
 
 
@@ -57,7 +56,7 @@ def evaluate(*arrays: Any, wait: bool = True) -> None:
 
 def synchronize() -> None:
     """Wait until the current device has done everything that was enqueued."""
-    launch.finish(selection.get_device())
+    selection.get_device().finish()
 
 
 def stats() -> dict[str, int]:
@@ -86,14 +85,14 @@ def explain(*arrays: Any) -> Plan:
         `.kernels` with name, kind, source, reads, writes, nbytes and ops; `.cuts` with reasons. It
         prints as a table.
     """
-    from ..explain import explain_nodes
+    from ..explaining import explain_nodes
 
     return explain_nodes([node_of(as_handle(item)) for item in arrays])
 
 
 def profile() -> AbstractContextManager[Any]:
-    """Time every kernel of a ``with`` block; see `clfuse.profile.Profile`."""
-    from ..profile import profile as measured
+    """Time every kernel of a ``with`` block; see `clfuse.profiling.Profile`."""
+    from ..profiling import profile as measured
 
     return measured()
 

@@ -102,10 +102,10 @@ def adopted(array: np.ndarray, *, is_given: bool = False, use: int = AS_A_WHOLE)
     is_owned = (is_given or array.flags.owndata) and array.nbytes >= ADOPTED_NBYTES
     if not is_owned or not turned.flags.c_contiguous or native_dtype(array.dtype) != array.dtype:
         return from_host(array)
-    turned.flags.writeable = False
-    node = share(turned)
+    node = share(turned, exported=True)
     if node is None:
         return from_host(array)
+    turned.flags.writeable = False
     made = held(build.leaf(node.buffer, node.shape, DTYPES[node.dtype.name]))
     return made if order is None else turned_back(made, order)
 

@@ -10,7 +10,9 @@ from typing import Any, Final
 import numpy as np
 
 from ..graph import build
+from ..runtime.device import get_device
 from .conversion import NotNative, as_handle
+from .device_fourier import transformed
 from .expressions import choose, combine, convert, scalar
 from .fallback import native
 from .handle import Handle, fresh, node_of
@@ -65,6 +67,7 @@ def _transformed(
             extents[place] = int(points)
     elif name in _DOUBLED:
         extents[places[-1]] = 2 * (shape[places[-1]] - 1)
+    points = [extents[place] for place in places]
     called = _called(name, extents[places[-1]])
     extents[places[-1]] = _length(name, extents[places[-1]])
     size_of(tuple(extents))
@@ -77,6 +80,9 @@ def _transformed(
         node = permuted_node(handle, shape, order)
         places = [order.index(place) for place in places]
         extents = [extents[place] for place in order]
+    if "vkfft" in get_device().traits.libraries:
+        made = transformed(name, node, points, places, norm, dtype)
+        return fresh(made) if order is None else arranged(made, order)
     given: Any = None if sizes is None else tuple([int(points) for points in sizes])
     where: Any = tuple(places)
     if not several:

@@ -220,10 +220,13 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
 
 def _dot(left: Handle, right: Handle, out: Any, called: str) -> Any:
     if not left._shape or not right._shape:
-        made = UFUNCS["multiply"](left, right, out=out)
+        # NumPy asks BLAS where BLAS knows the dtype, and that wants an exact `out`.
+        dtype = np.result_type(left._dtype, right._dtype)
+        exact = dtype.char in "fdFD" and max(len(left._shape), len(right._shape)) <= 2
+        made = UFUNCS["multiply"](left, right, out=None if exact else out)
         if isinstance(made, Handle) and made._storage.node.op.kind is Kind.MAP:
             floating.voiced(made._storage.node, called)
-        return made
+        return _exactly(node_of(as_handle(made)), out) if exact and out is not None else made
     axis = -1 if len(right._shape) == 1 else -2
     if left._shape[-1] != right._shape[axis]:
         place = len(right._shape) + axis
@@ -232,7 +235,8 @@ def _dot(left: Handle, right: Handle, out: Any, called: str) -> Any:
             f"(dim {len(left._shape) - 1}) != {right._shape[axis]} (dim {place})"
         )
     if len(right._shape) > 2 or (len(left._shape) > 2 and len(right._shape) > 1):
-        return written(node_of(tensordot(left, right, (-1, -2))), out)
+        made = tensordot(left, right, (-1, -2))
+        return made if out is None else _exactly(node_of(as_handle(made)), out)
     node = product_node(left, right, called)
     return result(node) if out is None else _exactly(node, out)
 

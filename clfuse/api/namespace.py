@@ -8,6 +8,7 @@ have nothing to do with arrays are NumPy's own objects.
 from __future__ import annotations
 
 import functools
+import importlib
 import inspect
 import sys
 import types
@@ -42,8 +43,6 @@ from . import (  # noqa: F401  (each registers its functions)
     statistics,
     taking,
 )
-from . import random as random_module
-from . import testing as testing_module
 from .fallback import AT_CALL, NATIVE, host_call, hosted
 from .files import FILES, load
 from .floating import errstate, seterr
@@ -52,7 +51,7 @@ from .ndarray import ndarray
 from .nditer import nditer, nested_iters
 from .overrides import Mixin
 from .sequences import mgrid, ogrid
-from .submodules import NumPysModules
+from .submodules import NumPysModules, Submodule
 from .ufunc import BY_NUMPY, ufunc
 
 PLAIN: Final = frozenset(
@@ -95,22 +94,36 @@ class vectorize(np.vectorize):
         return host_call(super().__call__, args, kwargs, name="vectorize")
 
 
-def _submodule(name: str, module: types.ModuleType) -> types.ModuleType:
+def _submodule(name: str) -> Submodule:
     """NumPy's submodule with its functions replaced by ours, or run on the host."""
-    made = types.ModuleType(f"clfuse.{name}", module.__doc__)
-    made.__path__ = []  # a package without files: what it lacks is looked for (`submodules`)
+    return Submodule(name, functools.partial(_contents, name), is_package=True)
+
+
+def _contents(name: str) -> dict[str, Any]:
+    module = importlib.import_module(f"numpy.{name}")
+    found: dict[str, Any] = {"__doc__": module.__doc__}
     for attribute in dir(module):
+        path = f"{name}.{attribute}"
         if attribute.startswith("_") or attribute == "test":
             continue
-        made.__dict__[attribute] = _ours(getattr(module, attribute), f"{name}.{attribute}")
-    made.__dict__["__getattr__"] = functools.partial(_private_of, module)
-    return made
+        found[attribute] = SUBMODULES.get(path) or _ours(getattr(module, attribute), path)
+    return found
 
 
-def _private_of(module: types.ModuleType, name: str) -> Any:
-    if name.startswith("__"):
-        raise AttributeError(name)  # ``__path__`` would make a package of it, with files of NumPy's
-    return getattr(module, name)
+def _random() -> dict[str, Any]:
+    from .random import contents  # and NumPy's, which takes long
+
+    return contents()
+
+
+def _testing() -> dict[str, Any]:
+    from .testing import contents
+
+    return contents()
+
+
+def _mixins() -> dict[str, Any]:
+    return _contents("lib.mixins") | {"NDArrayOperatorsMixin": Mixin}
 
 
 def _ours(found: Any, name: str) -> Any:
@@ -122,22 +135,16 @@ def _ours(found: Any, name: str) -> Any:
     return found
 
 
-def _library() -> types.ModuleType:
-    """``clfuse.lib``; its private modules are NumPy's."""
-    made = _submodule("lib", np.lib)
-    made.__dict__["stride_tricks"] = _submodule("lib.stride_tricks", np.lib.stride_tricks)
-    made.__dict__["mixins"] = _submodule("lib.mixins", np.lib.mixins)
-    made.__dict__["mixins"].__dict__["NDArrayOperatorsMixin"] = Mixin
-    return made
-
-
 SUBMODULES: Final[dict[str, types.ModuleType]] = {
-    "linalg": _submodule("linalg", np.linalg),
-    "fft": _submodule("fft", np.fft),
-    "random": random_module.build_namespace(),
-    "testing": testing_module.build_namespace(),
-    "lib": _library(),
+    "linalg": _submodule("linalg"),
+    "fft": _submodule("fft"),
+    "random": Submodule("random", _random),
+    "testing": Submodule("testing", _testing, is_package=True),
+    "lib": _submodule("lib"),
+    "lib.stride_tricks": _submodule("lib.stride_tricks"),
+    "lib.mixins": Submodule("lib.mixins", _mixins, is_package=True),
 }
+"""Modules of ours below `clfuse`, by their paths."""
 
 _OWN: Final[dict[str, Any]] = {
     "__array_namespace_info__": __array_namespace_info__,
@@ -161,8 +168,6 @@ def register_submodules() -> None:
     """Make ``import clfuse.linalg`` and its like find the modules above."""
     for name, module in SUBMODULES.items():
         sys.modules[f"clfuse.{name}"] = module
-    for name in ("stride_tricks", "mixins"):
-        sys.modules[f"clfuse.lib.{name}"] = getattr(SUBMODULES["lib"], name)
     sys.meta_path.insert(0, NumPysModules())  # type: ignore[arg-type]
     doors.install()
 

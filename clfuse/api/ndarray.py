@@ -232,7 +232,8 @@ class ndarray(MutatingMethods, _Common, metaclass=ArrayType):
         if native_dtype(host.dtype) is None:
             return host
         if buffer is None:
-            return zeros(host.shape, host.dtype)
+            columns = host.flags.f_contiguous and not host.flags.c_contiguous
+            return zeros(host.shape, host.dtype, "F" if columns else "C")
         if host.flags.writeable:
             return host
         return make_array(host)

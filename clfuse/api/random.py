@@ -8,7 +8,6 @@ host, with NumPy's streams for the same seeds, counted as fallbacks.
 from __future__ import annotations
 
 import inspect
-import types
 from collections.abc import Callable
 from functools import cache
 from typing import Any, Final
@@ -264,15 +263,15 @@ def _function(name: str) -> Callable[..., Any]:
     return call
 
 
-def build_namespace() -> types.ModuleType:
-    """The module that ``clfuse.random`` is."""
-    module = types.ModuleType("clfuse.random", __doc__)
+def contents() -> dict[str, Any]:
+    """What is in the module."""
+    made: dict[str, Any] = {"__doc__": __doc__}
     for name in dir(np.random):
         if name.startswith("_"):
             continue
         found = getattr(np.random, name)
         draws = callable(found) and not inspect.isclass(found) and name != "test"
-        setattr(module, name, _function(name) if draws else found)
+        made[name] = _function(name) if draws else found
     own: tuple[Any, ...] = (
         Generator,
         RandomState,
@@ -282,6 +281,4 @@ def build_namespace() -> types.ModuleType:
         get_bit_generator,
         set_bit_generator,
     )
-    for item in (*own, *SEEDED.values()):
-        setattr(module, item.__name__, item)
-    return module
+    return made | {item.__name__: item for item in (*own, *SEEDED.values())}

@@ -39,6 +39,7 @@ from .present import (
     made,
     part,
 )
+from .sources import IN_A_LIST
 from .subscripts import is_brief
 
 
@@ -97,11 +98,17 @@ _BY_ELEMENTS: Final = (
 )  # fmt: skip
 """Those that have methods of the same arguments, but for `ptp`."""
 
+_NO_DTYPE: Final = (np.any, np.all)
+"""Their methods want a `dtype` third where the functions have `out`."""
+
 _SORTS: Final = (np.argsort, np.argpartition)
 
 ROWS: Final[Mapping[Any, Row]] = {
     **{
-        function: Row(1, ELEMENTS, 1, ALL, function.__name__ if function is not np.ptp else None)
+        function: Row(
+            1, ELEMENTS, 1, 3 if function in _NO_DTYPE else ALL,
+            function.__name__ if function is not np.ptp else None,
+        )
         for function in _BY_ELEMENTS
     },
     **dict.fromkeys(
@@ -231,7 +238,8 @@ OPTIONS: Final = frozenset((*SCALARS, str, type, type(None), type(Ellipsis)))
 """Classes of arguments that NumPy may have as they are."""
 
 LONGEST_LIST: Final = 256
-"""Entries of a list among the arguments that are looked at, each of 20 ns (0.3 us in Python)."""
+"""Entries of a list among the arguments that are looked at, each of 20 ns (0.3 us in Python);
+more where they are arrays of ours."""
 
 DEEPEST_LIST: Final = 3
 
@@ -271,9 +279,13 @@ class _Given:
         if kind in OPTIONS:
             return value
         if kind is tuple or kind is list:
-            if len(value) > LONGEST_LIST or depth == DEEPEST_LIST:
+            many = len(value) > LONGEST_LIST
+            if depth == DEEPEST_LIST or (many and type(value[0]) is not handles.ARRAY):
                 raise _Refused
+            before = self.size
             found = [self.operand(item, depth + 1) for item in value]
+            if many:  # to record each of them takes longer
+                self.size = max(before, self.size - IN_A_LIST * len(value))
             for item, old in zip(found, value, strict=True):
                 if item is not old:
                     return found if kind is list else tuple(found)

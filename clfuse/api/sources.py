@@ -28,10 +28,10 @@ import numpy as np
 from .. import compiled
 from ..config import settings
 from ..graph import trace
-from ..runtime.buffers import AS_A_WHOLE
+from ..runtime.buffers import AS_A_WHOLE, HOST_NBYTES
 from . import handle as handles
 from .at_once import calculated
-from .listed import DEEPEST, counted
+from .listed import DEEPEST, IN_A_LIST, counted
 from .present import (
     ADDITIONS_A_US,
     FEW_ADDITIONS,
@@ -190,19 +190,23 @@ def at_the_call(plain: Callable[..., Any], reference: Any) -> Callable[..., Any]
     else:
 
         def front(*args: Any, **named: Any) -> Any:
-            value = LATER if trace.active() else _made(make, rule, args, named)
+            value = LATER if trace.active() else _made(plain, make, rule, args, named)
             return plain(*args, **named) if value is LATER else value
 
     return functools.wraps(plain)(front)
 
 
-def compiled_names(get_device: Callable[[], Any]) -> dict[str, Any]:
+def compiled_names(get_device: Callable[[], Any], device_state: dict[str, Any]) -> dict[str, Any]:
     """What the compiled cases use of this module, for `acceleration`."""
     return {
         "array": np.array,
         "asanyarray": np.asanyarray,
         "asarray": np.asarray,
         "deepest": DEEPEST,
+        "device_state": device_state,
+        "in_a_list": IN_A_LIST,
+        "kept_nbytes": HOST_NBYTES,
+        "scoped_device": device_state["_scoped"],
         "get_device": get_device,
         "integers": INTEGERS,
         "is_native": _is_native,
@@ -214,7 +218,11 @@ def compiled_names(get_device: Callable[[], Any]) -> dict[str, Any]:
 
 
 def _made(
-    make: Callable[..., Any], rule: str, args: tuple[Any, ...], named: Mapping[str, Any]
+    plain: Callable[..., Any],
+    make: Callable[..., Any],
+    rule: str,
+    args: tuple[Any, ...],
+    named: Mapping[str, Any],
 ) -> Any:
     """``make(*args, **named)`` as an array of ours, or `LATER`."""
     for name, value in named.items():
@@ -246,6 +254,9 @@ def _made(
         return LATER
     if value.base is not None or (args and value is args[0]):  # somebody else has that memory
         value = np.array(value)
+    if value.nbytes > HOST_NBYTES:
+        return plain(value)
+    size = value.size
     array = made(value, device)
     if size > FEW_ADDITIONS and rule not in _WRITTEN_TO:
         array._storage.node.buffer.use = AS_A_WHOLE

@@ -210,7 +210,7 @@ def _variance(
     summed, subtracted, squared = warned
     if given is None:
         total = folded(np.add, node, axes, computing, where=count.mask, called=summed)
-        center = count.divide(_through(build.reshape(total, kept), out), 0, kept)
+        center = count.divide(build.reshape(total, kept), 0, kept)
     else:
         center = node_of(given) if order is None else permuted_node(given, shape, order)
     distance = floating.voiced(combine(np.subtract, node, center), subtracted)
@@ -239,6 +239,20 @@ def _spread(
     if dtype is None and out is None and handle._dtype is FLOAT16:
         node = convert(node, FLOAT16)
     return delivered(node, handle._shape, axes, out, keepdims, order)
+
+
+def _root(variance: Node, out: Any) -> Node:
+    """The square root of a variance, in its dtype.
+
+    Raises
+    ------
+    UFuncTypeError
+        `out` holds integers: the variance may be cast to them, the root may not.
+    """
+    if isinstance(out, Handle | np.ndarray) and out.dtype.kind in "biu":
+        refused = np.empty(0, out.dtype)
+        np.sqrt(refused, out=refused)
+    return convert(combine(np.sqrt, variance), variance.dtype)
 
 
 @native(np.var, method=True, numbers=True)
@@ -276,8 +290,7 @@ def std(
 ) -> Any:
     """Standard deviation over axes: the square root of the variance."""
     node, handle, axes, order = _variance(a, axis, dtype, out, ddof, where, mean, correction)
-    root = convert(combine(np.sqrt, node), node.dtype)
-    return _spread(root, handle, axes, order, dtype, out, keepdims)
+    return _spread(_root(node, out), handle, axes, order, dtype, out, keepdims)
 
 
 @native(np.average)
@@ -401,5 +414,4 @@ def nanstd(
     node, handle, axes, order = _variance(
         handle, axis, dtype, out, ddof, mask, mean, correction, few_are_nan=True
     )
-    root = convert(combine(np.sqrt, node), node.dtype)
-    return _spread(root, handle, axes, order, dtype, out, keepdims)
+    return _spread(_root(node, out), handle, axes, order, dtype, out, keepdims)

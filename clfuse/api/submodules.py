@@ -1,5 +1,5 @@
-"""``import clfuse.ma``: submodules that only NumPy has, found under clfuse's name; `namespace`
-registers the finder.
+"""``clfuse.linalg`` and its like, filled when they are looked at, and ``import clfuse.ma``:
+submodules that only NumPy has, found under clfuse's name; `namespace` registers them.
 
 What has submodules of its own there is either a module of NumPy's, whose files must not be loaded a
 second time, or one that `namespace` has made and that has no files. So this finder comes before
@@ -11,11 +11,64 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
+import threading
+from collections.abc import Callable, Mapping
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any, Final
 
 PREFIX: Final = "clfuse."
+
+
+class Submodule(ModuleType):
+    """One of NumPy's submodules with our functions, filled when it is first looked at: what NumPy's
+    own import for themselves (`numpy.random`, `numpy.testing`) takes as long as much of clfuse.
+
+    Parameters
+    ----------
+    name : str
+        What it is called below NumPy and below clfuse.
+    fill : callable
+        Gives what is in it, by name.
+    is_package : bool
+        Whether there are modules below it (without files: `NumPysModules` finds them).
+    """
+
+    def __init__(
+        self, name: str, fill: Callable[[], Mapping[str, Any]], *, is_package: bool = False
+    ) -> None:
+        super().__init__(PREFIX + name)
+        if is_package:
+            self.__path__: list[str] = []
+        self._fill = fill
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") and name != "__all__":
+            # ``__path__`` would make a package of it, with files of NumPy's.
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        with _filling:
+            fill = self.__dict__.get("_fill")
+            if fill is not None:
+                self.__dict__.update({**fill(), **self._imported()})
+                del self.__dict__["_fill"]
+        if name in self.__dict__:
+            return self.__dict__[name]
+        return getattr(importlib.import_module(f"numpy.{self._path()}"), name)
+
+    def __dir__(self) -> list[str]:
+        getattr(self, "__all__", None)
+        return sorted(self.__dict__)
+
+    def _path(self) -> str:
+        return self.__name__.removeprefix(PREFIX)
+
+    def _imported(self) -> dict[str, ModuleType]:
+        """The modules below this one that were imported before anybody looked at it."""
+        below = {name: value for name, value in self.__dict__.items() if name[0] != "_"}
+        return {name: value for name, value in below.items() if isinstance(value, ModuleType)}
+
+
+_filling = threading.RLock()
 
 
 class NumPysModules:

@@ -49,6 +49,10 @@ class Kind(IntEnum):
     PART = 16  # inputs (launch,): an array that a launch has written; param: its number there
 
 
+TRANSFORM: Final = "transform"
+"""The library operation that `api.fourier` records where VkFFT is at hand: its operand has the
+dtype that VkFFT takes and lies in C order. `runtime.numerics` treats it as it does ``fourier``."""
+
 TABLE: Final = "table"
 """The library call that fills an array with scalars of the program, which are its inputs, or with
 numbers of the program's structure, which are its param, as bytes: an upload."""

@@ -30,7 +30,7 @@ from .recipe import Recipe
 from .together import DTYPES, FEW, as_one, turns
 
 if TYPE_CHECKING:
-    from .calls import Arguments
+    from .arguments import Arguments
 
 MOST: Final = 1 << 20
 """Calls of one batch: as many rows are in memory."""

@@ -5,18 +5,18 @@ have the same bits. A kernel of the language becomes a function of one iteration
 kernel that calls it: on a CPU a few work-items with a run of iterations each, on a GPU one a
 work-item. ``y[idx[i]] = x[i]`` over ``range(n)``, on a CPU:
 
-    static inline void scatter_0(const long i0, __global double *x, const long x_n0, ...)
+    static inline void scatter_0(const long i0, __global double *x, const long n0_x, ...)
     {
-        const long t0 = x_s0 * i0;
+        const long t0 = s0_x * i0;
         ...
     }
-    __kernel void scatter(const long low0, const long high0, __global double *x, ...)
+    __kernel void scatter_kernel(const long low0, const long high0, __global double *x, ...)
     {
         const long total = (high0 - low0);
         const long items = get_global_size(0), item = get_global_id(0);
         long place = total / items * item + min(item, total % items);
         ...
-        for (long k = 0; k < count; k++) { scatter_0(i0, x, x_n0, ...); i0++; }
+        for (long k = 0; k < count; k++) { scatter_0(i0, x, n0_x, ...); i0++; }
     }
 """
 
@@ -41,6 +41,7 @@ from .tree import (
     Atomic,
     Barrier,
     Call,
+    Cleared,
     Const,
     Convert,
     Do,
@@ -113,15 +114,15 @@ def parameters_of(function: Function) -> list[str]:
     found = [f"const {register_type(t.dtype)} a_{n}" for n, t in function.scalars.items()]
     for name, kind in function.arrays.items():
         found.append(f"__global {memory_type(kind.dtype)} *p_{name}")
-        found += [f"const long p_{name}_n{axis}" for axis in range(kind.ndim)]
-        found += [f"const long p_{name}_s{axis}" for axis in range(kind.ndim)]
+        found += [f"const long n{axis}_{name}" for axis in range(kind.ndim)]
+        found += [f"const long s{axis}_{name}" for axis in range(kind.ndim)]
     return found
 
 
 def array_arguments(name: str, kind: ArrayType) -> list[str]:
     """An array of the caller's as arguments."""
-    return [f"p_{name}", *[f"p_{name}_n{axis}" for axis in range(kind.ndim)],
-            *[f"p_{name}_s{axis}" for axis in range(kind.ndim)]]
+    return [f"p_{name}", *[f"n{axis}_{name}" for axis in range(kind.ndim)],
+            *[f"s{axis}_{name}" for axis in range(kind.ndim)]]
 
 
 class Writer:
@@ -150,8 +151,6 @@ class Writer:
                 size = math.prod(array.shape)
                 variable = self.locals[name]
                 self.put(f"{register_type(array.dtype)} {variable}[{size}];  /* {name} */")
-                self.put(f"for (int k = 0; k < {size}; k++) {variable}[k] = "
-                         f"{literal(0, array.dtype)};")
         self.block(function.body)
         parameters = [f"const long i{axis}" for axis in range(len(function.indices))]
         parameters += parameters_of(function)
@@ -219,7 +218,7 @@ class Writer:
         return Register(self.variables[node.name], node.type.dtype)
 
     def _extent(self, node: Extent) -> Register:
-        return Register(f"p_{node.array}_n{node.axis}", _INT64)
+        return Register(f"n{node.axis}_{node.array}", _INT64)
 
     def _apply(self, node: Apply) -> Register:
         dtypes = node.op.input_dtypes
@@ -267,7 +266,7 @@ class Writer:
         pointer, steps = self.layout_of(array, is_local)
         test = ""
         if self.shared.checked:
-            extents = [f"p_{array}_n{axis}" for axis in range(len(steps))]
+            extents = [f"n{axis}_{array}" for axis in range(len(steps))]
             if is_local:
                 extents = [f"{extent}L" for extent in self.function.local_arrays[array].shape]
             texts = [self.kept(text, _INT64).text for text in texts]
@@ -282,7 +281,7 @@ class Writer:
             steps = [str(math.prod(shape[axis + 1 :])) for axis in range(len(shape))]
             return self.locals[array], steps
         rank = self.function.arrays[array].ndim
-        return f"p_{array}", [f"p_{array}_s{axis}" for axis in range(rank)]
+        return f"p_{array}", [f"s{axis}_{array}" for axis in range(rank)]
 
     def _checked(self, array: str, texts: list[str], extents: list[str], line: int) -> str:
         sites = self.shared.sites
@@ -472,6 +471,11 @@ class Writer:
     def _do(self, node: Do) -> None:
         self.value(node.value)
 
+    def _cleared(self, node: Cleared) -> None:
+        array = self.function.local_arrays[node.name]
+        self.put(f"for (int k = 0; k < {math.prod(array.shape)}; k++) "
+                 f"{self.locals[node.name]}[k] = {literal(0, array.dtype)};")
+
     def _barrier(self, node: Barrier) -> None:
         self.put("barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);")
 
@@ -502,5 +506,6 @@ _STATEMENTS: Final[dict[type, Any]] = {
     Jump: Writer._jump,
     Return: Writer._return,
     Do: Writer._do,
+    Cleared: Writer._cleared,
     Barrier: Writer._barrier,
 }

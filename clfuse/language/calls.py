@@ -17,19 +17,17 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..api import handle as handles
 from ..api import reductions
-from ..api.conversion import as_handle
-from ..api.handle import Handle, c_strides, fresh, native_dtype, node_of
-from ..api.promotion import weak_kind
+from ..api.handle import Handle, c_strides, fresh, node_of
 from ..api.scans import along
 from ..config import settings
 from ..errors import KernelError
 from ..graph import build, trace
 from ..graph.ir import Node, boundary
-from ..graph.number import TracedNumber, concrete
-from . import launches, plain
+from ..graph.number import concrete
+from . import barriers, launches, plain
 from .accesses import Domain
+from .arguments import Arguments, complete, given_by, may_write
 from .arrays import NotArrays, Translation
 from .batches import Series, begin
 from .lower import lower
@@ -37,12 +35,9 @@ from .recipe import Recipe
 from .syntax import Source, read
 from .together import Alike
 from .tree import Function
-from .types import COMPLEX, FLOAT, INT, WEAK_BOOL, ArrayType, Type, strong
+from .types import INT, ArrayType
 from .values import Array, Given, OutOfBounds
 
-_WEAK_TYPES: Final[dict[Any, Type]] = {
-    bool: WEAK_BOOL, int: INT, float: FLOAT, complex: COMPLEX,
-}
 _SIGNATURES: Final = 1024
 """Signatures that a kernel remembers; a loop over ever new sizes must not fill the memory."""
 
@@ -59,37 +54,6 @@ _OPERATIONS: Final[dict[str, Callable[..., Any]]] = {
     "all": reductions.all,
 }
 _SCANS: Final = {"sum": np.add, "prod": np.multiply, "min": np.minimum, "max": np.maximum}
-
-
-@dataclass(slots=True)
-class Arguments:
-    """What one call was given, in the order of the parameters behind the indices.
-
-    Attributes
-    ----------
-    key : tuple
-        Everything but offsets and values.
-    cells : list of Storage, without repetition
-    handles : list of Handle, the arrays
-    offsets : list of int, one an array
-    numbers : list
-        A node, or a Python number.
-    kinds : list of Type or ArrayType, one an argument
-    places : list of int
-        Of every argument the place in `handles` or `numbers`.
-    snapshots : list of Handle
-        Those of `handles` that were NumPy arrays: nobody would see what is written to them.
-    """
-
-    key: list[Any] = field(default_factory=list)
-    cells: list[Any] = field(default_factory=list)
-    handles: list[Handle] = field(default_factory=list)
-    offsets: list[int] = field(default_factory=list)
-    numbers: list[Any] = field(default_factory=list)
-    kinds: list[Any] = field(default_factory=list)
-    places: list[int] = field(default_factory=list)
-    cell_of: list[int] = field(default_factory=list)
-    snapshots: list[Handle] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -135,7 +99,7 @@ class Kernel:
 
     # -- calling ----------------------------------------------------------------------------------
 
-    def __call__(self, ranges: Any, *args: Any) -> None:
+    def __call__(self, ranges: Any, *args: Any, **named: Any) -> None:
         """Run the kernel for every index of `ranges`; recorded, as array operations are.
 
         Parameters
@@ -143,7 +107,8 @@ class Kernel:
         ranges : int or tuple
             ``n`` for ``range(n)``, ``(n, m)`` for two indices, ``((1, n - 1), (1, m - 1))`` for
             indices that begin elsewhere.
-        *args : ndarray or number
+        *args, **named : ndarray or number
+            By place or by name; those with defaults may be left out.
 
         Raises
         ------
@@ -154,6 +119,8 @@ class Kernel:
         ValueError
             An array that is written to is read-only.
         """
+        if named or self.__clfuse_source__.defaults:
+            args = complete(self, ranges, args, named)
         last, in_python = self._last(), plain.running()
         if last is not None and not (in_python or boundary.due) and last.again(ranges, args):
             return
@@ -168,12 +135,12 @@ class Kernel:
             boundary.reached()
         self._record(ranges, args)
 
-    def reduce(self, ranges: Any, *args: Any, op: str = "sum") -> Any:
+    def reduce(self, ranges: Any, *args: Any, op: str = "sum", **named: Any) -> Any:
         """Fold what the kernel returns for every index of `ranges`.
 
         Parameters
         ----------
-        ranges, *args
+        ranges, *args, **named
             As in a call.
         op : {"sum", "prod", "min", "max", "argmin", "argmax", "any", "all"}
             ``argmin`` and ``argmax`` give the place in C order of the range.
@@ -185,15 +152,17 @@ class Kernel:
         """
         if op not in _OPERATIONS:
             raise ValueError(f"op={op!r}: it is one of {', '.join(_OPERATIONS)}")
-        made = [_OPERATIONS[op](values) for values in self._values(ranges, args)]
+        made = [_OPERATIONS[op](values) for values in self._values(ranges, args, named)]
         return made[0] if len(made) == 1 else tuple(made)
 
-    def scan(self, ranges: Any, *args: Any, op: str = "sum", exclusive: bool = False) -> Any:
+    def scan(
+        self, ranges: Any, *args: Any, op: str = "sum", exclusive: bool = False, **named: Any
+    ) -> Any:
         """Every partial result of `reduce`, in C order of the range.
 
         Parameters
         ----------
-        ranges, *args
+        ranges, *args, **named
             As in a call.
         op : {"sum", "prod", "min", "max"}
         exclusive : bool
@@ -210,7 +179,7 @@ class Kernel:
         function = _SCANS[op]
         if exclusive and function.identity is None:
             raise ValueError(f"{op} has no value to begin with: exclusive=True is for sum and prod")
-        made = [self._scanned(function, v, exclusive) for v in self._values(ranges, args)]
+        made = [self._scanned(function, v, exclusive) for v in self._values(ranges, args, named)]
         return made[0] if len(made) == 1 else tuple(made)
 
     @staticmethod
@@ -221,7 +190,10 @@ class Kernel:
         start = build.filled(found._dtype.type(function.identity), (1,))
         return fresh(build.concatenate((start, node_of(found[:-1])), 0))
 
-    def _values(self, ranges: Any, args: tuple[Any, ...]) -> list[Any]:
+    def _values(
+        self, ranges: Any, args: tuple[Any, ...], named: dict[str, Any]
+    ) -> list[Any]:
+        args = complete(self, ranges, args, named)
         if not self.__clfuse_source__.returns_value:
             raise KernelError(f"{self.__name__} returns no value: call {self.__name__}(...)")
         if boundary.due:
@@ -233,7 +205,7 @@ class Kernel:
     def _record(self, ranges: Any, args: tuple[Any, ...]) -> list[Node]:
         if settings.kernels == "python":
             return plain.on_arrays(self, self._domain(ranges, len(args)), args)
-        given = self._given(args)
+        given = given_by(self.__name__, args)
         signature = self._signature(ranges, given)
         values = signature.values_of(given) if signature.structural else ()
         recipe = signature.recipes.get(values)
@@ -256,65 +228,6 @@ class Kernel:
         self._last = weakref.ref(begin(recipe, ranges, given, args))
         return []
 
-    def _given(self, args: tuple[Any, ...]) -> Arguments:
-        found = Arguments()
-        key, cells = found.key, found.cells
-        numbers: dict[int, int] = {}
-        for argument in args:
-            kind = type(argument)
-            if kind is handles.ARRAY and argument._shape:
-                self._add_array(found, numbers, argument)
-                continue
-            if kind is np.ndarray and native_dtype(argument.dtype) is None:
-                kind = argument.dtype.type  # refused below
-            elif kind is np.ndarray and argument.ndim:
-                made = as_handle(argument)
-                self._add_array(found, numbers, made)
-                found.snapshots.append(made)
-                key.append("snapshot")
-                continue
-            if isinstance(argument, Handle) or kind is np.ndarray:
-                node = node_of(as_handle(argument))
-                found.kinds.append(strong(node.dtype))
-                value: Any = node
-            elif kind in _WEAK_TYPES or kind is TracedNumber:
-                found.kinds.append(_WEAK_TYPES[weak_kind(argument) or bool])
-                value = argument
-            elif isinstance(argument, np.generic) and native_dtype(argument.dtype) is not None:
-                value = build.constant(argument)
-                found.kinds.append(strong(value.dtype))
-            else:
-                raise KernelError(
-                    f"{self.__name__}: argument {len(found.kinds) + 1} is {kind.__name__}; kernels "
-                    "take arrays and numbers: clfuse.asarray(...) makes an array"
-                )
-            found.places.append(len(found.numbers))
-            found.numbers.append(value)
-            key.append(found.kinds[-1])
-        if len(cells) < len(found.handles):
-            key.append(tuple(found.cell_of))
-            key.append(_distances(found))
-        return found
-
-    def _add_array(self, found: Arguments, numbers: dict[int, int], array: Handle) -> None:
-        view = array._view
-        storage = array._storage
-        if view is None:
-            found.offsets.append(0)
-            strides, writeable = None, True
-        else:
-            found.offsets.append(view.offset)
-            strides, writeable = view.strides, view.writeable
-        cell = numbers.setdefault(id(storage), len(found.cells))
-        if cell == len(found.cells):
-            found.cells.append(storage)
-        found.cell_of.append(cell)
-        found.places.append(len(found.handles))
-        found.handles.append(array)
-        shape, dtype = array._shape, array._dtype
-        found.kinds.append(ArrayType(dtype, len(shape)))
-        found.key.append((shape, dtype, strides, storage.node.dtype, writeable))
-
     def _signature(self, ranges: Any, given: Arguments) -> Signature:
         key = (ranges, settings.check, self._captured(), *given.key)
         found = self._signatures.get(key)
@@ -324,7 +237,7 @@ class Kernel:
             domain = self._domain(ranges, len(given.kinds))
             function = self._function(given.kinds, len(domain))
             for name, handle in zip(function.arrays, given.handles, strict=True):
-                if name in function.writes and not _may_write(given, handle):
+                if name in function.writes and not may_write(given, handle):
                     raise ValueError(
                         f"{self.__name__} writes to `{name}`: assignment destination is read-only"
                         f"{_SNAPSHOT if given.snapshots else ''}"
@@ -351,6 +264,7 @@ class Kernel:
         if found is None:
             typed = dict(zip(names[rank:], kinds, strict=True))
             found = lower(source, typed, names[:rank])
+            barriers.check(source, found, self.group)
             known = {(where, ast.unparse(node)): (where, node) for where, node in self._fixed}
             for (where, text), (node, _) in found.captured.items():
                 known[where, text] = (where, node)
@@ -366,7 +280,10 @@ class Kernel:
         for item in items:
             if isinstance(item, range):
                 if item.step != 1:
-                    raise ValueError(f"{self.__name__}: ranges have steps of 1, not {item.step}")
+                    raise ValueError(
+                        f"{self.__name__}: ranges have steps of 1, not {item.step}: calculate the "
+                        "index in the kernel"
+                    )
                 domain.append((item.start, item.stop))
             elif isinstance(item, tuple | list):
                 if len(item) != 2:
@@ -475,12 +392,13 @@ class Kernel:
 
     # -- looking ----------------------------------------------------------------------------------
 
-    def route(self, ranges: Any, *args: Any) -> str:
+    def route(self, ranges: Any, *args: Any, **named: Any) -> str:
         """How such a call runs: as array operations, or as a launch of its own, and why.
 
         Nothing is recorded.
         """
-        given = self._given(args)
+        args = complete(self, ranges, args, named)
+        given = given_by(self.__name__, args)
         domain = self._domain(ranges, len(args))
         signature = self._signature(ranges, given)
         found = self._translated(signature, domain, given)
@@ -488,19 +406,20 @@ class Kernel:
             return "array operations"
         return f"a launch of its own: {found}"
 
-    def source(self, ranges: Any, *args: Any) -> str:
+    def source(self, ranges: Any, *args: Any, **named: Any) -> str:
         """The OpenCL C that such a call is, or would be, as a launch of its own on this device.
 
         Where the call is array operations (`route`), `clfuse.explain` shows the fused kernel.
         """
         from ..runtime.device import get_device
 
-        given = self._given(args)
+        args = complete(self, ranges, args, named)
+        given = given_by(self.__name__, args)
         domain = self._domain(ranges, len(args))
         function = self._signature(ranges, given).function
         return self._program(function, domain, given)[0](get_device().traits)[0]
 
-    def python(self, ranges: Any, *args: Any) -> Any:
+    def python(self, ranges: Any, *args: Any, **named: Any) -> Any:
         """The same body in plain Python, index by index, with checked bounds.
 
         NumPy arrays among the arguments are written to in place, arrays of clfuse's as well.
@@ -512,25 +431,12 @@ class Kernel:
         IndexError
             Names kernel, line, array and index.
         """
+        args = complete(self, ranges, args, named)
         return plain.run(self, self._domain(ranges, len(args)), args)
 
 
 def _nothing() -> None:
     """The calls of a kernel that was not called yet."""
-
-
-def _may_write(given: Arguments, handle: Handle) -> bool:
-    is_snapshot = any(made is handle for made in given.snapshots)
-    return (handle._view is None or handle._view.writeable) and not is_snapshot
-
-
-def _distances(found: Arguments) -> tuple[int, ...]:
-    """How far arrays lie behind the first one of their storage."""
-    first: dict[int, int] = {}
-    return tuple([
-        offset - first.setdefault(cell, offset)
-        for cell, offset in zip(found.cell_of, found.offsets, strict=True)
-    ])
 
 
 def _empty(function: Function, domain: Domain) -> Recipe:
@@ -554,8 +460,8 @@ class DeviceFunction:
     def __repr__(self) -> str:
         return f"<device function {self.__name__}>"
 
-    def __call__(self, *args: Any) -> Any:
-        return plain.call(self, args)
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        return plain.call(self, args, named)
 
 
 def kernel(function: Any = None, *, group: int = 0) -> Any:
@@ -564,7 +470,7 @@ def kernel(function: Any = None, *, group: int = 0) -> Any:
     Parameters
     ----------
     function : function
-        Its first parameters are the indices. README, "Kernels written in Python", says what may
+        Its first parameters are the indices. clfuse/guide/kernels.md says what may
         stand in it.
     group : int
         Work-items of a work-group, for kernels that use `clfuse.group`; the innermost range must be

@@ -143,14 +143,14 @@ class Expressions:
 
     def _name(self, node: ast.Name) -> Expr:
         name = node.id
+        if name in self.source.locals and name not in self.function.arrays:
+            return self.local(name, node)
         if name in self.function.indices:
             return Index(INT, node.lineno, self.function.indices.index(name))
         if name in self.function.scalars:
             return Scalar(self.function.scalars[name], node.lineno, name)
         if name in self.function.arrays:
             self.refuse(node, f"`{name}` is an array: give the indices of an element, {name}[i]")
-        if name in self.source.locals:
-            return self.local(name, node)
         return self._captured(node)
 
     def _captured(self, node: ast.expr) -> Expr:
@@ -392,7 +392,10 @@ class Expressions:
         known = self.function.arrays.get(name)
         if local is None and known is None:
             if name in self.function.scalars or name in self.function.indices:
-                self.refuse(node, f"`{name}` is a number here: it has no elements")
+                self.refuse(
+                    node, f"`{name}` is a number here: it has no elements; of an array without "
+                    f"axes pass {name}.reshape(1), and write {name}[0]"
+                )
             if name in self.source.locals:
                 self.refuse(node, f"`{name}` is no array here: clfuse.local_array makes one")
             if name:

@@ -41,6 +41,8 @@ _INSTEAD: Final = {
         _DRAW,
     ),
     **dict.fromkeys(("zeros", "ones", "empty", "full", "array", "asarray"), _MAKE),
+    **dict.fromkeys(("round", "around"), "write numpy.rint(x)"),
+    "isclose": "write abs(x - y) <= limit",
 }
 """Functions that are not in the language -> what to write instead."""
 
@@ -61,11 +63,12 @@ class Functions(Expressions):
             return None
         if other in self.calling:
             self.refuse(node, "functions of kernels cannot call themselves: write a loop")
-        given: dict[str, ast.expr] = dict(zip(other.parameters, node.args, strict=False))
+        given: dict[str, Any] = dict(zip(other.parameters, node.args, strict=False))
         for word in node.keywords:
             if word.arg in given or word.arg not in other.parameters:
                 self.refuse(node, f"{other.name} takes ({', '.join(other.parameters)})")
             given[word.arg] = word.value
+        given = other.defaults | given
         if len(given) != len(other.parameters) or len(node.args) > len(other.parameters):
             self.refuse(node, f"{other.name} takes ({', '.join(other.parameters)})")
         kinds: dict[str, Type | ArrayType] = {}
@@ -73,7 +76,10 @@ class Functions(Expressions):
         arrays: dict[str, str] = {}
         for name in other.parameters:
             part = given[name]
-            if isinstance(part, ast.Name) and part.id in self.function.arrays:
+            if not isinstance(part, ast.expr):
+                args[name] = self.number(part, node)
+                kinds[name] = args[name].type
+            elif isinstance(part, ast.Name) and part.id in self.function.arrays:
                 kinds[name] = self.function.arrays[part.id]
                 arrays[name] = part.id
             else:
@@ -143,6 +149,10 @@ class Functions(Expressions):
         if called is abs:
             self._expects(node, args, 1, "abs")
             return self.apply("absolute", args, node)
+        if called is pow and len(args) == 2:
+            return self.binary(node, ast.Pow(), *args)
+        if called is round:
+            return self._rounded(node, args)
         if called in (min, max) and len(args) >= 2:
             found = args[0]
             for other in args[1:]:
@@ -175,6 +185,17 @@ class Functions(Expressions):
             "not in the language of kernels: it has NumPy's ufuncs, math, abs, min, max, int, "
             "float, bool, len, numpy.where and clip, and functions with @clfuse.device_function",
         )
+
+    def _rounded(self, node: ast.Call, args: list[Expr]) -> Expr:
+        if len(args) != 1:
+            self.refuse(node, "round takes one number here: write numpy.rint(x * 100) / 100")
+        if isinstance(args[0], Const):
+            return self.folded(node, round, args[0])
+        if args[0].type.kind == "c":
+            self.refuse(node, "of a complex number, write .real or .imag")
+        if args[0].type.kind in "iub":
+            return self.converted(args[0], INT)
+        return Convert(INT, node.lineno, self.apply("rint", args, node))
 
     def _expects(self, node: ast.AST, args: list[Expr], count: int, name: str) -> None:
         if len(args) != count:

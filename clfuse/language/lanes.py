@@ -314,7 +314,7 @@ class Round:
 
     def _extent(self, node: Extent) -> Register:
         array = self.frame.arrays.get(node.array, node.array)
-        return Register(f"p_{array}_n{node.axis}", _INT64, uniform=True)
+        return Register(f"n{node.axis}_{array}", _INT64, uniform=True)
 
     def _apply(self, node: Apply) -> Register:
         dtypes = node.op.input_dtypes

@@ -76,8 +76,8 @@ class Program:
 
     @property
     def name(self) -> str:
-        """Of the kernel."""
-        return self.function.name
+        """Of the kernel in OpenCL C, which has functions of its own called `dot` and `min`."""
+        return f"{self.function.name}_kernel"
 
     def __call__(
         self, traits: DeviceTraits
@@ -129,13 +129,10 @@ class Program:
             passed.append(f"a_{name}")
         for name, array in function.arrays.items():
             declared.append(f"__global {memory_type(array.dtype)} *p_{name}")
-            declared += [f"const long p_{name}_s{axis}" for axis in range(array.ndim)]
-            declared += [f"const long p_{name}_n{axis}" for axis in range(array.ndim)]
-            passed += [
-                "1" if argument.rpartition("_s")[0] == f"p_{name}"
-                and (name, int(argument.rpartition("_s")[2])) in self.shape.unit else argument
-                for argument in array_arguments(name, array)
-            ]
+            declared += [f"const long s{axis}_{name}" for axis in range(array.ndim)]
+            declared += [f"const long n{axis}_{name}" for axis in range(array.ndim)]
+            ones = {f"s{axis}_{name}" for where, axis in self.shape.unit if where == name}
+            passed += ["1" if part in ones else part for part in array_arguments(name, array)]
         for number, (name, local) in enumerate(function.local_arrays.items()):
             if local.shared:
                 lane = register_type(local.dtype)

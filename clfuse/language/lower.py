@@ -10,22 +10,26 @@ from __future__ import annotations
 import ast
 from typing import Any, Final
 
+from . import assigned
 from .functions import Functions
 from .intrinsics import group, local_array
-from .syntax import MISSING, Source, body_of, is_shape
+from .syntax import MISSING, Source, body_of, is_divmod, is_shape
 from .tree import (
     Assign,
     AssignMany,
     Barrier,
+    Cleared,
     Const,
     Do,
     Expr,
     For,
     Function,
     If,
+    Index,
     Jump,
     LocalArray,
     Return,
+    Scalar,
     Stmt,
     Store,
     While,
@@ -63,11 +67,12 @@ def lower(
         Names line and types.
     """
     functions = {} if functions is None else functions
+    assigned.check(source, body_of(source))  # with the numbers of the surroundings as they are now
     types: dict[str, Type] = {}
     results: list[Type] = []
     for _ in range(_ROUNDS):
         one = _Pass(source, kinds, indices, functions, calling, dict(types), list(results))
-        body = one.block(body_of(source))
+        body = [*one.own_parameters(), *one.block(body_of(source))]
         if one.types == types and one.results == results:
             break
         types, results = one.types, one.results
@@ -80,6 +85,11 @@ def lower(
             source.tree.lineno, "not every path returns a value: end it with `return ...`"
         )
     return function
+
+
+def _temporary(target: ast.expr, number: int) -> str:
+    """A variable for what is calculated before any target of a statement is assigned."""
+    return f"{ast.unparse(target)}'{target.lineno}'{number}"
 
 
 def _returns(body: list[Stmt]) -> bool:
@@ -128,6 +138,23 @@ class _Pass(Functions):
         super().__init__(source, function, functions, (*calling, source), types)
         self.results = results
         self.loops = 0
+        self.ended: list[str | None] = []  # the variable of every loop that says how it ended
+
+    def own_parameters(self) -> list[Stmt]:
+        """Parameters that the body assigns to: variables, which begin as what was passed."""
+        found: list[Stmt] = []
+        line = self.source.tree.lineno
+        for name in self.source.parameters:
+            if name not in self.source.locals:
+                continue
+            if name in self.function.indices:
+                value: Expr = Index(INT, line, self.function.indices.index(name))
+            elif name in self.function.scalars:
+                value = Scalar(self.function.scalars[name], line, name)
+            else:
+                continue  # refused where it is assigned
+            self._bind(name, value, self.source.tree, found)
+        return found
 
     def block(self, body: list[ast.stmt]) -> list[Stmt]:
         """The statements, one after the other."""
@@ -141,22 +168,40 @@ class _Pass(Functions):
     def _pass(self, node: ast.Pass, out: list[Stmt]) -> None:
         pass
 
+    def _annassign(self, node: ast.AnnAssign, out: list[Stmt]) -> None:
+        if node.value is not None:
+            plain = ast.Assign([node.target], node.value)
+            self._assign(ast.copy_location(plain, node), out)
+
     def _assign(self, node: ast.Assign, out: list[Stmt]) -> None:
-        (target,) = node.targets
-        if isinstance(target, ast.Tuple):
+        target = node.targets[0]
+        if len(node.targets) > 1:
+            name = _temporary(target, 0)
+            self._bind(name, self.value(node.value), node, out)
+            for each in node.targets:
+                self._assign_to(each, self.local(name, node), out)
+        elif isinstance(target, ast.Tuple):
             self._assign_many(node, target, out)
         elif isinstance(target, ast.Name) and self._declares(target, node.value):
-            pass
+            if not self.function.local_arrays[target.id].shared:
+                out.append(Cleared(node.lineno, target.id))
         else:
             self._assign_to(target, self.value(node.value), out)
 
     def _assign_many(self, node: ast.Assign, target: ast.Tuple, out: list[Stmt]) -> None:
-        if isinstance(node.value, ast.Tuple) or is_shape(node.value):
+        halves = is_divmod(self.source, node.value)
+        if isinstance(node.value, ast.Tuple) or is_shape(node.value) or halves:
             if isinstance(node.value, ast.Tuple):
                 values = [self.value(element) for element in node.value.elts]
+            elif halves:
+                assert isinstance(node.value, ast.Call)
+                if len(target.elts) != 2:
+                    raise self.source.error(node, "divmod gives two numbers: q, r = divmod(x, y)")
+                pair = [self.value(element) for element in node.value.args]
+                values = [self.binary(node, kind(), *pair) for kind in (ast.FloorDiv, ast.Mod)]
             else:
                 values = self.shape(node.value, len(target.elts))
-            names = [f"{ast.unparse(e)}'{n}" for n, e in enumerate(target.elts)]
+            names = [_temporary(e, n) for n, e in enumerate(target.elts)]
             # All values are calculated before any is assigned: a, b = b, a.
             for name, value in zip(names, values, strict=True):
                 self._bind(name, value, node, out)
@@ -168,7 +213,7 @@ class _Pass(Functions):
             raise self.source.error(
                 node, "the right side must return as many values as there are names"
             )
-        temporary = [f"{ast.unparse(element)}'{n}" for n, element in enumerate(target.elts)]
+        temporary = [_temporary(element, n) for n, element in enumerate(target.elts)]
         for name, result in zip(temporary, call.function.results, strict=True):
             self._declare(name, result, node)
         out.append(AssignMany(node.lineno, temporary, call))
@@ -192,6 +237,11 @@ class _Pass(Functions):
         out.append(Assign(getattr(node, "lineno", 0), name, value))
 
     def _declare(self, name: str, found: Type, node: ast.AST) -> None:
+        if name in self.function.arrays:
+            raise self.source.error(
+                node, f"`{name}` is an array: write to its elements, or give what is calculated "
+                "another name"
+            )
         if name in self.function.local_arrays:
             raise self.source.error(node, f"`{name}` is a local array: write to its elements")
         known = self.types.get(name)
@@ -227,9 +277,18 @@ class _Pass(Functions):
         found = None if dtype is MISSING else element_type(dtype)
         if found is None:
             raise self.source.error(value, "the dtype must be one of NumPy's, by name: np.float32")
-        if target.id in self.types:
-            raise self.source.error(target, f"`{target.id}` is a number elsewhere in the function")
-        self.function.local_arrays[target.id] = LocalArray(found, shape, is_shared)
+        if target.id in self.types or target.id in self.function.arrays:
+            raise self.source.error(
+                target, f"`{target.id}` is something else elsewhere in the function: give one of "
+                "them another name"
+            )
+        made = LocalArray(found, shape, is_shared)
+        known = self.function.local_arrays.setdefault(target.id, made)
+        if known != made:
+            raise self.source.error(
+                target, f"`{target.id}` is a local array of another shape or dtype elsewhere in "
+                "the function: give one of them another name"
+            )
         self.reason(value, "local arrays")
         return True
 
@@ -246,6 +305,11 @@ class _Pass(Functions):
     def _augassign(self, node: ast.AugAssign, out: list[Stmt]) -> None:
         target = node.target
         if isinstance(target, ast.Name):
+            if target.id in self.function.arrays:
+                raise self.source.error(
+                    node, f"`{target.id}` is an array: give the indices of an element, "
+                    f"{target.id}[i]"
+                )
             old = self.local(target.id, target)
         else:
             assert isinstance(target, ast.Subscript)
@@ -271,20 +335,41 @@ class _Pass(Functions):
         if isinstance(bounds[2], Const) and bounds[2].value == 0:
             raise self.source.error(node.iter, "range takes no step of 0")
         self._declare(node.target.id, INT, node.target)
-        self.loops += 1
+        orelse = self._begin(node, out)
         body = self.block(node.body)
-        self.loops -= 1
         out.append(For(node.lineno, node.target.id, bounds[0], bounds[1], bounds[2], body))
+        self._end(orelse, out)
 
     def _while(self, node: ast.While, out: list[Stmt]) -> None:
         self.reason(node, "a while loop")
         test = self.condition(self.value(node.test), node.test)
-        self.loops += 1
+        orelse = self._begin(node, out)
         out.append(While(node.lineno, test, self.block(node.body)))
+        self._end(orelse, out)
+
+    def _begin(self, node: ast.For | ast.While, out: list[Stmt]) -> list[ast.stmt]:
+        """Before a loop; its ``else``, which runs unless a variable says that `break` ended it."""
+        self.loops += 1
+        self.ended.append(f"else'{node.lineno}" if node.orelse else None)
+        if node.orelse:
+            self._set_ended(node, True, out)
+        return node.orelse
+
+    def _set_ended(self, node: ast.AST, value: bool, out: list[Stmt]) -> None:
+        name = self.ended[-1]
+        if name is not None:
+            self._bind(name, self.number(value, node), node, out)
+
+    def _end(self, orelse: list[ast.stmt], out: list[Stmt]) -> None:
         self.loops -= 1
+        name = self.ended.pop()
+        if name is not None:
+            body = self.block(orelse)
+            out.append(If(orelse[0].lineno, self.local(name, orelse[0]), body, []))
 
     def _break(self, node: ast.Break, out: list[Stmt]) -> None:
         self.reason(node, "break")
+        self._set_ended(node, False, out)
         out.append(Jump(node.lineno, "break"))
 
     def _continue(self, node: ast.Continue, out: list[Stmt]) -> None:

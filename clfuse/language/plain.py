@@ -25,6 +25,7 @@ from ..evaluate import host_copy
 from ..graph import build
 from ..graph.ir import Node, rebind
 from .accesses import Domain
+from .arguments import given_by
 from .intrinsics import MATH, atomic, group, local_array
 from .syntax import Source
 from .types import ArrayType
@@ -253,6 +254,7 @@ def body(source: Source) -> Callable[..., Any]:
     tree = copy.deepcopy(source.tree)
     tree.decorator_list = []
     tree.returns = None
+    tree.args.defaults = []  # they are values, made at decoration
     transform = _Transform(source)
     transform.visit(tree)
     free = source.function.__code__.co_freevars
@@ -268,18 +270,20 @@ def body(source: Source) -> Callable[..., Any]:
     scope = {**source.function.__globals__, **transform.injected}
     exec(compile(module, source.filename, "exec"), scope)
     values = [source.lookup(name) for name in free]
-    return scope[f"{_PREFIX}factory"](*values)  # type: ignore[no-any-return]
+    made = scope[f"{_PREFIX}factory"](*values)
+    made.__defaults__ = source.function.__defaults__
+    return made  # type: ignore[no-any-return]
 
 
-def call(function: Any, args: tuple[Any, ...]) -> Any:
+def call(function: Any, args: tuple[Any, ...], named: dict[str, Any] | None = None) -> Any:
     """A function of the language called from Python, or from a kernel that runs in Python."""
     if not running():
-        return function.__wrapped__(*args)
+        return function.__wrapped__(*args, **(named or {}))
     found = _state.__dict__.setdefault("bodies", {})
     source = function.__clfuse_source__
     if id(source) not in found:
         found[id(source)] = body(source)
-    return found[id(source)](*args)
+    return found[id(source)](*args, **(named or {}))
 
 
 # -- running ---------------------------------------------------------------------------------------
@@ -342,7 +346,7 @@ def run(kernel: Kernel, domain: Domain, args: tuple[Any, ...]) -> Any:
 def on_arrays(kernel: Kernel, domain: Domain, args: tuple[Any, ...]) -> list[Node]:
     """Run the kernel at once; what it writes is in the arrays afterwards, what it returns in
     nodes."""
-    given = kernel._given(args)
+    given = given_by(kernel.__name__, args)
     typed = kernel._function(given.kinds, len(domain))
     source = kernel.__clfuse_source__
     kernel._check_groups(domain)

@@ -18,9 +18,9 @@ from typing import Any, Final, NoReturn
 import numpy as np
 
 from ..errors import KernelError
+from . import assigned
 
 _STATEMENTS: Final[dict[str, str]] = {
-    "AnnAssign": "types are inferred: write `name = value`",
     "Assert": "kernels raise nothing: CLFUSE_CHECK=bounds checks indices",
     "AsyncFor": "write `for k in range(...)`",
     "AsyncFunctionDef": "write a function with @clfuse.device_function outside of the kernel",
@@ -78,6 +78,17 @@ def is_shape(node: ast.expr) -> bool:
     )
 
 
+def is_divmod(source: Source, node: ast.expr) -> bool:
+    """Whether it is ``divmod(x, y)``, Python's."""
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and _known(source, node.func.id) is divmod
+        and len(node.args) == 2
+        and not node.keywords
+    )
+
+
 _UNCALLABLE: Final = {
     "print": "look at the arrays after the call, or run `kernel.python(...)`, where print works"
     " in a debugger",
@@ -87,9 +98,7 @@ _UNCALLABLE: Final = {
     "zip": "write `for k in range(...)`",
     "list": "use local arrays: clfuse.local_array(size, dtype)",
     "sorted": "sort the array outside of the kernel",
-    "round": "write numpy.rint(x)",
-    "divmod": "write x // y and x % y",
-    "pow": "write x ** y",
+    "divmod": "write x // y and x % y, or q, r = divmod(x, y)",
     "isinstance": "types are known when a kernel is called: write two kernels",
     "all": "write a loop",
     "any": "write a loop",
@@ -122,6 +131,7 @@ class Source:
     locals: frozenset[str] = frozenset()
     free: tuple[str, ...] = ()
     returns_value: bool = False
+    defaults: dict[str, Any] = field(default_factory=dict)
     _cells: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -215,24 +225,33 @@ def read(function: Callable[..., Any]) -> Source:
     source = Source(function, found, filename, tuple([a.arg for a in arguments.args]))
     if arguments.vararg or arguments.kwarg or arguments.kwonlyargs or arguments.posonlyargs:
         raise source.error(found.lineno, "kernels take plain positional arguments: no *, ** or /")
-    if arguments.defaults:
-        raise source.error(found.lineno, "kernels have no default arguments: pass every one")
+    source.defaults = _defaults_of(source)
     names = [node for node in ast.walk(found) if isinstance(node, ast.Name)]
     source.locals = frozenset(
         [node.id for node in names if isinstance(node.ctx, ast.Store)]
     )
-    for node in names:
-        if isinstance(node.ctx, ast.Store) and node.id in source.parameters:
-            raise source.error(
-                node, f"`{node.id}` is a parameter: give what is calculated another name"
-            )
     closure = function.__closure__ or ()
     source._cells = dict(zip(function.__code__.co_freevars, closure, strict=True))
     checker = _Checker(source)
     checker.block(_without_docstring(found.body))
     source.returns_value = checker.returns_value
     source.free = tuple(dict.fromkeys(checker.free))
+    assigned.check(source, _without_docstring(found.body))
     return source
+
+
+def _defaults_of(source: Source) -> dict[str, Any]:
+    """The defaults of the last parameters: numbers, as they were at decoration."""
+    values = source.function.__defaults__ or ()
+    found = dict(zip(source.parameters[len(source.parameters) - len(values):], values, strict=True))
+    for name, value in found.items():
+        if not isinstance(value, bool | int | float | complex | np.generic):
+            raise source.error(
+                source.tree.lineno,
+                f"the default of `{name}` is {type(value).__name__}: defaults are numbers; pass "
+                "arrays in every call",
+            )
+    return found
 
 
 def body_of(source: Source) -> list[ast.stmt]:
@@ -275,7 +294,12 @@ class _Checker:
 
     def Assign(self, node: ast.Assign) -> None:
         if len(node.targets) != 1:
-            self.refuse(node, "write one assignment a line")
+            if not all(isinstance(each, ast.Name | ast.Subscript) for each in node.targets):
+                self.refuse(node, "write one assignment a line")
+            for each in node.targets:
+                self.target(each)
+            self.expression(node.value)
+            return
         (target,) = node.targets
         if isinstance(target, ast.Tuple):
             for element in target.elts:
@@ -290,6 +314,11 @@ class _Checker:
                 return
             if is_shape(node.value):
                 return
+            if is_divmod(self.source, node.value):
+                assert isinstance(node.value, ast.Call)
+                for element in node.value.args:
+                    self.expression(element)
+                return
         else:
             self.target(target)
         self.expression(node.value)
@@ -301,6 +330,12 @@ class _Checker:
             self.index(node)
         elif not isinstance(node, ast.Name):
             self.refuse(node, "only names and elements of arrays can be assigned to")
+
+    def AnnAssign(self, node: ast.AnnAssign) -> None:
+        """As without the annotation, which means nothing to Python either."""
+        self.target(node.target)
+        if node.value is not None:
+            self.expression(node.value)
 
     def AugAssign(self, node: ast.AugAssign) -> None:
         self.target(node.target)
@@ -325,15 +360,13 @@ class _Checker:
             self.refuse(call, "range takes one to three numbers")
         for argument in call.args:
             self.expression(argument)
-        if node.orelse:
-            self.refuse(node, "a loop has no else: use a variable that says how it ended")
         self.loop(node.body)
+        self.block(node.orelse)
 
     def While(self, node: ast.While) -> None:
         self.expression(node.test)
-        if node.orelse:
-            self.refuse(node, "a loop has no else: use a variable that says how it ended")
         self.loop(node.body)
+        self.block(node.orelse)
 
     def loop(self, body: list[ast.stmt]) -> None:
         self.loops += 1
@@ -366,7 +399,12 @@ class _Checker:
     def expression(self, node: ast.expr) -> None:
         if isinstance(node, ast.Constant):
             if not isinstance(node.value, bool | int | float | complex):
-                self.refuse(node, "kernels have numbers and arrays of numbers, no text and no None")
+                is_infinite = str(node.value).strip("+-").lower() in ("inf", "infinity", "nan")
+                self.refuse(
+                    node,
+                    "write math.inf or math.nan" if is_infinite else
+                    "kernels have numbers and arrays of numbers, no text and no None",
+                )
         elif isinstance(node, ast.Name):
             self.name(node)
         elif isinstance(node, ast.BinOp):
@@ -453,7 +491,9 @@ class _Checker:
         if not isinstance(root, ast.Name) or self._is_own(root.id):
             what = getattr(function, "attr", getattr(function, "id", ""))
             instead = f"numpy.{what}(x) of numbers, or a loop"
-            if not isinstance(getattr(np, what, None), np.ufunc):
+            if what == "astype":
+                instead = "numpy.float32(x), or another dtype's name"
+            elif not isinstance(getattr(np, what, None), np.ufunc):
                 instead = "a loop, or calculate it before the call and pass it"
             self.refuse(node, f"methods of arrays are not in the language: write {instead}")
         assert isinstance(root, ast.Name)

@@ -221,11 +221,18 @@ class Do(Stmt):
 
 
 @dataclass(slots=True, eq=False)
+class Cleared(Stmt):
+    """``name = clfuse.local_array(...)``: from here on it holds zeros."""
+
+    name: str
+
+
+@dataclass(slots=True, eq=False)
 class Barrier(Stmt):
     """All work-items of a group come here before any goes on."""
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True)
 class LocalArray:
     """A fixed-size array; `shared` by a work-group or of one work-item alone."""
 

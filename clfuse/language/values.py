@@ -39,7 +39,7 @@ from .tree import (
     Scalar,
     Select,
 )
-from .types import BOOL, INT, Type
+from .types import BOOL, INT, WEAK_BOOL, Type
 
 STEPS: Final = 4000
 """Steps of a recipe: twenty times what a kernel of ours holds at most."""
@@ -332,7 +332,7 @@ class Values(Boxes):
     def _not(self, node: Not) -> Any:
         value = self.value(node.arg)
         if isinstance(value, Known):
-            return Known(not value.value, node.type)
+            return Known(not value.value, WEAK_BOOL)
         return self._map("logical_not", [self._truth(value)], BOOL.dtype)
 
     def _truth(self, value: Any) -> Any:
@@ -343,7 +343,7 @@ class Values(Boxes):
         if any(item is not None for item in boxed):
             found = node.args[-1]
             for argument in node.args[-2::-1]:
-                other = Const(node.type, node.line, not node.both)
+                other = Const(WEAK_BOOL, node.line, not node.both)
                 branches = (found, other) if node.both else (other, found)
                 found = Select(node.type, node.line, argument, *branches)
             return self.value(found)

@@ -16,7 +16,7 @@ from typing import Final
 
 from ..graph.ir import Kind
 from .graph import Graph
-from .regions import History
+from .regions import History, Region, elements_at_least
 
 MIN_WRITES: Final = 8
 """Writes that are worth rolling into one: fewer cost less than looking at them."""
@@ -90,6 +90,18 @@ def _same_region(graph: Graph, one: int, other: int) -> bool:
     if graph.params[one] != graph.params[other]:
         return False
     return graph.shapes[graph.inputs[one][1]] == graph.shapes[graph.inputs[other][1]]
+
+
+def _may_be_disjoint(writes: list[Region], size: int) -> bool:
+    """Whether `MIN_WRITES` writes in a row have room beside each other in an array of `size`
+    elements: time steps of a whole array have not, and their elements need not be looked at."""
+    counts = [elements_at_least(region) for region in writes]
+    room = sum(counts[: MIN_WRITES - 1])
+    for count, gone in zip(counts[MIN_WRITES - 1 :], [0, *counts], strict=False):
+        room += count - gone
+        if room <= size:
+            return True
+    return False
 
 
 @dataclass(slots=True)
@@ -218,6 +230,8 @@ class Stretches:
         time = {update: number for number, update in enumerate(chain.updates, 1)}
         shapes, params, inputs = graph.shapes, graph.params, graph.inputs
         writes = [(shapes[inputs[update][1]], *params[update]) for update in chain.updates]
+        if not _may_be_disjoint(writes, graph.sizes[chain.base]):
+            return
         views = [
             (view, position + 1)
             for view, position in chain.views

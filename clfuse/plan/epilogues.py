@@ -12,12 +12,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..graph.layout import contiguous_strides
+from ..traits import DeviceTraits
+from .device_libraries import is_ours
 from .lowering import Lowering, Pending
 from .memory import reads_of
-from .schedule import Access, Kernel, LibraryCall, Load, is_renderable
+from .schedule import Access, Kernel, LibraryCall, Load
 
 
-def join_epilogues(lowering: Lowering) -> None:
+def join_epilogues(lowering: Lowering, traits: DeviceTraits) -> None:
     """Give every product that only one map reads, element by element, that map as its epilogue."""
     kept = lowering.values_needed_later()
     readers: dict[int, list[int]] = {}
@@ -27,7 +29,7 @@ def join_epilogues(lowering: Lowering) -> None:
     gone: set[int] = set()
     for index, entry in enumerate(lowering.pending):
         call = entry.launch
-        if not isinstance(call, LibraryCall) or not is_renderable(call) or call.target in kept:
+        if not isinstance(call, LibraryCall) or call.target in kept or not is_ours(call, traits):
             continue
         places = readers.get(call.target, [])
         if len(places) != 1 or not _follows(call, lowering.pending[places[0]]):

@@ -517,7 +517,7 @@ class Lowering:
                 continue
             offset, strides = 0, contiguous_strides(graph.shapes[operand])
             source = operand
-            if self.placement.is_view_of_memory(operand):
+            if self.placement.is_read_as_view(node, operand):
                 offset, strides = graph.params[operand]
                 source = graph.inputs[operand][0]
             value = (

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
-from ..graph.ir import Kind
+from ..graph.ir import TRANSFORM, Kind
 from ..graph.layout import Side, contiguous_strides, delinearize
 from ..traits import DeviceTraits
 from . import cost
@@ -571,7 +571,7 @@ class Placement:
                 continue
             if self.sealed[operand]:
                 level = max(level, self.level[operand] + 1)
-            elif self.is_view_of_memory(operand):
+            elif self.is_read_as_view(node, operand):
                 level = max(level, self.level[operand])
             else:
                 level = max(level, self.after(operand, "an operand of a library call"))
@@ -596,6 +596,11 @@ class Placement:
     def is_view_of_memory(self, node: int) -> bool:
         """Whether `node` is a view of a value that lies in memory in any case."""
         return self.graph.kinds[node] is Kind.VIEW and self.sealed[self.graph.inputs[node][0]]
+
+    def is_read_as_view(self, node: int, operand: int) -> bool:
+        """Whether a library call reads an operand where a view says: not all take strides."""
+        op = self.graph.ops[node]
+        return (op is None or op.name != TRANSFORM) and self.is_view_of_memory(operand)
 
     def _in_memory(self, node: int, level: int, reason: str) -> None:
         self.level[node] = level

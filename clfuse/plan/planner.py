@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from ..graph.snapshot import Snapshot
 from ..traits import DeviceTraits
+from .device_libraries import device_call
 from .emission import Refines, Registers, Straddles, ValueTable
 from .epilogues import join_epilogues
 from .geometry import finish_map
@@ -76,8 +77,10 @@ def _plan(snapshot: Snapshot, traits: DeviceTraits, fuse: bool) -> Schedule:
         ):
             launches += expanded(launch, values)
         else:
-            if isinstance(launch, LibraryCall) and launch.epilogue is not None:
-                launch.epilogue.label = _label(launch.epilogue)
+            if isinstance(launch, LibraryCall):
+                launch.maker = device_call(launch, traits)
+                if launch.epilogue is not None:
+                    launch.epilogue.label = _label(launch.epilogue)
             launches.append(launch)
     kept = {
         value
@@ -143,7 +146,7 @@ def _place_and_lower(
             if fuse:
                 join_rows(lowering, traits)
                 if traits.schedule == "gpu":
-                    join_epilogues(lowering)
+                    join_epilogues(lowering, traits)
             return placement, lowering, Memory(lowering)
         except (Straddles, Refines) as cut:
             nodes = _alike(graph, cut.node) if attempt >= REFUSED_SINGLY else (cut.node,)

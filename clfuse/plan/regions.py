@@ -65,6 +65,25 @@ def apart_at_a_glance(one: Region, other: Region) -> bool:
     return bool((first - low) % (math.gcd(*steps) or 1))
 
 
+@lru_cache(maxsize=4096)
+def elements_at_least(region: Region) -> int:
+    """A lower bound of the different elements of a region; exact unless strides are interleaved.
+
+    >>> elements_at_least(((2, 3), 5, (4, 1))), elements_at_least(((2, 3), 5, (0, -1)))
+    (6, 3)
+    """
+    shape, _, strides = region
+    if 0 in shape:
+        return 0
+    count = 1
+    within = 0  # how far the last element of the dims so far lies from the first
+    for stride, extent in sorted(zip(map(abs, strides), shape, strict=True)):
+        if stride > within:
+            count *= extent
+            within += stride * (extent - 1)
+    return count
+
+
 class History:
     """Writes in order of time, from 1 on, and reads of what they leave.
 

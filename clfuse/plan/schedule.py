@@ -294,6 +294,43 @@ class Operand:
     strides: tuple[int, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """Matrices of one operand as BLAS takes them: rows (columns, where `turned`) lie `leading`
+    elements apart, matrices `step`; offsets in elements."""
+
+    value: int
+    offset: int
+    leading: int
+    turned: bool
+    step: int
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """As many products of a `rows` x `inner` with an `inner` x `columns` matrix as `batch` says."""
+
+    rows: int
+    columns: int
+    inner: int
+    batch: int
+    left: Matrix
+    right: Matrix
+
+
+@dataclass(frozen=True, slots=True)
+class Transform:
+    """A Fourier transform along `axes` of an array in C order, unscaled forwards, divided by
+    its points back. ``kind`` is ``complex``, ``real`` (to half of a spectrum, forwards) or
+    ``halved`` (from it, back); `shape` is that of the larger side."""
+
+    kind: str
+    is_forward: bool
+    shape: tuple[int, ...]
+    axes: tuple[int, ...]
+    value: int
+
+
 @dataclass(slots=True)
 class LibraryCall:
     """`name` of runtime.host on stored operands, into value `target`.
@@ -302,6 +339,7 @@ class LibraryCall:
     `epilogue` is a map over the result's elements that follows in the same kernel, where ours makes
     the call: it loads `target`, which then never lies in memory, and stores what comes of it.
     `called` is the name under which the user is warned of floating-point errors; none if he is not.
+    `maker` is the call as a library for the device takes it (`plan.device_libraries`).
     """
 
     name: str
@@ -313,6 +351,7 @@ class LibraryCall:
     scalars: tuple[tuple[int, int], ...] = ()
     epilogue: Kernel | None = None
     called: str = ""
+    maker: Product | Transform | None = None
 
 
 @dataclass(slots=True)

@@ -97,7 +97,7 @@ class Device:
         self._opened = False
         self._context: cl.Context | None = None
         self._queue: cl.CommandQueue | None = None
-        self._forced: tuple[tuple[str, int, int, int, bool], DeviceTraits] | None = None
+        self._forced: tuple[tuple[str, int, int, int, bool, bool], DeviceTraits] | None = None
         self._tuned: DeviceTraits | None = None
         #: Made by `runtime.buffers` for the first buffer.
         self.pool: Pool | None = None
@@ -125,6 +125,7 @@ class Device:
             settings.work_items,
             settings.stream_bytes,
             settings.tuning,
+            settings.libraries,
         )
         if self._forced is None or self._forced[0] != forced:
             own = self._own_traits
@@ -132,7 +133,12 @@ class Device:
                 if self._tuned is None:
                     self._tuned = tuning.apply(own)
                 own = self._tuned
-            self._forced = (forced, _force(own, *forced[:4]))
+            forced_traits = _force(own, *forced[:4])
+            if settings.libraries and forced_traits.schedule == "gpu":
+                from clfuse.runtime import device_libraries  # it needs buffers, which need this
+
+                forced_traits = replace(forced_traits, libraries=device_libraries.usable())
+            self._forced = (forced, forced_traits)
         return self._forced[1]
 
     @contextmanager

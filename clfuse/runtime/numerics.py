@@ -109,6 +109,7 @@ NUMERICS: Final[dict[str, Callable[[Sequence[Array], Array, Any], None]]] = {
     "argpartition": _computed(_argpartition),
     "lexsort": _computed(_lexsort),
     "fourier": _computed(_fourier),
+    "transform": _computed(_fourier),  # `plan.device_libraries`: VkFFT makes it where it can
     "correlate": _computed(_correlate),
     "det": _computed(_det),
     "slogdet": _computed(_slogdet),

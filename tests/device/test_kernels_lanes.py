@@ -94,7 +94,7 @@ def functions(i, start, stop, values, places, out):
 
 @cf.kernel
 def backwards(i, start, stop, values, places, out):
-    total, last = 0.0, 0
+    total, last, k = 0.0, 0, 0
     for k in range(stop[i] - 1, start[i] - 1, -3):
         total += values[k] * k
         last += k

@@ -460,6 +460,7 @@ def against_all(i, x, m, out):
     s = 0.0
     p = 1.0
     n = 3
+    d = 0.0
     for j in range(len(x)):
         d = x[j] - x[i]
         s += d * d * m[i, j]

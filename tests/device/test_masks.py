@@ -221,3 +221,27 @@ def test_masks_beside_other_indices_select_and_are_written_through(xp: ModuleTyp
             x = xp.asarray(a) + 0
             x[given] = 7
             np.testing.assert_array_equal(host(x), changed)
+
+
+@pytest.mark.clfuse_only
+@pytest.mark.parametrize("name", MASKS)
+def test_where_a_mask_of_few_elements_is_true_needs_no_kernel(
+        name: str, xp: ModuleType, launched: Callable[[Callable[[], object]], int]) -> None:
+    if not xp.get_device().traits.unified_memory:
+        pytest.skip("the device has memory of its own")
+    square = np.resize(MASKS[name], (300, 400))  # so many that positions may be shared memory
+    data = ordinary(9, square.size, "float64").reshape(square.shape)
+    for chosen, values in ((MASKS[name], data.reshape(-1)[:LONG]), (square, data)):
+        mask, x = xp.array(chosen), xp.array(values)
+        xp.evaluate(mask, x)
+        found: list[Any] = []
+        with xp.config.override(host_us=50):
+            assert launched(lambda mask=mask, found=found: found.extend(xp.nonzero(mask))) == 0
+            for place, expected in zip(found, np.nonzero(chosen), strict=True):
+                assert_bitwise(host(place), expected)
+            assert_bitwise(host(x[tuple(found)]), values[chosen])
+            assert_bitwise(host(xp.argwhere(mask & (x > 0))), np.argwhere(chosen & (values > 0)))
+            if chosen.any():
+                found[0][0] = 10**6  # what was known of these indices is known no more
+                with pytest.raises(IndexError, match="out of bounds"):
+                    x[tuple(found)]

@@ -106,6 +106,46 @@ r = c.std()
 r = m.nanvar(c, dtype='c8')
 r = g.var(axis=0, dtype='c16')
 """,
+    "a variance goes through no dtype but its own on the way to the one it is written in": r"""
+t = m.zeros(()); m.var(c + v, out=t); r = t
+t = m.zeros((), 'f4'); m.std(c * v, out=t); r = t
+t = m.zeros((), 'f2'); m.var(v * 1.5 + 1000, out=t); r = t
+t = m.zeros(3, 'i4'); m.var(g + m.arange(3.0), axis=0, out=t); r = t
+t = m.zeros(3, 'i4'); m.std(g + m.arange(3.0), axis=0, out=t); r = t
+t = m.zeros(()); m.nanvar(m.where(v > 0, c * v, m.nan), out=t); r = t
+t = m.zeros((), 'c8'); m.nanstd(c * v, out=t); r = t
+""",
+    "`out` and `keepdims` may come without their names": r"""
+r = m.any(g, 0, None, True)
+r = m.all(g, None, None, False)
+r = m.any(v.reshape(1, -1), (0, 1), None, True)
+t = m.zeros((1, 3), bool); m.all(g, 0, t, True); r = t
+r = g.any(0, None)
+r = m.all(v > -9, 0, None)
+""",
+    "a product is written to an array that is just like it": r"""
+t = m.zeros((2, 3, 3), 'f4'); m.dot(m.ones((2, 3, 4)), m.ones((4, 3)), out=t); r = t
+t = m.zeros((2, 3, 2, 3)); m.dot(m.ones((2, 3, 4)), m.ones((2, 4, 3)), out=t); r = t
+t = m.zeros((4, 3, 2, 3))[::2]; m.dot(m.ones((2, 3, 4)), m.ones((2, 4, 3)), out=t); r = t
+t = m.ndarray((4, 4), 'i4', order='F'); m.dot(g, g.T, out=t); r = t
+t = m.zeros((4, 3), 'f4'); m.dot(2.0, g, out=t); r = t
+t = m.zeros((4, 3), 'f8'); m.dot(g, 2, out=t); r = t
+t = m.zeros((4, 3)); m.dot(2.0, g, out=t); r = t
+""",
+    "an array made by its class lies as it says": r"""
+r = m.arange(2 + m.ndarray((2, 3), order='F').flags.f_contiguous)
+r = m.arange(m.ndarray((2, 3), 'i2', order='F').strides[1])
+r = m.arange(m.ndarray((2, 3), 'i2', strides=(2, 4)).strides[1])
+x = m.ndarray((2, 3), order='F'); x.shape = (3, 2)
+""",
+    "axes that are only renamed keep the array's dtype": r"""
+r = m.einsum('ij->ji', g, dtype='f8')
+r = m.einsum('ij->j', g, dtype='f8')
+r = m.einsum('ij->ji', g, dtype='i2')
+r = m.einsum('ij->i', g, dtype='i2')
+r = m.einsum('ii->i', c[:1].reshape(1, 1), dtype='f4')
+r = m.einsum('', 2, dtype='f8')
+""",
     "a masked element may be what is refused elsewhere": r"""
 m.power(2, v, out=v, where=v > 0); r = v
 r = m.power(v, v, where=v >= 0, out=m.zeros(SIZE, int))

@@ -189,6 +189,18 @@ def test_a_shared_array_is_used_in_place_and_lives_as_long_as_its_buffer(device,
     assert memory() is None
 
 
+def test_a_shared_array_that_begins_anywhere_is_used_in_place(device):
+    if device.kind != "cpu":
+        pytest.skip("the device has memory of its own")
+    bytes_ = np.zeros(1 << 16, np.uint8)
+    first = -bytes_.ctypes.data % 4096 + 16  # a multiple of 128 would be used in place in any case
+    array = bytes_[first : first + 4000].view(np.float32)
+    shared = sharing.share(device, array, exported=True)
+    assert shared.exported
+    array[:] = 3
+    assert (buffers.download(shared, np.float32, (1000,)) == 3).all()
+
+
 def test_an_array_that_the_device_cannot_use_in_place_is_not_shared(device):
     array = np.ones((4, 4))
     assert sharing.share(device, array.T[1:]) is None

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import clfuse as cf
+from clfuse.language import barriers
 from clfuse.language.accesses import Affine
 from clfuse.language.arrays import Array, NotArrays, Translation
 from clfuse.language.boxes import compared
@@ -33,7 +34,8 @@ def function_of(body: str, head: str = "i, a, x, y") -> Any:
     text = f"def {name}({head}):\n" + "".join(f"    {line}\n" for line in body.splitlines())
     filename = f"<{name}>"
     linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
-    scope: dict[str, Any] = {"cf": cf, "np": np, "table": TABLE, "config": {}, "doubled": doubled}
+    scope: dict[str, Any] = {"cf": cf, "np": np, "table": TABLE, "config": {}, "doubled": doubled,
+                             "steps": 3, "no": False}
     exec(compile(text, filename, "exec"), scope)
     return scope[name]
 
@@ -61,9 +63,7 @@ REFUSED = [
     ("def inner(): pass", "@clfuse.device_function"),
     ("class C: pass", "outside of the kernel"),
     ("match i:\n    case 1: pass", "if, elif"),
-    ("t: float = 1.0", "types are inferred"),
-    ("s = t = 1", "one assignment a line"),
-    ("i = 1", "`i` is a parameter"),
+    ("s = (t, u) = 1, 2", "one assignment a line"),
     ("y[i] = [1, 2]", "local_array"),
     ("y[i] = {1: 2}", "local_array"),
     ("y[i] = [k for k in x]", "for loop"),
@@ -78,15 +78,16 @@ REFUSED = [
     ("y[i] = x.conjugate()", r"write numpy.conjugate\(x\)"),
     ("x.fill(3)", "methods of arrays"),
     ("y[i] = x.T", r"\.shape\[k\]"),
+    ("y[i] = float('inf')", "write math.inf"),
+    ("y[i] = x.astype(np.int8)", r"write numpy.float32\(x\)"),
+    ("y[i] = divmod(a, 2)", "q, r = divmod"),
     ("y[i] = x @ y", "multiply the matrices outside"),
     ("y[i] = i in x", "`in` and `is`"),
     ("y[i] = x is y", "`in` and `is`"),
     ("print(i)", "look at the arrays"),
     ("y[i] = sum(x)", "reduce"),
     ("for k in x:\n    pass", "loops run over range"),
-    ("for k in range(3):\n    pass\nelse:\n    pass", "has no else"),
     ("for k, l in enumerate(x):\n    pass", r"one name: write `for k in range\(len\(x\)\)`"),
-    ("while i:\n    pass\nelse:\n    pass", "has no else"),
     ("x[i]", "thrown away"),
     ("y[i] = x[i][0]", "indexed at once"),
     ("yield i", "one value an index"),
@@ -107,9 +108,104 @@ def test_what_is_not_in_the_language_is_refused_at_decoration(body: str, advice:
     assert isinstance(caught.value, TypeError)
 
 
+NOT_ON_EVERY_PATH = [
+    ("y[i] = t\nt = 3", 2, "read before it is assigned"),
+    ("t += 1", 2, "read before it is assigned"),
+    ("if a > 0:\n    t = 1\ny[i] = t", 4, "not every path comes by line 3"),
+    ("if a > 0:\n    t = 1\nelif i:\n    t = 2\ny[i] = t", 6, "by line 3 or 5"),
+    ("for k in range(len(x)):\n    t = k\ny[i] = t", 4, "by line 3"),
+    ("for k in range(len(x)):\n    pass\ny[i] = k", 4, "by line 2"),
+    ("for k in range(5, 5):\n    pass\ny[i] = k", 4, "by line 2"),
+    ("while i > 3:\n    t = 1\n    break\ny[i] = t", 5, "by line 3"),
+    ("while True:\n    if i:\n        break\n    t = 1\ny[i] = t", 6, "by line 5"),
+    ("for k in range(3):\n    if i:\n        continue\n    t = 1\ny[i] = t", 6, "by line 5"),
+    ("for k in range(i):\n    t = 1\nelse:\n    s = t", 5, "by line 3"),
+    ("if i:\n    t = cf.local_array(3)\ny[i] = t[0]", 4, "by line 3"),
+    ("if no:\n    t = 1\ny[i] = t", 4, "by line 3"),
+    ("y[i] = 1 if i else t\nt = 1", 2, "read before"),
+    ("t: float\ny[i] = t", 3, "by line 2"),
+]
+
+
+@pytest.mark.parametrize(("body", "line", "message"), NOT_ON_EVERY_PATH,
+                         ids=[body for body, _, _ in NOT_ON_EVERY_PATH])
+def test_a_variable_that_some_path_does_not_assign_is_refused_at_decoration(
+    body: str, line: int, message: str
+) -> None:
+    with pytest.raises(cf.KernelError, match=message) as caught:
+        cf.kernel(function_of(body))
+    assert caught.value.lineno == line
+
+
+@pytest.mark.parametrize("body", [
+    "if a > 0:\n    t = 1\nelse:\n    return\ny[i] = t",
+    "if a > 0:\n    t = 1\nelse:\n    t = 2\ny[i] = t",
+    "while True:\n    t = 1\n    if i:\n        break\ny[i] = t",
+    "for k in range(3):\n    t = 1\ny[i] = t + k",
+    "for k in range(10, 0, -steps):\n    t = 1\ny[i] = t + k",
+    "for k in range(i):\n    t = 1\n    break\nelse:\n    t = 2\ny[i] = t",
+    "for k in range(i):\n    if k:\n        t = 1\n    else:\n        continue\n    y[i] = t",
+    "if steps > 2:\n    t = 1\ny[i] = t",
+    "if not no:\n    t = 1\ny[i] = t",
+    "k = 0\nfor k in range(i):\n    pass\ny[i] = k",
+])
+def test_a_variable_that_every_path_assigns_is_not(body: str) -> None:
+    assert cf.kernel(function_of(body)).__name__
+
+
+def test_paths_are_looked_at_again_when_numbers_of_the_surroundings_change() -> None:
+    function = function_of("if steps > 2:\n    t = 1\ny[i] = t")
+    source = read(function)
+    function.__globals__["steps"] = 1
+    with pytest.raises(cf.KernelError, match="not every path"):
+        lower(source, {"a": FLOAT, "x": ArrayType(F32, 1), "y": ArrayType(F64, 1)}, ("i",))
+
+
+NOT_ALL_COME = [
+    ("if i > 3:\n    cf.group.barrier()", 3, "the condition in line 2"),
+    ("if x[i] > 3:\n    return\ncf.group.barrier()", 4, r"the return in line 3 .*in line 2\)"),
+    ("for k in range(i):\n    cf.group.barrier()", 3, "the loop in line 2"),
+    ("for k in range(3):\n    if i == k:\n        break\n    cf.group.barrier()", 5, "`break`"),
+    ("for k in range(3):\n    if i == k:\n        continue\n    cf.group.barrier()", 5,
+     "`continue` in line 4"),
+    ("for k in range(3):\n    cf.group.barrier()\n    if i == k:\n        break", 3, "`break`"),
+    ("s = 0\nif i > 3:\n    s = 1\nif s:\n    cf.group.barrier()", 6, "the condition in line 5"),
+    ("s = 1\nfor k in range(4):\n    if s:\n        cf.group.barrier()\n    s = i", 5, "line 4"),
+    ("while x[i] > 0:\n    cf.group.barrier()", 3, "the loop in line 2"),
+    ("if cf.group.local_id():\n    cf.group.barrier()", 3, "line 2"),
+    ("y[i] = 1\nif y[0] > 1:\n    cf.group.barrier()", 4, "line 3"),
+    ("t = cf.group.local_array(4)\nif t[0] > 1:\n    cf.group.barrier()", 4, "line 3"),
+    ("if doubled(i) > 1:\n    cf.group.barrier()", 3, "line 2"),
+    ("if a > 1 and i > 1:\n    cf.group.barrier()", 3, "line 2"),
+    ("if a > 1:\n    if i > 1:\n        s = 1\n    else:\n        cf.group.barrier()", 6, "line 3"),
+]
+
+
+@pytest.mark.parametrize(("body", "line", "message"), NOT_ALL_COME,
+                         ids=[body for body, _, _ in NOT_ALL_COME])
+def test_a_barrier_that_some_of_a_group_do_not_come_to_is_refused(
+    body: str, line: int, message: str
+) -> None:
+    source = read(function_of(body))
+    kinds = {"a": FLOAT, "x": ArrayType(F32, 1), "y": ArrayType(F64, 1)}
+    with pytest.raises(cf.KernelError, match="not all work-items .*" + message) as caught:
+        barriers.check(source, lower(source, kinds, ("i",)), 4)
+    assert caught.value.lineno == line
+
+
+@pytest.mark.parametrize("body", [
+    "cf.group.barrier()", "y[i] = cf.group.size()", "t = cf.group.local_array(3)\nt[0] = i",
+])
+def test_what_needs_a_group_is_refused_in_kernels_without(body: str) -> None:
+    source = read(function_of(body))
+    kinds = {"a": FLOAT, "x": ArrayType(F32, 1), "y": ArrayType(F64, 1)}
+    with pytest.raises(cf.KernelError, match=r"write @clfuse.kernel\(group=64\)"):
+        barriers.check(source, lower(source, kinds, ("i",)), 0)
+
+
 IN_THE_LANGUAGE = """
 Assign AugAssign Expr For If While Break Continue Return Pass
-BinOp BoolOp Compare Constant IfExp UnaryOp Call Attribute Name Subscript Tuple
+AnnAssign BinOp BoolOp Compare Constant IfExp UnaryOp Call Attribute Name Subscript Tuple
 """
 NOT_HERE = "AsyncFor AsyncWith Await Nonlocal TryStar TypeAlias Interpolation TemplateStr"
 """Await and its kind need an ``async def``, nonlocal a function around it, which are refused
@@ -126,7 +222,7 @@ def test_every_other_construct_of_python_has_a_refusal_that_is_tested() -> None:
 
 
 def test_what_is_no_plain_function_is_refused() -> None:
-    for head in ("*i", "i, *, x", "i, x=3", "i, /, x", "i, **x"):
+    for head in ("*i", "i, *, x", "i, x=None", "i, /, x", "i, **x"):
         with pytest.raises(cf.KernelError, match=r"positional|default"):
             cf.kernel(function_of("pass", head))
     with pytest.raises(cf.KernelError, match="no Python function"):
@@ -168,6 +264,13 @@ DISAGREE = [
     ("y[i] = x[i] & 3", "numpy.bitwise_and is not for float32, int"),
     ("y[i] = np.sum(x[i])", "not in the language of kernels"),
     ("y[i] = np.add(i)", "add takes 2"),
+    ("y[i] = np.round(a)", r"write numpy.rint\(x\)"),
+    ("y[i] = round(a, 2)", "write numpy.rint"),
+    ("x = 1", "`x` is an array: write to its elements"),
+    ("x += 1", r"give the indices of an element, x\[i\]"),
+    ("t = cf.local_array(3)\nt = cf.local_array(4)\ny[i] = t[0]", "another shape or dtype"),
+    ("q, r, s = divmod(a, 2)", "divmod gives two numbers"),
+
     ("y[i] = len(a)", "`a` is no array here"),
     ("y[i] = x.shape[i]", "axes are known"),
     ("y[i] = x.shape[1]", "has 1 axes"),

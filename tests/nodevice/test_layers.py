@@ -22,8 +22,11 @@ LAYERS: tuple[tuple[str, ...] | frozenset[str], ...] = (
     ("graph",),
     ("plan",),
     frozenset({"render", "runtime"}),
-    ("vectors", "interpret", "smallness", "patience", "evaluate", "automatic", "replay"),
-    ("explain", "profile"),
+    (
+        "vectors", "interpret", "smallness", "experience", "patience", "planned", "evaluate",
+        "automatic", "replay",
+    ),
+    ("explaining", "profiling"),
     ("userkernels",),
     ("api",),
     ("language",),

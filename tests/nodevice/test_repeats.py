@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from clfuse.evaluate import storage_roots
 from clfuse.graph import build
 from clfuse.graph.ir import Node
 from clfuse.plan.schedule import Schedule
+from clfuse.planned import storage_roots
 from clfuse.render import repeats
 from clfuse.render.kernels import render
 

@@ -11,8 +11,9 @@ from clfuse.graph import build
 from clfuse.graph.ir import Node
 from clfuse.graph.layout import contiguous_strides
 from clfuse.graph.snapshot import take
+from clfuse.plan import chains
 from clfuse.plan.planner import plan
-from clfuse.plan.regions import History, Region
+from clfuse.plan.regions import History, Region, elements_at_least
 from clfuse.plan.schedule import Copy
 
 from .recording import TRAITS, array, call, kernels, moved_nbytes, number, planned
@@ -47,6 +48,40 @@ ROWS = {
     "in reverse": list(range(39, -1, -1)),
     "shuffled": np.random.default_rng(1).permutation(40).tolist(),
 }
+
+
+def test_elements_of_writes_that_have_no_room_beside_each_other_are_not_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked: list[int] = []
+
+    class Counted(History):
+        def __init__(self, writes: list[Region], reads: list[tuple[Region, int]]) -> None:
+            looked.append(len(writes))
+            super().__init__(writes, reads)
+
+    monkeypatch.setattr(chains, "History", Counted)
+    inner: Part = ((18, 28), 31, (30, 1))
+    steps = planned(increments(array(20, 30), [inner, row(30, 0)] * 12))
+    assert not looked
+    assert len(kernels(steps)) > 1
+    # Eight rows of eight have room exactly, also behind a write of everything.
+    whole: Part = ((8, 30), 0, (30, 1))
+    rows = planned(increments(array(8, 30), [whole, *[row(30, index) for index in range(8)]]))
+    assert looked
+    assert len(kernels(rows)) <= 2
+
+
+def test_the_elements_of_a_region_are_counted_from_below() -> None:
+    generator = np.random.default_rng(4)
+    for _ in range(300):
+        rank = int(generator.integers(4))
+        shape = tuple(generator.integers(0, 4, rank).tolist())
+        strides = tuple(generator.integers(-9, 10, rank).tolist())
+        exact = len({int(np.dot(index, strides)) for index in np.ndindex(*shape)})
+        assert elements_at_least((shape, 50, strides)) <= exact
+    for shape in ((), (3,), (3, 1, 5), (2, 0), (2, 3, 4)):
+        assert elements_at_least((shape, 7, contiguous_strides(shape))) == int(np.prod(shape))
 
 
 @pytest.mark.parametrize("rows", ROWS.values(), ids=ROWS)

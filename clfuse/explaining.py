@@ -12,9 +12,10 @@ from typing import Any
 
 from . import patience, smallness
 from .config import settings
-from .evaluate import is_planned, lock, storage_roots
+from .evaluate import is_planned, lock
 from .graph.ir import Kind, Node
 from .graph.snapshot import Snapshot, take
+from .plan.device_libraries import is_ours
 from .plan.planner import plan
 from .plan.schedule import (
     Copy,
@@ -24,7 +25,6 @@ from .plan.schedule import (
     Schedule,
     SortPass,
     UserLaunch,
-    is_renderable,
     operations_of,
 )
 from .plan.traffic import (
@@ -36,6 +36,7 @@ from .plan.traffic import (
     writes_of,
     writes_of_call,
 )
+from .planned import storage_roots
 
 _SMALL = "so small that NumPy calculates it (CLFUSE_HOST_US); on the device it would be:"
 _WAITING = (
@@ -261,7 +262,7 @@ def _explained(
         reads = tuple([_use(*use, schedule) for use in reads_of_call(launch, schedule)])
         writes = tuple([_use(*use, schedule) for use in writes_of_call(launch, schedule)])
         source, ops = "", [launch.name]
-        if device.traits.schedule == "gpu" and is_renderable(launch):
+        if is_ours(launch, device.traits):
             from .render.matmul import render_matmul
 
             source = render_matmul(launch, device.traits, storage_roots(schedule)).source

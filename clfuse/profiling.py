@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from . import config
-from .evaluate import Prepared, evaluate_all, observers
+from .evaluate import evaluate_all
+from .planned import Prepared, observers
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,7 @@ def profile() -> Iterator[Profile]:
             evaluate_all(wait=True)
         finally:
             observers.remove(observer)
-            launch.finish(device)
+            device.finish()
         own = [(step, event) for step, event in seen if step.program.device is device]
         first = min([event.profile.start for _, event in own], default=0)
         for step, event in own:

@@ -1,0 +1,301 @@
+"""A plan with its programs: made once for a structure, run whenever that is evaluated; `evaluate`
+and `replay` make them.
+
+Everything that can fail (planning, building, allocating) happens before the first launch, and no
+node changes until the last one. A process that leaves everything to NumPy never imports this.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from . import interpret
+from .config import settings
+from .counters import counters
+from .dtypes import needs_fp64
+from .errors import fp64_error
+from .graph.ir import TABLE
+from .graph.snapshot import Snapshot
+from .plan.device_libraries import is_ours
+from .plan.planner import plan
+from .plan.schedule import (
+    Copy,
+    Kernel,
+    LibraryCall,
+    Schedule,
+    SortPass,
+    UserLaunch,
+)
+from .plan.traffic import call_nbytes, pass_nbytes, reads_of, uses_of_launch, writes_of
+from .plan.verify import verify
+from .render.arguments import BufferArgument, ConstantArgument, LocalArgument
+from .render.launches import render_launch
+from .render.matmul import render_matmul
+from .render.repeats import Repeats
+from .render.sorting import render_sort
+from .render.templates import keep_in
+from .runtime import buffers, host, launch, program, storage
+from .runtime.buffers import Buffer
+from .runtime.launch import BoundKernel
+
+if TYPE_CHECKING:
+    from .render.kernels import Rendered
+    from .runtime.device import Device
+    from .runtime.program import Program
+
+BIND_AT: Final = 2
+"""Uses of a plan after the first from which its kernels have objects of their own: each takes 10 to
+30 us to make."""
+
+
+@dataclass(slots=True)
+class Prepared:
+    """A kernel launch with everything but its buffers and scalars fixed.
+
+    `arguments` holds ``(value, None)`` for buffers, ``(conversion, position)`` for constants of the
+    snapshot, and the number itself for integers. `nbytes` is what it moves, every array once.
+    `bound` is a kernel object of its own, once the plan has come back.
+    """
+
+    kernel: Kernel | LibraryCall | SortPass | UserLaunch
+    rendered: Rendered
+    program: Program
+    arguments: list[Any]
+    nbytes: int
+    bound: BoundKernel | None = None
+
+
+@dataclass(slots=True)
+class Planned:
+    """A plan with its programs, and the structure that it is for (no buffers, no nodes).
+
+    `too_large` is what `smallness.is_small` knew besides the structure when it last said no.
+    """
+
+    structure: Snapshot
+    schedule: Schedule
+    steps: list[Prepared | Copy | LibraryCall]
+    uses: int = 0
+    too_large: tuple[int, int] | None = None
+
+    def run(self, snapshot: Snapshot, device: Device) -> None:
+        """Launch on `device`, and give each root its buffer."""
+        schedule = self.schedule
+        slots: list[Buffer] = []
+        for number, nbytes in enumerate(schedule.slots):
+            reused = schedule.reuses.get(number)
+            if reused is None:
+                slots.append(buffers.allocate(device, nbytes))
+            else:
+                slots.append(snapshot.buffers[reused].on_device())
+        places: list[Buffer | None] = []
+        for value in schedule.values:
+            if value.slot is not None:
+                places.append(slots[value.slot])
+            else:
+                places.append(None if value.buffer is None else snapshot.buffers[value.buffer])
+        if self.uses == BIND_AT:
+            for step in self.steps:
+                if isinstance(step, Prepared):
+                    step.bound = _bound(step)
+        for step in self.steps:
+            _launch(step, places, snapshot)
+        for position, value_number in schedule.keeps.items():
+            node = snapshot.nodes[position]
+            buffer = places[value_number]
+            assert buffer is not None
+            node.buffer = buffer.of(node.dtype, node.shape)
+            node.inputs = ()
+        for position in schedule.recomputed:
+            snapshot.nodes[position].computed = True
+
+
+observers: Final[list[Callable[[Prepared, Any], None]]] = []
+"""Called with every kernel's launch and event while somebody profiles."""
+
+
+def make_plan(snapshot: Snapshot, device: Device, *, fuse: bool) -> Planned:
+    """Plan, render and build; nothing runs yet."""
+    kept = storage.cache_folder()
+    keep_in(kept and kept / "templates")
+    traits = device.traits
+    if not traits.fp64:
+        for node in snapshot.nodes:
+            if needs_fp64(node.dtype):
+                raise fp64_error(device.name, node.dtype)
+    schedule = plan(snapshot, traits, fuse=fuse)
+    if settings.debug:
+        verify(schedule)
+    root = storage_roots(schedule)
+    repeats = Repeats(traits, root)
+    steps: list[Prepared | Copy | LibraryCall] = []
+    for step in schedule.launches:
+        if isinstance(step, Kernel):
+            rendered = repeats.render(step)
+            moved = sum(nbytes for _, _, nbytes in reads_of(step, schedule))
+            moved += sum(nbytes for _, _, nbytes in writes_of(step, schedule))
+            steps.append(_built(step, rendered, device, moved))
+        elif isinstance(step, SortPass):
+            rendered = render_sort(step, traits, root)
+            steps.append(_built(step, rendered, device, pass_nbytes(step, schedule)))
+        elif isinstance(step, UserLaunch):
+            rendered = render_launch(step, traits, root)
+            reads, writes = uses_of_launch(step, schedule)
+            moved = sum(nbytes for _, _, nbytes in reads + writes)
+            prepared = _built(step, rendered, device, moved)
+            launch.check_sizes(prepared.program, rendered.global_size, rendered.local_size)
+            steps.append(prepared)
+        elif isinstance(step, LibraryCall) and is_ours(step, traits):
+            rendered = render_matmul(step, traits, root)
+            steps.append(_built(step, rendered, device, call_nbytes(step, schedule)))
+        else:
+            steps.append(step)
+    structure = Snapshot([], snapshot.items, snapshot.flags, snapshot.roots, [])
+    return Planned(structure, schedule, steps)
+
+
+def _built(
+    step: Kernel | LibraryCall | SortPass | UserLaunch,
+    rendered: Rendered,
+    device: Device,
+    nbytes: int,
+) -> Prepared:
+    built = program.build(
+        device, rendered.source, rendered.name, rendered.dtypes, relaxed=rendered.relaxed
+    )
+    return Prepared(step, rendered, built, _arguments(rendered), nbytes)
+
+
+def storage_roots(schedule: Schedule) -> Callable[[int], int]:
+    """Value -> the first value in the same bytes."""
+    first: dict[Any, int] = {}
+    roots = []
+    for number, value in enumerate(schedule.values):
+        if value.slot is not None:
+            place: Any = ("slot", value.slot)
+            if value.slot in schedule.reuses:
+                place = ("buffer", schedule.reuses[value.slot])
+        else:
+            place = ("buffer", value.buffer) if value.buffer is not None else ("none", number)
+        roots.append(first.setdefault(place, number))
+    return roots.__getitem__
+
+
+def _arguments(rendered: Rendered) -> list[Any]:
+    arguments: list[Any] = []
+    for binding in rendered.bindings:
+        if isinstance(binding, BufferArgument):
+            arguments.append((binding.value, None))
+        elif isinstance(binding, ConstantArgument):
+            # bool and half have no scalar argument: they are passed as int and float.
+            arguments.append((_PASSED_AS.get(binding.dtype.char), binding.position))
+        elif isinstance(binding, LocalArgument):
+            arguments.append(launch.local_memory(binding.nbytes))
+        else:
+            arguments.append(binding.number)
+    return arguments
+
+
+_PASSED_AS: Final[dict[str, type]] = {"i": int, "f": float}
+
+
+def _launch(
+    step: Prepared | Copy | LibraryCall, places: list[Buffer | None], snapshot: Snapshot
+) -> None:
+    if isinstance(step, Prepared):
+        if step.bound is not None:
+            event = step.bound.enqueue(places, snapshot.nodes, wants_event=bool(observers))
+            counters["user_launches"] += isinstance(step.kernel, UserLaunch)
+            for observer in observers:
+                observer(step, event)
+            return
+        arguments = []
+        for argument in step.arguments:
+            if type(argument) is tuple:
+                value, position = argument
+                if position is None:
+                    arguments.append(places[value].mem)  # type: ignore[union-attr]
+                elif value is None:
+                    arguments.append(snapshot.nodes[position].param)
+                else:
+                    arguments.append(value(snapshot.nodes[position].param))
+            else:
+                arguments.append(argument)
+        event = launch.enqueue(
+            step.program, step.rendered.global_size, step.rendered.local_size, arguments
+        )
+        counters["user_launches"] += isinstance(step.kernel, UserLaunch)
+        for observer in observers:
+            observer(step, event)
+    else:
+        numbers = step.scalars if isinstance(step, LibraryCall) else ()
+        scalars = [(place, snapshot.nodes[number].param) for place, number in numbers]
+        run_without_kernel(step, places, scalars)
+
+
+def _bound(step: Prepared) -> BoundKernel:
+    """The launch with a kernel object of its own."""
+    fixed: dict[int, Any] = {}
+    values: list[tuple[int, int]] = []
+    scalars: list[tuple[int, int]] = []
+    for number, binding in enumerate(step.rendered.bindings):
+        if isinstance(binding, BufferArgument):
+            values.append((number, binding.value))
+        elif isinstance(binding, ConstantArgument):
+            scalars.append((number, binding.position))
+        elif isinstance(binding, LocalArgument):
+            fixed[number] = launch.local_memory(binding.nbytes)
+        else:
+            fixed[number] = binding.number
+    rendered = step.rendered
+    return BoundKernel(
+        step.program, rendered.global_size, rendered.local_size, fixed, values, scalars
+    )
+
+
+def run_without_kernel(
+    step: Copy | LibraryCall,
+    places: Sequence[Buffer | None],
+    scalars: Sequence[tuple[int, np.generic]],
+) -> None:
+    """Run a step that is no kernel of ours, with the buffers of the plan's values.
+
+    `scalars` are operands of a library call: place among the operands, and value.
+    """
+    if isinstance(step, Copy):
+        host.copy(places[step.source], places[step.target], step.nbytes)  # type: ignore[arg-type]
+    elif step.name == TABLE:
+        if step.param is not None:
+            values = np.frombuffer(step.param, step.dtype)
+        else:
+            values = np.array([value for _, value in scalars], step.dtype)
+        host.write(places[step.target], values)  # type: ignore[arg-type]
+    elif step.maker is None or not _made_on_device(step, places):
+        with interpret.warning_of(step.called):
+            host.call(
+                step.name,
+                [
+                    (places[o.value], o.dtype, o.shape, o.offset, o.strides)  # type: ignore[misc]
+                    for o in step.operands
+                ],
+                (places[step.target], step.dtype, step.shape),  # type: ignore[arg-type]
+                step.param,
+                scalars,
+            )
+
+
+def _made_on_device(step: LibraryCall, places: Sequence[Buffer | None]) -> bool:
+    """Have a library of the device make the call; False where it refuses, and NumPy shall."""
+    from .runtime import device_libraries
+
+    try:
+        device_libraries.call(step, places)
+    except RuntimeError as error:
+        warnings.warn(f"{step.name}: {error}; NumPy did it on the host", RuntimeWarning, 2)
+        return False
+    return True

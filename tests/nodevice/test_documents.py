@@ -1,0 +1,65 @@
+"""README and the guide name what there is: pages, headings, files, settings and commands."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from clfuse import __main__ as command_line
+from clfuse import config
+
+TOP = Path(__file__).parent.parent.parent
+DOCUMENTS = [TOP / "README.md", *sorted((TOP / "clfuse" / "guide").glob("*.md"))]
+LINK = re.compile(r"\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)")
+VARIABLE = re.compile(r"\bCLFUSE_[A-Z0-9_]+\b")
+# Read by scripts of ours and by tests, not by the library.
+OF_SCRIPTS = {"CLFUSE_FUZZ_PROGRAMS", "CLFUSE_FUZZ_SEED"}
+
+
+def names(documents: list[Path]) -> list[str]:
+    return [str(document.relative_to(TOP)) for document in documents]
+
+
+def anchors(document: Path) -> set[str]:
+    """The fragments by which a document's headings are linked to, as code hosts make them."""
+    headings = re.findall(r"(?m)^#+ (.*)$", document.read_text(encoding="utf-8"))
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=names(DOCUMENTS))
+def test_links_lead_to_files_and_headings_that_are_there(document: Path) -> None:
+    for path, heading in LINK.findall(document.read_text(encoding="utf-8")):
+        target = (document.parent / path).resolve() if path else document
+        assert target.exists(), f"{path} is linked to, and is not there"
+        assert not heading or heading in anchors(target), f"{path} has no heading {heading}"
+
+
+def test_every_page_of_the_guide_is_linked_to_from_the_readme() -> None:
+    linked = {path for path, _ in LINK.findall(DOCUMENTS[0].read_text(encoding="utf-8"))}
+    assert {str(page.relative_to(TOP)) for page in DOCUMENTS[1:]} <= linked
+
+
+def test_the_page_of_settings_has_all_of_them() -> None:
+    page = (TOP / "clfuse" / "guide" / "settings.md").read_text(encoding="utf-8")
+    rows = re.findall(r"(?m)^\| (`CLFUSE.*?) \|", page)
+    named = {name for row in rows for name in VARIABLE.findall(row)}
+    assert named == {setting.env for setting in config.SETTINGS}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=names(DOCUMENTS))
+def test_variables_that_are_named_are_settings(document: Path) -> None:
+    known = {setting.env for setting in config.SETTINGS} | OF_SCRIPTS
+    assert set(VARIABLE.findall(document.read_text(encoding="utf-8"))) <= known
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=names(DOCUMENTS))
+def test_commands_and_files_that_are_named_are_there(document: Path) -> None:
+    text = document.read_text(encoding="utf-8")
+    for script in re.findall(r"\b(?:bash|python) (ci/[\w\-./]+)", text):
+        assert (TOP / script).is_file(), script
+    for command in re.findall(r"python -m clfuse (\w+)", text):
+        assert command in command_line.COMMANDS, command
+    for file in re.findall(r"`((?:clfuse|tests|kernels|ci)/[\w\-./]+)`", text):
+        assert (TOP / file).exists(), file
