@@ -264,6 +264,11 @@ cdef object at_once(
     one = here(ours)
     if one is None:
         return LATER
+    if kind is list or kind is tuple:
+        other = listed(other)
+        if other is LATER:
+            return LATER
+        kind = NUMPY
     if kind is ARRAY:
         two = here(other) if is_ours(other) else None
         if two is None:
@@ -340,11 +345,9 @@ cdef object product_at_once(object one, object two):
     """``one @ two`` as `at_once.product`, or `LATER`."""
     cdef double additions
     cdef PyObject *second
-    if not is_ours(one) or not is_ours(two):
-        return LATER
-    left = here(one)
-    right = None if left is None else here(two)
-    if right is None:
+    left = factor(one, two)
+    right = LATER if left is LATER else factor(two, one)
+    if right is LATER:
         return LATER
     second = <PyObject *>right
     additions = array_size(<PyObject *>left)
@@ -355,7 +358,17 @@ cdef object product_at_once(object one, object two):
     value = product_of_vectors(<PyObject *>left, second)
     if value is None:
         value = calculated(numpys.nb_matrix_multiply, None, left, right)
-    return LATER if value is LATER else made(value, None, device_of(one))
+    if value is LATER:
+        return LATER
+    return made(value, None, device_of(one if type(one) is ARRAY else two))
+
+
+cdef object factor(object one, object other):
+    """A vector or matrix on the host, or a list beside one, as NumPy's array; or `LATER`."""
+    if type(one) is ARRAY:
+        array = here(one) if is_ours(one) else None
+        return LATER if array is None else array
+    return listed(one) if type(other) is ARRAY else LATER
 
 
 def product(plain):

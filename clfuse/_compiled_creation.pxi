@@ -181,6 +181,32 @@ cdef object counted(object value, double most, double *total, Py_ssize_t depth):
     return LATER
 
 
+cdef object listed(object value):
+    """As `listed.listed`: a list of numbers, and of arrays on the host, as an array of NumPy's."""
+    found = numbers_of(value)
+    if found is LATER:
+        return LATER
+    try:
+        array = np_array(found)
+    except (ValueError, TypeError, OverflowError):  # `plain` raises it
+        return LATER
+    return array if array.dtype in native else LATER
+
+
+cdef object numbers_of(object value):
+    """As `listed.numbers`: the list with NumPy's arrays in it; nobody traces then."""
+    cdef double size = 0
+    kind = type(value)
+    if (kind is not list and kind is not tuple) or tracers is None or tracers[0]:
+        return LATER
+    if not settings:
+        read_settings()
+    found = counted(value, <double>settings["host_us"] * additions_a_us, &size, 0)
+    if size > 0 or (len(value) and type(value[0]) is ARRAY):
+        return found
+    return LATER
+
+
 cdef object current_device():
     """The device that new arrays are for, as `runtime.device.get_device`; None where it has no double precision."""
     global fp64_device

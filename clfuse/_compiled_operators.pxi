@@ -209,7 +209,11 @@ cdef object changed(
         return LATER
     if mode[0] is not LOUD and mode[0] is not QUIET:
         return LATER
-    if kind is ARRAY:
+    if kind is list or kind is tuple:
+        other = listed(other)
+        if other is LATER:
+            return LATER
+    elif kind is ARRAY:
         if not is_ours(other) or not is_on_host(other):
             return LATER
     elif not (kind is float or kind is int or kind in scalars):

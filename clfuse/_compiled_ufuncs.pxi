@@ -52,7 +52,7 @@ cdef object answer_of_ufunc(object self, tuple args, PyObject *kwargs):
         if type(one) is not ARRAY:
             if type(one) in scalars and is_left_to_numpy():
                 return PyObject_CallObject(quick.function, args)
-            return LATER
+            return with_options(quick, args, {}) if type(one) is list else LATER
         if quick.results != 1:
             return with_options(quick, args, {})
         if is_ours(one) and is_on_host(one):
@@ -80,7 +80,7 @@ cdef object answer_of_ufunc(object self, tuple args, PyObject *kwargs):
         return LATER
     if type(one) in scalars and type(two) in scalars and is_left_to_numpy():
         return PyObject_CallObject(quick.function, args)
-    return LATER
+    return with_options(quick, args, {}) if type(one) is list or type(two) is list else LATER
 
 
 cdef object slot_call(object self, object args, PyObject *kwargs):
@@ -131,11 +131,15 @@ cdef object with_options(Quick quick, tuple args, dict kwargs):
     elif where is not None:
         return LATER
     is_alone = where is None
+    is_listed = False
     found = []
     for place in range(given):
         item = <object>PyTuple_GET_ITEM(args, place)
         if type(item) is tuple or type(item) is list:
-            return LATER
+            item = listed(item)
+            if item is LATER:
+                return LATER
+            is_listed = True
         if out is not None and type(item) is ARRAY and share_cell(item, out):
             is_alone = False
         item = operand(item, &work, 0)
@@ -143,7 +147,11 @@ cdef object with_options(Quick quick, tuple args, dict kwargs):
             return LATER
         found.append(item)
     if work.device == NULL:
-        return LATER
+        own = current_device() if is_listed else None
+        if own is None:
+            return LATER
+        work.device = <PyObject *>own
+        work.used = True
     named = kwargs if kwargs else None
     if out is not None or where is not None:
         named = dict(kwargs)

@@ -172,6 +172,11 @@ def writer(plain, apply, int operands):
 
 cdef object index_item(object item, Work *work, double *cost, bint *is_mask):
     kind = type(item)
+    if kind is list or kind is tuple:
+        item = listed(item)
+        if item is LATER:
+            return LATER
+        kind = NUMPY
     if kind is ARRAY or kind is NUMPY:
         found = operand(item, work, 0)
         if found is LATER:
@@ -241,10 +246,11 @@ cdef bint is_array_index(object index) except -1:
     kind = type(index)
     if kind is tuple:
         for item in <tuple>index:
-            if type(item) is ARRAY or type(item) is NUMPY:
+            kind = type(item)
+            if kind is ARRAY or kind is NUMPY or kind is list or kind is tuple:
                 return True
         return False
-    return kind is ARRAY or kind is NUMPY
+    return kind is ARRAY or kind is NUMPY or kind is list
 
 
 cdef object chosen(object self, object index):
@@ -270,36 +276,18 @@ cdef object given_to(object value, object dtype, bint of_any_size):
     """What is assigned to elements of an array of `dtype`, as NumPy takes it; `LATER` where `plain`
     has to look closer, or where it is large, and not `of_any_size`."""
     cdef Work work
-    cdef double left
     kind = type(value)
     if kind is float or kind is int or kind is bool or kind is dtype.type:
         return value
-    if kind is list or kind is tuple:
-        left = most_additions
-        return value if are_numbers(value, &left, 0) else LATER
     nothing_yet(&work)
+    if kind is list or kind is tuple:
+        return numbers_of(value)
     if kind is not ARRAY and kind is not NUMPY:
         return LATER
     found = operand(value, &work, 0)
     if found is LATER or not (of_any_size or is_affordable(work.elements)):
         return LATER
     return found if found.dtype is dtype or fits(found.dtype, dtype) else LATER
-
-
-cdef bint are_numbers(object values, double *left, Py_ssize_t depth) except -1:
-    """Whether a list or tuple holds numbers, or such lists, and no more than are `left`: as
-    `subscripts._count_of_numbers`."""
-    left[0] -= len(values)
-    if left[0] < 0 or depth > deepest:
-        return False
-    for item in values:
-        kind = type(item)
-        if kind is list or kind is tuple:
-            if not are_numbers(item, left, depth + 1):
-                return False
-        elif not (kind is float or kind is int or kind in scalars):
-            return False
-    return True
 
 
 # -- iteration -------------------------------------------------------------------------------------

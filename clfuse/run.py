@@ -40,6 +40,10 @@ REPLACEMENT = "clfuse"
 # What installers call the folders that they install into: pip, and Debian's packages.
 INSTALLED = frozenset({"site-packages", "dist-packages"})
 STANDARD_LIBRARY = os.path.realpath(os.path.dirname(os.__file__))
+AS_IMPORTLIB = "<frozen importlib._bootstrap> of clfuse run"
+"""The file that the import function names as its own: warnings pass over frames whose file has
+"importlib" and "_bootstrap" in its name, so that those of a module that is imported are for the
+line that imports it."""
 OWN_PACKAGE = os.path.realpath(os.path.dirname(__file__))
 
 
@@ -196,6 +200,7 @@ class Substitution:
                         continue  # the import statement itself raises ImportError, with the name
             return module
 
+        guarded_import.__code__ = guarded_import.__code__.replace(co_filename=AS_IMPORTLIB)
         return guarded_import
 
     def _make_import_module(self) -> Callable[..., Any]:
@@ -249,10 +254,10 @@ def without_own_frames(traceback: types.TracebackType | None) -> types.Traceback
     while traceback is not None:
         frames.append(traceback)
         traceback = traceback.tb_next
-    own = execute.__code__.co_filename
+    own = (execute.__code__.co_filename, AS_IMPORTLIB)
     starts = (execute.__code__, compile_program.__code__)
     last = max((i for i, frame in enumerate(frames) if frame.tb_frame.f_code in starts), default=-1)
-    kept = [f for f in frames[last + 1 :] if f.tb_frame.f_code.co_filename != own]
+    kept = [f for f in frames[last + 1 :] if f.tb_frame.f_code.co_filename not in own]
     following = None
     for frame in reversed(kept):
         frame.tb_next, following = following, frame

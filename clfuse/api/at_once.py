@@ -21,6 +21,7 @@ from ..runtime.buffers import BY_ROWS, SELECTED, HostBuffer
 from . import floating
 from . import handle as handles
 from .handle import Handle
+from .listed import listed
 from .present import (
     ADDITIONS_A_US,
     AT_ONCE,
@@ -133,7 +134,10 @@ def pair(apply: Callable[[Any, Any], Any], weight: float, self: Handle, other: A
             return LATER
         size = right.size
     else:
-        return LATER
+        right = listed(other)
+        if right is LATER:
+            return LATER
+        size = right.size
     buffer = self._storage.node.buffer
     left = buffer.array if type(buffer) is HostBuffer else _read(self, weight, other)
     if left is None:
@@ -194,7 +198,7 @@ def _read(handle: Handle, weight: float, other: Any) -> Any:
 def product(apply: Callable[[Any, Any], Any], self: Any, other: Any) -> Any:
     """``apply(self, other)``, by one of NumPy's products of vectors and matrices, or `LATER`."""
     if type(self) is not handles.ARRAY or type(other) is not handles.ARRAY:
-        return LATER
+        return _product_of_list(apply, self, other)
     one, two = self._storage.node, other._storage.node
     if type(one.buffer) is not HostBuffer and type(two.buffer) is not HostBuffer:
         row = self if len(self._shape) == 1 else other
@@ -216,6 +220,18 @@ def product(apply: Callable[[Any, Any], Any], self: Any, other: Any) -> Any:
         right = part(right, other)
     value = calculated(apply, left, right)
     return made(value, one.buffer.device)
+
+
+def _product_of_list(apply: Callable[[Any, Any], Any], self: Any, other: Any) -> Any:
+    """The same of an array that lies on the host and a list of numbers."""
+    array, beside = (self, other) if type(self) is handles.ARRAY else (other, self)
+    if type(array) is not handles.ARRAY or (here := present(array)) is None:
+        return LATER
+    made_of_it = listed(beside)
+    if made_of_it is LATER or not affordable(here.size * made_of_it.size / PRODUCT_SHARE / AT_ONCE):
+        return LATER
+    pair_of_them = (here, made_of_it) if array is self else (made_of_it, here)
+    return made(calculated(apply, *pair_of_them), array._storage.node.buffer.device)
 
 
 def alone(apply: Callable[[Any], Any], weight: float, self: Handle) -> Any:
@@ -265,7 +281,9 @@ def modified(
         if present(other) is None:
             return False
     elif kind not in SCALARS:
-        return False
+        other = listed(other)
+        if other is LATER:
+            return False
     additions = math.prod(self._shape) * weight
     if not affordable(additions, self):
         return False

@@ -112,6 +112,9 @@ DOORS: Final[Mapping[str, Mapping[str, Turn]]] = {
     "pandas.core.ops.common": {"item_from_zerodim": _host_view},
     "pandas.core.algorithms": {"_ensure_arraylike": _host_view, "isin": numbers},
     "pandas.core.groupby.grouper": {"get_grouper": _host_view},
+    "pandas.core.groupby.ops": {"extract_result": numbers},  # what a user's function has made
+    # Where a parameter is said to be of NumPy's class, of most functions and all estimators.
+    "sklearn.utils._param_validation": {"_InstancesOf.is_satisfied_by": _host_view},
     "numpy.ctypeslib": {"as_ctypes": arrays(seen_by_numpy)},
     "numpy.ctypeslib._ctypeslib": {"as_ctypes": arrays(seen_by_numpy)},  # there since NumPy 2.3
     "scipy.sparse.linalg._interface": {"aslinearoperator": _host_view},

@@ -26,6 +26,7 @@ from ..runtime.buffers import BY_ROWS, Buffer, HostBuffer
 from ..smallness import LIBRARY_ADDITIONS
 from . import handle as handles
 from .at_once import attempted
+from .listed import numbers as numbers_of
 from .present import (
     AT_ONCE,
     LATER,
@@ -365,6 +366,10 @@ def read(
                 return LATER
             for key, value in kwargs.items():
                 named[key] = given.operand(value)
+        if given.device is None and args and numbers_of(args[0]) is not LATER:
+            from ..runtime.device import get_device
+
+            given.device = get_device() if get_device().traits.fp64 else None
         numbers = (*args[1:operands], *kwargs.values()) if kwargs else args[1:operands]
         additions = given.cost(cost, numbers) * weight
         if given.device is None or not affordable(additions / given.share):

@@ -31,6 +31,7 @@ from ..graph import trace
 from ..runtime.buffers import AS_A_WHOLE, HOST_NBYTES
 from . import handle as handles
 from .at_once import calculated
+from .listed import DEEPEST, IN_A_LIST, counted
 from .present import (
     ADDITIONS_A_US,
     FEW_ADDITIONS,
@@ -154,39 +155,6 @@ _SIZES: Final[Mapping[str, Callable[[tuple[Any, ...], Mapping[str, Any]], int]]]
 """By the rule that `SOURCES` names. Two more, "like" and "values", go by their first argument."""
 
 
-def _counted(value: Any, most: float, depth: int = 0) -> tuple[Any, int]:
-    """Numbers, nested in lists, with NumPy's arrays for those of ours that lie on the host; and how
-    many these are. `LATER` where there is anything else in it, or more than `most`."""
-    kind = type(value)
-    if kind in SCALARS:
-        return value, 1
-    if kind is np.ndarray:
-        return (value if value.dtype in NATIVE_DTYPES else LATER), value.size
-    if kind is handles.ARRAY and depth:
-        size = max(math.prod(value._shape) - IN_A_LIST, 0)
-        return (LATER if (array := present(value)) is None else array), size
-    if (kind is not list and kind is not tuple) or depth > DEEPEST:
-        return LATER, 0
-    if len(value) > most and type(value[0]) is not handles.ARRAY:
-        return LATER, 0
-    total, items = 0, []
-    for item in value:
-        found, size = _counted(item, most, depth + 1)
-        total += size
-        if found is LATER or total > most:
-            return LATER, 0
-        items.append(found)
-    return items, total
-
-
-IN_A_LIST: Final = 2500
-"""Elements of an array in a list that count nothing: to record it there takes 10 us, as long as
-NumPy takes for ten times as many."""
-
-DEEPEST: Final = 8
-"""Lists in lists that are looked into here; what contains itself has no end."""
-
-
 SOURCES: Final[Mapping[Any, tuple[Callable[..., Any], str]]] = {
     np.zeros: (np.zeros, "shape"),
     np.ones: (np.ones, "shape"),
@@ -301,7 +269,7 @@ def _given(make: Callable[..., Any], rule: str, value: Any, is_alone: bool) -> t
     if type(value) is not handles.ARRAY:
         if rule == "like" and type(value) is not np.ndarray:
             return LATER, 0
-        return _counted(value, settings.host_us * ADDITIONS_A_US)
+        return counted(value, settings.host_us * ADDITIONS_A_US)
     if rule == "values":
         if is_alone and make in (np.asarray, np.asanyarray):
             return value, 0

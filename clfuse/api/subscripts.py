@@ -16,6 +16,7 @@ from ..runtime.buffers import SELECTED, Buffer, HostBuffer
 from ..smallness import GATHER_ADDITIONS
 from . import handle as handles
 from .handle import Handle
+from .listed import listed, numbers
 from .present import (
     AT_ONCE,
     INTEGERS,
@@ -36,7 +37,6 @@ from .present import (
     use_of,
     written,
 )
-from .sources import DEEPEST
 
 MASK_ADDITIONS: Final = 4
 """Additions an element of a mask that selects."""
@@ -52,7 +52,8 @@ def chosen(handle: Handle, index: Any) -> Any:
             brought(node)
     if type(node.buffer) is not HostBuffer and type(node.buffer) is not Buffer:
         return LATER
-    found = _index(handle, index)
+    index = _with_arrays(index)
+    found = LATER if index is LATER else _index(handle, index)
     if found is LATER:
         return LATER
     array = stored(node)
@@ -88,6 +89,20 @@ def is_brief(node: Node, share: int = AT_ONCE, most_nbytes: int = ROW_NBYTES) ->
 
     device = current_device() if buffer is None else buffer.device
     return bool(device.traits.unified_memory and is_calculated_here(device))
+
+
+def _with_arrays(index: Any) -> Any:
+    """The index with arrays of integers or booleans in place of lists of them; `LATER` where there
+    is a list of anything else."""
+    if type(index) is list:
+        found = listed(index)
+        return found if found is LATER or found.dtype.kind in "iub" else LATER
+    if type(index) is not tuple:
+        return index
+    items = [
+        _with_arrays(list(item) if type(item) is tuple else item) for item in index
+    ]
+    return LATER if any(item is LATER for item in items) else tuple(items)
 
 
 def _is_scattering(index: Any) -> bool:
@@ -165,16 +180,20 @@ def assigned(handle: Handle, index: Any, value: Any) -> bool:
     dtype = handle._dtype
     kind = type(value)
     is_same = kind is dtype.type or (kind is float and dtype.char == "d")
+    if kind is list or kind is tuple:
+        value = numbers(value)
+        if value is LATER:
+            return False
+        is_same = True
     if not is_same:
         if kind is handles.ARRAY:
             if present(value) is None or not fits(value._dtype, dtype):
                 return False
-        elif kind is list or kind is tuple:
-            count = _count_of_numbers(value)
-            if count < 0 or not affordable(count):
-                return False
         elif kind not in PLAIN and not (kind in SCALARS and fits(value.dtype, dtype)):
             return False
+    index = _with_arrays(index)
+    if index is LATER:
+        return False
     found = index
     is_scattered = False
     if type(index) not in INTEGERS:
@@ -201,23 +220,6 @@ def assigned(handle: Handle, index: Any, value: Any) -> bool:
         return True
     array[found] = present(value) if kind is handles.ARRAY else value
     return True
-
-
-def _count_of_numbers(values: Any, depth: int = 0) -> int:
-    """How many entries lists of numbers have; -1 where they hold anything else."""
-    count = len(values)
-    if depth > DEEPEST:
-        return -1
-    for item in values:
-        kind = type(item)
-        if kind is list or kind is tuple:
-            more = _count_of_numbers(item, depth + 1)
-            if more < 0:
-                return -1
-            count += more
-        elif kind not in SCALARS:
-            return -1
-    return count
 
 
 _fitting: Final[dict[tuple[np.dtype, np.dtype], bool]] = {}

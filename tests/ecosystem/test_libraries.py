@@ -170,6 +170,9 @@ PANDAS: dict[str, Callable[[Any, Any], Any]] = {
     "operands of two axes": lambda pd, m: m.array([[1.0], [2]]) * pd.DataFrame(MATRIX[:2]),
     "sums of columns": lambda pd, m: m.sum(pd.DataFrame(MATRIX)),
     "running sums": lambda pd, m: m.cumsum(pd.Series(GRID[0], index=range(5, 17))),
+    "what a function makes of groups": lambda pd, m: pd.DataFrame(
+        {"k": [1, 1, 2], "x": [1.0, 2, 4]}).groupby("k").agg(
+            lambda x: m.mean(m.nan_to_num(m.asarray(x)) * m.linspace(1, 1, 100_000)[: len(x)])),
     "clipping": lambda pd, m: m.clip(pd.DataFrame(MATRIX), 0.2, m.full(MATRIX.shape, 0.5)),
 }
 

@@ -86,3 +86,10 @@ def dispatched() -> None:
             assert type(agree(body, rtol=1e-7)) is clfuse.ndarray
         for body in SCORES.values():
             agree(body, rtol=1e-7)
+
+
+def test_parameters_that_have_to_be_numpys_may_be_ours() -> None:
+    image = pytest.importorskip("sklearn.feature_extraction.image")
+    grid, mask = np.arange(20.0).reshape(4, 5) % 7, np.arange(20).reshape(4, 5) % 3 > 0
+    ours = image.img_to_graph(clfuse.array(grid), mask=clfuse.array(mask))
+    np.testing.assert_array_equal(ours.toarray(), image.img_to_graph(grid, mask=mask).toarray())

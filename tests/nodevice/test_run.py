@@ -311,6 +311,17 @@ def test_traceback_shows_the_programs_lines_only(tmp_path, source):
     assert actual.returncode == 1
 
 
+def test_warning_of_a_module_that_is_imported_is_shown_for_the_importing_line(tmp_path):
+    files = {
+        "script.py": "import old",
+        "old.py": "import warnings; warnings.warn('gone soon', DeprecationWarning, stacklevel=2)",
+    }
+    write(tmp_path, files)
+    expected = python("script.py", cwd=tmp_path).stderr
+    assert "DeprecationWarning: gone soon" in expected
+    assert clfuse_run("script.py", cwd=tmp_path).stderr == expected
+
+
 def test_missing_script_and_module_are_said_to_be_missing(tmp_path):
     for command in (["nowhere.py"], ["-m", "nowhere"], ["-m", "nowhere.inside"]):
         actual, expected = clfuse_run(*command, cwd=tmp_path), python(*command, cwd=tmp_path)

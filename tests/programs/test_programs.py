@@ -25,7 +25,7 @@ NUMBER = re.compile(r"[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][-+]?\d+)?")
 
 # Under these settings every small array goes through kernels of its own, a hundred in a program:
 # they are tested elsewhere, one by one.
-SMALL = frozenset({"aliases", "chains", "puzzles", "solvers"})
+SMALL = frozenset({"aliases", "chains", "puzzles", "solvers", "tour"})
 
 
 def output_of(*command: str, **environment: str) -> str:
