@@ -111,8 +111,7 @@ class Blocks:
         if self.after == 1:
             length = block_length(rows, BLOCK_NBYTES // dtype.itemsize)
         else:
-            row_nbytes = self.after * together * dtype.itemsize
-            length = block_length(rows, rows_of_block(row_nbytes))
+            length = block_length(rows, rows_of_block(self.after * dtype.itemsize, together))
         blocks = rows // length
         rest = self.count - blocks * length * together
         self.parts = [self._part(node, 0, blocks, length, together)]
@@ -177,17 +176,18 @@ def block_length(count: int, most: int) -> int:
     return min(most, count)
 
 
-def rows_of_block(row_nbytes: int) -> int:
-    """How many rows of several columns a block has: fewer where whole rows are then walked at once.
+def rows_of_block(row_nbytes: int, together: int) -> int:
+    """How many rows of several columns a block has, of which `together` count as one: fewer where
+    whole rows are then walked at once.
 
     Half rows, one block of them after the other, took 1.8 times as long (columns of (30000, 300)
     float32).
 
-    >>> rows_of_block(256), rows_of_block(1200), rows_of_block(20_000)
+    >>> rows_of_block(256, 1), rows_of_block(1200, 1), rows_of_block(20_000, 1)
     (512, 431, 512)
     """
-    most = max(1, COLUMNS_NBYTES // min(row_nbytes, ROW_NBYTES))
-    walked = -(-row_nbytes // VECTOR_NBYTES) * VECTOR_NBYTES
+    most = max(1, COLUMNS_NBYTES // (min(row_nbytes, ROW_NBYTES) * together))
+    walked = -(-row_nbytes * together // VECTOR_NBYTES) * VECTOR_NBYTES
     return min(most, REREAD_NBYTES // walked) if walked <= WHOLE_NBYTES else most
 
 
