@@ -30,6 +30,7 @@ cdef extern from "Python.h":
     object PyType_GenericAlloc(PyTypeObject *, Py_ssize_t)
     int PyContext_Enter(object) except -1
     int PyContext_Exit(object) except -1
+    int PyContextVar_Get(object, PyObject *, PyObject **) except -1
     Py_ssize_t Py_REFCNT(PyObject *)
     int PySlice_Unpack(object, Py_ssize_t *, Py_ssize_t *, Py_ssize_t *) except -1
     Py_ssize_t PySlice_AdjustIndices(Py_ssize_t, Py_ssize_t *, Py_ssize_t *, Py_ssize_t)
@@ -152,7 +153,9 @@ cdef object made(object value, object like, object device):
     dtype = native_dtype(array)
     if dtype == NULL:
         return value
-    if not array_flags(array) & IN_C_ORDER:
+    if not array_flags(array) & IN_C_ORDER or (
+        array_size(array) * nbytes_of((<PyArray_Descr *>dtype).type_num) > kept_nbytes
+    ):
         return plain_made(value, device)
     shape = like if like is not None and is_shape(array, <tuple>like) else shape_of(array)
     return new_alone(value, shape, <object>dtype, device)
@@ -184,6 +187,11 @@ cdef inline bint is_affordable_by(object use, double additions) noexcept:
     ) or (
         use is SELECTED and additions <= most_additions * selected_share
     )
+
+
+cdef inline bint is_for_now(object use, double additions) except -1:
+    """Whether work is not left to a kernel, with all that comes next: `present.affordable`."""
+    return use is not AS_A_WHOLE or additions in known_works
 
 
 cdef PyObject *users = NULL  # globals of the program; no reference, they are only compared
@@ -278,7 +286,7 @@ cdef object at_once(
         use = use_here(ours)
         if kind is ARRAY:
             use = max(use, use_here(other))
-    if use is AS_A_WHOLE or not is_affordable_by(use, additions):
+    if not is_affordable_by(use, additions) or not is_for_now(use, additions):
         return LATER
     value = None
     if which != NO_LOOP:
@@ -312,7 +320,7 @@ cdef object at_once_alone(unaryfunc operator, object function, double weight, ob
         return LATER
     additions = array_size(<PyObject *>one) * weight
     use = IN_PARTS if additions <= few_additions else use_here(ours)
-    if use is AS_A_WHOLE or not is_affordable_by(use, additions):
+    if not is_affordable_by(use, additions) or not is_for_now(use, additions):
         return LATER
     if operator != NULL and is_left_to_numpy():
         value = operator(one)

@@ -113,6 +113,7 @@ cdef double cost_of(Work *work, int cost) noexcept:
 cdef object operand(object value, Work *work, Py_ssize_t depth):
     """What NumPy is given in place of an argument; `LATER` where that is not on the host."""
     cdef Py_ssize_t place, length
+    cdef double before
     kind = type(value)
     if kind is ARRAY:
         array = here(value) if is_ours(value) else None
@@ -139,8 +140,9 @@ cdef object operand(object value, Work *work, Py_ssize_t depth):
         return value
     if kind is tuple or kind is list:
         length = len(value)
-        if depth == deepest_list or length > longest_list:
+        if depth == deepest_list or (length > longest_list and type(value[0]) is not ARRAY):
             return LATER
+        before = work.elements
         made = None
         for place in range(length):
             item = value[place]
@@ -151,6 +153,8 @@ cdef object operand(object value, Work *work, Py_ssize_t depth):
                 if made is None:
                     made = list(value)
                 (<list>made)[place] = given
+        if length > longest_list:  # to record each of them takes longer
+            work.elements = max(before, work.elements - in_a_list * length)
         if made is None:
             count(work, (length,))
             return value

@@ -20,6 +20,9 @@ cdef dict known_words
 cdef object is_native, read_settings
 cdef object get_device, np_array, np_asarray, np_asanyarray
 cdef object fp64_device = None
+cdef object scoped_device  # the context variable of `runtime.device`
+cdef dict device_state  # and its globals
+cdef double in_a_list, kept_nbytes
 cdef Py_ssize_t deepest, usual_count
 
 
@@ -27,6 +30,9 @@ def connect_sources(names):
     """Take what is used here alone."""
     global integers, source_names, get_device, np_array, np_asarray, np_asanyarray
     global deepest, usual_count, known_words, is_native, read_settings
+    global scoped_device, device_state, in_a_list, kept_nbytes
+    in_a_list, kept_nbytes = names["in_a_list"], names["kept_nbytes"]
+    scoped_device, device_state = names["scoped_device"], names["device_state"]
     integers, source_names = names["integers"], names["source_names"]
     np_array, np_asarray, np_asanyarray = names["array"], names["asarray"], names["asanyarray"]
     get_device, read_settings = names["get_device"], names["read_settings"]
@@ -137,16 +143,24 @@ cdef double size_by(int rule, tuple args, dict named):
 cdef object counted(object value, double most, double *total, Py_ssize_t depth):
     """As `sources._counted`, which adds to `total`; a list without arrays of ours as it is."""
     cdef Py_ssize_t place
+    cdef Py_ssize_t length
     kind = type(value)
     if kind is float or kind is int or kind in scalars:
         total[0] += 1
         return value
     if kind is list or kind is tuple:
-        if len(value) > most or depth > deepest:
+        length = len(value)
+        if depth > deepest or (length > most and type(value[0]) is not ARRAY):
             return LATER
         replaced = None
-        for place in range(len(value)):
-            item = value[place]
+        for place in range(length):
+            item = <object>(
+                PyList_GET_ITEM(value, place) if kind is list else PyTuple_GET_ITEM(value, place)
+            )
+            inner = type(item)
+            if inner is float or inner is int or <PyObject *>inner == FLOAT64_SCALAR:
+                total[0] += 1
+                continue
             found = counted(item, most, total, depth + 1)
             if found is LATER or total[0] > most:
                 return LATER
@@ -162,15 +176,24 @@ cdef object counted(object value, double most, double *total, Py_ssize_t depth):
         found = here(value) if is_ours(value) else None
         if found is None:
             return LATER
-        total[0] += <double>found.size
+        total[0] += max(<double>array_size(<PyObject *>found) - in_a_list, 0)
         return found
     return LATER
 
 
 cdef object current_device():
-    """The device that new arrays are for; None where it has no double precision."""
+    """The device that new arrays are for, as `runtime.device.get_device`; None where it has no double precision."""
     global fp64_device
-    device = get_device()
+    cdef PyObject *scoped = NULL
+    PyContextVar_Get(scoped_device, NULL, &scoped)
+    device = <object>scoped  # a new reference, which is `device`'s from here on
+    Py_DECREF(device)
+    if device is None:
+        device = device_state["_chosen"]
+        if device is None:
+            device = (<dict>device_state["_defaults"]).get(settings.get("device"))
+            if device is None:
+                device = get_device()
     if device is not fp64_device:
         if not device.fp64:
             return None
@@ -179,7 +202,7 @@ cdef object current_device():
     return device
 
 
-cdef object made_here(object make, int rule, tuple args, dict named):
+cdef object made_here(object plain, object make, int rule, tuple args, dict named):
     """As `sources._made`."""
     cdef double size = 0
     cdef Py_ssize_t place, given = PyTuple_GET_SIZE(args)
@@ -193,7 +216,7 @@ cdef object made_here(object make, int rule, tuple args, dict named):
         if value is False and name == "copy":
             return LATER
     for place in range(1, given):
-        if not is_plain_argument(args[place]):
+        if not is_plain_argument(<object>PyTuple_GET_ITEM(args, place)):
             return LATER
     own = None
     if rule < BY_LIKENESS:
@@ -219,7 +242,7 @@ cdef object made_here(object make, int rule, tuple args, dict named):
         elif rule == BY_LIKENESS and type(own) is not NUMPY:
             return LATER
         else:
-            own = counted(own, <double>settings["host_us"] * additions_a_us, &size, 0)
+            own = counted(own, most_additions, &size, 0)
             if own is LATER:
                 return LATER
         if own is not args[0]:
@@ -230,10 +253,15 @@ cdef object made_here(object make, int rule, tuple args, dict named):
     if device is None:
         return LATER
     value = make(*args, **named) if named else PyObject_CallObject(make, args)
-    if type(value) is not NUMPY or value.size == 1 or value.dtype not in native:
+    if type(value) is not NUMPY or array_size(<PyObject *>value) == 1:
         return LATER
-    if value is own or value.base is not None:
+    if native_dtype(<PyObject *>value) == NULL:
+        return LATER
+    if value is own or array_base(<PyObject *>value) != NULL:
         value = np_array(value)
+    size = array_size(<PyObject *>value)
+    if size * <double>value.itemsize > kept_nbytes:
+        return plain(value)
     array = made(value, None, device)
     if size > few_additions and rule != BY_SHAPE and rule != BY_LIKENESS:
         note_here(array, AS_A_WHOLE)
@@ -245,7 +273,7 @@ def source(plain, make, name):
     cdef int rule = RULES[name]
 
     def call(*args, **named):
-        array = made_here(make, rule, args, named)
+        array = made_here(plain, make, rule, args, named)
         return plain(*args, **named) if array is LATER else array
 
     return call

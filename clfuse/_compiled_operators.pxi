@@ -216,7 +216,7 @@ cdef object changed(
         return LATER
     additions = size_of(self) * weight
     use = IN_PARTS if additions <= few_additions else use_here(self)
-    if use is AS_A_WHOLE or not is_affordable_by(use, additions):
+    if not is_affordable_by(use, additions) or not is_for_now(use, additions):
         return LATER
     array = written(self)
     if array is None:

@@ -37,6 +37,7 @@ cdef void refill(object owner, Py_ssize_t offset, object value) noexcept:
 
 cdef Py_ssize_t h_cell, h_shape, h_dtype, h_view, h_host, h_device, h_use, h_owner, h_seen
 cdef Py_ssize_t s_node
+cdef set known_works
 cdef Py_ssize_t n_buffer, n_op, n_inputs, n_shape, n_dtype, n_param, n_computed
 cdef Py_ssize_t b_device, b_array, b_copy, b_memory, b_use, b_window
 cdef Py_ssize_t o_dtype, o_input_dtypes, o_kind
@@ -85,7 +86,7 @@ def connect(names):
     global context, check, boundary, plain_made, plain_part, node_of, broadcast_shapes
     global expect_rows, element, c_strides, settings, leaves, constants, native, views
     global recorded, operations, check_at, tracers, mode, standard, scalars, additions_a_us
-    global longest_path, plain_owned, rows_share
+    global longest_path, plain_owned, rows_share, known_works
     ARRAY, Storage = names["ARRAY"], names["Storage"]
     HostBuffer, View, Indexed = names["HostBuffer"], names["View"], names["Indexed"]
     handle, buffer = names["Handle"], names["Buffer"]
@@ -111,7 +112,7 @@ def connect(names):
     plain_made, plain_part, node_of = names["made"], names["part"], names["node_of"]
     broadcast_shapes, expect_rows = names["broadcast_shapes"], names["expect_rows"]
     element, c_strides = names["element"], names["c_strides"]
-    plain_owned = names["owned"]
+    plain_owned, known_works = names["owned"], names["known_works"]
     settings, leaves, constants = names["settings"], names["leaves"], names["constants"]
     native, views = names["native"], names["views"]
     recorded, tracers = names["recorded"], names["tracers"]

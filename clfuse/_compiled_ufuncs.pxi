@@ -150,7 +150,9 @@ cdef object with_options(Quick quick, tuple args, dict kwargs):
             return LATER
         named["where"] = where
     additions = stretched(&work) * quick.weight
-    if not is_affordable(additions) or (additions > few_additions and not work.used):
+    if not is_affordable(additions) or not (
+        additions <= few_additions or work.used or is_for_now(AS_A_WHOLE, additions)
+    ):
         return LATER
     if out is None:
         value = attempted(function, tuple(found), named)

@@ -270,9 +270,13 @@ cdef object given_to(object value, object dtype, bint of_any_size):
     """What is assigned to elements of an array of `dtype`, as NumPy takes it; `LATER` where `plain`
     has to look closer, or where it is large, and not `of_any_size`."""
     cdef Work work
+    cdef double left
     kind = type(value)
     if kind is float or kind is int or kind is bool or kind is dtype.type:
         return value
+    if kind is list or kind is tuple:
+        left = most_additions
+        return value if are_numbers(value, &left, 0) else LATER
     nothing_yet(&work)
     if kind is not ARRAY and kind is not NUMPY:
         return LATER
@@ -280,6 +284,22 @@ cdef object given_to(object value, object dtype, bint of_any_size):
     if found is LATER or not (of_any_size or is_affordable(work.elements)):
         return LATER
     return found if found.dtype is dtype or fits(found.dtype, dtype) else LATER
+
+
+cdef bint are_numbers(object values, double *left, Py_ssize_t depth) except -1:
+    """Whether a list or tuple holds numbers, or such lists, and no more than are `left`: as
+    `subscripts._count_of_numbers`."""
+    left[0] -= len(values)
+    if left[0] < 0 or depth > deepest:
+        return False
+    for item in values:
+        kind = type(item)
+        if kind is list or kind is tuple:
+            if not are_numbers(item, left, depth + 1):
+                return False
+        elif not (kind is float or kind is int or kind in scalars):
+            return False
+    return True
 
 
 # -- iteration -------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from . import interpret, patience, smallness
+from . import experience, interpret, patience, smallness
 from .config import settings
 from .counters import counters
 from .dtypes import needs_fp64
@@ -150,6 +150,7 @@ def _run(snapshot: Snapshot) -> None:
     planned = _known_plan(_key(snapshot, device), snapshot)
     if planned is None or planned.too_large != circumstances:
         if smallness.is_small(snapshot, device):
+            experience.left_to_numpy(snapshot)
             interpret.run(snapshot, device)
             return
         if planned is None and patience.waits(snapshot, device):
@@ -158,6 +159,7 @@ def _run(snapshot: Snapshot) -> None:
         if planned is None:
             planned = find_plan(snapshot, device)
             patience.built(snapshot, device)
+            experience.given_kernels(snapshot)
         planned.too_large = circumstances
     else:
         counters["plans_reused"] += 1
@@ -228,6 +230,7 @@ def forget_plans() -> None:
         _plans.clear()
         _numbers.clear()
         patience.forget()
+        experience.forget()
         recognition.forget()
 
 

@@ -3,6 +3,7 @@
 ##    CPU     work-items share the results (and pieces); lanes and independent accumulators, then the rest
 ##            one by one; lanes are folded last:    v0 v1 v2 v3 -> (v0+v2)(v1+v3) -> one
 ##            rows of joined arrays: run by run between the seams, the accumulators going on
+##            moments: sum and squares of a row in one pass around a guess of its mean, where that was good
 ##            blocks: some rows at once that read something together (V0[r]), then row by row
 ##    GPU     a work-group shares one result: its work-items stride over it, then fold a tree in local memory
 <%def name="every_row(b, lines)">\
@@ -14,67 +15,7 @@
 % endfor
             }
 </%def>\
-${k.head}\
-__kernel void ${k.name}(${k.signature})
-{
-% for line in k.local_memory:
-    ${line}
-% endfor
-    const ${k.index} units = ${" * ".join(k.row_extents + ["1"])}${" * chunks" if k.chunked else ""};
-% if k.schedule == "cpu":
-    const ${k.index} run = (units + (${k.index})get_global_size(0) - 1) / (${k.index})get_global_size(0);
-% if k.blocks:
-<% b, p = k.blocks, k.phases[0] %>\
-    const ${k.index} even = (run + ${b.rows - 1}) / ${b.rows} * ${b.rows};
-    const ${k.index} first = min((${k.index})get_global_id(0) * even, units), last = min(first + even, units);
-    ${k.index} unit = first;
-    for (; unit + ${b.rows} <= last; unit += ${b.rows}) {
-        const ${k.index} row = unit;
-% for line in k.decode + b.arrays:
-        ${line}
-% endfor
-        const ${k.index} upper = i${b.dim}, stop = ${p.end};
-        ${k.index} j = 0;
-${every_row(b, b.start)}\
-% if p.compensated:
-        while (j + ${b.step} <= stop) {
-            const ${k.index} pause = min((${k.index})(stop - ${b.step - 1}), (${k.index})(j + ${b.length}));
-            for (; j < pause; j += ${b.step}) {
-${every_row(b, p.groups + p.before + b.body)}\
-            }
-${every_row(b, b.pause)}\
-        }
-% else:
-        for (; j + ${b.step} <= stop; j += ${b.step}) {
-${every_row(b, p.groups + p.before + b.body)}\
-        }
-% endif
-        const ${k.index} rest = j;
-${every_row(b, p.start + b.taken + p.groups + p.before + [f"for ({k.index} j = rest; j < stop; j++) {{"] + p.scalar_body + ["}"] + p.tree + p.shared + p.own)}\
-    }
-    for (; unit < last; unit++) {
-% else:
-    const ${k.index} first = (${k.index})get_global_id(0) * run, last = min(first + run, units);
-    for (${k.index} unit = first; unit < last; unit++) {
-% endif
-% else:
-    for (${k.index} unit = get_group_id(0); unit < units; unit += (${k.index})get_num_groups(0)) {
-% endif
-% if k.chunked:
-        const ${k.index} row = unit / chunks, piece = unit - row * chunks;
-        const ${k.index} low = piece * chunk_length, high = min(low + chunk_length, ${k.chunk_extent});
-% else:
-        const ${k.index} row = unit;
-% endif
-% for line in k.decode:
-        ${line}
-% endfor
-% for p in k.phases:
-% for line in p.start:
-        ${line}
-% endfor
-        {
-% if k.schedule == "cpu":
+<%def name="pass_over(p)">\
 % for dim, begin, end in p.outer_loops:
         for (${k.index} i${dim} = ${begin}; i${dim} < ${end}; i${dim}++) {
 % endfor
@@ -142,6 +83,97 @@ ${every_row(b, p.start + b.taken + p.groups + p.before + [f"for ({k.index} j = r
 % for _ in p.outer_loops:
         }
 % endfor
+</%def>\
+${k.head}\
+__kernel void ${k.name}(${k.signature})
+{
+% for line in k.local_memory:
+    ${line}
+% endfor
+    const ${k.index} units = ${" * ".join(k.row_extents + ["1"])}${" * chunks" if k.chunked else ""};
+% if k.schedule == "cpu":
+    const ${k.index} run = (units + (${k.index})get_global_size(0) - 1) / (${k.index})get_global_size(0);
+% if k.blocks:
+<% b, p = k.blocks, k.phases[0] %>\
+    const ${k.index} even = (run + ${b.rows - 1}) / ${b.rows} * ${b.rows};
+    const ${k.index} first = min((${k.index})get_global_id(0) * even, units), last = min(first + even, units);
+    ${k.index} unit = first;
+    for (; unit + ${b.rows} <= last; unit += ${b.rows}) {
+        const ${k.index} row = unit;
+% for line in k.decode + b.arrays:
+        ${line}
+% endfor
+        const ${k.index} upper = i${b.dim}, stop = ${p.end};
+        ${k.index} j = 0;
+${every_row(b, b.start)}\
+% if p.compensated:
+        while (j + ${b.step} <= stop) {
+            const ${k.index} pause = min((${k.index})(stop - ${b.step - 1}), (${k.index})(j + ${b.length}));
+            for (; j < pause; j += ${b.step}) {
+${every_row(b, p.groups + p.before + b.body)}\
+            }
+${every_row(b, b.pause)}\
+        }
+% else:
+        for (; j + ${b.step} <= stop; j += ${b.step}) {
+${every_row(b, p.groups + p.before + b.body)}\
+        }
+% endif
+        const ${k.index} rest = j;
+${every_row(b, p.start + b.taken + p.groups + p.before + [f"for ({k.index} j = rest; j < stop; j++) {{"] + p.scalar_body + ["}"] + p.tree + p.joining + p.shared + p.own)}\
+    }
+    for (; unit < last; unit++) {
+% else:
+    const ${k.index} first = (${k.index})get_global_id(0) * run, last = min(first + run, units);
+% if k.moments:
+    ${k.moments.kind} mean_1 = 0, mean_2 = 0;  // of the last rows
+% endif
+    for (${k.index} unit = first; unit < last; unit++) {
+% endif
+% else:
+    for (${k.index} unit = get_group_id(0); unit < units; unit += (${k.index})get_num_groups(0)) {
+% endif
+% if k.chunked:
+        const ${k.index} row = unit / chunks, piece = unit - row * chunks;
+        const ${k.index} low = piece * chunk_length, high = min(low + chunk_length, ${k.chunk_extent});
+% else:
+        const ${k.index} row = unit;
+% endif
+% for line in k.decode:
+        ${line}
+% endfor
+% if k.moments:
+<% m = k.moments %>\
+        const ${m.kind} guess = mean_1 + (mean_1 - mean_2), length = (${m.kind})${m.length};
+        ${m.kind} off = 0, squares = 0;
+        int fits = unit >= first + 2;
+        if (fits) {
+% for line in m.part.start:
+            ${line}
+% endfor
+            {
+${pass_over(m.part)}\
+            }
+% for line in m.part.joining:
+            ${line}
+% endfor
+            off = ${m.sums[0]};
+            squares = ${m.sums[1]};
+            fits = squares < INFINITY && squares <= ${m.most} * (squares - off * (off / length));
+        }
+% endif
+% for p in k.phases:
+% for line in p.start:
+        ${line}
+% endfor
+% if p.known:
+        if (fits) {
+            ${p.known}
+        } else {
+% endif
+        {
+% if k.schedule == "cpu":
+${pass_over(p)}\
 % else:
         const ${k.index} length = ${p.piece_length};
         for (${k.index} t = get_local_id(0); t < length; t += (${k.index})get_local_size(0)) {
@@ -157,7 +189,13 @@ ${every_row(b, p.start + b.taken + p.groups + p.before + [f"for ({k.index} j = r
         }
 % endif
         }
-% for line in p.tree + p.shared:
+% for line in p.tree + p.joining:
+        ${line}
+% endfor
+% if p.known:
+        }
+% endif
+% for line in p.shared:
         ${line}
 % endfor
 % if p.own:
@@ -174,5 +212,9 @@ ${every_row(b, p.start + b.taken + p.groups + p.before + [f"for ({k.index} j = r
         barrier(CLK_LOCAL_MEM_FENCE${"" if p.last else " | CLK_GLOBAL_MEM_FENCE"});
 % endif
 % endfor
+% if k.moments:
+        mean_2 = mean_1;
+        mean_1 = ${k.moments.mean};
+% endif
     }
 }

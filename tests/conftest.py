@@ -114,6 +114,14 @@ def trusted(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(patience, "TRUSTED_PLANS", float("inf"))
 
 
+@pytest.fixture(autouse=True)
+def inexperienced() -> None:
+    """What NumPy had to calculate in earlier tests says nothing of this one."""
+    experience = sys.modules.get("clfuse.experience")
+    if experience is not None:
+        experience.forget()
+
+
 @pytest.fixture
 def launched(xp: ModuleType) -> Callable[[Callable[[], object]], int]:
     """How many kernels a call launches."""

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from .. import compiled
+from .. import compiled, experience
 from ..config import changed, settings
 from ..graph import build, ir, trace
+from ..runtime import device
 from ..runtime.buffers import AS_A_WHOLE, BY_ROWS, IN_PARTS, SELECTED, Buffer, HostBuffer
 from ..runtime.device import current_device
 from ..smallness import GATHER_ADDITIONS
@@ -47,7 +48,7 @@ def accelerate(array: type) -> None:
     handle.Handle._storage = core.Cell()
     handle.Handle._view = core.Sight()
     core.export_buffers((array, *handle.SCALARS), buffers.lent)
-    core.connect_sources(sources.compiled_names(current_device))
+    core.connect_sources(sources.compiled_names(current_device, vars(device)))
     for short, name in operators.BINARY.items():
         function = UFUNCS[name]
         about = function.numpy, function.weight
@@ -129,6 +130,7 @@ def _names(array: type) -> dict[str, Any]:
         "element": indexing.element,
         "expect_rows": present.expect_rows,
         "few_additions": present.FEW_ADDITIONS,
+        "known_works": experience.known,
         "leaves": present.LEAVES,
         "longest_path": present.LONGEST_PATH,
         "made": present.made,

@@ -2,7 +2,8 @@
 
 A variance needs the mean first, so it reads its array twice; an array that does not fit into the
 cache is twice fetched from memory. In blocks of some thousand elements the second reading finds
-the block still there (one kernel with two phases). The parts are put together by
+the block still there (one kernel with two phases), and mostly none is needed, as the blocks before
+suggest the mean (`render.moments`). The parts are put together by
 
     sum((x - m)**2)  =  sum over blocks of  sum((x - m_b)**2) + n_b * (m_b - m)**2
 

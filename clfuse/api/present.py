@@ -22,6 +22,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from .. import experience
 from ..config import settings
 from ..evaluate import evaluate_nodes, lock
 from ..graph import trace
@@ -31,11 +32,13 @@ from ..interpret import VIEWED
 from ..runtime.buffers import (
     AS_A_WHOLE,
     BY_ROWS,
+    HOST_NBYTES,
     IN_PARTS,
     SELECTED,
     Buffer,
     HostBuffer,
     allocate,
+    calculated,
     has_sole_memory,
     lent,
     on_host,
@@ -398,21 +401,16 @@ def made(value: Any, device: Any) -> Any:
         return _turned(value, device)
     # Objects are made without their constructors: it takes half the time.
     shape = value.shape
-    buffer = _new(HostBuffer)
-    buffer.device = device
-    buffer.array = value
-    buffer.copy = buffer.memory = buffer.window = None
-    buffer.use = IN_PARTS
-    node = _new(Node)
-    node.op = LEAVES[dtype]
-    node.inputs = ()
-    node.shape = shape
-    node.dtype = dtype
-    node.param = None
-    node.buffer = buffer
-    node.computed = False
+    if value.nbytes > HOST_NBYTES:
+        buffer = calculated(device, value)
+    else:
+        buffer = _new(HostBuffer)
+        buffer.device = device
+        buffer.array = value
+        buffer.copy = buffer.memory = buffer.window = None
+        buffer.use = IN_PARTS
     storage = _new(Storage)
-    storage.node = node
+    storage.node = leaf(buffer, shape, dtype)
     handle = _new(handles.ARRAY)
     handle._storage = storage
     handle._shape = shape
@@ -461,7 +459,7 @@ def affordable(additions: float, *operands: Any) -> bool:
     """Whether so much work is done at once; with these operands, by what was done with them."""
     if operands and additions > FEW_ADDITIONS:
         use = max([use_of(operand) for operand in operands])
-        if use == AS_A_WHOLE:
+        if use == AS_A_WHOLE and additions not in experience.known:
             return False
         if use == BY_ROWS:
             additions /= ROWS_SHARE
@@ -561,7 +559,8 @@ _ALONE: Final = _alone()
 def is_writable_here(handle: Handle, index: Any, value: Any) -> bool:
     """Whether the array's memory is on the host, or will be: a small one of one value all over,
     that was recorded alone, is made now. A large one where the device works in the host's memory,
-    if `value`, which is to be written to a small part of it, is an array that lies there."""
+    if `value`, which is to be written to a small part of it, is an array that lies there, or a list
+    of numbers."""
     node = handle._storage.node
     buffer = node.buffer
     if type(buffer) is HostBuffer:
@@ -581,7 +580,9 @@ def is_writable_here(handle: Handle, index: Any, value: Any) -> bool:
         return False
     if nbytes <= ROW_NBYTES:
         here = HostBuffer(device, np.full(node.shape, source.param, node.dtype))
-    elif type(value) is handles.ARRAY and nbytes <= LOOP_NBYTES and _works_in_place():
+    elif type(value) in (handles.ARRAY, list, tuple) and nbytes <= LOOP_NBYTES and (
+        _works_in_place()
+    ):
         if not affordable(np.broadcast_to(np.False_, handle._shape)[index].size):
             return False
         memory = lent(allocate(device, nbytes), node.dtype, node.shape)

@@ -38,6 +38,7 @@ from .present import (
     made,
     part,
 )
+from .sources import IN_A_LIST
 from .subscripts import is_brief
 
 
@@ -236,7 +237,8 @@ OPTIONS: Final = frozenset((*SCALARS, str, type, type(None), type(Ellipsis)))
 """Classes of arguments that NumPy may have as they are."""
 
 LONGEST_LIST: Final = 256
-"""Entries of a list among the arguments that are looked at, each of 20 ns (0.3 us in Python)."""
+"""Entries of a list among the arguments that are looked at, each of 20 ns (0.3 us in Python);
+more where they are arrays of ours."""
 
 DEEPEST_LIST: Final = 3
 
@@ -276,9 +278,13 @@ class _Given:
         if kind in OPTIONS:
             return value
         if kind is tuple or kind is list:
-            if len(value) > LONGEST_LIST or depth == DEEPEST_LIST:
+            many = len(value) > LONGEST_LIST
+            if depth == DEEPEST_LIST or (many and type(value[0]) is not handles.ARRAY):
                 raise _Refused
+            before = self.size
             found = [self.operand(item, depth + 1) for item in value]
+            if many:  # to record each of them takes longer
+                self.size = max(before, self.size - IN_A_LIST * len(value))
             for item, old in zip(found, value, strict=True):
                 if item is not old:
                     return found if kind is list else tuple(found)

@@ -28,7 +28,7 @@ import numpy as np
 from .. import compiled
 from ..config import settings
 from ..graph import trace
-from ..runtime.buffers import AS_A_WHOLE
+from ..runtime.buffers import AS_A_WHOLE, HOST_NBYTES
 from . import handle as handles
 from .at_once import calculated
 from .present import (
@@ -163,8 +163,11 @@ def _counted(value: Any, most: float, depth: int = 0) -> tuple[Any, int]:
     if kind is np.ndarray:
         return (value if value.dtype in NATIVE_DTYPES else LATER), value.size
     if kind is handles.ARRAY and depth:
-        return (LATER if (array := present(value)) is None else array), math.prod(value._shape)
-    if (kind is not list and kind is not tuple) or len(value) > most or depth > _DEEPEST:
+        size = max(math.prod(value._shape) - IN_A_LIST, 0)
+        return (LATER if (array := present(value)) is None else array), size
+    if (kind is not list and kind is not tuple) or depth > DEEPEST:
+        return LATER, 0
+    if len(value) > most and type(value[0]) is not handles.ARRAY:
         return LATER, 0
     total, items = 0, []
     for item in value:
@@ -176,7 +179,11 @@ def _counted(value: Any, most: float, depth: int = 0) -> tuple[Any, int]:
     return items, total
 
 
-_DEEPEST: Final = 8
+IN_A_LIST: Final = 2500
+"""Elements of an array in a list that count nothing: to record it there takes 10 us, as long as
+NumPy takes for ten times as many."""
+
+DEEPEST: Final = 8
 """Lists in lists that are looked into here; what contains itself has no end."""
 
 
@@ -215,19 +222,23 @@ def at_the_call(plain: Callable[..., Any], reference: Any) -> Callable[..., Any]
     else:
 
         def front(*args: Any, **named: Any) -> Any:
-            value = LATER if trace.active() else _made(make, rule, args, named)
+            value = LATER if trace.active() else _made(plain, make, rule, args, named)
             return plain(*args, **named) if value is LATER else value
 
     return functools.wraps(plain)(front)
 
 
-def compiled_names(get_device: Callable[[], Any]) -> dict[str, Any]:
+def compiled_names(get_device: Callable[[], Any], device_state: dict[str, Any]) -> dict[str, Any]:
     """What the compiled cases use of this module, for `acceleration`."""
     return {
         "array": np.array,
         "asanyarray": np.asanyarray,
         "asarray": np.asarray,
-        "deepest": _DEEPEST,
+        "deepest": DEEPEST,
+        "device_state": device_state,
+        "in_a_list": IN_A_LIST,
+        "kept_nbytes": HOST_NBYTES,
+        "scoped_device": device_state["_scoped"],
         "get_device": get_device,
         "integers": INTEGERS,
         "is_native": _is_native,
@@ -239,7 +250,11 @@ def compiled_names(get_device: Callable[[], Any]) -> dict[str, Any]:
 
 
 def _made(
-    make: Callable[..., Any], rule: str, args: tuple[Any, ...], named: Mapping[str, Any]
+    plain: Callable[..., Any],
+    make: Callable[..., Any],
+    rule: str,
+    args: tuple[Any, ...],
+    named: Mapping[str, Any],
 ) -> Any:
     """``make(*args, **named)`` as an array of ours, or `LATER`."""
     for name, value in named.items():
@@ -271,6 +286,9 @@ def _made(
         return LATER
     if value.base is not None or (args and value is args[0]):  # somebody else has that memory
         value = np.array(value)
+    if value.nbytes > HOST_NBYTES:
+        return plain(value)
+    size = value.size
     array = made(value, device)
     if size > FEW_ADDITIONS and rule not in _WRITTEN_TO:
         array._storage.node.buffer.use = AS_A_WHOLE

@@ -36,6 +36,7 @@ from .present import (
     use_of,
     written,
 )
+from .sources import DEEPEST
 
 MASK_ADDITIONS: Final = 4
 """Additions an element of a mask that selects."""
@@ -168,6 +169,10 @@ def assigned(handle: Handle, index: Any, value: Any) -> bool:
         if kind is handles.ARRAY:
             if present(value) is None or not fits(value._dtype, dtype):
                 return False
+        elif kind is list or kind is tuple:
+            count = _count_of_numbers(value)
+            if count < 0 or not affordable(count):
+                return False
         elif kind not in PLAIN and not (kind in SCALARS and fits(value.dtype, dtype)):
             return False
     found = index
@@ -196,6 +201,23 @@ def assigned(handle: Handle, index: Any, value: Any) -> bool:
         return True
     array[found] = present(value) if kind is handles.ARRAY else value
     return True
+
+
+def _count_of_numbers(values: Any, depth: int = 0) -> int:
+    """How many entries lists of numbers have; -1 where they hold anything else."""
+    count = len(values)
+    if depth > DEEPEST:
+        return -1
+    for item in values:
+        kind = type(item)
+        if kind is list or kind is tuple:
+            more = _count_of_numbers(item, depth + 1)
+            if more < 0:
+                return -1
+            count += more
+        elif kind not in SCALARS:
+            return -1
+    return count
 
 
 _fitting: Final[dict[tuple[np.dtype, np.dtype], bool]] = {}

@@ -38,6 +38,7 @@ from .loops import (
     outer_loops,
     partial_lines,
 )
+from .moments import MOST_CANCELLED, Moments, moments_of
 from .pairs import pair
 
 
@@ -99,13 +100,49 @@ def fill(
     k.decode = decode(body, list(range(kept)), "row")
     k.local_memory = []
     k.phases = []
+    made: dict[int, Register] = {}
     for phase, phase_body, folds, last in phases:
         part, registers = _row_phase(phase, phase_body, folds, last)
         phases.carry(registers)
+        made.update(registers)
         k.phases.append(part)
         k.local_memory += part.local_memory
     k.blocks = k.phases[0].blocks
+    k.moments = None
+    moments = moments_of(kernel)
+    if moments is not None:
+        k.moments = _one_pass(moments, phases, made, k.phases)
     return "reduce_rows.cl.mako"
+
+
+def _one_pass(
+    moments: Moments, phases: _Phases, made: dict[int, Register], parts: list[SimpleNamespace]
+) -> SimpleNamespace:
+    """The pass around a guess, what it needs, and what the first two phases get of it."""
+    first = phases.bodies[0]
+    body = Body(
+        moments.phase, first.traits, first.arguments, first.preamble, first.group_numbers
+    )
+    moments.carry(body)
+    folds = _folds(moments.phase, sum(len(its) for its in phases.folds))
+    part, _ = _row_phase(moments.phase, body, folds, False)
+    sums = [f"q{fold.number}" for fold in folds]
+    (total,), (squared,) = phases.folds[:2]
+    mean = made[moments.mean]
+    parts[0].known = f"q{total.number} = off + guess * length;"
+    parts[1].known = f"q{squared.number} = {moments.squares(mean)};"
+    length = first.arguments.integer(
+        f"n{first.vector}", moments.phase.extents[moments.phase.vector]
+    )
+    kind = moments.kind()
+    return SimpleNamespace(
+        kind=kind,
+        part=part,
+        length=length,
+        sums=sums,
+        mean=mean.text,
+        most=f"({kind}){MOST_CANCELLED}",
+    )
 
 
 def _row_phase(
@@ -164,7 +201,7 @@ def _row_phase(
     p.blocks = row_blocks.of(kernel, body, folds, uniform)
     p.groups = list(body.group_lines)
     body.group_lines.clear()
-    p.local_memory, p.tree = [], []
+    p.local_memory, p.tree, p.known = [], [], ""
     joining = []
     if gpu:
         _decode_reduced(kernel, body, p)
@@ -183,10 +220,11 @@ def _row_phase(
     if kernel.chunk >= 0:
         names = [(f"q{fold.number}", f"z{fold.number}") for fold in folds]
         place = "row * chunks + piece"
-        p.shared, p.own = [], joining + partial_lines(body, single, folds, names, place)
+        p.joining, p.shared = joining, []
+        p.own = partial_lines(body, single, folds, names, place)
         return p, results
     computed, stores, results = epilogue_lines(kernel, body, 1, results)
-    computed = joining + body.group_lines + computed
+    p.joining, computed = joining, body.group_lines + computed
     p.shared, p.own = ([], computed + stores) if last else (computed, stores)
     return p, results
 

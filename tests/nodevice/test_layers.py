@@ -22,8 +22,10 @@ LAYERS: tuple[tuple[str, ...] | frozenset[str], ...] = (
     ("graph",),
     ("plan",),
     frozenset({"render", "runtime"}),
-    ("vectors", "interpret", "smallness", "patience", "planned", "evaluate",
-     "automatic", "replay"),
+    (
+        "vectors", "interpret", "smallness", "experience", "patience", "planned", "evaluate",
+        "automatic", "replay",
+    ),
     ("explaining", "profiling"),
     ("userkernels",),
     ("api",),

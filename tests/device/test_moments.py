@@ -1,0 +1,109 @@
+"""Squared distances from the means of rows, which one pass around a guess of the mean adds up.
+
+The guess is what the means of the last two rows suggest, so the data here are rows that such a
+guess suits, rows that it does not, and rows after ones that have no mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+ROWS, COLUMNS = 1300, 300
+GUESSED = "guess * length"
+"""What a kernel says that makes one pass."""
+
+
+def sources(xp: ModuleType, lazy: Any) -> str:
+    return "\n".join(kernel.source for kernel in xp.explain(lazy).kernels)
+
+
+def tables(dtype: str) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
+    """Rows of spread 1 and less, by what their means do."""
+    rng = np.random.default_rng(11)
+    noise = rng.standard_normal((ROWS, COLUMNS))
+    number = np.arange(ROWS)[:, None]
+    yield "the same", noise
+    yield "rising", noise + number
+    yield "rising ever faster", noise + number**2
+    yield "far off", noise + 1000
+    yield "up and down", noise + 1000 * (number % 2)
+    yield "steps", noise + 1000 * (number // 100)
+    yield "single jumps", noise + 1000 * (number % 97 == 0)
+    yield "no spread", np.full((ROWS, COLUMNS), 0.25) + number % 3
+    yield "ramps", number * COLUMNS + np.arange(COLUMNS)
+    wide = noise.copy()
+    wide[::50, 0] = 1e6
+    yield "single large values", wide
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_variances_of_rows_are_right_whatever_the_rows_before_suggest(
+    dtype: str, xp: ModuleType
+) -> None:
+    bound = 40 * np.finfo(dtype).eps
+    for name, table in tables(dtype):
+        data = table.astype(dtype)
+        exact = data.astype(np.longdouble)
+        # The mean is rounded to the dtype, by NumPy's own as well; its error counts squared.
+        slack = (2 * np.finfo(dtype).eps * np.abs(exact).max(1)) ** 2
+        actual = np.asarray(xp.asarray(data).var(1))
+        wrong = np.abs(actual - exact.var(1)) > bound * exact.var(1) + slack
+        assert not wrong.any(), (name, int(wrong.argmax()))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_rows_without_a_mean_do_not_disturb_the_rows_after_them(
+    dtype: str, xp: ModuleType
+) -> None:
+    data = np.random.default_rng(12).standard_normal((ROWS, COLUMNS)).astype(dtype)
+    most = np.finfo(dtype).max
+    for row, value in ((100, np.inf), (200, -np.inf), (300, np.nan), (400, most), (500, -most)):
+        data[row, 7] = value
+    data[600], data[601, ::2], data[602] = most / 4, -most / 4, np.inf
+    lazy = xp.asarray(data)
+    with np.errstate(all="ignore"):
+        expected = data.var(1), data.mean(1), data - data.mean(1, keepdims=True)
+    actual = lazy.var(1), lazy.mean(1), lazy - lazy.mean(1, keepdims=True)
+    rtol = 100 * np.finfo(dtype).eps
+    for wanted, got in zip(expected, actual, strict=True):
+        np.testing.assert_allclose(np.asarray(got), wanted, rtol=rtol, atol=rtol)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_variance_of_a_long_axis_is_as_exact_where_its_blocks_differ(
+    dtype: str, xp: ModuleType
+) -> None:
+    for name, table in tables(dtype):
+        data = np.tile(table.astype(dtype).ravel(), 8)
+        exact = data.astype(np.longdouble).var()
+        actual = np.asarray(xp.asarray(data).var())
+        largest = float(np.abs(data).max())
+        slack = (4 * np.finfo(dtype).eps * largest) ** 2
+        assert abs(actual - exact) <= 40 * np.finfo(dtype).eps * exact + slack, name
+
+
+def test_only_distances_from_what_the_sum_is_of_are_guessed(xp: ModuleType) -> None:
+    rng = np.random.default_rng(13)
+    data, other = rng.random((2, ROWS, COLUMNS))
+    x, y = xp.asarray(data), xp.asarray(other)
+
+    def about(values: Any, mean: Any) -> Any:
+        return ((values - mean[:, None]) ** 2).sum(1)
+
+    for lazy, expected, guessed in (
+        (x.var(1), data.var(1), True),
+        ((x * y + 1).var(1), (data * other + 1).var(1), False),  # stored by the first phase
+        (about(x, x.sum(1) / 5.0), about(data, data.sum(1) / 5), True),
+        (about(x, x.sum(1) / 7.0), about(data, data.sum(1) / 7), True),
+        (about(y, x.sum(1) / 300.0), about(other, data.sum(1) / 300), False),
+        (about(x, (x * x).sum(1)), about(data, (data * data).sum(1)), False),
+        (about(x, x.max(1)), about(data, data.max(1)), False),
+    ):
+        guessed = guessed and xp.get_device().traits.schedule == "cpu"
+        assert (GUESSED in sources(xp, lazy)) == guessed
+        np.testing.assert_allclose(np.asarray(lazy), expected, rtol=1e-12)
