@@ -90,8 +90,11 @@ class flatiter:
     @property
     def coords(self) -> tuple[int, ...]:
         """Index of the next element, one number an axis."""
-        found = np.unravel_index(self._position, self.base._shape)
-        return tuple(int(place) for place in found)
+        shape = self.base._shape
+        if self._position < len(self):
+            return tuple(int(place) for place in np.unravel_index(self._position, shape))
+        # Beyond the last element NumPy counts on along the first axis.
+        return (shape[0], *(0 for _ in shape[1:])) if shape else ()
 
     def copy(self) -> Any:
         """The elements as a new vector."""

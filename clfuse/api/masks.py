@@ -22,7 +22,7 @@ from ..graph.ir import Kind, Node
 from ..graph.layout import contiguous_strides
 from ..graph.ranges import known_within
 from ..runtime.buffers import HOST_NBYTES
-from ..runtime.device import get_device
+from ..runtime.device import current_device
 from .conversion import NotNative, adopted, as_handle, from_host
 from .expressions import choose, combine, convert
 from .fallback import native
@@ -181,7 +181,7 @@ def _is_looked_through(size: int) -> bool:
     """Whether NumPy finds the true elements of so many, where they lie."""
     if size > FEW or trace.active() is not None:
         return False
-    device = get_device()
+    device = current_device()
     return is_calculated_here(device) and device.traits.unified_memory
 
 

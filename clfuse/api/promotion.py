@@ -154,17 +154,10 @@ def comparison_with_unrepresentable(
     return build.constant(np.bool_(answers[0] if above else answers[1]))
 
 
-def result_dtype(*operands: Any) -> np.dtype:
-    """`numpy.result_type` for handles, dtypes, NumPy and Python scalars."""
-    plain = [getattr(operand, "_dtype", operand) for operand in operands]
-    return np.result_type(*plain)
-
-
 BOOL: Final = DTYPES["bool"]
 INT64: Final = DTYPES["int64"]
 UINT64: Final = DTYPES["uint64"]
 FLOAT16: Final = DTYPES["float16"]
 FLOAT32: Final = DTYPES["float32"]
 FLOAT64: Final = DTYPES["float64"]
-COMPLEX64: Final = DTYPES["complex64"]
 COMPLEX128: Final = DTYPES["complex128"]

@@ -301,7 +301,7 @@ class Memory:
 
     def _mutate_in_place(self, index: int, call: LibraryCall) -> None:
         """Let a library call change its first operand itself, where that dies with the call."""
-        if call.name not in MUTATIONS or not call.operands or (0, 0) in call.scalars:
+        if call.name not in MUTATIONS or not call.operands or 0 in dict(call.scalars):
             return
         old = call.operands[0]
         whole = old.offset == 0 and old.strides == contiguous_strides(old.shape)

@@ -21,7 +21,7 @@ from clfuse.runtime.program import Program
 if TYPE_CHECKING:
     import pyopencl as cl
 
-__all__ = ["BoundKernel", "check_sizes", "enqueue", "finish", "flush", "observed", "packed"]
+__all__ = ["BoundKernel", "check_sizes", "enqueue", "finish", "observed", "packed"]
 
 #: Who wants to see every launch: (program, event) -> None.
 _observers: list[Callable[[Program, Any], None]] = []
@@ -222,12 +222,6 @@ def _explained(program: Program, error: Exception) -> Exception:
             f"{program.name}: {program.device.name} has not the memory for a launch: {error}"
         )
     return error
-
-
-def flush(device: Device) -> None:
-    """Hand what is enqueued to the device, without waiting."""
-    if not device.forked:
-        device.queue.flush()
 
 
 def finish(device: Device) -> None:

@@ -412,3 +412,25 @@ def test_positions_that_numpy_made_need_no_look_until_somebody_writes_to_them(
         found[3] = len(values)
         with pytest.raises(IndexError, match="out of bounds"):
             x[found]
+
+
+def test_writing_by_index_arrays_to_an_array_made_of_one_number(xp: ModuleType) -> None:
+    # The number is no memory: the index array's was taken for it, and overwritten.
+    x = xp.array(5.0)
+    x.reshape(-1)[[0, -1]] = 3
+    x.flat[[0, 0]] = [3, 4]
+    places = xp.array([0, 0])
+    y = xp.full((), 7.0).reshape(1)
+    y[places] = xp.array([1.0, 2.0])
+    assert (y.tolist(), places.tolist()) == ([2.0], [0, 0])
+    assert x.tolist() == 4.0
+
+
+def test_a_flat_iterator_knows_where_it_is_also_at_the_end(xp: ModuleType) -> None:
+    for shape in ((), (3,), (2, 3), (0, 3), (2, 0)):
+        expected, actual = np.zeros(shape).flat, xp.zeros(shape).flat
+        for _ in range(expected.base.size):
+            assert (actual.coords, actual.index) == (expected.coords, expected.index)
+            assert next(actual) == next(expected)
+        assert actual.index == expected.index
+        assert actual.coords == expected.coords or 0 in shape
