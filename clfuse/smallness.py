@@ -144,4 +144,6 @@ def _additions(kind: Kind, node: Node) -> float:
         return work + products * (BLAS_ADDITIONS if node.dtype.kind in "fc" else 1)
     if kind is Kind.LIBRARY:
         return work * LIBRARY_ADDITIONS
-    return work * (GATHER_ADDITIONS if kind is Kind.GATHER else 1)
+    if kind is Kind.GATHER:  # of what is read from only the chosen elements are touched
+        return (work - size_of(node.inputs[0].shape)) * GATHER_ADDITIONS
+    return work

@@ -30,6 +30,9 @@ GPU_WORK_GROUP = 256
 #: GPUs load 16 bytes per work-item at best.
 GPU_VECTOR_BYTES = 16
 
+#: What a unit of a row program walks over again and again should stay in the second-level cache.
+REREAD_NBYTES = 1 << 19
+
 #: A cached store first reads the line that it overwrites; a streaming one does not, but its result
 #: is not in the cache for the next reader. Measured (PoCL and Intel's runtime, two cores, 2 MB of
 #: L2 each, 480 MB of L3 shared with other machines): 20 to 25% faster from 128 MB on, up to 40%

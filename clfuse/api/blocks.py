@@ -21,7 +21,7 @@ import numpy as np
 
 from ..graph import build
 from ..graph.ir import Node
-from ..plan.strips import REREAD_NBYTES
+from ..traits import REREAD_NBYTES
 from .expressions import combine, convert, scalar
 from .promotion import FLOAT32, FLOAT64
 

@@ -12,7 +12,7 @@ from ..evaluate import evaluate_nodes
 from ..graph import trace
 from ..graph.ir import Kind, LateNode, Node
 from ..graph.launch import Part
-from ..runtime.buffers import SELECTED, Buffer, HostBuffer
+from ..runtime.buffers import BY_ROWS, IN_PARTS, SELECTED, Buffer, HostBuffer
 from ..smallness import GATHER_ADDITIONS
 from . import handle as handles
 from .handle import Handle
@@ -113,6 +113,18 @@ def _is_scattering(index: Any) -> bool:
     return bool(kinds) and "b" not in kinds
 
 
+def _is_awaited(handle: Handle, index: Any, value: Handle) -> bool:
+    """Whether a recorded value lies on the host now: of an array whose elements are asked for one
+    by one the next is soon, and what index arrays say where to write is stored in any case."""
+    if not _is_read_in_parts(handle) or not _is_scattering(index):
+        return False
+    return _is_brought(value._storage.node) and present(value) is not None
+
+
+def _is_read_in_parts(handle: Handle) -> bool:
+    return present(handle) is not None and use_of(handle) in (IN_PARTS, BY_ROWS)
+
+
 def _is_brought(node: Node) -> bool:
     """Whether an array that was recorded lies on the host now: computed, where the device works in
     the host's memory."""
@@ -147,6 +159,13 @@ def _index(handle: Handle, index: Any, is_scattered: bool = False) -> Any:
                 evaluate_nodes([item._storage.node])
                 if stored(item._storage.node) is not None:
                     array = present(item)
+            elif (
+                array is None
+                and _is_read_in_parts(handle)
+                and affordable(math.prod(item._shape))
+                and _is_brought(item._storage.node)
+            ):
+                array = present(item)
             if array is None or array.dtype.kind not in "iub":
                 return LATER
             if item._dtype.kind == "b":
@@ -187,7 +206,9 @@ def assigned(handle: Handle, index: Any, value: Any) -> bool:
         is_same = True
     if not is_same:
         if kind is handles.ARRAY:
-            if present(value) is None or not fits(value._dtype, dtype):
+            if not fits(value._dtype, dtype):
+                return False
+            if present(value) is None and not _is_awaited(handle, index, value):
                 return False
         elif kind not in PLAIN and not (kind in SCALARS and fits(value.dtype, dtype)):
             return False

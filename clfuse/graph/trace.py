@@ -46,6 +46,7 @@ class NoBytes:
     __slots__ = ()
     device: Any
     exported = False
+    seen_by_host = True  # so that the bytes are asked for
 
     def error(self) -> JitError:
         """Why there are no bytes."""

@@ -18,7 +18,7 @@ import math
 from dataclasses import replace
 from typing import Final
 
-from ..traits import DeviceTraits
+from ..traits import REREAD_NBYTES, DeviceTraits
 from . import cost
 from . import geometry as g
 from .schedule import Access, Accumulator, Carried, Kernel
@@ -28,9 +28,6 @@ ACCUMULATORS_NBYTES: Final = 1 << 14
 
 ROW_NBYTES: Final = 1 << 12
 """Bytes of a row that a unit takes: longer runs do not come faster (measured)."""
-
-REREAD_NBYTES: Final = 1 << 19
-"""What a unit of a row program walks over again and again should stay in the second-level cache."""
 
 MIN_STRIPS: Final = 8
 """Vectors side by side that a row program or a whole scan should have. Where a unit has fewer,

@@ -157,7 +157,7 @@ def test_a_launch_does_not_wait(device, axpy, gate):
     x = buffers.upload(device, np.ones(10, np.float32))
     memory = buffers.allocate(device, 40).mem
     event = launch.enqueue(axpy, (1,), (1,), (x.mem, memory, 10, 2.0, 3))
-    launch.flush(device)
+    device.queue.flush()
     assert not gate.is_open
     assert event.command_execution_status > 0
     gate.open()
