@@ -42,6 +42,7 @@ from ..graph.ir import Storage
 from ..graph.number import calculate
 from ..graph.trace import Calculation, GivenAway, Trace, active, tracing
 from ..replay import Replay
+from . import random as _random  # noqa: F401  (it makes a generator, which no trace may see)
 from .gathering import check_bounds
 from .handle import Handle, View
 from .jit_arguments import Arguments, is_scalar
