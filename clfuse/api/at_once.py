@@ -128,11 +128,6 @@ def pair(apply: Callable[[Any, Any], Any], weight: float, self: Handle, other: A
     elif kind is np.ndarray and other.dtype in NATIVE_DTYPES:
         right = other
         size = right.size
-    elif kind is tuple or kind is list:
-        right = _of_numbers(other)
-        if right is None:
-            return LATER
-        size = right.size
     else:
         right = listed(other)
         if right is LATER:
@@ -161,21 +156,6 @@ def pair(apply: Callable[[Any, Any], Any], weight: float, self: Handle, other: A
     if not is_little and type(result) is handles.ARRAY:
         _pass_on(max(use_of(self), use_of(other)), result)
     return result
-
-
-LONGEST_LIST: Final = 64
-"""Numbers of a list or tuple that are looked at one by one: 1 us."""
-
-
-def _of_numbers(values: Sequence[Any]) -> Any:
-    """A short list or tuple of Python's numbers as NumPy makes an array of it; None for others."""
-    if not 0 < len(values) <= LONGEST_LIST or not _PLAIN.issuperset(map(type, values)):
-        return None
-    array = np.asarray(values)
-    return array if array.dtype in NATIVE_DTYPES else None
-
-
-_PLAIN: Final = frozenset((bool, int, float, complex))
 
 
 def both(function: Any, left: Any, right: Any) -> Any:

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..evaluate import evaluate_nodes
 from ..evaluate import host_view as stored_view
-from ..graph import build, trace
+from ..graph import build
 from ..graph.ir import Kind, Node
 from ..graph.layout import contiguous_strides
 from ..graph.ranges import known_within
@@ -28,7 +28,7 @@ from .expressions import choose, combine, convert
 from .fallback import native
 from .geometry import normalized_axis, reshaped, transposed
 from .handle import Handle, fresh, node_of
-from .present import is_calculated_here
+from .present import is_seen_here
 from .promotion import BOOL
 
 PIECES: Final = 256
@@ -179,10 +179,7 @@ def coordinates(handle: Handle) -> list[Node]:
 
 def _is_looked_through(size: int) -> bool:
     """Whether NumPy finds the true elements of so many, where they lie."""
-    if size > FEW or trace.active() is not None:
-        return False
-    device = current_device()
-    return is_calculated_here(device) and device.traits.unified_memory
+    return size <= FEW and is_seen_here(current_device())
 
 
 def _adopted(column: np.ndarray) -> Node:

@@ -297,6 +297,13 @@ def is_calculated_here(device: Any) -> bool:
     return bool(settings.host_us and settings.fusion and device.fp64)
 
 
+def is_seen_here(device: Any) -> bool:
+    """Whether NumPy may look into a device's memory at the call: no copy, and nobody traces."""
+    return (
+        trace.active() is None and is_calculated_here(device) and device.traits.unified_memory
+    )
+
+
 def brought(node: Node, most_nbytes: int = ROW_NBYTES) -> bool:
     """Whether an array that was stored in memory of the device lies on the host now: a small one
     copied, a large one where it was, if the device works in the host's memory.

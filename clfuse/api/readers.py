@@ -26,6 +26,7 @@ from ..runtime.buffers import BY_ROWS, Buffer, HostBuffer
 from ..smallness import LIBRARY_ADDITIONS
 from . import handle as handles
 from .at_once import attempted
+from .listed import IN_A_LIST
 from .listed import numbers as numbers_of
 from .present import (
     AT_ONCE,
@@ -39,7 +40,6 @@ from .present import (
     made,
     part,
 )
-from .sources import IN_A_LIST
 from .subscripts import is_brief
 
 
@@ -367,9 +367,10 @@ def read(
             for key, value in kwargs.items():
                 named[key] = given.operand(value)
         if given.device is None and args and numbers_of(args[0]) is not LATER:
-            from ..runtime.device import get_device
+            from ..runtime.device import current_device
 
-            given.device = get_device() if get_device().traits.fp64 else None
+            device = current_device()
+            given.device = device if device.fp64 else None
         numbers = (*args[1:operands], *kwargs.values()) if kwargs else args[1:operands]
         additions = given.cost(cost, numbers) * weight
         if given.device is None or not affordable(additions / given.share):

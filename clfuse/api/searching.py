@@ -20,7 +20,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..graph import build, trace
+from ..graph import build
 from ..graph.ir import Kind, Node
 from ..runtime.device import get_device
 from .attributes import cast_to
@@ -31,7 +31,7 @@ from .gathering import INDEX_LIMIT, POSITION, count_host_library, exact_bounds_o
 from .geometry import reshaped
 from .handle import Handle, fresh, native_dtype, node_of, result
 from .indexing import get
-from .present import is_calculated_here, made
+from .present import is_seen_here, made
 from .promotion import FLOAT64, INT64
 from .taking import take
 from .ufunc import UFUNCS
@@ -119,10 +119,8 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
 def _found_on_host(table: Handle, keys: Handle, side: str, sorter: Any) -> Any:
     """The places of few keys in what is stored already, found by NumPy; None where they are to be
     recorded."""
-    if math.prod(keys._shape) > FEW_KEYS or trace.active() is not None:
-        return None
     device = get_device()
-    if not is_calculated_here(device) or not device.traits.unified_memory:
+    if math.prod(keys._shape) > FEW_KEYS or not is_seen_here(device):
         return None
     given = [table, keys] if sorter is None else [table, keys, as_handle(sorter)]
     for handle in given:
@@ -130,7 +128,7 @@ def _found_on_host(table: Handle, keys: Handle, side: str, sorter: Any) -> Any:
         if node.buffer is None and node.op.kind is not Kind.CONSTANT:
             return None
     table_view, key_view, *order = [host_view(handle) for handle in given]
-    return made(np.searchsorted(table_view, key_view, side, *order), device)  # type: ignore
+    return made(np.searchsorted(table_view, key_view, side, *order), device)  # type: ignore[call-overload]
 
 
 @native(np.digitize)

@@ -9,7 +9,6 @@ from typing import Any, Final
 import numpy as np
 
 from ..evaluate import evaluate_nodes
-from ..graph import trace
 from ..graph.ir import Kind, LateNode, Node
 from ..graph.launch import Part
 from ..runtime.buffers import BY_ROWS, IN_PARTS, SELECTED, Buffer, HostBuffer
@@ -28,7 +27,7 @@ from .present import (
     SELECTED_SHARE,
     affordable,
     brought,
-    is_calculated_here,
+    is_seen_here,
     is_writable_here,
     made,
     part,
@@ -83,12 +82,11 @@ def is_brief(node: Node, share: int = AT_ONCE, most_nbytes: int = ROW_NBYTES) ->
         math.prod(node.shape) * MASK_ADDITIONS / share
     ):
         return False
-    if trace.active() is not None or math.prod(node.shape) * node.dtype.itemsize > most_nbytes:
+    if math.prod(node.shape) * node.dtype.itemsize > most_nbytes:
         return False
     from ..runtime.device import current_device
 
-    device = current_device() if buffer is None else buffer.device
-    return bool(device.traits.unified_memory and is_calculated_here(device))
+    return is_seen_here(current_device() if buffer is None else buffer.device)
 
 
 def _with_arrays(index: Any) -> Any:
@@ -130,12 +128,11 @@ def _is_brought(node: Node) -> bool:
     the host's memory."""
     from ..runtime.device import current_device
 
-    if node.buffer is not None or trace.active() is not None or isinstance(node, LateNode | Part):
-        return False
-    device = current_device()
-    if not device.traits.unified_memory or not is_calculated_here(device):
+    if node.buffer is not None or isinstance(node, LateNode | Part):
         return False
     if math.prod(node.shape) * node.dtype.itemsize > LOOP_NBYTES:
+        return False
+    if not is_seen_here(current_device()):
         return False
     evaluate_nodes([node])
     return type(node.buffer) is HostBuffer or (type(node.buffer) is Buffer and brought(node))

@@ -246,8 +246,8 @@ class Placement:
                     break
         key: Any = (level, shape if carrier is None else carrier)
         taken = self._taken[key]
-        while full := self._full(taken, operands, buffers):
-            why = full
+        while refusal := self._take(taken, operands, buffers):
+            why = refusal
             level += 1
             carrier = None
             taken = self._taken[level, shape]
@@ -272,8 +272,8 @@ class Placement:
             for operand in operands
         )
 
-    def _full(self, taken: Taken, operands: tuple[int, ...], buffers: tuple[int, ...]) -> str:
-        """Why a kernel cannot take one operation more; empty where its arguments are noted."""
+    def _take(self, taken: Taken, operands: tuple[int, ...], buffers: tuple[int, ...]) -> str:
+        """Note the arguments of one operation more, or say why a kernel cannot take it."""
         if taken.steps >= self.cost.max_steps:
             return f"a kernel has {self.cost.max_steps} operations at most"
         return self._parameters.take(taken, operands, buffers)

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, Final
 
 import numpy as np
 
 from clfuse.counters import counters
+from clfuse.errors import DeviceWarning, warn_user
 from clfuse.plan.schedule import LibraryCall, Matrix, Product, Transform
 from clfuse.runtime.buffers import Buffer
 
@@ -25,24 +27,19 @@ MOST_TRANSFORMS: Final = 64
 
 
 @lru_cache(maxsize=1)
-def installed() -> dict[str, str]:
-    """Name -> why it cannot be used, empty where it can; of packages that are not there nothing."""
-    found = {}
+def usable() -> tuple[str, ...]:
+    """The libraries that can be imported; one warning says of one that is there why it cannot."""
+    found = []
     for name, module in MODULES.items():
+        if find_spec(module.partition(".")[0]) is None:
+            continue
         try:
             import_module(module)
-            found[name] = ""
-        except ModuleNotFoundError as error:
-            if error.name not in (module, module.partition(".")[0]):
-                found[name] = str(error)
         except (ImportError, OSError) as error:  # without its shared library
-            found[name] = str(error)
-    return found
-
-
-def usable() -> tuple[str, ...]:
-    """The libraries that can be imported."""
-    return tuple([name for name, trouble in installed().items() if not trouble])
+            warn_user(f"{name} is installed, but left aside: {error}", DeviceWarning)
+        else:
+            found.append(name)
+    return tuple(found)
 
 
 def call(step: LibraryCall, places: Sequence[Buffer | None]) -> None:
