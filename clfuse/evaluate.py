@@ -52,18 +52,23 @@ _numbers: dict[Any, list[int]] = {}
 """Summary -> the running numbers of its plans."""
 
 
+def pending(nodes: Sequence[Node]) -> list[Node]:
+    """Those that are not computed, each once; constants never are."""
+    return list(
+        {
+            node: None
+            for node in nodes
+            if node.buffer is None
+            and node.op.kind is not Kind.CONSTANT
+            and node.buffer is None  # a late node may turn out to be one that is in memory
+        }
+    )
+
+
 def evaluate_nodes(nodes: Sequence[Node], *, wait: bool = False) -> None:
     """Compute `nodes`: afterwards each has its buffer (constants excepted, they need none)."""
     with lock:
-        roots = list(
-            {
-                node: None
-                for node in nodes
-                if node.buffer is None
-                and node.op.kind is not Kind.CONSTANT
-                and node.buffer is None  # a late node may turn out to be one that is in memory
-            }
-        )
+        roots = pending(nodes)
         if roots:
             # The collector would look through what is listed and planned again and again, in vain.
             collects = gc.isenabled()

@@ -12,8 +12,8 @@ from typing import Any
 
 from . import patience, smallness
 from .config import settings
-from .evaluate import is_planned, lock
-from .graph.ir import Kind, Node
+from .evaluate import is_planned, lock, pending
+from .graph.ir import Node
 from .graph.snapshot import Snapshot, take
 from .plan.device_libraries import is_ours
 from .plan.planner import plan
@@ -180,15 +180,7 @@ def explain_nodes(nodes: Sequence[Node]) -> Plan:
     from .runtime import device
 
     current = device.get_device()
-    roots = list(
-        {
-            node: None
-            for node in nodes
-            if node.buffer is None
-            and node.op.kind is not Kind.CONSTANT
-            and node.buffer is None  # a late node may turn out to be one that is in memory
-        }
-    )
+    roots = pending(nodes)
     if not roots:
         return Plan((), (), current.name)
     with lock:

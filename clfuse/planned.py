@@ -109,7 +109,7 @@ class Planned:
         if self.uses == BIND_AT:
             for step in self.steps:
                 if isinstance(step, Prepared):
-                    step.bound = _bound(step)
+                    step.bound = bind(step, lambda constant: (constant.position, None))
         for step in self.steps:
             _launch(step, places, snapshot)
         for position, value_number in schedule.keeps.items():
@@ -245,8 +245,14 @@ def _launch(
         run_without_kernel(step, places, scalars)
 
 
-def _bound(step: Prepared) -> BoundKernel:
-    """The launch with a kernel object of its own."""
+def bind(
+    step: Prepared, scalar: Callable[[ConstantArgument], tuple[int | None, Any]]
+) -> BoundKernel:
+    """The launch with a kernel object of its own.
+
+    `scalar` says of a constant which number it has among those that come with every launch; or
+    None, and the value that it always has.
+    """
     fixed: dict[int, Any] = {}
     values: list[tuple[int, int]] = []
     scalars: list[tuple[int, int]] = []
@@ -254,7 +260,11 @@ def _bound(step: Prepared) -> BoundKernel:
         if isinstance(binding, BufferArgument):
             values.append((number, binding.value))
         elif isinstance(binding, ConstantArgument):
-            scalars.append((number, binding.position))
+            position, always = scalar(binding)
+            if position is None:
+                fixed[number] = always
+            else:
+                scalars.append((number, position))
         elif isinstance(binding, LocalArgument):
             fixed[number] = launch.local_memory(binding.nbytes)
         else:

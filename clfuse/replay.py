@@ -20,11 +20,11 @@ from .graph.number import Calculated, Computed
 from .graph.snapshot import LIVE, Snapshot, take
 from .graph.trace import Drawn, Placeholder
 from .plan.schedule import Copy, LibraryCall, UserLaunch
-from .planned import Prepared, observers, run_without_kernel
-from .render.arguments import BufferArgument, ConstantArgument, LocalArgument
+from .planned import Prepared, bind, observers, run_without_kernel
+from .render.arguments import ConstantArgument
 from .runtime import buffers, host
 from .runtime.buffers import Buffer
-from .runtime.launch import BoundKernel, local_memory
+from .runtime.launch import BoundKernel
 
 if TYPE_CHECKING:
     from .runtime.device import Device
@@ -127,29 +127,16 @@ class Replay:
         self._roots = [schedule.keeps[position] for position in snapshot.roots]
 
     def _bind(self, step: Prepared, snapshot: Snapshot) -> BoundKernel:
-        fixed: dict[int, Any] = {}
-        values: list[tuple[int, int]] = []
-        scalars: list[tuple[int, int]] = []
-        for number, binding in enumerate(step.rendered.bindings):
-            if isinstance(binding, BufferArgument):
-                values.append((number, binding.value))
-            elif isinstance(binding, ConstantArgument):
-                source = snapshot.nodes[binding.position].param
-                if type(source) is _Scalar or type(source) is Calculated:
-                    entry = (source, binding.dtype)
-                    if entry not in self._passed:
-                        self._passed.append(entry)
-                    scalars.append((number, self._passed.index(entry)))
-                else:
-                    fixed[number] = source
-            elif isinstance(binding, LocalArgument):
-                fixed[number] = local_memory(binding.nbytes)
-            else:
-                fixed[number] = binding.number
-        rendered = step.rendered
-        return BoundKernel(
-            step.program, rendered.global_size, rendered.local_size, fixed, values, scalars
-        )
+        def scalar(constant: ConstantArgument) -> tuple[int | None, Any]:
+            source = snapshot.nodes[constant.position].param
+            if type(source) is not _Scalar and type(source) is not Calculated:
+                return None, source
+            entry = (source, constant.dtype)
+            if entry not in self._passed:
+                self._passed.append(entry)
+            return self._passed.index(entry), None
+
+        return bind(step, scalar)
 
     def run(
         self,

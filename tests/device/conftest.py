@@ -1,10 +1,15 @@
-"""Fixtures of the tests of the runtime: the device, a kernel on it, its queue held up."""
+"""Fixtures of the tests of the runtime (the device, a kernel on it, its queue held up) and of
+kernels in Python (both ways that a call may take)."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import pytest
 
+from clfuse.language import calls
+from clfuse.language.arrays import NotArrays
 from clfuse.runtime import buffers, launch, program
 from clfuse.runtime import device as devices
 from tests.queued import AXPY, AXPY_ARGUMENTS, Gate
@@ -29,3 +34,18 @@ def gate(device):
     yield closed
     closed.open()
     launch.finish(device)
+
+
+class Refusing:
+    """Stands for `Translation`: no kernel is array operations."""
+
+    def __init__(self, *args: Any) -> None:
+        raise NotArrays("the test asks for a launch")
+
+
+@pytest.fixture(params=["arrays", "launch"])
+def route(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Calls of kernels as array operations where they can be, or as launches."""
+    if request.param == "launch":
+        monkeypatch.setattr(calls, "Translation", Refusing)
+    return str(request.param)

@@ -13,28 +13,12 @@ import numpy as np
 import pytest
 
 import clfuse as cf
-from clfuse.language import calls
-from clfuse.language.arrays import NotArrays
 from tests.agreement import SIMULATED
 from tests.hostile import hostile
 
 pytestmark = pytest.mark.clfuse_only
 HALF = 0.5
 STEPS = 3
-
-
-class Refusing:
-    """Stands for `Translation`: no kernel is array operations."""
-
-    def __init__(self, *args: Any) -> None:
-        raise NotArrays("the test asks for a launch")
-
-
-@pytest.fixture(params=["arrays", "launch"])
-def route(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    if request.param == "launch":
-        monkeypatch.setattr(calls, "Translation", Refusing)
-    return str(request.param)
 
 
 @cf.device_function

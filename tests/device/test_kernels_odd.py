@@ -16,8 +16,6 @@ import numpy as np
 import pytest
 
 import clfuse as cf
-from clfuse.language import calls
-from clfuse.language.arrays import NotArrays
 from tests.agreement import SIMULATED
 
 pytestmark = pytest.mark.clfuse_only
@@ -413,20 +411,6 @@ def written(body: str, head: str = HEAD, name: str = "", **options: Any) -> Any:
     scope: dict[str, Any] = dict(SCOPE)
     exec(compile(text, filename, "exec"), scope)
     return cf.kernel(scope[name], **options)
-
-
-class Refusing:
-    """Stands for `Translation`: no kernel is array operations."""
-
-    def __init__(self, *args: Any) -> None:
-        raise NotArrays("the test asks for a launch")
-
-
-@pytest.fixture(params=["arrays", "launch"])
-def route(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    if request.param == "launch":
-        monkeypatch.setattr(calls, "Translation", Refusing)
-    return str(request.param)
 
 
 def arguments() -> list[Any]:

@@ -282,3 +282,19 @@ def test_an_element_that_is_given_no_number_is_numpys_error(
         else:
             outcomes.append(np.asarray(x).tolist())
     assert outcomes[0] == outcomes[1]
+
+
+@pytest.mark.parametrize("bounds", [(3, 3), (5, 1), (0,), ([3], [3])])
+@pytest.mark.parametrize("size", [0, (2, 0), (), 3])
+def test_of_no_whole_numbers_any_bounds_will_do_as_in_numpy(
+    bounds: tuple[Any, ...], size: Any, xp: ModuleType
+) -> None:
+    for make in ("random.default_rng(0).integers", "random.RandomState(0).randint"):
+        outcomes = []
+        for module in (np, xp):
+            try:
+                made = eval(f"m.{make}(*bounds, size=size)", {"m": module, **locals()})
+                outcomes.append((made.shape, made.dtype))
+            except ValueError:
+                outcomes.append((None, None))
+        assert outcomes[0] == outcomes[1]

@@ -317,22 +317,6 @@ def test_errors_are_numpys(xp: ModuleType) -> None:
         assert wanted[0] is not type(None), line
 
 
-@pytest.mark.parametrize("bounds", [(3, 3), (5, 1), (0,), ([3], [3])])
-@pytest.mark.parametrize("size", [0, (2, 0), (), 3])
-def test_of_no_whole_numbers_any_bounds_will_do_as_in_numpy(
-    bounds: tuple[Any, ...], size: Any, xp: ModuleType
-) -> None:
-    for make in ("random.default_rng(0).integers", "random.RandomState(0).randint"):
-        outcomes = []
-        for module in (np, xp):
-            try:
-                made = eval(f"m.{make}(*bounds, size=size)", {"m": module, **locals()})
-                outcomes.append((made.shape, made.dtype))
-            except ValueError:
-                outcomes.append((None, None))
-        assert outcomes[0] == outcomes[1]
-
-
 def test_parameters_broadcast_as_in_numpy(xp: ModuleType) -> None:
     rng, numpys = xp.random.default_rng(1), np.random.default_rng(1)
     column, row = np.arange(3.0)[:, None], np.array([0.5, 2.0])
