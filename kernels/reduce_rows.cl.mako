@@ -2,6 +2,7 @@
 ##
 ##    CPU     work-items share the results (and pieces); lanes and independent accumulators, then the rest
 ##            one by one; lanes are folded last:    v0 v1 v2 v3 -> (v0+v2)(v1+v3) -> one
+##            what is left in shorter vectors, where it is much of a row
 ##            rows of joined arrays: run by run between the seams, the accumulators going on
 ##            arg-reductions: values alone, block by block; the best one's position is looked for in the end
 ##            moments: sum and squares of a row in one pass around a guess of its mean, where that was good
@@ -73,6 +74,13 @@
 % endif
 % endif
 % endif
+% for rest in p.rests:
+            for (; j + ${rest.width} <= stop; j += ${rest.width}) {
+% for line in rest.body:
+                ${line}
+% endfor
+            }
+% endfor
             for (; j < stop; j++) {
 % for line in p.scalar_body:
                 ${line}

@@ -183,6 +183,10 @@ class Fold:
             )
         return lines
 
+    def renamed(self, writer: Expressions, value: str) -> list[str]:
+        """Declare a vector of values by the name that `across_lanes` folds."""
+        return [f"const {self.type_at(writer)} v{self.number}_0 = {value};"]
+
     def across_lanes(self, writers: dict[int, Expressions], width: int) -> list[str]:
         """Fold the lanes of ``v`` (and ``p``) into ``l`` (and ``m``): halves, quarters, ..."""
         if self.is_argument and self.dtype.kind in "iuf":

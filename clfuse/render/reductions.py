@@ -41,6 +41,7 @@ from .loops import (
 )
 from .moments import MOST_CANCELLED, Moments, moments_of
 from .pairs import pair
+from .rests import rests_of
 from .searches import BLOCK, SearchedFold
 from .watches import WatchedFold, is_watched
 
@@ -208,6 +209,9 @@ def _row_phase(
             for copy in range(1, unroll):
                 p.vector_bodies.append(_vector_copy(kernel, body, uniform, folds, copy))
         p.pause = _pause(kernel, folds, writers[width])
+    p.rests = rests_of(kernel, body, folds, writers, uniform)
+    for rest in p.rests:
+        p.start += rest.start
     p.blocks = row_blocks.of(kernel, body, folds, uniform)
     p.groups = list(body.group_lines)
     body.group_lines.clear()
@@ -221,6 +225,8 @@ def _row_phase(
                 joining = _from_first_item(folds)
     elif width > 1:
         joining = _join_lanes(kernel, body, folds, writers, uniform, p)
+        for rest in p.rests:
+            joining += rest.joining
     results: dict[int, Register] = {}
     for fold in folds:
         text = f"q{fold.number}"

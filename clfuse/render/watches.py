@@ -77,6 +77,11 @@ class WatchedFold(Fold):
             lines.append(f"{watch(first)} |= {watch(other)};")
         return lines
 
+    def renamed(self, writer: Expressions, value: str) -> list[str]:
+        """As `Fold.renamed`, the mask, too."""
+        lines = super().renamed(writer, value)
+        return [*lines, f"const {self.masks(writer)} u{self.number}_0 = {watch(value)};"]
+
     def across_lanes(self, writers: dict[int, Expressions], width: int) -> list[str]:
         """As `Fold.across_lanes`; NaN where there was one."""
         value, seen, lines = f"v{self.number}_0", watch(f"v{self.number}_0"), []
