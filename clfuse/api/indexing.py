@@ -227,15 +227,17 @@ def _get_advanced(handle: Handle, index: Any) -> Any:
 
 
 def _plain(index: Any) -> Any:
-    """The index without subclasses of tuple, and with arrays of ours in place of what gives such by
-    ``__array__``."""
+    """The index without subclasses of tuple and of NumPy's arrays, and with arrays of ours in place
+    of what gives such by ``__array__``."""
     if isinstance(index, tuple):
         return tuple([_plain_item(item) for item in index])
     return _plain_item(index)
 
 
 def _plain_item(item: Any) -> Any:
-    known = Handle | np.ndarray | np.generic | list | tuple
+    if isinstance(item, np.ndarray):
+        return item.view(np.ndarray)
+    known = Handle | np.generic | list | tuple
     if isinstance(item, known) or not hasattr(type(item), "__array__"):
         return item
     return array_of(item)

@@ -122,8 +122,39 @@ def interface(handle: Handle) -> dict[str, Any]:
         "typestr": handle._dtype.str,
         "strides": strides,
         "offset": offset,
-        "data": run,
+        "data": _Memory.of(run, offset),
     }
+
+
+class _Memory(np.ndarray):
+    """What `__array_interface__` has for its data: memory, and to who asks for its items what NumPy
+    has there, the address of the first element and whether it is read-only."""
+
+    first: tuple[int, bool]
+
+    @classmethod
+    def of(cls, run: np.ndarray, offset: int) -> _Memory:
+        """The memory of `run`, in which the first element lies `offset` bytes from the start."""
+        made = run.view(cls)
+        made.first = run.__array_interface__["data"][0] + offset, not run.flags.writeable
+        return made
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.first[index]
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    def __iter__(self) -> Any:
+        return iter(self.first)
+
+    def __repr__(self) -> str:
+        return repr(self.first)
+
+    def __eq__(self, other: object) -> Any:
+        return self.first == (other.first if isinstance(other, _Memory) else other)
+
+    __hash__ = None  # type: ignore[assignment]
 
 
 def laid_out(handle: Handle) -> tuple[np.ndarray, int, tuple[int, ...]]:
@@ -148,15 +179,18 @@ def byte_layout(handle: Handle) -> tuple[int, tuple[int, ...]]:
 
 def shares(asking: types.FrameType, handle: Handle) -> bool:
     """Whether the code that asks for the memory of `handle` gets what the array sees, too."""
-    if asking.f_code is _masked():
+    if asking.f_code in _masked():
         return True
     return _writes(asking.f_globals.get("__name__")) and handles.is_writeable(handle)
 
 
-def _masked() -> Any:
+def _masked() -> tuple[Any, ...]:
     """The code that makes masked arrays: such an array writes to the elements of what it is of."""
-    masked = getattr(sys.modules.get("numpy.ma"), "MaskedArray", None)
-    return None if masked is None else masked.__new__.__code__
+    masked = sys.modules.get("numpy.ma")
+    if not hasattr(masked, "masked_where"):
+        return ()
+    return masked.MaskedArray.__new__.__code__, masked.masked_where.__code__
+
 
 WRITERS: Final = (
     "scipy._lib", "scipy.cluster", "scipy.integrate", "scipy.interpolate", "scipy.io",
