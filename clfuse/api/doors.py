@@ -120,6 +120,7 @@ DOORS: Final[Mapping[str, Mapping[str, Turn]]] = {
     # What is no array is text to be read to the one, and a file or a list to the other.
     "numpy._core.defchararray": {"array": _host_view, "asarray": _host_view},
     "numpy._core.records": {"array": _host_view},
+    "numpy.lib.recfunctions": {"merge_arrays": _host_view},
     "numpy.ctypeslib": {"as_ctypes": arrays(seen_by_numpy)},
     "numpy.ctypeslib._ctypeslib": {"as_ctypes": arrays(seen_by_numpy)},  # there since NumPy 2.3
     "scipy.sparse.linalg._interface": {"aslinearoperator": _host_view},

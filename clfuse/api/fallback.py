@@ -222,6 +222,9 @@ class HostArguments:
             for handle, array in self._written.values():
                 if value is array:
                     return handle
+            for key, array in self._read.items():
+                if value is array:
+                    return self._handles[key]
             if type(value) is not np.ndarray or native_dtype(value.dtype) is None:
                 if value.dtype == object:
                     self._put_back(value)

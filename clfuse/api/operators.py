@@ -78,7 +78,7 @@ def defers(self: Any, other: Any) -> Any:
     return None
 
 
-def _comes_first(kind: type) -> bool:
+def comes_first(kind: type) -> bool:
     """Whether ``self += other`` leaves it to the other class: by NumPy's old rule alone."""
     if hasattr(kind, "__array_ufunc__") or issubclass(kind, np.generic):
         return False
@@ -288,7 +288,7 @@ def in_place(
                 if op is not None and op.dtype is dtype:
                     modify(self, op, constant_of(other, op.input_dtypes[1]))
                     return self
-        if _comes_first(kind):
+        if comes_first(kind):
             return NotImplemented
         answer = call(self, other, out=(self,))
         if kind is handles.ARRAY:

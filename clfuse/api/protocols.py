@@ -20,7 +20,7 @@ from .at_once import pair
 from .conversion import adopted, held, host_copy, host_scalar, host_view, stored_view
 from .creation import array
 from .fallback import NATIVE, host_call
-from .handle import Handle, fresh, layout, node_of
+from .handle import Handle, fresh, is_contiguous, is_writeable, layout, node_of
 from .order import stride_order
 from .present import LATER, SCALARS
 from .shared_storage import seen_by_numpy
@@ -285,16 +285,21 @@ def wrapped(made: Any, return_scalar: bool) -> Any:
     return host_scalar(made) if return_scalar and not made.shape else made
 
 
-def reduced(handle: Handle) -> tuple[Any, tuple[Any, ...]]:
-    """`__reduce__`: what is repeated once, and by protocol 5 out of band: where memory is shared,
-    the array's own memory is what travels."""
+OUT_OF_BAND: Final = 5
+"""The protocol of pickles that may leave memory where it is."""
+
+
+def reduced(handle: Handle, protocol: int) -> tuple[Any, tuple[Any, ...]]:
+    """`__reduce_ex__`: what is repeated once, and by protocol 5 out of band: where memory is
+    shared, the array's own memory is what travels. As with NumPy, only that stays read-only."""
+    writeable = protocol < OUT_OF_BAND or not is_contiguous(handle) or is_writeable(handle)
     host = host_view(handle)
     shape = host.shape
     if 0 in host.strides and 0 not in shape:
         host = host[tuple([slice(None) if stride else slice(1) for stride in host.strides])]
     if not host.flags.forc:
         host = np.ascontiguousarray(host)
-    return restored, (host, bool(handles.is_writeable(handle)), shape)
+    return restored, (host, bool(writeable), shape)
 
 
 def restored(values: np.ndarray, writeable: bool, shape: tuple[int, ...] | None = None) -> Any:

@@ -127,6 +127,17 @@ def test_the_address_of_an_array_tells_what_it_shares(xp: ModuleType, size: int)
     assert np.asarray(x)[3] == 3
 
 
+def test_functions_of_records_take_arrays(xp: ModuleType) -> None:
+    from numpy.lib import recfunctions
+
+    x = xp.arange(3.0)
+    assert recfunctions.merge_arrays(x).dtype.names == ("f0",)
+    assert recfunctions.stack_arrays((x,)) is x
+    table = np.array([(1,), (2,), (3,)], dtype=[("a", "i4")])
+    joined = recfunctions.append_fields(table, "b", x, usemask=False)
+    np.testing.assert_array_equal(joined["b"], [0, 1, 2])
+
+
 def test_what_is_masked_without_a_copy_is_written_to(xp: ModuleType) -> None:
     x = xp.arange(6.0)
     masked = np.ma.masked_where(x > 3, x, copy=False)

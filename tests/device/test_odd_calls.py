@@ -221,6 +221,30 @@ r = g[np.ma.array([True, False, True, False]), 1:]
 v[np.ma.array(v > 0)] = 7; r = v
 w[np.ma.array([1, 1])] += 7; r = w
 """,
+    "a masked element is no number": r"""
+w[0] = np.ma.masked; r = w
+z[()] = np.ma.masked; r = z
+w[1:3] = np.ma.masked; r = w
+w[2] = np.ma.array(3.0, mask=True); r = w
+w.fill(np.ma.masked); r = w
+w[0] = np.matrix([[3.0]]); r = w
+v[1] = np.ma.array(3); r = v
+""",
+    "None is a value to choose": r"""
+r = m.where(True, None, None) == None
+r = m.where(v > 0, None, v) == None
+r = m.where(v > 0, None)
+r = m.where(z, v, None)
+r = m.where(v > 0)[0]
+""",
+    "numbers of dtypes that live on no device are assigned": r"""
+w[0] = m.clongdouble(2 + 3j); r = w
+w[1:3] = m.clongdouble(2 + 3j); r = w
+w[:2] = np.array([2j, 1], 'G'); r = w
+w[0] = m.longdouble(2); r = w
+c[0] = m.clongdouble(2 + 3j); r = c
+v[0] = m.clongdouble(3); r = v
+""",
     "the width of integers does not overflow": r"""
 v[0], v[1] = 2**62, -2**62; r = m.histogram(v.astype('i8'), bins=3)[0]
 x = g.copy(); x[0, 0], x[0, 1] = 2**31 - 1, -2**31; r = m.histogram(x, bins=3)[0]
