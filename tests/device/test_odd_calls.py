@@ -234,7 +234,7 @@ v[1] = np.ma.array(3); r = v
 r = m.where(True, None, None) == None
 r = m.where(v > 0, None, v) == None
 r = m.where(v > 0, None)
-r = m.where(z, v, None)
+r = m.where(z, v, None) == None
 r = m.where(v > 0)[0]
 """,
     "numbers of dtypes that live on no device are assigned": r"""
