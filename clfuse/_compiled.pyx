@@ -515,6 +515,7 @@ def unary(plain, apply, double weight, dict loops):
 
 include "_compiled_batches.pxi"
 include "_compiled_calls.pxi"
+include "_compiled_remembered.pxi"
 include "_compiled_views.pxi"
 include "_compiled_subscripts.pxi"
 
