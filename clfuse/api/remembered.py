@@ -1,12 +1,12 @@
-"""Functions that are composed of many operations, and reductions, recorded once for equal arguments;
-`statistics`, `reductions` and `manipulation` mark some.
+"""Functions that are composed of many operations, and reductions, recorded once for equal
+arguments; `statistics`, `reductions` and `manipulation` mark some.
 
 ``a.std(0)`` of a long array is 35 nodes, and what Python does to find out which takes 100 us. For
 an array of the same shape and dtype they are the same again, so that a list of them is enough: a
 tenth of the time.
 
-Even for ``a.sum()``, which is one node, it is: 9 us of Python, and 120 us where the caches hold what
-the last kernel read, as after every sum of a large array.
+Even for ``a.sum()``, which is one node, it is: 9 us of Python, and 120 us where the caches hold
+what the last kernel read, as after every sum of a large array.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _simple(value: Any) -> Any:
         return value
     if kind is bool:
         return bool, value
-    if kind is tuple and all([type(item) is int for item in value]):
+    if kind is tuple and all(type(item) is int for item in value):
         return value
     return LATER
 
