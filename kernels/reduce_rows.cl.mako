@@ -3,6 +3,7 @@
 ##    CPU     work-items share the results (and pieces); lanes and independent accumulators, then the rest
 ##            one by one; lanes are folded last:    v0 v1 v2 v3 -> (v0+v2)(v1+v3) -> one
 ##            rows of joined arrays: run by run between the seams, the accumulators going on
+##            arg-reductions: values alone, block by block; the best one's position is looked for in the end
 ##            moments: sum and squares of a row in one pass around a guess of its mean, where that was good
 ##            blocks: some rows at once that read something together (V0[r]), then row by row
 ##    GPU     a work-group shares one result: its work-items stride over it, then fold a tree in local memory
@@ -32,7 +33,7 @@
             ${line}
 % endfor
 % if k.width > 1:
-% if p.compensated:
+% if p.pause:
             while (j + ${k.width * p.unroll} <= stop) {
                 const ${k.index} pause = min((${k.index})(stop - ${k.width * p.unroll} + 1), (${k.index})(j + ${p.block}));
                 for (; j < pause; j += ${k.width * p.unroll}) {
@@ -65,7 +66,7 @@
                 ${line}
 % endfor
             }
-% if p.compensated:
+% if p.pause:
 % for line in p.pause:
             ${line}
 % endfor
