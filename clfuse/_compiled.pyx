@@ -196,6 +196,13 @@ cdef inline bint is_for_now(object use, double additions) except -1:
     return additions <= most_additions * rows_share and additions in known_works
 
 
+cdef inline bint is_read_now(object use, double additions) except -1:
+    """The same of functions that read, which have no chain to begin: as `readers.read`."""
+    if is_affordable_by(use, additions):
+        return True
+    return additions <= most_additions * rows_share and additions in known_works
+
+
 cdef PyObject *users = NULL  # globals of the program; no reference, they are only compared
 
 
@@ -515,6 +522,7 @@ def unary(plain, apply, double weight, dict loops):
 
 include "_compiled_batches.pxi"
 include "_compiled_calls.pxi"
+include "_compiled_remembered.pxi"
 include "_compiled_views.pxi"
 include "_compiled_subscripts.pxi"
 
@@ -525,4 +533,6 @@ include "_compiled_ufuncs.pxi"
 include "_compiled_creation.pxi"
 include "_compiled_graph.pxi"
 include "_compiled_launch.pxi"
+include "_compiled_evaluation.pxi"
 include "_compiled_buffers.pxi"
+include "_compiled_random.pxi"

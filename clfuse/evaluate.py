@@ -6,6 +6,7 @@ same step again only looks its plan up, allocates and launches (`planned`).
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
 import threading
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from . import experience, interpret, patience, smallness
+from . import compiled, experience, interpret, patience, smallness
 from .config import settings
 from .counters import counters
 from .dtypes import needs_fp64
@@ -154,26 +155,47 @@ def _run(snapshot: Snapshot) -> None:
     planned = _known_plan(_key(snapshot, device), snapshot)
     if planned is None or planned.too_large != circumstances:
         if smallness.is_small(snapshot, device):
-            experience.left_to_numpy(snapshot)
+            experience.small(snapshot)
             interpret.run(snapshot, device)
             return
-        if planned is None and patience.waits(snapshot, device):
-            interpret.run(snapshot, device, sparing=True)
-            return
         if planned is None:
-            planned = find_plan(snapshot, device)
-            patience.built(snapshot, device)
-            experience.given_kernels(snapshot)
+            experience.large(snapshot)
+            if patience.waits(snapshot, device):
+                interpret.run(snapshot, device, sparing=True)
+                return
+            planned = _make_plan(snapshot, device)
         planned.too_large = circumstances
+        planned.is_left = experience.is_quicker(snapshot, device, planned.launch_count())
+    elif planned.uses == 1 and not planned.is_left:
+        experience.keeps_kernels(snapshot)
+    if planned.is_left:
+        experience.left_to_numpy(snapshot)
+        _bring(snapshot)
+        interpret.run(snapshot, device, sparing=True)
+        return
+    if not planned.is_built:
+        planned.build(device)
+        patience.built(snapshot, device)
     else:
-        if planned.is_left is None:
-            planned.is_left = experience.takes_turns(snapshot, device, planned.launch_count())
-        if planned.is_left:
-            experience.took_turns(snapshot)
-            interpret.run(snapshot, device, sparing=True)
-            return
         counters["plans_reused"] += 1
     planned.run(snapshot, device)
+    uses = planned.uses
+    if uses & (uses - 1) == 0 and planned.structure.ready is None:
+        planned.structure.ready = planned.ready(device, _plans)
+
+
+def _bring(snapshot: Snapshot) -> None:
+    """Have the arguments lie on the host from here on, in the memory where they are: NumPy will
+    read them again."""
+    lent = {}
+    for node in snapshot.nodes:
+        buffer = node.buffer
+        if type(buffer) is buffers.Buffer:
+            found = buffers.lent(buffer, node.dtype, node.shape)
+            if found is not None:
+                node.buffer = lent[buffer] = found
+    if lent:
+        snapshot.buffers = [lent.get(buffer, buffer) for buffer in snapshot.buffers]
 
 
 def _key(snapshot: Snapshot, device: Device) -> tuple[Any, ...]:
@@ -211,18 +233,26 @@ def is_planned(snapshot: Snapshot, device: Device) -> bool:
 
 
 def find_plan(snapshot: Snapshot, device: Device) -> Planned:
-    """The plan for this structure on this device, made now if there is none."""
-    key = _key(snapshot, device)
-    known = _known_plan(key, snapshot)
-    if known is not None:
+    """The plan for this structure on this device, with its kernels, made now if there is none."""
+    planned = _known_plan(_key(snapshot, device), snapshot)
+    if planned is not None:
         counters["plans_reused"] += 1
-        return known
+    else:
+        planned = _make_plan(snapshot, device)
+    planned.build(device)
+    return planned
+
+
+def _make_plan(snapshot: Snapshot, device: Device) -> Planned:
+    """A plan whose kernels are not built yet."""
     from .planned import make_plan  # the planner, the renderers: nothing for small programs
 
+    key = _key(snapshot, device)
     planned = make_plan(snapshot, device, fuse=settings.fusion)
     counters["plans_made"] += 1
     number = counters["plans_made"]
-    _plans[key, number] = planned
+    planned.key = key, number
+    _plans[planned.key] = planned
     _numbers.setdefault(key, []).append(number)
     items = sum(len(kept.structure.items) for kept in _plans.values())
     while len(_plans) > 1 and (len(_plans) > PLANS_KEPT or items > ITEMS_KEPT):
@@ -285,3 +315,13 @@ def host_copy(node: Node) -> npt.NDArray[Any]:
     evaluate_nodes([node])
     trace.require_bytes([node.buffer])
     return buffers.download(node.buffer, node.dtype, node.shape)
+
+
+_core: Final = compiled.load()
+if _core is not None:
+    evaluate_nodes = functools.update_wrapper(
+        _core.evaluating(
+            evaluate_nodes, lock, recognition.known, recognition.numbers, ir.begin_turn, when_grown
+        ),
+        evaluate_nodes,
+    )

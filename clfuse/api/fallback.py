@@ -18,6 +18,7 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
+from .. import compiled
 from ..config import settings
 from ..counters import counters
 from ..errors import FallbackError, FallbackWarning
@@ -80,6 +81,9 @@ def _user_frame() -> tuple[Any, int]:
     return frame, level
 
 
+REMEMBERED: Final[dict[Callable[..., Any], tuple[Callable[..., Any], dict[Any, Any]]]] = {}
+"""What `remembered` made -> the function that it is of, and what it knows."""
+
 warnings_issued: Final = [0]
 """How many there were, for who remembers what a call did, and can only remember a silent one."""
 
@@ -94,7 +98,7 @@ def shares_memory() -> bool:
     """Whether the current device works in the host's memory, so that nothing has to be copied."""
     from ..runtime.device import current_device
 
-    return current_device().traits.unified_memory
+    return current_device().shares_memory
 
 
 def _is_announced() -> bool:
@@ -222,6 +226,9 @@ class HostArguments:
             for handle, array in self._written.values():
                 if value is array:
                     return handle
+            for key, array in self._read.items():
+                if value is array:
+                    return self._handles[key]
             if type(value) is not np.ndarray or native_dtype(value.dtype) is None:
                 if value.dtype == object:
                     self._put_back(value)
@@ -238,9 +245,18 @@ class HostArguments:
         return value
 
 
-@functools.lru_cache(maxsize=1024)
 def _parameters(function: Any) -> tuple[str, ...]:
     """Names of the positional parameters; none where the function does not tell."""
+    owner = getattr(function, "__self__", None)
+    if owner is None or isinstance(owner, types.ModuleType | type):
+        return _parameters_of(function)
+    # Of the class's method, which is kept: the bound one would keep its object.
+    method = getattr(type(owner), function.__name__, None)
+    return () if method is None else _parameters_of(method)[1:]
+
+
+@functools.lru_cache(maxsize=1024)
+def _parameters_of(function: Any) -> tuple[str, ...]:
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
@@ -269,17 +285,18 @@ def host_call(
     name: str = "",
     *,
     library: bool = False,
+    owned: bool = False,
 ) -> Any:
     """Call NumPy's `function` on host copies of the arrays, and bring the results to the device.
 
     Arrays that it writes into (`out=`, `MUTATED`) are written back. NumPy scalars, and arrays of
     dtypes that stay on the host, come back as they are. `library` says that the host is the right
     place for it, and that it gives new arrays: where memory is shared nothing is copied, and that
-    counts as a library call.
+    counts as a library call. `owned` says the second alone.
     """
     name = name or getattr(function, "__name__", repr(function))
     library = library and shares_memory()
-    arguments = HostArguments(owned=library)
+    arguments = HostArguments(owned=library or (owned and shares_memory()))
     named: dict[str, Any] = dict(kwargs)
     if len(args) > 0:
         named.update(zip(_parameters(function), args, strict=False))
@@ -384,6 +401,10 @@ def native(
                 reference, args, kwargs, reason, _qualified(reference), library=library
             )
 
+        known = REMEMBERED.get(function)
+        core = compiled.load()
+        if known is not None and core is not None:
+            call = functools.update_wrapper(core.recalling(call, *known), call)
         public: Any = before(reference, call)
         if reference in SOURCES:
             public = at_the_call(public, reference)

@@ -12,6 +12,7 @@ import functools
 import inspect
 import threading
 import types
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, TypeVar
@@ -19,6 +20,7 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 from ..config import settings
+from ..errors import warn_user
 from . import handle as handles
 from . import random_distributions as distributions
 from .conversion import NotNative, as_handle, host_scalar, host_view
@@ -135,11 +137,21 @@ class Generator:
     @_natively
     def random(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Any:
         """Uniform in [0, 1); float64 in steps of 2**-53, float32 of 2**-24."""
+        if dtype is np.float64 and out is None:
+            if size is None:
+                return self.bit_generator.number("uniform")
+            if (few := self.bit_generator.few("uniform", size)) is not None:
+                return few
         return self._standard("random", lambda draw, of: draw.uniform(of), size, dtype, out)
 
     @_natively
     def standard_normal(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Any:
         """Normal with mean 0 and standard deviation 1."""
+        if dtype is np.float64 and out is None:
+            if size is None:
+                return self.bit_generator.number("normal")
+            if (few := self.bit_generator.few("normal", size)) is not None:
+                return few
         return self._standard("standard_normal", lambda draw, of: draw.normal(of), size, dtype, out)
 
     @_natively
@@ -192,8 +204,12 @@ class Generator:
         if type(low) is int and (dtype is np.int64 or dtype is int):
             first, last = (0, low) if high is None else (low, high)
             if type(last) is int and -_FAR < first < last < _FAR:
-                shape = distributions.requested_size(size)
                 last -= not endpoint
+                if size is not None:
+                    few = self.bit_generator.few_below(first, last - first + 1, size)
+                    if few is not None:
+                        return few
+                shape = distributions.requested_size(size)
                 made = distributions.integers(self.bit_generator, first, last, shape, INT64)
                 return dtype(made) if shape is None else made
         low, high = on_host(low), on_host(high)
@@ -391,10 +407,15 @@ def hosted_method(
 ) -> Any:
     """A bound method of NumPy's that draws, with its arrays brought to the device."""
     if method.__name__ == "shuffle" and args and not isinstance(args[0], Handle):
-        return method(*args, **kwargs)
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            method(*args, **kwargs)
+        for warning in seen:  # NumPy's compiled code warns its caller, which is not the user's
+            warn_user(str(warning.message), warning.category)
+        return None
     if method.__name__ in _DRAWN_INTO and isinstance(kwargs.get("out"), Handle):
         distributions.check_output(kwargs["out"])  # NumPy will see a copy
-    return host_call(method, args, kwargs, reason, name=f"random.{name}")
+    return host_call(method, args, kwargs, reason, name=f"random.{name}", owned=True)
 
 
 def documentation(function: Any) -> str:

@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from .. import compiled
+from .. import compiled, experience
 from ..evaluate import evaluate_nodes
 from ..runtime.buffers import BY_ROWS, Buffer, HostBuffer
 from ..smallness import LIBRARY_ADDITIONS
@@ -373,7 +373,8 @@ def read(
             given.device = device if device.fp64 else None
         numbers = (*args[1:operands], *kwargs.values()) if kwargs else args[1:operands]
         additions = given.cost(cost, numbers) * weight
-        if given.device is None or not affordable(additions / given.share):
+        share = ROWS_SHARE if additions in experience.known else given.share
+        if given.device is None or not affordable(additions / share):
             return LATER
     except _Refused:
         return LATER
