@@ -300,6 +300,11 @@ cdef object at_once(
         use = use_here(ours)
         if kind is ARRAY:
             use = max(use, use_here(other))
+        # All pairs of what was selected are the beginning of something else.
+        if use is SELECTED and additions > weight * array_size(<PyObject *>one) and (
+            is_number or additions > weight * array_size(<PyObject *>two)
+        ):
+            use = IN_PARTS
     if not is_for_now(use, additions):
         return LATER
     value = None

@@ -155,12 +155,16 @@ def _run(snapshot: Snapshot) -> None:
     planned = _known_plan(_key(snapshot, device), snapshot)
     if planned is None or planned.too_large != circumstances:
         if smallness.is_small(snapshot, device):
-            experience.small(snapshot)
+            is_known = experience.small(snapshot)
+            _bring(snapshot)
             interpret.run(snapshot, device)
+            if is_known:
+                _settle_rest(device)
             return
         if planned is None:
-            experience.large(snapshot)
+            experience.large(snapshot, device)
             if patience.waits(snapshot, device):
+                _bring(snapshot)
                 interpret.run(snapshot, device, sparing=True)
                 return
             planned = _make_plan(snapshot, device)
@@ -169,9 +173,11 @@ def _run(snapshot: Snapshot) -> None:
     elif planned.uses == 1 and not planned.is_left:
         experience.keeps_kernels(snapshot)
     if planned.is_left:
-        experience.left_to_numpy(snapshot)
+        is_known = experience.left_to_numpy(snapshot)
         _bring(snapshot)
         interpret.run(snapshot, device, sparing=True)
+        if is_known:
+            _settle_rest(device)
         return
     if not planned.is_built:
         planned.build(device)
@@ -182,6 +188,39 @@ def _run(snapshot: Snapshot) -> None:
     uses = planned.uses
     if uses & (uses - 1) == 0 and planned.structure.ready is None:
         planned.structure.ready = planned.ready(device, _plans)
+
+
+MOST_REST: Final = 256
+"""Operations that may wait, to be calculated with others that are NumPy's."""
+
+_rest_in_vain: Final = [0, 0]
+"""How often in a row what waited was not small, and how many evaluations will not look at it."""
+
+
+def _settle_rest(device: Device) -> None:
+    """Calculate what else was recorded, if that is small, too.
+
+    What depends on recorded arrays is recorded. Where a loop looks at one of two arrays in every
+    round, all that comes of the other one would be, in this round and the next, though NumPy has it
+    in the end: weights that are adapted, while only the loss is looked at.
+    """
+    if not 0 < ir.waiting_count() <= MOST_REST or trace.active() is not None:
+        return
+    if _rest_in_vain[1]:
+        _rest_in_vain[1] -= 1
+        return
+    roots = pending(trace.untraced([cell.node for cell in ir.sweep()]))
+    if not roots:
+        return
+    rest = take(roots)
+    is_here = {buffer.device for buffer in rest.buffers} <= {device}
+    if is_here and smallness.is_small(rest, device):
+        _rest_in_vain[0] = 0
+        _bring(rest)
+        interpret.run(rest, device)
+    else:
+        _rest_in_vain[0] = min(_rest_in_vain[0] + 1, 10)
+        _rest_in_vain[1] = 1 << _rest_in_vain[0]
 
 
 def _bring(snapshot: Snapshot) -> None:

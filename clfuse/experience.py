@@ -50,6 +50,9 @@ KERNEL_SHARE: Final = 0.25
 COPIED_NBYTE_NS: Final = 0.1
 """The same of a byte of it."""
 
+FEW_LAUNCHES_NS: Final = 2 * LAUNCH_NS / (1 - KERNEL_SHARE)
+"""What NumPy takes where it is as quick as two launches."""
+
 TWICE: Final = 2
 """Small evaluations after which work is known."""
 
@@ -74,18 +77,27 @@ _WORKING: Final = (Kind.REDUCE, Kind.ARGREDUCE, Kind.SCAN)
 """Kinds whose work is what they read."""
 
 
-def small(snapshot: Snapshot) -> None:
-    """Note that NumPy calculates a snapshot because it is small."""
+def small(snapshot: Snapshot) -> bool:
+    """Note that NumPy calculates a snapshot because it is small; whether nothing in it would have
+    been recorded, had its arguments been on the host."""
+    is_known = True
     for work in _works(snapshot):
+        if work in known:
+            continue
+        is_known = False
         if work in _of_kernels:
             continue
         met = _limited(_met)[work] = _met.get(work, 0) + 1
         if met >= (AFTER_LARGE if work in _of_large else TWICE):
             _limited(known).add(work)
+    return is_known
 
 
-def large(snapshot: Snapshot) -> None:
-    """Note that a snapshot is evaluated that is not small."""
+def large(snapshot: Snapshot, device: Device) -> None:
+    """Note that a snapshot is evaluated that is not small; nothing, where two launches would take
+    longer than NumPy."""
+    if device.shares_memory and cost_ns(snapshot, device, FEW_LAUNCHES_NS) is not None:
+        return
     for work in _works(snapshot):
         _limited(_of_large).add(work)
         _met.pop(work, None)
@@ -110,13 +122,15 @@ def is_quicker(snapshot: Snapshot, device: Device, launches: int) -> bool:
     return most > 0 and cost_ns(snapshot, device, most) is not None
 
 
-def left_to_numpy(snapshot: Snapshot) -> None:
+def left_to_numpy(snapshot: Snapshot) -> bool:
     """Note that NumPy calculates a snapshot because that `is_quicker`: it has all of its kind at
-    the call, unless kernels of others are worth it."""
-    for work in _works(snapshot):
-        if work not in _of_kernels:
-            _of_large.discard(work)
-            _limited(known).add(work)
+    the call, unless kernels of others are worth it. Whether that was so before."""
+    works = _works(snapshot) - _of_kernels
+    is_known = works <= known
+    for work in works:
+        _of_large.discard(work)
+        _limited(known).add(work)
+    return is_known
 
 
 def keeps_kernels(snapshot: Snapshot) -> None:

@@ -271,6 +271,68 @@ def test_a_stencil_that_is_observed_at_every_step_is_numpys(xp: ModuleType) -> N
     assert xp.stats()["programs_built"] == built
 
 
+def descent(module: ModuleType, x: Any, y: Any, rounds: int) -> tuple[list[float], Any]:
+    """Weights that are adapted, while only the loss is looked at."""
+    weights, mean = module.zeros(x.shape[1]), module.zeros(x.shape[1])
+    losses = []
+    for _ in range(rounds):
+        error = module.tanh(x @ weights) - y
+        losses.append(float((error**2).mean()))
+        gradient = x.T @ error / len(y)
+        mean = 0.9 * mean + 0.1 * gradient
+        weights = weights - 0.5 * mean
+    return losses, weights
+
+
+def test_what_a_loop_does_not_look_at_is_calculated_with_what_it_looks_at(xp: ModuleType) -> None:
+    table = np.sin(np.arange(200.0 * 20)).reshape(200, 20)
+    wanted = np.cos(np.arange(200.0))
+    expected, weights = descent(np, table, wanted, 60)
+    begun = xp.asarray(table) + 0, xp.asarray(wanted) + 0  # recorded, and what comes of them
+    before = xp.stats()["nodes_recorded"]
+    losses, found = descent(xp, *begun, 60)
+    assert_allclose(losses, expected, rtol=1e-12)
+    assert_allclose(np.asarray(found), weights, rtol=1e-12)
+    assert xp.stats()["nodes_recorded"] - before < 150, "of 600"
+
+
+def test_what_waits_in_large_arrays_is_not_calculated_for_who_looks_at_small_ones(
+    xp: ModuleType,
+) -> None:
+    large = xp.asarray(np.arange(2_000_000.0)) * 2
+    small = xp.asarray(np.arange(10.0))
+    launched = xp.stats()["kernels_launched"], xp.stats()["host_evaluations"]
+    for k in range(50):
+        large = large + 1
+        assert float((small * k).sum()) == 45 * k
+    assert xp.stats()["kernels_launched"] == launched[0]
+    assert float(large[3]) == 56
+
+
+@pytest.mark.parametrize("value", [0, 1.5, "array"])
+def test_masks_write_to_recorded_small_arrays_at_the_call(xp: ModuleType, value: Any) -> None:
+    base = np.linspace(-1, 1, 4000).reshape(40, 100)
+    theirs, mask = base @ base.T, base @ base.T > 0.3
+    theirs[mask] = np.arange(mask.sum()) if value == "array" else value
+    x = xp.asarray(base)
+    for _ in range(3):
+        ours = x @ x.T
+        chosen = ours > 0.3
+        ours[chosen] = xp.arange(int(mask.sum())) if value == "array" else value
+        assert_allclose(np.asarray(ours), theirs, rtol=1e-12)
+
+
+def test_batches_of_a_recorded_table_are_taken_at_the_call(xp: ModuleType) -> None:
+    values = np.arange(30_000.0 * 4).reshape(30_000, 4)
+    table = xp.asarray(values) * 0.5
+    order = np.random.default_rng(1).permutation(30_000)
+    before = xp.stats()["nodes_recorded"]
+    for start in range(0, 30_000, 300):
+        index = xp.asarray(order[start : start + 300])
+        assert_array_equal(np.asarray(table[index]), values[order[start : start + 300]] * 0.5)
+    assert xp.stats()["nodes_recorded"] - before < 60
+
+
 def test_writes_of_recorded_arrays_are_numpys_whatever_the_index(xp: ModuleType) -> None:
     """The compiled part records the usual ones itself."""
     values = np.arange(60.0).reshape(3, 4, 5)
