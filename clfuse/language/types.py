@@ -63,6 +63,10 @@ class ArrayType:
         return f"array of {self.dtype.name} with {self.ndim} axes"
 
 
+array_type: Final = lru_cache(maxsize=256)(ArrayType)
+"""The same object for the same dtype and number of axes: every call of a kernel asks for some."""
+
+
 @lru_cache(maxsize=64)
 def strong(dtype: np.dtype) -> Type:
     """The type of elements of an array."""
