@@ -135,7 +135,7 @@ ${every_row(b, p.start + b.taken + p.groups + p.before + [f"for ({k.index} j = r
 % else:
     const ${k.index} first = (${k.index})get_global_id(0) * run, last = min(first + run, units);
 % if k.moments:
-    ${k.moments.kind} mean_1 = 0, mean_2 = 0;  // of the last rows
+    ${k.moments.kind} mean_1 = 0, mean_2 = 0, mean_3 = 0;  // of the last rows
 % endif
     for (${k.index} unit = first; unit < last; unit++) {
 % endif
@@ -153,9 +153,9 @@ ${every_row(b, p.start + b.taken + p.groups + p.before + [f"for ({k.index} j = r
 % endfor
 % if k.moments:
 <% m = k.moments %>\
-        const ${m.kind} guess = mean_1 + (mean_1 - mean_2), length = (${m.kind})${m.length};
+        const ${m.kind} guess = mean_2 + 2 * (mean_2 - mean_3), length = (${m.kind})${m.length};
         ${m.kind} off = 0, squares = 0;
-        int fits = unit >= first + 2;
+        int fits = unit >= first + 3;
         if (fits) {
 % for line in m.part.start:
             ${line}
@@ -222,6 +222,7 @@ ${pass_over(p)}\
 % endif
 % endfor
 % if k.moments:
+        mean_3 = mean_2;
         mean_2 = mean_1;
         mean_1 = ${k.moments.mean};
 % endif
