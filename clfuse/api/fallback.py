@@ -70,7 +70,7 @@ AT_CALL: Final[set[Any]] = set()
 # -- announcing -----------------------------------------------------------------------------------
 
 
-def _user_frame() -> tuple[Any, int]:
+def user_frame() -> tuple[Any, int]:
     """The first frame outside clfuse and NumPy, from the caller's caller up, and the `stacklevel`
     that names it where 1 is the caller's caller."""
     frame = sys._getframe(2)
@@ -91,7 +91,7 @@ warnings_issued: Final = [0]
 def user_stacklevel() -> int:
     """The `stacklevel` with which a warning issued by the caller names the user's line."""
     warnings_issued[0] += 1
-    return _user_frame()[1]
+    return user_frame()[1]
 
 
 def shares_memory() -> bool:
@@ -132,7 +132,7 @@ def count_fallback(name: str, reason: str = "") -> None:
         counters["fallbacks"] += 1
         if not _is_announced():
             return
-    frame, level = _user_frame()
+    frame, level = user_frame()
     why = f" ({reason})" if reason else ""
     place = f"{frame.f_code.co_filename}:{frame.f_lineno}"
     if settings.fallback == "raise":
