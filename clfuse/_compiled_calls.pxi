@@ -284,8 +284,8 @@ cdef object read(
                 many *= times(item)
                 if many == 0:
                     return LATER
-            elif cost == COUNTED and place and type(item) is int:
-                work.elements += abs(<object>item)
+            elif cost == COUNTED and place and (type(item) is int or type(item) is tuple):
+                work.elements += times(item)
             item = operand(item, &work, 0)
             if item is LATER:
                 return LATER
@@ -298,8 +298,8 @@ cdef object read(
         for key, item in kwargs.items():
             if key in refused_names:
                 return LATER
-            if cost == COUNTED and type(item) is int:
-                work.elements += abs(item)
+            if cost == COUNTED and (type(item) is int or type(item) is tuple):
+                work.elements += times(item)
             item = operand(item, &work, 0)
             if item is LATER:
                 return LATER

@@ -62,7 +62,8 @@ class Cost(IntEnum):
     SQUARED = 6
     """All pairs of elements of all operands."""
     COUNTED = 7
-    """All elements, and as many more as integers beside the first operand say."""
+    """All elements, and as many more as integers beside the first operand say, tuples of them as a
+    shape."""
 
 
 class Row(NamedTuple):
@@ -180,6 +181,15 @@ ROWS: Final[Mapping[Any, Row]] = {
         Row(2, PAIRS, 1, 2),
     ),
     **dict.fromkeys((np.cov, np.corrcoef), Row(2, SQUARED, SOLVED, 2)),
+    **dict.fromkeys(
+        (
+            np.fft.fft, np.fft.ifft, np.fft.rfft, np.fft.irfft, np.fft.hfft, np.fft.ihfft,
+            np.fft.fft2, np.fft.ifft2, np.fft.rfft2, np.fft.irfft2,
+            np.fft.fftn, np.fft.ifftn, np.fft.rfftn, np.fft.irfftn,
+        ),
+        Row(2, COUNTED, WAITED_FOR, 4),
+    ),
+    **dict.fromkeys((np.fft.fftshift, np.fft.ifftshift), Row(1, ELEMENTS, 4, 2)),
     np.interp: Row(3, ELEMENTS, WAITED_FOR, ALL),
     np.polyfit: Row(3, COUNTED, 2 * WAITED_FOR, ALL),
     np.polyint: Row(2, COUNTED, WAITED_FOR, 2),
@@ -307,7 +317,9 @@ class _Given:
         if cost is SQUARED:
             return self.size**2
         if cost is COUNTED:
-            return self.size + sum([abs(value) for value in args if type(value) is int])
+            return self.size + sum(
+                [_times(value) for value in args if type(value) in (int, tuple)]
+            )
         shapes = self.shapes
         if not shapes:
             raise _Refused
@@ -328,7 +340,7 @@ class _Given:
 
 
 def _times(value: Any) -> int:
-    """How many times an argument of `Cost.TIMES` lets something be there."""
+    """How many times an argument of `Cost.TIMES` or `Cost.COUNTED` lets something be there."""
     if value is None:
         return 1
     if type(value) is int:

@@ -47,7 +47,7 @@ from .present import (
 __all__ = ["SOURCES", "at_the_call"]
 
 _NAMES: Final = frozenset(
-    "M N base copy dtype endpoint fill_value k n ndmin num order shape subok".split()
+    "M N base copy d dtype endpoint fill_value k n ndmin num order shape subok".split()
 )
 """Arguments that may be given by name, where they are plain; others are for those who record."""
 
@@ -172,6 +172,12 @@ SOURCES: Final[Mapping[Any, tuple[Callable[..., Any], str]]] = {
     np.eye: (np.eye, "matrix"),
     np.tri: (np.tri, "matrix"),
     np.identity: (np.identity, "identity"),
+    **{
+        function: (function, "shape")
+        for function in (
+            np.fft.fftfreq, np.fft.rfftfreq, np.hanning, np.hamming, np.blackman, np.bartlett,
+        )
+    },
     np.array: (np.array, "values"),
     np.asarray: (np.asarray, "values"),
     np.asanyarray: (np.asanyarray, "values"),

@@ -63,6 +63,16 @@ CALLS: dict[Any, tuple[str, ...]] = {
                     (*UNARY, "P, 1", "T, axis=0", "a, 0, 'f4'", "P, 3")),
     **dict.fromkeys((np.trace, np.triu, np.tril), ("A", "P, 1", "T, -1", "a", "P[None]")),
     np.copy: (*UNARY, "T, 'F'", "P, order='K'"),
+    **dict.fromkeys(
+        (np.fft.fft, np.fft.ifft, np.fft.rfft, np.fft.irfft, np.fft.hfft, np.fft.ihfft),
+        (*UNARY, "P, 9", "T, None, 0", "r, n=4, norm='ortho'", "a, 0", "P, 4, 5", "a, 5000000"),
+    ),
+    **dict.fromkeys(
+        (np.fft.fft2, np.fft.ifft2, np.fft.rfft2, np.fft.irfft2, np.fft.fftn, np.fft.ifftn,
+         np.fft.rfftn, np.fft.irfftn),
+        ("P", "T", "A", "P, (3, 8)", "P, s=(3, 8), axes=(1, 0)", "e", "a", "P, (4000, 4000)"),
+    ),
+    **dict.fromkeys((np.fft.fftshift, np.fft.ifftshift), (*UNARY, "P, 1", "T, (0, 1)", "a, 3")),
     **dict.fromkeys((np.concatenate, np.stack), (*JOINED, "[P, P], 1", "[T, T], axis=-1")),
     **dict.fromkeys((np.vstack, np.hstack, np.dstack, np.column_stack), JOINED),
     np.roll: ("a, 3", "P, 1, axis=0", "T, (1, 2), (0, 1)", "a, 1.5"),
@@ -252,6 +262,12 @@ def test_a_method_gives_what_numpys_own_gives(xp: ModuleType, name: str) -> None
     compare(xp, getattr(np.ndarray, name), readers.METHODS[name], CALLS_OF_METHODS[name])
 
 
+def home_of(function: Any) -> ModuleType:
+    """The module of NumPy's that a program takes the function from."""
+    name = function.__name__
+    return next(m for m in (np, np.linalg, np.fft) if getattr(m, name, None) is function)
+
+
 def test_the_answers_are_there_at_the_call(xp: ModuleType) -> None:
     """Nothing is evaluated, and no kernel launched, for any function of the table."""
     space = operands("ordinary", xp.asarray)
@@ -259,7 +275,7 @@ def test_the_answers_are_there_at_the_call(xp: ModuleType) -> None:
     for function, calls in CALLS.items():
         before = xp.stats()
         name, text = function.__name__, calls[0]
-        module = xp.linalg if getattr(np, name, None) is not function else xp
+        module: Any = {np: xp, np.linalg: xp.linalg, np.fft: xp.fft}[home_of(function)]
         args, kwargs = arguments(text, space)
         args_of_numpy, kwargs_of_numpy = arguments(text, expected)
         with warnings.catch_warnings():
