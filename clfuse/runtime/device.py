@@ -135,6 +135,7 @@ class Device:
             settings.vector_bytes,
             settings.work_items,
             settings.stream_bytes,
+            settings.tile_bytes,
             settings.tuning,
             settings.libraries,
         )
@@ -146,7 +147,7 @@ class Device:
 
                     self._tuned = tuning.apply(own)
                 own = self._tuned
-            forced_traits = forced_to(own, *forced[:4])
+            forced_traits = forced_to(own, *forced[:5])
             if settings.libraries and forced_traits.schedule == "gpu":
                 from clfuse.runtime import device_libraries  # it needs buffers, which need this
 
