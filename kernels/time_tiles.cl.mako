@@ -2,6 +2,7 @@
 ##
 ##    tile    from p to q along each dimension; a work-item walks a contiguous run of tiles
 ##    stage   what the tile needs of one step: p - h .. q + h, within the step's extents, to local memory or the result
+##    input   what the tile needs of an array that goes around, as one piece: before the step that reads it first
 ##    border  what an update leaves as it was, around its region
 <%def name="outer(bounds)">\
 % for dim, (low, high) in enumerate(bounds[:-1]):
@@ -29,6 +30,23 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void ${k.name}(${k.signa
 % endif
 % endfor
 % for s in k.stages:
+% for c in s.inputs:
+${outer(c.bounds)}\
+        {
+            const int low = ${c.bounds[-1][0]}, high = ${c.bounds[-1][1]};
+% for line in c.rows:
+            ${line}
+% endfor
+            int j;
+% for first, last, moved in c.runs:
+            j = ${first};
+% if c.vector:
+            for (; j + ${c.width} <= ${last}; j += ${c.width}) ${c.vector(moved)}
+% endif
+            for (; j < ${last}; j++) ${c.scalar(moved)}
+% endfor
+        }
+% endfor
 ${outer(s.bounds)}\
         {
             int j = ${s.bounds[-1][0]};

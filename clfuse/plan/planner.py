@@ -253,5 +253,6 @@ def _label(kernel: Kernel) -> str:
     words = list(dict.fromkeys(names))[:_LABEL_OPERATIONS] + list(dict.fromkeys(folds))
     if not words:
         words = ["copy" if any(isinstance(item, Load) for item in items) else "fill"]
-    kind = "rows" if kernel.then and not kernel.where else kernel.kind
+    is_rows = kernel.then and not kernel.where and kernel.tiling is None
+    kind = "rows" if is_rows else kernel.kind
     return "_".join([kind, *words]).replace(" ", "_")

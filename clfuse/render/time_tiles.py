@@ -19,7 +19,7 @@ import numpy as np
 
 from ..dtypes import memory_type
 from ..graph.layout import contiguous_strides
-from ..plan.schedule import Access, Border, Kernel, Load, Scratch, Stage, Store, Tiling
+from ..plan.schedule import Access, Border, Input, Kernel, Load, Scratch, Stage, Store, Tiling
 from ..traits import DeviceTraits
 from .arguments import Arguments
 from .body import Body
@@ -50,24 +50,42 @@ def fill(
         for number, (dtype, elements) in enumerate(tiling.arrays)
     ]
     k.last = rank - 1
+    names = _Names(arguments)
     numbers: Iterator[int] | None = None
     k.stages = []
-    for number, stage in enumerate(tiling.stages):
-        body = _StageBody(stage.kernel, traits, arguments, preamble, numbers, tiling)
+    for stage in tiling.stages:
+        body = _StageBody(traits, arguments, preamble, numbers, tiling, stage)
         numbers = body.group_numbers
-        k.stages.append(_stage(number, stage, body, tiling))
+        k.stages.append(_stage(stage, body, tiling, names))
+
+
+class _Names:
+    """Arguments with extents and the like: what is equal along all dimensions is one."""
+
+    def __init__(self, arguments: Arguments) -> None:
+        self.arguments = arguments
+        self._known: dict[tuple[str, Ints], int] = {}
+
+    def of(self, prefix: str, numbers: Ints) -> list[str]:
+        """The names of these numbers."""
+        count = sum(known == prefix for known, _ in self._known)
+        place = self._known.setdefault((prefix, numbers), count)
+        return [
+            self.arguments.integer(f"{prefix}{place}_{dim}", number)
+            for dim, number in enumerate(numbers)
+        ]
 
 
 def _bounds(
-    arguments: Arguments, name: str, extents: Ints, low: Ints, high: Ints
+    names: _Names, tiling: Tiling, extents: Ints, low: Ints, high: Ints
 ) -> list[tuple[str, str]]:
     """First index and end along each dimension, of what a tile needs within the extents."""
     found = []
-    for dim, (extent, below, above) in enumerate(zip(extents, low, high, strict=True)):
-        end = arguments.integer(f"{name}_{dim}", extent)
-        found.append(
-            (f"max(p{dim}{_plus(below)}, 0)", f"min(q{dim}{_plus(above)}, {end})")
-        )
+    for dim, (end, below, above) in enumerate(zip(names.of("n", extents), low, high, strict=True)):
+        first, last = f"p{dim}{_plus(below)}", f"q{dim}{_plus(above)}"
+        if dim not in tiling.around:
+            first, last = f"max({first}, 0)", f"min({last}, {end})"
+        found.append((first, last))
     return found
 
 
@@ -75,95 +93,123 @@ def _plus(number: int) -> str:
     return f" + {number}" if number > 0 else f" - {-number}" if number else ""
 
 
-def _stage(number: int, stage: Stage, body: _StageBody, tiling: Tiling) -> SimpleNamespace:
+def _stage(stage: Stage, body: _StageBody, tiling: Tiling, names: _Names) -> SimpleNamespace:
     kernel = stage.kernel
-    arguments = body.arguments
     s = SimpleNamespace(width=kernel.width)
-    s.bounds = _bounds(arguments, f"n{number}", kernel.extents, stage.low, stage.high)
+    s.bounds = _bounds(names, tiling, kernel.extents, stage.low, stage.high)
     s.before, uniform = before(body, kernel)
     s.scalar_body, _ = compute(body, kernel, 1, uniform)
     s.body = []
     if kernel.width > 1:
         s.body, _ = compute(body, kernel, kernel.width, uniform)
     s.groups = body.group_lines
-    s.borders = [
-        _border(number, place, border, body, tiling) for place, border in enumerate(stage.borders)
-    ]
-    s.copied = [
-        _copied(number, place, store, start, stage, body, tiling)
-        for place, (store, start) in enumerate(stage.copied)
-    ]
+    s.inputs = [_input(each, body, tiling, names) for each in stage.inputs]
+    s.borders = [_border(border, tiling, names) for border in stage.borders]
+    s.copied = [_copied(store, start, stage, body, tiling, names) for store, start in stage.copied]
     return s
 
 
-def _row(scratch: Scratch) -> str:
-    """The number of a row's element 0 in scratch, for the indices ``i`` of a value."""
+def _scratch_row(scratch: Scratch, start: Ints) -> str:
+    """The number in scratch of the element of a value that is `start` before index ``i`` of a
+    row, for ``j`` of 0."""
     terms = []
-    for dim, (stride, low) in enumerate(zip(scratch.strides, scratch.low, strict=True)):
-        if dim < len(scratch.strides) - 1:
-            terms.append(f"(i{dim} - p{dim}{_plus(-low)}) * {stride}")
+    last = len(scratch.strides) - 1
+    for dim, (stride, low, first) in enumerate(
+        zip(scratch.strides, scratch.low, start, strict=True)
+    ):
+        if dim < last:
+            terms.append(f"(i{dim} - p{dim}{_plus(first - low)}) * {stride}")
         else:
-            terms.append(f"({-low} - p{dim})")
+            terms.append(f"({first - low} - p{dim})")
     return " + ".join(terms)
 
 
-def _memory_row(arguments: Arguments, name: str, shape: Ints) -> str:
-    """The same in memory."""
-    terms = [
-        f"i{dim} * {arguments.integer(f'{name}_{dim}', stride)}"
-        for dim, stride in enumerate(contiguous_strides(shape)[:-1])
-    ]
-    return " + ".join(terms) or "0"
+def _memory_row(shape: Ints, names: _Names) -> str:
+    """The number in memory of element 0 of a row of a value."""
+    strides = names.of("s", contiguous_strides(shape)[:-1])
+    return " + ".join([f"i{dim} * {stride}" for dim, stride in enumerate(strides)]) or "0"
 
 
-def _border(
-    number: int, place: int, border: Border, body: _StageBody, tiling: Tiling
-) -> SimpleNamespace:
-    """What is around the region of an update."""
-    arguments = body.arguments
-    b = SimpleNamespace()
-    name = f"{number}_{place}"
-    b.bounds = _bounds(arguments, f"e{name}", border.shape, border.low, border.high)
-    b.box = [
-        (
-            arguments.integer(f"f{name}_{dim}", low),
-            arguments.integer(f"g{name}_{dim}", high),
+def _input(each: Input, body: _StageBody, tiling: Tiling, names: _Names) -> SimpleNamespace:
+    """A copy of what a tile needs of an array; `runs` are the parts of a row: first index, end, and
+    how far away from there the elements lie."""
+    scratch = tiling.scratch[each.value]
+    last = len(each.shape) - 1
+    n = SimpleNamespace(bounds=_bounds(names, tiling, each.shape, each.low, each.high))
+    extents = names.of("n", each.shape)
+    n.rows = [f"const int to = {_scratch_row(scratch, (0,) * len(each.shape))};"]
+    terms = []
+    for dim, stride in enumerate(names.of("s", contiguous_strides(each.shape)[:-1])):
+        row = f"i{dim}"
+        if dim in tiling.around:
+            end = extents[dim]
+            n.rows.append(f"const int r{dim} = {row} < 0 ? {row} + {end} : {row};")
+            row = f"(r{dim} < {end} ? r{dim} : r{dim} - {end})"
+        terms.append(f"{row} * {stride}")
+    n.rows.append(f"const int from = {' + '.join(terms) or '0'};")
+    n.runs = [("low", "high", "")]
+    if last in tiling.around:
+        end = extents[last]
+        n.runs = [
+            ("low", "min(high, 0)", f" + {end}"),
+            ("max(low, 0)", f"min(high, {end})", ""),
+            (f"max(low, {end})", "high", f" - {end}"),
+        ]
+    pointer = names.arguments.buffer(each.value, each.dtype)
+    n.width = body.kernel.width
+    n.scalar = lambda moved: f"t{scratch.array}[to + j] = {pointer}[from + j{moved}];"
+    writer = body.writer(n.width)
+
+    def copied(moved: str) -> str:
+        loaded = writer.loaded(each.dtype, f"{pointer} + from + j{moved}")
+        return writer.stored(
+            each.dtype, loaded, f"t{scratch.array} + to + j", space="__local"
         )
-        for dim, (low, high) in enumerate(border.box)
-    ]
+
+    n.vector = copied if n.width > 1 else None
+    return n
+
+
+def _border(border: Border, tiling: Tiling, names: _Names) -> SimpleNamespace:
+    """What is around the region of an update."""
+    b = SimpleNamespace()
+    b.bounds = _bounds(names, tiling, border.shape, border.low, border.high)
+    lows, highs = zip(*border.box, strict=True)
+    b.box = list(zip(names.of("b", lows), names.of("e", highs), strict=True))
     scratch = tiling.scratch[border.value]
-    pointer = arguments.buffer(border.base, border.dtype)
+    pointer = names.arguments.buffer(border.base, border.dtype)
     b.rows = [
-        f"const int to = {_row(scratch)};",
-        f"const int from = {_memory_row(arguments, f's{name}', border.shape)};",
+        f"const int to = {_scratch_row(scratch, (0,) * len(scratch.low))};",
+        f"const int from = {_memory_row(border.shape, names)};",
     ]
     b.copy = f"t{scratch.array}[to + j] = {pointer}[from + j];"
     return b
 
 
 def _copied(
-    number: int,
-    place: int,
     store: Store,
     start: Ints,
     stage: Stage,
     body: _StageBody,
     tiling: Tiling,
+    names: _Names,
 ) -> SimpleNamespace:
     """A result on its way from scratch to memory: the part of it that belongs to the tile."""
-    arguments = body.arguments
     c = SimpleNamespace()
-    name = f"{number}_{place}"
-    c.bounds = []
-    for dim, (first, extent) in enumerate(zip(start, stage.kernel.extents, strict=True)):
-        low = arguments.integer(f"b{name}_{dim}", first)
-        end = arguments.integer(f"d{name}_{dim}", first + extent)
-        c.bounds.append((f"max(p{dim}, {low})", f"min(q{dim}, {end})"))
+    ends = tuple(
+        [first + extent for first, extent in zip(start, stage.kernel.extents, strict=True)]
+    )
+    c.bounds = [
+        (f"max(p{dim}, {low})", f"min(q{dim}, {end})")
+        for dim, (low, end) in enumerate(
+            zip(names.of("b", start), names.of("e", ends), strict=True)
+        )
+    ]
     scratch = tiling.scratch[store.value]
-    pointer = arguments.buffer(store.value, store.dtype, written=True)
+    pointer = names.arguments.buffer(store.value, store.dtype, written=True)
     c.rows = [
-        f"const int from = {_row(scratch)};",
-        f"const int to = {_memory_row(arguments, f'c{name}', scratch.shape)};",
+        f"const int from = {_scratch_row(scratch, (0,) * len(start))};",
+        f"const int to = {_memory_row(scratch.shape, names)};",
     ]
     width = c.width = stage.kernel.width
     writer = body.writer(width)
@@ -180,14 +226,15 @@ class _StageBody(Body):
 
     def __init__(
         self,
-        kernel: Kernel,
         traits: DeviceTraits,
         arguments: Arguments,
         preamble: Preamble,
         group_numbers: Iterator[int] | None,
         tiling: Tiling,
+        stage: Stage,
     ) -> None:
-        super().__init__(kernel, traits, arguments, preamble, group_numbers)
+        super().__init__(stage.kernel, traits, arguments, preamble, group_numbers)
+        self.starts = stage.starts
         self.scratch = tiling.scratch
 
     def pointer(self, value: int, dtype: np.dtype) -> str:
@@ -198,18 +245,10 @@ class _StageBody(Body):
         """Where in scratch the element for ``j`` lies."""
         key = (scratch, access)
         if key not in self.groups:
-            rest = access.offset
-            terms = []
-            for dim, step in enumerate(contiguous_strides(scratch.shape)):
-                start, rest = divmod(rest, step)
-                moved = start - scratch.low[dim]
-                if dim == self.vector:
-                    terms.append(f"({moved} - p{dim})")
-                else:
-                    terms.append(f"(i{dim} - p{dim}{_plus(moved)}) * {scratch.strides[dim]}")
             name = self.groups[key] = f"y{len(self.groups)}"
             kind = self.arguments.index_type
-            self.group_lines.append(f"const {kind} {name} = {' + '.join(terms)};")
+            row = _scratch_row(scratch, self.starts[access])
+            self.group_lines.append(f"const {kind} {name} = {row};")
         return f"{self.groups[key]} + {self.index}"
 
     def _loaded(self, pointer: str, item: Load, width: int) -> str:
