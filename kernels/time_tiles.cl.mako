@@ -21,8 +21,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void ${k.name}(${k.signa
     const int tiles = ${" * ".join(f"w{dim}" for dim in range(k.last + 1))};
     const int run = (tiles + (int)get_global_size(0) - 1) / (int)get_global_size(0);
     const int first = (int)get_global_id(0) * run, end = min(first + run, tiles);
-    for (int tile = first; tile < end; tile++) {
-        int rest = tile;
+    for (int place = first; place < end; place++) {
+        int rest = place;
 % for dim in range(k.last, -1, -1):
         const int p${dim} = rest % w${dim} * ${k.lengths[dim]}, q${dim} = min(p${dim} + ${k.lengths[dim]}, ${k.extents[dim]});
 % if dim:

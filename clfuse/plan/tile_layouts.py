@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -48,6 +49,7 @@ class Walk:
     around: frozenset[int]
 
 
+@lru_cache(maxsize=4096)
 def walk_of(access: Access, shape: Ints, extents: Ints) -> Walk | None:
     """What an access does over these extents in an array of that shape; None for anything else.
 
@@ -58,7 +60,7 @@ def walk_of(access: Access, shape: Ints, extents: Ints) -> Walk | None:
     >>> walk_of(Access(0, (1, 6)), (4, 6), (4, 4)) is None
     True
     """
-    if access.within or len(shape) != len(extents) or 0 in shape or access.offset < 0:
+    if access.within or access.offset < 0 or len(shape) != len(extents) or 0 in shape:
         return None
     around = {dim: (first, by) for dim, first, by in access.jumps}
     if len(around) != len(access.jumps):
@@ -70,7 +72,7 @@ def walk_of(access: Access, shape: Ints, extents: Ints) -> Walk | None:
     ):
         if stride != step and extent > 1:
             return None
-        start, rest = divmod(rest, step)
+        start, rest = divmod(rest, step) if step else (0, rest)  # 0: of a length of 1
         if dim in around:
             if extent != length or around[dim] != (length - start, -length * step):
                 return None
@@ -79,6 +81,8 @@ def walk_of(access: Access, shape: Ints, extents: Ints) -> Walk | None:
         elif start + extent > length:
             return None
         found.append(start)
+    if rest:
+        return None
     return Walk(tuple(found), frozenset(around))
 
 
@@ -99,8 +103,8 @@ class Made:
 class Member:
     """A map that may be a stage.
 
-    `reads` are bytes by value; `spread` says along which axes each load does not move, where it is
-    no walk; `numbers_elements` that indices are more than places.
+    `reads` are bytes by value, `written` those of all results; `around` are the dimensions along
+    which a load begins again; `numbers_elements` says that it calculates with indices.
     """
 
     index: int

@@ -57,8 +57,8 @@ MOST_DIMENSIONS: Final = 2
 of float64, 160 x 160 x 160: 1.0 of the time of a kernel a step, both runtimes)."""
 
 CACHES: Final = 8
-"""Kernels that move less than so many times what a tile may have are left alone: their arrays stay
-in the caches by themselves."""
+"""Kernels that read and write less than so many times what a tile may have are left alone: their
+arrays stay in the caches by themselves."""
 
 MOST_PASSED: Final = 16
 """Launches that a group lets come before itself, in search of one that follows."""
@@ -66,8 +66,15 @@ MOST_PASSED: Final = 16
 
 def join_stages(lowering: Lowering, traits: DeviceTraits) -> None:
     """Turn chains of maps over neighbours into kernels of kind ``tiles``, in place."""
-    if traits.tile_nbytes and traits.schedule == "cpu":
+    if not traits.tile_nbytes or traits.schedule != "cpu":
+        return
+    if _is_large(max(lowering.values.nbytes, default=0), traits):
         _TimeTiles(lowering, traits).join()
+
+
+def _is_large(nbytes: int, traits: DeviceTraits) -> bool:
+    """Whether an array of so many bytes, read and written, goes through memory."""
+    return 2 * nbytes >= CACHES * traits.tile_nbytes
 
 
 class _TimeTiles:
@@ -241,6 +248,8 @@ class _TimeTiles:
             {**group.made, **{made.value: made for made in member.made}},
             around=group.around | member.around,
         )
+        if grown.around == group.around:
+            grown.walks, grown.inputs = [*group.walks], {**group.inputs}
         reason = self._complete(grown)
         if not reason and len(grown.members) > 1:
             layout = lay_out(grown, self._ends(grown), self.traits)
@@ -260,7 +269,7 @@ class _TimeTiles:
             return f"one kernel has {MOST_STAGES} steps at most"
         if any(len(each.kernel.extents) != len(extents) for each in members):
             return "they have other dimensions"
-        for member in members:
+        for member in members[len(group.walks) :]:
             if group.around and (member.kernel.extents != extents or member.numbers_elements):
                 return "what goes around is read over other elements, too"
             walks: dict[int, list[tuple[Access, Walk]]] = {}
@@ -270,7 +279,7 @@ class _TimeTiles:
                 made = group.made.get(item.value)
                 if made is None and not group.around:
                     continue  # from memory
-                if made is None and not any(item.access.strides):
+                if made is None and not any(item.access.strides) and not item.access.jumps:
                     continue
                 shape = extents if made is None else made.shape
                 walk = walk_of(item.access, shape, member.kernel.extents)
@@ -301,7 +310,8 @@ class _TimeTiles:
         return ""
 
     def _is_large(self, member: Member) -> bool:
-        return sum(member.reads.values()) + member.written >= CACHES * self.traits.tile_nbytes
+        largest = max([*member.reads.values(), member.written // len(member.made)])
+        return _is_large(largest, self.traits)
 
     def _root(self, group: Group, made: Made) -> int | None:
         """The node that an update shows outside of its region, in memory before the group; None
@@ -419,6 +429,8 @@ class _TimeTiles:
         saved = apart - together
         if saved > again:
             return ""
+        if saved <= 0:
+            return "no fewer bytes would be moved"
         return f"it would save {saved:.2g} bytes, and do operations again for {again:.2g}"
 
     def _merge(self, group: Group, outputs: set[int], layout: Layout) -> None:

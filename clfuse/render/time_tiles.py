@@ -5,7 +5,7 @@ A stage whose result stays in local memory, for ``b[1:-1] = a[:-2] + a[2:]``:
     for (int j = max(p0 - 1, 0); j < high; j += 8) {
         const double8 r0 = vload8(0, a0 + j);
         const double8 r1 = vload8(0, a0 + o0 + j);
-        vstore8(r0 + r1, 0, t0 + y0 + j);
+        vstore8(r0 + r1, 0, tile0 + y0 + j);
     }
 """
 
@@ -46,7 +46,7 @@ def fill(
         arguments.integer(f"m{dim}", extent) for dim, extent in enumerate(tiling.extents)
     ]
     k.arrays = [
-        f"__local {memory_type(dtype)} t{number}[{elements}]"
+        f"__local {memory_type(dtype)} tile{number}[{elements}]"
         for number, (dtype, elements) in enumerate(tiling.arrays)
     ]
     k.last = rank - 1
@@ -157,13 +157,13 @@ def _input(each: Input, body: _StageBody, tiling: Tiling, names: _Names) -> Simp
         ]
     pointer = names.arguments.buffer(each.value, each.dtype)
     n.width = body.kernel.width
-    n.scalar = lambda moved: f"t{scratch.array}[to + j] = {pointer}[from + j{moved}];"
+    n.scalar = lambda moved: f"tile{scratch.array}[to + j] = {pointer}[from + j{moved}];"
     writer = body.writer(n.width)
 
     def copied(moved: str) -> str:
         loaded = writer.loaded(each.dtype, f"{pointer} + from + j{moved}")
         return writer.stored(
-            each.dtype, loaded, f"t{scratch.array} + to + j", space="__local"
+            each.dtype, loaded, f"tile{scratch.array} + to + j", space="__local"
         )
 
     n.vector = copied if n.width > 1 else None
@@ -182,7 +182,7 @@ def _border(border: Border, tiling: Tiling, names: _Names) -> SimpleNamespace:
         f"const int to = {_scratch_row(scratch, (0,) * len(scratch.low))};",
         f"const int from = {_memory_row(border.shape, names)};",
     ]
-    b.copy = f"t{scratch.array}[to + j] = {pointer}[from + j];"
+    b.copy = f"tile{scratch.array}[to + j] = {pointer}[from + j];"
     return b
 
 
@@ -216,7 +216,7 @@ def _copied(
     c.scalar = f"{pointer}[to + j] = t{scratch.array}[from + j];"
     c.vector = ""
     if width > 1:
-        loaded = writer.loaded(store.dtype, f"t{scratch.array} + from + j", space="__local")
+        loaded = writer.loaded(store.dtype, f"tile{scratch.array} + from + j", space="__local")
         c.vector = writer.stored(store.dtype, loaded, f"{pointer} + to + j")
     return c
 
@@ -239,7 +239,7 @@ class _StageBody(Body):
 
     def pointer(self, value: int, dtype: np.dtype) -> str:
         scratch = self.scratch.get(value)
-        return super().pointer(value, dtype) if scratch is None else f"t{scratch.array}"
+        return super().pointer(value, dtype) if scratch is None else f"tile{scratch.array}"
 
     def _in_scratch(self, scratch: Scratch, access: Access) -> str:
         """Where in scratch the element for ``j`` lies."""
@@ -266,7 +266,7 @@ class _StageBody(Body):
             return super().store(store, width, register)
         writer: Expressions = self.writer(width)
         text = self.memory_text(writer, register, store.dtype)
-        place = f"t{scratch.array} + {self._in_scratch(scratch, store.access)}"
+        place = f"tile{scratch.array} + {self._in_scratch(scratch, store.access)}"
         if width == 1:
             return [f"*({place}) = {text};"]
         return [writer.stored(store.dtype, text, place, space="__local")]

@@ -110,7 +110,7 @@ class Device:
         self.cause: str | None = None
         self._opened = False
         self._context: cl.Context | None = None
-        self._forced: tuple[tuple[str, int, int, int, bool, bool], DeviceTraits] | None = None
+        self._forced: tuple[tuple[str, int, int, int, int, bool, bool], DeviceTraits] | None = None
         self._tuned: DeviceTraits | None = None
         #: (event, object): host memory that must live until its command is done; kept by
         #: `runtime.buffers`.
