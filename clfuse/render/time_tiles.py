@@ -213,7 +213,7 @@ def _copied(
     ]
     width = c.width = stage.kernel.width
     writer = body.writer(width)
-    c.scalar = f"{pointer}[to + j] = t{scratch.array}[from + j];"
+    c.scalar = f"{pointer}[to + j] = tile{scratch.array}[from + j];"
     c.vector = ""
     if width > 1:
         loaded = writer.loaded(store.dtype, f"tile{scratch.array} + from + j", space="__local")
