@@ -515,6 +515,7 @@ def unary(plain, apply, double weight, dict loops):
 
 include "_compiled_batches.pxi"
 include "_compiled_calls.pxi"
+include "_compiled_remembered.pxi"
 include "_compiled_views.pxi"
 include "_compiled_subscripts.pxi"
 
@@ -525,4 +526,5 @@ include "_compiled_ufuncs.pxi"
 include "_compiled_creation.pxi"
 include "_compiled_graph.pxi"
 include "_compiled_launch.pxi"
+include "_compiled_evaluation.pxi"
 include "_compiled_buffers.pxi"

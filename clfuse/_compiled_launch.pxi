@@ -87,6 +87,10 @@ cdef class Direct:
         self.before = [None] * self.scalars
 
     def __call__(self, uintptr_t queue, list places, list values):
+        """Whether the driver has taken the launch: see `launched`."""
+        return self.launched(queue, places, values)
+
+    cdef bint launched(self, uintptr_t queue, list places, list values) except -1:
         """Whether the driver has taken the launch.
 
         `places` has buffers, `values` scalars, or the nodes of constants. The caller sees to it that

@@ -342,12 +342,12 @@ class Settings:
         kept."""
         if not self.__dict__:
             self._read_environment()
-        return self.__dict__[_PLANNING]  # type: ignore[no-any-return]
+        return self.__dict__[PLANNING]  # type: ignore[no-any-return]
 
     def _set(self, values: dict[str, Value]) -> None:
         held = self.__dict__
         held.update(values)
-        held[_PLANNING] = tuple([held[row.name] for row in SETTINGS if row.plans])
+        held[PLANNING] = tuple([held[row.name] for row in SETTINGS if row.plans])
         for function in changed:
             function()
 
@@ -375,7 +375,7 @@ class Settings:
 changed: list[Callable[[], None]] = []
 """Called after settings have changed, by who keeps what follows from them."""
 
-_PLANNING = " planning"
+PLANNING = " planning"
 """Where `Settings.planning` is kept; no attribute's name."""
 
 _ROWS: dict[str, Setting] = {row.name: row for row in SETTINGS}

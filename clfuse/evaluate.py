@@ -6,6 +6,7 @@ same step again only looks its plan up, allocates and launches (`planned`).
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
 import threading
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from . import experience, interpret, patience, smallness
+from . import compiled, experience, interpret, patience, smallness
 from .config import settings
 from .counters import counters
 from .dtypes import needs_fp64
@@ -174,6 +175,9 @@ def _run(snapshot: Snapshot) -> None:
             return
         counters["plans_reused"] += 1
     planned.run(snapshot, device)
+    uses = planned.uses
+    if uses & (uses - 1) == 0 and planned.structure.ready is None:
+        planned.structure.ready = planned.ready(device, _plans)
 
 
 def _key(snapshot: Snapshot, device: Device) -> tuple[Any, ...]:
@@ -222,7 +226,8 @@ def find_plan(snapshot: Snapshot, device: Device) -> Planned:
     planned = make_plan(snapshot, device, fuse=settings.fusion)
     counters["plans_made"] += 1
     number = counters["plans_made"]
-    _plans[key, number] = planned
+    planned.key = key, number
+    _plans[planned.key] = planned
     _numbers.setdefault(key, []).append(number)
     items = sum(len(kept.structure.items) for kept in _plans.values())
     while len(_plans) > 1 and (len(_plans) > PLANS_KEPT or items > ITEMS_KEPT):
@@ -285,3 +290,13 @@ def host_copy(node: Node) -> npt.NDArray[Any]:
     evaluate_nodes([node])
     trace.require_bytes([node.buffer])
     return buffers.download(node.buffer, node.dtype, node.shape)
+
+
+_core: Final = compiled.load()
+if _core is not None:
+    evaluate_nodes = functools.update_wrapper(
+        _core.evaluating(
+            evaluate_nodes, lock, recognition.known, recognition.numbers, ir.begin_turn, when_grown
+        ),
+        evaluate_nodes,
+    )

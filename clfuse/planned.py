@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from . import interpret
-from .config import settings
+from . import compiled, interpret
+from .config import PLANNING, settings
 from .counters import counters
 from .dtypes import needs_fp64
 from .errors import fp64_error
@@ -42,6 +42,7 @@ from .render.templates import keep_in
 from .runtime import buffers, host, launch, program, storage
 from .runtime.buffers import Buffer
 from .runtime.launch import BoundKernel
+from .runtime.pool import block_size
 
 if TYPE_CHECKING:
     from .render.kernels import Rendered
@@ -76,7 +77,7 @@ class Planned:
 
     `too_large` is what `smallness.is_small` knew besides the structure when it last said no;
     `is_left` says that NumPy is quicker, which has calculated much of what the kernels read, once
-    the plan has come back.
+    the plan has come back. `key` is what `evaluate` keeps it under.
     """
 
     structure: Snapshot
@@ -85,6 +86,24 @@ class Planned:
     uses: int = 0
     too_large: tuple[int, int] | None = None
     is_left: bool | None = None
+    key: Any = None
+
+    def ready(self, device: Device, plans: Any) -> Any:
+        """What runs the plan again without Python, or None: ``_compiled_evaluation.pxi``.
+
+        For plans of kernels alone, which were bound, and whose arguments did not lie on the host.
+        """
+        steps = self.steps
+        too_large = (settings.host_us, 0)
+        if _core is None or self.is_left is not False or self.too_large != too_large:
+            return None
+        if device.pool is None or not all(map(_is_direct, steps)):
+            return None
+        launches = sum([isinstance(step.kernel, UserLaunch) for step in steps])  # type: ignore
+        _core.connect_evaluation(_names())
+        return _core.Ready(
+            self, device, plans, self.key, block_size, settings.host_us, launches
+        )
 
     def launch_count(self) -> int:
         """How many launches of kernels it has."""
@@ -124,6 +143,25 @@ class Planned:
 
 observers: Final[list[Callable[[Prepared, Any], None]]] = []
 """Called with every kernel's launch and event while somebody profiles."""
+
+_core: Final = compiled.load()
+
+
+def _is_direct(step: Prepared | Copy | LibraryCall) -> bool:
+    """Whether the driver is called for it without pyopencl."""
+    return isinstance(step, Prepared) and step.bound is not None and step.bound.is_direct
+
+
+def _names() -> dict[str, Any]:
+    """What ``_compiled_evaluation.pxi`` uses of clfuse."""
+    return {
+        "Block": buffers.Block,
+        "Buffer": Buffer,
+        "allocate": buffers.allocate,
+        "counters": counters,
+        "observers": (observers, launch.observers),
+        "planning": PLANNING,
+    }
 
 
 def make_plan(snapshot: Snapshot, device: Device, *, fuse: bool) -> Planned:

@@ -45,6 +45,14 @@ def accelerate(array: type) -> None:
     core.settle()
     changed.append(core.settle)
     core.connect_calls(_names_of_calls())
+    core.connect_remembered(
+        {
+            "COMPACT": ir.Kind.COMPACT,
+            "native_dtype": handle.native_dtype,
+            "no_value": np._NoValue,
+            "scalar_classes": handle.SCALAR_OF,
+        }
+    )
     handle.Handle._storage = core.Cell()
     handle.Handle._view = core.Sight()
     core.export_buffers((array, *handle.SCALARS), buffers.lent)

@@ -29,6 +29,7 @@ from numpy.lib.array_utils import normalize_axis_index
 from ..errors import OutsideWarnings
 from . import handle as handles
 from .at_once import is_attempt
+from .conversion import contains_handles
 from .fallback import NATIVE, OTHERWISE, dispatched, host_call, hosted, shares_memory
 from .floating import errstate
 from .handle import Handle, native_dtype
@@ -253,6 +254,8 @@ def borrow(reference: Any, *, library: Callable[..., bool] | None = None) -> Non
         for value in (*args, *kwargs.values()):
             if not isinstance(value, Handle | np.ndarray) and hasattr(value, "__array_function__"):
                 return dispatched(NATIVE[reference], value, args, kwargs)
+        if reference in _ITERATING and not _is_iterable(*args, **kwargs):
+            return host_call(reference, args, kwargs, "of no sequence")
         reason = _needs_host(args, kwargs)
         at_once = library is not None and library(*args, **kwargs)
         if reason or at_once:
@@ -261,6 +264,27 @@ def borrow(reference: Any, *, library: Callable[..., bool] | None = None) -> Non
         return rehomed(getattr(reference, "__wrapped__", reference))(*args, **kwargs)
 
     NATIVE[reference] = before(reference, settled(reference, call))
+
+
+_ITERATING: Final = frozenset((np.poly, np.roots))
+"""What NumPy's dispatcher iterates over, before the function sees it: TypeError of a number."""
+
+
+def _is_iterable(*args: Any, **kwargs: Any) -> bool:
+    return all(map(np.iterable, (*args, *kwargs.values())))
+
+
+def for_ours(function: types.FunctionType) -> Callable[..., Any]:
+    """`function`, written in Python like all of its module: a call with an array of ours in it runs
+    its code with our functions, any other is left alone."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if contains_handles((*args, *kwargs.values())):
+            return rehomed(function)(*args, **kwargs)
+        return function(*args, **kwargs)
+
+    return call
 
 
 _SETS: Final = frozenset(

@@ -24,11 +24,13 @@ from typing import Any, Final
 import numpy as np
 
 from . import handle as handles
+from .borrowed import for_ours
 from .conversion import host_copy, host_scalar, host_view
 from .handle import Handle
 from .shared_storage import seen_by_numpy
 
 Turn = Callable[[Any], Any]
+Opened = Callable[[Any], Callable[..., Any]]
 
 
 # -- what is given instead ------------------------------------------------------------------------
@@ -115,6 +117,10 @@ DOORS: Final[Mapping[str, Mapping[str, Turn]]] = {
     "pandas.core.groupby.ops": {"extract_result": numbers},  # what a user's function has made
     # Where a parameter is said to be of NumPy's class, of most functions and all estimators.
     "sklearn.utils._param_validation": {"_InstancesOf.is_satisfied_by": _host_view},
+    # What is no array is text to be read to the one, and a file or a list to the other.
+    "numpy._core.defchararray": {"array": _host_view, "asarray": _host_view},
+    "numpy._core.records": {"array": _host_view},
+    "numpy.lib.recfunctions": {"merge_arrays": _host_view},
     "numpy.ctypeslib": {"as_ctypes": arrays(seen_by_numpy)},
     "numpy.ctypeslib._ctypeslib": {"as_ctypes": arrays(seen_by_numpy)},  # there since NumPy 2.3
     "scipy.sparse.linalg._interface": {"aslinearoperator": _host_view},
@@ -128,6 +134,11 @@ DOORS: Final[Mapping[str, Mapping[str, Turn]]] = {
 
 PACKAGES: Final[Mapping[str, Turn]] = {"skimage": arrays(seen_by_numpy)}
 """Package -> what its public functions, all that are written in Python, get of an argument."""
+
+
+COMPOSED: Final = "numpy.polynomial."
+"""NumPy's modules whose functions, of which some ask for its class, run with ours in them where
+they are given an array of ours (`borrowed`)."""
 
 
 # -- putting ours before theirs -------------------------------------------------------------------
@@ -149,15 +160,15 @@ def open_doors(module: types.ModuleType) -> None:
     package = module.__name__.partition(".")[0]
     if module.__name__ == "numpy.ctypeslib":
         _open_pointers(module)
-    for name, turn in _doors_of(module).items():
+    for name, opened in _doors_of(module).items():
         kind, is_method, method = name.partition(".")
         if is_method:
-            _open_method(vars(module).get(kind), method, turn)
+            _open_method(vars(module).get(kind), method, opened)
             continue
         function = vars(module).get(name)
         if not callable(function) or isinstance(function, type):
             continue
-        made = open_to_ours(function, turn)
+        made = opened(function)
         setattr(module, name, made)
         if getattr(function, "__module__", None) != module.__name__:
             continue
@@ -166,25 +177,30 @@ def open_doors(module: types.ModuleType) -> None:
                 setattr(other, name, made)
 
 
-def _open_method(kind: Any, name: str, turn: Turn) -> None:
+def _open_method(kind: Any, name: str, opened: Opened) -> None:
     function = vars(kind).get(name) if isinstance(kind, type) else None
     if isinstance(function, types.FunctionType):
-        setattr(kind, name, open_to_ours(function, turn))
+        setattr(kind, name, opened(function))
     elif isinstance(function, staticmethod):  # as Python makes of `__new__`
-        setattr(kind, name, staticmethod(open_to_ours(function.__func__, turn)))
+        setattr(kind, name, staticmethod(opened(function.__func__)))
 
 
 def _has_doors(name: str) -> bool:
-    return name in DOORS or name.partition(".")[0] in PACKAGES
+    return name in DOORS or name.startswith(COMPOSED) or name.partition(".")[0] in PACKAGES
 
 
-def _doors_of(module: types.ModuleType) -> Mapping[str, Turn]:
+def _doors_of(module: types.ModuleType) -> Mapping[str, Opened]:
     name = module.__name__
     if name in DOORS:
-        return DOORS[name]
-    turn = PACKAGES[name.partition(".")[0]]
+        turns = DOORS[name].items()
+        return {key: functools.partial(open_to_ours, turned=turn) for key, turn in turns}
+    if name.startswith(COMPOSED):
+        opened: Opened = for_ours
+    else:
+        turn = PACKAGES[name.partition(".")[0]]
+        opened = functools.partial(open_to_ours, turned=turn)
     return {
-        key: turn
+        key: opened
         for key, value in vars(module).items()
         if key[0] != "_" and type(value) is types.FunctionType and value.__module__ == name
     }

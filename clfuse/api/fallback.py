@@ -18,6 +18,7 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
+from .. import compiled
 from ..config import settings
 from ..counters import counters
 from ..errors import FallbackError, FallbackWarning
@@ -79,6 +80,9 @@ def _user_frame() -> tuple[Any, int]:
         level += 1
     return frame, level
 
+
+REMEMBERED: Final[dict[Callable[..., Any], tuple[Callable[..., Any], dict[Any, Any]]]] = {}
+"""What `remembered` made -> the function that it is of, and what it knows."""
 
 warnings_issued: Final = [0]
 """How many there were, for who remembers what a call did, and can only remember a silent one."""
@@ -222,6 +226,9 @@ class HostArguments:
             for handle, array in self._written.values():
                 if value is array:
                     return handle
+            for key, array in self._read.items():
+                if value is array:
+                    return self._handles[key]
             if type(value) is not np.ndarray or native_dtype(value.dtype) is None:
                 if value.dtype == object:
                     self._put_back(value)
@@ -384,6 +391,10 @@ def native(
                 reference, args, kwargs, reason, _qualified(reference), library=library
             )
 
+        known = REMEMBERED.get(function)
+        core = compiled.load()
+        if known is not None and core is not None:
+            call = functools.update_wrapper(core.recalling(call, *known), call)
         public: Any = before(reference, call)
         if reference in SOURCES:
             public = at_the_call(public, reference)

@@ -38,6 +38,7 @@ from .handle import (
     fresh,
     is_writeable,
     layout,
+    native_dtype,
     node_of,
     result,
     view_of,
@@ -227,15 +228,17 @@ def _get_advanced(handle: Handle, index: Any) -> Any:
 
 
 def _plain(index: Any) -> Any:
-    """The index without subclasses of tuple, and with arrays of ours in place of what gives such by
-    ``__array__``."""
+    """The index without subclasses of tuple and of NumPy's arrays, and with arrays of ours in place
+    of what gives such by ``__array__``."""
     if isinstance(index, tuple):
         return tuple([_plain_item(item) for item in index])
     return _plain_item(index)
 
 
 def _plain_item(item: Any) -> Any:
-    known = Handle | np.ndarray | np.generic | list | tuple
+    if isinstance(item, np.ndarray):
+        return item.view(np.ndarray)
+    known = Handle | np.generic | list | tuple
     if isinstance(item, known) or not hasattr(type(item), "__array__"):
         return item
     return array_of(item)
@@ -277,6 +280,8 @@ def put(handle: Handle, index: Any, value: Any) -> None:
         _put_advanced(handle, index, value)
         return
     shape, offset, strides, is_element = found
+    if is_element:
+        value = as_element(value, handle._dtype)
     if (
         isinstance(value, Handle)
         and value._storage is handle._storage
@@ -310,12 +315,22 @@ def put(handle: Handle, index: Any, value: Any) -> None:
     write_region(handle, shape, offset, strides, node)
 
 
+def as_element(value: Any, dtype: np.dtype) -> Any:
+    """What one element is assigned: of a class of 0-d arrays (`numpy.ma.masked`) the number that
+    the class says, as Python's `float` of it."""
+    if isinstance(value, np.ndarray) and not value.shape and type(value) is not np.ndarray:
+        cell = np.empty((), dtype)
+        cell[()] = value
+        return cell[()]
+    return value
+
+
 def _whole(value: Any, dtype: np.dtype) -> Node | None:
     """A value whose imaginary part `dtype` drops, with it: NumPy warns of that when the shapes are
     known to fit. None for all others."""
     if dtype.kind in "cb" or not isinstance(value, Handle | np.ndarray | np.generic):
         return None
-    if value.dtype.kind != "c":
+    if value.dtype.kind != "c" or native_dtype(value.dtype) is None:
         return None
     return node_of(as_handle(value))
 

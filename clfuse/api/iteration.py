@@ -68,9 +68,12 @@ class flatiter:
         return math.prod(self.base._shape)
 
     def __iter__(self) -> flatiter:
+        return self
+
+    def _restart(self) -> None:
+        """Begin anew, as NumPy's does when it is indexed."""
         self._position = 0
         self._iterator = None
-        return self
 
     def __next__(self) -> Any:
         if self._iterator is None:
@@ -105,6 +108,7 @@ class flatiter:
 
     def __getitem__(self, index: Any) -> Any:
         index = _flat_index(index, len(self))
+        self._restart()
         chosen = indexing.get(reshaped(self.base, (len(self),)), index)
         return fresh(node_of(chosen)) if getattr(chosen, "_view", None) is not None else chosen
 
@@ -114,6 +118,7 @@ class flatiter:
         if isinstance(index, tuple) and not index:
             raise IndexError("Assigning to a flat iterator with a 0-D index is not supported")
         index = _flat_index(index, len(self))
+        self._restart()
         flat = reshaped(self.base, (len(self),))
         shape = indexing.get(flat, index).shape
         if not shape:

@@ -25,6 +25,7 @@ from .handle import Handle, fresh, native_dtype, node_of, result
 from .joining import delivered as written
 from .joining import stack
 from .manipulation import moveaxis
+from .overrides import answers_itself
 from .present import LATER
 from .promotion import BOOL
 from .refusals import preferred
@@ -119,6 +120,8 @@ def matmul(x1: Any, x2: Any, /, out: Any = None, **options: Any) -> Any:
             raise NotNative(floating.CHECKED)
         if not all(_OPTIONS.get(name, np._NoValue) == value for name, value in options.items()):
             raise NotNative("with options of a generalized ufunc")
+        if answers_itself(x1) or answers_itself(x2):
+            return np.matmul(x1, x2, **options, **({} if out is None else {"out": out}))
         left, right = (_weak_operand(one, two) for one, two in ((x1, x2), (x2, x1)))
         node = product_node(left, right)
         if out is None:

@@ -391,6 +391,7 @@ class MutatingMethods:
         """Write one value everywhere."""
         if isinstance(value, list | tuple) or (hasattr(value, "ndim") and value.ndim):
             raise ValueError("setting an array element with a sequence.")
+        value = indexing.as_element(value, self._dtype)
         indexing.put(self, Ellipsis, value)  # type: ignore[arg-type]
 
     def put(self, indices: Any, values: Any, mode: str = "raise") -> None:

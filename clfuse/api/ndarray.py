@@ -38,6 +38,7 @@ from .handle import Handle, fresh, layout, native_dtype, node_of
 from .linalg import matmul
 from .methods import ArrayMethods, MutatingMethods
 from .order import copied
+from .overrides import answers_itself
 from .present import INTEGERS, LATER, indexed, owned, standard
 from .readers import put_before
 from .shared_storage import seen_by_numpy
@@ -362,7 +363,10 @@ class ndarray(MutatingMethods, _Common, metaclass=ArrayType):
         return copied(self)
 
     def __reduce__(self) -> Any:
-        return protocols.reduced(self)
+        return protocols.reduced(self, 0)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return protocols.reduced(self, protocol)
 
     __sizeof__ = protocols.memory_nbytes
 
@@ -378,7 +382,9 @@ class ndarray(MutatingMethods, _Common, metaclass=ArrayType):
         return matmul(other, self) if answer is None else answer
 
     def __imatmul__(self, other: Any) -> Any:
-        if self._shape and np.ndim(other) == 1:
+        if operators.comes_first(type(other)):
+            return NotImplemented
+        if self._shape and not answers_itself(other) and np.ndim(other) == 1:
             raise ValueError(
                 "inplace matrix multiplication requires the first operand to have at least one and "
                 "the second at least two dimensions."

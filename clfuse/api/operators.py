@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
+from numpy._core._exceptions import UFuncTypeError
 
 from ..graph.ir import boundary
 from ..graph.number import concrete
@@ -77,7 +78,7 @@ def defers(self: Any, other: Any) -> Any:
     return None
 
 
-def _comes_first(kind: type) -> bool:
+def comes_first(kind: type) -> bool:
     """Whether ``self += other`` leaves it to the other class: by NumPy's old rule alone."""
     if hasattr(kind, "__array_ufunc__") or issubclass(kind, np.generic):
         return False
@@ -287,7 +288,7 @@ def in_place(
                 if op is not None and op.dtype is dtype:
                     modify(self, op, constant_of(other, op.input_dtypes[1]))
                     return self
-        if _comes_first(kind):
+        if comes_first(kind):
             return NotImplemented
         answer = call(self, other, out=(self,))
         if kind is handles.ARRAY:
@@ -303,18 +304,30 @@ def comparison(function: ufunc) -> Callable[[Any, Any], Any]:
     """``self < other``; of values that cannot be compared, NumPy decides what that means."""
     name = function.__name__
 
+    def by_numpy(self: Any, other: Any) -> Any:
+        count_fallback(name, f"not for {type(other).__name__}")
+        arguments = HostArguments()
+        host = arguments.to_host(self)
+        return arguments.to_device(getattr(host, _DUNDER[name])(arguments.to_host(other)))
+
     def answer(self: Any, other: Any) -> Any:
         on_host = isinstance(other, np.ndarray | np.generic) and native_dtype(other.dtype) is None
         if on_host or other is None or isinstance(other, str | bytes):
-            # numpy.equal has no loop for these, yet `==` answers False: only NumPy's operator
-            # knows.
-            count_fallback(name, f"not for {type(other).__name__}")
-            arguments = HostArguments()
-            host = arguments.to_host(self)
-            return arguments.to_device(getattr(host, _DUNDER[name])(other))
+            return by_numpy(self, other)
         return defers(self, other)
 
-    return binary(function, answer)
+    compared = binary(function, answer)
+
+    def method(self: Any, other: Any) -> Any:
+        try:
+            return compared(self, other)
+        except UFuncTypeError:
+            pass
+        # numpy.equal has no loop for text beside numbers, yet `==` answers False: only NumPy's
+        # operator knows.
+        return by_numpy(self, other)
+
+    return method
 
 
 _DUNDER: Final = {name: f"__{short}__" for short, name in COMPARISONS.items()}

@@ -20,7 +20,7 @@ from .at_once import pair
 from .conversion import adopted, held, host_copy, host_scalar, host_view, stored_view
 from .creation import array
 from .fallback import NATIVE, host_call
-from .handle import Handle, fresh, layout, node_of
+from .handle import Handle, fresh, is_contiguous, is_writeable, layout, node_of
 from .order import stride_order
 from .present import LATER, SCALARS
 from .shared_storage import seen_by_numpy
@@ -122,8 +122,39 @@ def interface(handle: Handle) -> dict[str, Any]:
         "typestr": handle._dtype.str,
         "strides": strides,
         "offset": offset,
-        "data": run,
+        "data": _Memory.of(run, offset),
     }
+
+
+class _Memory(np.ndarray):
+    """What `__array_interface__` has for its data: memory, and to who asks for its items what NumPy
+    has there, the address of the first element and whether it is read-only."""
+
+    first: tuple[int, bool]
+
+    @classmethod
+    def of(cls, run: np.ndarray, offset: int) -> _Memory:
+        """The memory of `run`, in which the first element lies `offset` bytes from the start."""
+        made = run.view(cls)
+        made.first = run.__array_interface__["data"][0] + offset, not run.flags.writeable
+        return made
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.first[index]
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    def __iter__(self) -> Any:
+        return iter(self.first)
+
+    def __repr__(self) -> str:
+        return repr(self.first)
+
+    def __eq__(self, other: object) -> Any:
+        return self.first == (other.first if isinstance(other, _Memory) else other)
+
+    __hash__ = None  # type: ignore[assignment]
 
 
 def laid_out(handle: Handle) -> tuple[np.ndarray, int, tuple[int, ...]]:
@@ -148,15 +179,18 @@ def byte_layout(handle: Handle) -> tuple[int, tuple[int, ...]]:
 
 def shares(asking: types.FrameType, handle: Handle) -> bool:
     """Whether the code that asks for the memory of `handle` gets what the array sees, too."""
-    if asking.f_code is _masked():
+    if asking.f_code in _masked():
         return True
     return _writes(asking.f_globals.get("__name__")) and handles.is_writeable(handle)
 
 
-def _masked() -> Any:
+def _masked() -> tuple[Any, ...]:
     """The code that makes masked arrays: such an array writes to the elements of what it is of."""
-    masked = getattr(sys.modules.get("numpy.ma"), "MaskedArray", None)
-    return None if masked is None else masked.__new__.__code__
+    masked = sys.modules.get("numpy.ma")
+    if not hasattr(masked, "masked_where"):
+        return ()
+    return masked.MaskedArray.__new__.__code__, masked.masked_where.__code__
+
 
 WRITERS: Final = (
     "scipy._lib", "scipy.cluster", "scipy.integrate", "scipy.interpolate", "scipy.io",
@@ -251,16 +285,21 @@ def wrapped(made: Any, return_scalar: bool) -> Any:
     return host_scalar(made) if return_scalar and not made.shape else made
 
 
-def reduced(handle: Handle) -> tuple[Any, tuple[Any, ...]]:
-    """`__reduce__`: what is repeated once, and by protocol 5 out of band: where memory is shared,
-    the array's own memory is what travels."""
+OUT_OF_BAND: Final = 5
+"""The protocol of pickles that may leave memory where it is."""
+
+
+def reduced(handle: Handle, protocol: int) -> tuple[Any, tuple[Any, ...]]:
+    """`__reduce_ex__`: what is repeated once, and by protocol 5 out of band: where memory is
+    shared, the array's own memory is what travels. As with NumPy, only that stays read-only."""
+    writeable = protocol < OUT_OF_BAND or not is_contiguous(handle) or is_writeable(handle)
     host = host_view(handle)
     shape = host.shape
     if 0 in host.strides and 0 not in shape:
         host = host[tuple([slice(None) if stride else slice(1) for stride in host.strides])]
     if not host.flags.forc:
         host = np.ascontiguousarray(host)
-    return restored, (host, bool(handles.is_writeable(handle)), shape)
+    return restored, (host, bool(writeable), shape)
 
 
 def restored(values: np.ndarray, writeable: bool, shape: tuple[int, ...] | None = None) -> Any:

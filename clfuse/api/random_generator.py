@@ -12,6 +12,7 @@ import functools
 import inspect
 import threading
 import types
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, TypeVar
@@ -19,6 +20,7 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 from ..config import settings
+from ..errors import warn_user
 from . import handle as handles
 from . import random_distributions as distributions
 from .conversion import NotNative, as_handle, host_scalar, host_view
@@ -391,7 +393,12 @@ def hosted_method(
 ) -> Any:
     """A bound method of NumPy's that draws, with its arrays brought to the device."""
     if method.__name__ == "shuffle" and args and not isinstance(args[0], Handle):
-        return method(*args, **kwargs)
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            method(*args, **kwargs)
+        for warning in seen:  # NumPy's compiled code warns its caller, which is not the user's
+            warn_user(str(warning.message), warning.category)
+        return None
     if method.__name__ in _DRAWN_INTO and isinstance(kwargs.get("out"), Handle):
         distributions.check_output(kwargs["out"])  # NumPy will see a copy
     return host_call(method, args, kwargs, reason, name=f"random.{name}")

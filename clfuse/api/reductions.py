@@ -39,6 +39,7 @@ def _fold(
 
 
 @native(np.sum, method=True, numbers=True)
+@remembered
 def sum(
     a: Any,
     axis: Any = None,
@@ -53,6 +54,7 @@ def sum(
 
 
 @native(np.prod, method=True, numbers=True)
+@remembered
 def prod(
     a: Any,
     axis: Any = None,
@@ -67,6 +69,7 @@ def prod(
 
 
 @native(np.max, np.amax, method=True, numbers=True)
+@remembered
 def max(
     a: Any,
     axis: Any = None,
@@ -80,6 +83,7 @@ def max(
 
 
 @native(np.min, np.amin, method=True, numbers=True)
+@remembered
 def min(
     a: Any,
     axis: Any = None,
@@ -97,6 +101,7 @@ amin = min
 
 
 @native(np.any, method=True, numbers=True)
+@remembered
 def any(
     a: Any, axis: Any = None, out: Any = None, keepdims: Any = _Missing, *, where: Any = _Missing
 ) -> Any:
@@ -105,6 +110,7 @@ def any(
 
 
 @native(np.all, method=True, numbers=True)
+@remembered
 def all(
     a: Any, axis: Any = None, out: Any = None, keepdims: Any = _Missing, *, where: Any = _Missing
 ) -> Any:
@@ -113,12 +119,14 @@ def all(
 
 
 @native(np.argmax, method=True, numbers=True)
+@remembered
 def argmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = _Missing) -> Any:
     """First position of the greatest element (or of the first NaN)."""
     return arg_fold("argmax", a, axis, out, keepdims is not _Missing and keepdims)
 
 
 @native(np.argmin, method=True, numbers=True)
+@remembered
 def argmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = _Missing) -> Any:
     """First position of the least element (or of the first NaN)."""
     return arg_fold("argmin", a, axis, out, keepdims is not _Missing and keepdims)

@@ -66,8 +66,11 @@ def write(node: Node, value: Node, dtype: np.dtype, offset: int, strides: tuple[
     if parts:
         flat = build.update(_take_apart(node, dtype), value, offset, strides)
         return build.reshape(_put_together(flat, stored), node.shape)
-    flat = build.update(_put_together(node, dtype), value, offset, strides)
-    return build.reshape(_take_apart(flat, stored), node.shape)
+    flat = _take_apart(build.update(_put_together(node, dtype), value, offset, strides), stored)
+    rest = math.prod(node.shape) - flat.shape[0]
+    if rest:  # what the larger elements leave at the end
+        flat = build.concatenate([flat, build.view(node, (rest,), flat.shape[0], (1,))], 0)
+    return build.reshape(flat, node.shape)
 
 
 def _complex(real: Node, imag: Node, dtype: np.dtype) -> Node:

@@ -96,16 +96,16 @@ def _where_alike(mask: Any, x: Any, y: Any) -> Any:
 
 
 @native(np.where)
-def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
+def where(condition: Any, x: Any = _Missing, y: Any = _Missing, /) -> Any:
     """`x` where the condition is true, else `y`."""
     array = handles.ARRAY
     if type(condition) is array and (type(x) is array or type(y) is array):
         handle = _where_alike(condition, x, y)
         if handle is not None:
             return handle
-    if x is None and y is None:
+    if x is _Missing:
         return nonzero(condition)
-    if x is None or y is None:
+    if y is _Missing:
         raise ValueError("either both or neither of x and y should be given")
     x, y = _looked_at_ints(x, y)
     mask = as_handle(condition)

@@ -169,9 +169,9 @@ def argpartition(
 ) -> Any:
     """The indices that partition an array along an axis."""
     handle = as_handle(a)
-    _check_partition(handle, axis, kind, order)
     if not handle._shape:
         raise NotNative("of a 0-d array")
+    _check_partition(handle, axis, kind, order)
     handle, place = _flattened(handle, axis)
     size_of(handle._shape)
     places = _places(kth, handle._shape[place])

@@ -283,7 +283,9 @@ class ufunc:
             resolution = self._resolve_fully(keys, values, outs, signature, casting)
             if resolution.ops is None:
                 raise NotNative(_without_kernel(keys))
-            if floating.mode[0] == floating.STRICT and _may_err(resolution.ops[0]):
+            if floating.mode[0] == floating.STRICT and (
+                _may_err(resolution.ops[0]) or _casts_may_err(keys, resolution)
+            ):
                 raise NotNative(floating.CHECKED)
             mask = None if where is True else node_of(as_mask(where))
         except _Foreign:
@@ -298,6 +300,8 @@ class ufunc:
             shapes = [*shapes, mask.shape]
         shape = _shape_with_outputs(shapes, given)
         nodes = self._nodes(keys, values, resolution, shape, mask)
+        if type(nodes) is tuple and _casts_may_err(keys, resolution):
+            nodes = tuple(map(cast, nodes, resolution.inputs))
         if mask is not None and not given and "out" not in kwargs:
             warnings.warn(UNINITIALIZED, UserWarning, fallback.user_stacklevel())
         if not given and mask is None and not as_array and type(nodes) is tuple:
@@ -516,6 +520,14 @@ _DIVISIONS: Final = frozenset(("floor_divide", "remainder", "fmod", "power", "re
 def _may_err(op: Op) -> bool:
     """Whether NumPy may find a floating-point error (or a division of integers by zero)."""
     return op.input_dtypes[0].kind in "fc" or op.dtype.kind in "fc" or op.name in _DIVISIONS  # type: ignore[union-attr]
+
+
+def _casts_may_err(keys: tuple[Any, ...], resolution: Resolution) -> bool:
+    """The same of the casts of operands, which only an asked-for dtype makes narrower."""
+    return any(
+        isinstance(key, np.dtype) and key.kind in "fc" and key is not wanted
+        for key, wanted in zip(keys, resolution.inputs, strict=True)
+    )
 
 
 def _refill() -> None:

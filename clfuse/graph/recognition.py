@@ -43,20 +43,23 @@ MOST_KNOWN: Final = 128
 
 _Recognise = Callable[[Sequence[Node]], "tuple[list[Node], list[Any]] | None"]
 
-_known: Final[OrderedDict[tuple[Any, int], tuple[_Recognise, Snapshot]]] = OrderedDict()
-_numbers: Final[dict[Any, list[int]]] = {}
+known: Final[OrderedDict[tuple[Any, int], tuple[_Recognise, Snapshot]]] = OrderedDict()
+"""(summary of the roots, running number) -> what recognises the graph, and its structure."""
+
+numbers: Final[dict[Any, list[int]]] = {}
+"""Summary -> the running numbers of its graphs."""
 
 
 def find(roots: Sequence[Node]) -> Snapshot | None:
     """The snapshot of a graph that is known, or None."""
-    if not _known:
+    if not known:
         return None
     key = _key(roots)
-    for number in _numbers.get(key, ()):
-        recognise, structure = _known[key, number]
+    for number in numbers.get(key, ()):
+        recognise, structure = known[key, number]
         found = recognise(roots)
         if found is not None:
-            _known.move_to_end((key, number))
+            known.move_to_end((key, number))
             nodes, buffers = found
             return Snapshot(nodes, structure.items, structure.flags, structure.roots, buffers)
     return None
@@ -76,20 +79,20 @@ def learn(snapshot: Snapshot, structure: Snapshot) -> None:
     else:
         recognise = _core.Known(snapshot, LIVE, COMPUTED, _OF_SEVERAL)
     key = _key([snapshot.nodes[position] for position in snapshot.roots])
-    number = 1 + max(_numbers.get(key, ()), default=-1)
-    _known[key, number] = recognise, structure
-    _numbers.setdefault(key, []).append(number)
-    while len(_known) > MOST_KNOWN:
-        (old, old_number), _ = _known.popitem(last=False)
-        _numbers[old].remove(old_number)
-        if not _numbers[old]:
-            del _numbers[old]
+    number = 1 + max(numbers.get(key, ()), default=-1)
+    known[key, number] = recognise, structure
+    numbers.setdefault(key, []).append(number)
+    while len(known) > MOST_KNOWN:
+        (old, old_number), _ = known.popitem(last=False)
+        numbers[old].remove(old_number)
+        if not numbers[old]:
+            del numbers[old]
 
 
 def forget() -> None:
     """Know no graph: their plans are gone."""
-    _known.clear()
-    _numbers.clear()
+    known.clear()
+    numbers.clear()
 
 
 def _key(roots: Sequence[Node]) -> Any:

@@ -35,9 +35,11 @@ class Snapshot:
         constant ``(op,)``: its value is not part of the structure.
     flags : bytes, LIVE and COMPUTED bits a node
     roots : tuple of int, positions of what was asked for
+    ready : object
+        Of a structure that is known: what evaluates the next one like it (`evaluate`), or None.
     """
 
-    __slots__ = ("buffers", "flags", "items", "nodes", "roots")
+    __slots__ = ("buffers", "flags", "items", "nodes", "ready", "roots")
 
     def __init__(
         self,
@@ -52,6 +54,7 @@ class Snapshot:
         self.flags = flags
         self.roots = roots
         self.buffers = buffers
+        self.ready: Any = None
 
     def same_structure(self, other: Snapshot) -> bool:
         """Whether a plan made for `other` is a plan for this."""

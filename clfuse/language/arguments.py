@@ -14,7 +14,7 @@ from ..api.promotion import weak_kind
 from ..errors import KernelError
 from ..graph import build
 from ..graph.number import TracedNumber
-from .types import COMPLEX, FLOAT, INT, WEAK_BOOL, ArrayType, Type, strong
+from .types import COMPLEX, FLOAT, INT, WEAK_BOOL, Type, array_type, strong
 
 if TYPE_CHECKING:
     from .calls import Kernel
@@ -146,7 +146,7 @@ def _add_array(found: Arguments, numbers: dict[int, int], array: Handle) -> None
     found.places.append(len(found.handles))
     found.handles.append(array)
     shape, dtype = array._shape, array._dtype
-    found.kinds.append(ArrayType(dtype, len(shape)))
+    found.kinds.append(array_type(dtype, len(shape)))
     found.key.append((shape, dtype, strides, storage.node.dtype, writeable))
 
 

@@ -214,18 +214,26 @@ class Series:
                     return False
         return self._take(batch, given.offsets, given.numbers)
 
+    def ended_at(self, offsets: list[int]) -> bool:
+        """Whether its last call had these offsets."""
+        return self.offsets[-len(offsets):] == offsets
+
+    def repeats(self, offsets: list[int]) -> bool:
+        """Whether a call would be the third on the same bytes: nothing that could be one call."""
+        taken, width = self.offsets, len(offsets)
+        return (
+            (not width or taken[-1] == offsets[-1])  # most differ there
+            and taken[-width:] == offsets
+            and taken[-2 * width : -width] == offsets
+        )
+
     def _take(self, batch: Batch, offsets: list[int], numbers: list[Any]) -> bool:
         with batch.lock:
             if not batch.is_open or len(batch.order) >= MOST:
                 return False
-            taken, width = self.offsets, len(offsets)
-            if (
-                (not width or taken[-1] == offsets[-1])  # most differ there
-                and taken[-width:] == offsets
-                and taken[-2 * width : -width] == offsets
-            ):
-                return False  # the same bytes a third time: nothing that could be one call
-            taken += offsets
+            if self.repeats(offsets):
+                return False
+            self.offsets += offsets
             if numbers:
                 self.numbers += numbers
             batch.order.append(self._number)

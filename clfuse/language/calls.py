@@ -41,6 +41,10 @@ from .values import Array, Given, OutOfBounds
 _SIGNATURES: Final = 1024
 """Signatures that a kernel remembers; a loop over ever new sizes must not fill the memory."""
 
+_REPEATED: Final = 64
+"""Storages (by their identity) and offsets that a kernel remembers as those of calls on the same
+bytes: a batch of such would be given up at the third."""
+
 _SNAPSHOT: Final = (
     "; of a NumPy array kernels see a copy: pass clfuse.asarray(...), or call .python(...)"
 )
@@ -93,6 +97,7 @@ class Kernel:
         self._programs: dict[Any, launches.Program] = {}
         self._fixed: tuple[Any, ...] = ()
         self._last: Callable[[], Series | None] = _nothing
+        self._repeated: set[tuple[int, ...]] = set()
 
     def __repr__(self) -> str:
         return f"<kernel {self.__name__}({', '.join(self.__clfuse_source__.parameters)})>"
@@ -220,11 +225,19 @@ class Kernel:
         self, recipe: Recipe, ranges: Any, given: Arguments, args: tuple[Any, ...] | None
     ) -> list[Node]:
         """Record array operations, or append the call to a batch of such."""
-        series = self._last()
-        if series is not None and series.recipe is recipe and series.append(given):
-            return []
         if recipe.alike is None or not settings.fusion or trace.active() is not None:
             return recipe.run(given.cells, given.offsets, given.numbers)
+        where = (id(recipe), *map(id, given.cells), *given.offsets)
+        series = self._last()
+        if where in self._repeated and (series is None or series.ended_at(given.offsets)):
+            return recipe.run(given.cells, given.offsets, given.numbers)
+        if series is not None and series.recipe is recipe:
+            if series.append(given):
+                return []
+            if series.repeats(given.offsets):
+                if len(self._repeated) >= _REPEATED:
+                    self._repeated.clear()
+                self._repeated.add(where)
         self._last = weakref.ref(begin(recipe, ranges, given, args))
         return []
 

@@ -63,6 +63,12 @@ class ArrayType:
         return f"array of {self.dtype.name} with {self.ndim} axes"
 
 
+@lru_cache(maxsize=256)
+def array_type(dtype: np.dtype, ndim: int) -> ArrayType:
+    """The type of an array."""
+    return ArrayType(dtype, ndim)
+
+
 @lru_cache(maxsize=64)
 def strong(dtype: np.dtype) -> Type:
     """The type of elements of an array."""

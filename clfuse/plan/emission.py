@@ -187,6 +187,9 @@ class Emitter:
             ]
         if kind is Kind.VIEW:
             (operand,) = self.graph.inputs[node]
+            written = self.placement.forwarded.get(node)
+            if written is not None and not self.in_memory(operand):
+                return [self._key(written, access)]
             return [self._key(operand, self._through_view(node, operand, access))]
         if kind is Kind.CONCATENATE:
             return [self._part(node, access)]

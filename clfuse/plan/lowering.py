@@ -318,6 +318,12 @@ class Lowering:
             parts.append(seams.Part(box, emitter.items, roots, emitter.variables))
         return parts
 
+    def _owner(self, sink: Sink) -> int:
+        """The node whose value a sink is a part of, or all."""
+        owner = self.values.node[sink.value]
+        assert owner is not None
+        return owner
+
     def _store(self, var: int, node: int, value: int, access: Access) -> Store:
         owner = self.values.node[value]
         assert owner is not None
@@ -336,7 +342,7 @@ class Lowering:
         operands = [graph.inputs[node][0] for node in folds]
         whole = identity(shape, order)
         parts = self._parts(level, operands, extents, whole)
-        along = self._taken_along(parts, level, shape, whole, maps)
+        along = self._taken_along(parts, level, shape, whole, maps, updates=True)
         bodies = seams.join(parts, extents, self.traits.max_steps)
         if bodies is None or len(bodies) > 1:
             raise self._refusal(operands, level)
@@ -367,7 +373,7 @@ class Lowering:
             "reduce",
             extents,
             items,
-            self._stores_along(along, roots, whole),
+            self._stores_along(along, roots, order),
             len(axes),
             accumulators,
             epilogue.items,
@@ -376,7 +382,8 @@ class Lowering:
         if len(parts) > 1 and self._prefers_memory(kernel):
             raise self._refusal(operands, level)
         if math.prod(kept_extents):
-            self.pending.append(Pending(level, kernel, [], shape, order))
+            updates = [node for node in map(self._owner, along) if self.is_written_in_place(node)]
+            self.pending.append(Pending(level, kernel, updates, shape, order))
 
     def _prefers_memory(self, kernel: Kernel) -> bool:
         """Whether the joined arrays that a reduction reads should be stored first.
@@ -434,8 +441,11 @@ class Lowering:
         shape: tuple[int, ...],
         whole: Access,
         maps: dict[Any, list[Sink]],
+        *,
+        updates: bool = False,
     ) -> list[Sink]:
-        """Results that the parts compute anyway, while they pass over all elements of `shape`.
+        """Results that the parts compute anyway, while they pass over all elements of `shape`;
+        with `updates` also those that are written into a part of an array.
 
         Their registers become the last roots of the parts.
         """
@@ -444,10 +454,10 @@ class Lowering:
         rest = []
         for sink in maps.pop((level, shape), ()):
             keys = [(sink.node, inside(whole, part.box)) for part in parts]
-            complete = self.values.node[sink.value] == sink.node and sink.access == Access(
-                0, strides
-            )
-            if complete and all(key in part.known for key, part in zip(keys, parts, strict=True)):
+            owner = self._owner(sink)
+            fits = owner == sink.node and sink.access == Access(0, strides)
+            fits = fits or (updates and self.is_written_in_place(owner))
+            if fits and all(key in part.known for key, part in zip(keys, parts, strict=True)):
                 for key, part in zip(keys, parts, strict=True):
                     part.roots.append(part.known[key])
                 taken.append(sink)
@@ -457,10 +467,13 @@ class Lowering:
             maps[level, shape] = rest
         return taken
 
-    def _stores_along(self, sinks: list[Sink], roots: list[int], whole: Access) -> list[Store]:
-        """What `_taken_along` found, stored from the last of these registers."""
+    def _stores_along(
+        self, sinks: list[Sink], roots: list[int], order: tuple[int, ...]
+    ) -> list[Store]:
+        """What `_taken_along` found, stored from the last of these registers; `order` is that of
+        the kernel's dimensions."""
         return [
-            self._store(var, sink.node, sink.value, whole)
+            self._store(var, sink.node, sink.value, sink.access.over(order))
             for sink, var in zip(sinks, roots[len(roots) - len(sinks) :], strict=True)
         ]
 
@@ -478,7 +491,7 @@ class Lowering:
         box = tuple([(0, shape[axis]) for axis in order])
         part = seams.Part(box, loop.items, [], loop.variables)
         sinks = self._taken_along([part], level, shape, whole, maps)
-        kernel.stores += self._stores_along(sinks, part.roots, whole)
+        kernel.stores += self._stores_along(sinks, part.roots, order)
 
     def _joined_below(
         self, nodes: list[int], level: int, kinds: tuple[Kind, ...] = JOINS

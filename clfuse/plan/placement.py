@@ -24,6 +24,7 @@ from ..graph.layout import Side, contiguous_strides, delinearize
 from ..traits import DeviceTraits
 from . import cost
 from .directions import is_read_across
+from .forwarding import just_written
 from .graph import Graph
 from .joint_writes import JointWrites
 from .parameters import Parameters, Taken
@@ -57,6 +58,8 @@ class Placement:
     repeats : list of bool, made of what was computed before, and is held no more
     cuts : list of Cut, why values that nobody asked for are stored
     unrolled : set of int, short folds that are computed element by element
+    forwarded : dict, views of what was just written -> that value: kernels of the write's own level
+        have it at hand
     refused : frozenset of int, concatenations and reshapes that could not be read in place
     boxed : dict, writes to boxes of arrays that are computed along with what was there -> the box;
         all others (`in_place` among them) are made where the array lies
@@ -99,6 +102,8 @@ class Placement:
             self.piecewise, self.refining = read_element_wise(graph, refused, self.boxed)
         self.unrolled: set[int] = set()
         self.writes = JointWrites(graph)
+        self._just_written = just_written(graph) if fuse else {}
+        self.forwarded: dict[int, int] = {}
         self._taken: defaultdict[Any, Taken] = defaultdict(Taken)
         self._parameters = Parameters(graph, self.sealed, self.cost)
         self._again = Recomputing(graph, self.cost, self.level, self.stored)
@@ -256,7 +261,8 @@ class Placement:
         for operand in operands:
             if self.level[operand] < level and not self.sealed[operand]:
                 self._keep_or_recompute(operand, node, why)
-            if self.stored[operand] and self.level[operand] < level:
+            in_memory = self.stored[operand] or operand in self.forwarded
+            if in_memory and self.level[operand] < level:
                 loaded += graph.dtypes[operand].itemsize * min(
                     1.0, graph.sizes[operand] / max(graph.sizes[node], 1)
                 )
@@ -377,6 +383,12 @@ class Placement:
             self.level[node] = self.level[operand] + 1
             self.loaded[node] = graph.dtypes[node].itemsize
             self.linear[node] = (offset == 0 and same_order) or strides == contiguous_strides(shape)
+            value = self._just_written.get(node)
+            if value is not None and self.carrier[value] is None:
+                self.forwarded[node] = value
+                self.level[node] -= 1
+                self.weight[node], self.loaded[node] = self.weight[value], self.loaded[value]
+                self.linear[node] = self.linear[node] and self.linear[value]
             return
         carrier = self.carrier[operand]
         if carrier is not None:

@@ -57,11 +57,14 @@ def roll(graph: Graph) -> Graph:
     Nodes that somebody holds or asked for are in the result, computed from what they were computed
     from. `Graph.original` and `Graph.moved` say where each node of the old graph went.
     """
-    if graph.kinds.count(Kind.UPDATE) < MIN_WRITES:
+    writes = graph.kinds.count(Kind.UPDATE)
+    if writes < 2:
         return graph
     instead = overwritten(graph)
     if instead:
         graph = Rebuilding(graph, {}, {}, instead).result
+    if writes - len(instead) < MIN_WRITES:
+        return graph
     for ends in (True, False):
         stretches = Stretches(graph, ends=ends)
         plans = _plans(graph, stretches)

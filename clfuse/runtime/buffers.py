@@ -68,7 +68,7 @@ BY_ROWS = 2
 SELECTED = 3
 
 
-class _Block:
+class Block:
     """Memory of a pool, which goes back with this object."""
 
     __slots__ = ("block_nbytes", "mem", "nbytes", "pool")
@@ -109,7 +109,7 @@ class _Counted:
 class Buffer:
     """A piece of one device's memory, owned by whoever holds this object.
 
-    What gives the memory back is another object (`_Block`): buffers on the host do without.
+    What gives the memory back is another object (`Block`): buffers on the host do without.
 
     Attributes
     ----------
@@ -250,7 +250,7 @@ def allocate(device: Device, nbytes: int) -> Buffer:
     """
     pool = device.pool or _pool_of(device)
     mem, block_nbytes = pool.take(nbytes)
-    return Buffer(device, nbytes, mem, _Block(pool, nbytes, mem, block_nbytes))
+    return Buffer(device, nbytes, mem, Block(pool, nbytes, mem, block_nbytes))
 
 
 def _pool_of(device: Device) -> Pool:
@@ -317,7 +317,7 @@ def _copied(device: Device, array: npt.NDArray[Any]) -> Buffer:
     flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
     mem = cl.Buffer(device.context, flags, hostbuf=array)
     counters["bytes_to_device"] += nbytes
-    return Buffer(device, nbytes, mem, _Block(pool, nbytes, mem, 0))
+    return Buffer(device, nbytes, mem, Block(pool, nbytes, mem, 0))
 
 
 def hold(device: Device, array: npt.NDArray[Any]) -> Buffer:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["BoundKernel", "check_sizes", "enqueue", "finish", "observed", "packed"]
 
 #: Who wants to see every launch: (program, event) -> None.
-_observers: list[Callable[[Program, Any], None]] = []
+observers: list[Callable[[Program, Any], None]] = []
 
 
 def enqueue(
@@ -54,7 +54,7 @@ def enqueue(
     except Exception as error:
         raise _explained(program, error) from error
     counters["kernels_launched"] += 1
-    for observer in _observers:
+    for observer in observers:
         observer(program, event)
     return event
 
@@ -112,6 +112,11 @@ class BoundKernel:
                 self._kernel, global_size, local_size, self._buffers, self._scalars, dtypes, packed
             )
 
+    @property
+    def is_direct(self) -> bool:
+        """Whether the driver is called without pyopencl."""
+        return self._direct is not None
+
     def enqueue(
         self, buffers: list[Any], scalars: list[Any], *, wants_event: bool = False
     ) -> cl.Event | None:
@@ -124,7 +129,7 @@ class BoundKernel:
         queue = program.device.queue
         direct = self._direct
         if direct is not None:
-            if not wants_event and not _observers and direct(queue.int_ptr, buffers, scalars):
+            if not wants_event and not observers and direct(queue.int_ptr, buffers, scalars):
                 counters["kernels_launched"] += 1
                 return None
             direct.forget()
@@ -142,7 +147,7 @@ class BoundKernel:
         except Exception as error:
             raise _explained(program, error) from error
         counters["kernels_launched"] += 1
-        for observer in _observers:
+        for observer in observers:
             observer(program, event)
         return event
 
@@ -242,9 +247,9 @@ def observed(device: Device, observer: Callable[[Program, Any], None]) -> Iterat
         Called with the program and its event, in the thread that launched it.
     """
     device.renew_queue(profiling=True)
-    _observers.append(observer)
+    observers.append(observer)
     try:
         yield
     finally:
-        _observers.remove(observer)
+        observers.remove(observer)
         device.renew_queue(profiling=False)

@@ -180,6 +180,16 @@ def test_pickled_arrays_come_back_equal_and_independent(dtype: str, xp: ModuleTy
     assert_bitwise(view, expected)
 
 
+def test_a_pickle_is_read_only_where_its_memory_may_be_anothers(xp: ModuleType) -> None:
+    for m in (np, xp):
+        x = m.arange(3.0)
+        x.flags.writeable = False
+        for array in (x, m.broadcast_to(x, (2, 3))):
+            for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
+                y = pickle.loads(pickle.dumps(array, protocol))
+                assert y.flags.writeable is (protocol < 5 or array.ndim == 2)
+
+
 def test_copies_are_independent(xp: ModuleType) -> None:
     def call(m: ModuleType) -> Any:
         x = m.arange(6.0).reshape(2, 3)

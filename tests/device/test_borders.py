@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import ctypes
 import pickle
 import warnings
@@ -63,6 +64,7 @@ WARN = {
     "polyfit": lambda m: m.polyfit(m.arange(3.0), m.arange(3.0), 5),
     "loadtxt": lambda m: m.loadtxt([]),
     "genfromtxt": lambda m: m.genfromtxt([]),
+    "shuffle": lambda m: m.random.shuffle(collections.UserList([1, 2])),
     "corrcoef": lambda m: m.corrcoef(m.ones((2, 3))),
 }
 

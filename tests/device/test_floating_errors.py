@@ -54,6 +54,12 @@ ERRORS: dict[str, Callable[[Any], Any]] = {
     "into a narrower out": lambda m: m.add(
         m.array([1e300, 1.0]), 1, out=m.zeros(2, "float32"), casting="unsafe"
     ),
+    "operands in less": lambda m: m.add(
+        m.array([1e300, 1.0]), 1, dtype="float32", casting="unsafe"
+    ),
+    "operands as integers": lambda m: m.add(
+        m.array([np.nan, 1.0]), 1, dtype=int, casting="unsafe"
+    ),
     "narrower in place": lambda m: m.zeros(2, "float32").__iadd__(m.array([1e300, 1.0])),
     "sum in less": lambda m: m.array([1e300, 1.0]).sum(dtype="float32"),
     "cumsum": lambda m: m.cumsum(m.array([1e308, 1e308])),

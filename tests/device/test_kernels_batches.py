@@ -149,6 +149,24 @@ def test_loops_of_calls(loop: Callable[..., None], launches: int) -> None:
         assert made <= launches
 
 
+def test_calls_on_the_same_bytes_make_no_batch_and_do_not_cut_later_ones() -> None:
+    a = np.random.default_rng(5).random((20, 7))
+    on_a = cf.asarray(a)
+    for _ in range(6):
+        work(7, on_a[3])
+    before = cf.stats()["kernels_launched"]
+    cf.evaluate(on_a)
+    assert cf.stats()["kernels_launched"] - before == 1
+    a[3] += 6
+    for _ in range(3):
+        for b in range(20):
+            work(7, on_a[b])
+        before = cf.stats()["kernels_launched"]
+        cf.evaluate(on_a)
+        assert cf.stats()["kernels_launched"] - before == 1
+    np.testing.assert_allclose(on_a.get(), a + 3)
+
+
 @cf.kernel
 def mixed(i, t, a, c):
     c[i] = a[6 - i] * t + c[i]

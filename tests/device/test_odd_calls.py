@@ -180,6 +180,71 @@ r = m.frombuffer(bytes(range(64)), 'i8'); r[0] = 1
 r = m.frombuffer(bytes(range(64)), 'i8') + 1
 r = m.frombuffer(bytearray(range(64)), 'i8')
 """,
+    "text is equal to no number, and comes before none": r"""
+r = v == ['a', 'b', 'c', 'd', 'e']
+r = v != ['a']
+r = ['a'] == w
+r = z == ('a', b'b')
+r = s != [['a'], ['b']]
+r = g == [['a', 'b', 'c']]
+r = v == ['a', 'b']
+r = c == [None]
+r = (v > 0) == [m.array('a')]
+r = v < ['a']
+r = ['a'] >= v
+r = m.equal(v, ['a'])
+""",
+    "an iterator over the elements starts again only when it is indexed": r"""
+f = g.flat; x = [next(f), next(f)]; r = m.array([len(list(f)), f.index, len(list(f))])
+f = g.flat; next(f); iter(f); r = m.array(next(f), int) + f.index
+f = w.flat; next(f); f[3]; r = m.array([f.index, *[next(f) for _ in range(3)]])
+f = v.flat; next(f); f[2] = 9; r = m.array([f.index, *[next(f) for _ in range(3)]])
+f = v.flat; next(f); next(f); f[...]; r = m.array(f.index)
+f = z.flat; list(f); next(f)
+""",
+    "a number is a vector to a partition, and no sequence of roots": r"""
+r = m.argpartition(z, 0)
+r = m.argpartition(s, -1)
+r = m.argpartition(2.5, 0)
+r = z.argpartition(0)
+r = m.argpartition(z, 1)
+r = m.roots(z)
+r = m.roots(2.5)
+r = m.poly(s)
+r = m.poly(p for p in ())
+""",
+    "a subclass of arrays is an index like any other": r"""
+r = v[np.ma.array(v > 0, mask=v > 1)]
+r = v[np.ma.array([0, 2], mask=[True, False])]
+r = v[np.matrix([[0, 1]])]
+r = g[np.ma.array([True, False, True, False]), 1:]
+v[np.ma.array(v > 0)] = 7; r = v
+w[np.ma.array([1, 1])] += 7; r = w
+""",
+    "a masked element is no number": r"""
+w[0] = np.ma.masked; r = w
+z[()] = np.ma.masked; r = z
+w[1:3] = np.ma.masked; r = w
+w[2] = np.ma.array(3.0, mask=True); r = w
+w.fill(np.ma.masked); r = w
+w[0] = np.matrix([[3.0]]); r = w
+v[1] = np.ma.array(3); r = v
+""",
+    "None is a value to choose": r"""
+r = m.where(True, None, None) == None
+r = m.where(v > 0, None, v) == None
+r = m.where(v > 0, None)
+r = m.where(z, v, None) == None
+r = m.where(v > 0)[0]
+""",
+    "numbers of dtypes that live on no device are assigned": r"""
+w[0] = m.clongdouble(2 + 3j); r = w
+w[1:3] = m.clongdouble(2 + 3j); r = w
+w[:2] = np.array([2j, 1], 'G'); r = w
+w[0] = m.longdouble(2); r = w
+c[0] = m.clongdouble(2 + 3j); r = c
+v[0] = m.clongdouble(3); r = v
+""",
     "the width of integers does not overflow": r"""
 v[0], v[1] = 2**62, -2**62; r = m.histogram(v.astype('i8'), bins=3)[0]
 x = g.copy(); x[0, 0], x[0, 1] = 2**31 - 1, -2**31; r = m.histogram(x, bins=3)[0]
@@ -198,7 +263,7 @@ def _outcome(m: ModuleType, line: str, size: int) -> Any:
 
     Of those about floating point only the spurious ones count: kernels do not warn.
     """
-    names: dict[str, Any] = {"m": m, "SIZE": size}
+    names: dict[str, Any] = {"m": m, "np": np, "SIZE": size}
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         exec(SETUP, names)

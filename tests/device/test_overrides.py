@@ -149,3 +149,23 @@ def test_an_operator_in_place_leaves_it_to_a_class_that_comes_first() -> None:
         z += numpy.ones(1).view(Sub)
         z += [1]
         assert z[:2].tolist() == [4, 5]
+
+
+@pytest.mark.parametrize("name", ["matmul", "add", "divmod"])
+def test_an_operand_that_answers_for_ufuncs_is_asked_and_not_read(
+    xp: ModuleType, name: str
+) -> None:
+    class Answering:
+        def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+            return method, kwargs
+
+        def __array__(self, *args: Any, **kwargs: Any) -> Any:
+            raise AssertionError("it was read")
+
+    x = xp.ones(3)
+    assert getattr(xp, name)(x, Answering()) == ("__call__", {})
+    assert getattr(xp, name)(Answering(), x) == ("__call__", {})
+    if name == "matmul":
+        assert x @ Answering() == ("__call__", {})
+        x @= Answering()
+        assert x[0] == "__call__"

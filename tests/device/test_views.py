@@ -449,3 +449,29 @@ def test_an_array_is_the_devices_again_when_no_view_on_the_host_is_left(xp: Modu
     x *= 2
     assert_bitwise(x, before * 2)
     assert type(x._storage).__name__ == "Storage"
+
+
+@pytest.mark.parametrize("size", [91, 371, 8195])
+def test_larger_elements_may_leave_bytes_at_the_end(xp: ModuleType, size: int) -> None:
+    def program(m: ModuleType) -> Any:
+        x = m.arange(size).astype("u1")
+        count = (size - 15) // 4
+        for offset, dtype in ((8, "f4"), (4, "i4"), (0, "u2")):
+            part = x[offset : offset + 4 * count].view(dtype)
+            part[:] = m.arange(part.size) % 100
+            part[1] += 3
+        return x
+
+    assert_bitwise(program(xp), program(np))
+
+
+@pytest.mark.parametrize("size", [91, 8195])
+def test_complex_numbers_may_leave_bytes_at_the_end(xp: ModuleType, size: int) -> None:
+    def program(m: ModuleType) -> Any:
+        x = m.arange(size).astype("i4")
+        part = x[: size // 4 * 4].view("c16")
+        part[1:] *= 1j
+        part.imag[0] = 2.5
+        return x
+
+    assert_bitwise(program(xp), program(np))

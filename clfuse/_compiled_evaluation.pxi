@@ -1,0 +1,202 @@
+"""Evaluations that were done before, for `clfuse.evaluate`: a part of `_compiled.pyx`.
+
+Between two kernels that read large arrays the caches hold nothing of Python's: every function of a
+dozen lines takes 5 us then, and the way from `evaluate_nodes` to the first launch is twenty of them.
+What is known to go that way once more goes it here.
+"""
+
+cdef enum:
+    MOST_ROOTS = 32  # they are compared with each other
+
+cdef Py_ssize_t b_nbytes, b_mem, b_exported, b_owned
+cdef Py_ssize_t k_pool, k_nbytes, k_mem, k_block_nbytes
+cdef object DeviceBuffer, Block, allocate, key_of_planning
+cdef dict tallies
+cdef list observers_of_plans, observers_of_launches
+
+
+def connect_evaluation(names):
+    """As `connect`, for what is used here alone."""
+    global b_nbytes, b_mem, b_exported, b_owned, k_pool, k_nbytes, k_mem, k_block_nbytes
+    global DeviceBuffer, Block, allocate, key_of_planning, tallies
+    global observers_of_plans, observers_of_launches
+    DeviceBuffer, Block, allocate = names["Buffer"], names["Block"], names["allocate"]
+    b_nbytes, b_mem = _offset(DeviceBuffer, "nbytes"), _offset(DeviceBuffer, "mem")
+    b_exported, b_owned = _offset(DeviceBuffer, "exported"), _offset(DeviceBuffer, "_owned")
+    k_pool, k_nbytes = _offset(Block, "pool"), _offset(Block, "nbytes")
+    k_mem, k_block_nbytes = _offset(Block, "mem"), _offset(Block, "block_nbytes")
+    key_of_planning, tallies = names["planning"], names["counters"]
+    observers_of_plans, observers_of_launches = names["observers"]
+
+
+cdef class Ready:
+    """A plan of nothing but bound kernels, which runs as `planned.Planned.run` does.
+
+    `key` is that of the plan among `plans`, `block_size` that of `runtime.pool`.
+    """
+
+    cdef object device, pool, planning, host_us, key, plans, queue
+    cdef dict bins
+    cdef uintptr_t address
+    cdef list bound, direct, slots, sizes, reuses, values, keeps, recomputed
+    cdef Py_ssize_t launches, user_launches
+
+    def __init__(self, planned, device, plans, key, block_size, host_us, int user_launches):
+        schedule = planned.schedule
+        self.device, self.pool, self.plans, self.key = device, device.pool, plans, key
+        self.bins = device.pool._bins
+        self.planning, self.host_us = settings[key_of_planning], host_us
+        self.queue, self.address = device.queue, device.queue.int_ptr
+        self.bound = [step.bound for step in planned.steps]
+        self.direct = [bound._direct for bound in self.bound]
+        if not all([type(direct) is Direct for direct in self.direct]):
+            raise ValueError
+        self.launches, self.user_launches = len(self.bound), user_launches
+        self.slots = list(schedule.slots)
+        self.sizes = [block_size(nbytes) for nbytes in self.slots]
+        self.reuses = [schedule.reuses.get(number) for number in range(len(self.slots))]
+        self.values = [(value.slot, value.buffer) for value in schedule.values]
+        self.keeps = list(schedule.keeps.items())
+        self.recomputed = list(schedule.recomputed)
+
+    cdef bint suits(self, list buffers) except -1:
+        """Whether nothing has changed since, and all that is read is memory of the device."""
+        for buffer in buffers:
+            if type(buffer) is not DeviceBuffer or get(buffer, b_device) is not self.device:
+                return False
+        planning = settings[key_of_planning]
+        if (planning is not self.planning and planning != self.planning) or (
+            settings["host_us"] != self.host_us
+        ):
+            return False
+        if observers_of_plans or observers_of_launches:
+            return False
+        device = self.device
+        if device.forked or device.cause is not None or device.pool is not self.pool:
+            return False
+        queue = device._queue
+        if queue is not self.queue:  # a profile was made
+            if queue is None:
+                return False
+            self.queue, self.address = queue, queue.int_ptr
+        return self.key in self.plans
+
+    cdef object taken(self, object nbytes, object size):
+        """As `buffers.allocate`."""
+        held = self.bins.get(size)
+        if not held:
+            return allocate(self.device, nbytes)
+        try:
+            mem = (<list>held).pop()
+        except IndexError:  # another thread took the last one
+            return allocate(self.device, nbytes)
+        block = PyType_GenericAlloc(<PyTypeObject *>Block, 0)
+        fill(block, k_pool, self.pool)
+        fill(block, k_nbytes, nbytes)
+        fill(block, k_mem, mem)
+        fill(block, k_block_nbytes, size)
+        now = tallies["device_bytes_now"] + nbytes
+        tallies["device_bytes_now"] = now
+        if now > tallies["device_bytes_peak"]:
+            tallies["device_bytes_peak"] = now
+        buffer = PyType_GenericAlloc(<PyTypeObject *>DeviceBuffer, 0)
+        fill(buffer, b_device, self.device)
+        fill(buffer, b_nbytes, nbytes)
+        fill(buffer, b_mem, mem)
+        fill(buffer, b_exported, 0)
+        fill(buffer, b_owned, block)
+        return buffer
+
+    cdef int run(self, list nodes, list buffers) except -1:
+        cdef Py_ssize_t number
+        cdef Direct direct
+        slots = []
+        for number in range(len(self.slots)):
+            reused = self.reuses[number]
+            if reused is None:
+                slots.append(self.taken(self.slots[number], self.sizes[number]))
+            else:
+                slots.append(buffers[reused])
+        places = []
+        for slot, place in self.values:
+            if slot is not None:
+                places.append(slots[slot])
+            else:
+                places.append(None if place is None else buffers[place])
+        for number in range(self.launches):
+            direct = <Direct>self.direct[number]
+            if direct.launched(self.address, places, nodes):
+                tallies["kernels_launched"] += 1
+            else:
+                self.bound[number].enqueue(places, nodes)  # pyopencl says what is wrong
+        tallies["user_launches"] += self.user_launches
+        tallies["plans_reused"] += 1
+        self.plans.move_to_end(self.key)
+        for position, value in self.keeps:
+            node = nodes[position]
+            if type(node) is Node:
+                refill(node, n_buffer, places[value])
+                refill(node, n_inputs, ())
+            else:
+                node.buffer = places[value]
+                node.inputs = ()
+        for position in self.recomputed:
+            nodes[position].computed = True
+        return 0
+
+
+def evaluating(plain, lock, known, dict numbers, begin_turn, list when_grown):
+    """``evaluate_nodes(nodes, wait=wait)``, of graphs that are `known` and ready, before `plain`."""
+
+    def evaluate_nodes(nodes, *, wait=False):
+        ready = None
+        if nodes and known:
+            with lock:
+                ready = evaluated_again(nodes, known, numbers)
+                if ready is not None:
+                    begin_turn()
+                    (<object>PyList_GET_ITEM(when_grown, 0))()
+        if ready is None:
+            plain(nodes, wait=wait)
+        elif wait:
+            (<Ready>ready).queue.finish()
+            for node in nodes:
+                buffer = node.buffer
+                if buffer is not None and buffer.device is not (<Ready>ready).device:
+                    buffer.device.finish()
+
+    return evaluate_nodes
+
+
+cdef object evaluated_again(object nodes, object known, dict numbers):
+    """Compute nodes as before, and answer what has; None where that is not known."""
+    roots = []
+    for node in nodes:
+        if node.buffer is not None or node.op.kind is CONSTANT:
+            continue
+        # A late node may turn out to be one that is in memory.
+        if node.buffer is None and node not in roots:
+            roots.append(node)
+    if not 0 < len(roots) <= MOST_ROOTS:
+        return None
+    node = roots[0]
+    key = (len(roots), node.op, node.shape)
+    node = None
+    for number in numbers.get(key, ()):
+        entry = known.get((key, number))
+        if entry is None:
+            return None
+        recognise, structure = entry
+        ready = structure.ready
+        if type(recognise) is not Known:
+            return None
+        found = recognise(roots)
+        if found is None:
+            continue
+        listed, buffers = found
+        if type(ready) is not Ready or not (<Ready>ready).suits(buffers):
+            return None
+        known.move_to_end((key, number))
+        (<Ready>ready).run(listed, buffers)
+        return ready
+    return None
