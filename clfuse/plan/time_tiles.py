@@ -10,9 +10,9 @@ tile by tile, they find the tile in the core's cache, and values that nobody els
 memory. What tiles need of each other is computed in both. What an update leaves as it was comes
 from the array that it is an update of.
 
-Measured on two cores (EPYC, PoCL), processor time of ten steps over 2000 x 2000 elements, as one
-kernel by ten: five points of float64 .57, the game of life in int32 .65 (plain loops; five steps a
-kernel, tiles of 64 x 512).
+Measured on two cores of an EPYC (Zen 5), processor time as few kernels by as one a step, PoCL /
+Intel's runtime: ten steps of five points over 2000 x 2000 float64 .59 / .64, of three points over
+four million .47 / .36; four steps of the game of life, rolled, over 2000 x 2000 int32 .73 / .73.
 """
 
 from __future__ import annotations
