@@ -186,7 +186,7 @@ def lay_out(group: Group, outputs: set[int], traits: DeviceTraits) -> Layout | s
     sizes = []
     for dtype, span in arrays:
         lengths = _padded(most, span, dtype)
-        strides_of.append(contiguous_strides(lengths))
+        strides_of.append(tuple([math.prod(lengths[d + 1 :]) for d in range(rank)]))
         sizes.append((dtype, math.prod(lengths)))
     scratch = {}
     for value, place in array_of.items():

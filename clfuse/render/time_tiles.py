@@ -126,7 +126,7 @@ def _scratch_row(scratch: Scratch, start: Ints) -> str:
 
 def _memory_row(shape: Ints, names: _Names) -> str:
     """The number in memory of element 0 of a row of a value."""
-    strides = names.of("s", contiguous_strides(shape)[:-1])
+    strides = names.of("pitch", contiguous_strides(shape)[:-1])
     return " + ".join([f"i{dim} * {stride}" for dim, stride in enumerate(strides)]) or "0"
 
 
@@ -139,7 +139,7 @@ def _input(each: Input, body: _StageBody, tiling: Tiling, names: _Names) -> Simp
     extents = names.of("n", each.shape)
     n.rows = [f"const int to = {_scratch_row(scratch, (0,) * len(each.shape))};"]
     terms = []
-    for dim, stride in enumerate(names.of("s", contiguous_strides(each.shape)[:-1])):
+    for dim, stride in enumerate(names.of("pitch", contiguous_strides(each.shape)[:-1])):
         row = f"i{dim}"
         if dim in tiling.around:
             end = extents[dim]
