@@ -19,7 +19,8 @@ import numpy as np
 from ..graph.layout import contiguous_strides
 from ..traits import DeviceTraits
 from .geometry import round_up
-from .schedule import Access, Kernel, Load, Scratch, Store
+from .iterations import complement
+from .schedule import Access, Border, Kernel, Load, Scratch, Store
 
 MOST_OVERHEAD: Final = 0.15
 """Of the operations, those that are done again for another tile."""
@@ -341,4 +342,36 @@ def buffers_of(group: Group) -> set[int]:
     found = set(group.made)
     for member in group.members:
         found.update(item.value for item in member.kernel.body if isinstance(item, Load))
+    return found
+
+
+def is_plain(dtype: np.dtype) -> bool:
+    """Whether elements in memory and in registers are the same, or bools."""
+    return dtype.kind in "biuf" and dtype.char != "e"
+
+
+def is_in_place(member: Member, made: Made, base: int | None) -> bool:
+    """Whether a kernel of its own would read of `base` the very elements that it writes, and no
+    others."""
+    if not made.is_update:
+        return False
+    read = {
+        item.access
+        for item in member.kernel.body
+        if isinstance(item, Load) and item.value == base
+    }
+    return read == {made.store.access}
+
+
+def around_region(border: Border, made: Made, kernel: Kernel) -> list[Kernel]:
+    """Kernels that read what is around the region of an update."""
+    access = made.store.access
+    boxes = complement(made.shape, kernel.extents, access.offset, access.strides)
+    assert boxes is not None
+    strides = contiguous_strides(made.shape)
+    found = []
+    for box in boxes:
+        offset = sum([low * stride for (low, _), stride in zip(box, strides, strict=True)])
+        load = Load(0, border.base, made.dtype, Access(offset, strides))
+        found.append(Kernel("map", tuple([high - low for low, high in box]), [load], []))
     return found

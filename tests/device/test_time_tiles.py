@@ -21,7 +21,7 @@ Program = Callable[[Any, list[Any]], list[Any]]
 @pytest.fixture(autouse=True)
 def small_tiles(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Tiles of a few lines, of small arrays, however much is computed again."""
-    monkeypatch.setattr(time_tiles, "CACHES", 0)
+    monkeypatch.setattr(time_tiles, "LEAST_NBYTES", 0)
     monkeypatch.setattr(tile_layouts, "MOST_OVERHEAD", 50.0)
     monkeypatch.setattr(tile_layouts, "ROWS", (8, 32))
     with cf.config.override(tile_bytes=4096, debug=True, schedule="cpu"):
