@@ -18,9 +18,10 @@ import numpy as np
 
 from ..graph.layout import contiguous_strides
 from ..traits import DeviceTraits
+from . import cost
 from .geometry import round_up
 from .iterations import complement
-from .schedule import Access, Border, Kernel, Load, Scratch, Store
+from .schedule import Access, Border, Kernel, Load, Scalar, Scratch, Step, Store
 
 MOST_OVERHEAD: Final = 0.15
 """Of the operations, those that are done again for another tile."""
@@ -337,12 +338,17 @@ def _balanced(most: Ints, extents: Ints, traits: DeviceTraits) -> Ints:
     return (min(first, most[0]), *most[1:])
 
 
-def buffers_of(group: Group) -> set[int]:
-    """The values that any stage loads or stores."""
-    found = set(group.made)
-    for member in group.members:
-        found.update(item.value for item in member.kernel.body if isinstance(item, Load))
-    return found
+def excess_of(group: Group, traits: DeviceTraits) -> str:
+    """What there would be too much of in one kernel; empty if nothing."""
+    items = [item for member in group.members for item in member.kernel.body]
+    if sum(isinstance(item, Step) for item in items) > traits.max_steps:
+        return f"one kernel has {traits.max_steps} operations at most"
+    buffers = {item.value for item in items if isinstance(item, Load)} | set(group.made)
+    scalars = sum(isinstance(item, Scalar) for item in items)
+    nbytes = cost.BUFFER_NBYTES * len(buffers) + 8.0 * scalars
+    if nbytes > max(traits.max_parameter_nbytes, 4 * cost.BUFFER_NBYTES):
+        return "one kernel has no more arguments"
+    return ""
 
 
 def is_plain(dtype: np.dtype) -> bool:
@@ -375,3 +381,21 @@ def around_region(border: Border, made: Made, kernel: Kernel) -> list[Kernel]:
         load = Load(0, border.base, made.dtype, Access(offset, strides))
         found.append(Kernel("map", tuple([high - low for low, high in box]), [load], []))
     return found
+
+
+def is_read_around(group: Group, made: Made, kernel: Kernel) -> bool:
+    """Whether any stage reads an update outside of the region that `kernel` writes."""
+    return any(
+        start < low or start + extent > low + length
+        for reader, walks in zip(group.members, group.walks, strict=True)
+        for _, walk in walks.get(made.value, ())
+        for start, extent, low, length in zip(
+            walk.start, reader.kernel.extents, made.start, kernel.extents, strict=True
+        )
+    )
+
+
+def border_of(made: Made, kernel: Kernel, base: int, layout: Layout) -> Border:
+    """What tiles have of an update outside of its region: what `base` has there."""
+    box = tuple([(s, s + e) for s, e in zip(made.start, kernel.extents, strict=True)])
+    return Border(made.value, base, made.dtype, made.shape, box, *layout.need[made.value])

@@ -24,24 +24,25 @@ from typing import Final
 
 from ..graph.ir import Kind
 from ..traits import DeviceTraits
-from . import cost
 from .geometry import needs_wide_index, width_for
 from .lowering import Lowering, Pending
 from .memory import reads_of, writes_of
 from .rows import contents_before
 from .schedule import (
+    MUTATIONS,
     Access,
-    Border,
     Cut,
     Index,
     Input,
     Kernel,
+    LibraryCall,
     Load,
     Scalar,
     Stage,
     Step,
     Store,
     Tiling,
+    UserLaunch,
 )
 from .tile_layouts import (
     Group,
@@ -50,9 +51,11 @@ from .tile_layouts import (
     Member,
     Walk,
     around_region,
-    buffers_of,
+    border_of,
+    excess_of,
     is_in_place,
     is_plain,
+    is_read_around,
     lay_out,
     walk_of,
 )
@@ -127,11 +130,16 @@ class _TimeTiles:
         """The value in memory that an update's old contents are; None where they are computed."""
         placement = self.lowering.placement
         old = placement.writes.base(node)
-        if self.lowering.graph.kinds[old] is Kind.LEAF:
-            return self.lowering.values.leaf(old)
-        if placement.stored[old] and placement.level[old] < placement.level[node]:
-            return self.lowering.values.of_node[old]
+        is_leaf = self.lowering.graph.kinds[old] is Kind.LEAF
+        if is_leaf or (placement.stored[old] and placement.level[old] < placement.level[node]):
+            return self._value_of(old)
         return None
+
+    def _value_of(self, node: int) -> int:
+        """The value of a node in memory."""
+        values = self.lowering.values
+        is_leaf = self.lowering.graph.kinds[node] is Kind.LEAF
+        return values.leaf(node) if is_leaf else values.of_node[node]
 
     def join(self) -> None:
         """Find groups, in order, and replace the launches of each by one."""
@@ -263,6 +271,8 @@ class _TimeTiles:
         if grown.around == group.around:
             grown.walks, grown.inputs = [*group.walks], {**group.inputs}
         reason = self._complete(grown)
+        if not reason and self._is_changed_between(group, member):
+            reason = "an array that is read is written to in between, where it lies"
         if not reason and len(grown.members) > 1:
             layout = lay_out(grown, self._ends(grown), self.traits)
             reason = layout if isinstance(layout, str) else ""
@@ -308,18 +318,23 @@ class _TimeTiles:
             updates = [made for made in member.made if made.is_update]
             if any(self._root(group, made) is None for made in updates):
                 return "what an update leaves as it was is computed in the same kernel"
-        return self._excess(group)
+        return excess_of(group, self.traits)
 
-    def _excess(self, group: Group) -> str:
-        """What there would be too much of in one kernel."""
-        items = [item for member in group.members for item in member.kernel.body]
-        if sum(isinstance(item, Step) for item in items) > self.traits.max_steps:
-            return f"one kernel has {self.traits.max_steps} operations at most"
-        scalars = sum(isinstance(item, Scalar) for item in items)
-        nbytes = cost.BUFFER_NBYTES * len(buffers_of(group)) + 8.0 * scalars
-        if nbytes > max(self.traits.max_parameter_nbytes, 4 * cost.BUFFER_NBYTES):
-            return "one kernel has no more arguments"
-        return ""
+    def _is_changed_between(self, group: Group, member: Member) -> bool:
+        """Whether a launch before `member` is better done in place, where the group reads."""
+        read = {value for each in group.members for value in each.reads}
+        first = group.members[-1].index + 1 if group.members else member.index
+        for index in range(first, member.index):
+            entry = self.merged.get(index, self.lowering.pending[index])
+            launch = entry.launch
+            changed = {self._value_of_base(node) for node in entry.updates}
+            if isinstance(launch, UserLaunch):
+                changed.update(launch.changed)
+            elif isinstance(launch, LibraryCall) and launch.name in MUTATIONS:
+                changed.update([operand.value for operand in launch.operands[:1]])
+            if not changed.isdisjoint(read):
+                return True
+        return False
 
     def _is_large(self, member: Member) -> bool:
         largest = max([*member.reads.values(), member.written // len(member.made)])
@@ -555,39 +570,9 @@ class _TimeTiles:
             starts[made.store.access] = made.start
             if made.value in outputs:
                 stage.copied.append((made.store, made.start))
-            border = self._border(group, layout, made, number, roots)
-            if border is not None:
+            root = roots.get(made.value)
+            if root is not None and is_read_around(group, made, kernel):
+                border = border_of(made, kernel, self._value_of(root), layout)
                 stage.borders.append(border)
                 touched += around_region(border, made, kernel)
         return stage, touched
-
-    def _border(
-        self,
-        group: Group,
-        layout: Layout,
-        made: Made,
-        number: int,
-        roots: dict[int, int | None],
-    ) -> Border | None:
-        """What stages read of an update outside of its region; None where they read nothing."""
-        if not made.is_update:
-            return None
-        extents = group.members[number].kernel.extents
-        box = tuple([(s, s + e) for s, e in zip(made.start, extents, strict=True)])
-        reads_outside = any(
-            start < low or start + extent > high
-            for reader, walks in zip(group.members, group.walks, strict=True)
-            for _, walk in walks.get(made.value, ())
-            for start, extent, (low, high) in zip(
-                walk.start, reader.kernel.extents, box, strict=True
-            )
-        )
-        if not reads_outside:
-            return None
-        root = roots[made.value]
-        assert root is not None
-        values = self.lowering.values
-        is_leaf = self.lowering.graph.kinds[root] is Kind.LEAF
-        base = values.leaf(root) if is_leaf else values.of_node[root]
-        low, high = layout.need[made.value]
-        return Border(made.value, base, made.dtype, made.shape, box, low, high)
