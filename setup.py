@@ -26,6 +26,8 @@ EXTRAS = {
     "test": ["hypothesis", "mypy", "pytest", "pytest-xdist", "ruff", "scipy"],
 }
 
+INCLUDED = ("normal.cl", "philox.cl")
+"""What the compiled part reads of the kernels' library, as ``clfuse.compiled`` has it."""
 
 
 def compiled() -> list[Extension]:
@@ -37,18 +39,20 @@ def compiled() -> list[Extension]:
     except ImportError:
         return []
     # `clfuse.compiled` compares this with the text that is there when it is imported.
-    texts = [path.read_bytes() for path in sorted((HERE / "clfuse").glob("_compiled*.p[yx][xi]"))]
-    digest = hashlib.sha256(b"".join(texts)).hexdigest()
+    paths = sorted((HERE / "clfuse").glob("_compiled*.p[yx][xi]"))
+    paths += [HERE / "kernels" / "lib" / name for name in INCLUDED]
+    digest = hashlib.sha256(b"".join([path.read_bytes() for path in paths])).hexdigest()
     module = Extension(
         "clfuse._compiled",
         ["clfuse/_compiled.pyx"],
-        include_dirs=[numpy.get_include()],
+        include_dirs=[numpy.get_include(), "kernels/lib"],
         define_macros=[
             ("CLFUSE_SOURCE", f'"{digest}"'),
             ("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION"),
             ("NPY_TARGET_VERSION", "NPY_2_0_API_VERSION"),
         ],
-        extra_compile_args=["-g0"] if os.name == "posix" else [],
+        # Random numbers have the bits of the kernels', which contract nothing either.
+        extra_compile_args=["-g0", "-ffp-contract=off"] if os.name == "posix" else [],
     )
     found: list[Extension] = cythonize([module], build_dir="build", force=True)
     for extension in found:

@@ -196,6 +196,13 @@ cdef inline bint is_for_now(object use, double additions) except -1:
     return additions <= most_additions * rows_share and additions in known_works
 
 
+cdef inline bint is_read_now(object use, double additions) except -1:
+    """The same of functions that read, which have no chain to begin: as `readers.read`."""
+    if is_affordable_by(use, additions):
+        return True
+    return additions <= most_additions * rows_share and additions in known_works
+
+
 cdef PyObject *users = NULL  # globals of the program; no reference, they are only compared
 
 
@@ -293,6 +300,11 @@ cdef object at_once(
         use = use_here(ours)
         if kind is ARRAY:
             use = max(use, use_here(other))
+        # All pairs of what was selected are the beginning of something else.
+        if use is SELECTED and additions > weight * array_size(<PyObject *>one) and (
+            is_number or additions > weight * array_size(<PyObject *>two)
+        ):
+            use = IN_PARTS
     if not is_for_now(use, additions):
         return LATER
     value = None
@@ -528,3 +540,4 @@ include "_compiled_graph.pxi"
 include "_compiled_launch.pxi"
 include "_compiled_evaluation.pxi"
 include "_compiled_buffers.pxi"
+include "_compiled_random.pxi"

@@ -307,7 +307,7 @@ cdef object read(
     if work.device == NULL and numbers_of(args[0]) is not LATER:
         own = current_device()
         work.device = NULL if own is None else <PyObject *>own
-    if work.device == NULL or not is_affordable_by(
+    if work.device == NULL or not is_read_now(
         BY_ROWS if work.by_rows else IN_PARTS, cost_of(&work, cost) * many * weight
     ):
         return LATER

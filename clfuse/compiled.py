@@ -31,10 +31,19 @@ STALE = (
 _state = ["not asked for yet"]
 
 
+INCLUDED = ("normal.cl", "philox.cl")
+"""What it reads of the kernels' library."""
+
+
 def digest(folder: Path) -> str:
     """What `setup.py` puts into the module, of the text that it is built from."""
-    texts = [path.read_bytes() for path in sorted(folder.glob("_compiled*.p[yx][xi]"))]
-    return hashlib.sha256(b"".join(texts)).hexdigest()
+    here = Path(__file__).parent
+    library = here / "kernels" / "lib"  # of a wheel; beside the package in a checkout
+    if not library.is_dir():
+        library = here.parent / "kernels" / "lib"
+    paths = sorted(folder.glob("_compiled*.p[yx][xi]"))
+    paths += [library / name for name in INCLUDED]
+    return hashlib.sha256(b"".join([path.read_bytes() for path in paths])).hexdigest()
 
 
 def state() -> str:

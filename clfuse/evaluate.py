@@ -155,29 +155,86 @@ def _run(snapshot: Snapshot) -> None:
     planned = _known_plan(_key(snapshot, device), snapshot)
     if planned is None or planned.too_large != circumstances:
         if smallness.is_small(snapshot, device):
-            experience.left_to_numpy(snapshot)
+            is_known = experience.small(snapshot)
+            _bring(snapshot)
             interpret.run(snapshot, device)
-            return
-        if planned is None and patience.waits(snapshot, device):
-            interpret.run(snapshot, device, sparing=True)
+            if is_known:
+                _settle_rest(device)
             return
         if planned is None:
-            planned = find_plan(snapshot, device)
-            patience.built(snapshot, device)
-            experience.given_kernels(snapshot)
+            experience.large(snapshot, device)
+            if patience.waits(snapshot, device):
+                _bring(snapshot)
+                interpret.run(snapshot, device, sparing=True)
+                return
+            planned = _make_plan(snapshot, device)
         planned.too_large = circumstances
+        planned.is_left = experience.is_quicker(snapshot, device, planned.launch_count())
+    elif planned.uses == 1 and not planned.is_left:
+        experience.keeps_kernels(snapshot)
+    if planned.is_left:
+        is_known = experience.left_to_numpy(snapshot)
+        _bring(snapshot)
+        interpret.run(snapshot, device, sparing=True)
+        if is_known:
+            _settle_rest(device)
+        return
+    if not planned.is_built:
+        planned.build(device)
+        patience.built(snapshot, device)
     else:
-        if planned.is_left is None:
-            planned.is_left = experience.takes_turns(snapshot, device, planned.launch_count())
-        if planned.is_left:
-            experience.took_turns(snapshot)
-            interpret.run(snapshot, device, sparing=True)
-            return
         counters["plans_reused"] += 1
     planned.run(snapshot, device)
     uses = planned.uses
     if uses & (uses - 1) == 0 and planned.structure.ready is None:
         planned.structure.ready = planned.ready(device, _plans)
+
+
+MOST_REST: Final = 256
+"""Operations that may wait, to be calculated with others that are NumPy's."""
+
+_rest_in_vain: Final = [0, 0]
+"""How often in a row what waited was not small, and how many evaluations will not look at it."""
+
+
+def _settle_rest(device: Device) -> None:
+    """Calculate what else was recorded, if that is small, too.
+
+    What depends on recorded arrays is recorded. Where a loop looks at one of two arrays in every
+    round, all that comes of the other one would be, in this round and the next, though NumPy has it
+    in the end: weights that are adapted, while only the loss is looked at.
+    """
+    if not 0 < ir.waiting_count() <= MOST_REST or trace.active() is not None:
+        return
+    if _rest_in_vain[1]:
+        _rest_in_vain[1] -= 1
+        return
+    roots = pending(trace.untraced([cell.node for cell in ir.sweep()]))
+    if not roots:
+        return
+    rest = take(roots)
+    is_here = {buffer.device for buffer in rest.buffers} <= {device}
+    if is_here and smallness.is_small(rest, device):
+        _rest_in_vain[0] = 0
+        _bring(rest)
+        interpret.run(rest, device)
+    else:
+        _rest_in_vain[0] = min(_rest_in_vain[0] + 1, 10)
+        _rest_in_vain[1] = 1 << _rest_in_vain[0]
+
+
+def _bring(snapshot: Snapshot) -> None:
+    """Have the arguments lie on the host from here on, in the memory where they are: NumPy will
+    read them again."""
+    lent = {}
+    for node in snapshot.nodes:
+        buffer = node.buffer
+        if type(buffer) is buffers.Buffer:
+            found = buffers.lent(buffer, node.dtype, node.shape)
+            if found is not None:
+                node.buffer = lent[buffer] = found
+    if lent:
+        snapshot.buffers = [lent.get(buffer, buffer) for buffer in snapshot.buffers]
 
 
 def _key(snapshot: Snapshot, device: Device) -> tuple[Any, ...]:
@@ -215,14 +272,21 @@ def is_planned(snapshot: Snapshot, device: Device) -> bool:
 
 
 def find_plan(snapshot: Snapshot, device: Device) -> Planned:
-    """The plan for this structure on this device, made now if there is none."""
-    key = _key(snapshot, device)
-    known = _known_plan(key, snapshot)
-    if known is not None:
+    """The plan for this structure on this device, with its kernels, made now if there is none."""
+    planned = _known_plan(_key(snapshot, device), snapshot)
+    if planned is not None:
         counters["plans_reused"] += 1
-        return known
+    else:
+        planned = _make_plan(snapshot, device)
+    planned.build(device)
+    return planned
+
+
+def _make_plan(snapshot: Snapshot, device: Device) -> Planned:
+    """A plan whose kernels are not built yet."""
     from .planned import make_plan  # the planner, the renderers: nothing for small programs
 
+    key = _key(snapshot, device)
     planned = make_plan(snapshot, device, fuse=settings.fusion)
     counters["plans_made"] += 1
     number = counters["plans_made"]

@@ -1,42 +1,41 @@
 """Which operations NumPy has in the end, though they were recorded; `evaluate` notes them, and
-`api.present` calculates their like at the call from then on.
+`api.present` and `api.readers` calculate their like at the call from then on.
 
-What came from the host as a whole may begin a chain that a kernel does together, so it is recorded,
-and all that depends on it. Where the program then turns out to be small, NumPy calculates it
-anyway: `A = np.array(a) * .1; x = A @ x` over and over cost ten times what it costs at the call. So
-what `smallness` has left to NumPy twice is not recorded a third time, unless kernels were made for
-something of the kind: then nothing is known.
+What came from the host as a whole may begin a chain that a kernel does together, and so may what
+takes NumPy more than some microseconds: it is recorded, and all that depends on it. Where the
+program then turns out to be small, NumPy calculates it anyway: `A = np.array(a) * .1; x = A @ x`
+over and over cost ten times what it costs at the call. So what `smallness` has left to NumPy twice
+is not recorded a third time, unless something of the kind is evaluated for which a kernel may be
+worth it.
 
-Programs that take turns are left to NumPy, too: what it has calculated at the call is read by
-kernels round after round, and each has to be copied for them. Where that and the launches take
-longer than NumPy would, it has the rest of the round as well.
+Plans are left to NumPy, too, before their kernels are built, where launching them takes longer than
+NumPy does: a launch is worth some 200,000 additions of a CPU, and ``((a - b) ** 2).sum()`` has two.
+So are programs that take turns: what NumPy has calculated at the call is read by kernels round
+after round, and each has to be copied for them.
 
-An operation is known by its work alone, in additions: its elements times the weight of its row.
-Results have NumPy's bits either way, but for what is recorded as something else: a product of two
-vectors is a sum then.
+An operation is known by its work alone, in additions: its elements times the weight of its row; a
+reduction by the elements that it reads. Results have NumPy's bits either way, but for what is
+recorded as something else: a product of two vectors is a sum then.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from .graph.ir import Kind
 from .graph.snapshot import Snapshot
 from .interpret import VIEWED, size_of
 from .patience import CALL_NS
-from .runtime.buffers import AS_A_WHOLE, HostBuffer
+from .runtime.buffers import HostBuffer
 from .smallness import cost_ns
 
 if TYPE_CHECKING:
     from .runtime.device import Device
 
-__all__ = ["forget", "given_kernels", "known", "left_to_numpy", "takes_turns", "took_turns"]
+__all__ = ["forget", "is_quicker", "keeps_kernels", "known", "large", "left_to_numpy", "small"]
 
 MOST_KNOWN: Final = 1024
 """Entries of each set here; arrays of ever other sizes would fill them."""
-
-LEAST_COPIES: Final = 8
-"""Arrays of NumPy's that kernels read, from which on a program takes turns: fewer are its input."""
 
 LAUNCH_NS: Final = 60_000
 """Processor time of a launch among others on a CPU, on all cores: 77 to 90 us on PoCL, of which
@@ -48,39 +47,74 @@ COPY_NS: Final = 2_000
 KERNEL_SHARE: Final = 0.25
 """What kernels take of the time that NumPy takes for the elements."""
 
-known: Final[set[float]] = set()
-"""Work of operations that NumPy had to do, though arrays that came as a whole were recorded; the
-compiled part looks at this very set."""
+COPIED_NBYTE_NS: Final = 0.1
+"""The same of a byte of it."""
 
-_met: Final[set[float]] = set()
-"""The same, once."""
+FEW_LAUNCHES_NS: Final = 2 * LAUNCH_NS / (1 - KERNEL_SHARE)
+"""What NumPy takes where it is as quick as two launches."""
+
+TWICE: Final = 2
+"""Small evaluations after which work is known."""
+
+AFTER_LARGE: Final = 8
+"""The same of work that was met in an evaluation that was not small: in a loop that has such ones
+and a few small ones a kernel is worth waiting for."""
+
+known: Final[set[float]] = set()
+"""Work of operations that are done at the call, though they might be recorded; the compiled part
+looks at this very set."""
+
+_met: Final[dict[float, int]] = {}
+"""Work -> how many small evaluations had it, since it was in one that was not."""
+
+_of_large: Final[set[float]] = set()
+"""Work that was met in evaluations that were not small."""
 
 _of_kernels: Final[set[float]] = set()
-"""Work of the first operations on arrays that came as a whole, for which there were kernels."""
+"""Work of plans that came back and whose kernels are worth it."""
+
+_WORKING: Final = (Kind.REDUCE, Kind.ARGREDUCE, Kind.SCAN)
+"""Kinds whose work is what they read."""
 
 
-def left_to_numpy(snapshot: Snapshot) -> None:
-    """Note that NumPy calculates a snapshot because it is small."""
-    for work in _begun(snapshot):
-        if work not in _of_kernels:
-            _limited(known if work in _met else _met).add(work)
+def small(snapshot: Snapshot) -> bool:
+    """Note that NumPy calculates a snapshot because it is small; whether nothing in it would have
+    been recorded, had its arguments been on the host."""
+    is_known = True
+    for work in _works(snapshot):
+        if work in known:
+            continue
+        is_known = False
+        if work in _of_kernels:
+            continue
+        met = _limited(_met)[work] = _met.get(work, 0) + 1
+        if met >= (AFTER_LARGE if work in _of_large else TWICE):
+            _limited(known).add(work)
+    return is_known
 
 
-def given_kernels(snapshot: Snapshot) -> None:
-    """Note that kernels are made for a snapshot."""
-    for work in _begun(snapshot):
-        _limited(_of_kernels).add(work)
+def large(snapshot: Snapshot, device: Device) -> None:
+    """Note that a snapshot is evaluated that is not small; nothing, where two launches would take
+    longer than NumPy."""
+    if device.shares_memory and cost_ns(snapshot, device, FEW_LAUNCHES_NS) is not None:
+        return
+    for work in _works(snapshot):
+        _limited(_of_large).add(work)
+        _met.pop(work, None)
         known.discard(work)
 
 
-def takes_turns(snapshot: Snapshot, device: Device, launches: int) -> bool:
-    """Whether NumPy is quicker than so many launches, which read what it has calculated."""
-    copies = sum(
-        [type(buffer) is HostBuffer and buffer.memory is None for buffer in snapshot.buffers]
-    )
-    if copies < LEAST_COPIES or copies <= launches or device.traits.kind != "cpu":
+def is_quicker(snapshot: Snapshot, device: Device, launches: int) -> bool:
+    """Whether NumPy takes less than so many launches, of kernels that read what the snapshot
+    does."""
+    if device.traits.kind != "cpu":
         return False
-    kernels = launches * LAUNCH_NS + copies * COPY_NS
+    copied = [
+        buffer.nbytes
+        for buffer in snapshot.buffers
+        if type(buffer) is HostBuffer and buffer.memory is None and buffer.copy is None
+    ]
+    kernels = launches * LAUNCH_NS + len(copied) * COPY_NS + sum(copied) * COPIED_NBYTE_NS
     calls = sum(
         [item[0] is not None and item[0].kind not in VIEWED for item in snapshot.items]
     )
@@ -88,45 +122,47 @@ def takes_turns(snapshot: Snapshot, device: Device, launches: int) -> bool:
     return most > 0 and cost_ns(snapshot, device, most) is not None
 
 
-def took_turns(snapshot: Snapshot) -> None:
-    """Note that NumPy calculates such a snapshot: it has all of its kind at the call."""
-    for item in snapshot.items:
-        op = item[0]
-        if op is not None and op.kind is Kind.MAP:
-            _limited(known).add(float(op.weight * size_of(item[1])))
+def left_to_numpy(snapshot: Snapshot) -> bool:
+    """Note that NumPy calculates a snapshot because that `is_quicker`: it has all of its kind at
+    the call, unless kernels of others are worth it. Whether that was so before."""
+    works = _works(snapshot) - _of_kernels
+    is_known = works <= known
+    for work in works:
+        _of_large.discard(work)
+        _limited(known).add(work)
+    return is_known
+
+
+def keeps_kernels(snapshot: Snapshot) -> None:
+    """Note that a plan came back, and that its kernels are worth it."""
+    for work in _works(snapshot):
+        _limited(_of_kernels).add(work)
+        known.discard(work)
 
 
 def forget() -> None:
     """Know nothing."""
-    for each in (known, _met, _of_kernels):
+    _met.clear()
+    for each in (known, _of_large, _of_kernels):
         each.clear()
 
 
-def _begun(snapshot: Snapshot) -> set[float]:
-    """The work of the element-wise operations that read arrays that came as a whole."""
-    whole = {
-        number
-        for number, buffer in enumerate(snapshot.buffers)
-        if type(buffer) is HostBuffer and buffer.use == AS_A_WHOLE
-    }
-    if not whole:
-        return set()
+def _works(snapshot: Snapshot) -> set[float]:
+    """The work of the operations of a snapshot."""
     found: set[float] = set()
-    seen: set[int] = set()
-    for position, item in enumerate(snapshot.items):
+    items = snapshot.items
+    for item in items:
         op = item[0]
         if op is None:
-            if item[2] in whole:
-                seen.add(position)
-        elif not seen.isdisjoint(item[3:]):
-            if op.kind is Kind.VIEW or op.name == "cast":
-                seen.add(position)
-            elif op.kind is Kind.MAP:
-                found.add(float(op.weight * size_of(item[1])))
+            continue
+        if op.kind is Kind.MAP:
+            found.add(float(op.weight * size_of(item[1])))
+        elif op.kind in _WORKING:
+            found.add(float(size_of(items[item[3]][1])))
     return found
 
 
-def _limited(works: set[float]) -> set[float]:
+def _limited(works: Any) -> Any:
     if len(works) >= MOST_KNOWN:
         works.clear()
     return works

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final
@@ -17,6 +17,7 @@ import numpy as np
 
 from . import vectors
 from .counters import counters
+from .drawn import NEARLY, NUMBERS
 from .errors import warn_user
 from .graph.ir import TABLE, Kind, Node, Op
 from .graph.sequence import calculation
@@ -210,7 +211,7 @@ def require(snapshot: Snapshot, device: Device) -> None:
         if op is None or op.kind is Kind.CONSTANT:
             continue
         if op.kind is Kind.MAP and host_function(op) is None:
-            op.host = _NEARLY.get(op.name)
+            op.host = NEARLY.get(op.name)
         if op.kind is Kind.LAUNCH or (op.kind is Kind.MAP and op.host is None):
             device.require()
 
@@ -385,43 +386,6 @@ def _make_complex(dtype: np.dtype[Any]) -> Callable[..., Array]:
 
 _WORD: Final = np.uint64(0xFFFFFFFF)
 _BITS: Final = np.uint64(32)
-_MULTIPLIERS: Final = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
-_WEYL: Final = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
-
-
-def _philox(first: int, second: int) -> Callable[..., Array]:
-    """Philox4x32-10 as in ``kernels/lib/philox.cl``: two words of the four."""
-
-    def draw(index: Array, key: Array, stream: Array) -> Array:
-        parts = [np.asarray(part).astype(np.uint64) for part in (index, stream)]
-        key0 = np.asarray(key).astype(np.uint64)
-        key1 = key0 >> _BITS
-        word0, word1 = parts[0] & _WORD, parts[0] >> _BITS
-        word2, word3 = parts[1] & _WORD, parts[1] >> _BITS
-        for _ in range(10):
-            product0 = word0 * _MULTIPLIERS[0]
-            product2 = word2 * _MULTIPLIERS[1]
-            word0 = (product2 >> _BITS) ^ word1 ^ (key0 & _WORD)
-            word2 = (product0 >> _BITS) ^ word3 ^ (key1 & _WORD)
-            word1, word3 = product2 & _WORD, product0 & _WORD
-            key0, key1 = key0 + _WEYL[0], key1 + _WEYL[1]
-        words = word0, word1, word2, word3
-        return words[first] | (words[second] << _BITS)
-
-    return draw
-
-
-def _of_bits(
-    shift: Mapping[str, int], middle: float, exponent: Mapping[str, int]
-) -> Callable[[np.dtype[Any]], Callable[..., Array]]:
-    """A float from random bits: those above `shift`, as a whole number, plus `middle`, scaled."""
-
-    def make(dtype: np.dtype[Any]) -> Callable[..., Array]:
-        dropped = np.uint64(shift[dtype.name])
-        half, scale = dtype.type(middle), dtype.type(2.0 ** exponent[dtype.name])
-        return lambda bits: ((bits >> dropped).astype(dtype) + half) * scale
-
-    return make
 
 
 def _multiply_high(dtype: np.dtype[Any]) -> Callable[..., Array]:
@@ -434,12 +398,6 @@ def _multiply_high(dtype: np.dtype[Any]) -> Callable[..., Array]:
 
     return high
 
-
-_DRAWN: Final = {
-    "uniform": _of_bits({"float64": 11, "float32": 40}, 0.0, {"float64": -53, "float32": -24}),
-    "open": _of_bits({"float64": 12, "float32": 41}, 0.5, {"float64": -52, "float32": -23}),
-    "positive": _of_bits({"float64": 0, "float32": 0}, 0.5, {"float64": -64, "float32": -64}),
-}
 
 _INTERNAL: Final[dict[str, Callable[[np.dtype[Any]], Callable[..., Array]]]] = {
     "where": lambda dtype: np.where,
@@ -454,45 +412,10 @@ _INTERNAL: Final[dict[str, Callable[[np.dtype[Any]], Callable[..., Array]]]] = {
     "modf_integer": lambda dtype: lambda value: np.modf(value)[1],
     "frexp_mantissa": lambda dtype: lambda value: np.frexp(value)[0],
     "frexp_exponent": lambda dtype: lambda value: np.frexp(value)[1],
-    "philox_bits": lambda dtype: _philox(0, 1),
-    "philox_more_bits": lambda dtype: _philox(2, 3),
     "multiply_high": _multiply_high,
-    **{
-        f"{name}_of_bits_{dtype}": make
-        for name, make in _DRAWN.items()
-        for dtype in ("float64", "float32")
-    },
+    **NUMBERS,
 }
-"""Rows that are no ufuncs of NumPy's: function of the result's dtype -> function of the operands.
-
-Not normal numbers from bits: their bits need fma, which NumPy does not have.
-"""
-
-
-@lru_cache(maxsize=1)
-def _quantile() -> Callable[..., Array]:
-    from statistics import NormalDist  # and decimal numbers, fractions
-
-    return np.frompyfunc(NormalDist().inv_cdf, 1, 1)
-
-
-def _normal(dtype: type[np.floating[Any]]) -> Callable[..., Array]:
-    """Normal numbers as in ``kernels/lib/normal.cl``, but for the last digits."""
-
-    def draw(bits: Array) -> Array:
-        quantile = _quantile()
-        whole = np.asarray(bits).view(np.int64) >> 11
-        rest = (0xFFFFFFFFFFFFF - (whole ^ (whole >> 63)) + 0.5) * 2.0**-53  # from the nearer end
-        return np.copysign(quantile(rest).astype(dtype), whole + 0.5).astype(dtype)
-
-    return draw
-
-
-_NEARLY: Final = {
-    "normal_of_bits_float64": _normal(np.float64),
-    "normal_of_bits_float32": _normal(np.float32),
-}
-"""Rows for which NumPy has not the bits, but the values."""
+"""Rows that are no ufuncs of NumPy's: result's dtype -> function of the operands."""
 
 
 # -- everything else: functions of (operation, shape of the result, param, operands) --------------

@@ -73,19 +73,20 @@ class Prepared:
 
 @dataclass(slots=True)
 class Planned:
-    """A plan with its programs, and the structure that it is for (no buffers, no nodes).
+    """A plan, with its programs once it `is_built`, and the structure that it is for (no buffers,
+    no nodes).
 
     `too_large` is what `smallness.is_small` knew besides the structure when it last said no;
-    `is_left` says that NumPy is quicker, which has calculated much of what the kernels read, once
-    the plan has come back. `key` is what `evaluate` keeps it under.
+    `is_left` says that NumPy is quicker (`experience`); `key` is what `evaluate` keeps it under.
     """
 
     structure: Snapshot
     schedule: Schedule
     steps: list[Prepared | Copy | LibraryCall]
+    is_built: bool = False
     uses: int = 0
     too_large: tuple[int, int] | None = None
-    is_left: bool | None = None
+    is_left: bool = False
     key: Any = None
 
     def ready(self, device: Device, plans: Any) -> Any:
@@ -95,7 +96,7 @@ class Planned:
         """
         steps = self.steps
         too_large = (settings.host_us, 0)
-        if _core is None or self.is_left is not False or self.too_large != too_large:
+        if _core is None or self.is_left or self.too_large != too_large:
             return None
         if device.pool is None or not all(map(_is_direct, steps)):
             return None
@@ -107,7 +108,18 @@ class Planned:
 
     def launch_count(self) -> int:
         """How many launches of kernels it has."""
-        return sum([isinstance(step, Prepared) for step in self.steps])
+        return sum(
+            [
+                isinstance(step, Kernel | SortPass | UserLaunch)
+                for step in self.schedule.launches
+            ]
+        )
+
+    def build(self, device: Device) -> None:
+        """Render and build its kernels, if that was not done."""
+        if not self.is_built:
+            self.steps = _steps(self.schedule, device)
+            self.is_built = True
 
     def run(self, snapshot: Snapshot, device: Device) -> None:
         """Launch on `device`, and give each root its buffer."""
@@ -165,9 +177,7 @@ def _names() -> dict[str, Any]:
 
 
 def make_plan(snapshot: Snapshot, device: Device, *, fuse: bool) -> Planned:
-    """Plan, render and build; nothing runs yet."""
-    kept = storage.cache_folder()
-    keep_in(kept and kept / "templates")
+    """Plan; nothing is built yet."""
     traits = device.traits
     if not traits.fp64:
         for node in snapshot.nodes:
@@ -176,6 +186,15 @@ def make_plan(snapshot: Snapshot, device: Device, *, fuse: bool) -> Planned:
     schedule = plan(snapshot, traits, fuse=fuse)
     if settings.debug:
         verify(schedule)
+    structure = Snapshot([], snapshot.items, snapshot.flags, snapshot.roots, [])
+    return Planned(structure, schedule, [])
+
+
+def _steps(schedule: Schedule, device: Device) -> list[Prepared | Copy | LibraryCall]:
+    """What a plan does, its kernels rendered and built."""
+    kept = storage.cache_folder()
+    keep_in(kept and kept / "templates")
+    traits = device.traits
     root = storage_roots(schedule)
     repeats = Repeats(traits, root)
     steps: list[Prepared | Copy | LibraryCall] = []
@@ -200,8 +219,7 @@ def make_plan(snapshot: Snapshot, device: Device, *, fuse: bool) -> Planned:
             steps.append(_built(step, rendered, device, call_nbytes(step, schedule)))
         else:
             steps.append(step)
-    structure = Snapshot([], snapshot.items, snapshot.flags, snapshot.roots, [])
-    return Planned(structure, schedule, steps)
+    return steps
 
 
 def _built(

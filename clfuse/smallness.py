@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from . import vectors
+from . import compiled, vectors
 from .config import settings
 from .graph.ir import Kind, Node
 from .graph.snapshot import LIVE, Snapshot
@@ -40,8 +40,8 @@ GATHER_ADDITIONS: Final = 12
 BLAS_ADDITIONS: Final = 0.1
 """What a BLAS takes for a product of two elements and its addition."""
 
-PHILOX_NS: Final = 30_000
-"""A hundred calls of NumPy's."""
+PHILOX_NS: Final = 30_000 if compiled.load() is None else 0
+"""A hundred calls of NumPy's; with the compiled part its row's weight says all."""
 
 CACHED_NBYTES: Final = 1 << 22
 """Up to this size NumPy's results stay in a processor's cache, and in memory that was used

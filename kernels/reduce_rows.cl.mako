@@ -2,7 +2,9 @@
 ##
 ##    CPU     work-items share the results (and pieces); lanes and independent accumulators, then the rest
 ##            one by one; lanes are folded last:    v0 v1 v2 v3 -> (v0+v2)(v1+v3) -> one
+##            what is left in shorter vectors, where it is much of a row
 ##            rows of joined arrays: run by run between the seams, the accumulators going on
+##            arg-reductions: values alone, block by block; the best one's position is looked for in the end
 ##            moments: sum and squares of a row in one pass around a guess of its mean, where that was good
 ##            blocks: some rows at once that read something together (V0[r]), then row by row
 ##    GPU     a work-group shares one result: its work-items stride over it, then fold a tree in local memory
@@ -32,7 +34,7 @@
             ${line}
 % endfor
 % if k.width > 1:
-% if p.compensated:
+% if p.pause:
             while (j + ${k.width * p.unroll} <= stop) {
                 const ${k.index} pause = min((${k.index})(stop - ${k.width * p.unroll} + 1), (${k.index})(j + ${p.block}));
                 for (; j < pause; j += ${k.width * p.unroll}) {
@@ -65,13 +67,20 @@
                 ${line}
 % endfor
             }
-% if p.compensated:
+% if p.pause:
 % for line in p.pause:
             ${line}
 % endfor
 % endif
 % endif
 % endif
+% for rest in p.rests:
+            for (; j + ${rest.width} <= stop; j += ${rest.width}) {
+% for line in rest.body:
+                ${line}
+% endfor
+            }
+% endfor
             for (; j < stop; j++) {
 % for line in p.scalar_body:
                 ${line}
@@ -126,7 +135,7 @@ ${every_row(b, p.start + b.taken + p.groups + p.before + [f"for ({k.index} j = r
 % else:
     const ${k.index} first = (${k.index})get_global_id(0) * run, last = min(first + run, units);
 % if k.moments:
-    ${k.moments.kind} mean_1 = 0, mean_2 = 0;  // of the last rows
+    ${k.moments.kind} mean_1 = 0, mean_2 = 0, mean_3 = 0;  // of the last rows
 % endif
     for (${k.index} unit = first; unit < last; unit++) {
 % endif
@@ -144,9 +153,9 @@ ${every_row(b, p.start + b.taken + p.groups + p.before + [f"for ({k.index} j = r
 % endfor
 % if k.moments:
 <% m = k.moments %>\
-        const ${m.kind} guess = mean_1 + (mean_1 - mean_2), length = (${m.kind})${m.length};
+        const ${m.kind} guess = mean_2 + 2 * (mean_2 - mean_3), length = (${m.kind})${m.length};
         ${m.kind} off = 0, squares = 0;
-        int fits = unit >= first + 2;
+        int fits = unit >= first + 3;
         if (fits) {
 % for line in m.part.start:
             ${line}
@@ -213,6 +222,7 @@ ${pass_over(p)}\
 % endif
 % endfor
 % if k.moments:
+        mean_3 = mean_2;
         mean_2 = mean_1;
         mean_1 = ${k.moments.mean};
 % endif

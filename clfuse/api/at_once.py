@@ -17,7 +17,7 @@ from numpy._core.umath import _extobj_contextvar, _make_extobj
 
 from ..config import settings
 from ..interpret import warning_of
-from ..runtime.buffers import BY_ROWS, SELECTED, HostBuffer
+from ..runtime.buffers import BY_ROWS, IN_PARTS, SELECTED, HostBuffer
 from . import floating
 from . import handle as handles
 from .handle import Handle
@@ -145,7 +145,13 @@ def pair(apply: Callable[[Any, Any], Any], weight: float, self: Handle, other: A
         if additions > FEW_ADDITIONS:
             additions = _stretched(left, right) * weight
     is_little = additions <= FEW_ADDITIONS and additions <= settings.host_us * ADDITIONS_A_US
-    if not (is_little and settings.fusion) and not affordable(additions, self, other):
+    use = max(use_of(self), use_of(other))
+    if use == SELECTED and additions > weight * max(left.size, size):
+        # All pairs of what was selected are the beginning of something else.
+        if not affordable(additions):
+            return LATER
+        use = IN_PARTS
+    elif not (is_little and settings.fusion) and not affordable(additions, self, other):
         return LATER
     if type(self) in handles.SCALARS:
         left = left[()]
@@ -154,7 +160,7 @@ def pair(apply: Callable[[Any, Any], Any], weight: float, self: Handle, other: A
         return tuple([made(item, buffer.device) for item in value])
     result = made(value, buffer.device)
     if not is_little and type(result) is handles.ARRAY:
-        _pass_on(max(use_of(self), use_of(other)), result)
+        _pass_on(use, result)
     return result
 
 

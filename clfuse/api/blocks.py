@@ -28,9 +28,10 @@ from .promotion import FLOAT32, FLOAT64
 LONG_NBYTES: Final = 1 << 18
 """An axis whose walk touches more than this many bytes is read in blocks."""
 
-BLOCK_NBYTES: Final = 1 << 13
+BLOCK_NBYTES: Final = 1 << 14
 """Bytes that the walk over a block touches: they are in the first-level cache, and so few that the
-sums need no compensation. Variances of 64 MB: 4 to 10% less processor time than with 64 KiB."""
+sums need no compensation. Variances of 64 MB: 4 to 10% less processor time than with 64 KiB, up to
+8% less than with 8 KiB."""
 
 COLUMNS_NBYTES: Final = 1 << 17
 """The same for a walk across rows, whose pieces of rows are fewer the longer it is."""

@@ -70,7 +70,7 @@ AT_CALL: Final[set[Any]] = set()
 # -- announcing -----------------------------------------------------------------------------------
 
 
-def _user_frame() -> tuple[Any, int]:
+def user_frame() -> tuple[Any, int]:
     """The first frame outside clfuse and NumPy, from the caller's caller up, and the `stacklevel`
     that names it where 1 is the caller's caller."""
     frame = sys._getframe(2)
@@ -91,14 +91,14 @@ warnings_issued: Final = [0]
 def user_stacklevel() -> int:
     """The `stacklevel` with which a warning issued by the caller names the user's line."""
     warnings_issued[0] += 1
-    return _user_frame()[1]
+    return user_frame()[1]
 
 
 def shares_memory() -> bool:
     """Whether the current device works in the host's memory, so that nothing has to be copied."""
     from ..runtime.device import current_device
 
-    return current_device().traits.unified_memory
+    return current_device().shares_memory
 
 
 def _is_announced() -> bool:
@@ -132,7 +132,7 @@ def count_fallback(name: str, reason: str = "") -> None:
         counters["fallbacks"] += 1
         if not _is_announced():
             return
-    frame, level = _user_frame()
+    frame, level = user_frame()
     why = f" ({reason})" if reason else ""
     place = f"{frame.f_code.co_filename}:{frame.f_lineno}"
     if settings.fallback == "raise":
@@ -245,9 +245,18 @@ class HostArguments:
         return value
 
 
-@functools.lru_cache(maxsize=1024)
 def _parameters(function: Any) -> tuple[str, ...]:
     """Names of the positional parameters; none where the function does not tell."""
+    owner = getattr(function, "__self__", None)
+    if owner is None or isinstance(owner, types.ModuleType | type):
+        return _parameters_of(function)
+    # Of the class's method, which is kept: the bound one would keep its object.
+    method = getattr(type(owner), function.__name__, None)
+    return () if method is None else _parameters_of(method)[1:]
+
+
+@functools.lru_cache(maxsize=1024)
+def _parameters_of(function: Any) -> tuple[str, ...]:
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
@@ -276,17 +285,18 @@ def host_call(
     name: str = "",
     *,
     library: bool = False,
+    owned: bool = False,
 ) -> Any:
     """Call NumPy's `function` on host copies of the arrays, and bring the results to the device.
 
     Arrays that it writes into (`out=`, `MUTATED`) are written back. NumPy scalars, and arrays of
     dtypes that stay on the host, come back as they are. `library` says that the host is the right
     place for it, and that it gives new arrays: where memory is shared nothing is copied, and that
-    counts as a library call.
+    counts as a library call. `owned` says the second alone.
     """
     name = name or getattr(function, "__name__", repr(function))
     library = library and shares_memory()
-    arguments = HostArguments(owned=library)
+    arguments = HostArguments(owned=library or (owned and shares_memory()))
     named: dict[str, Any] = dict(kwargs)
     if len(args) > 0:
         named.update(zip(_parameters(function), args, strict=False))

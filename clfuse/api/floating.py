@@ -25,7 +25,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..graph.ir import Node, loud
+from ..graph.ir import Node, Op, loud
 
 LOUD: Final = "loud"
 QUIET: Final = "quiet"
@@ -137,3 +137,20 @@ def seterr(*args: Any, **kwargs: Any) -> Any:
     before = np.seterr(*args, **kwargs)
     _put(_asked())
     return before
+
+
+_DIVISIONS: Final = frozenset(("floor_divide", "remainder", "fmod", "power", "reciprocal"))
+
+
+def may_err(op: Op) -> bool:
+    """Whether NumPy may find a floating-point error (or a division of integers by zero)."""
+    return op.input_dtypes[0].kind in "fc" or op.dtype.kind in "fc" or op.name in _DIVISIONS  # type: ignore[union-attr]
+
+
+def casts_may_err(keys: tuple[Any, ...], wanted: tuple[np.dtype, ...]) -> bool:
+    """The same of the casts of operands (dtypes, or Python types), which only an asked-for dtype
+    makes narrower."""
+    return any(
+        isinstance(key, np.dtype) and key.kind in "fc" and key is not dtype
+        for key, dtype in zip(keys, wanted, strict=True)
+    )

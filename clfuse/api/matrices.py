@@ -4,6 +4,7 @@ registers them."""
 from __future__ import annotations
 
 import math
+import re
 from operator import index as as_index
 from typing import Any
 
@@ -15,7 +16,7 @@ from . import handle as handles
 from .conversion import NotNative, as_handle, requested_dtype
 from .creation import ordered
 from .expressions import choose, combine, convert
-from .fallback import AT_CALL, native
+from .fallback import AT_CALL, host_call, native, user_frame
 from .geometry import diagonal_of
 from .handle import fresh, node_of, result
 from .selection import where
@@ -142,3 +143,21 @@ def asmatrix(data: Any, dtype: Any = None) -> Any:
 
 
 AT_CALL.add(np.asmatrix)
+
+
+@native(np.bmat)
+def bmat(obj: Any, ldict: Any = None, gdict: Any = None) -> Any:
+    """A `numpy.matrix` of blocks. Names in a string are those that the caller sees."""
+    if isinstance(obj, str) and gdict is None:
+        frame, _ = user_frame()
+        gdict, ldict = frame.f_globals, frame.f_locals
+    if isinstance(obj, str):
+        named = set(re.findall(r"\w+", obj))  # not everything that there is
+        gdict, ldict = (
+            {name: value for name, value in (seen or {}).items() if name in named}
+            for seen in (gdict, ldict)
+        )
+    return host_call(np.bmat, (obj, ldict, gdict), {}, library=True)
+
+
+AT_CALL.add(np.bmat)

@@ -10,6 +10,7 @@ one, it hashes and formats as a number, and ``isinstance(x, numpy.floating)`` ho
 
 from __future__ import annotations
 
+import operator
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -34,13 +35,14 @@ from .conversion import host_copy, host_scalar
 from .creation import array as make_array
 from .creation import zeros
 from .flags import flagsobj
-from .handle import Handle, fresh, layout, native_dtype, node_of
+from .handle import Handle, fresh, is_writeable, layout, native_dtype, node_of
 from .linalg import matmul
 from .methods import ArrayMethods, MutatingMethods
 from .order import copied
 from .overrides import answers_itself
 from .present import INTEGERS, LATER, indexed, owned, standard
 from .readers import put_before
+from .refusals import refused
 from .shared_storage import seen_by_numpy
 from .subclasses import ArrayType, ScalarType
 from .ufunc import ufunc
@@ -294,6 +296,10 @@ class ndarray(MutatingMethods, _Common, metaclass=ArrayType):
 
     @flat.setter
     def flat(self, value: Any) -> None:
+        if not is_writeable(self):
+            raise ValueError("array is read-only")
+        if isinstance(value, int | float | complex | list | tuple):
+            np.asarray(value, self._dtype)  # NumPy's error for what does not fit
         iteration.flatiter(self)[:] = value
 
     @property
@@ -314,7 +320,13 @@ class ndarray(MutatingMethods, _Common, metaclass=ArrayType):
             found = indexed(self, buffer, index)
             if found is not LATER:
                 return found
-        return indexing.get(self, index)
+        try:
+            return indexing.get(self, index)
+        except (IndexError, TypeError, ValueError) as error:
+            wrong = refused(error, operator.getitem, self, index)
+            if wrong is error:
+                raise
+            raise wrong from None
 
     def __setitem__(self, index: Any, value: Any) -> None:
         if self._view is None and type(self._storage.node.buffer) is HostBuffer:
@@ -328,7 +340,13 @@ class ndarray(MutatingMethods, _Common, metaclass=ArrayType):
                     if array is not None:
                         array[index] = value
                         return
-        indexing.put(self, index, value)
+        try:
+            indexing.put(self, index, value)
+        except (IndexError, TypeError, ValueError) as error:
+            wrong = refused(error, operator.setitem, self, index, value)
+            if wrong is error:
+                raise
+            raise wrong from None
 
     def __delitem__(self, index: Any) -> None:
         raise ValueError("cannot delete array elements")
@@ -385,10 +403,13 @@ class ndarray(MutatingMethods, _Common, metaclass=ArrayType):
         if operators.comes_first(type(other)):
             return NotImplemented
         if self._shape and not answers_itself(other) and np.ndim(other) == 1:
-            raise ValueError(
-                "inplace matrix multiplication requires the first operand to have at least one and "
-                "the second at least two dimensions."
-            )
+            raise refused(
+                ValueError(
+                    "inplace matrix multiplication requires the first operand to have at least one "
+                    "and the second at least two dimensions."
+                ),
+                operator.imatmul, self, other,
+            )  # fmt: skip
         return matmul(self, other, out=self)
 
 

@@ -299,9 +299,7 @@ def is_calculated_here(device: Any) -> bool:
 
 def is_seen_here(device: Any) -> bool:
     """Whether NumPy may look into a device's memory at the call: no copy, and nobody traces."""
-    return (
-        trace.active() is None and is_calculated_here(device) and device.traits.unified_memory
-    )
+    return trace.active() is None and is_calculated_here(device) and device.shares_memory
 
 
 def brought(node: Node, most_nbytes: int = ROW_NBYTES) -> bool:

@@ -45,8 +45,15 @@ _LEGACY_EXAMINER: Final = np.random.RandomState(0)
 
 
 @cache
-def _signature(name: str) -> inspect.Signature:
-    return inspect.signature(getattr(_LEGACY_EXAMINER, name))
+def _parameters(name: str) -> tuple[str, ...]:
+    """The names of the arguments of a method, in their order."""
+    return tuple(inspect.signature(getattr(_LEGACY_EXAMINER, name)).parameters)
+
+
+def _are_of(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether a method takes these arguments, as far as their names say."""
+    names = _parameters(name)
+    return len(args) <= len(names) and (not kwargs or kwargs.keys() <= set(names[len(args) :]))
 
 
 class RandomState:
@@ -134,13 +141,12 @@ class RandomState:
     def _call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self._numpy is not None:
             return hosted_method(getattr(self._numpy, name), args, kwargs, f"RandomState.{name}")
-        if name in _NATIVE:
-            bound = _signature(name).bind(*args, **kwargs)
+        if name in _NATIVE and _are_of(name, args, kwargs):
             method = getattr(self._generator, _RENAMED.get(name, name))
-            if name != "binomial" or _is_one(bound.arguments["n"]):
+            if name != "binomial" or _is_one(args[0] if args else kwargs.get("n")):
                 try:
-                    return method(*bound.args, **bound.kwargs)
-                except (TypeError, ValueError):
+                    return method(*args, **kwargs)
+                except (OverflowError, TypeError, ValueError):
                     pass  # it checks more than this class does: NumPy's draws, or raises
         return self._on_host(name, args, kwargs)
 
@@ -150,13 +156,36 @@ class RandomState:
             numpys = np.random.RandomState(bits)  # a new one keeps no normal number back
             return hosted_method(getattr(numpys, name), args, kwargs, f"RandomState.{name}")
 
+    def _standard(self, name: str, numbers: str, size: Any) -> Any:
+        """Numbers made of bits, without further parameters; by `_call` of the method `name` where
+        they are not few."""
+        if self._numpy is None:
+            bit_generator = self._generator.bit_generator
+            if size is None:
+                return bit_generator.number(numbers)
+            if (few := bit_generator.few(numbers, size)) is not None:
+                return few
+        return self._call(name, (size,), {})
+
+    def random_sample(self, size: Any = None) -> Any:
+        """Uniform numbers in [0, 1)."""
+        return self._standard("random_sample", "uniform", size)
+
+    def random(self, size: Any = None) -> Any:
+        """Uniform numbers in [0, 1)."""
+        return self._standard("random_sample", "uniform", size)
+
+    def standard_normal(self, size: Any = None) -> Any:
+        """Normal numbers with mean 0 and standard deviation 1."""
+        return self._standard("standard_normal", "normal", size)
+
     def rand(self, *args: Any) -> Any:
         """Uniform numbers in [0, 1); the arguments are the shape."""
-        return self._call("random_sample", (args or None,), {})
+        return self._standard("random_sample", "uniform", args or None)
 
     def randn(self, *args: Any) -> Any:
         """Normal numbers; the arguments are the shape."""
-        return self._call("standard_normal", (args or None,), {})
+        return self._standard("standard_normal", "normal", args or None)
 
     def randint(self, low: Any, high: Any = None, size: Any = None, dtype: Any = int) -> Any:
         """Whole numbers from `low` (0 where `high` is None) up to `high`, excluded."""

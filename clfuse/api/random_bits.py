@@ -9,7 +9,8 @@ the schedule, or what it is fused with.
 A recorded draw is an `iota` and some element-wise operations, with key and position as constants:
 it needs no memory, and the next draw of the same kind has the same plan. A draw of one number,
 which NumPy returns as a Python scalar, is made here on the host, of the same bits. A small draw is
-made at the call, and lies on the host: many of one kind at once, as soon as a second one comes.
+made at the call, and lies on the host: by the compiled part (``_compiled_random.pxi``); without it
+many of one kind at once, as soon as a second one comes.
 """
 
 from __future__ import annotations
@@ -21,13 +22,16 @@ from typing import Any, Final
 
 import numpy as np
 
+from .. import compiled
 from ..config import settings
 from ..evaluate import host_view, upload
 from ..graph import build
 from ..graph.ir import Kind, Node, Op, loop, structural
 from ..graph.trace import active
 from ..runtime.device import current_device
+from . import at_once
 from .handle import fresh, native_dtype, node_of
+from .present import is_calculated_here
 from .promotion import FLOAT64, INT64, UINT64
 
 _LOW: Final = 0xFFFFFFFF
@@ -36,14 +40,19 @@ _ROUNDS: Final = 10
 _BLOCK: Final = 256
 """Single numbers made at once when a program draws one after the other: 0.5 us each, not 4."""
 
-_SMALL: Final = 1024
-"""Elements of a draw that NumPy would make before a kernel started: it is not recorded."""
+_core: Final = compiled.load()
+
+_SMALL: Final = 1024 if _core is None else 4096
+"""Elements of a draw that the host makes before a kernel started: it is not recorded."""
 
 _AHEAD: Final = 4096
 """Elements made at once for small draws that follow each other."""
 
 _KINDS: Final = 16
 """Kinds and sizes of small draws for which a generator keeps what was made ahead."""
+
+_SINGLE: Final = {"uniform": "uniform", "open": "inner", "positive": "positive", "normal": "normal"}
+"""Names of numbers made of bits -> the methods of `SingleDraw`."""
 
 _NORMAL: Final = NormalDist()
 _CONSTANT: Final = structural(Kind.CONSTANT, "constant", INT64)
@@ -161,10 +170,10 @@ class Philox4x32:
 
     def single(self) -> tuple[int, int]:
         """The 128 bits of a draw of one number, by `philox`."""
-        refuse_in_trace("one random number is drawn, for Python to see", self)
+        if _core is not None:
+            return _core.both_words(self._key, self._next())  # type: ignore[no-any-return]
+        position = self._next()
         with self.lock:
-            position = self._position
-            self._position = (position + 1) & _WORD
             place = position - self._ahead_from
             if 0 <= place < len(self._ahead):
                 return self._ahead[place]
@@ -176,8 +185,60 @@ class Philox4x32:
             self._ahead = _philox_block(self._key, position)
             return self._ahead[0]
 
+    def _next(self) -> int:
+        """The position of a draw of one number."""
+        refuse_in_trace("one random number is drawn, for Python to see", self)
+        with self.lock:
+            position = self._position
+            self._position = (position + 1) & _WORD
+            return position
+
+    def number(self, name: str) -> float:
+        """A draw of one float64: ``uniform``, ``open``, ``positive`` or ``normal`` of bits."""
+        if _core is None:
+            return getattr(SingleDraw(self), _SINGLE[name])().item()  # type: ignore[no-any-return]
+        kind = _core.MADE_OF_BITS[f"{name}_of_bits_float64"]
+        return _core.number(kind, self._key, self._next())  # type: ignore[no-any-return]
+
+    def below(self, count: int) -> int:
+        """A draw of one whole number below `count`."""
+        if _core is None or count > 1 << 32:
+            return SingleDraw(self).below(count)
+        return _core.number_below(self._key, self._next(), count)  # type: ignore[no-any-return]
+
+    def few(self, name: str, size: Any, start: float = 0.0, scale: float = 1.0) -> Any:
+        """A small draw of numbers as of `number`, scaled, from `start` on; None where something
+        else has to make it."""
+        count = _count_of(size)
+        if not count or (device := _few_here(count)) is None:
+            return None
+        key, position, _ = self.take()
+        made = np.empty(size)
+        kind = _core.MADE_OF_BITS[f"{name}_of_bits_float64"]  # type: ignore[union-attr]
+        _core.draw(kind, made, count, key, position)  # type: ignore[union-attr]
+        if scale != 1.0 or start:
+            made *= scale
+            made += start
+        return at_once.made(made, device)
+
+    def few_below(self, low: int, count: int, size: Any) -> Any:
+        """The same of whole numbers from `low` on, `count` of them, as int64."""
+        wanted = _count_of(size)
+        if count > 1 << 32 or not wanted or (device := _few_here(wanted)) is None:
+            return None
+        key, position, _ = self.take()
+        made = np.empty(size, np.int64)
+        _core.draw_below(made, wanted, key, position, count, low)  # type: ignore[union-attr]
+        return at_once.made(made, device)
+
     def row(self, op: Op, position: int, count: int) -> np.ndarray:
         """What `op` makes of the bits of the draw at `position`, on the host."""
+        kind = None if _core is None else _core.MADE_OF_BITS.get(op.name)
+        if kind is not None:
+            assert op.dtype is not None
+            row = np.empty(count, op.dtype)
+            _core.draw(kind, row, count, self._key, position)  # type: ignore[union-attr]
+            return row
         with self.lock:
             first, rows = self._rows.get((op, count), (0, None))
             place = position - first
@@ -244,6 +305,28 @@ class Philox4x32:
         return f"<clfuse.random.{type(self).__name__} at 0x{id(self):X}>"
 
 
+def _count_of(size: Any) -> int:
+    """How many numbers a `size` of integers asks for; 0 for any other."""
+    if type(size) is int:
+        return max(size, 0)
+    if type(size) is not tuple:
+        return 0
+    count = 1
+    for extent in size:
+        if type(extent) is not int or extent < 1:
+            return 0
+        count *= extent
+    return count
+
+
+def _few_here(count: int) -> Any:
+    """The device for which the compiled part makes so many numbers at the call, or None."""
+    if _core is None or count > _SMALL or active() is not None:
+        return None
+    device = current_device()
+    return device if is_calculated_here(device) else None
+
+
 def _restored(seed_seq: Any, key: int, position: int) -> Philox4x32:
     generator = object.__new__(Philox4x32)
     generator.seed_seq = seed_seq
@@ -277,24 +360,28 @@ class Draw:
             self._key, self._position = tracing.draw(generator)
         else:
             _, position, self._key = generator.take()
-            is_small = tracing is None and 0 < self._count <= _SMALL
-            if is_small and settings.host_us and settings.fusion and current_device().fp64:
-                self._generator, self._at = generator, position
-                return
+            if tracing is None and 0 < self._count <= _SMALL:
+                self._here = current_device()
+                if settings.host_us and settings.fusion and self._here.fp64:
+                    self._generator, self._at = generator, position
+                    return
             self._position = _constant(position)
         self._index = build.reshape(build.iota(self._count), shape)
 
-    def _small(self, op: Op) -> Node:
-        """What `op` makes of the bits of a small draw, in memory."""
+    def _small(self, op: Op) -> Any:
+        """What `op` makes of the bits of a small draw, in memory: an array."""
         assert self._generator is not None
         row = self._generator.row(op, self._at, self._count)
-        return upload(row.reshape(self._shape))
+        if _core is not None:  # it is nobody else's
+            whole = row if len(self._shape) == 1 else row.reshape(self._shape)
+            return at_once.made(whole, self._here)
+        return fresh(upload(row.reshape(self._shape)))
 
     def node(self, *, more: bool = False) -> Node:
         """64 bits an element, uint64; `more` gives 64 others."""
         op = _MORE_BITS if more else _BITS
         if self._generator is not None:
-            return self._small(op)
+            return node_of(self._small(op))
         return build.elementwise(op, (self._index, self._key, self._position), self._shape)
 
     def bits(self) -> Any:
@@ -305,7 +392,7 @@ class Draw:
         dtype = native_dtype(dtype) or dtype  # CLFUSE_FP64=downcast
         op = loop(f"{name}_of_bits_float{8 * dtype.itemsize}", (UINT64,), dtype)
         if self._generator is not None:
-            return fresh(self._small(op))
+            return self._small(op)
         return fresh(build.elementwise(op, (self.node(),), self._shape))
 
     def uniform(self, dtype: np.dtype = FLOAT64) -> Any:
@@ -351,7 +438,8 @@ class Draw:
 
 
 class SingleDraw:
-    """What `Draw` is for one number, on the host: NumPy scalars, normal ones to a few ulp."""
+    """What `Draw` is for one number, on the host: NumPy scalars, normal ones to a few ulp where
+    there is no compiled part."""
 
     def __init__(self, generator: Philox4x32) -> None:
         self._bits = generator.single()
@@ -375,6 +463,11 @@ class SingleDraw:
 
     def normal(self, dtype: np.dtype = FLOAT64) -> Any:
         """Normal."""
+        if _core is not None:
+            kind = _core.MADE_OF_BITS[f"normal_of_bits_float{8 * dtype.itemsize}"]
+            bits, number = np.array([self._bits[0]], np.uint64), np.empty(1, dtype)
+            _core.numbers_made(kind, bits, number)
+            return number[0]
         whole = self._bits[0] >> 11
         upper = whole >> 52  # of a signed number: below 0
         size = whole ^ (1 << 53) - 1 if upper else whole

@@ -214,6 +214,37 @@ def _host_number(value: Any) -> Any:
     return host_scalar(value) if isinstance(value, Handle) else value
 
 
+def _is_extent(low: float, high: float) -> bool:
+    return 0.0 < high - low < math.inf
+
+
+def _is_scale(loc: float, scale: float) -> bool:
+    return scale > 0.0
+
+
+_LINEAR: Final[dict[str, tuple[str, Callable[..., bool], Callable[..., float]]]] = {
+    "uniform": ("uniform", _is_extent, lambda low, high: high - low),
+    "normal": ("normal", _is_scale, lambda loc, scale: scale),
+}
+"""Distributions that scale numbers made of bits and add their first parameter: which numbers, what
+parameters NumPy need not look at, and how much they scale."""
+
+
+def _few_of(name: str, generator: Philox4x32, parameters: Sequence[Any], size: Any) -> Any:
+    """`sample` of a small draw, or of one number, by arithmetic alone; None where it takes more."""
+    numbers, is_good, scaled = _LINEAR[name]
+    for value in parameters:
+        if type(value) is not float and type(value) is not int:
+            return None
+    first, second = map(float, parameters)
+    if not is_good(first, second):
+        return None
+    scale = scaled(first, second)
+    if size is None:
+        return first + scale * generator.number(numbers)
+    return generator.few(numbers, size, first, scale)
+
+
 def sample(
     name: str,
     examiner: Callable[..., Any] | None,
@@ -244,6 +275,8 @@ def sample(
         What NumPy raises for these parameters and this size.
     """
     row = DISTRIBUTIONS[name]
+    if name in _LINEAR and (few := _few_of(name, generator, parameters, size)) is not None:
+        return few
     if size is None and all(type(value) is float or type(value) is int for value in parameters):
         if examiner is not None:
             examiner(*parameters, 0)
@@ -286,7 +319,7 @@ def integers(generator: Philox4x32, low: int, high: int, shape: Any, dtype: np.d
     """
     count = high - low + 1
     if shape is None:
-        return low + SingleDraw(generator).below(count)
+        return low + generator.below(count)
     below = Draw(generator, shape).below(count)
     if low:
         below = below + np.uint64(low % (1 << 64))  # modulo 2**64, as is the cast

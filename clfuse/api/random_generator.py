@@ -137,11 +137,21 @@ class Generator:
     @_natively
     def random(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Any:
         """Uniform in [0, 1); float64 in steps of 2**-53, float32 of 2**-24."""
+        if dtype is np.float64 and out is None:
+            if size is None:
+                return self.bit_generator.number("uniform")
+            if (few := self.bit_generator.few("uniform", size)) is not None:
+                return few
         return self._standard("random", lambda draw, of: draw.uniform(of), size, dtype, out)
 
     @_natively
     def standard_normal(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Any:
         """Normal with mean 0 and standard deviation 1."""
+        if dtype is np.float64 and out is None:
+            if size is None:
+                return self.bit_generator.number("normal")
+            if (few := self.bit_generator.few("normal", size)) is not None:
+                return few
         return self._standard("standard_normal", lambda draw, of: draw.normal(of), size, dtype, out)
 
     @_natively
@@ -194,8 +204,12 @@ class Generator:
         if type(low) is int and (dtype is np.int64 or dtype is int):
             first, last = (0, low) if high is None else (low, high)
             if type(last) is int and -_FAR < first < last < _FAR:
-                shape = distributions.requested_size(size)
                 last -= not endpoint
+                if size is not None:
+                    few = self.bit_generator.few_below(first, last - first + 1, size)
+                    if few is not None:
+                        return few
+                shape = distributions.requested_size(size)
                 made = distributions.integers(self.bit_generator, first, last, shape, INT64)
                 return dtype(made) if shape is None else made
         low, high = on_host(low), on_host(high)
@@ -401,7 +415,7 @@ def hosted_method(
         return None
     if method.__name__ in _DRAWN_INTO and isinstance(kwargs.get("out"), Handle):
         distributions.check_output(kwargs["out"])  # NumPy will see a copy
-    return host_call(method, args, kwargs, reason, name=f"random.{name}")
+    return host_call(method, args, kwargs, reason, name=f"random.{name}", owned=True)
 
 
 def documentation(function: Any) -> str:

@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from .. import compiled
+from .. import compiled, experience
 from ..evaluate import evaluate_nodes
 from ..runtime.buffers import BY_ROWS, Buffer, HostBuffer
 from ..smallness import LIBRARY_ADDITIONS
@@ -309,6 +309,8 @@ class _Given:
         if cost is COUNTED:
             return self.size + sum([abs(value) for value in args if type(value) is int])
         shapes = self.shapes
+        if not shapes:
+            raise _Refused
         if cost is STRETCHED:
             if shapes.count(shapes[0]) == len(shapes):
                 return math.prod(shapes[0])
@@ -371,9 +373,12 @@ def read(
 
             device = current_device()
             given.device = device if device.fp64 else None
+        if given.device is None:
+            return LATER
         numbers = (*args[1:operands], *kwargs.values()) if kwargs else args[1:operands]
         additions = given.cost(cost, numbers) * weight
-        if given.device is None or not affordable(additions / given.share):
+        share = ROWS_SHARE if additions in experience.known else given.share
+        if not affordable(additions / share):
             return LATER
     except _Refused:
         return LATER

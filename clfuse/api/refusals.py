@@ -13,6 +13,7 @@ Calls that succeed pay nothing for it.
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -113,6 +114,33 @@ def preferred(
         return None
     # The same class: ours says which values were wrong, stand-ins have none.
     return error if found is None or isinstance(error, type(found)) else found
+
+
+def refused(
+    error: Exception, function: Callable[..., Any], *args: Any, **kwargs: Any
+) -> Exception:
+    """What to raise where a call fails in any case: `preferred`."""
+    return preferred(error, function, args, kwargs) or error
+
+
+def refused_by_numpy(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method of a ufunc of ours which raises what NumPy's would."""
+    name = method.__name__
+    is_fold = name in ("reduce", "accumulate", "reduceat")
+
+    @functools.wraps(method)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if is_fold and self.nin != 2:
+            getattr(self.numpy, name)(np.zeros(1))  # NumPy's ValueError, before it looks at more
+        try:
+            return method(self, *args, **kwargs)
+        except Exception as error:
+            wrong = refused(error, getattr(self.numpy, name), *args, **kwargs)
+            if wrong is error:
+                raise
+            raise wrong from None
+
+    return call
 
 
 def refuse_odd_flags(

@@ -23,10 +23,12 @@ from .present import (
     LOOP_NBYTES,
     PLAIN,
     ROW_NBYTES,
+    ROWS_OF_A_PRODUCT,
     SCALARS,
     SELECTED_SHARE,
     affordable,
     brought,
+    expect_rows,
     is_seen_here,
     is_writable_here,
     made,
@@ -45,10 +47,11 @@ def chosen(handle: Handle, index: Any) -> Any:
     """``handle[index]`` for an index with arrays in it, or `LATER`."""
     node = handle._storage.node
     is_selected = type(index) is handles.ARRAY and index._dtype.kind == "b"
-    if is_selected and _is_selectable(node) and _is_selectable(index._storage.node):
-        evaluate_nodes([node, index._storage.node])
-        if type(node.buffer) is Buffer:
-            brought(node)
+    if is_selected:
+        _select(node, index._storage.node)
+    if node.buffer is None and not is_selected:
+        _expect_choices(handle, index)
+        node = handle._storage.node
     if type(node.buffer) is not HostBuffer and type(node.buffer) is not Buffer:
         return LATER
     index = _with_arrays(index)
@@ -66,6 +69,35 @@ def chosen(handle: Handle, index: Any) -> Any:
         if type(node.buffer) is HostBuffer:
             node.buffer.use = SELECTED
     return made_of_it
+
+
+def _expect_choices(handle: Handle, index: Any) -> None:
+    """Bring a recorded array to the host of which a loop takes parts by index arrays that lie
+    there, as batches of a table: each would be recorded, with all that the table is made of."""
+    items = index if type(index) is tuple else (index,)
+    count = 0
+    for item in items:
+        kind = type(item)
+        if kind is handles.ARRAY:
+            if item._dtype.kind not in "iu" or present(item) is None:
+                return
+            count = max(count, math.prod(item._shape))
+        elif kind is np.ndarray or kind is list:
+            count = max(count, np.size(item))
+        elif kind not in INTEGERS and kind is not slice:
+            return
+    shape = handle._shape[len(items) :]
+    if count:
+        expect_rows(handle._storage, (count, *shape), ROWS_OF_A_PRODUCT)
+
+
+def _select(node: Node, mask: Node) -> None:
+    """Have an array and a mask of its elements lie on the host, where both are small: who selects
+    waits for the mask, and what is selected from or written to comes from the same arrays."""
+    if _is_selectable(node) and _is_selectable(mask):
+        evaluate_nodes([node, mask])
+        if type(node.buffer) is Buffer:
+            brought(node)
 
 
 def _is_selectable(node: Node) -> bool:
@@ -212,6 +244,8 @@ def assigned(handle: Handle, index: Any, value: Any) -> bool:
     index = _with_arrays(index)
     if index is LATER:
         return False
+    if type(index) is handles.ARRAY and index._dtype.kind == "b":
+        _select(handle._storage.node, index._storage.node)
     found = index
     is_scattered = False
     if type(index) not in INTEGERS:

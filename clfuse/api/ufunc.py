@@ -39,7 +39,7 @@ from .promotion import (
     resolve,
     weak_kind,
 )
-from .refusals import deprecate_third, preferred
+from .refusals import deprecate_third, preferred, refused, refused_by_numpy
 from .scans import accumulated
 
 UNINITIALIZED = (
@@ -102,7 +102,10 @@ class ufunc:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if kwargs or len(args) != self.nin:
-            return self._call_with_options(args, kwargs)
+            try:
+                return self._call_with_options(args, kwargs)
+            except Exception as error:  # noqa: BLE001 (NumPy says which it is)
+                raise refused(error, self.numpy, *args, **kwargs) from None
         kind = type(args[0])
         if kind in SCALARS and type(args[-1]) in SCALARS and len(args) < 3:
             return calculated(self.numpy, *args)
@@ -150,7 +153,7 @@ class ufunc:
         resolution = self._resolve(keys)
         if resolution.ops is None:
             return fallback.host_call(self.numpy, args, {}, _without_kernel(keys))
-        if floating.mode[0] == floating.STRICT and _may_err(resolution.ops[0]):
+        if floating.mode[0] == floating.STRICT and floating.may_err(resolution.ops[0]):
             return fallback.host_call(self.numpy, args, {}, floating.CHECKED, library=True)
         shape = shapes[0] if len(shapes) == 1 else broadcast_shapes(*shapes)
         nodes = self._nodes(keys, values, resolution, shape)
@@ -199,7 +202,7 @@ class ufunc:
 
     def _voiced(self, op: Op) -> Op:
         """The operation that is recorded in the mode in force."""
-        is_loud = floating.mode[0] is floating.LOUD and _may_err(op)
+        is_loud = floating.mode[0] is floating.LOUD and floating.may_err(op)
         return loud(op, self.__name__) if is_loud else op
 
     def _all_voiced(self, resolution: Resolution) -> tuple[Op, ...]:
@@ -214,7 +217,7 @@ class ufunc:
         """Let `loops` hold the operations of the mode that is in force."""
         self.loops.clear()
         for key, op in self._plain.items():
-            if floating.mode[0] != floating.STRICT or not _may_err(op):
+            if floating.mode[0] != floating.STRICT or not floating.may_err(op):
                 self.loops[key] = self._voiced(op)
 
     def _nodes(
@@ -283,9 +286,9 @@ class ufunc:
             resolution = self._resolve_fully(keys, values, outs, signature, casting)
             if resolution.ops is None:
                 raise NotNative(_without_kernel(keys))
-            if floating.mode[0] == floating.STRICT and (
-                _may_err(resolution.ops[0]) or _casts_may_err(keys, resolution)
-            ):
+            casts_may_err = floating.casts_may_err(keys, resolution.inputs)
+            may_err = casts_may_err or floating.may_err(resolution.ops[0])
+            if may_err and floating.mode[0] == floating.STRICT:
                 raise NotNative(floating.CHECKED)
             mask = None if where is True else node_of(as_mask(where))
         except _Foreign:
@@ -300,7 +303,7 @@ class ufunc:
             shapes = [*shapes, mask.shape]
         shape = _shape_with_outputs(shapes, given)
         nodes = self._nodes(keys, values, resolution, shape, mask)
-        if type(nodes) is tuple and _casts_may_err(keys, resolution):
+        if casts_may_err and type(nodes) is tuple:
             nodes = tuple(map(cast, nodes, resolution.inputs))
         if mask is not None and not given and "out" not in kwargs:
             warnings.warn(UNINITIALIZED, UserWarning, fallback.user_stacklevel())
@@ -369,6 +372,7 @@ class ufunc:
 
     # -- methods ----------------------------------------------------------------------------------
 
+    @refused_by_numpy
     def reduce(
         self,
         array: Any,
@@ -400,6 +404,7 @@ class ufunc:
             self.numpy.reduce, (array,), options, reason, f"{self.__name__}.reduce"
         )
 
+    @refused_by_numpy
     def accumulate(self, array: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
         """Every partial result along an axis: `numpy.ufunc.accumulate`."""
         try:
@@ -407,12 +412,14 @@ class ufunc:
         except NotNative as missing:
             return self._on_host("accumulate", (array, axis, dtype, out), str(missing))
 
+    @refused_by_numpy
     def reduceat(
         self, array: Any, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None
     ) -> Any:
         """Fold slices of an axis: `numpy.ufunc.reduceat`."""
         return self._on_host("reduceat", (array, indices, axis, dtype, out))
 
+    @refused_by_numpy
     def at(self, a: Any, indices: Any, *b: Any) -> None:
         """Write through indices, each of them once for every time it is named: `numpy.ufunc.at`."""
         from .taking import at
@@ -512,22 +519,6 @@ def _operands(
         values.append(node_of(value))
         shapes.append(value._shape)
     return tuple(keys), values, shapes, has_array
-
-
-_DIVISIONS: Final = frozenset(("floor_divide", "remainder", "fmod", "power", "reciprocal"))
-
-
-def _may_err(op: Op) -> bool:
-    """Whether NumPy may find a floating-point error (or a division of integers by zero)."""
-    return op.input_dtypes[0].kind in "fc" or op.dtype.kind in "fc" or op.name in _DIVISIONS  # type: ignore[union-attr]
-
-
-def _casts_may_err(keys: tuple[Any, ...], resolution: Resolution) -> bool:
-    """The same of the casts of operands, which only an asked-for dtype makes narrower."""
-    return any(
-        isinstance(key, np.dtype) and key.kind in "fc" and key is not wanted
-        for key, wanted in zip(keys, resolution.inputs, strict=True)
-    )
 
 
 def _refill() -> None:

@@ -66,6 +66,8 @@ def complete(
     """All arguments by their place: those by name, and defaults."""
     source = kernel.__clfuse_source__
     names = source.parameters[_rank(ranges):]
+    if not named and len(args) == len(names):
+        return args
     given = dict(zip(names, args, strict=False))
     for name, value in named.items():
         if name in given:

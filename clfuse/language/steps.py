@@ -28,6 +28,8 @@ def converted(node: Any, dtype: np.dtype) -> Any:
 
 def filled(node: Any, dtype: np.dtype, shape: tuple[int, ...]) -> Any:
     """A node for every index."""
+    if node.dtype is dtype and node.shape == shape:
+        return node
     return broadcast(converted(node, dtype), shape)
 
 

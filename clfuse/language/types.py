@@ -63,10 +63,8 @@ class ArrayType:
         return f"array of {self.dtype.name} with {self.ndim} axes"
 
 
-@lru_cache(maxsize=256)
-def array_type(dtype: np.dtype, ndim: int) -> ArrayType:
-    """The type of an array."""
-    return ArrayType(dtype, ndim)
+array_type: Final = lru_cache(maxsize=256)(ArrayType)
+"""The same object for the same dtype and number of axes: every call of a kernel asks for some."""
 
 
 @lru_cache(maxsize=64)

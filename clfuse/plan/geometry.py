@@ -20,6 +20,7 @@ from ..graph.functions import Function
 from ..graph.ir import Op
 from ..traits import DeviceTraits
 from . import cost, tiles
+from .positions import counted
 from .schedule import Access, Carried, Index, Item, Kernel, Load, Scalar, Step, Store
 
 MAX_LANES: Final = 16
@@ -188,10 +189,13 @@ def needs_wide_index(kernel: Kernel) -> bool:
 def lane_nbytes(kernel: Kernel) -> int:
     """Bytes of the widest element that the loop's vectors hold; 0 when it cannot be vectors.
 
+    What follows the folds of a row is done once, and not in vectors.
+
     So many complex numbers are side by side as there are vectors of eight bytes: their two parts
     are two vectors then, or halves of one.
     """
-    dtypes = [dtype for phase in kernel.phases for dtype in _dtypes(phase)]
+    loops_only = kernel.reduced > 0 and kernel.vector >= len(kernel.extents) - kernel.reduced
+    dtypes = [dtype for phase in kernel.phases for dtype in _dtypes(phase, loops_only)]
     if any(dtype.kind == "c" for dtype in dtypes):
         return 8 if _has_complex_vectors(kernel) else 0
     return _widest(kernel, dtypes)
@@ -205,20 +209,17 @@ def element_nbytes(kernel: Kernel) -> int:
 def _widest(kernel: Kernel, dtypes: list[np.dtype]) -> int:
     """The same, of which `dtypes` are those of all but positions."""
     widest = max([1, *[register_nbytes(dtype) for dtype in dtypes]])
-    for phase in kernel.phases:
-        if any(isinstance(item, Index) for item in phase.body + phase.epilogue):
-            widest = max(widest, 8)
-        if any(accumulator.position is not None for accumulator in phase.accumulators):
-            widest = max(widest, 8)
+    if any(counted(kernel, phase) for phase in kernel.phases):
+        return max(widest, 8)
     return widest
 
 
-def _dtypes(kernel: Kernel) -> list[np.dtype]:
-    """Of all registers of one phase, each once: nearly all items share a few, and to compare dtypes
-    takes longer than to compare whether they are the same object."""
+def _dtypes(kernel: Kernel, loop_only: bool = False) -> list[np.dtype]:
+    """Of all registers of one phase, or of its loop, each once: nearly all items share a few, and
+    to compare dtypes takes longer than to compare whether they are the same object."""
     dtypes: dict[int, np.dtype] = {}
     operations: set[Op] = set()
-    for items in (kernel.body, kernel.epilogue):
+    for items in (kernel.body, () if loop_only else kernel.epilogue):
         for item in items:
             if isinstance(item, Step):
                 dtypes[id(item.dtype)] = item.dtype
@@ -229,7 +230,7 @@ def _dtypes(kernel: Kernel) -> list[np.dtype]:
                 dtypes[id(item.dtype)] = item.dtype
     for op in operations:
         dtypes.update([(id(dtype), dtype) for dtype in op.input_dtypes])
-    for store in kernel.stores + kernel.results:
+    for store in kernel.stores if loop_only else kernel.stores + kernel.results:
         dtypes[id(store.dtype)] = store.dtype
     for accumulator in kernel.accumulators:
         dtypes[id(accumulator.dtype)] = accumulator.dtype

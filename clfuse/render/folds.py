@@ -170,6 +170,23 @@ class Fold:
             return f"({memory_type(self.dtype)})({', '.join(parts)})"
         return f"(isfinite(e{number}) ? {name} + e{number} : {name})"
 
+    def join_copies(self, writer: Expressions, copies: int) -> list[str]:
+        """Fold the vectors of all unrolled ``copies`` into the first."""
+        number, lines = self.number, []
+        for copy in range(1, copies):
+            lines += self.fold(
+                writer,
+                f"v{number}_0",
+                f"p{number}_0",
+                f"v{number}_{copy}",
+                f"p{number}_{copy}",
+            )
+        return lines
+
+    def renamed(self, writer: Expressions, value: str) -> list[str]:
+        """Declare a vector of values by the name that `across_lanes` folds."""
+        return [f"const {self.type_at(writer)} v{self.number}_0 = {value};"]
+
     def across_lanes(self, writers: dict[int, Expressions], width: int) -> list[str]:
         """Fold the lanes of ``v`` (and ``p``) into ``l`` (and ``m``): halves, quarters, ..."""
         if self.is_argument and self.dtype.kind in "iuf":

@@ -18,6 +18,7 @@ from typing import Any
 
 from ..plan.geometry import LONG_SUM
 from ..plan.pairing import waits_long
+from ..plan.positions import is_searched, sought
 from ..plan.schedule import Kernel
 from ..traits import DeviceTraits
 from . import complexes, row_blocks, strips
@@ -40,14 +41,22 @@ from .loops import (
 )
 from .moments import MOST_CANCELLED, Moments, moments_of
 from .pairs import pair
+from .rests import rests_of
+from .searches import BLOCK, SearchedFold
+from .watches import WatchedFold, is_watched
 
 
 def _folds(kernel: Kernel, first: int) -> list[Fold]:
     """The folds of one phase, numbered from `first`."""
-    return [
-        Fold(number, accumulator, mask_lanes(kernel, accumulator))
-        for number, accumulator in enumerate(kernel.accumulators, first)
-    ]
+    folds: list[Fold] = []
+    for number, accumulator in enumerate(kernel.accumulators, first):
+        kind = Fold
+        if is_searched(kernel, kernel, accumulator):
+            kind = SearchedFold
+        elif is_watched(kernel, accumulator):
+            kind = WatchedFold
+        folds.append(kind(number, accumulator, mask_lanes(kernel, accumulator)))
+    return folds
 
 
 class _Phases:
@@ -172,7 +181,10 @@ def _row_phase(
     for fold in folds:
         number = str(fold.number)
         p.start += fold.start(single, f"q{number}", f"z{number}")
-        if width > 1 and not gpu:
+        if isinstance(fold, SearchedFold) and width > 1:
+            p.block = f"{BLOCK * width}"
+            p.start += fold.start_vectors(writers[width], kernel, p.begin, unroll)
+        elif width > 1 and not gpu:
             for copy in range(unroll):
                 p.start += fold.start(writers[width], f"v{number}_{copy}", f"p{number}_{copy}")
         if kernel.compensated and fold.compensates:
@@ -196,8 +208,10 @@ def _row_phase(
             p.vector_bodies.append(p.single_body)
             for copy in range(1, unroll):
                 p.vector_bodies.append(_vector_copy(kernel, body, uniform, folds, copy))
-        if kernel.compensated:
-            p.pause = _pause(folds, writers[width], unroll)
+        p.pause = _pause(kernel, folds, writers[width])
+    p.rests = rests_of(kernel, body, folds, writers, uniform)
+    for rest in p.rests:
+        p.start += rest.start
     p.blocks = row_blocks.of(kernel, body, folds, uniform)
     p.groups = list(body.group_lines)
     body.group_lines.clear()
@@ -210,7 +224,9 @@ def _row_phase(
             if not last:
                 joining = _from_first_item(folds)
     elif width > 1:
-        joining = _join_lanes(kernel, folds, writers, width, unroll)
+        joining = _join_lanes(kernel, body, folds, writers, uniform, p)
+        for rest in p.rests:
+            joining += rest.joining
     results: dict[int, Register] = {}
     for fold in folds:
         text = f"q{fold.number}"
@@ -245,7 +261,7 @@ def _vector_copy(
     """One unrolled copy of the vector body, folding into accumulator number `copy`."""
     width = kernel.width
     writer = body.writer(width)
-    lines, registers = compute(body, kernel, width, uniform)
+    lines, registers = compute(body, kernel, width, uniform, sought(kernel, kernel))
     for fold in folds:
         item, position = fold.item(writer, registers)
         lines += folding(kernel, fold)(
@@ -263,7 +279,7 @@ def _paired_copies(
 ) -> list[str]:
     """Two copies of the vector body in turn, each folding into its own accumulators."""
     writer = body.writer(kernel.width)
-    lines, registers = pair(body, kernel, uniform, ())
+    lines, registers = pair(body, kernel, uniform, sought(kernel, kernel))
     for fold in folds:
         for copy, own in enumerate(registers):
             item, position = fold.item(writer, own)
@@ -273,11 +289,15 @@ def _paired_copies(
     return lines
 
 
-def _pause(folds: list[Fold], writer: Expressions, unroll: int) -> list[str]:
-    """Move the vector accumulators into their compensated totals and start them anew."""
-    lines = []
+def _pause(kernel: Kernel, folds: list[Fold], writer: Expressions) -> list[str]:
+    """What the vector loop stops for now and then: accumulators are moved into their compensated
+    totals, or compared with the best so far, and started anew.
+    """
+    lines, unroll = [], kernel.unroll
     for fold in folds:
-        if not fold.compensates:
+        if isinstance(fold, SearchedFold):
+            lines += fold.end_block(writer, kernel, unroll)
+        if not (kernel.compensated and fold.compensates):
             continue
         number = fold.number
         parts = [f"v{number}_{copy}" for copy in range(unroll)]
@@ -291,10 +311,16 @@ def _pause(folds: list[Fold], writer: Expressions, unroll: int) -> list[str]:
 
 
 def _join_lanes(
-    kernel: Kernel, folds: list[Fold], writers: dict[int, Expressions], width: int, unroll: int
+    kernel: Kernel,
+    body: Body,
+    folds: list[Fold],
+    writers: dict[int, Expressions],
+    uniform: dict[int, Register],
+    p: SimpleNamespace,
 ) -> list[str]:
     """Fold the unrolled accumulators, then their lanes, then the scalar rest, into ``q``."""
     lines = []
+    width, unroll = kernel.width, kernel.unroll
     wide, single = writers[width], writers[1]
     for fold in folds:
         number = fold.number
@@ -313,15 +339,12 @@ def _join_lanes(
             lines.append(f"for (int lane = 0; lane < {2 * width}; lane++)")
             lines += fold.add_to_total(single, f"w{number}[lane]", f"q{number}")
             continue
-        for copy in range(1, unroll):
-            lines += fold.fold(
-                wide,
-                f"v{number}_0",
-                f"p{number}_0",
-                f"v{number}_{copy}",
-                f"p{number}_{copy}",
-            )
-        lines += fold.across_lanes(writers, width)
+        if isinstance(fold, SearchedFold):
+            bounds, again = (p.begin, p.end), p.groups + p.before
+            lines += fold.settle(body, kernel, writers, uniform, bounds, again)
+        else:
+            lines += fold.join_copies(wide, unroll)
+            lines += fold.across_lanes(writers, width)
         lines += fold.fold(single, f"q{number}", f"z{number}", f"l{number}", f"m{number}")
     return lines
 

@@ -21,6 +21,8 @@ from .body import Body
 from .expressions import Register, vector
 from .folds import Fold
 from .loops import compute, folding, unasked
+from .searches import SearchedFold
+from .watches import WatchedFold
 
 ROWS: Final = 4
 """Rows of a block: as many independent additions hide the latency of one. Products of (4000, 5000)
@@ -38,7 +40,7 @@ def of(
     kernel: Kernel, body: Body, folds: list[Fold], uniform: dict[int, Register]
 ) -> SimpleNamespace | None:
     """What the template needs for blocks of rows; None where they would not gain."""
-    if not _gains(kernel, body):
+    if not _gains(kernel, body) or any(isinstance(fold, SearchedFold) for fold in folds):
         return None
     b = SimpleNamespace(rows=ROWS, dim=len(kernel.extents) - kernel.reduced - 1)
     width = kernel.width
@@ -56,6 +58,9 @@ def of(
         if fold.is_argument:
             long = vector("long", width)
             _array(b, long, f"P{number}", f"({long})(LONG_MAX)", f"p{number}_0")
+        if isinstance(fold, WatchedFold):
+            masks = fold.masks(writer)
+            _array(b, masks, f"U{number}", f"({masks})(0)", f"u{number}_0")
         if kernel.compensated and fold.compensates:
             _array(b, kind, f"tV{number}", f"({kind})(0)", f"tv{number}")
             _array(b, kind, f"eV{number}", f"({kind})(0)", f"ev{number}")

@@ -98,6 +98,12 @@ class Device:
         settled. Until then NumPy calculates, and what needs a kernel asks again."""
         return not self.is_settled or self.traits.fp64
 
+    @property
+    def shares_memory(self) -> bool:
+        """Whether it works in the host's memory; also before it is settled, as all arrays lie on
+        the host then."""
+        return not self.is_settled or self.traits.unified_memory
+
     def __init__(self, handle: cl.Device, platform: cl.Platform, index: str) -> None:
         import pyopencl as cl
 

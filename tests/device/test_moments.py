@@ -1,7 +1,7 @@
 """Squared distances from the means of rows, which one pass around a guess of the mean adds up.
 
-The guess is what the means of the last two rows suggest, so the data here are rows that such a
-guess suits, rows that it does not, and rows after ones that have no mean.
+The guess is what the means of the two rows before the last one suggest, so the data here are rows
+that such a guess suits, rows that it does not, and rows after ones that have no mean.
 """
 
 from __future__ import annotations

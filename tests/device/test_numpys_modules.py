@@ -127,6 +127,20 @@ def test_the_address_of_an_array_tells_what_it_shares(xp: ModuleType, size: int)
     assert np.asarray(x)[3] == 3
 
 
+@pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
+def test_blocks_named_in_a_string_are_the_callers(xp: ModuleType) -> None:
+    first, second = xp.arange(4.0).reshape(2, 2), xp.ones((2, 2), "i4")
+    made = xp.bmat("first, second; second, first")
+    expected = np.block([[np.asarray(first), np.ones((2, 2))], [np.ones((2, 2)), first]])
+    assert isinstance(made, np.matrix)
+    np.testing.assert_array_equal(made, expected)
+    np.testing.assert_array_equal(xp.bmat([[first, second], [second, first]]), expected)
+    named = {"a": first, "b": second}
+    np.testing.assert_array_equal(xp.bmat("a b; b a", ldict=named, gdict={}), expected)
+    with pytest.raises(NameError):
+        xp.bmat("first, nobody")
+
+
 def test_functions_of_records_take_arrays(xp: ModuleType) -> None:
     from numpy.lib import recfunctions
 

@@ -194,16 +194,17 @@ def test_an_array_goes_from_one_device_to_another(xp: ModuleType) -> None:
 
 
 def test_whether_a_program_is_small_does_not_depend_on_what_was_planned(xp: ModuleType) -> None:
-    x, y = np.arange(20_000.0), np.arange(45_000.0)
-    device = xp.asarray(y) + 0  # lies on the device once it was computed
+    x, y, z = np.arange(20_000.0), np.arange(45_000.0), np.arange(200_000.0)
+    devices = [xp.asarray(y) + 0, xp.asarray(z) + 0]  # on the device once they were computed
     for _ in range(2):
         with xp.config.override(host_us=0):
             assert counted(xp, (xp.asarray(x) * 3 + 1).get)[1:] == (0, 1)
-            xp.evaluate(device)
-            assert counted(xp, (device * 3 + 1).get)[1:] == (0, 1)
-        assert counted(xp, (xp.asarray(x) * 3 + 1).get)[1:] == (1, 0)
-        assert counted(xp, (device * 3 + 1).get)[1:] == (0, 1)
-        assert counted(xp, (xp.asarray(y) * 3 + 1).get)[1:] == (1, 0), "a map less"
+            xp.evaluate(*devices)
+            for device in devices:
+                assert counted(xp, (device * 3 + 1).get)[1:] == (0, 1)
+        assert counted(xp, (xp.asarray(x) * 3 + 1).get)[2] == 0
+        assert counted(xp, (devices[0] * 3 + 1).get)[2] == 0, "a launch takes as long"
+        assert counted(xp, (devices[1] * 3 + 1).get)[1:] == (0, 1)
 
 
 def test_who_does_not_wait_for_kernels_gets_the_same_bits_every_time(xp: ModuleType) -> None:

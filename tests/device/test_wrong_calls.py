@@ -1,7 +1,8 @@
 """Wrong calls: NumPy's exception class at the same moment, for thousands of them.
 
 Those of `tests.fuzz.wrong_calls` come from NumPy's signatures, those of `tests.fuzz.numpy_refusals`
-from NumPy's own tests. What differs on purpose is written down here, with the reason.
+from NumPy's own tests; `tests.fuzz.wrong_statements` draws writes, operators, ufunc methods, linear
+algebra and damaged files at random. What differs on purpose is written down here, with the reason.
 """
 
 from __future__ import annotations
@@ -13,13 +14,11 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from tests.fuzz import numpy_refusals, wrong_calls
+from tests.fuzz import numpy_refusals, wrong_calls, wrong_statements
 
 FUZZ_SEED = int(os.environ.get("CLFUSE_FUZZ_SEED", "0"))
 CALLS_THAT_DIFFER = {
     "np.meshgrid(": "more than 32 axes: NumPy's broadcasting iterator has no more",
-    "np.poly(2.5)": "what a dispatcher of NumPy's trips over, before the function sees it",
-    "np.roots(2.5)": "as np.poly",
     "np.fromfunction(abs": "what is called with the indices may raise before the shape is refused",
 }
 """Start of the call -> why NumPy's class is not wanted."""
@@ -58,6 +57,16 @@ def test_wrong_arguments_raise_what_numpy_raises(xp: ModuleType) -> None:
     assert len(calls) > 5000
     found = [wrong_calls.difference(call, xp) for call in calls
              if not call.text.startswith(tuple(CALLS_THAT_DIFFER))]
+    differences = [text for text in found if text is not None]
+    assert not differences, "\n".join(differences[:20])
+
+
+@pytest.mark.parametrize("kind", wrong_statements.KINDS)
+def test_wrong_statements_raise_what_numpy_raises_and_leave_the_arrays_as_they_are(
+    xp: ModuleType, kind: str
+) -> None:
+    statements = list(wrong_statements.wrong_statements(kind, 300, FUZZ_SEED))
+    found = [wrong_statements.difference(statement, xp) for statement in statements]
     differences = [text for text in found if text is not None]
     assert not differences, "\n".join(differences[:20])
 

@@ -23,8 +23,8 @@ LAYERS: tuple[tuple[str, ...] | frozenset[str], ...] = (
     ("plan",),
     frozenset({"render", "runtime"}),
     (
-        "vectors", "interpret", "smallness", "patience", "experience", "planned", "evaluate",
-        "automatic", "replay",
+        "vectors", "drawn", "interpret", "smallness", "patience", "experience", "planned",
+        "evaluate", "automatic", "replay",
     ),
     ("explaining", "profiling"),
     ("userkernels",),
@@ -59,7 +59,9 @@ def may_import(importer: str, imported: str) -> bool:
 
 
 def sources() -> list[Path]:
-    return sorted(p for p in PACKAGE.rglob("*.py") if "programs" not in p.parts)
+    return sorted(
+        path for path in PACKAGE.rglob("*.py") if "programs" not in path.relative_to(PACKAGE).parts
+    )
 
 
 def layer_of(path: Path) -> str:

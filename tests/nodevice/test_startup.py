@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from clfuse import compiled
+
 REPOSITORY = Path(__file__).parents[2]
 
 MOST_MODULES = 155
@@ -71,6 +73,37 @@ def test_small_arrays_need_no_device_and_no_more_modules(tmp_path: Path) -> None
     found = imported(tmp_path, "import clfuse as np" + SMALL)
     assert not heavy(found)
     assert len(found - before) <= 5
+
+
+def test_what_numpy_does_on_the_host_needs_no_device(tmp_path: Path) -> None:
+    found = imported(tmp_path, """
+import clfuse as np
+words = np.full((3, 3), " ")
+words[1, 1] = "x"
+dates = np.datetime64("2020-01-01") + np.arange(3)
+np.random.seed(3)
+state = np.arange(2000) % 3
+state[state == 1] = 2
+state[np.random.permutation(2000)[:5]] += 1
+chosen = np.random.choice(3, 100, p=[0.5, 0.25, 0.25])
+cloud = np.random.multivariate_normal([0, 0], np.eye(2), 9)
+np.histogram(state, bins=32, range=(0, 256))
+shown = str((words, dates, state.sum(), chosen, cloud))
+""")
+    assert not {name for name in found if name.startswith("pyopencl")}
+
+
+@pytest.mark.skipif(not compiled.load(), reason="the compiled part draws small arrays")
+def test_small_draws_need_no_device(tmp_path: Path) -> None:
+    found = imported(tmp_path, """
+import clfuse as np
+rng = np.random.default_rng(3)
+drawn = [rng.normal(size=(3, 2)), rng.random(1000), rng.integers(0, 9, 50), rng.normal(2, 3)]
+drawn += [np.random.randn(4000), np.random.rand(), np.random.choice([-1, 1]), rng.exponential(2, 5)]
+noise = rng.standard_normal(20_000).std()
+shown = str(drawn) + str(noise)
+""")
+    assert not {name for name in found if name.startswith("pyopencl")}
 
 
 def test_python_m_clfuse_run_brings_no_more_than_the_import(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 The tests are those in the installed NumPy. A test counts if it passes on NumPy itself on this
 machine; `left_out.txt` names those that test what clfuse does not want to have (NumPy's C
-internals), each with the reason.
+internals), each with the reason, and `failures.txt` those that are known to fail.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ CRASHES = 20  # restarts of one file after a test killed the process
 OUT_OF_TIME = 75
 
 
-def left_out() -> list[tuple[str, str]]:
-    """Pattern of test names, and why those tests are left out."""
+def reasons(name: str) -> list[tuple[str, str]]:
+    """Pattern of test names, and why those tests are left out (or, in `failures.txt`, fail)."""
     found = []
     reason = ""
-    for line in (HERE / "left_out.txt").read_text(encoding="utf-8").splitlines():
+    for line in (HERE / name).read_text(encoding="utf-8").splitlines():
         if line.startswith("# "):
             reason = line[2:]
         elif line.strip():
@@ -112,7 +112,7 @@ def main() -> int:
     parser.add_argument("--count", action="store_true", help="run nothing, count what has been run")
     asked = parser.parse_args()
     asked.results.mkdir(parents=True, exist_ok=True)
-    patterns = left_out()
+    patterns = reasons("left_out.txt")
     files = [
         path for folder in FOLDERS for path in sorted((NUMPY / folder / "tests").glob("test_*.py"))
     ]
@@ -132,7 +132,9 @@ def main() -> int:
         for module in ("numpy", "clfuse"):
             if not asked.count:
                 complete &= run(module, path, asked.results / f"{module}-{stem}.jsonl", deadline)
-    worst = report([name_of(path) for path in files], asked.results, patterns, asked.failures)
+    known = reasons("failures.txt")
+    names = [name_of(path) for path in files]
+    worst = report(names, asked.results, patterns, known, asked.failures)
     if not complete:
         print("out of time: call again to go on")
         return OUT_OF_TIME

@@ -18,13 +18,19 @@ def reason_to_leave_out(title: str, patterns: Patterns) -> str | None:
     return next((why for pattern, why in patterns if fnmatch.fnmatchcase(title, pattern)), None)
 
 
-def report(files: list[str], results: Path, patterns: Patterns, failures: bool) -> int:
-    """Print one line a file, one a reason; 1 if a file has less than `WANTED` percent, else 0."""
+def report(
+    files: list[str], results: Path, patterns: Patterns, known: Patterns, failures: bool
+) -> int:
+    """Print one line a file, one a reason; 1 if a file has less than `WANTED` percent, else 0.
+
+    `patterns` are tests that do not count, `known` those of which it is written why they fail.
+    """
     print(f"{'file':40} {'passed':>7} {'failed':>7} {'left out':>9} {'passed %':>9}")
     short = False
     total: Counter[str] = Counter()
     out: Counter[str] = Counter()
     out_passed: Counter[str] = Counter()
+    why_failed: Counter[str] = Counter()
     for name in files:
         stem = name.replace("/", ".")
         reference = read_journal(results / f"numpy-{stem}.jsonl")
@@ -46,11 +52,15 @@ def report(files: list[str], results: Path, patterns: Patterns, failures: bool) 
                 counts["passed" if passed else "failed"] += 1
                 if not passed:
                     failed.append(test)
+                    title = f"{name}::{test.partition('::')[2]}"
+                    why_failed[reason_to_leave_out(title, known) or "not known"] += 1
         total += counts
         short |= _print_counts(name, counts) < WANTED
         for test in failed if failures else ():
             print(f"    {test.partition('::')[2]}: {_first_lines(*ours[test])}")
     _print_counts("all", total)
+    for why, count in why_failed.most_common():
+        print(f"failed: {count:5}: {why}")
     for why, count in out.most_common():
         print(f"left out: {count:5}, of which {out_passed[why]:5} pass: {why}")
     return int(short)
