@@ -292,6 +292,16 @@ SETTINGS: tuple[Setting, ...] = (
         " device's",
         plans=True,
     ),
+    Setting(
+        "tile_bytes",
+        "CLFUSE_TILE_BYTES",
+        -1,
+        _count(-1),
+        "a whole number from -1",
+        "bytes of a core's cache in which steps over neighbours, of large arrays, follow each other"
+        " tile by tile; 0: each step goes through memory; -1 takes the device's",
+        plans=True,
+    ),
 )
 
 
@@ -324,6 +334,7 @@ class Settings:
     vector_bytes: int
     work_items: int
     stream_bytes: int
+    tile_bytes: int
 
     @property
     def planning(self) -> tuple[Value, ...]:

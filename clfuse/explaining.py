@@ -75,7 +75,7 @@ class ExplainedKernel:
     name : str
         The kernel's name in the OpenCL C.
     kind : str
-        ``map``, ``reduce``, ``scan``, ``compact``, ``expand``, ``copy``, ``library``, or
+        ``map``, ``reduce``, ``scan``, ``compact``, ``expand``, ``tiles``, ``copy``, ``library``, or
         ``launch``: a kernel that somebody wrote, which nothing was fused with.
     source : str
         OpenCL C; empty for copies and library calls.
@@ -267,7 +267,7 @@ def _explained(
     source = render(launch, device.traits, storage_roots(schedule)).source
     reads = tuple([_use(*use, schedule) for use in reads_of(launch, schedule)])
     writes = tuple([_use(*use, schedule) for use in writes_of(launch, schedule)])
-    ops = [name for phase in launch.phases for name in operations_of(phase.body)]
+    ops = [name for phase in launch.computed for name in operations_of(phase.body)]
     ops += [accumulator.name for accumulator in launch.accumulators]
     ops += operations_of(launch.epilogue)
     moved = sum(use.nbytes for use in reads + writes)

@@ -101,6 +101,9 @@ class DeviceTraits:
         Bytes that move through memory in the time of one operation of weight 1, an element.
     launch_nbytes : int
         Bytes that move through memory in the time of a launch.
+    tile_nbytes : int
+        Local memory that a chain of kernels over neighbours may keep a tile of its values in; 0
+        where each goes through memory.
     asks_ahead : bool
         Whether loops that read a large array once ask a CPU's caches for what comes next.
     gather_weight : float
@@ -154,6 +157,7 @@ class DeviceTraits:
     stream_nbytes: int = STREAM_NBYTES
     operation_nbytes: float = OPERATION_NBYTES
     launch_nbytes: int = LAUNCH_NBYTES
+    tile_nbytes: int = 0
     asks_ahead: bool = True
     gather_weight: float = GATHER_WEIGHT
     max_steps: int = MAX_STEPS
@@ -197,6 +201,7 @@ def with_schedule(traits: DeviceTraits, schedule: str) -> DeviceTraits:
             vector_bytes=GPU_VECTOR_BYTES,
             work_group=group,
             work_items=units * GROUPS_PER_UNIT * group,
+            tile_nbytes=0,
         )
     return replace(
         traits,
@@ -204,6 +209,7 @@ def with_schedule(traits: DeviceTraits, schedule: str) -> DeviceTraits:
         vector_bytes=max(traits.vector_bytes, MIN_VECTOR_BYTES),
         work_group=1,
         work_items=min(max(CHUNKS_PER_UNIT * units, MIN_CHUNKS), MAX_CHUNKS),
+        tile_nbytes=min(traits.local_nbytes, REREAD_NBYTES),
     )
 
 
@@ -335,7 +341,12 @@ def apply_quirks(traits: DeviceTraits, quirks: tuple[Quirk, ...] = QUIRKS) -> De
 
 
 def forced_to(
-    traits: DeviceTraits, schedule: str, vector_bytes: int, work_items: int, stream_bytes: int
+    traits: DeviceTraits,
+    schedule: str,
+    vector_bytes: int,
+    work_items: int,
+    stream_bytes: int,
+    tile_bytes: int = -1,
 ) -> DeviceTraits:
     """What settings make of a device; an empty, ``"auto"`` or negative one leaves it as it is."""
     if schedule not in ("auto", traits.schedule):
@@ -346,4 +357,6 @@ def forced_to(
         traits = replace(traits, work_items=work_items)
     if stream_bytes >= 0:
         traits = replace(traits, stream_nbytes=stream_bytes)
+    if tile_bytes >= 0 and traits.schedule == "cpu":
+        traits = replace(traits, tile_nbytes=min(tile_bytes, traits.local_nbytes))
     return traits

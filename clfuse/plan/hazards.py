@@ -102,9 +102,12 @@ class Hazards:
                     continue  # it sees what it writes: that is its author's business
                 if isinstance(launch, LibraryCall) and launch.epilogue is None:
                     continue  # NumPy looks after operands that overlap
-                for later, (_, others) in enumerate(touched[number:]):
+                tiles = isinstance(launch, Kernel) and launch.kind == "tiles"
+                for later, (_, others) in enumerate(touched[0 if tiles else number :]):
                     for store in others:
-                        self._check_order(load, store, where, same_phase=not later)
+                        self._check_order(
+                            load, store, where, same_phase=not later, is_alone=not tiles
+                        )
             for position, store in enumerate(stores):
                 for other in stores[:position]:
                     if other[0] != store[0]:
@@ -178,14 +181,17 @@ class Hazards:
     def _under(self, value: int | None) -> set[int]:
         return set() if value is None else {older for older, _ in self._older(value)}
 
-    def _check_order(self, one: Touch, store: Touch, where: str, *, same_phase: bool) -> None:
-        """A launch may not touch an element twice that it writes, but by the same work-item."""
+    def _check_order(
+        self, one: Touch, store: Touch, where: str, *, same_phase: bool, is_alone: bool = True
+    ) -> None:
+        """A launch may not touch an element twice that it writes, but by the same work-item; which
+        is alone with its elements, but for tiles."""
         place = place_of(self._schedule, one[0])
         if place is None or place != place_of(self._schedule, store[0]):
             return
         if 0 in one[3] or 0 in store[3]:
             return
-        if one[1:] == store[1:] and one[2] is not None:
+        if is_alone and one[1:] == store[1:] and one[2] is not None:
             return
         nbytes = max(self._schedule.values[touch[0]].nbytes for touch in (one, store))
         if nbytes > MAX_NBYTES:

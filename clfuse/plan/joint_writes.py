@@ -31,6 +31,7 @@ class JointWrites:
         self._graph = graph
         self._between = seen_between(graph)
         self._members: dict[int, tuple[int, ...]] = {}
+        self._bases: dict[int, int] = {}
         self._boxes: dict[int, tuple[Side, ...] | None] = {}
 
     def members(self, node: int) -> tuple[int, ...]:
@@ -39,7 +40,14 @@ class JointWrites:
 
     def base(self, node: int) -> int:
         """What the array was before the first of them."""
+        base = self._bases.get(node)
+        if base is not None:
+            return base
         return self._graph.inputs[self.members(node)[0]][0]
+
+    def rebase(self, node: int, base: int) -> None:
+        """Let `node` be an update of `base`, which is the same outside of what `node` writes."""
+        self._bases[node] = base
 
     def regions(self, node: int) -> list[Region]:
         """What they write, each."""

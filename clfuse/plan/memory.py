@@ -266,7 +266,8 @@ class Memory:
         for index in writers:
             launch = self.lowering.pending[index].launch
             assert isinstance(launch, Kernel)
-            stores[index] = tuple(
+            # Another tile may need what a tile has read where it writes.
+            stores[index] = () if launch.kind == "tiles" else tuple(
                 [store.access for store in launch.stores if store.value == target]
             )
         reads = self._reads_after(source, stores, node)
@@ -339,7 +340,7 @@ class Memory:
 
     def _donate(self, index: int, launch: Launch) -> None:
         """Write results over inputs that die in this launch, where reads and writes coincide."""
-        if not isinstance(launch, Kernel) or launch.boxed:
+        if not isinstance(launch, Kernel) or launch.boxed or launch.kind == "tiles":
             return
         if launch.kind in _ELSEWHERE and not launch.then:
             return

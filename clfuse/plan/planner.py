@@ -1,7 +1,7 @@
 """(graph, device traits) -> Schedule: the passes in order; called by `evaluate` on a cache miss.
 
 merge equal nodes  ->  roll (small equal writes into large ones)  ->  place (levels, what is stored)
-->  lower (kernels)  ->  rows (phases)  ->  epilogues (of matrix products)
+->  lower (kernels)  ->  rows (phases)  ->  epilogues (of matrix products)  ->  time tiles
 ->  memory (in-place, copies, slots)  ->  geometry (vectors, pieces, work-items)
 """
 
@@ -42,6 +42,7 @@ from .schedule import (
 )
 from .selections import finish_selection
 from .sorting import expanded
+from .time_tiles import join_stages
 
 REFUSED_SINGLY: Final = 4
 """Values that turn out not to be readable in parts, each at the cost of planning anew, before all
@@ -147,6 +148,7 @@ def _place_and_lower(
                 join_rows(lowering, traits)
                 if traits.schedule == "gpu":
                     join_epilogues(lowering, traits)
+                join_stages(lowering, traits)
             return placement, lowering, Memory(lowering)
         except (Straddles, Refines) as cut:
             nodes = _alike(graph, cut.node) if attempt >= REFUSED_SINGLY else (cut.node,)
@@ -212,6 +214,8 @@ def _written(node: int | None, lowering: Lowering, memory: Memory) -> Written | 
 
 
 def _finished(kernel: Kernel, traits: DeviceTraits, values: ValueTable) -> list[Kernel]:
+    if kernel.kind == "tiles":
+        return [kernel]
     if kernel.chunk >= 0:
         return finish_selection(kernel, traits)
     registers = _registers_after(kernel)
@@ -242,12 +246,13 @@ _LABEL_OPERATIONS = 4
 
 def _label(kernel: Kernel) -> str:
     """A readable name of the kernel: its kind and first operations; an OpenCL C identifier."""
-    phases = kernel.phases
+    phases = kernel.computed
     items = [item for phase in phases for item in phase.body + phase.epilogue]
     names = operations_of(items)
     folds = [accumulator.name for phase in phases for accumulator in phase.accumulators]
     words = list(dict.fromkeys(names))[:_LABEL_OPERATIONS] + list(dict.fromkeys(folds))
     if not words:
         words = ["copy" if any(isinstance(item, Load) for item in items) else "fill"]
-    kind = "rows" if kernel.then and not kernel.where else kernel.kind
+    is_rows = kernel.then and not kernel.where and kernel.tiling is None
+    kind = "rows" if is_rows else kernel.kind
     return "_".join([kind, *words]).replace(" ", "_")

@@ -33,6 +33,28 @@ def join_rows(lowering: Lowering, traits: DeviceTraits) -> None:
     Rows(lowering, traits).join()
 
 
+def contents_before(lowering: Lowering, update: int) -> list[int]:
+    """The values that an update's old contents lie in or are made of.
+
+    No launch loads them yet: `memory` lets the update write into them, or copies them first.
+    """
+    graph, placement = lowering.graph, lowering.placement
+    found = []
+    stack = [placement.writes.base(update)]
+    seen = set(stack)
+    while stack:
+        node = stack.pop()
+        if graph.kinds[node] is Kind.LEAF:
+            continue
+        if placement.stored[node] and placement.level[node] < placement.level[update]:
+            found.append(lowering.values.of_node[node])
+            continue
+        new = [operand for operand in graph.inputs[node] if operand not in seen]
+        seen.update(new)
+        stack += new
+    return found
+
+
 class Rows:
     """The pass: who writes and reads every value, and the launches that were joined."""
 
@@ -45,7 +67,7 @@ class Rows:
         for number, entry in enumerate(lowering.pending):
             read = [value for value, _ in reads_of(entry.launch)]
             for node in entry.updates:
-                read += self._contents_before(node)
+                read += contents_before(lowering, node)
             for value in dict.fromkeys(read):
                 self.readers[value].append(number)
             for value in writes_of(entry.launch):
@@ -53,27 +75,6 @@ class Rows:
         self.nodes_of: defaultdict[int, list[int]] = defaultdict(list)
         for node, value in lowering.values.of_node.items():
             self.nodes_of[value].append(node)
-
-    def _contents_before(self, update: int) -> list[int]:
-        """The values that an update's old contents lie in or are made of.
-
-        No launch loads them yet: `memory` lets the update write into them, or copies them first.
-        """
-        graph, placement = self.lowering.graph, self.lowering.placement
-        found = []
-        stack = [placement.writes.base(update)]
-        seen = set(stack)
-        while stack:
-            node = stack.pop()
-            if graph.kinds[node] is Kind.LEAF:
-                continue
-            if placement.stored[node] and placement.level[node] < placement.level[update]:
-                found.append(self.lowering.values.of_node[node])
-                continue
-            new = [operand for operand in graph.inputs[node] if operand not in seen]
-            seen.update(new)
-            stack += new
-        return found
 
     def join(self) -> None:
         """Join what can be joined and drop row results that nobody needs in memory any more."""

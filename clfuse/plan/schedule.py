@@ -197,10 +197,11 @@ def is_sequential(name: str, dtype: np.dtype) -> bool:
 class Kernel:
     """One generated kernel: a loop nest over `extents`.
 
-    `kind` is ``map``, ``reduce``, ``scan``, ``compact`` or ``expand``. A scan has `Prefix` items
-    along its last extent, and no epilogue: what follows the scan is part of the body, and stored
-    for every element. The last two have a `selection`; ``compact`` stores the selected elements
-    side by side, whatever the accesses of its stores say.
+    `kind` is ``map``, ``reduce``, ``scan``, ``compact``, ``expand`` or ``tiles``. A scan has
+    `Prefix` items along its last extent, and no epilogue: what follows the scan is part of the
+    body, and stored for every element. ``compact`` and ``expand`` have a `selection`; ``compact``
+    stores the selected elements side by side, whatever the accesses of its stores say; ``tiles``
+    has a `tiling`.
 
     The last `reduced` of the extents are folded by `accumulators`. `epilogue` and `results`
     then run once for each index of the others. `vector` is the dimension of the vector lanes.
@@ -252,11 +253,19 @@ class Kernel:
     selection: Selection | None = None
     where: tuple[tuple[tuple[int, int], ...], ...] = ()
     boxed: bool = False  # one of several boxes: offsets are arguments even where they are 0
+    tiling: Tiling | None = None
 
     @property
     def phases(self) -> list[Kernel]:
         """The kernel itself and its later phases, in order."""
         return [self, *self.then]
+
+    @property
+    def computed(self) -> list[Kernel]:
+        """The kernels whose operations this one performs, in order."""
+        if self.tiling is None:
+            return self.phases
+        return [stage.kernel for stage in self.tiling.stages]
 
     def seams(self, dim: int) -> list[int]:
         """The indices of dimension `dim` from which on loads of this phase go elsewhere, ascending.
@@ -272,6 +281,84 @@ class Kernel:
             for box in kernel.where:
                 found.update(box[dim])
         return sorted(found - {0, self.extents[dim]})
+
+
+@dataclass(frozen=True, slots=True)
+class Scratch:
+    """A tile of a value of this shape in local memory, in array number `array` of its kernel.
+
+    Its first element is that of index ``tile start + low`` of the value; `strides` in elements.
+    """
+
+    array: int
+    shape: tuple[int, ...]
+    low: tuple[int, ...]
+    strides: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Border:
+    """What a tile of update `value` has outside of the region that the update writes.
+
+    That is what `base` has there: `box` are the first index and the end of the region along each
+    axis of `shape`, `low` and `high` as in `Stage`, but of the value's own indices.
+    """
+
+    value: int
+    base: int
+    dtype: np.dtype
+    shape: tuple[int, ...]
+    box: tuple[tuple[int, int], ...]
+    low: tuple[int, ...]
+    high: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """An array in memory of which a tile has a copy, from `low` to `high` as `Border` has them."""
+
+    value: int
+    dtype: np.dtype
+    shape: tuple[int, ...]
+    low: tuple[int, ...]
+    high: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class Stage:
+    """One loop nest of a ``tiles`` kernel: the map `kernel`, over what the tile needs of it.
+
+    Along a dimension these are the indices from ``tile start + low`` to
+    ``tile start + tile length + high``, as far as they are in the kernel's extents. Loads and
+    stores of values that have a `Scratch` go there; `starts` are the first indices of each such
+    access. `inputs` come before; `borders` follow, and then `copied`: results from scratch to
+    memory, with the first index of what is stored along each axis.
+    """
+
+    kernel: Kernel
+    low: tuple[int, ...]
+    high: tuple[int, ...]
+    starts: dict[Access, tuple[int, ...]]
+    inputs: list[Input] = field(default_factory=list)
+    borders: list[Border] = field(default_factory=list)
+    copied: list[tuple[Store, tuple[int, ...]]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Tiling:
+    """What a ``tiles`` kernel has beside its phases, which only say what is touched in memory.
+
+    `extents` are cut into tiles of `lengths`; `arrays` are its local memory: dtype and elements.
+    Along the dimensions `around`, all arrays are as long, and what is past their end is their
+    beginning again.
+    """
+
+    extents: tuple[int, ...]
+    lengths: tuple[int, ...]
+    around: frozenset[int]
+    stages: list[Stage]
+    scratch: dict[int, Scratch]
+    arrays: list[tuple[np.dtype, int]]
 
 
 @dataclass(slots=True)

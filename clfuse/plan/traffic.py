@@ -21,7 +21,7 @@ def reads_of(kernel: Kernel, schedule: Schedule) -> list[Use]:
     written: set[int] = set()
     parts = []
     for phase in kernel.phases:
-        parts += [(phase, phase.body, kernel.extents), (phase, phase.epilogue, kept)]
+        parts += [(phase, phase.body, phase.extents), (phase, phase.epilogue, kept)]
     for phase, items, extents in parts:
         for item in items:
             if isinstance(item, Prefix) and item.partial is not None:
@@ -38,6 +38,8 @@ def reads_of(kernel: Kernel, schedule: Schedule) -> list[Use]:
             )
             nbytes = min(elements * item.dtype.itemsize, schedule.values[item.value].nbytes)
             known = moved.get(item.value, ("", 0))[1]
+            if kernel.kind == "tiles" and not phase.stores:  # borders of arrays, none read twice
+                nbytes = min(known + nbytes, schedule.values[item.value].nbytes)
             moved[item.value] = (str(item.dtype), max(known, nbytes))
         if not kernel.where:
             written.update(store.value for store in phase.stores)
@@ -54,7 +56,7 @@ def writes_of(kernel: Kernel, schedule: Schedule) -> list[Use]:
     kept = math.prod(kernel.extents[: len(kernel.extents) - kernel.reduced])
     uses: list[Use] = []
     for phase in [kernel] if kernel.where else kernel.phases:
-        for stores, count in ((phase.stores, math.prod(kernel.extents)), (phase.results, kept)):
+        for stores, count in ((phase.stores, math.prod(phase.extents)), (phase.results, kept)):
             for store in stores:
                 nbytes = count * store.dtype.itemsize
                 if kernel.kind == "compact":

@@ -25,6 +25,7 @@ from .schedule import (
     Schedule,
     SortPass,
     Store,
+    Tiling,
     UserLaunch,
 )
 
@@ -49,6 +50,8 @@ def verify(schedule: Schedule) -> None:
             phases = [replace(phase, then=[]) for phase in launch.phases]
         for phase in phases:
             _check_bounds(phase, schedule, where)
+        if isinstance(launch, Kernel) and launch.tiling is not None:
+            _check_tiling(launch.tiling, where)
         hazards.run(launch, where)
     for node, value in schedule.keeps.items():
         hazards.check_whole(value, f"node {node}, after the plan,")
@@ -116,6 +119,35 @@ def _check_bounds(launch: Launch, schedule: Schedule, where: str) -> None:
     for stores, extents in ((launch.stores, launch.extents), (launch.results, kept)):
         for store in stores:
             _check_element(store, extents, schedule, where)
+
+
+def _check_tiling(tiling: Tiling, where: str) -> None:
+    """Whether stages stay inside the local memory that a tile has for their values."""
+    for stage in tiling.stages:
+        touched = [
+            (item.value, item.access)
+            for item in [*stage.kernel.body, *stage.kernel.stores]
+            if isinstance(item, Load | Store) and item.value in tiling.scratch
+        ]
+        reached = [
+            (value, stage.starts[access], stage.low, stage.high) for value, access in touched
+        ]
+        still = (0,) * len(tiling.lengths)
+        reached += [(each.value, still, each.low, each.high) for each in stage.inputs]
+        reached += [(each.value, still, each.low, each.high) for each in stage.borders]
+        for value, start, low, high in reached:
+            scratch = tiling.scratch[value]
+            first = last = 0
+            for dim, stride in enumerate(scratch.strides):
+                begin = start[dim] + low[dim] - scratch.low[dim]
+                end = start[dim] + high[dim] - scratch.low[dim] + tiling.lengths[dim]
+                room = scratch.strides[dim - 1] // stride if dim else end
+                if begin < 0 or end > room:
+                    raise PlanError(f"{where}: value {value} leaves its tile along axis {dim}")
+                first += begin * stride
+                last += (end - 1) * stride
+            if first < 0 or last >= tiling.arrays[scratch.array][1]:
+                raise PlanError(f"{where}: value {value} leaves its local memory")
 
 
 def _check_pointers(launch: UserLaunch, schedule: Schedule, where: str) -> None:

@@ -57,6 +57,7 @@ class Arguments:
         self.bindings: list[Binding] = []
         self._declarations: list[tuple[str, str, int | None]] = []
         self._names: dict[object, str] = {}
+        self._numbers: dict[str, int] = {}
         self._written: set[int] = set()
         self._root = root
         self._buffers = 0
@@ -105,6 +106,9 @@ class Arguments:
         """The name of a size, stride or offset."""
         if name not in self._names:
             self._add(name, IntegerArgument(number), self.index_type, name, None)
+            self._numbers[name] = number
+        if self._numbers[name] != number:
+            raise AssertionError(f"renderer error: {name} is {self._numbers[name]} and {number}")
         return name
 
     def seam(self, prefix: str, place: tuple[int, ...], number: int) -> str:

@@ -228,7 +228,7 @@ class Body:
     def _load(
         self, item: Load, width: int, name: str, position: Register | None
     ) -> tuple[str, Register]:
-        pointer = self.arguments.buffer(item.value, item.dtype)
+        pointer = self.pointer(item.value, item.dtype)
         if position is not None and width > 1 and not position.uniform:
             text = self._gathered(pointer, item, width, position)
         else:
@@ -261,6 +261,10 @@ class Body:
         if item.other is None:
             return f"({writer.type_of(register.dtype, register.lane_nbytes)})(0)"
         return writer.cast(registers[item.other], register.dtype, register.lane_nbytes)
+
+    def pointer(self, value: int, dtype: np.dtype) -> str:
+        """The name of the memory that `value` is loaded from."""
+        return self.arguments.buffer(value, dtype)
 
     def _gathered(self, pointer: str, item: Load, width: int, position: Register) -> str:
         kind = self.writer(width).in_memory(item.dtype)

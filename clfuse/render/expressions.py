@@ -57,25 +57,35 @@ class Expressions:
             return complexes.vector_of(dtype, self.width)
         return vector(memory_type(dtype), self.width)
 
-    def loaded(self, dtype: np.dtype, place: str, *, whole: bool = True) -> str:
-        """The vector whose first element in global memory is at `place`, wherever that is; `whole`
-        allows one load of all its bytes.
+    def loaded(
+        self, dtype: np.dtype, place: str, *, whole: bool = True, space: str = "__global"
+    ) -> str:
+        """The vector whose first element in memory (of that address space) is at `place`, wherever
+        that is; `whole` allows one load of all its bytes.
         """
         if whole and self.traits.whole_vectors:
-            return f"(*(__global const {self._anywhere(dtype)} *)({place}))"
+            return f"(*({space} const {self._anywhere(dtype)} *)({place}))"
         if dtype.kind != "c" or self.width == 1:
             return f"vload{self.width}(0, {place})"
         part = complexes.part_type(dtype)
-        return f"vload{2 * self.width}(0, (__global const {part} *)({place}))"
+        return f"vload{2 * self.width}(0, ({space} const {part} *)({place}))"
 
-    def stored(self, dtype: np.dtype, text: str, place: str, *, whole: bool = True) -> str:
-        """A statement that stores a vector to global memory, from `place` on."""
+    def stored(
+        self,
+        dtype: np.dtype,
+        text: str,
+        place: str,
+        *,
+        whole: bool = True,
+        space: str = "__global",
+    ) -> str:
+        """A statement that stores a vector to memory of that address space, from `place` on."""
         if whole and self.traits.whole_vectors:
-            return f"*(__global {self._anywhere(dtype)} *)({place}) = {text};"
+            return f"*({space} {self._anywhere(dtype)} *)({place}) = {text};"
         if dtype.kind != "c" or self.width == 1:
             return f"vstore{self.width}({text}, 0, {place});"
         part = complexes.part_type(dtype)
-        return f"vstore{2 * self.width}({text}, 0, (__global {part} *)({place}));"
+        return f"vstore{2 * self.width}({text}, 0, ({space} {part} *)({place}));"
 
     def _anywhere(self, dtype: np.dtype) -> str:
         """The vector's type that may lie at the address of any element."""

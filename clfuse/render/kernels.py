@@ -27,7 +27,7 @@ import numpy as np
 from ..dtypes import needs_fp64
 from ..plan.schedule import Index, Kernel, Load, Step
 from ..traits import DeviceTraits
-from . import reductions, scan_kernels, templates
+from . import reductions, scan_kernels, templates, time_tiles
 from .arguments import Arguments, Binding
 from .body import Body
 from .expressions import Preamble, Register
@@ -76,6 +76,9 @@ def render(kernel: Kernel, traits: DeviceTraits, root: Callable[[int], int]) -> 
     elif kernel.kind == "scan":
         body = Body(kernel, traits, arguments, preamble)
         template = scan_kernels.fill(kernel, body, context)
+    elif kernel.tiling is not None:
+        template = "time_tiles.cl.mako"
+        time_tiles.fill(kernel, kernel.tiling, traits, arguments, preamble, context)
     elif kernel.selection is not None:
         template = "select.cl.mako"
         write_selection(kernel, Body(kernel, traits, arguments, preamble), context)
@@ -99,7 +102,7 @@ def render(kernel: Kernel, traits: DeviceTraits, root: Callable[[int], int]) -> 
 def uses_fp64(kernel: Kernel) -> bool:
     """Whether anything in a kernel is of double precision."""
     dtypes: list[np.dtype] = []
-    for phase in kernel.phases:
+    for phase in kernel.computed:
         dtypes += [store.dtype for store in phase.stores + phase.results]
         for item in phase.body + phase.epilogue:
             if isinstance(item, Step):

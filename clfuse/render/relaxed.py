@@ -37,6 +37,8 @@ def may_relax(kernel: Kernel, traits: DeviceTraits) -> bool:
     A row that is not listed keeps its kernel strict where it takes or makes floats, and so does a
     cast of floats to integers, which may jump; integers and masks are the same under fast-math.
     """
+    if kernel.tiling is not None:
+        return all(may_relax(stage.kernel, traits) for stage in kernel.tiling.stages)
     if kernel.then:
         return all(may_relax(replace(phase, then=[]), traits) for phase in kernel.phases)
     if any(is_float(accumulator.dtype) for accumulator in kernel.accumulators):

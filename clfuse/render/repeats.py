@@ -7,11 +7,11 @@ planning them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from typing import Any, Final
 
-from ..plan.schedule import Kernel, Load, Scalar, Step
+from ..plan.schedule import Kernel, Load, Scalar, Scratch, Step
 from ..traits import DeviceTraits
 from .arguments import Binding, BufferArgument, ConstantArgument
 from .kernels import Rendered, render
@@ -66,11 +66,47 @@ class Repeats:
 
 
 def _form(kernel: Kernel, root: Callable[[int], int]) -> _Form | None:
-    """A map's form; None for other kernels, of which a plan seldom has many."""
-    if kernel.kind != "map" or kernel.then or kernel.where:
+    """The form of a map or of tiles; None for other kernels, of which a plan seldom has many."""
+    tiling = kernel.tiling
+    if tiling is None and (kernel.kind != "map" or kernel.then or kernel.where):
         return None
     values: dict[int, int] = {}
     constants: dict[int, int] = {}
+    if tiling is None:
+        form = _form_of_map(kernel, root, values, constants, {})
+        return None if form is None else (tuple(form), values, constants)
+
+    def number(value: int) -> int:
+        return values.setdefault(root(value), len(values))
+
+    form = [kernel.label, kernel.work_items, tiling.extents, tiling.lengths, tiling.around]
+    form += tiling.arrays
+    for stage in tiling.stages:
+        part = _form_of_map(stage.kernel, root, values, constants, tiling.scratch)
+        if part is None:
+            return None
+        form += [*part, stage.low, stage.high, tuple(stage.starts.items())]
+        for each in stage.inputs:
+            form.append((number(each.value), tiling.scratch[each.value], each.dtype, each.low,
+                         each.high, each.shape))
+        for border in stage.borders:
+            form.append((number(border.value), number(border.base), border.dtype, border.shape,
+                         border.box, border.low, border.high))
+        form += [
+            (number(store.value), store.dtype, store.access, start)
+            for store, start in stage.copied
+        ]
+    return tuple(form), values, constants
+
+
+def _form_of_map(
+    kernel: Kernel,
+    root: Callable[[int], int],
+    values: dict[int, int],
+    constants: dict[int, int],
+    scratch: Mapping[int, Scratch],
+) -> list[Any] | None:
+    """What one loop nest adds to a form, where `scratch` says which values have such."""
     registers: dict[int, int] = {}
     form: list[Any] = [tuple([getattr(kernel, name) for name in _PLAIN if name not in _LISTS])]
     for item in kernel.body:
@@ -81,14 +117,18 @@ def _form(kernel: Kernel, root: Callable[[int], int]) -> _Form | None:
             form.append((constants.setdefault(item.constant, len(constants)), item.dtype))
         elif type(item) is Load and item.position is None and item.other is None:
             number = values.setdefault(root(item.value), len(values))
-            form.append((number, item.dtype, item.access, item.ahead))
+            place = scratch.get(item.value)
+            form.append((number, item.dtype, item.access, item.ahead, place))
         else:
             return None
         registers[item.var] = len(registers)
     for store in kernel.stores:
         number = values.setdefault(root(store.value), len(values))
-        form.append((registers[store.var], store.var_dtype, number, store.dtype, store.access))
-    return tuple(form), values, constants
+        place = scratch.get(store.value)
+        form.append(
+            (registers[store.var], store.var_dtype, number, store.dtype, store.access, place)
+        )
+    return form
 
 
 _LISTS: Final = frozenset(("accumulators", "epilogue", "results", "then"))

@@ -116,7 +116,7 @@ class Device:
         self.cause: str | None = None
         self._opened = False
         self._context: cl.Context | None = None
-        self._forced: tuple[tuple[str, int, int, int, bool, bool], DeviceTraits] | None = None
+        self._forced: tuple[tuple[str, int, int, int, int, bool, bool], DeviceTraits] | None = None
         self._tuned: DeviceTraits | None = None
         #: (event, object): host memory that must live until its command is done; kept by
         #: `runtime.buffers`.
@@ -141,6 +141,7 @@ class Device:
             settings.vector_bytes,
             settings.work_items,
             settings.stream_bytes,
+            settings.tile_bytes,
             settings.tuning,
             settings.libraries,
         )
@@ -152,7 +153,7 @@ class Device:
 
                     self._tuned = tuning.apply(own)
                 own = self._tuned
-            forced_traits = forced_to(own, *forced[:4])
+            forced_traits = forced_to(own, *forced[:5])
             if settings.libraries and forced_traits.schedule == "gpu":
                 from clfuse.runtime import device_libraries  # it needs buffers, which need this
 
