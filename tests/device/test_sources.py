@@ -157,7 +157,7 @@ def test_a_kernel_takes_small_arrays_along(xp: ModuleType) -> None:
 
 
 def test_a_loop_with_another_small_array_every_time_makes_one_plan(xp: ModuleType) -> None:
-    values = np.random.default_rng(4).random((50_000, 3))
+    values = np.random.default_rng(4).random((400_000, 3))
     x = xp.array(values)
 
     def moved(number: float) -> None:
