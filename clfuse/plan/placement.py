@@ -31,8 +31,8 @@ from .parameters import Parameters, Taken
 from .readers import (
     boxes_written,
     count_views,
+    elements_written_out,
     has_same_order,
-    is_of_windows,
     read_element_wise,
     spread_reads,
     squeezed,
@@ -430,30 +430,11 @@ class Placement:
         self.loaded[node] = graph.dtypes[node].itemsize
         self.linear[node] = strides == contiguous_strides(shape)
 
-    def _unrolled_count(self, node: int) -> int:
-        """Elements of a fold so short that it is written out, as in ``(p - q).sum(-1)`` of points
-        in space; else 0.
-
-        Halves are folded as floats, which single steps of them are not; NumPy's sums of complex
-        numbers start at 0, which a sum of negative zeros shows.
-        """
-        graph = self.graph
-        (operand,) = graph.inputs[node]
-        if not self.fuse or graph.kinds[node] is not Kind.REDUCE:
-            return 0
-        if graph.dtypes[node].char == "e" or graph.dtypes[node].kind == "c":
-            return 0
-        count = graph.sizes[operand] // max(graph.sizes[node], 1)
-        longest = cost.MAX_UNROLLED_WINDOW if is_of_windows(graph, node) else cost.MAX_UNROLLED
-        if not 1 <= count <= longest or not graph.sizes[node]:
-            return 0
-        weight = 0.0 if self.sealed[operand] else self.weight[operand]
-        return count if count * (weight + 1) <= self.cost.max_unrolled_weight else 0
-
     def _reduce(self, node: int) -> None:
         graph = self.graph
         (operand,) = graph.inputs[node]
-        count = self._unrolled_count(node)
+        weight = 0.0 if self.sealed[operand] else self.weight[operand]
+        count = elements_written_out(graph, node, weight, self.cost) if self.fuse else 0
         if count:
             self.unrolled.add(node)
             self._map(node)

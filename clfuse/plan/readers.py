@@ -133,6 +133,25 @@ def is_of_windows(graph: Graph, node: int) -> bool:
     return bool(kept) and kept[-1] == 1
 
 
+def elements_written_out(graph: Graph, node: int, weight: float, costs: cost.Cost) -> int:
+    """Elements of a fold so short that it is written out, as in ``(p - q).sum(-1)`` of points in
+    space; else 0. `weight` is that of the operations on each.
+
+    Halves are folded as floats, which single steps of them are not; NumPy's sums of complex numbers
+    start at 0, which a sum of negative zeros shows.
+    """
+    (operand,) = graph.inputs[node]
+    if graph.kinds[node] is not Kind.REDUCE:
+        return 0
+    if graph.dtypes[node].char == "e" or graph.dtypes[node].kind == "c":
+        return 0
+    count = graph.sizes[operand] // max(graph.sizes[node], 1)
+    longest = cost.MAX_UNROLLED_WINDOW if is_of_windows(graph, node) else cost.MAX_UNROLLED
+    if not 1 <= count <= longest or not graph.sizes[node]:
+        return 0
+    return count if count * (weight + 1) <= costs.max_unrolled_weight else 0
+
+
 def squeezed(shape: tuple[int, ...]) -> tuple[int, ...]:
     """The extents other than 1."""
     return tuple([extent for extent in shape if extent != 1])
