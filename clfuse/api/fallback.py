@@ -285,18 +285,17 @@ def host_call(
     name: str = "",
     *,
     library: bool = False,
-    owned: bool = False,
 ) -> Any:
     """Call NumPy's `function` on host copies of the arrays, and bring the results to the device.
 
     Arrays that it writes into (`out=`, `MUTATED`) are written back. NumPy scalars, and arrays of
     dtypes that stay on the host, come back as they are. `library` says that the host is the right
     place for it, and that it gives new arrays: where memory is shared nothing is copied, and that
-    counts as a library call. `owned` says the second alone.
+    counts as a library call.
     """
     name = name or getattr(function, "__name__", repr(function))
     library = library and shares_memory()
-    arguments = HostArguments(owned=library or (owned and shares_memory()))
+    arguments = HostArguments(owned=library)
     named: dict[str, Any] = dict(kwargs)
     if len(args) > 0:
         named.update(zip(_parameters(function), args, strict=False))

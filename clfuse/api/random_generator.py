@@ -415,7 +415,7 @@ def hosted_method(
         return None
     if method.__name__ in _DRAWN_INTO and isinstance(kwargs.get("out"), Handle):
         distributions.check_output(kwargs["out"])  # NumPy will see a copy
-    return host_call(method, args, kwargs, reason, name=f"random.{name}", owned=True)
+    return host_call(method, args, kwargs, reason, name=f"random.{name}")
 
 
 def documentation(function: Any) -> str:
