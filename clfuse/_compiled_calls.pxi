@@ -272,7 +272,7 @@ cdef object read(
     """``apply(*args, **kwargs)`` or `LATER`, as `readers.read`."""
     cdef Work work
     cdef Py_ssize_t place, given = PyTuple_GET_SIZE(args)
-    cdef double many = 1
+    cdef double many = 1, asked
     if given == 0 or given > most or (kwargs and cost == TIMES and given < operands):
         return LATER
     nothing_yet(&work)
@@ -285,7 +285,10 @@ cdef object read(
                 if many == 0:
                     return LATER
             elif cost == COUNTED and place and (type(item) is int or type(item) is tuple):
-                work.elements += times(item)
+                asked = times(item)
+                if asked == 0:
+                    return LATER
+                work.elements += asked
             item = operand(item, &work, 0)
             if item is LATER:
                 return LATER
@@ -299,7 +302,10 @@ cdef object read(
             if key in refused_names:
                 return LATER
             if cost == COUNTED and (type(item) is int or type(item) is tuple):
-                work.elements += times(item)
+                asked = times(item)
+                if asked == 0:
+                    return LATER
+                work.elements += asked
             item = operand(item, &work, 0)
             if item is LATER:
                 return LATER

@@ -226,6 +226,8 @@ def _settle_rest(device: Device) -> None:
 def _bring(snapshot: Snapshot) -> None:
     """Have the arguments lie on the host from here on, in the memory where they are: NumPy will
     read them again."""
+    if not any(type(buffer) is buffers.Buffer for buffer in snapshot.buffers):
+        return
     lent = {}
     for node in snapshot.nodes:
         buffer = node.buffer

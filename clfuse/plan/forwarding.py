@@ -20,6 +20,8 @@ def just_written(graph: Graph) -> dict[int, int]:
     found: dict[int, int] = {}
     folded: dict[int, tuple[int, ...]] = {}
     kinds, shapes = graph.kinds, graph.shapes
+    if Kind.UPDATE not in kinds:
+        return found
     for node, kind in enumerate(kinds):
         operands = graph.inputs[node]
         if kind is Kind.VIEW and kinds[operands[0]] is Kind.UPDATE:

@@ -70,7 +70,8 @@ CALLS: dict[Any, tuple[str, ...]] = {
     **dict.fromkeys(
         (np.fft.fft2, np.fft.ifft2, np.fft.rfft2, np.fft.irfft2, np.fft.fftn, np.fft.ifftn,
          np.fft.rfftn, np.fft.irfftn),
-        ("P", "T", "A", "P, (3, 8)", "P, s=(3, 8), axes=(1, 0)", "e", "a", "P, (4000, 4000)"),
+        ("P", "T", "A", "P, (3, 8)", "P, s=(3, 8), axes=(1, 0)", "e", "a", "P, (4000, 4000)",
+         "P, (np.int64(4000), 4000)"),
     ),
     **dict.fromkeys((np.fft.fftshift, np.fft.ifftshift), (*UNARY, "P, 1", "T, (0, 1)", "a, 3")),
     **dict.fromkeys((np.concatenate, np.stack), (*JOINED, "[P, P], 1", "[T, T], axis=-1")),
