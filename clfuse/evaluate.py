@@ -169,7 +169,9 @@ def _run(snapshot: Snapshot) -> None:
                 return
             planned = _make_plan(snapshot, device)
         planned.too_large = circumstances
-        planned.is_left = experience.is_quicker(snapshot, device, planned.launch_count())
+        planned.is_left = experience.is_quicker(
+            snapshot, device, planned.launch_count(), inline=planned.is_inline(device)
+        )
     elif planned.uses == 1 and not planned.is_left:
         experience.keeps_kernels(snapshot)
     if planned.is_left:
