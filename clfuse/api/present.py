@@ -43,6 +43,7 @@ from ..runtime.buffers import (
     lent,
     on_host,
 )
+from ..runtime.memory import pool_of
 from ..smallness import ADDITION_NS
 from . import handle as handles
 from .handle import DTYPES, Handle, View
@@ -382,8 +383,7 @@ def _works_in_place() -> bool:
     """Whether the device that computes what was recorded works in the host's memory."""
     from ..runtime.device import current_device
 
-    pool = current_device().pool
-    return pool is not None and pool.in_place
+    return pool_of(current_device()).in_place
 
 
 standard: Final = [False]

@@ -26,7 +26,6 @@ from clfuse.runtime.memory import (
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-    import pyopencl as cl
 
 __all__ = [
     "Block",

@@ -233,8 +233,11 @@ class Device:
 
         with self.lock:
             self.queue.finish()
-            timed = cl.command_queue_properties.PROFILING_ENABLE if profiling else 0
-            self._queue = cl.CommandQueue(self.context, self.handle, timed)
+            if profiling:
+                timed = cl.command_queue_properties.PROFILING_ENABLE
+                self._queue = cl.CommandQueue(self.context, self.handle, timed)
+            else:
+                self._queue = cl.CommandQueue(self.context, self.handle)
             if self.inline is not None:
                 self.inline.open(self.context, profiling=profiling)
 
@@ -247,13 +250,13 @@ class Device:
             if self._opened:
                 return
             try:
-                self._open_queues()
-                self.cause = probing.probe(self._queue, self._own_traits.builtins_read)
+                queue = self._open_queues()
+                self.cause = probing.probe(queue, self._own_traits.builtins_read)
             except (cl.Error, OSError) as error:
                 self.cause = _one_line(str(error))
             self._opened = True
 
-    def _open_queues(self) -> None:
+    def _open_queues(self) -> cl.CommandQueue:
         import pyopencl as cl
 
         if self.inline is not None:
@@ -265,7 +268,8 @@ class Device:
         if self.inline is None:
             self._context = cl.Context([self.handle])
         assert self._context is not None
-        self._queue = cl.CommandQueue(self._context, self.handle)
+        queue = self._queue = cl.CommandQueue(self._context, self.handle)
+        return queue
 
     def _give_up(self, cause: str) -> None:
         self.cause = cause

@@ -7,8 +7,8 @@ same for 1,000 elements). So a plan of some microseconds is run by that one. Bot
 memory and in one context; clfuse lists the first alone.
 
 PoCL makes a device for every name that it finds in a variable of the environment when it is first
-asked for devices, by default one of all cores. Drivers of its own for other devices would have to be
-named, too, and what they are called is not known before: where there are any, it is left alone.
+asked for devices, by default one of all cores. Its drivers for other kinds of devices would have to
+be named, too, and what they are called is not known before: where it has any, it is left alone.
 
 Source: http://portablecl.org/docs/html/env_variables.html
 """
@@ -56,9 +56,10 @@ class Inline:
         other queue had is done before.
     """
 
+    queue: cl.CommandQueue
+
     def __init__(self, handle: cl.Device) -> None:
         self.handle = handle
-        self.queue: cl.CommandQueue = None
 
     def __str__(self) -> str:
         return str(self.handle.name.strip())
@@ -67,8 +68,11 @@ class Inline:
         """Make a queue; its events hold times if asked."""
         import pyopencl as cl
 
-        timed = cl.command_queue_properties.PROFILING_ENABLE if profiling else 0
-        self.queue = cl.CommandQueue(context, self.handle, timed)
+        if profiling:
+            timed = cl.command_queue_properties.PROFILING_ENABLE
+            self.queue = cl.CommandQueue(context, self.handle, timed)
+        else:
+            self.queue = cl.CommandQueue(context, self.handle)
 
 
 @contextmanager
