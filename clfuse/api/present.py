@@ -587,7 +587,7 @@ def is_writable_here(handle: Handle, index: Any, value: Any) -> bool:
         return False
     if nbytes <= ROW_NBYTES:
         here = HostBuffer(device, np.full(node.shape, source.param, node.dtype))
-    elif type(value) in (handles.ARRAY, list, tuple) and nbytes <= LOOP_NBYTES and (
+    elif isinstance(value, Handle | list | tuple) and nbytes <= LOOP_NBYTES and (
         _works_in_place()
     ):
         if not affordable(np.broadcast_to(np.False_, handle._shape)[index].size):
