@@ -161,7 +161,10 @@ cdef object slot_call_of_kernel(object self, object args, PyObject *kwargs):
         PyTuple_GET_SIZE(<tuple>args) > 1
         and (kwargs == NULL or not PyDict_Size(<object>kwargs))
         and get(boundary, y_due) is False
-        and was_taken(self._last, <tuple>args)
+        and (
+            was_taken(self._last, <tuple>args)
+            or values_again(self, <tuple>args, 0, False) is not LATER
+        )
     ):
         return None
     return usual_call_of_kernels(self, args, kwargs)
