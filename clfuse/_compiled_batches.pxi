@@ -61,7 +61,7 @@ cdef bint is_as_before(object argument, tuple wanted, object batch) except -1:
     if type(argument) is not <object>PyTuple_GET_ITEM(wanted, 0):
         return False
     if PyTuple_GET_ITEM(wanted, 1) == <PyObject *>None:
-        return True
+        return type(argument) is not int or wanted[2] <= argument <= wanted[3]
     if not is_ours(argument):
         return False
     cell = cell_in(argument)

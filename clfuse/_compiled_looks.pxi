@@ -73,10 +73,7 @@ def converting(plain, convert):
 
     def method(self):
         value = number_in(self)
-        # Of complex numbers NumPy warns, or refuses: at the user's line.
-        if value is LATER or (<object>get(self, h_dtype)).kind == "c":
-            return plain(self)
-        return convert(value)
+        return plain(self) if value is LATER else convert(value)
 
     return method
 

@@ -148,7 +148,9 @@ class Series:
         found: list[tuple[Any, ...]] = []
         for argument, place in zip(args, given.places, strict=True):
             kind = type(argument)
-            if kind in DTYPES:
+            if kind is int:
+                found.append((kind, None, *self.recipe.limits(place)))
+            elif kind in DTYPES:
                 found.append((kind, None))
             elif kind is handles.ARRAY and given.handles[place] is argument:
                 view = argument._view
@@ -184,6 +186,8 @@ class Series:
             if type(argument) is not wanted[0]:
                 return False
             if wanted[1] is None:
+                if wanted[0] is int and not wanted[2] <= argument <= wanted[3]:
+                    return False
                 numbers.append(argument)
                 continue
             _, shape, dtype, strides, writeable, cell = wanted

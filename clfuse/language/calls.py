@@ -25,7 +25,7 @@ from ..errors import KernelError
 from ..graph import build, trace
 from ..graph.ir import Node, boundary
 from ..graph.number import concrete
-from . import barriers, known, launches, plain
+from . import barriers, known, launches, plain, steps
 from .accesses import Domain
 from .arguments import Arguments, complete, given_by, may_write
 from .arrays import NotArrays, Translation
@@ -48,6 +48,13 @@ bytes: a batch of such would be given up at the third, or would have no other ca
 _ALONE: Final = 2
 """Batches in a row that began with a call on the same bytes, and had no other call, after which
 such a call begins none."""
+
+_LEAST: Final = -(1 << 63)
+_MOST: Final = (1 << 63) - 1
+"""Integers that a batch may have: there are tables of them."""
+
+_NEVER: Final = [0], 0
+"""How many calls the last batch had that began so, and how many before it had one; of none."""
 
 _SNAPSHOT: Final = (
     "; of a NumPy array kernels see a copy: pass clfuse.asarray(...), or call .python(...)"
@@ -108,7 +115,7 @@ class Kernel:
         self._last: Callable[[], Series | None] = _nothing
         self._repeated: set[tuple[int, ...]] = set()
         self._alone: set[tuple[int, ...]] = set()
-        self._begun: tuple[tuple[int, ...], list[int], int] = ((), [0], 0)
+        self._begun: dict[tuple[int, ...], tuple[list[int], int]] = {}
         self.known = []
 
     def __repr__(self) -> str:
@@ -243,6 +250,11 @@ class Kernel:
         """Record array operations, or append the call to a batch of such."""
         if recipe.alike is None or not settings.fusion or trace.active() is not None:
             return recipe.run(given.cells, given.offsets, given.numbers)
+        for position, dtype in recipe.numbers:
+            value = given.numbers[position]
+            steps.number(value, dtype)  # what does not fit raises at the call
+            if type(value) is int and not _LEAST <= value <= _MOST:
+                return recipe.run(given.cells, given.offsets, given.numbers)
         where = (id(recipe), *map(id, given.cells), *given.offsets)
         series = self._last()
         if where in self._repeated and (series is None or series.ended_at(given.offsets)):
@@ -252,8 +264,8 @@ class Kernel:
                 return []
             if series.repeats(given.offsets):
                 self._records_at_once(where)
-        begun, ended, times = self._begun
-        times = times + 1 if begun == where and ended[0] == 1 else 0
+        ended, times = self._begun.get(where, _NEVER)
+        times = times + 1 if ended[0] == 1 else 0
         if times >= _ALONE:
             self._records_at_once(where)
             self._alone.add(where)
@@ -261,7 +273,9 @@ class Kernel:
         if self._alone:
             self._begins_elsewhere(where[: 1 + len(given.cells)], given)
         series = begin(recipe, ranges, given, args)
-        self._begun = where, series.ended, times
+        if len(self._begun) >= _REPEATED:
+            self._begun.clear()
+        self._begun[where] = series.ended, times
         self._last = weakref.ref(series)
         return []
 
@@ -279,6 +293,8 @@ class Kernel:
             together = {place for place in self._alone if place[: len(where)] == where}
             self._alone -= together
             self._repeated -= together
+            for place in together:
+                self._begun.pop(place, None)
 
     def _signature(self, ranges: Any, given: Arguments) -> Signature:
         key = (ranges, settings.check, self._captured(), *given.key)
