@@ -289,7 +289,7 @@ class Kernel:
     def _begins_elsewhere(self, where: tuple[int, ...], given: Arguments) -> None:
         """A call on other bytes of the same storages comes before anybody has looked: those that
         were alone may be one batch with it from now on."""
-        if any([cell.node.buffer is None for cell in given.cells]):
+        if any(cell.node.buffer is None for cell in given.cells):
             together = {place for place in self._alone if place[: len(where)] == where}
             self._alone -= together
             self._repeated -= together

@@ -1,6 +1,6 @@
-"""Calls of kernels that came before are recorded by a shorter way (`language.known`), and nobody can
-tell but by the time: whatever changes from one call to the next, the values and the errors are those
-of the body in Python."""
+"""Calls of kernels that came before are recorded by a shorter way (`language.known`), and nobody
+can tell but by the time: whatever changes from one call to the next, the values and the errors are
+those of the body in Python. Neither can anybody tell how values come to Python."""
 
 from __future__ import annotations
 
