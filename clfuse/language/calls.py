@@ -338,8 +338,7 @@ class Kernel:
                 fixed[where, text] = (where, node)
             if len(fixed) > len(self._fixed):
                 self._fixed = tuple(fixed.values())
-                self.known.clear()
-            self.known.clear()
+                self.known.clear()  # these look at fewer numbers of the surroundings
             self._typed[(rank, self._captured(), *kinds)] = found
         return found
 

@@ -19,6 +19,8 @@ import pytest
 import clfuse as cf
 from clfuse import compiled, config
 from clfuse.errors import KernelError
+from clfuse.graph import ir
+from clfuse.graph.ir import Kind
 from clfuse.language.calls import Kernel
 
 pytestmark = pytest.mark.clfuse_only
@@ -194,6 +196,82 @@ def test_a_call_that_came_before_takes_no_python(monkeypatch: pytest.MonkeyPatch
     names = count_python(monkeypatch)
     step()
     assert names == []
+
+
+def graph(node: Any, numbers: dict[int, int]) -> Any:
+    """What was recorded, down to what is in memory."""
+    known = numbers.setdefault(id(node), len(numbers))
+    if known < len(numbers) - 1:
+        return known
+    if node.buffer is not None:
+        return "stored", node.shape, node.dtype
+    name = getattr(node, "kernel", None)
+    if node.op.kind is Kind.CONSTANT:
+        return node.param.tobytes(), node.dtype, name
+    inputs = [graph(operand, numbers) for operand in node.inputs]
+    return node.op, node.shape, node.dtype, node.param, name, inputs
+
+
+@cf.kernel
+def mixed(i, k, a, x, y, z):
+    inside = x[i + k] * a
+    if inside > 1:
+        y[i] = inside + i
+    y[i + 20] = x[39 - i] - z[y.shape[0] - 1 - i]
+    z[i] = int(inside) % 7
+
+
+@cf.kernel
+def corner(i, j, a, x, y):
+    x[i, j] = y[j, i] + a
+    return x[i, j], a, i - j
+
+
+CALLS = {
+    "axpy": (axpy, 40, lambda x, y, z: (2, x, y)),
+    "axpy of float32": (axpy, 40, lambda x, y, z: (0.1, x.astype("f4"), y.astype("f4"))),
+    "axpy of what shares": (axpy, 16, lambda x, y, z: (-0.0, y[:16], y[16:32])),
+    "axpy of every second": (axpy, 20, lambda x, y, z: (True, x[::2], y[::-2])),
+    "axpy of a column": (axpy, 8, lambda x, y, z: (1.5, x[:8], y.reshape(8, 5)[:, 2])),
+    "axpy of one element": (axpy, 1, lambda x, y, z: (1.5, x[3:4], y[3:4])),
+    "moved": (moved, 30, lambda x, y, z: (3, x, y)),
+    "inner": (inner, ((1, 4), (1, 7)), lambda x, y, z: (x.reshape(5, 8), y.reshape(8, 5).T)),
+    "taken": (taken, 40, lambda x, y, z: (z % 9, x, y)),
+    "both": (both, 40, lambda x, y, z: (3, x, y)),
+    "mixed": (mixed, 20, lambda x, y, z: (4, 0.5, x, y, z)),
+    "corner": (corner, (5, 5), lambda x, y, z: (2, x[:25].reshape(5, 5), y[:25].reshape(5, 5))),
+    "surrounded": (surrounded, 40, lambda x, y, z: (x, y)),
+    "product": (product, 40, lambda x, y, z: (x, x)),
+    "product of the whole": (product, 40, lambda x, y, z: (x, z)),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_both_ways_record_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel, ranges, arguments = CALLS[name]
+    with config.override(host_us=0):
+        x, y, z = cf.arange(40.0) * 1, cf.arange(40.0) * 2, cf.arange(40) * 3
+        given = arguments(x, y, z)
+        arrays = [each for each in given if isinstance(each, cf.ndarray)]
+
+        def recorded() -> list[Any]:
+            cf.evaluate(*arrays)
+            results = ()
+            if kernel.__clfuse_source__.returns_value:
+                results = kernel._values(ranges, given, {})
+            else:
+                kernel(ranges, *given)
+            numbers: dict[int, int] = {}
+            return [graph(each._storage.node, numbers) for each in (*arrays, *results)]
+
+        for _ in range(8):
+            recorded()
+        names = count_python(monkeypatch)
+        found = recorded()
+        assert names == ([] if compiled.load() is not None else [kernel.__name__])
+        kernel.known.clear()
+        assert recorded() == found
+        assert names[-1:] == [kernel.__name__]
 
 
 def test_scalars_that_are_not_computed_yet_are_arguments() -> None:
@@ -471,6 +549,31 @@ def test_evaluate_takes_what_it_took() -> None:
         assert (float(y[1]), float(z[1]), float(total)) == (2, 2, 2999 * 1500)
     with pytest.raises(TypeError):
         cf.evaluate(x, waits=True)
+
+
+def test_evaluations_that_came_before_count_as_all_others() -> None:
+    with config.override(host_us=0, build_after_ms=0):
+        x = cf.arange(3000.0)
+        held = [x * 1 for _ in range(20)]
+        for _ in range(300):
+            turn = ir.turn[0]
+            y = x * 3 + 1
+            cf.evaluate(y)
+            assert ir.turn[0] == turn + 1
+            assert not ir.operations
+            assert len(ir.recorded) <= 2 * ir.FORGET_AT
+        cf.evaluate(*held)
+        evaluated: list[int] = []
+        with config.override(max_pinned_bytes=30 * x.nbytes):
+            kept = x + 1  # holds what nobody else needs
+            for turn in range(100):
+                y = x * 3 + 1
+                cf.evaluate(y)
+                if kept._storage.node.buffer is not None:
+                    evaluated.append(turn)
+                kept = kept + y
+        assert evaluated
+        assert len(evaluated) < 50
 
 
 def test_plans_that_run_by_the_shorter_way_are_kept_before_others(
