@@ -526,6 +526,7 @@ def unary(plain, apply, double weight, dict loops):
 
 
 include "_compiled_batches.pxi"
+include "_compiled_kernels.pxi"
 include "_compiled_calls.pxi"
 include "_compiled_remembered.pxi"
 include "_compiled_views.pxi"
@@ -540,5 +541,6 @@ include "_compiled_creation.pxi"
 include "_compiled_graph.pxi"
 include "_compiled_launch.pxi"
 include "_compiled_evaluation.pxi"
+include "_compiled_looks.pxi"
 include "_compiled_buffers.pxi"
 include "_compiled_random.pxi"

@@ -39,6 +39,20 @@ def connect_driver(uintptr_t set_address, uintptr_t enqueue_address, uintptr_t f
     enqueue_kernel = <enqueue_function>enqueue_address
 
 
+cdef void *memory_object(object buffer) except? NULL:
+    """The driver's memory object of a buffer; of one on a device its address is kept."""
+    cdef PyObject *known
+    if type(buffer) is not DeviceBuffer:
+        return <void *><uintptr_t>buffer.mem.int_ptr
+    known = peek(buffer, b_address)
+    if known != NULL:
+        return <void *><uintptr_t><object>known
+    address = get(buffer, b_mem).int_ptr
+    if peek(buffer, b_address) == NULL:
+        fill(buffer, b_address, address)
+    return <void *><uintptr_t>address
+
+
 cdef class Direct:
     """A kernel object that nobody else sets arguments of; called, it is launched.
 
@@ -110,7 +124,7 @@ cdef class Direct:
         cdef size_t *local_size = self.local_size if self.has_local_size else NULL
         for number in range(self.buffers):
             slot = &self.slots[number]
-            memory = <void *><uintptr_t>places[slot.place].mem.int_ptr
+            memory = memory_object(<object>PyList_GET_ITEM(places, slot.place))
             if set_argument(self.handle, slot.number, sizeof(void *), &memory) != 0:
                 return False
         for number in range(self.scalars):

@@ -96,7 +96,7 @@ class Planned:
     is_left: bool = False
     key: Any = None
 
-    def ready(self, device: Device, plans: Any) -> Any:
+    def ready(self, device: Device) -> Any:
         """What runs the plan again without Python, or None: ``_compiled_evaluation.pxi``.
 
         For plans of kernels alone, which were bound, and whose arguments did not lie on the host.
@@ -109,9 +109,7 @@ class Planned:
             return None
         launches = sum([isinstance(step.kernel, UserLaunch) for step in steps])  # type: ignore
         _core.connect_evaluation(_names())
-        return _core.Ready(
-            self, device, plans, self.key, block_size, settings.host_us, launches
-        )
+        return _core.Ready(self, device, block_size, settings.host_us, launches)
 
     def launch_count(self) -> int:
         """How many launches of kernels it has."""

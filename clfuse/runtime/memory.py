@@ -77,9 +77,13 @@ class Buffer:
     exported : int
         How many zero-copy host views are held by somebody: as long as there is one, nobody may
         write to it. Of memory that is only lent for reading, one more.
+    address : int
+        Of the driver's object, ``mem.int_ptr``; for what is compiled, which asks for it once. Not
+        set otherwise.
     """
 
-    __slots__ = ("__weakref__", "_owned", "device", "exported", "mem", "nbytes")
+    __slots__ = ("__weakref__", "_owned", "address", "device", "exported", "mem", "nbytes")
+    address: int
 
     def __init__(self, device: Device, nbytes: int, mem: cl.Buffer, owned: object) -> None:
         self.device = device
