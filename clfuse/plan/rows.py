@@ -130,7 +130,9 @@ class Rows:
         written = {value for phase in base.phases for value in writes_of(phase)}
         for value in written:
             for reader in self.readers[value]:
-                if reader < candidate and self.base_of.get(reader) != number:
+                runs_in = self.base_of.get(reader, reader)
+                place = self.delayed_to.get(runs_in, runs_in)
+                if runs_in != number and reader != candidate and place < candidate:
                     return False
         return not any(
             entry.updates or isinstance(entry.launch, UserLaunch)

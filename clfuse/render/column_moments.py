@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from .body import Body
 from .expressions import Register
 from .folds import Fold
-from .moments import GUESS, MOST_CANCELLED, Guess, Moments, squares_around
+from .moments import GUESS, MOST_CANCELLED, Guess, Moments
 
 if TYPE_CHECKING:
     from .strips import Lanes
@@ -36,7 +36,7 @@ class AroundGuess:
     body_of_sample, body : Body
         Of the samples, and of the pass.
     folds : list of Fold
-        The pass's: the sum, the squares, others.
+        The pass's: the sum and the squares around the guess, then the first phase's.
     names : list
         Their texts, by way, when the pass is written.
     """
@@ -71,27 +71,28 @@ class AroundGuess:
                 found.append([f"fits &= all(({squares} < {infinity}) & ({squares} <= {around}));"])
         return found
 
-    def known_of_sums(self, ways: list[Lanes], names: Names) -> list[list[str]]:
+    def known_of_folds(self, ways: list[Lanes], names: Names) -> list[list[str]]:
         """What the first phase's folds are, whose texts are `names`, by way."""
         assert self.names is not None
         found = []
-        for way, own, theirs in zip(ways, self.names, names, strict=True):
-            guess = way.carried[GUESS].text
-            total, _ = theirs[self.moments.total]
-            lines = [f"{total} = {own[0][0]} + {guess} * length;"]
-            for (value, position), other in zip(own[2:], self.moments.others, strict=True):
-                lines.append(f"{theirs[other][0]} = {value};")
-                if position:
-                    lines.append(f"{theirs[other][1]} = {position};")
+        for own, theirs in zip(self.names, names, strict=True):
+            lines = []
+            for mine, its in zip(own[2:], theirs, strict=True):
+                lines += [f"{new} = {old};" for new, old in zip(its, mine, strict=True) if old]
             found.append(lines)
         return found
 
-    def known_of_squares(self, ways: list[Lanes], names: Names) -> list[list[str]]:
+    def known_of_distances(self, ways: list[Lanes], names: Names) -> list[list[str]]:
         """The same of the second phase's."""
         assert self.names is not None
         found = []
-        for way, own, ((squares, _),) in zip(ways, self.names, names, strict=True):
+        for way, own, theirs in zip(ways, self.names, names, strict=True):
             guess, mean = way.carried[GUESS].text, way.carried[self.moments.mean].text
-            around = squares_around(mean, guess, own[0][0], own[1][0])
-            found.append([f"{squares} = {around};"])
+            (off, _), (squares, _), *_ = own
+            found.append(
+                [
+                    f"{text} = {self.moments.known(number, mean, guess, off, squares)};"
+                    for number, (text, _) in enumerate(theirs)
+                ]
+            )
         return found

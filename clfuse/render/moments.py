@@ -4,7 +4,9 @@
     sum((x - m)**2)  =  squares - d * (2 * off - n * d)     off = sum(x - g), d = m - g,
                                                             squares = sum((x - g)**2)
 
-for any guess g of the mean m.
+for any guess g of the mean m. The sum itself is added up beside them: from that of the distances,
+``off + n * g``, sums of whole numbers would not be whole (and one that somebody else folds, as
+`minimum`, costs no pass either).
 
 The mean is known when a row has been read, so two phases read it twice, the second time from the
 cache, while nothing comes from memory. The rows before suggest where the mean lies. Where that was
@@ -63,21 +65,19 @@ class Moments:
     Attributes
     ----------
     phase : Kernel
-        The pass around a guess; its folds are the sum and the squares, then `others`.
+        The pass around a guess; its folds are the sum and the squares of the distances from it,
+        then all those of the first phase.
     mean : int
         The register of the mean, in the first phase's epilogue.
-    total : int
-        The number of the sum among the first phase's folds.
-    others : tuple of int
-        The numbers of its other folds.
+    squares : int
+        The number of the squares among the second phase's folds; all others are distances.
     sample : Kernel
         The first phase with nothing but what the mean is of: its fold is `Guess`.
     """
 
     phase: Kernel
     mean: int
-    total: int
-    others: tuple[int, ...]
+    squares: int
     sample: Kernel
 
     @property
@@ -93,9 +93,11 @@ class Moments:
         """The type of the sums."""
         return register_type(self.dtype)
 
-    def squares(self, mean: Register) -> str:
-        """The squared distances from the mean, added up."""
-        return squares_around(mean.text, "guess", "off", "squares")
+    def known(self, number: int, mean: str, guess: str, off: str, squares: str) -> str:
+        """The second phase's fold `number`, from the sums around `guess`."""
+        if number == self.squares:
+            return f"{squares} - ({mean} - {guess}) * (2 * {off} - length * ({mean} - {guess}))"
+        return f"{off} - length * ({mean} - {guess})"
 
 
 class Guess(Fold):
@@ -106,11 +108,6 @@ class Guess(Fold):
     ) -> list[str]:
         """As `Fold.fold`, with a ``share`` of 1, 1/2, 1/3, ..."""
         return [f"{value} = {value} + ({item} - {value}) * share;"]
-
-
-def squares_around(mean: str, guess: str, off: str, squares: str) -> str:
-    """The squared distances from `mean`, added up, from the sums around `guess`."""
-    return f"{squares} - ({mean} - {guess}) * (2 * {off} - length * ({mean} - {guess}))"
 
 
 def moments_of(kernel: Kernel) -> Moments | None:
@@ -136,14 +133,16 @@ def moments_of(kernel: Kernel) -> Moments | None:
 def _around_a_guess(kernel: Kernel, number: int) -> Moments | None:
     """The pass where the mean is that of the first phase's fold `number`."""
     first, second = kernel.phases[:2]
-    if len(second.accumulators) != 1 or second.accumulators[0].name != "add":
+    sum_ = first.accumulators[number]
+    if any(fold.name != "add" or fold.dtype != sum_.dtype for fold in second.accumulators):
         return None
-    sum_, squares = first.accumulators[number], second.accumulators[0]
     steps = {item.var: item for item in second.body if isinstance(item, Step)}
-    square = steps.get(squares.operand)
-    if square is None or sum_.dtype != squares.dtype or square.dtype != sum_.dtype:
+    found = [_squared(steps, fold.operand) for fold in second.accumulators]
+    square = next((each for each in found if each is not None), None)
+    if square is None or square.dtype != sum_.dtype:
         return None
-    if square.op.name not in ("multiply", "square") or len(set(square.operands)) != 1:
+    folded = [fold.operand for fold in second.accumulators]
+    if folded.count(square.var) != 1 or set(folded) - {square.var, *square.operands}:
         return None
     distance = steps.get(square.operands[0])
     if distance is None or distance.op.name != "subtract" or distance.dtype != sum_.dtype:
@@ -168,15 +167,22 @@ def _around_a_guess(kernel: Kernel, number: int) -> Moments | None:
         replace(distance, var=off, operands=(sum_.operand, guess)),
         replace(square, var=off_squared, operands=(off,) * len(square.operands)),
     ]
-    others = tuple([other for other in range(len(first.accumulators)) if other != number])
     folds = [
         Accumulator(off, "add", off, sum_.dtype),
         Accumulator(off_squared, "add", off_squared, sum_.dtype),
-        *(first.accumulators[other] for other in others),
+        *first.accumulators,
     ]
     phase = replace(first, body=body, accumulators=folds, epilogue=[], results=[], then=[])
     sample = replace(phase, body=sampled, accumulators=[sum_], compensated=False)
-    return Moments(phase, carried[0].source, number, others, sample)
+    return Moments(phase, carried[0].source, found.index(square), sample)
+
+
+def _squared(steps: dict[int, Step], register: int) -> Step | None:
+    """What makes a register, where that is the square of another."""
+    step = steps.get(register)
+    if step is None or step.op.name not in ("multiply", "square") or len(set(step.operands)) != 1:
+        return None
+    return step
 
 
 def _only_folds(phase: Kernel, columns: bool) -> bool:

@@ -148,17 +148,19 @@ def _one_pass(
     moments.carry(body)
     part, _ = _row_phase(moments.phase, body, folds, False)
     sums = [f"q{fold.number}" for fold in folds[:2]]
-    total, squared = phases.folds[0][moments.total], phases.folds[1][0]
     mean = made[moments.mean]
     single = body.writer(1)
-    declared, taken, known = [], [], [f"q{total.number} = off + guess * length;"]
-    for fold, other in zip(folds[2:], moments.others, strict=True):
-        name = f"other{fold.number}"
+    declared, taken, known = [], [], []
+    for fold, first in zip(folds[2:], phases.folds[0], strict=True):
+        name = f"fold{first.number}"
         declared.append(f"{fold.type_at(single)} {name} = 0;")
         taken.append(f"{name} = q{fold.number};")
-        known.append(f"q{phases.folds[0][other].number} = {name};")
+        known.append(f"q{first.number} = {name};")
     parts[0].known = known
-    parts[1].known = [f"q{squared.number} = {moments.squares(mean)};"]
+    parts[1].known = [
+        f"q{fold.number} = {moments.known(number, mean.text, 'guess', 'off', 'squares')};"
+        for number, fold in enumerate(phases.folds[1])
+    ]
     length = body.arguments.integer(f"n{body.vector}", moments.phase.extents[moments.phase.vector])
     kind = moments.kind()
     return SimpleNamespace(

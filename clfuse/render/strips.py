@@ -99,7 +99,7 @@ def fill(
     for number, phase in enumerate(phases):
         part = _phase(*phase, ways, carried)
         if around is not None and number < 2:
-            knows = around.known_of_squares if number else around.known_of_sums
+            knows = around.known_of_distances if number else around.known_of_folds
             part.known = _part(ways, lines=knows(ways, part.names)).lines
         k.phases.append(part)
     k.arrays = [line for way in ways for line in way.arrays]
