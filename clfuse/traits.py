@@ -50,6 +50,11 @@ LAUNCH_NBYTES = 128 << 10
 #: 30 us at 20 GB/s.
 INLINE_NBYTES = 600 << 10
 
+#: Elements of a row from which on passes over their digits are worth the launches on a CPU, which
+#: take half of the time for half as many doubles (PoCL). ``argsort`` keeps the order of equal
+#: elements from there on, whoever sorts.
+LEAST_SORTED = 1 << 17
+
 #: A load at a computed position, in additions: lanes are loaded one by one.
 GATHER_WEIGHT = 4.0
 
@@ -113,6 +118,9 @@ class DeviceTraits:
         where each goes through memory.
     asks_ahead : bool
         Whether loops that read a large array once ask a CPU's caches for what comes next.
+    sorts_slowly : bool
+        Whether our passes over digits sort numbers of four and eight bytes in less time than NumPy
+        does on this CPU.
     gather_weight : float
         A load at a computed position, in operations of weight 1.
     max_steps : int
@@ -167,6 +175,7 @@ class DeviceTraits:
     inline_nbytes: int = INLINE_NBYTES
     tile_nbytes: int = 0
     asks_ahead: bool = True
+    sorts_slowly: bool = False
     gather_weight: float = GATHER_WEIGHT
     max_steps: int = MAX_STEPS
     unrolled_weight: float = UNROLLED_WEIGHT
@@ -290,6 +299,14 @@ QUIRKS: tuple[Quirk, ...] = (
         "with vectors of 64 bytes a += b + 3 * c takes 9 to 13%, a[:] = b + c 4 to 8% more"
         " processor time by turns with others (64 MB each), and no more when it runs alone; nor"
         " where one array is read; arithmetic wants all 64 (EPYC, Zen 4, PoCL and Intel's runtime)",
+    ),
+    Quirk(
+        "amd-compresses-slowly",
+        {"name": r"\bAMD\b", "kind": "cpu", "vector_bytes": 64},
+        {"sorts_slowly": True},
+        "NumPy sorts with AVX-512's compressing stores, which Zen 4 takes apart: 2 million float32"
+        " take 34 ns an element, on Xeons 5; our passes took 10 of processor time",
+        "https://github.com/numpy/x86-simd-sort/issues/6",
     ),
     Quirk(
         "oclgrind-takes-no-wide-integers",

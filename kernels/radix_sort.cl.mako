@@ -14,13 +14,27 @@ typedef ${k.bits} bits_t;
 
 __kernel void ${k.name}(${k.signature})
 {
+% if k.stage != "scan" and (k.in_pieces or k.stage in ("count", "scatter")):
+    const int item = get_global_id(0);
+    if (item >= rows * chunks) return;
+    const int row = item / chunks, chunk = item - row * chunks;
+    const int low = chunk * length, high = min(low + length, n);
+% endif
 % if k.stage in ("encode", "decode"):
+% if k.in_pieces:
+% for line in k.decode:
+    ${line}
+% endfor
+    for (int c = low; c < high; c++) {
+        const int e = row * n + c;
+% else:
     const int count = rows * n;
     for (int e = get_global_id(0); e < count; e += get_global_size(0)) {
         const int row = e / n, c = e - row * n;
 % for line in k.decode:
         ${line}
 % endfor
+% endif
 % endif
 % if k.stage == "encode":
         const bits_t b = ${k.source}[${k.place}];
@@ -60,10 +74,17 @@ __kernel void ${k.name}(${k.signature})
 % endif
     }
 % elif k.stage == "scan":
-    __local uint sums[${k.group}];
     const int lane = get_local_id(0), count = chunks * ${k.digits};
     __global uint* table = ${k.table} + get_group_id(0) * count;
     uint before = 0;
+% if k.in_pieces:
+    for (int place = 0; place < count; place++) {
+        const uint own = table[place];
+        table[place] = before;
+        before += own;
+    }
+% else:
+    __local uint sums[${k.group}];
     for (int base = 0; base < count; base += ${k.group}) {
         const int place = base + lane;
         const uint own = place < count ? table[place] : 0;
@@ -79,11 +100,8 @@ __kernel void ${k.name}(${k.signature})
         before += sums[${k.group - 1}];
         barrier(CLK_LOCAL_MEM_FENCE);
     }
+% endif
 % else:
-    const int item = get_global_id(0);
-    if (item >= rows * chunks) return;
-    const int row = item / chunks, chunk = item - row * chunks;
-    const int low = chunk * length, high = min(low + length, n);
     __global const key_t* keys = ${k.keys} + row * n;
     __global uint* table = ${k.table} + row * chunks * ${k.digits} + chunk;
     uint places[${k.digits}];

@@ -17,6 +17,7 @@ import numpy as np
 from ..graph import build
 from ..graph.ir import Node
 from ..graph.ranges import known_within
+from ..traits import LEAST_SORTED
 from .conversion import NotNative, as_handle, host_view
 from .fallback import count_copies, native
 from .gathering import mutate
@@ -123,6 +124,8 @@ def argsort(
     how = _checked(np.argsort, handle, axis, kind, order, stable)
     handle, place = _flattened(handle, axis)
     size_of(handle._shape)
+    if not how and handle._shape[place] >= LEAST_SORTED:
+        how = (("kind", "stable"),)
     extra = (("axis", place), *how)
     if not _has_kernels("argsort", handle._dtype):
         count_copies("argsort")

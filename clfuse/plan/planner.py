@@ -39,11 +39,10 @@ from .schedule import (
     Schedule,
     Value,
     Written,
-    is_sortable,
     operations_of,
 )
 from .selections import finish_selection
-from .sorting import expanded
+from .sorting import expanded, is_by_passes
 from .time_tiles import join_stages
 
 REFUSED_SINGLY: Final = 4
@@ -75,10 +74,8 @@ def _plan(snapshot: Snapshot, traits: DeviceTraits, fuse: bool) -> Schedule:
         if isinstance(launch, Kernel):
             launch.label = _label(launch)
             launches += _finished(launch, traits, values)
-        elif (
-            isinstance(launch, LibraryCall) and traits.schedule == "gpu" and is_sortable(launch)
-        ):
-            launches += expanded(launch, values)
+        elif isinstance(launch, LibraryCall) and is_by_passes(launch, traits):
+            launches += expanded(launch, values, traits)
         else:
             if isinstance(launch, LibraryCall):
                 launch.maker = device_call(launch, traits)

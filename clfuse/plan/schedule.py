@@ -445,9 +445,9 @@ class LibraryCall:
 class SortPass:
     """One stage of a radix sort: ``encode``, ``count``, ``scan``, ``scatter`` or ``decode``.
 
-    `rows` of `n` keys each, in `chunks` pieces of `length`; `shift` is where the digit lies in a
-    key. `payload` is what travels with the keys: nothing, ``order`` or ``bits``. `call` is the
-    library call that the passes together make.
+    `rows` of `n` keys each, in `chunks` pieces of `length`; `shift` is where the digit of
+    `digit_bits` lies in a key. `payload` is what travels with the keys: nothing, ``order`` or
+    ``bits``. `call` is the library call that the passes together make.
     """
 
     stage: str
@@ -456,6 +456,7 @@ class SortPass:
     n: int
     chunks: int
     length: int
+    digit_bits: int
     shift: int
     payload: str
     reads: tuple[int, ...]

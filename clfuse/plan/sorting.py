@@ -1,10 +1,14 @@
-"""Sorts as launches of our own, where the host does not share the device's memory; `planner` calls
-it for the GPU schedule.
+"""Sorts as launches of our own, where the host does not share the device's memory, or NumPy takes
+longer; `planner` calls it.
 
-A radix sort (`kernels/radix_sort.cl.mako`) moves keys by four bits a pass, which keeps the order of
-equal digits, so it is stable. What is sorted becomes keys first: unsigned integers in the order of
-the elements, all NaN equal and last. ``argsort`` lets the elements' places travel with the keys,
+A radix sort (`kernels/radix_sort.cl.mako`) moves keys by a few bits a pass, which keeps the order
+of equal digits, so it is stable. What is sorted becomes keys first: unsigned integers in the order
+of the elements, all NaN equal and last. ``argsort`` lets the elements' places travel with the keys,
 and a stable sort of floats the elements, because 0.0 and -0.0 have one key there.
+
+On a CPU every core has one piece of a row and digits of eight bits. NumPy is left what it sorts
+with vector instructions or by digits itself; its stable sorts and its ``argsort`` of what is wider
+take 8 to 18 times as long (2 million random elements, two cores of an EPYC, PoCL).
 """
 
 from __future__ import annotations
@@ -12,11 +16,13 @@ from __future__ import annotations
 import math
 from typing import Final
 
+from ..traits import LEAST_SORTED, DeviceTraits
 from .emission import ValueTable
 from .schedule import LibraryCall, SortPass, is_sortable
 
-DIGIT_BITS: Final = 4
-"""Sixteen counters a work-item are few enough to be kept in registers and caches."""
+DIGIT_BITS: Final = {"gpu": 4, "cpu": 8}
+"""Sixteen counters a work-item are few enough to be kept in registers and caches of a GPU; as many
+streams as 256 counters are what a core of a CPU writes without losing time (2048: half as fast)."""
 
 LEAST_CHUNK: Final = 32
 """Keys of a work-item at least: two for each of its counters."""
@@ -25,18 +31,46 @@ CHUNKS: Final = 8192
 """Work-items of a pass at most: one work-group goes over the counters of a row."""
 
 
-def expanded(call: LibraryCall, values: ValueTable) -> list[SortPass]:
+MOST_ON_CPU: Final = 1 << 30
+"""Bytes that are sorted so at most: keys and what travels with them are four times as many. NumPy
+sorts in place."""
+
+DIGITS_OF_NUMPYS: Final = 2
+"""Bytes up to which NumPy's stable sort goes by digits."""
+
+
+def is_by_passes(call: LibraryCall, traits: DeviceTraits) -> bool:
+    """Whether a library call is a sort that our launches do in less time than the host."""
+    if not is_sortable(call):
+        return False
+    if traits.schedule == "gpu":
+        return True
+    (operand,) = call.operands
+    itemsize = operand.dtype.itemsize
+    nbytes = math.prod(operand.shape) * itemsize
+    if operand.shape[sort_axis(call)] < LEAST_SORTED or nbytes > MOST_ON_CPU:
+        return False
+    if call.name == "argsort":
+        return True
+    return itemsize > DIGITS_OF_NUMPYS and (is_stable(call) or traits.sorts_slowly)
+
+
+def expanded(call: LibraryCall, values: ValueTable, traits: DeviceTraits) -> list[SortPass]:
     """The launches that sort, with memory of their own for keys and counters.
 
     Two arrays of keys take turns.
     """
     assert is_sortable(call)
+    digit_bits = DIGIT_BITS[traits.schedule]
     (operand,) = call.operands
     count = math.prod(operand.shape)
     axis = sort_axis(call)
     n = operand.shape[axis]
     rows = count // n
-    chunks = min(-(-n // LEAST_CHUNK), max(1, CHUNKS // rows))
+    if traits.schedule == "gpu":
+        chunks = min(-(-n // LEAST_CHUNK), max(1, CHUNKS // rows))
+    else:
+        chunks = min(-(-n // (LEAST_SORTED // 2)), -(-traits.compute_units // rows))
     length = -(-n // chunks)
     nbits = 1 if operand.dtype.kind == "b" else 8 * operand.dtype.itemsize
     payload = _payload(call)
@@ -44,16 +78,17 @@ def expanded(call: LibraryCall, values: ValueTable) -> list[SortPass]:
     carried_nbytes = {"": 0, "order": 4, "bits": operand.dtype.itemsize}[payload]
     keys = [values.new(count * key_nbytes) for _ in range(2)]
     carried = [values.new(count * carried_nbytes) for _ in range(2)] if payload else []
-    table = values.new(rows * chunks * 4 << DIGIT_BITS)
+    table = values.new(rows * chunks * 4 << digit_bits)
 
     def made(stage: str, reads: list[int], writes: list[int], shift: int = 0) -> SortPass:
         return SortPass(
-            stage, call, rows, n, chunks, length, shift, payload, tuple(reads), tuple(writes)
-        )
+            stage, call, rows, n, chunks, length, digit_bits, shift, payload,
+            tuple(reads), tuple(writes),
+        )  # fmt: skip
 
     passes = [made("encode", [operand.value], [keys[0], *carried[:1]])]
     now = 0
-    for shift in range(0, nbits, DIGIT_BITS):
+    for shift in range(0, nbits, digit_bits):
         here, there = ([side[turn] for side in (keys, carried) if side] for turn in (now, 1 - now))
         passes.append(made("count", [keys[now]], [table], shift))
         passes.append(made("scan", [table], [table]))
@@ -70,9 +105,13 @@ def sort_axis(call: LibraryCall) -> int:
     return int(dict(call.param[-1])["axis"]) % rank
 
 
+def is_stable(call: LibraryCall) -> bool:
+    """Whether equal elements have to stay in the order they were in."""
+    how = dict(call.param[-1])
+    return bool(how.get("stable")) or how.get("kind") in ("stable", "mergesort")
+
+
 def _payload(call: LibraryCall) -> str:
     if call.name == "argsort":
         return "order"
-    how = dict(call.param[-1])
-    is_stable = how.get("stable") or how.get("kind") in ("stable", "mergesort")
-    return "bits" if is_stable and call.dtype.kind == "f" else ""
+    return "bits" if is_stable(call) and call.dtype.kind == "f" else ""

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..graph.layout import contiguous_strides
 from ..plan.schedule import SortPass
-from ..plan.sorting import DIGIT_BITS, sort_axis
+from ..plan.sorting import sort_axis
 from ..traits import DeviceTraits
 from . import templates
 from .arguments import Arguments
@@ -55,20 +55,27 @@ def render_sort(step: SortPass, traits: DeviceTraits, root: Callable[[int], int]
         nbits=8 * size,
         infinity=_INFINITY.get(size, "0"),
         nan=_NAN.get(size, "0"),
-        digit_bits=DIGIT_BITS,
-        digits=1 << DIGIT_BITS,
+        digit_bits=step.digit_bits,
+        digits=1 << step.digit_bits,
+        in_pieces=traits.schedule == "cpu",
         decode=[],
         head=templates.head(Preamble(), False),
     )
-    group = GROUP if traits.max_work_group >= GROUP else 1
+    group = GROUP if traits.max_work_group >= GROUP and not k.in_pieces else 1
     items = step.rows * step.n
     if stage in ("encode", "decode"):
         _elementwise(step, arguments, k, key, carried)
         groups = min(-(-items // group), GROUPS)
+        if k.in_pieces:
+            for name, number in (("chunks", step.chunks), ("length", step.length)):
+                arguments.integer(name, number)
+            groups = step.rows * step.chunks
     elif stage == "scan":
         arguments.integer("chunks", step.chunks)
         k.table = arguments.buffer(step.writes[0], INTEGERS[4], written=True)
-        k.group = group = min(SCAN_GROUP, 1 << (traits.max_work_group.bit_length() - 1))
+        if not k.in_pieces:
+            group = min(SCAN_GROUP, 1 << (traits.max_work_group.bit_length() - 1))
+        k.group = group
         groups = step.rows
     else:
         for name, number in (("chunks", step.chunks), ("length", step.length)):
@@ -113,6 +120,8 @@ def _elementwise(
     terms = [arguments.integer("start", offset), f"{arguments.integer('along', strides[axis])} * c"]
     rest = "row"
     for dim in reversed([dim for dim in range(len(operand.shape)) if dim != axis]):
+        if operand.shape[dim] == 1:
+            continue
         extent = arguments.integer(f"n{dim}", operand.shape[dim])
         k.decode.append(f"const int i{dim} = {rest} % {extent}, q{dim} = {rest} / {extent};")
         terms.append(f"{arguments.integer(f's{dim}', strides[dim])} * i{dim}")

@@ -1,4 +1,5 @@
-"""Sorts of the GPU schedule are kernels: NaN last, zeros equal and in order, any axis, in place."""
+"""Sorts of the GPU schedule, and of long rows on CPUs, are kernels: NaN last, zeros equal and in
+order, any axis, in place."""
 
 from __future__ import annotations
 
@@ -59,3 +60,36 @@ def test_what_a_view_shows_is_sorted_with_what_makes_it(
     np.testing.assert_array_equal(made, np.sort((array.T * 2)[::-2], 0))
     complex_array = array[:3] + 1j
     np.testing.assert_array_equal(xp.sort(xp.asarray(complex_array)), np.sort(complex_array))
+
+
+@pytest.mark.parametrize("char", "?bHqed")
+@pytest.mark.parametrize("shape", [(1 << 17,), (3, (1 << 17) + 5), ((1 << 17) + 1, 2)])
+def test_sorts_of_long_rows_on_a_cpu_are_numpys(
+    xp: ModuleType, char: str, shape: tuple[int, ...], setting: Callable[..., None]
+) -> None:
+    setting(schedule="cpu", fallback="raise")
+    array = values(char, shape)
+    axis = int(np.argmax(shape))
+    before = xp.stats()["library_calls"]
+    places = np.asarray(xp.argsort(xp.asarray(array), axis))
+    assert xp.stats()["library_calls"] == before
+    np.testing.assert_array_equal(places, np.argsort(array, axis, kind="stable"))
+    for how in ({}, {"kind": "stable"}):
+        found = np.asarray(xp.sort(xp.asarray(array), axis, **how))
+        expected = np.sort(array, axis, **how)
+        np.testing.assert_array_equal(found, expected)
+        if how and found.dtype.kind == "f":
+            np.testing.assert_array_equal(np.signbit(found), np.signbit(expected))
+    turned = xp.asarray(array)[::-1]
+    np.testing.assert_array_equal(
+        xp.sort(turned, axis, stable=True), np.sort(array[::-1], axis, stable=True)
+    )
+
+
+def test_a_long_array_is_sorted_where_it_lies(xp: ModuleType, setting: Callable[..., None]) -> None:
+    setting(schedule="cpu")
+    array = values("d", (1 << 17,))
+    x = xp.asarray(array) + 0.0
+    whole = x[:]
+    x.sort(kind="stable")
+    np.testing.assert_array_equal(whole, np.sort(array + 0.0))

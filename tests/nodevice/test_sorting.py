@@ -58,3 +58,32 @@ def test_others_are_left_to_the_host() -> None:
         traits = TRAITS if root.dtype == np.float64 else GPU
         (launch,) = planned(root, traits=traits).launches
         assert isinstance(launch, LibraryCall)
+
+
+def stages_of(root: Node, **traits: object) -> list[str]:
+    launches = planned(root, traits=replace(TRAITS, **traits)).launches
+    return [launch.stage if isinstance(launch, SortPass) else "host" for launch in launches]
+
+
+def test_cpus_sort_by_digits_of_eight_bits_what_numpy_takes_longer_for() -> None:
+    four = ["encode", *["count", "scan", "scatter"] * 4, "decode"]
+    assert stages_of(places_of(array(N, dtype="f4"))) == four
+    assert stages_of(sorted_(array(N, dtype="i4"), kind="stable")) == four
+    assert stages_of(sorted_(array(N, dtype="f4")), sorts_slowly=True) == four
+    for left in (
+        sorted_(array(N, dtype="f4")),
+        sorted_(array(N, dtype="i2"), stable=True),
+        places_of(array(1000, 1000, dtype="f4")),
+        places_of(array(N, dtype="F")),
+    ):
+        assert stages_of(left) == ["host"]
+
+
+def test_every_core_of_a_cpu_has_a_piece() -> None:
+    for rows, chunks in ((1, 6), (4, 2), (9, 1)):
+        schedule = planned(
+            places_of(array(rows, N, dtype="f4")), traits=replace(TRAITS, compute_units=6)
+        )
+        (first, *_) = schedule.launches
+        assert isinstance(first, SortPass)
+        assert (first.rows, first.chunks) == (rows, chunks)
