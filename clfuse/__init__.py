@@ -117,11 +117,15 @@ __all__ = [
 __all__ += _namespace.exported()
 
 _namespace.register_submodules()
+globals().update(
+    {name: value for name, value in _namespace.at_hand().items() if name not in globals()}
+)
 automatic.start()
 
 
 def __getattr__(name: str) -> Any:
-    """NumPy's names, and those of `_LATER`: looked up when they are first asked for."""
+    """NumPy's names that are not `at_hand`, and those of `_LATER`: looked up when they are first
+    asked for."""
     if name in _LATER:
         found = getattr(importlib.import_module(f"{__name__}.{_LATER[name]}"), name)
     else:

@@ -163,6 +163,16 @@ class Substitution:
             target = getattr(target, step)
         return target
 
+    def everything(self) -> types.ModuleType:
+        """What ``from numpy import *`` takes its names from: NumPy's, none of `REPLACEMENT`'s own
+        (``device``, ``kernel``, ``profile``), which would hide the program's.
+        """
+        target = self.replacement(ORIGINAL)
+        names = self._import_module(ORIGINAL).__all__
+        module = types.ModuleType(ORIGINAL)
+        vars(module).update({name: getattr(target, name) for name in names}, __all__=names)
+        return module
+
     def _import_own(self, name: str) -> bool:
         try:
             self._import_module(name)
@@ -176,6 +186,7 @@ class Substitution:
 
     def _make_import(self) -> Callable[..., Any]:
         original, serves, replacement = self._import, self.serves, self.replacement
+        everything = self.everything
 
         def guarded_import(
             name: str,
@@ -191,6 +202,8 @@ class Substitution:
             module = replacement(name)
             if not fromlist:
                 return replacement(ORIGINAL)
+            if "*" in fromlist and name == ORIGINAL:
+                return everything()
             for wanted in fromlist:
                 # ``from numpy import testing`` may name a submodule that nobody has imported yet.
                 if wanted != "*" and not hasattr(module, wanted):

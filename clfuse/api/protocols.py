@@ -14,6 +14,7 @@ import numpy as np
 
 from ..evaluate import upload
 from ..graph import build
+from ..graph.ir import Kind
 from ..runtime.buffers import HostBuffer
 from . import handle as handles
 from .at_once import pair
@@ -181,7 +182,19 @@ def shares(asking: types.FrameType, handle: Handle) -> bool:
     """Whether the code that asks for the memory of `handle` gets what the array sees, too."""
     if asking.f_code in _masked():
         return True
-    return _writes(asking.f_globals.get("__name__")) and handles.is_writeable(handle)
+    module = asking.f_globals.get("__name__")
+    if _writes(module) or (_fills(module) and _may_be_blank(handle)):
+        return handles.is_writeable(handle)
+    return False
+
+
+def _may_be_blank(handle: Handle) -> bool:
+    """Whether it may have been made by ``numpy.empty_like`` just now: nothing was written to it, or
+    it lies on the host, where sharing it costs little."""
+    node = handle._storage.node
+    if node.buffer is None and node.op.kind is Kind.VIEW:
+        (node,) = node.inputs
+    return node.op.kind is Kind.CONSTANT or type(node.buffer) is HostBuffer
 
 
 def _masked() -> tuple[Any, ...]:
@@ -201,11 +214,24 @@ WRITERS: Final = (
 or not: what their Python code takes by ``numpy.asarray`` is no snapshot. The rest of SciPy (fft,
 linalg, special, operands of sparse matrices) only reads, and gets it without a copy."""
 
+FILLERS: Final = ("scipy.sparse",)
+"""Packages that make ``numpy.empty_like(x)`` of an array of ours that they were given
+(``matrix.data = x``), and let compiled code fill that."""
+
 
 @functools.lru_cache(maxsize=1024)
 def _writes(module: str | None) -> bool:
+    return _is_in(WRITERS, module)
+
+
+@functools.lru_cache(maxsize=1024)
+def _fills(module: str | None) -> bool:
+    return _is_in(FILLERS, module)
+
+
+def _is_in(packages: tuple[str, ...], module: str | None) -> bool:
     return module is not None and any(
-        module == name or module.startswith(f"{name}.") for name in WRITERS
+        module == name or module.startswith(f"{name}.") for name in packages
     )
 
 

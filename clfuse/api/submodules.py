@@ -46,28 +46,37 @@ class Submodule(ModuleType):
         if name.startswith("__") and name != "__all__":
             # ``__path__`` would make a package of it, with files of NumPy's.
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
-        with _filling:
-            fill = self.__dict__.get("_fill")
-            if fill is not None:
-                self.__dict__.update({**fill(), **self._imported()})
-                del self.__dict__["_fill"]
-        if name in self.__dict__:
-            return self.__dict__[name]
+        contents = self.__dict__
+        if name in contents:
+            return contents[name]
         return getattr(importlib.import_module(f"numpy.{self._path()}"), name)
 
+    @property
+    def __dict__(self) -> dict[str, Any]:  # type: ignore[override]
+        """What is in it: ``vars(numpy.fft)`` is how packages that wrap all of it find that."""
+        contents: dict[str, Any] = _contents_of(self)
+        with _filling:
+            fill = contents.get("_fill")
+            if fill is not None:
+                contents.update({**fill(), **_modules_in(contents)})
+                contents.pop("_fill", None)
+        return contents
+
     def __dir__(self) -> list[str]:
-        getattr(self, "__all__", None)
         return sorted(self.__dict__)
 
     def _path(self) -> str:
         return self.__name__.removeprefix(PREFIX)
 
-    def _imported(self) -> dict[str, ModuleType]:
-        """The modules below this one that were imported before anybody looked at it."""
-        below = {name: value for name, value in self.__dict__.items() if name[0] != "_"}
-        return {name: value for name, value in below.items() if isinstance(value, ModuleType)}
+
+def _modules_in(contents: Mapping[str, Any]) -> dict[str, ModuleType]:
+    """The modules below one that were imported before anybody looked at it."""
+    below = {name: value for name, value in contents.items() if name[0] != "_"}
+    return {name: value for name, value in below.items() if isinstance(value, ModuleType)}
 
 
+_contents_of: Final = vars(ModuleType)["__dict__"].__get__
+"""The dictionary of a module, as it is: not the property above."""
 _filling = threading.RLock()
 
 

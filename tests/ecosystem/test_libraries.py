@@ -322,6 +322,18 @@ def test_scipy_writes_its_output_into_our_arrays() -> None:
     np.testing.assert_array_equal(np.asarray(ours), expected)
 
 
+@pytest.mark.parametrize("count", [7, 300_000])
+def test_sparse_matrices_fill_what_they_make_like_our_elements(count: int) -> None:
+    sparse = pytest.importorskip("scipy.sparse")
+    rows, columns, values = np.arange(count) % 50, np.arange(count) % 41, np.arange(1.0, count + 1)
+    found = []
+    for m in (clfuse, np):
+        matrix = sparse.coo_matrix((values, (rows, columns)), shape=(50, 41))
+        matrix.data = m.sqrt(m.asarray(matrix.data)) / 2
+        found.append((matrix - 2 * matrix.tocsr().tocoo()).toarray())
+    np.testing.assert_allclose(*found, rtol=1e-12)
+
+
 def test_scipy_leaves_arrays_alone_that_may_not_be_written_to() -> None:
     ndimage = pytest.importorskip("scipy.ndimage")
     x = clfuse.array(GRID)

@@ -75,6 +75,37 @@ def test_every_spelling_of_the_import_gives_clfuse(tmp_path, source):
     assert printed(tmp_path, source) == ["clfuse"]
 
 
+def test_everything_from_numpy_hides_no_names_of_the_programs(tmp_path):
+    source = """
+        import sys
+        device, kernel, stats, config = "device", "kernel", "stats", "config"
+        from numpy import *
+        import numpy
+        print(device, kernel, stats, config, "jit" in globals(), "synchronize" in globals())
+        print(sum is numpy.sum, arange is numpy.arange)
+    """
+    assert printed(tmp_path, source) == ["device kernel stats config False False", "True True"]
+
+
+@pytest.mark.parametrize(
+    ("module", "names"),
+    [
+        ("numpy", "sin concatenate ndarray linalg fft float64 pi newaxis astype vectorize"),
+        ("numpy.fft", "fft irfftn fftshift fftfreq"),
+        ("numpy.linalg", "norm solve LinAlgError"),
+        ("numpy.random", "default_rng normal Generator"),
+    ],
+)
+def test_packages_that_wrap_numpy_find_its_functions_in_its_dictionary(tmp_path, module, names):
+    source = f"""
+        import {module} as module
+        names = {names.split()}
+        print(set(names) <= set(vars(module)), set(names) <= set(module.__dict__))
+        print(all(vars(module)[name] is getattr(module, name) for name in names))
+    """
+    assert printed(tmp_path, source) == ["True True", "True"]
+
+
 def test_import_inside_a_function_gives_clfuse_too(tmp_path):
     source = """
         def late():
