@@ -526,6 +526,7 @@ def unary(plain, apply, double weight, dict loops):
 
 
 include "_compiled_batches.pxi"
+include "_compiled_kernels.pxi"
 include "_compiled_calls.pxi"
 include "_compiled_remembered.pxi"
 include "_compiled_views.pxi"
@@ -534,10 +535,12 @@ include "_compiled_subscripts.pxi"
 
 include "_compiled_operators.pxi"
 include "_compiled_scalars.pxi"
+include "_compiled_classes.pxi"
 include "_compiled_ufuncs.pxi"
 include "_compiled_creation.pxi"
 include "_compiled_graph.pxi"
 include "_compiled_launch.pxi"
 include "_compiled_evaluation.pxi"
+include "_compiled_looks.pxi"
 include "_compiled_buffers.pxi"
 include "_compiled_random.pxi"

@@ -61,7 +61,7 @@ cdef bint is_as_before(object argument, tuple wanted, object batch) except -1:
     if type(argument) is not <object>PyTuple_GET_ITEM(wanted, 0):
         return False
     if PyTuple_GET_ITEM(wanted, 1) == <PyObject *>None:
-        return True
+        return type(argument) is not int or wanted[2] <= argument <= wanted[3]
     if not is_ours(argument):
         return False
     cell = cell_in(argument)
@@ -161,7 +161,10 @@ cdef object slot_call_of_kernel(object self, object args, PyObject *kwargs):
         PyTuple_GET_SIZE(<tuple>args) > 1
         and (kwargs == NULL or not PyDict_Size(<object>kwargs))
         and get(boundary, y_due) is False
-        and was_taken(self._last, <tuple>args)
+        and (
+            was_taken(self._last, <tuple>args)
+            or values_again(self, <tuple>args, 0, False) is not LATER
+        )
     ):
         return None
     return usual_call_of_kernels(self, args, kwargs)

@@ -8,7 +8,7 @@ What is known to go that way once more goes it here.
 cdef enum:
     MOST_ROOTS = 32  # they are compared with each other
 
-cdef Py_ssize_t b_nbytes, b_mem, b_exported, b_owned
+cdef Py_ssize_t b_nbytes, b_mem, b_address, b_exported, b_owned
 cdef Py_ssize_t k_pool, k_nbytes, k_mem, k_block_nbytes
 cdef object DeviceBuffer, Block, allocate, key_of_planning
 cdef dict tallies
@@ -32,21 +32,24 @@ def connect_evaluation(names):
 cdef class Ready:
     """A plan of nothing but bound kernels, which runs as `planned.Planned.run` does.
 
-    `key` is that of the plan among `plans`, `block_size` that of `runtime.pool`.
+    `block_size` is that of `runtime.pool`; `is_used` says whether it has run since somebody set
+    that to False.
     """
 
-    cdef object device, pool, planning, host_us, key, plans, queue
+    cdef object device, pool, planning, host_us, queue
     cdef dict bins
-    cdef uintptr_t address
+    cdef uintptr_t address, inline
     cdef list bound, direct, slots, sizes, reuses, values, keeps, recomputed
     cdef Py_ssize_t launches, user_launches
+    cdef public bint is_used
 
-    def __init__(self, planned, device, plans, key, block_size, host_us, int user_launches):
+    def __init__(self, planned, device, block_size, host_us, int user_launches):
         schedule = planned.schedule
-        self.device, self.pool, self.plans, self.key = device, device.pool, plans, key
+        self.device, self.pool = device, device.pool
         self.bins = device.pool._bins
         self.planning, self.host_us = settings[key_of_planning], host_us
-        self.queue, self.address = device.queue, device.queue.int_ptr
+        self.inline = 0
+        self.take_queue(device.queue)
         self.bound = [step.bound for step in planned.steps]
         self.direct = [bound._direct for bound in self.bound]
         if not all([type(direct) is Direct for direct in self.direct]):
@@ -78,8 +81,14 @@ cdef class Ready:
         if queue is not self.queue:  # a profile was made
             if queue is None:
                 return False
-            self.queue, self.address = queue, queue.int_ptr
-        return self.key in self.plans
+            self.take_queue(queue)
+        return True
+
+    cdef int take_queue(self, queue) except -1:
+        self.queue, self.address = queue, queue.int_ptr
+        if self.device.inline is not None:
+            self.inline = self.device.inline.queue.int_ptr
+        return 0
 
     cdef object taken(self, object nbytes, object size):
         """As `buffers.allocate`."""
@@ -124,14 +133,14 @@ cdef class Ready:
             else:
                 places.append(None if place is None else buffers[place])
         for number in range(self.launches):
-            direct = <Direct>self.direct[number]
-            if direct.launched(self.address, places, nodes):
+            direct = <Direct>PyList_GET_ITEM(self.direct, number)
+            if direct.launched(self.address, self.inline, places, nodes):
                 tallies["kernels_launched"] += 1
             else:
                 self.bound[number].enqueue(places, nodes)  # pyopencl says what is wrong
         tallies["user_launches"] += self.user_launches
         tallies["plans_reused"] += 1
-        self.plans.move_to_end(self.key)
+        self.is_used = True
         for position, value in self.keeps:
             node = nodes[position]
             if type(node) is Node:
@@ -145,8 +154,12 @@ cdef class Ready:
         return 0
 
 
-def evaluating(plain, lock, known, dict numbers, begin_turn, list when_grown):
-    """``evaluate_nodes(nodes, wait=wait)``, of graphs that are `known` and ready, before `plain`."""
+def evaluating(plain, names):
+    """``evaluate_nodes(nodes, wait=wait)``, of graphs that are known and ready, before `plain`."""
+    cdef dict numbers = names["numbers"], counted = names["counters"]
+    cdef list when_grown = names["when_grown"], grown_from = names["grown_from"]
+    cdef list forget_at = names["forget_at"], turn = names["turn"]
+    lock, known, begin_turn = names["lock"], names["known"], names["begin_turn"]
 
     def evaluate_nodes(nodes, *, wait=False):
         ready = None
@@ -154,8 +167,14 @@ def evaluating(plain, lock, known, dict numbers, begin_turn, list when_grown):
             with lock:
                 ready = evaluated_again(nodes, known, numbers)
                 if ready is not None:
-                    begin_turn()
-                    (<object>PyList_GET_ITEM(when_grown, 0))()
+                    if len(recorded) >= <Py_ssize_t>forget_at[0]:
+                        begin_turn()
+                    else:
+                        operations.clear()
+                        turn[0] += 1
+                    grown = counted["device_bytes_now"] - grown_from[0]
+                    if grown > settings["max_pinned_bytes"]:
+                        (<object>PyList_GET_ITEM(when_grown, 0))()
         if ready is None:
             plain(nodes, wait=wait)
         elif wait:
@@ -172,16 +191,24 @@ cdef object evaluated_again(object nodes, object known, dict numbers):
     """Compute nodes as before, and answer what has; None where that is not known."""
     roots = []
     for node in nodes:
-        if node.buffer is not None or node.op.kind is CONSTANT:
-            continue
-        # A late node may turn out to be one that is in memory.
-        if node.buffer is None and node not in roots:
+        if type(node) is Node:
+            if peek(node, n_buffer) != <PyObject *>None:
+                continue
+            if get(get(node, n_op), o_kind) is CONSTANT:
+                continue
+        elif node.buffer is not None or node.op.kind is CONSTANT or node.buffer is not None:
+            continue  # a late node may turn out to be one that is in memory
+        for other in roots:
+            if other is node:
+                break
+        else:
             roots.append(node)
-    if not 0 < len(roots) <= MOST_ROOTS:
+        if len(roots) > MOST_ROOTS:
+            return None
+    if not roots:
         return None
-    node = roots[0]
-    key = (len(roots), node.op, node.shape)
-    node = None
+    node = other = None
+    key = (len(roots), roots[0].op, get(roots[0], n_shape))
     for number in numbers.get(key, ()):
         entry = known.get((key, number))
         if entry is None:

@@ -41,9 +41,7 @@ cdef object recorded_again(object function, dict known, tuple args, dict kwargs)
     kind = get(get(node, n_op), o_kind)
     if kind is VIEW or kind is CONSTANT or kind is COMPACT:
         return LATER
-    key = [
-        function, get(source, h_shape), get(source, h_dtype), native_dtype_now(FLOAT64), mode[0]
-    ]
+    key = key_of(function, get(source, h_shape), get(source, h_dtype))
     for place in range(1, given):
         value = simple(<object>PyTuple_GET_ITEM(args, place))
         if value is LATER:
@@ -57,8 +55,31 @@ cdef object recorded_again(object function, dict known, tuple args, dict kwargs)
     steps = known.get(tuple(key))
     if steps is None:
         return LATER
+    return followed(node, <list>steps)
+
+
+cdef list key_of(object function, object shape, object dtype):
+    """What a function of an array is known under begins with."""
+    usual = native_dtype_now(FLOAT64) if settings.get("fp64") == "downcast" else FLOAT64
+    return [function, shape, dtype, usual, mode[0]]
+
+
+cdef object folded_again(object function, dict known, object node):
+    """``function(array)`` of the array that `node` is, as it was recorded before; `LATER` where it
+    was not."""
+    if type(node) is not Node:
+        return LATER
+    kind = get(get(node, n_op), o_kind)
+    if kind is VIEW or kind is CONSTANT or kind is COMPACT:
+        return LATER
+    steps = known.get(tuple(key_of(function, get(node, n_shape), get(node, n_dtype))))
+    return LATER if steps is None else followed(node, <list>steps)
+
+
+cdef object followed(object node, list steps):
+    """The array, or lazy scalar, that `steps` make of `node`."""
     nodes = [node]
-    for op, numbers, shape, dtype, param in <list>steps:
+    for op, numbers, shape, dtype, param in steps:
         inputs = tuple([
             nodes[number] if type(number) is int else number for number in <tuple>numbers
         ])

@@ -81,15 +81,12 @@ class _Loop:
 
 _loop = _Loop()
 
-_noted = [0]
-"""`device_bytes_now` when it was last looked at what recorded work holds."""
-
 
 def _when_full(at_boundary: bool = False) -> None:
     """Evaluate if so much was recorded."""
     if trace.active() is None and (_ends_round(at_boundary) or _is_full(at_boundary)):
         evaluate.evaluate_all()
-        _noted[0] = counters["device_bytes_now"]
+        evaluate.grown_from[0] = counters["device_bytes_now"]
 
 
 def _is_full(at_boundary: bool) -> bool:
@@ -132,13 +129,13 @@ def _ends_round(at_boundary: bool) -> bool:
 
 def _when_grown() -> None:
     """Evaluate when pending work holds many bytes that nobody else needs any more."""
-    grown = counters["device_bytes_now"] - _noted[0]
+    grown = counters["device_bytes_now"] - evaluate.grown_from[0]
     if grown <= settings.max_pinned_bytes or trace.active() is not None:
         return
     with evaluate.lock:
         if _pinned_nbytes() > PINNED_SHARE * settings.max_pinned_bytes:
             evaluate.evaluate_all()
-    _noted[0] = counters["device_bytes_now"]
+    evaluate.grown_from[0] = counters["device_bytes_now"]
 
 
 def _pinned_nbytes() -> int:

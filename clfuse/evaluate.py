@@ -44,7 +44,11 @@ lock = threading.RLock()
 """One evaluation at a time: recording needs no lock, graphs are immutable."""
 
 when_grown: Final[list[Callable[[], None]]] = [lambda: None]
-"""Called after memory was taken: for an input, or by an evaluation (`automatic`)."""
+"""Called after memory was taken: for an input, or by an evaluation (`automatic`). Until memory has
+grown by CLFUSE_MAX_PINNED_BYTES since `grown_from` it does nothing."""
+
+grown_from: Final = [0]
+"""`device_bytes_now` when it was last looked at what recorded work holds."""
 
 _plans: OrderedDict[tuple[Any, int], Planned] = OrderedDict()
 """(summary of the structure, running number) -> plan: plans of one summary are compared in full."""
@@ -169,7 +173,9 @@ def _run(snapshot: Snapshot) -> None:
                 return
             planned = _make_plan(snapshot, device)
         planned.too_large = circumstances
-        planned.is_left = experience.is_quicker(snapshot, device, planned.launch_count())
+        planned.is_left = experience.is_quicker(
+            snapshot, device, planned.launch_count(), inline=planned.is_inline(device)
+        )
     elif planned.uses == 1 and not planned.is_left:
         experience.keeps_kernels(snapshot)
     if planned.is_left:
@@ -187,7 +193,7 @@ def _run(snapshot: Snapshot) -> None:
     planned.run(snapshot, device)
     uses = planned.uses
     if uses & (uses - 1) == 0 and planned.structure.ready is None:
-        planned.structure.ready = planned.ready(device, _plans)
+        planned.structure.ready = planned.ready(device)
 
 
 MOST_REST: Final = 256
@@ -298,6 +304,14 @@ def _make_plan(snapshot: Snapshot, device: Device) -> Planned:
     items = sum(len(kept.structure.items) for kept in _plans.values())
     while len(_plans) > 1 and (len(_plans) > PLANS_KEPT or items > ITEMS_KEPT):
         (old_key, old_number), old = _plans.popitem(last=False)
+        ready = old.structure.ready
+        if old is planned or (ready is not None and ready.is_used):
+            # What runs by `ready` alone does not move to the end by that.
+            _plans[old_key, old_number] = old
+            if ready is not None:
+                ready.is_used = False
+            continue
+        old.structure.ready = None
         items -= len(old.structure.items)
         _numbers[old_key].remove(old_number)
         if not _numbers[old_key]:
@@ -362,7 +376,18 @@ _core: Final = compiled.load()
 if _core is not None:
     evaluate_nodes = functools.update_wrapper(
         _core.evaluating(
-            evaluate_nodes, lock, recognition.known, recognition.numbers, ir.begin_turn, when_grown
+            evaluate_nodes,
+            {
+                "begin_turn": ir.begin_turn,
+                "counters": counters,
+                "forget_at": ir.forget_at,
+                "grown_from": grown_from,
+                "known": recognition.known,
+                "lock": lock,
+                "numbers": recognition.numbers,
+                "turn": ir.turn,
+                "when_grown": when_grown,
+            },
         ),
         evaluate_nodes,
     )

@@ -3,16 +3,18 @@ last."""
 
 from __future__ import annotations
 
+import functools
 import operator
 from typing import Any
 
 import numpy as np
 
-from .. import compiled, experience
+from .. import compiled, evaluate, experience
 from ..config import changed, settings
+from ..counters import counters
 from ..graph import build, ir, trace
 from ..runtime import device
-from ..runtime.buffers import AS_A_WHOLE, BY_ROWS, IN_PARTS, SELECTED, Buffer, HostBuffer
+from ..runtime.buffers import AS_A_WHOLE, BY_ROWS, IN_PARTS, SELECTED, Block, Buffer, HostBuffer
 from ..runtime.device import current_device
 from ..smallness import GATHER_ADDITIONS
 from . import (
@@ -53,6 +55,7 @@ def accelerate(array: type) -> None:
             "scalar_classes": handle.SCALAR_OF,
         }
     )
+    accelerate_looks(core)
     handle.Handle._storage = core.Cell()
     handle.Handle._view = core.Sight()
     core.export_buffers((array, *handle.SCALARS), buffers.lent)
@@ -110,7 +113,25 @@ def accelerate(array: type) -> None:
     )
     core.put_into_slots(_names_of_slots())
     core.let_yield((np.float64, np.float32, np.int64, np.int32, np.complex128))
+    core.let_view()
     core.keep_spare()
+
+
+def accelerate_looks(core: Any) -> None:
+    """Let what programs do to see a value try the compiled cases first."""
+    core.connect_looks(
+        {
+            "Block": Block,
+            "Buffer": Buffer,
+            "evaluate_nodes": evaluate.evaluate_nodes,
+            "scalars": handle.SCALARS,
+        }
+    )
+    kind = handle.SCALAR
+    for name, convert in operators.CONVERSIONS.items():
+        setattr(kind, name, core.converting(getattr(kind, name), convert))
+    kind.item = functools.update_wrapper(core.item(kind.item), kind.item)
+    Block.__del__ = core.giving_back(Block.__del__, counters)  # type: ignore[method-assign]
 
 
 def _names(array: type) -> dict[str, Any]:

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from .. import counters
+from .. import compiled, counters
 from ..evaluate import evaluate_all, evaluate_nodes
 from ..graph import ir, trace
 from ..runtime import device as selection
@@ -122,3 +123,9 @@ def set_device(spec: Any) -> Device:
 def device(spec: Any) -> AbstractContextManager[Device]:
     """Send the work of a ``with`` block to another device; `spec` as in `set_device`."""
     return selection.device(spec)
+
+
+_core: Final = compiled.load()
+if _core is not None:
+    evaluate = functools.update_wrapper(_core.evaluating_arrays(evaluate, evaluate_nodes), evaluate)
+    synchronize = functools.update_wrapper(_core.synchronizing(synchronize), synchronize)

@@ -463,6 +463,12 @@ def python_conversion(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return method
 
 
+CONVERSIONS: Final[dict[str, Callable[[Any], Any]]] = {
+    "__bool__": bool, "__float__": float, "__int__": int, "__complex__": complex,
+}
+"""The classes of Python's that a lazy scalar becomes, by the name of the method."""
+
+
 def to_index(self: Any) -> int:
     """``operator.index(self)``."""
     if self._shape or self._dtype.kind not in "iu":
@@ -486,9 +492,8 @@ def table() -> dict[str, Callable[..., Any]]:
     found["__divmod__"] = divided
     found["__rdivmod__"] = divided_reflected
     found["__bool__"] = to_bool
-    found["__float__"] = python_conversion(float)
-    found["__int__"] = python_conversion(int)
-    found["__complex__"] = python_conversion(complex)
+    for name in ("__float__", "__int__", "__complex__"):
+        found[name] = python_conversion(CONVERSIONS[name])
     found["__index__"] = to_index
     return found
 

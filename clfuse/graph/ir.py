@@ -377,7 +377,7 @@ def begin_turn() -> None:
     """Something was computed: what is recorded from here on is looked at for loops by itself."""
     operations.clear()
     turn[0] += 1
-    if len(recorded) >= _forget_at[0]:
+    if len(recorded) >= forget_at[0]:
         _forget_computed()
 
 
@@ -385,7 +385,7 @@ FORGET_AT: Final = 128
 """Entries of `recorded` from which those that nobody needs are dropped when something was computed:
 weak references that lie around are what Python's collector goes through again and again."""
 
-_forget_at = [FORGET_AT]
+forget_at = [FORGET_AT]
 
 
 def _forget_computed() -> None:
@@ -400,7 +400,7 @@ def _forget_computed() -> None:
     if not kept:
         boundary.full = boundary.due = False
     check_at[0] = len(recorded) + CHECK_EVERY
-    _forget_at[0] = FORGET_AT + 2 * len(kept)
+    forget_at[0] = FORGET_AT + 2 * len(kept)
 
 
 def _pending(references: list[weakref.ref[Storage]]) -> list[weakref.ref[Storage]]:

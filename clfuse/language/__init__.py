@@ -9,8 +9,8 @@ fuser, the planner. All others become OpenCL C (`c`), recorded as one node that 
 arrays.
 """
 
-from .batches import accelerate
-from .calls import Kernel, device_function, kernel
+from . import batches, known
+from .calls import OPERATIONS, Kernel, device_function, kernel
 from .intrinsics import atomic, group, local_array, philox
 
 __all__ = [
@@ -23,4 +23,5 @@ __all__ = [
     "philox",
 ]
 
-accelerate(Kernel)
+batches.accelerate(Kernel)
+known.accelerate(Kernel, OPERATIONS)

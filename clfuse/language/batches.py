@@ -106,11 +106,13 @@ class Series:
         Of all calls, one behind the other.
     widths : tuple of int
         How many of them are one call's.
+    ended : list of int
+        How many calls it had, once these were recorded one by one; 0 before, and otherwise.
     """
 
     __slots__ = (
-        "__weakref__", "_batch", "_check", "_expected", "_number", "_ranges", "cells", "numbers",
-        "offsets", "recipe", "widths",
+        "__weakref__", "_batch", "_check", "_expected", "_number", "_ranges", "cells", "ended",
+        "numbers", "offsets", "recipe", "widths",
     )  # fmt: skip
 
     def __init__(
@@ -124,6 +126,7 @@ class Series:
         self.offsets = list(given.offsets)
         self.numbers = list(given.numbers)
         self.widths = len(given.offsets), len(given.numbers)
+        self.ended = [0]
         self._ranges = ranges
         self._check = settings.check
         self._expected = None if args is None else self._of_first(given, args)
@@ -145,7 +148,9 @@ class Series:
         found: list[tuple[Any, ...]] = []
         for argument, place in zip(args, given.places, strict=True):
             kind = type(argument)
-            if kind in DTYPES:
+            if kind is int:
+                found.append((kind, None, *self.recipe.limits(place)))
+            elif kind in DTYPES:
                 found.append((kind, None))
             elif kind is handles.ARRAY and given.handles[place] is argument:
                 view = argument._view
@@ -181,6 +186,8 @@ class Series:
             if type(argument) is not wanted[0]:
                 return False
             if wanted[1] is None:
+                if wanted[0] is int and not wanted[2] <= argument <= wanted[3]:
+                    return False
                 numbers.append(argument)
                 continue
             _, shape, dtype, strides, writeable, cell = wanted
@@ -369,6 +376,8 @@ class Batch:
                         _apply(nodes, phase.series, phase.series.recipe, offsets, row)
 
     def _one_by_one(self, nodes: list[Node], every: list[Series]) -> None:
+        for series in every:
+            series.ended[0] = len(series)
         taken = [0] * len(every)
         for number in self.order:
             series = every[number]

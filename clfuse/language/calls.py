@@ -25,7 +25,7 @@ from ..errors import KernelError
 from ..graph import build, trace
 from ..graph.ir import Node, boundary
 from ..graph.number import concrete
-from . import barriers, launches, plain
+from . import barriers, known, launches, plain, steps
 from .accesses import Domain
 from .arguments import Arguments, complete, given_by, may_write
 from .arrays import NotArrays, Translation
@@ -43,7 +43,18 @@ _SIGNATURES: Final = 1024
 
 _REPEATED: Final = 64
 """Storages (by their identity) and offsets that a kernel remembers as those of calls on the same
-bytes: a batch of such would be given up at the third."""
+bytes: a batch of such would be given up at the third, or would have no other call."""
+
+_ALONE: Final = 2
+"""Batches in a row that began with a call on the same bytes, and had no other call, after which
+such a call begins none."""
+
+_LEAST: Final = -(1 << 63)
+_MOST: Final = (1 << 63) - 1
+"""Integers that a batch may have: there are tables of them."""
+
+_NEVER: Final = [0], 0
+"""How many calls the last batch had that began so, and how many before it had one; of none."""
 
 _SNAPSHOT: Final = (
     "; of a NumPy array kernels see a copy: pass clfuse.asarray(...), or call .python(...)"
@@ -52,11 +63,12 @@ _SNAPSHOT: Final = (
 _MOST_INDICES: Final = 8
 """Of a kernel, with that of a batch; the planner follows any number, but not for nothing."""
 
-_OPERATIONS: Final[dict[str, Callable[..., Any]]] = {
+OPERATIONS: Final[dict[str, Callable[..., Any]]] = {
     "sum": reductions.sum, "prod": reductions.prod, "min": reductions.min, "max": reductions.max,
     "argmin": reductions.argmin, "argmax": reductions.argmax, "any": reductions.any,
     "all": reductions.all,
 }
+"""What `Kernel.reduce` folds with, by name."""
 _SCANS: Final = {"sum": np.add, "prod": np.multiply, "min": np.minimum, "max": np.maximum}
 
 
@@ -65,11 +77,12 @@ class Signature:
     """A function with its types, and what its calls have become.
 
     `structural` names the numbers whose values the recipes depend on; `recipes` has one for their
-    values, or the reason why there is none.
+    values, or the reason why there is none; `calls` counts those that were not known in C.
     """
 
     function: Function
     structural: tuple[tuple[str, int], ...] = ()
+    calls: int = 0
     recipes: dict[tuple[int, ...], Recipe | str] = field(default_factory=dict)
 
     def values_of(self, given: Arguments) -> tuple[int, ...]:
@@ -83,6 +96,9 @@ class Kernel:
     Made by `kernel`. The first parameters are the indices, as many as the range has; the others
     are arrays and numbers.
     """
+
+    known: list[Any]
+    """Calls that came before, for what is compiled: see `known.remember`."""
 
     def __init__(self, function: Callable[..., Any], group: int = 0) -> None:
         self.__clfuse_source__: Source = read(function)
@@ -98,6 +114,9 @@ class Kernel:
         self._fixed: tuple[Any, ...] = ()
         self._last: Callable[[], Series | None] = _nothing
         self._repeated: set[tuple[int, ...]] = set()
+        self._alone: set[tuple[int, ...]] = set()
+        self._begun: dict[tuple[int, ...], tuple[list[int], int]] = {}
+        self.known = []
 
     def __repr__(self) -> str:
         return f"<kernel {self.__name__}({', '.join(self.__clfuse_source__.parameters)})>"
@@ -155,9 +174,9 @@ class Kernel:
         scalar or tuple of scalar
             Lazy; as many as the kernel returns values.
         """
-        if op not in _OPERATIONS:
-            raise ValueError(f"op={op!r}: it is one of {', '.join(_OPERATIONS)}")
-        made = [_OPERATIONS[op](values) for values in self._values(ranges, args, named)]
+        if op not in OPERATIONS:
+            raise ValueError(f"op={op!r}: it is one of {', '.join(OPERATIONS)}")
+        made = [OPERATIONS[op](values) for values in self._values(ranges, args, named)]
         return made[0] if len(made) == 1 else tuple(made)
 
     def scan(
@@ -217,6 +236,10 @@ class Kernel:
         if recipe is None:
             recipe = self._translated(signature, self._domain(ranges, len(args)), given)
         if isinstance(recipe, Recipe):
+            signature.calls += 1
+            if signature.calls & (signature.calls - 1) == 0 and signature.calls > 1:
+                places = [place for _, place in signature.structural]
+                known.remember(self, recipe, ranges, given, args, places, self._fixed)
             can_compare = not signature.structural and not self._fixed
             return self._run(recipe, ranges, given, args if can_compare else None)
         return self._launch(signature.function, self._domain(ranges, len(args)), given, recipe)
@@ -227,6 +250,11 @@ class Kernel:
         """Record array operations, or append the call to a batch of such."""
         if recipe.alike is None or not settings.fusion or trace.active() is not None:
             return recipe.run(given.cells, given.offsets, given.numbers)
+        for position, dtype in recipe.numbers:
+            value = given.numbers[position]
+            steps.number(value, dtype)  # what does not fit raises at the call
+            if type(value) is int and not _LEAST <= value <= _MOST:
+                return recipe.run(given.cells, given.offsets, given.numbers)
         where = (id(recipe), *map(id, given.cells), *given.offsets)
         series = self._last()
         if where in self._repeated and (series is None or series.ended_at(given.offsets)):
@@ -235,11 +263,38 @@ class Kernel:
             if series.append(given):
                 return []
             if series.repeats(given.offsets):
-                if len(self._repeated) >= _REPEATED:
-                    self._repeated.clear()
-                self._repeated.add(where)
-        self._last = weakref.ref(begin(recipe, ranges, given, args))
+                self._records_at_once(where)
+        ended, times = self._begun.get(where, _NEVER)
+        times = times + 1 if ended[0] == 1 else 0
+        if times >= _ALONE:
+            self._records_at_once(where)
+            self._alone.add(where)
+            return recipe.run(given.cells, given.offsets, given.numbers)
+        if self._alone:
+            self._begins_elsewhere(where[: 1 + len(given.cells)], given)
+        series = begin(recipe, ranges, given, args)
+        if len(self._begun) >= _REPEATED:
+            self._begun.clear()
+        self._begun[where] = series.ended, times
+        self._last = weakref.ref(series)
         return []
+
+    def _records_at_once(self, where: tuple[int, ...]) -> None:
+        """Begin no batch with calls on these bytes."""
+        if len(self._repeated) >= _REPEATED:
+            self._repeated.clear()
+            self._alone.clear()
+        self._repeated.add(where)
+
+    def _begins_elsewhere(self, where: tuple[int, ...], given: Arguments) -> None:
+        """A call on other bytes of the same storages comes before anybody has looked: those that
+        were alone may be one batch with it from now on."""
+        if any(cell.node.buffer is None for cell in given.cells):
+            together = {place for place in self._alone if place[: len(where)] == where}
+            self._alone -= together
+            self._repeated -= together
+            for place in together:
+                self._begun.pop(place, None)
 
     def _signature(self, ranges: Any, given: Arguments) -> Signature:
         key = (ranges, settings.check, self._captured(), *given.key)
@@ -278,10 +333,12 @@ class Kernel:
             typed = dict(zip(names[rank:], kinds, strict=True))
             found = lower(source, typed, names[:rank])
             barriers.check(source, found, self.group)
-            known = {(where, ast.unparse(node)): (where, node) for where, node in self._fixed}
+            fixed = {(where, ast.unparse(node)): (where, node) for where, node in self._fixed}
             for (where, text), (node, _) in found.captured.items():
-                known[where, text] = (where, node)
-            self._fixed = tuple(known.values())
+                fixed[where, text] = (where, node)
+            if len(fixed) > len(self._fixed):
+                self._fixed = tuple(fixed.values())
+                self.known.clear()  # these look at fewer numbers of the surroundings
             self._typed[(rank, self._captured(), *kinds)] = found
         return found
 
@@ -345,6 +402,7 @@ class Kernel:
         if not more <= set(signature.structural):
             signature.structural = tuple(sorted(more | set(signature.structural)))
             signature.recipes.clear()
+            self.known.clear()
         signature.recipes[signature.values_of(given)] = found
         return found
 

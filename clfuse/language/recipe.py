@@ -84,6 +84,8 @@ class Recipe:
         What the kernel returns.
     written : list of int
         The cells that it writes to.
+    numbers : list of (int, dtype)
+        The numbers of the call that become constants, by their places.
     alike : batches.Alike or None
         Makes one recipe of many calls; None where they stay many.
     """
@@ -92,6 +94,7 @@ class Recipe:
         self.name = name
         self.steps: list[Step] = []
         self.written: list[int] = []
+        self.numbers: list[tuple[int, np.dtype]] = []
         self.alike: Any = None
         self.results: list[Any] = []
         self._terms = 0
@@ -116,6 +119,16 @@ class Recipe:
         self.steps.append(Step(function, arguments, Cell(cell)))
         if cell not in self.written:
             self.written.append(cell)
+
+    def limits(self, position: int) -> tuple[int, int]:
+        """The least and the greatest integer that all dtypes take which the number at this place
+        is made; of at most 64 bits, as in the tables of `together`."""
+        low, high = -(1 << 63), (1 << 63) - 1
+        for place, dtype in self.numbers:
+            if place == position and dtype.kind in "iu":
+                limits = np.iinfo(dtype)
+                low, high = max(low, int(limits.min)), min(high, int(limits.max))
+        return low, high
 
     # -- recording --------------------------------------------------------------------------------
 

@@ -150,6 +150,10 @@ class Source:
             f"{self.filename}:{line}: in kernel {self.name}: {text}{message}", self.filename, line
         )
 
+    def cell_of(self, name: str) -> Any:
+        """The cell of a variable of the function around this one; None for other names."""
+        return self._cells.get(name)
+
     def lookup(self, name: str) -> Any:
         """What a free name means now; NameError where it means nothing."""
         cell = self._cells.get(name)

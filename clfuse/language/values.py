@@ -184,6 +184,7 @@ class Values(Boxes):
             if not value.type.weak:
                 return Number(value.position)
             wanted = dtype if dtype.kind != "b" else value.type.dtype
+            self.recipe.numbers.append((value.position, wanted))
             return self.recipe.emit(steps.number, (Number(value.position), wanted), (), wanted)
         return self._here(value).term
 

@@ -1,0 +1,146 @@
+"""What programs do to see a value: ``float(x)`` of a lazy scalar, `clfuse.evaluate` and
+`clfuse.synchronize`: a part of `_compiled.pyx`. In Python they are `clfuse.api.operators` and
+`clfuse.api.control`.
+
+This comes right after a kernel that has read large arrays: see `_compiled_evaluation.pxi`.
+"""
+
+cdef object evaluate_now
+cdef frozenset lazy_scalars
+
+
+def connect_looks(names):
+    """As `connect`, for what is used here alone."""
+    global lazy_scalars, evaluate_now, DeviceBuffer, b_mem, b_address
+    global Block, k_pool, k_nbytes, k_mem, k_block_nbytes
+    lazy_scalars, evaluate_now = names["scalars"], names["evaluate_nodes"]
+    DeviceBuffer, Block = names["Buffer"], names["Block"]
+    b_mem, b_address = _offset(DeviceBuffer, "mem"), _offset(DeviceBuffer, "address")
+    k_pool, k_nbytes = _offset(Block, "pool"), _offset(Block, "nbytes")
+    k_mem, k_block_nbytes = _offset(Block, "mem"), _offset(Block, "block_nbytes")
+
+
+cdef bint is_usable(object device) except -1:
+    """Whether its queue may be asked."""
+    return device._queue is not None and device.cause is None and not device.forked
+
+
+cdef object number_in(object scalar):
+    """The scalar of NumPy's that a lazy one is, computed now if need be; `LATER` where Python has
+    to find out."""
+    cdef PyObject *cell
+    cdef PyObject *buffer
+    if type(scalar) not in lazy_scalars or PyList_GET_ITEM(tracers, 0) != <PyObject *>NONE_ALIVE:
+        return LATER
+    cell = peek(scalar, h_cell)
+    if cell == NULL or type(<object>cell) is not Storage or (
+        peek(scalar, h_view) != <PyObject *>None
+    ):
+        return LATER
+    node = <object>look(cell, s_node)
+    if type(node) is not Node or get(get(node, n_op), o_kind) is CONSTANT:
+        return LATER
+    if peek(node, n_buffer) == <PyObject *>None:
+        evaluate_now([node])
+    dtype = get(node, n_dtype)
+    buffer = peek(node, n_buffer)
+    if type(<object>buffer) is HostBuffer:
+        array = get(<object>buffer, b_array)
+        if type(array) is not NUMPY or array_rank(<PyObject *>array) != 0 or (
+            array_descr(<PyObject *>array) != <PyObject *>dtype
+        ):
+            return LATER
+        return PyArray_Scalar(
+            array_data(<PyObject *>array), <PyArray_Descr *><PyObject *>dtype, NULL
+        )
+    if type(<object>buffer) is not DeviceBuffer:
+        return LATER
+    device = get(<object>buffer, b_device)
+    pool = device.pool
+    if pool is None or not pool.in_place or not is_usable(device):
+        return LATER
+    memory = get(<object>buffer, b_mem).hostbuf
+    if type(memory) is not NUMPY:
+        return LATER
+    device._queue.finish()
+    return PyArray_Scalar(
+        array_data(<PyObject *>memory), <PyArray_Descr *><PyObject *>dtype, NULL
+    )
+
+
+def converting(plain, convert):
+    """``convert(self)`` of a lazy scalar, a class of Python's numbers, before `plain`."""
+
+    def method(self):
+        value = number_in(self)
+        return plain(self) if value is LATER else convert(value)
+
+    return method
+
+
+def item(plain):
+    """``self.item()`` of a lazy scalar, before `plain`."""
+
+    def method(self, *args):
+        if not args:
+            value = number_in(self)
+            if value is not LATER:
+                return value.item()
+        return plain(self, *args)
+
+    return method
+
+
+def evaluating_arrays(plain, evaluate_nodes):
+    """``evaluate(*arrays, wait=wait)``, of arrays of ours, before `plain`."""
+
+    def evaluate(*arrays, wait=True):
+        cdef PyObject *cell
+        nodes = []
+        if PyList_GET_ITEM(tracers, 0) == <PyObject *>NONE_ALIVE:
+            for array in arrays:
+                cell = NULL
+                if type(array) is ARRAY or type(array) in lazy_scalars:
+                    cell = cell_in(array)
+                if cell == NULL or type(<object>cell) is not Storage:
+                    break
+                nodes.append(<object>look(cell, s_node))
+            else:
+                if nodes:
+                    return evaluate_nodes(nodes, wait=wait)
+        nodes = None
+        return plain(*arrays, wait=wait)
+
+    return evaluate
+
+
+def synchronizing(plain):
+    """``synchronize()``, before `plain`."""
+
+    def synchronize():
+        device = current_device()
+        if device is None or not is_usable(device):
+            plain()
+        else:
+            device._queue.finish()
+
+    return synchronize
+
+
+def giving_back(plain, dict counters):
+    """``Block.__del__``, before `plain`."""
+
+    def __del__(self):
+        pool, size = peek(self, k_pool), peek(self, k_block_nbytes)
+        if pool == NULL or size == NULL:
+            plain(self)
+            return
+        counters["device_bytes_now"] -= get(self, k_nbytes)
+        if <object>size:
+            held = (<object>pool)._bins.get(<object>size)
+            if held is None:
+                (<object>pool).give(get(self, k_mem), <object>size)
+            else:
+                (<list>held).append(get(self, k_mem))
+
+    return __del__
