@@ -224,6 +224,8 @@ def probes() -> Iterator[str]:
             f"rounds float division correctly {traits.correctly_rounded_divide}, "
             f"quirks {', '.join(traits.quirks) or 'none'}"
         )
+        if candidate.inline is not None:
+            yield f"    kernels of some microseconds run in the calling thread: {candidate.inline}"
         yield (
             f"    an operation counts {traits.operation_nbytes:.2g} bytes, a launch "
             f"{traits.launch_nbytes / 2**10:.0f} KiB, "

@@ -535,6 +535,7 @@ include "_compiled_subscripts.pxi"
 
 include "_compiled_operators.pxi"
 include "_compiled_scalars.pxi"
+include "_compiled_classes.pxi"
 include "_compiled_ufuncs.pxi"
 include "_compiled_creation.pxi"
 include "_compiled_graph.pxi"

@@ -38,7 +38,7 @@ cdef class Ready:
 
     cdef object device, pool, planning, host_us, queue
     cdef dict bins
-    cdef uintptr_t address
+    cdef uintptr_t address, inline
     cdef list bound, direct, slots, sizes, reuses, values, keeps, recomputed
     cdef Py_ssize_t launches, user_launches
     cdef public bint is_used
@@ -48,7 +48,8 @@ cdef class Ready:
         self.device, self.pool = device, device.pool
         self.bins = device.pool._bins
         self.planning, self.host_us = settings[key_of_planning], host_us
-        self.queue, self.address = device.queue, device.queue.int_ptr
+        self.inline = 0
+        self.take_queue(device.queue)
         self.bound = [step.bound for step in planned.steps]
         self.direct = [bound._direct for bound in self.bound]
         if not all([type(direct) is Direct for direct in self.direct]):
@@ -80,8 +81,14 @@ cdef class Ready:
         if queue is not self.queue:  # a profile was made
             if queue is None:
                 return False
-            self.queue, self.address = queue, queue.int_ptr
+            self.take_queue(queue)
         return True
+
+    cdef int take_queue(self, queue) except -1:
+        self.queue, self.address = queue, queue.int_ptr
+        if self.device.inline is not None:
+            self.inline = self.device.inline.queue.int_ptr
+        return 0
 
     cdef object taken(self, object nbytes, object size):
         """As `buffers.allocate`."""
@@ -127,7 +134,7 @@ cdef class Ready:
                 places.append(None if place is None else buffers[place])
         for number in range(self.launches):
             direct = <Direct>PyList_GET_ITEM(self.direct, number)
-            if direct.launched(self.address, places, nodes):
+            if direct.launched(self.address, self.inline, places, nodes):
                 tallies["kernels_launched"] += 1
             else:
                 self.bound[number].enqueue(places, nodes)  # pyopencl says what is wrong

@@ -15,9 +15,11 @@ ctypedef int32_t (*enqueue_function)(
     void *, void *, uint32_t, const size_t *, const size_t *, const size_t *,
     uint32_t, const void *, void *,
 ) noexcept nogil
+ctypedef int32_t (*finish_function)(void *) noexcept nogil
 
 cdef set_function set_argument = NULL
 cdef enqueue_function enqueue_kernel = NULL
+cdef finish_function finish_queue = NULL
 
 cdef enum:
     MOST_DIMENSIONS = 3
@@ -29,9 +31,10 @@ cdef struct Slot:
     Py_ssize_t nbytes  # of a scalar
 
 
-def connect_driver(uintptr_t set_address, uintptr_t enqueue_address):
-    """Take the addresses of ``clSetKernelArg`` and ``clEnqueueNDRangeKernel``."""
-    global set_argument, enqueue_kernel
+def connect_driver(uintptr_t set_address, uintptr_t enqueue_address, uintptr_t finish_address):
+    """Take the addresses of ``clSetKernelArg``, ``clEnqueueNDRangeKernel`` and ``clFinish``."""
+    global set_argument, enqueue_kernel, finish_queue
+    finish_queue = <finish_function>finish_address
     set_argument = <set_function>set_address
     enqueue_kernel = <enqueue_function>enqueue_address
 
@@ -54,24 +57,25 @@ cdef class Direct:
     """A kernel object that nobody else sets arguments of; called, it is launched.
 
     `buffers` and `scalars` are pairs: the argument's number, and the place among those of a launch.
-    `dtypes` are those of the scalars, and `packed` gives one's bytes where its type is another.
+    `dtypes` are those of the scalars, and `packed` gives one's bytes where its type is another. An
+    `inline` one is run by the calling thread, once the device's queue is empty.
     """
 
     cdef object kernel, packed
     cdef void *handle
     cdef size_t global_size[MOST_DIMENSIONS]
     cdef size_t local_size[MOST_DIMENSIONS]
-    cdef bint has_local_size
+    cdef bint has_local_size, inline
     cdef uint32_t dimensions
     cdef Slot *slots
     cdef Py_ssize_t buffers, scalars
     cdef list dtypes, types, before
 
-    def __init__(self, kernel, global_size, local_size, buffers, scalars, dtypes, packed):
+    def __init__(self, kernel, global_size, local_size, buffers, scalars, dtypes, packed, inline):
         cdef Py_ssize_t number
         if not 0 < len(global_size) <= MOST_DIMENSIONS or set_argument == NULL:
             raise ValueError
-        self.kernel, self.packed = kernel, packed
+        self.kernel, self.packed, self.inline = kernel, packed, inline
         self.handle = <void *><uintptr_t>kernel.int_ptr
         self.dimensions = len(global_size)
         self.has_local_size = local_size is not None
@@ -100,15 +104,18 @@ cdef class Direct:
         """Set every scalar at the next launch: somebody else has set them."""
         self.before = [None] * self.scalars
 
-    def __call__(self, uintptr_t queue, list places, list values):
+    def __call__(self, uintptr_t queue, uintptr_t inline, list places, list values):
         """Whether the driver has taken the launch: see `launched`."""
-        return self.launched(queue, places, values)
+        return self.launched(queue, inline, places, values)
 
-    cdef bint launched(self, uintptr_t queue, list places, list values) except -1:
+    cdef bint launched(
+        self, uintptr_t queue, uintptr_t inline, list places, list values
+    ) except -1:
         """Whether the driver has taken the launch.
 
-        `places` has buffers, `values` scalars, or the nodes of constants. The caller sees to it that
-        no other thread is here.
+        `inline` is the queue of the calling thread's device, if there is one; `places` has buffers,
+        `values` scalars, or the nodes of constants. The caller sees to it that no other thread is
+        here.
         """
         cdef Py_ssize_t number
         cdef Slot *slot
@@ -128,10 +135,17 @@ cdef class Direct:
             if value is not self.before[number] and not self.set_scalar(number, slot, value):
                 return False
         with nogil:
-            status = enqueue_kernel(
-                <void *>queue, self.handle, self.dimensions, NULL, self.global_size, local_size,
-                0, NULL, NULL,
-            )
+            status = 0
+            if self.inline:
+                status = finish_queue(<void *>queue)
+                queue = inline
+            if status == 0:
+                status = enqueue_kernel(
+                    <void *>queue, self.handle, self.dimensions, NULL, self.global_size,
+                    local_size, 0, NULL, NULL,
+                )
+            if self.inline and status == 0:
+                status = finish_queue(<void *>queue)
         return status == 0
 
     cdef bint set_scalar(self, Py_ssize_t number, Slot *slot, object value) except -1:

@@ -222,6 +222,16 @@ SETTINGS: tuple[Setting, ...] = (
         " bits whenever it is evaluated",
     ),
     Setting(
+        "inline",
+        "CLFUSE_INLINE",
+        True,
+        _switch,
+        "on or off",
+        "on has the calling thread run what takes less than a launch, where the driver can (PoCL);"
+        " off leaves it to the threads of the device",
+        plans=True,
+    ),
+    Setting(
         "kernels",
         "CLFUSE_KERNELS",
         "compiled",
@@ -326,6 +336,7 @@ class Settings:
     max_pinned_bytes: int
     host_us: int
     build_after_ms: int
+    inline: bool
     kernels: str
     check: str
     debug: bool

@@ -173,7 +173,9 @@ def _run(snapshot: Snapshot) -> None:
                 return
             planned = _make_plan(snapshot, device)
         planned.too_large = circumstances
-        planned.is_left = experience.is_quicker(snapshot, device, planned.launch_count())
+        planned.is_left = experience.is_quicker(
+            snapshot, device, planned.launch_count(), inline=planned.is_inline(device)
+        )
     elif planned.uses == 1 and not planned.is_left:
         experience.keeps_kernels(snapshot)
     if planned.is_left:
@@ -296,8 +298,7 @@ def _make_plan(snapshot: Snapshot, device: Device) -> Planned:
     planned = make_plan(snapshot, device, fuse=settings.fusion)
     counters["plans_made"] += 1
     number = counters["plans_made"]
-    planned.key = key, number
-    _plans[planned.key] = planned
+    _plans[key, number] = planned
     _numbers.setdefault(key, []).append(number)
     items = sum(len(kept.structure.items) for kept in _plans.values())
     while len(_plans) > 1 and (len(_plans) > PLANS_KEPT or items > ITEMS_KEPT):

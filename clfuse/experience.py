@@ -41,11 +41,22 @@ LAUNCH_NS: Final = 60_000
 """Processor time of a launch among others on a CPU, on all cores: 77 to 90 us on PoCL, of which
 some 10 are its 4,000 elements; more on Intel's runtime."""
 
+INLINE_LAUNCH_NS: Final = 2_000
+"""The same where the calling thread runs the kernel."""
+
+INLINE_NS: Final = 25_000
+"""What it takes to have a plan again, to hand it to the driver and to see the result: 20 to 45 us,
+of which NumPy's way has a part. Where threads are woken, it is the least of it."""
+
 COPY_NS: Final = 2_000
 """The same of a small array's copy for a kernel."""
 
 KERNEL_SHARE: Final = 0.25
 """What kernels take of the time that NumPy takes for the elements."""
+
+INLINE_SHARE: Final = 0.6
+"""The same of kernels on one core: they pass over memory less often, and calculate as NumPy does.
+Exponentials of 20,000 took 1.1, twelve operations .4."""
 
 COPIED_NBYTE_NS: Final = 0.1
 """The same of a byte of it."""
@@ -104,9 +115,9 @@ def large(snapshot: Snapshot, device: Device) -> None:
         known.discard(work)
 
 
-def is_quicker(snapshot: Snapshot, device: Device, launches: int) -> bool:
+def is_quicker(snapshot: Snapshot, device: Device, launches: int, *, inline: bool) -> bool:
     """Whether NumPy takes less than so many launches, of kernels that read what the snapshot
-    does."""
+    does; whether the calling thread runs these."""
     if device.traits.kind != "cpu":
         return False
     copied = [
@@ -114,11 +125,15 @@ def is_quicker(snapshot: Snapshot, device: Device, launches: int) -> bool:
         for buffer in snapshot.buffers
         if type(buffer) is HostBuffer and buffer.memory is None and buffer.copy is None
     ]
-    kernels = launches * LAUNCH_NS + len(copied) * COPY_NS + sum(copied) * COPIED_NBYTE_NS
+    kernels = len(copied) * COPY_NS + sum(copied) * COPIED_NBYTE_NS
+    if inline:
+        kernels += INLINE_NS + launches * INLINE_LAUNCH_NS
+    else:
+        kernels += launches * LAUNCH_NS
     calls = sum(
         [item[0] is not None and item[0].kind not in VIEWED for item in snapshot.items]
     )
-    most = (kernels - CALL_NS * calls) / (1 - KERNEL_SHARE)
+    most = (kernels - CALL_NS * calls) / (1 - (INLINE_SHARE if inline else KERNEL_SHARE))
     return most > 0 and cost_ns(snapshot, device, most) is not None
 
 

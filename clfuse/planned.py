@@ -31,7 +31,14 @@ from .plan.schedule import (
     SortPass,
     UserLaunch,
 )
-from .plan.traffic import call_nbytes, pass_nbytes, reads_of, uses_of_launch, writes_of
+from .plan.traffic import (
+    call_nbytes,
+    is_inline,
+    pass_nbytes,
+    reads_of,
+    uses_of_launch,
+    writes_of,
+)
 from .plan.verify import verify
 from .render.arguments import BufferArgument, ConstantArgument, LocalArgument
 from .render.launches import render_launch
@@ -77,7 +84,7 @@ class Planned:
     no nodes).
 
     `too_large` is what `smallness.is_small` knew besides the structure when it last said no;
-    `is_left` says that NumPy is quicker (`experience`); `key` is what `evaluate` keeps it under.
+    `is_left` says that NumPy is quicker (`experience`).
     """
 
     structure: Snapshot
@@ -87,7 +94,6 @@ class Planned:
     uses: int = 0
     too_large: tuple[int, int] | None = None
     is_left: bool = False
-    key: Any = None
 
     def ready(self, device: Device) -> Any:
         """What runs the plan again without Python, or None: ``_compiled_evaluation.pxi``.
@@ -113,10 +119,16 @@ class Planned:
             ]
         )
 
+    def is_inline(self, device: Device) -> bool:
+        """Whether the calling thread runs its kernels."""
+        if device.inline is None or not settings.inline:
+            return False
+        return is_inline(self.schedule, device.traits)
+
     def build(self, device: Device) -> None:
         """Render and build its kernels, if that was not done."""
         if not self.is_built:
-            self.steps = _steps(self.schedule, device)
+            self.steps = _steps(self.schedule, device, self.is_inline(device))
             self.is_built = True
 
     def run(self, snapshot: Snapshot, device: Device) -> None:
@@ -188,7 +200,9 @@ def make_plan(snapshot: Snapshot, device: Device, *, fuse: bool) -> Planned:
     return Planned(structure, schedule, [])
 
 
-def _steps(schedule: Schedule, device: Device) -> list[Prepared | Copy | LibraryCall]:
+def _steps(
+    schedule: Schedule, device: Device, inline: bool
+) -> list[Prepared | Copy | LibraryCall]:
     """What a plan does, its kernels rendered and built."""
     kept = storage.cache_folder()
     keep_in(kept and kept / "templates")
@@ -201,7 +215,7 @@ def _steps(schedule: Schedule, device: Device) -> list[Prepared | Copy | Library
             rendered = repeats.render(step)
             moved = sum(nbytes for _, _, nbytes in reads_of(step, schedule))
             moved += sum(nbytes for _, _, nbytes in writes_of(step, schedule))
-            steps.append(_built(step, rendered, device, moved))
+            steps.append(_built(step, rendered, device, moved, inline))
         elif isinstance(step, SortPass):
             rendered = render_sort(step, traits, root)
             steps.append(_built(step, rendered, device, pass_nbytes(step, schedule)))
@@ -225,9 +239,15 @@ def _built(
     rendered: Rendered,
     device: Device,
     nbytes: int,
+    inline: bool = False,
 ) -> Prepared:
     built = program.build(
-        device, rendered.source, rendered.name, rendered.dtypes, relaxed=rendered.relaxed
+        device,
+        rendered.source,
+        rendered.name,
+        rendered.dtypes,
+        relaxed=rendered.relaxed,
+        inline=inline,
     )
     return Prepared(step, rendered, built, _arguments(rendered), nbytes)
 

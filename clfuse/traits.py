@@ -46,6 +46,10 @@ OPERATION_NBYTES = 1.0
 #: Bytes that move while a kernel is launched: 10 us at 13 GB/s.
 LAUNCH_NBYTES = 128 << 10
 
+#: Bytes that one core moves in its caches while the threads of a device are woken and waited for:
+#: 30 us at 20 GB/s.
+INLINE_NBYTES = 600 << 10
+
 #: A load at a computed position, in additions: lanes are loaded one by one.
 GATHER_WEIGHT = 4.0
 
@@ -101,6 +105,9 @@ class DeviceTraits:
         Bytes that move through memory in the time of one operation of weight 1, an element.
     launch_nbytes : int
         Bytes that move through memory in the time of a launch.
+    inline_nbytes : int
+        Bytes that would move in the time for which the calling thread does better to run a kernel
+        itself, where it can (`runtime.inline`).
     tile_nbytes : int
         Local memory that a chain of kernels over neighbours may keep a tile of its values in; 0
         where each goes through memory.
@@ -157,6 +164,7 @@ class DeviceTraits:
     stream_nbytes: int = STREAM_NBYTES
     operation_nbytes: float = OPERATION_NBYTES
     launch_nbytes: int = LAUNCH_NBYTES
+    inline_nbytes: int = INLINE_NBYTES
     tile_nbytes: int = 0
     asks_ahead: bool = True
     gather_weight: float = GATHER_WEIGHT

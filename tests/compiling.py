@@ -41,10 +41,12 @@ class Compiling:
         program: Any = importlib.import_module("clfuse.runtime.program")
         compile_program = program.compile_program
 
-        def watched(context: Any, source: str, options: str, builtins_read: str = "") -> Any:
-            key = hashlib.sha256(f"{context.devices[0].name}\0{options}\0{source}".encode())
+        def watched(
+            context: Any, handle: Any, source: str, options: str, builtins_read: str = ""
+        ) -> Any:
+            key = hashlib.sha256(f"{handle.name}\0{options}\0{source}".encode())
             self.built[self.module].add(key.hexdigest()[:16])
-            return compile_program(context, source, options, builtins_read)
+            return compile_program(context, handle, source, options, builtins_read)
 
         program.compile_program = watched
 

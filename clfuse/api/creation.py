@@ -165,7 +165,8 @@ def _stays_on_host(value: Any, dtype: Any, subok: bool) -> bool:
 def _sharing(value: Any, dtype: Any) -> Any:
     """An array on a NumPy array's own memory; ValueError where the device cannot look at it."""
     node = None
-    is_native = type(value) in (np.ndarray, np.memmap) and native_dtype(value.dtype) is not None
+    is_numpys = isinstance(value, np.ndarray) and type(value) in (np.ndarray, np.memmap)
+    is_native = is_numpys and native_dtype(value.dtype) is not None
     if is_native and (dtype is None or value.dtype == np.dtype(dtype)):
         node = share(value)
     if node is None:

@@ -447,13 +447,13 @@ def dispatched(
 ) -> Any:
     """Let `other` answer for `function`, which it knows as ours: its program imported clfuse
     (NEP 18)."""
-    kinds: list[type] = []
+    kinds: dict[int, type] = {}  # ours and NumPy's are equal
     for value in (*args, *kwargs.values()):
         for item in value if isinstance(value, list | tuple) else (value,):
-            if type(item) not in kinds and hasattr(type(item), "__array_function__"):
-                kinds.append(type(item))
+            if hasattr(type(item), "__array_function__"):
+                kinds[id(type(item))] = type(item)
     kind = type(other)
-    made = kind.__array_function__(other, function, tuple(kinds), args, dict(kwargs))
+    made = kind.__array_function__(other, function, tuple(kinds.values()), args, dict(kwargs))
     if made is NotImplemented:
         raise TypeError(
             f"no implementation found for 'numpy.{function.__name__}' on types that implement "

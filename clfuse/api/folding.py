@@ -20,6 +20,7 @@ from .geometry import strict_axis
 from .handle import Handle, is_writeable, native_dtype, node_of, result, write
 from .masks import spread_sum
 from .order import Permutation, arranged, result_order, turned
+from .overrides import ANSWERS_ITSELF, answers_itself
 from .promotion import BOOL, INT64, UINT64, is_native
 
 AxisError = np.exceptions.AxisError
@@ -90,6 +91,8 @@ def fold(
 ) -> Any:
     """``function.reduce(array, ...)`` as a node; `NotNative` where the op tables have no such
     fold."""
+    if type(array) is not handles.ARRAY and answers_itself(array):
+        raise NotNative(ANSWERS_ITSELF)
     handle = as_handle(array)
     if isinstance(out, tuple):
         if len(out) != 1:

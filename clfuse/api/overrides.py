@@ -23,6 +23,9 @@ from .handle import Handle
 
 METHODS: Final = ("__array_ufunc__", "__array_function__")
 
+ANSWERS_ITSELF: Final = "the argument's class answers for ufuncs itself"
+"""Why a call is left to NumPy, which asks the class."""
+
 _told: Final[weakref.WeakSet[type]] = weakref.WeakSet()
 
 

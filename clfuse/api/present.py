@@ -43,6 +43,7 @@ from ..runtime.buffers import (
     lent,
     on_host,
 )
+from ..runtime.memory import pool_of
 from ..smallness import ADDITION_NS
 from . import handle as handles
 from .handle import DTYPES, Handle, View
@@ -382,8 +383,7 @@ def _works_in_place() -> bool:
     """Whether the device that computes what was recorded works in the host's memory."""
     from ..runtime.device import current_device
 
-    pool = current_device().pool
-    return pool is not None and pool.in_place
+    return pool_of(current_device()).in_place
 
 
 standard: Final = [False]
@@ -587,7 +587,7 @@ def is_writable_here(handle: Handle, index: Any, value: Any) -> bool:
         return False
     if nbytes <= ROW_NBYTES:
         here = HostBuffer(device, np.full(node.shape, source.param, node.dtype))
-    elif type(value) in (handles.ARRAY, list, tuple) and nbytes <= LOOP_NBYTES and (
+    elif isinstance(value, Handle | list | tuple) and nbytes <= LOOP_NBYTES and (
         _works_in_place()
     ):
         if not affordable(np.broadcast_to(np.False_, handle._shape)[index].size):

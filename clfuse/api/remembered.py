@@ -113,7 +113,7 @@ def _simple(value: Any) -> Any:
 
 def _steps_of(made: Any, source: Handle) -> list[_Step] | None:
     """How `made` was recorded; None where it is no array of its own, or takes other arrays."""
-    if type(made) not in (handles.ARRAY, *handles.SCALARS) or made is source:
+    if not isinstance(made, Handle) or made is source:
         return None
     if made._view is not None:
         return None

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import functools
 import types
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
 import numpy as np
 
 from .conversion import host_copy
-from .handle import Handle
+from .handle import DTYPES, Handle
 from .overrides import METHODS, AskedForFunctions, AskedForUfuncs, tell
 
 
@@ -63,6 +64,10 @@ def _base(names: tuple[str, ...]) -> type:
     return type("ndarray", (*map(_ASKED.__getitem__, names), HostArray), {"__module__": "clfuse"})
 
 
+_NUMPYS: Final[Mapping[str, type]] = {dtype.type.__name__: dtype.type for dtype in DTYPES.values()}
+"""NumPy's classes of the scalars that there are lazy ones of."""
+
+
 def _numpys(kind: Any) -> Any:
     return np.ndarray if isinstance(kind, ArrayType) else kind
 
@@ -75,6 +80,16 @@ class ArrayType(type):
 
     def __repr__(cls) -> str:
         return f"<class '{ArrayType.shown_module}.{cls.__qualname__}'>"
+
+    def __eq__(cls, other: object) -> bool:
+        """``type(x) == np.ndarray`` holds for arrays that stay on the host, too.
+
+        They have different hashes nonetheless: whoever keeps what he found out about a class, or
+        registers functions by it, is to tell ours from NumPy's, as compiled code does.
+        """
+        return cls is other or other is np.ndarray
+
+    __hash__ = type.__hash__
 
     def __new__(
         cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **options: Any
@@ -93,7 +108,13 @@ class ArrayType(type):
 
 
 class ScalarType(type):
-    """The class of lazy scalars' classes, which are shown as NumPy's are."""
+    """The class of lazy scalars' classes, which are shown as NumPy's are, and equal to them."""
+
+    def __eq__(cls, other: object) -> bool:
+        """``type(x) == np.float64``, ``type(x) in (np.float32, np.float64)``; see `ArrayType`."""
+        return cls is other or (other is not None and other is _NUMPYS.get(cls.__name__))
+
+    __hash__ = type.__hash__
 
     def __repr__(cls) -> str:
         return f"<class '{ArrayType.shown_module}.{cls.__qualname__}'>"

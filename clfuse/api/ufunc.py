@@ -28,7 +28,7 @@ from .folding import fold
 from .geometry import reshaped
 from .handle import Handle, is_writeable, native_dtype, node_of, result, write
 from .order import arranged, asked_order, checked, result_order, turned_nodes
-from .overrides import answers_itself
+from .overrides import ANSWERS_ITSELF, answers_itself
 from .present import LATER, SCALARS
 from .promotion import (
     COMPARISONS_OF_INTS,
@@ -407,39 +407,46 @@ class ufunc:
     @refused_by_numpy
     def accumulate(self, array: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
         """Every partial result along an axis: `numpy.ufunc.accumulate`."""
-        try:
-            return accumulated(self.numpy, array, axis, dtype, out)
-        except NotNative as missing:
-            return self._on_host("accumulate", (array, axis, dtype, out), str(missing))
+        reason = ANSWERS_ITSELF
+        if not answers_itself(array):
+            try:
+                return accumulated(self.numpy, array, axis, dtype, out)
+            except NotNative as missing:
+                reason = str(missing)
+        return self._on_host("accumulate", (array,), axis, dtype, out, reason)
 
     @refused_by_numpy
     def reduceat(
         self, array: Any, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None
     ) -> Any:
         """Fold slices of an axis: `numpy.ufunc.reduceat`."""
-        return self._on_host("reduceat", (array, indices, axis, dtype, out))
+        reason = ANSWERS_ITSELF if answers_itself(array) else ""
+        return self._on_host("reduceat", (array, indices), axis, dtype, out, reason)
 
     @refused_by_numpy
-    def at(self, a: Any, indices: Any, *b: Any) -> None:
+    def at(self, a: Any, indices: Any, *b: Any) -> Any:
         """Write through indices, each of them once for every time it is named: `numpy.ufunc.at`."""
         from .taking import at
 
+        if any(map(answers_itself, (a, *b))):
+            return self.numpy.at(a, indices, *b)
         try:
             at(self.numpy, a, indices, b)
         except NotNative as missing:
             reason = str(missing)
         else:
-            return
+            return None
         arguments = fallback.HostArguments()
         fallback.count_fallback(f"{self.__name__}.at", reason)
         if isinstance(a, Handle):
             arguments.writable(a)
         self.numpy.at(*[arguments.to_host(value) for value in (a, indices, *b)])
         arguments.write_back()
+        return None
 
     def outer(self, A: Any, B: Any, /, **kwargs: Any) -> Any:
         """The ufunc on all pairs of elements: `numpy.ufunc.outer`."""
-        if self.nin != 2 or self.signature is not None:
+        if self.nin != 2 or self.signature is not None or answers_itself(A) or answers_itself(B):
             return self.numpy.outer(A, B, **kwargs)
         try:
             left, right = as_handle(A), as_handle(B)
@@ -455,14 +462,20 @@ class ufunc:
             )
         return self(reshaped(left, left._shape + (1,) * len(right._shape)), right, **kwargs)
 
-    def _on_host(self, method: str, args: tuple[Any, ...], reason: str = "") -> Any:
-        out = args[-1] if method != "at" else None
+    def _on_host(
+        self, method: str, args: tuple[Any, ...], axis: Any, dtype: Any, out: Any, reason: str = ""
+    ) -> Any:
         arguments = fallback.HostArguments()
         fallback.count_fallback(f"{self.__name__}.{method}", reason)
         for item in out if isinstance(out, tuple) else (out,):
             if isinstance(item, Handle):
                 arguments.writable(item)
-        value = getattr(self.numpy, method)(*[arguments.to_host(item) for item in args])
+        # A class that answers itself is told of what was asked for, and of no more.
+        options = (("axis", axis, 0), ("dtype", dtype, None), ("out", out, None))
+        given = {
+            name: arguments.to_host(value) for name, value, usual in options if value is not usual
+        }
+        value = getattr(self.numpy, method)(*[arguments.to_host(item) for item in args], **given)
         arguments.write_back()
         return arguments.to_device(value)
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 
 from ..graph.launch import ArrayParameter
-from .schedule import Kernel, LibraryCall, Load, Prefix, Schedule, SortPass, UserLaunch
+from ..traits import DeviceTraits
+from .schedule import Kernel, LibraryCall, Load, Prefix, Schedule, SortPass, Step, UserLaunch
 
 Use = tuple[int, str, int]
 """(value number, dtype name, bytes moved)."""
@@ -111,3 +112,40 @@ def uses_of_launch(launch: UserLaunch, schedule: Schedule) -> tuple[list[Use], l
                     uses.append(use)
     tables = [(value, "table", schedule.values[value].nbytes) for value in launch.tables]
     return sides[0] + tables, sides[1]
+
+
+def is_inline(schedule: Schedule, traits: DeviceTraits) -> bool:
+    """Whether one core has done all kernels of a plan before several would have begun.
+
+    What a user's kernel takes, nobody knows.
+    """
+    cores = max(traits.compute_units, 2)
+    left = traits.inline_nbytes * cores / (cores - 1)
+    for step in schedule.launches:
+        if isinstance(step, UserLaunch | SortPass):
+            return False
+        if isinstance(step, Kernel):
+            left -= sum([nbytes for _, _, nbytes in reads_of(step, schedule)])
+            left -= sum([nbytes for _, _, nbytes in writes_of(step, schedule)])
+            left -= traits.operation_nbytes * _work(step, traits)
+            if left < 0:
+                return False
+    return True
+
+
+def _work(kernel: Kernel, traits: DeviceTraits) -> float:
+    """Operations of a kernel, in additions."""
+    kept = kernel.extents[: len(kernel.extents) - kernel.reduced]
+    work = 0.0
+    for phase in kernel.phases:
+        for items, extents in ((phase.body, phase.extents), (phase.epilogue, kept)):
+            weight = float(len(phase.accumulators)) if items is phase.body else 0.0
+            for item in items:
+                if isinstance(item, Step):
+                    weight += item.op.weight
+                elif isinstance(item, Prefix):
+                    weight += 1
+                elif isinstance(item, Load) and item.position is not None:
+                    weight += traits.gather_weight
+            work += weight * math.prod(extents)
+    return work

@@ -38,14 +38,16 @@ FORMAT = "1"
 
 
 def compile_program(
-    context: cl.Context, source: str, options: str, builtins_read: str = ""
+    context: cl.Context, handle: cl.Device, source: str, options: str, builtins_read: str = ""
 ) -> cl.Program:
     """Return a built program.
 
     Parameters
     ----------
     context : pyopencl.Context
-        Of one device.
+        Of that device.
+    handle : pyopencl.Device
+        The one that it is built for.
     source : str
         OpenCL C.
     options : str
@@ -64,16 +66,15 @@ def compile_program(
     # Intel's compiler leaves a log for each program, and pyopencl warns of every log. Set before
     # each build, since whoever restores the filters (pytest, after every test) drops it.
     warnings.filterwarnings("ignore", category=cl.CompilerWarning)
-    handle = context.devices[0]
     if has_src_build_cache(handle):
-        return _from_source(context, source, options, builtins_read)
+        return _from_source(context, handle, source, options, builtins_read)
     path = _binary_path(handle, source, options)
-    program = _load(context, path, options) if path is not None else None
+    program = _load(context, handle, path, options) if path is not None else None
     if program is None:
-        program = _from_source(context, source, options, builtins_read)
+        program = _from_source(context, handle, source, options, builtins_read)
         if path is not None:
             binaries: Any = program.get_info(cl.program_info.BINARIES)
-            _store(path, binaries[0])
+            _store(path, next(binary for binary in binaries if binary))
     return program
 
 
@@ -81,28 +82,29 @@ _takes_declarations: dict[cl.Device, bool] = {}
 """Whether a device's compiler has built its first program, the probe, without its header."""
 
 
-def _from_source(context: cl.Context, source: str, options: str, builtins_read: str) -> cl.Program:
+def _from_source(
+    context: cl.Context, handle: cl.Device, source: str, options: str, builtins_read: str
+) -> cl.Program:
     import pyopencl as cl
 
-    handle = context.devices[0]
     if builtins_read and _takes_declarations.get(handle, True):
         declared = declarations(source)
         if declared is not None:
             try:
                 program = cl._cl._Program(context, declared + source)
-                built = _built(program, f"{options} -D{builtins_read}")
+                built = _built(program, handle, f"{options} -D{builtins_read}")
             except cl.RuntimeError:
                 # The source is wrong, or the device's compiler does not work like this: the
                 # header decides.
-                built = _built(cl._cl._Program(context, source), options)
+                built = _built(cl._cl._Program(context, source), handle, options)
                 _takes_declarations.setdefault(handle, False)
             else:
                 _takes_declarations[handle] = True
             return built
-    return _built(cl._cl._Program(context, source), options)
+    return _built(cl._cl._Program(context, source), handle, options)
 
 
-def _built(program: cl._cl._Program, options: str) -> cl.Program:
+def _built(program: cl._cl._Program, handle: cl.Device, options: str) -> cl.Program:
     """Build with these options alone.
 
     `pyopencl.Program.build` adds the folder of its own header files, which lies elsewhere in every
@@ -110,7 +112,7 @@ def _built(program: cl._cl._Program, options: str) -> cl.Program:
     """
     import pyopencl as cl
 
-    return cl.Program(program.build(options.encode()))
+    return cl.Program(program.build(options.encode(), [handle]))
 
 
 def _binary_path(handle: cl.Device, source: str, options: str) -> Path | None:
@@ -147,14 +149,16 @@ def _instruction_set() -> str:
     return platform.machine() + flags
 
 
-def _load(context: cl.Context, path: Path, options: str) -> cl.Program | None:
+def _load(
+    context: cl.Context, handle: cl.Device, path: Path, options: str
+) -> cl.Program | None:
     """Return the program of a stored binary; None where there is none that the driver takes."""
     import pyopencl as cl
 
     try:
         binary = path.read_bytes()
         os.utime(path)  # the time of the last use, by which old ones are removed
-        return _built(cl._cl._Program(context, context.devices, [binary]), options)
+        return _built(cl._cl._Program(context, [handle], [binary]), handle, options)
     except (OSError, cl.Error):
         return None
 

@@ -32,20 +32,13 @@ from clfuse.traits import (
 if TYPE_CHECKING:
     import pyopencl as cl
 
+    from clfuse.runtime.inline import Inline
     from clfuse.runtime.pool import Pool
 
 __all__ = [
     "Device", "current_device", "device", "devices", "find", "fitting", "get_device", "listed",
     "set_device",
 ]  # fmt: skip
-
-PROBE_SOURCE = """
-__kernel void probe(__global int *out, const int factor)
-{
-    out[get_global_id(0)] = factor * (int)get_global_id(0) + 1;
-}
-"""
-PROBE_ITEMS = 8
 
 #: What is kept of a driver's message in ours.
 CAUSE_CHARACTERS = 400
@@ -79,6 +72,8 @@ class Device:
     forked = False
     #: Made by `runtime.buffers` for the first buffer.
     pool: Pool | None = None
+    #: What runs small kernels in the calling thread, where the driver can.
+    inline: Inline | None = None
     _queue: cl.CommandQueue | None = None
 
     def __getattr__(self, name: str) -> Any:
@@ -104,11 +99,18 @@ class Device:
         the host then."""
         return not self.is_settled or self.traits.unified_memory
 
-    def __init__(self, handle: cl.Device, platform: cl.Platform, index: str) -> None:
+    def __init__(
+        self,
+        handle: cl.Device,
+        platform: cl.Platform,
+        index: str,
+        inline: Inline | None = None,
+    ) -> None:
         import pyopencl as cl
 
         self.handle = handle
         self.index = index
+        self.inline = inline
         self.name: str = handle.name.strip()
         self.platform_name: str = platform.name.strip()
         self.vendor_name: str = platform.vendor.strip()
@@ -194,7 +196,7 @@ class Device:
 
     @property
     def context(self) -> cl.Context:
-        """The OpenCL context, of this device alone."""
+        """The OpenCL context, of this device and what runs kernels inline."""
         if self._context is None or self.cause is not None or self.forked:
             self.require()
         assert self._context is not None
@@ -233,23 +235,41 @@ class Device:
             self.queue.finish()
             if profiling:
                 timed = cl.command_queue_properties.PROFILING_ENABLE
-                self._queue = cl.CommandQueue(self.context, properties=timed)
+                self._queue = cl.CommandQueue(self.context, self.handle, timed)
             else:
-                self._queue = cl.CommandQueue(self.context)
+                self._queue = cl.CommandQueue(self.context, self.handle)
+            if self.inline is not None:
+                self.inline.open(self.context, profiling=profiling)
 
     def _open(self) -> None:
         import pyopencl as cl
+
+        from clfuse.runtime import probing
 
         with self.lock:
             if self._opened:
                 return
             try:
-                self._context = cl.Context([self.handle])
-                self._queue = cl.CommandQueue(self._context)
-                self.cause = probe(self._context, self._queue, self._own_traits.builtins_read)
+                queue = self._open_queues()
+                self.cause = probing.probe(queue, self._own_traits.builtins_read)
             except (cl.Error, OSError) as error:
                 self.cause = _one_line(str(error))
             self._opened = True
+
+    def _open_queues(self) -> cl.CommandQueue:
+        import pyopencl as cl
+
+        if self.inline is not None:
+            try:
+                self._context = cl.Context([self.handle, self.inline.handle])
+                self.inline.open(self._context)
+            except cl.Error:  # it is there for speed alone
+                self.inline = None
+        if self.inline is None:
+            self._context = cl.Context([self.handle])
+        assert self._context is not None
+        queue = self._queue = cl.CommandQueue(self._context, self.handle)
+        return queue
 
     def _give_up(self, cause: str) -> None:
         self.cause = cause
@@ -257,29 +277,6 @@ class Device:
 
     def __repr__(self) -> str:
         return f"<clfuse device {self.index}: {self.name} ({self.platform_name})>"
-
-
-def probe(context: cl.Context, queue: cl.CommandQueue, builtins_read: str = "") -> str | None:
-    """Build and run a kernel and check its result: None if all is well, else the cause, one line.
-
-    That a device is listed proves nothing: the PoCL wheel lists one on CPUs that its compiler does
-    not know.
-    """
-    import numpy as np
-    import pyopencl as cl
-
-    from clfuse.runtime.compiler import compile_program
-
-    out = np.zeros(PROBE_ITEMS, np.int32)
-    memory = cl.Buffer(context, cl.mem_flags.READ_WRITE, out.nbytes)
-    kernel = cl.Kernel(compile_program(context, PROBE_SOURCE, "", builtins_read), "probe")
-    kernel.set_args(memory, np.int32(3))
-    cl.enqueue_nd_range_kernel(queue, kernel, (PROBE_ITEMS,), None)
-    cl.enqueue_copy(queue, out, memory)
-    expected = 3 * np.arange(PROBE_ITEMS, dtype=np.int32) + 1
-    if not np.array_equal(out, expected):
-        return f"a probe kernel gave {out.tolist()} instead of {expected.tolist()}"
-    return None
 
 
 def _read_traits(handle: cl.Device, platform: cl.Platform) -> DeviceTraits:
@@ -347,9 +344,10 @@ def listed() -> list[Device]:
 
 
 def _list_platforms() -> list[Device]:
-    from clfuse.runtime import vendors
+    from clfuse.runtime import inline, vendors
 
-    with writable_cache(), vendors.loader_environment():
+    drivers = vendors.drivers()
+    with writable_cache(), vendors.loader_environment(), inline.loader_environment(drivers):
         try:
             import pyopencl as cl
 
@@ -376,12 +374,15 @@ def _list_platforms() -> list[Device]:
 def _list_devices(number: int, platform: cl.Platform) -> list[Device]:
     import pyopencl as cl
 
+    from clfuse.runtime import inline
+
     try:
-        handles = platform.get_devices()
+        found = inline.handles_of(platform)
     except cl.Error:  # DEVICE_NOT_FOUND: Mesa's Clover lists itself without any
         return []
     return [
-        Device(handle, platform, f"{number}:{position}") for position, handle in enumerate(handles)
+        Device(handle, platform, f"{number}:{position}", beside)
+        for position, (handle, beside) in enumerate(found)
     ]
 
 

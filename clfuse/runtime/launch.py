@@ -49,14 +49,31 @@ def enqueue(
     device = program.device
     try:
         # A kernel object holds its arguments, so setting them and the launch are one step.
-        with device.lock:
-            event = program.kernel(device.queue, global_size, local_size, *args)
+        with device.lock, _queue_of(program) as queue:
+            event = program.kernel(queue, global_size, local_size, *args)
     except Exception as error:
         raise _explained(program, error) from error
     counters["kernels_launched"] += 1
     for observer in observers:
         observer(program, event)
     return event
+
+
+@contextmanager
+def _queue_of(program: Program) -> Iterator[cl.CommandQueue]:
+    """The queue that a kernel is put into, for the length of a block.
+
+    What is in the device's queue is done before the calling thread runs a kernel, and that is done
+    before anything else is put there.
+    """
+    device = program.device
+    if not program.inline:
+        yield device.queue
+        return
+    device.queue.finish()
+    assert device.inline is not None
+    yield device.inline.queue
+    device.inline.queue.finish()
 
 
 class BoundKernel:
@@ -109,7 +126,8 @@ class BoundKernel:
         if core is not None:
             dtypes = [program.arguments[number] for number, _ in self._scalars]
             self._direct = core.Direct(
-                self._kernel, global_size, local_size, self._buffers, self._scalars, dtypes, packed
+                self._kernel, global_size, local_size, self._buffers, self._scalars, dtypes, packed,
+                program.inline,
             )
 
     @property
@@ -126,12 +144,16 @@ class BoundKernel:
         launches the same object.
         """
         program = self.program
-        queue = program.device.queue
         direct = self._direct
         if direct is not None:
-            if not wants_event and not observers and direct(queue.int_ptr, buffers, scalars):
-                counters["kernels_launched"] += 1
-                return None
+            if not wants_event and not observers:
+                device = program.device
+                queue, inline = device.queue.int_ptr, 0
+                if program.inline:
+                    inline = device.inline.queue.int_ptr  # type: ignore[union-attr]
+                if direct(queue, inline, buffers, scalars):
+                    counters["kernels_launched"] += 1
+                    return None
             direct.forget()
         kernel = self._kernel
         set_argument = kernel.set_arg
@@ -143,7 +165,8 @@ class BoundKernel:
                 if isinstance(value, Node):
                     value = value.param
                 set_argument(number, packed(value, program.arguments[number]))
-            event = self._enqueue(queue, kernel, self._global_size, self._local_size)
+            with _queue_of(program) as into:
+                event = self._enqueue(into, kernel, self._global_size, self._local_size)
         except Exception as error:
             raise _explained(program, error) from error
         counters["kernels_launched"] += 1
@@ -165,7 +188,9 @@ def _direct_core() -> Any:
         library = ctypes.CDLL(extension.__file__)
         addresses = [
             ctypes.cast(function, ctypes.c_void_p).value
-            for function in (library.clSetKernelArg, library.clEnqueueNDRangeKernel)
+            for function in (
+                library.clSetKernelArg, library.clEnqueueNDRangeKernel, library.clFinish
+            )
         ]
     except (AttributeError, OSError):
         return None

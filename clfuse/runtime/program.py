@@ -43,6 +43,8 @@ class Program:
         A NumPy dtype for a scalar argument, None for a buffer.
     kernel : pyopencl.Kernel
         Not safe to use by two threads at once: `runtime.launch` holds the device's lock.
+    inline : bool
+        Whether the calling thread runs it: see `runtime.inline`.
     compiled : pyopencl.Program
         From which `runtime.launch` makes kernel objects that keep their arguments.
     """
@@ -53,13 +55,14 @@ class Program:
     arguments: Arguments
     kernel: cl.Kernel
     compiled: cl.Program
+    inline: bool = False
 
 
 #: Programs kept in memory; the least recently asked for goes first. Measured: a program takes
 #: 1.5 MB (PoCL 3.1) to 6 MB (Intel 2026.2), and comes back from disk in some milliseconds.
 PROGRAMS_LIMIT = 256
 
-_programs: dict[tuple[Device, str, str, str, Arguments], Program] = {}
+_programs: dict[tuple[Device, str, str, str, Arguments, bool], Program] = {}
 _lock = threading.Lock()
 
 
@@ -70,6 +73,7 @@ def build(
     arguments: Sequence[np.dtype[Any] | None],
     *,
     relaxed: bool = False,
+    inline: bool = False,
 ) -> Program:
     """Return the kernel `name` of a source, built for a device; the same source is built once.
 
@@ -85,6 +89,8 @@ def build(
         The dtype of each scalar argument, None for each buffer.
     relaxed : bool
         Whether the kernel only calculates, so that ``CLFUSE_FP=fast`` may approximate in it.
+    inline : bool
+        Whether the calling thread runs it, on a device that has `Device.inline`.
 
     Raises
     ------
@@ -92,7 +98,7 @@ def build(
         The compiler refused; its `path` names a file with source and log.
     """
     options = build_options(device, relaxed=relaxed)
-    key = (device, source, name, options, tuple(arguments))
+    key = (device, source, name, options, tuple(arguments), inline)
     with _lock:
         program = _programs.pop(key, None) or _build(*key)
         while len(_programs) >= PROGRAMS_LIMIT:
@@ -117,11 +123,19 @@ def build_options(device: Device, *, relaxed: bool) -> str:
     return " ".join(options)
 
 
-def _build(device: Device, source: str, name: str, options: str, arguments: Arguments) -> Program:
+def _build(
+    device: Device, source: str, name: str, options: str, arguments: Arguments, inline: bool
+) -> Program:
     import pyopencl as cl
 
+    handle = device.handle
+    if inline:
+        assert device.inline is not None
+        handle = device.inline.handle
     try:
-        compiled = compile_program(device.context, source, options, device.traits.builtins_read)
+        compiled = compile_program(
+            device.context, handle, source, options, device.traits.builtins_read
+        )
         kernel = cl.Kernel(compiled, name)
         kernel.set_scalar_arg_dtypes(arguments)
     except cl.Error as error:
@@ -135,7 +149,7 @@ def _build(device: Device, source: str, name: str, options: str, arguments: Argu
             log,
         ) from error
     counters["programs_built"] += 1
-    return Program(device, name, source, arguments, kernel, compiled)
+    return Program(device, name, source, arguments, kernel, compiled, inline)
 
 
 def _first_error(log: str) -> str:

@@ -246,13 +246,15 @@ static inline T vector_tan_##T(T angle)                                         
 /* Past this exponent of two nothing finite is left, also of the subnormal numbers. */
 #define EXP2_LIMIT 1100
 
-/* The values of C99 (F.9.4.4) around the plain one, of |base|. */
+/* The values of C99 (F.9.4.4) around the plain one, of |base|.  The sign is taken by hand: copysign in
+ * two lanes took all bits of a base that was the number of the element (LLVM 15, AVX-512). */
 #define POW_WITH_SPECIAL_VALUES(T, I, base, exponent, plain)                                       \
     const T half_exponent = exponent * (T)(0.5f);                                                  \
     const I whole_exponent = VECTOR_trunc(exponent) == exponent;                                   \
     const I odd_exponent = whole_exponent && VECTOR_trunc(half_exponent) != half_exponent;         \
     const T of_one = fabs(base) == (T)(1) && exponent == exponent ? (T)(1) : plain;                \
-    const T with_sign = odd_exponent ? copysign(of_one, base) : of_one;                            \
+    const I sign = odd_exponent ? as_##I(base) & as_##I((T)(-0.0f)) : (I)(0);                      \
+    const T with_sign = as_##T(as_##I(of_one) | sign);                                             \
     const I outside = base < (T)(0) && base > (T)(-INFINITY) && !whole_exponent;                   \
     return exponent == (T)(0) || base == (T)(1) ? (T)(1) : (outside ? (T)(NAN) : with_sign);
 

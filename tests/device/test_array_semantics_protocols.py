@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from clfuse import compiled
 from tests.agreement import Batch, assert_bitwise, assert_same_error, host
 from tests.hostile import DTYPES, SHAPES, hostile, layouts, ordinary
 
@@ -353,3 +354,40 @@ def test_modules_that_only_numpy_has_are_found_under_clfuses_name() -> None:
     for name in ("clfuse.nothing", "clfuse.lib.nothing", "clfuse.api.linalg.nothing"):
         with pytest.raises(ModuleNotFoundError, match=name):
             importlib.import_module(name)
+
+
+@pytest.mark.parametrize("count", [4, 300_000])
+def test_classes_of_arrays_and_scalars_are_equal_to_numpys(xp: ModuleType, count: int) -> None:
+    for dtype in ("float64", "float32", "int64", "bool", "complex128"):
+        x = xp.ones(count, dtype)
+        kind = np.dtype(dtype).type
+        for value in (x.max(), x[2], x.any() if dtype == "bool" else x.sum(dtype=dtype)):
+            assert type(value) == kind  # noqa: E721
+            assert kind == type(value)  # noqa: E721
+            assert type(value) in (np.str_, kind)
+            assert type(value) not in (np.uint8, float, np.generic, None, "float64", 3)
+    for y in (xp.ones(count), xp.array(["text"]), np.ones(count)):
+        assert type(y) == xp.ndarray  # noqa: E721
+        assert type(y) in (list, xp.ndarray)
+        assert type(y) not in (np.ma.MaskedArray, list, None, "ndarray")
+
+
+def test_who_keeps_what_he_found_out_about_a_class_tells_ours_from_numpys() -> None:
+    import clfuse
+
+    lazy = type(clfuse.arange(300_000.0).sum())
+    assert {lazy: 1, clfuse.ndarray: 2}.keys().isdisjoint({np.float64, np.ndarray})
+
+
+@pytest.mark.skipif(compiled.load() is None, reason="the compiled part sees to it")
+def test_arrays_that_stay_numpys_are_viewed_as_arrays(xp: ModuleType) -> None:
+    masked = np.ma.array([1.0, 2.0], mask=[False, True])
+    for x in (xp.array(["text"]), masked, np.rec.array([(1, 2.0)])):
+        for view in (x.view(xp.ndarray), x.view(type=xp.ndarray), x.view(x.dtype, xp.ndarray)):
+            assert type(view) is np.ndarray
+            assert view.tolist() == np.asarray(x).tolist()
+            assert np.shares_memory(view, x)
+    assert type(np.ma.MaskedArray.view(masked, dtype=xp.ndarray)) is np.ndarray
+    for wrong in ((xp.ndarray, xp.ndarray), (xp.ndarray, 3), (1, 2, 3), (1, 2, 3, 4, 5)):
+        theirs = [np.ndarray if item is xp.ndarray else item for item in wrong]
+        assert_same_error(lambda m, w=wrong, t=theirs: np.ones(2).view(*(t if m is np else w)), xp)

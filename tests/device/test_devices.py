@@ -16,7 +16,7 @@ import pytest
 from clfuse import config
 from clfuse.errors import DeviceError, DeviceWarning
 from clfuse.runtime import device as runtime
-from clfuse.runtime import vendors
+from clfuse.runtime import probing, vendors
 from clfuse.traits import DeviceTraits
 
 
@@ -39,14 +39,14 @@ def selection(monkeypatch):
 
 def breaking(monkeypatch, broken, cause="unknown target CPU 'generic'"):
     """Make the probe fail on the devices whose platform's name `broken` accepts."""
-    real = runtime.probe
+    real = probing.probe
 
-    def probe(context, queue, builtins_read):
-        if broken(context.devices[0].platform.name):
+    def probe(queue, builtins_read):
+        if broken(queue.device.platform.name):
             return cause
-        return real(context, queue, builtins_read)
+        return real(queue, builtins_read)
 
-    monkeypatch.setattr(runtime, "probe", probe)
+    monkeypatch.setattr(probing, "probe", probe)
 
 
 def python(program: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -247,14 +247,14 @@ def test_a_broken_device_that_is_asked_for_is_an_error_with_the_cause(fresh):
 
 
 def test_a_wrong_result_of_the_probe_is_a_cause(fresh):
-    fresh.setattr(runtime, "PROBE_SOURCE", runtime.PROBE_SOURCE.replace("+ 1", "+ 2"))
+    fresh.setattr(probing, "PROBE_SOURCE", probing.PROBE_SOURCE.replace("+ 1", "+ 2"))
     device = runtime.listed()[0]
     assert not device.usable
     assert "instead of [1, 4, 7" in device.cause
 
 
 def test_a_compiler_that_fails_is_a_cause(fresh):
-    fresh.setattr(runtime, "PROBE_SOURCE", "__kernel void probe( nonsense")
+    fresh.setattr(probing, "PROBE_SOURCE", "__kernel void probe( nonsense")
     device = runtime.listed()[0]
     assert not device.usable
     assert "BUILD_PROGRAM_FAILURE" in device.cause

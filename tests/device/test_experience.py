@@ -187,7 +187,8 @@ def test_programs_that_take_turns_are_left_to_numpy_where_launches_cost_more(
 ) -> None:
     if xp.get_device().traits.kind != "cpu":
         pytest.skip("about CPUs")
-    monkeypatch.setattr(experience, "LAUNCH_NS", 10_000_000)
+    for name in ("LAUNCH_NS", "INLINE_LAUNCH_NS"):
+        monkeypatch.setattr(experience, name, 10_000_000)
     built = xp.stats()["programs_built"]
     rounds = [counted(xp, calculated, 12) for _ in range(4)]
     assert rounds[0][0] == 0
@@ -199,7 +200,8 @@ def test_programs_that_take_turns_are_left_to_numpy_where_launches_cost_more(
 def test_cheap_launches_stay_with_the_kernels(
     xp: ModuleType, calculated: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(experience, "LAUNCH_NS", 1)
+    for name in ("LAUNCH_NS", "INLINE_LAUNCH_NS", "INLINE_NS"):
+        monkeypatch.setattr(experience, name, 1)
     for _ in range(4):
         kernels, recorded_nodes = counted(xp, calculated, 13)
         assert kernels > 0

@@ -169,3 +169,41 @@ def test_an_operand_that_answers_for_ufuncs_is_asked_and_not_read(
         assert x @ Answering() == ("__call__", {})
         x @= Answering()
         assert x[0] == "__call__"
+
+
+ANSWERING = """
+class Answering:
+    def __init__(self, values):
+        self.values = np.asarray(values)
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+        known = ufunc is getattr(np, ufunc.__name__)
+        values = [i.values if isinstance(i, Answering) else i for i in inputs]
+        return "answered", known, method, str(getattr(ufunc, method)(*values, **kwargs))
+
+    def __array__(self, dtype=None, copy=None):
+        return np.asarray(self.values, dtype)
+
+x = Answering([3, 1, 2])
+"""
+
+
+@pytest.mark.parametrize(
+    "call",
+    ["np.add.reduce(x)", "np.maximum.reduce(x, axis=0, keepdims=True)", "np.add.accumulate(x)",
+     "np.multiply.accumulate(x, dtype=float)", "np.add.reduceat(x, [0, 2])",
+     "np.add.outer(x, [1, 2])", "np.subtract.outer([1, 2], x)", "np.add.at(x, [0, 0], 1)",
+     "np.sum(x)", "np.prod(x, keepdims=True)",
+     "np.max(x)", "np.min(x)", "np.all(x)", "np.cumsum(x)", "np.mean(x)", "np.where(x, 1, 2)"],
+)  # fmt: skip
+def test_a_class_that_answers_for_ufuncs_does_so_for_their_methods(
+    xp: ModuleType, call: str
+) -> None:
+    found = []
+    for module in (xp, numpy):
+        names: dict[str, Any] = {"np": module, "__name__": "program"}
+        exec(compile(ANSWERING, "program", "exec"), names)
+        found.append(eval(call, names))
+    ours, theirs = found
+    assert str(ours) == str(theirs)
+    assert isinstance(ours, tuple) == isinstance(theirs, tuple)

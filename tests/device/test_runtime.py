@@ -12,7 +12,7 @@ import pytest
 from clfuse import config
 from clfuse.counters import counters, reset_peak
 from clfuse.errors import AllocationError
-from clfuse.runtime import buffers, launch, pool, sharing
+from clfuse.runtime import buffers, launch, memory, pool, sharing
 from clfuse.runtime import device as devices
 
 
@@ -58,9 +58,9 @@ def test_a_small_upload_does_not_wait_for_what_is_under_way(device, gate):
 def test_many_small_uploads_that_are_held_up_all_arrive(device, gate):
     threading.Timer(0.2, gate.open).start()
     uploaded = [
-        buffers.upload(device, np.full(100, i, np.int32)) for i in range(3 * buffers.STAGED_LIMIT)
+        buffers.upload(device, np.full(100, i, np.int32)) for i in range(3 * memory.STAGED_LIMIT)
     ]
-    assert len(device.pinned) <= buffers.STAGED_LIMIT
+    assert len(device.pinned) <= memory.STAGED_LIMIT
     for i, buffer in enumerate(uploaded):
         assert (buffers.download(buffer, np.int32, (100,)) == i).all()
 

@@ -104,7 +104,7 @@ def run_compiled(device, source=AXPY):
     """Compile and run the kernel: its first result."""
     import pyopencl as cl
 
-    kernel = cl.Kernel(compiler.compile_program(device.context, source, ""), "axpy")
+    kernel = cl.Kernel(compiler.compile_program(device.context, device.handle, source, ""), "axpy")
     kernel.set_scalar_arg_dtypes(AXPY_ARGUMENTS)
     x = buffers.upload(device, np.ones(10, np.float32))
     y = buffers.upload(device, np.zeros(10, np.float32))

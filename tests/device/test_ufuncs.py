@@ -412,3 +412,16 @@ def test_a_truth_value_is_the_same_in_vectors_and_behind_them(xp: ModuleType) ->
             assert_bitwise(xp.isfinite(xp.asarray(a)) == yes, np.ones(length, bool))
             assert_bitwise(xp.isnan(xp.asarray(a)) != yes, np.ones(length, bool))
     assert_bitwise(xp.ones((3, 0), bool).all(1) == xp.ones(3, bool), np.ones(3, bool))
+
+
+@pytest.mark.clfuse_only
+@pytest.mark.parametrize("vector_bytes", [4, 8, 16, 64])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_powers_of_the_numbers_of_elements_have_numpys_values(
+    xp: ModuleType, dtype: str, vector_bytes: int
+) -> None:
+    """A compiler that knows the base is no negative number: LLVM 15 took more than its sign."""
+    expected = np.arange(30, dtype=dtype) ** np.arange(30, dtype=dtype)
+    with xp.config.override(schedule="gpu", vector_bytes=vector_bytes):
+        x = xp.arange(30, dtype=dtype)
+        np.testing.assert_allclose(np.asarray(xp.power(x, x)), expected, rtol=1e-6)

@@ -34,7 +34,7 @@ def test_every_row_has_an_attribute_and_a_default_that_it_would_accept():
 def test_plans_are_kept_apart_by_the_settings_that_they_depend_on(environment):
     changes = {"schedule": "gpu", "vector_bytes": 16, "work_items": 3, "stream_bytes": 0,
                "tile_bytes": 0, "tuning": "off", "fp": "fast", "fusion": "off",
-               "libraries": "off"}  # fmt: skip
+               "libraries": "off", "inline": "off"}  # fmt: skip
     assert {row.name for row in SETTINGS if row.plans} == set(changes)
     usual = settings.planning
     for name, value in changes.items():

@@ -1,0 +1,157 @@
+"""Device memory: who owns it; `runtime.buffers` fills it and looks at it.
+
+A buffer's memory goes back to the pool when its `Buffer` object dies. The queue is in order, so the
+next owner's commands run after all that were enqueued for the last one: nothing waits.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from clfuse.counters import counters
+from clfuse.runtime.device import Device
+from clfuse.runtime.pool import Pool
+
+if TYPE_CHECKING:
+    import pyopencl as cl
+
+__all__ = ["Block", "Buffer", "Counted", "allocate", "count_memory", "pin", "pool_of"]
+
+#: Staged uploads that may be under way before the oldest is waited for: bounds what they pin.
+STAGED_LIMIT = 64
+
+
+class Block:
+    """Memory of a pool, which goes back with this object."""
+
+    __slots__ = ("block_nbytes", "mem", "nbytes", "pool")
+
+    def __init__(self, pool: Pool, nbytes: int, mem: cl.Buffer, block_nbytes: int) -> None:
+        self.pool = pool
+        self.nbytes = nbytes
+        self.mem = mem
+        self.block_nbytes = block_nbytes
+        count_memory(nbytes)
+
+    # A default, because the module's globals may be gone when the interpreter ends.
+    def __del__(self, counters: dict[str, int] = counters) -> None:
+        counters["device_bytes_now"] -= self.nbytes
+        self.pool.give(self.mem, self.block_nbytes)
+
+
+def count_memory(nbytes: int) -> None:
+    """Count memory that a device got."""
+    now = counters["device_bytes_now"] = counters["device_bytes_now"] + nbytes
+    if now > counters["device_bytes_peak"]:
+        counters["device_bytes_peak"] = now
+
+
+class Counted:
+    """Memory of the host, counted as long as this object lives."""
+
+    __slots__ = ("nbytes",)
+
+    def __init__(self, nbytes: int) -> None:
+        self.nbytes = nbytes
+        count_memory(nbytes)
+
+    def __del__(self, counters: dict[str, int] = counters) -> None:
+        counters["device_bytes_now"] -= self.nbytes
+
+
+class Buffer:
+    """A piece of one device's memory, owned by whoever holds this object.
+
+    What gives the memory back is another object (`Block`): buffers on the host do without.
+
+    Attributes
+    ----------
+    device : Device
+        Where it is.
+    nbytes : int
+        What was asked for.
+    mem : pyopencl memory object
+        What a kernel takes as argument.
+    exported : int
+        How many zero-copy host views are held by somebody: as long as there is one, nobody may
+        write to it. Of memory that is only lent for reading, one more.
+    address : int
+        Of the driver's object, ``mem.int_ptr``; for what is compiled, which asks for it once. Not
+        set otherwise.
+    """
+
+    __slots__ = ("__weakref__", "_owned", "address", "device", "exported", "mem", "nbytes")
+    address: int
+
+    def __init__(self, device: Device, nbytes: int, mem: cl.Buffer, owned: object) -> None:
+        self.device = device
+        self.nbytes = nbytes
+        self.mem = mem
+        self.exported = 0
+        self._owned = owned
+
+    def __repr__(self) -> str:
+        return f"<clfuse buffer of {self.nbytes} bytes on {self.device.index}>"
+
+    @property
+    def seen_by_host(self) -> bool:
+        """Whether the host sees its bytes without a copy."""
+        return self.device.traits.unified_memory
+
+    def on_device(self) -> Buffer:
+        """Return the buffer that a kernel may write to, once nobody needs its contents."""
+        return self
+
+    def of(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Buffer:
+        """Return the buffer for a node of this dtype and shape, which has the same bytes."""
+        return self
+
+
+def allocate(device: Device, nbytes: int) -> Buffer:
+    """Return memory with undefined contents.
+
+    Parameters
+    ----------
+    device : Device
+        Where.
+    nbytes : int
+        How much; 0 is allowed and gets a buffer that a kernel takes.
+
+    Raises
+    ------
+    AllocationError
+        More than the device's largest allocation, or more than is left. Every earlier buffer is as
+        it was.
+    """
+    pool = device.pool or pool_of(device)
+    mem, block_nbytes = pool.take(nbytes)
+    return Buffer(device, nbytes, mem, Block(pool, nbytes, mem, block_nbytes))
+
+
+def pool_of(device: Device) -> Pool:
+    with device.lock:
+        if device.pool is None:
+            device.pool = Pool(device)
+        return device.pool
+
+
+def pin(device: Device, event: Any, owner: object) -> None:
+    """Keep `owner` alive until `event` is complete."""
+    import pyopencl as cl
+
+    pinned = device.pinned
+    pinned.append((event, owner))
+    complete = cl.command_execution_status.COMPLETE
+    # In order: what comes after one that is not complete is not complete either.
+    while pinned:
+        try:
+            oldest, memory = pinned.popleft()
+        except IndexError:  # another thread took the last one
+            return
+        if oldest.command_execution_status > complete:
+            if len(pinned) < STAGED_LIMIT:
+                pinned.appendleft((oldest, memory))
+                return
+            oldest.wait()
