@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 import clfuse
+from tests.agreement import assert_bitwise, host
 from tests.ecosystem.comparing import HOLES, LINE, MATRIX, VALUES, agree
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning",
@@ -332,6 +334,32 @@ def test_sparse_matrices_fill_what_they_make_like_our_elements(count: int) -> No
         matrix.data = m.sqrt(m.asarray(matrix.data)) / 2
         found.append((matrix - 2 * matrix.tocsr().tocoo()).toarray())
     np.testing.assert_allclose(*found, rtol=1e-12)
+
+
+SPARSE = ["csr_array", "csr_matrix", "coo_array", "dok_matrix", "dia_array"]
+
+
+@pytest.mark.parametrize("name", SPARSE)
+def test_sparse_matrices_beside_arrays_are_what_they_are_beside_numpys(name: str) -> None:
+    sparse = pytest.importorskip("scipy.sparse")
+    values = np.arange(6.0).reshape(2, 3)
+    matrix = getattr(sparse, name)(values)
+    calls: list[Any] = [
+        lambda x: matrix + x, lambda x: x + matrix, lambda x: matrix - 2 * x, lambda x: x - matrix,
+        lambda x: matrix == x, lambda x: x == matrix, lambda x: matrix != x, lambda x: x != matrix,
+        lambda x: matrix < x + 1, lambda x: x <= matrix, lambda x: x > matrix,
+        lambda x: matrix / (x + 1), lambda x: matrix @ x.T, lambda x: x.T @ matrix,
+        lambda x: operator.iadd(x, matrix), lambda x: operator.isub(x[:1], matrix.tocsr()[[0]]),
+    ]  # fmt: skip
+    for call in calls:
+        ours, theirs = call(clfuse.array(values)), call(values.copy())
+        dense = [host(x.toarray() if sparse.issparse(x) else x) for x in (ours, theirs)]
+        assert_bitwise(*dense)
+    for wrong in (lambda x: matrix + x[:, :2], lambda x: x[:1] > matrix.tocsr()[:, :2]):
+        with pytest.raises(ValueError):
+            wrong(values)
+        with pytest.raises(ValueError):
+            wrong(clfuse.array(values))
 
 
 def test_scipy_leaves_arrays_alone_that_may_not_be_written_to() -> None:
