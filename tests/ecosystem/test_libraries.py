@@ -355,11 +355,26 @@ def test_sparse_matrices_beside_arrays_are_what_they_are_beside_numpys(name: str
         ours, theirs = call(clfuse.array(values)), call(values.copy())
         dense = [host(x.toarray() if sparse.issparse(x) else x) for x in (ours, theirs)]
         assert_bitwise(*dense)
-    for wrong in (lambda x: matrix + x[:, :2], lambda x: x[:1] > matrix.tocsr()[:, :2]):
-        with pytest.raises(ValueError):
-            wrong(values)
-        with pytest.raises(ValueError):
-            wrong(clfuse.array(values))
+    for x in (values, clfuse.array(values)):
+        with pytest.raises(ValueError, match=r"dimensions|shapes|broadcast"):
+            matrix + x[:, :2]
+        with pytest.raises(ValueError, match=r"dimensions|shapes|broadcast"):
+            operator.gt(x[:1], matrix.tocsr()[:, :2])
+
+
+@pytest.mark.parametrize("dtype", ["str", "category", "Int64", "float64", "complex128", "string"])
+def test_sets_of_the_columns_of_tables(dtype: str) -> None:
+    pandas = pytest.importorskip("pandas")
+    column = pandas.Series([3, 1, 3, 2]).astype(dtype)
+    for call in (
+        lambda m: m.unique(column),
+        lambda m: m.unique(column, return_counts=True)[1],
+        lambda m: m.isin(column, column[:1]),
+        lambda m: m.intersect1d(column, column[1:3]),
+    ):
+        ours, theirs = call(clfuse), call(np)
+        assert np.asarray(ours).dtype == np.asarray(theirs).dtype
+        assert np.asarray(ours).tolist() == np.asarray(theirs).tolist()
 
 
 def test_scipy_leaves_arrays_alone_that_may_not_be_written_to() -> None:
