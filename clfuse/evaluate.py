@@ -298,8 +298,7 @@ def _make_plan(snapshot: Snapshot, device: Device) -> Planned:
     planned = make_plan(snapshot, device, fuse=settings.fusion)
     counters["plans_made"] += 1
     number = counters["plans_made"]
-    planned.key = key, number
-    _plans[planned.key] = planned
+    _plans[key, number] = planned
     _numbers.setdefault(key, []).append(number)
     items = sum(len(kept.structure.items) for kept in _plans.values())
     while len(_plans) > 1 and (len(_plans) > PLANS_KEPT or items > ITEMS_KEPT):

@@ -84,7 +84,7 @@ class Planned:
     no nodes).
 
     `too_large` is what `smallness.is_small` knew besides the structure when it last said no;
-    `is_left` says that NumPy is quicker (`experience`); `key` is what `evaluate` keeps it under.
+    `is_left` says that NumPy is quicker (`experience`).
     """
 
     structure: Snapshot
@@ -94,7 +94,6 @@ class Planned:
     uses: int = 0
     too_large: tuple[int, int] | None = None
     is_left: bool = False
-    key: Any = None
 
     def ready(self, device: Device) -> Any:
         """What runs the plan again without Python, or None: ``_compiled_evaluation.pxi``.

@@ -33,6 +33,10 @@ GPU_VECTOR_BYTES = 16
 #: What a unit of a row program walks over again and again should stay in the second-level cache.
 REREAD_NBYTES = 1 << 19
 
+#: A walk across rows of this length or less takes them whole. Half rows, one block of them after
+#: the other, took 1.8 times as long (columns of (30000, 300) float32).
+WHOLE_NBYTES = 2048
+
 #: A cached store first reads the line that it overwrites; a streaming one does not, but its result
 #: is not in the cache for the next reader. Measured (PoCL and Intel's runtime, two cores, 2 MB of
 #: L2 each, 480 MB of L3 shared with other machines): 20 to 25% faster from 128 MB on, up to 40%

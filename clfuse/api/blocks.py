@@ -24,7 +24,7 @@ import numpy as np
 
 from ..graph import build
 from ..graph.ir import Node
-from ..traits import REREAD_NBYTES
+from ..traits import REREAD_NBYTES, WHOLE_NBYTES
 from .expressions import combine, convert, scalar
 from .promotion import FLOAT32, FLOAT64
 
@@ -45,9 +45,6 @@ some together count as one."""
 
 UNEVEN_NBYTES: Final = 1024
 """So they do up to here where a row is no whole number of vectors."""
-
-WHOLE_NBYTES: Final = 2048
-"""Rows up to this length are walked whole: a unit's accumulators are no more vectors."""
 
 VECTOR_NBYTES: Final = 64
 """The widest vectors there are."""

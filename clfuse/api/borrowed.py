@@ -300,7 +300,8 @@ def _is_no_order(*args: Any, **kwargs: Any) -> bool:
     which NumPy's table keeps other ones among equals than a sort does."""
     if kwargs.get("axis") is not None or (len(args) > 4 and args[4] is not None):
         return True
-    return any(np.dtype(getattr(value, "dtype", bool)).kind == "c" for value in args)
+    dtypes = [getattr(value, "dtype", None) for value in args]  # pandas has some of its own
+    return any(getattr(dtype, "kind", None) == "c" for dtype in dtypes)
 
 
 _ORDER_STATISTICS: Final = frozenset((np.median, np.percentile, np.quantile))

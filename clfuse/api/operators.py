@@ -78,6 +78,32 @@ def defers(self: Any, other: Any) -> Any:
     return None
 
 
+def deferring(theirs: str) -> Callable[[Any, Any], Any]:
+    """`defers` of an operator for which the other operand's method `theirs` may answer, too.
+
+    Where it knows nothing of arrays of ours (scipy's sparse matrices ask ``isinstance(x,
+    numpy.ndarray)``) it is asked again, about NumPy's array. After ``self + other`` was left to it,
+    Python would not come back here.
+    """
+
+    def method(self: Any, other: Any) -> Any:
+        answer = defers(self, other)
+        kind = type(other)
+        if answer is not NotImplemented or _is_subclass(kind) or type(self) is not handles.ARRAY:
+            return answer
+        ask = getattr(kind, theirs, None)
+        if ask is None:
+            return answer
+        answer = ask(other, self)
+        if answer is NotImplemented:
+            answer = ask(other, host_view(self))
+            if answer is not NotImplemented:
+                count_fallback(theirs, f"{kind.__name__} knows NumPy's arrays")
+        return answer
+
+    return method
+
+
 def comes_first(kind: type) -> bool:
     """Whether ``self += other`` leaves it to the other class: by NumPy's old rule alone."""
     if hasattr(kind, "__array_ufunc__") or issubclass(kind, np.generic):
@@ -218,7 +244,7 @@ def divide(self: Any, other: Any) -> Any:
 
 _DIVIDED_AS_PRODUCT: Final = (np.dtype(np.float32), np.dtype(np.float64))
 _multiply = binary(UFUNCS["multiply"])
-_divide = binary(UFUNCS["divide"])
+_divide = binary(UFUNCS["divide"], deferring("__rtruediv__"))
 
 
 def reflected(function: ufunc, short: str) -> Callable[[Any, Any], Any]:
@@ -227,6 +253,7 @@ def reflected(function: ufunc, short: str) -> Callable[[Any, Any], Any]:
     call = function.__call__
     numpys = function.numpy
     weight = function.weight
+    defers = deferring(f"__{short}__")
 
     def apply(self: Any, other: Any) -> Any:
         return numpys(other, self)
@@ -303,6 +330,7 @@ def in_place(
 def comparison(function: ufunc) -> Callable[[Any, Any], Any]:
     """``self < other``; of values that cannot be compared, NumPy decides what that means."""
     name = function.__name__
+    defers = deferring(_TURNED[name])
 
     def by_numpy(self: Any, other: Any) -> Any:
         count_fallback(name, f"not for {type(other).__name__}")
@@ -331,6 +359,15 @@ def comparison(function: ufunc) -> Callable[[Any, Any], Any]:
 
 
 _DUNDER: Final = {name: f"__{short}__" for short, name in COMPARISONS.items()}
+_TURNED: Final = {
+    "equal": "__eq__",
+    "not_equal": "__ne__",
+    "less": "__gt__",
+    "less_equal": "__ge__",
+    "greater": "__lt__",
+    "greater_equal": "__le__",
+}
+"""Comparison -> what it is with its operands exchanged."""
 
 
 def unary(function: ufunc) -> Callable[[Any], Any]:
@@ -406,7 +443,7 @@ def power_in_place(self: Any, other: Any) -> Any:
 
 
 of_one: Final = {name: unary(UFUNCS[name]) for name in _POWERS.values()}
-_power = binary(UFUNCS["power"])
+_power = binary(UFUNCS["power"], deferring("__rpow__"))
 _power_in_place = in_place(UFUNCS["power"], operator.ipow)
 
 
@@ -480,7 +517,7 @@ def table() -> dict[str, Callable[..., Any]]:
     """The operators that arrays and lazy scalars have in common, by dunder name."""
     found: dict[str, Callable[..., Any]] = {}
     for short, name in BINARY.items():
-        found[f"__{short}__"] = binary(UFUNCS[name])
+        found[f"__{short}__"] = binary(UFUNCS[name], deferring(f"__r{short}__"))
         found[f"__r{short}__"] = reflected(UFUNCS[name], short)
     for short, name in COMPARISONS.items():
         found[f"__{short}__"] = comparison(UFUNCS[name])

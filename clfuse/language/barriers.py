@@ -3,11 +3,13 @@
 OpenCL C leaves undefined what happens then: a device may wait for ever. What differs between the
 work-items of a group is the innermost index, ``local_id()``, what is read at such places or from
 arrays that the kernel writes to, what is calculated from these, and what is assigned where only
-some of them come.
+some of them come. Of local memory all read the same at the same place, if no work-item can write to
+the array between the same two barriers (`_Intervals`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,6 +21,7 @@ from .tree import (
     Atomic,
     Barrier,
     Call,
+    Cleared,
     Expr,
     For,
     Function,
@@ -30,6 +33,7 @@ from .tree import (
     Local,
     Return,
     Stmt,
+    Store,
     While,
 )
 
@@ -49,19 +53,23 @@ def check(source: Source, function: Function, group: int) -> None:
             raise source.error(
                 line, f"{_NEEDED} need work-groups: write @clfuse.kernel(group=64)"
             )
-    elif _lines_of(function.body, Barrier):
+    elif any(isinstance(statement, Barrier) for statement in _all_of(function.body)):
         _Walk(source, function).run()
+
+
+def _all_of(body: list[Stmt]) -> Iterator[Stmt]:
+    """The statements, and those inside of them."""
+    for statement in body:
+        yield statement
+        yield from _all_of(getattr(statement, "body", []))
+        yield from _all_of(getattr(statement, "orelse", []))
 
 
 def _needs_groups(body: list[Stmt]) -> int:
     """The line of the first barrier, or question about the group; 0 where there is none."""
-    for statement in body:
+    for statement in _all_of(body):
         if isinstance(statement, Barrier):
             return statement.line
-        for part in (getattr(statement, "body", []), getattr(statement, "orelse", [])):
-            line = _needs_groups(part)
-            if line:
-                return line
         for each in expressions(statement):
             if isinstance(each, Group):
                 return each.line
@@ -70,14 +78,17 @@ def _needs_groups(body: list[Stmt]) -> int:
     return 0
 
 
-def _lines_of(body: list[Stmt], *kinds: type) -> list[int]:
-    found: list[int] = []
-    for statement in body:
-        if isinstance(statement, kinds):
-            found.append(statement.line)
-        for part in (getattr(statement, "body", []), getattr(statement, "orelse", [])):
-            found += _lines_of(part, *kinds)
-    return found
+def _knows_its_place(function: Function) -> bool:
+    """Whether a function asks which work-item of the group calls it, or shares memory with the
+    others."""
+    if any(array.shared for array in function.local_arrays.values()):
+        return True
+    every = [each for statement in _all_of(function.body) for each in expressions(statement)]
+    return any(
+        (isinstance(each, Group) and each.what == "local_id")
+        or (isinstance(each, Call) and _knows_its_place(each.function))
+        for each in every
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +103,93 @@ class _Some:
         return f"{self.what} in line {self.line}{self.reason}"
 
 
+_State = frozenset[Load | str] | None
+"""What happened of the arrays of a group since the last barrier, on some path: what was read, and
+the names of what was written to. None where no path leads."""
+
+
+def _either(*states: _State) -> _State:
+    """One of these paths was taken."""
+    found = [state for state in states if state is not None]
+    return frozenset().union(*found) if found else None
+
+
+class _Intervals:
+    """Finds loads from arrays of a group that a work-item may write to between the same barriers.
+
+    All work-items are on one path where conditions are the same for all of them. Where they are
+    not, `_Walk` takes what is read on one side for different anyway, and what is written there is
+    on the path of those who come behind it: barriers are refused before they are together again.
+    """
+
+    def __init__(self, function: Function) -> None:
+        self.unsettled: set[Load] = set()
+        self._breaks: list[_State] = []
+        self._continues: list[_State] = []
+        # What they hold at first is undefined: as if somebody wrote to them.
+        shared = [name for name, array in function.local_arrays.items() if array.shared]
+        self._block(function.body, frozenset(shared))
+
+    def _block(self, body: list[Stmt], state: _State) -> _State:
+        for statement in body:
+            if state is None:
+                break
+            if isinstance(statement, For | While):
+                state = self._loop(statement, state)
+                continue
+            state = self._touched(statement, state)
+            if isinstance(statement, Barrier):
+                state = frozenset()
+            elif isinstance(statement, If):
+                state = _either(
+                    self._block(statement.body, state), self._block(statement.orelse, state)
+                )
+            elif isinstance(statement, Return):
+                state = None
+            elif isinstance(statement, Jump):
+                jumps = self._breaks if statement.word == "break" else self._continues
+                jumps[-1] = _either(jumps[-1], state)
+                state = None
+        return state
+
+    def _loop(self, node: For | While, state: frozenset[Load | str]) -> _State:
+        if isinstance(node, For):  # the range is looked at once
+            state = self._touched(node, state)
+        while True:
+            if isinstance(node, While):
+                state = self._touched(node, state)
+            self._breaks.append(None)
+            self._continues.append(None)
+            end = self._block(node.body, state)
+            again = _either(state, end, self._continues.pop())
+            left = self._breaks.pop()
+            if again is None or again == state:
+                return _either(state, left)
+            state = again
+
+    def _touched(self, node: Stmt, state: frozenset[Load | str]) -> frozenset[Load | str]:
+        """The state behind what a statement itself reads and writes."""
+        every = list(expressions(node))
+        read = {each for each in every if isinstance(each, Load) and each.is_local}
+        written = {each.array for each in every if isinstance(each, Atomic) and each.is_local}
+        if isinstance(node, Store) and node.is_local:
+            written.add(node.array)
+        state = state | read | written
+        if read or written:
+            self.unsettled |= {
+                each for each in state if isinstance(each, Load) and each.array in state
+            }
+        return state
+
+
 class _Walk:
     """Goes over the statements until no variable more is found to differ."""
 
     def __init__(self, source: Source, function: Function) -> None:
         self.source = source
         self.function = function
-        self.varying: set[str] = set()
+        self.unsettled = _Intervals(function).unsettled
+        self.varying: set[str] = set()  # variables, and arrays of one work-item alone
         self.left: _Some | None = None  # a return that some have taken
         self.breaks: list[_Some | None] = []  # one that some have taken, a loop each
         self.continues: list[_Some | None] = []  # one that some have taken in this round
@@ -117,6 +208,9 @@ class _Walk:
         for statement in body:
             jumps = (*self.breaks, *self.continues)
             here = some or self.left or next((why for why in jumps if why), None)
+            for each in expressions(statement):
+                if isinstance(each, Atomic) and each.is_local:
+                    self.varying.add(each.array)
             if isinstance(statement, Barrier):
                 if here is not None and refuses:
                     raise self.source.error(
@@ -131,10 +225,17 @@ class _Walk:
             elif isinstance(statement, AssignMany):
                 if here is not None or self._varies(statement.call):
                     self.varying.update(statement.names)
+            elif isinstance(statement, Store):
+                parts = (statement.value, *statement.indices)
+                if statement.is_local and (here is not None or any(map(self._varies, parts))):
+                    self.varying.add(statement.array)
+            elif isinstance(statement, Cleared):
+                if here is not None:
+                    self.varying.add(statement.name)
             elif isinstance(statement, If):
                 inner = here
                 if inner is None and self._varies(statement.test):
-                    inner = _Some(statement.line, "condition")
+                    inner = _Some(statement.line, "condition", self._unsettled(statement.test))
                 self._block(statement.body, inner, refuses)
                 self._block(statement.orelse, inner, refuses)
             elif isinstance(statement, For | While):
@@ -152,7 +253,7 @@ class _Walk:
             [node.test] if isinstance(node, While) else [node.start, node.stop, node.step]
         )
         if some is None and any(self._varies(bound) for bound in bounds):
-            some = _Some(node.line, "loop")
+            some = _Some(node.line, "loop", self._unsettled(*bounds))
         if isinstance(node, For) and some is not None:
             self.varying.add(node.name)
         # Who leaves the loop is missing in the next round: the body is looked at once for that.
@@ -162,7 +263,8 @@ class _Walk:
         self.continues[-1] = None
         self._block(node.body, some, refuses)
         self.continues.pop()
-        self.breaks.pop()
+        if self.breaks.pop() is not None and isinstance(node, For):
+            self.varying.add(node.name)  # it stays what it was when some left
 
     def _varies(self, node: Expr) -> bool:
         return any(self._is_varying(each) for each in expressions(node))
@@ -175,15 +277,24 @@ class _Walk:
         if isinstance(node, Local):
             return node.name in self.varying
         if isinstance(node, Load):
-            return node.is_local or node.array in self.function.writes
+            return self._is_varying_load(node)
         if isinstance(node, Call):
-            return _looks_around(node.function)
+            read = [node.arrays[name] for name in node.function.reads]
+            return _knows_its_place(node.function) or not self.function.writes.isdisjoint(read)
         return isinstance(node, Atomic)
 
+    def _is_varying_load(self, node: Load) -> bool:
+        """Whether work-items may read different values at the same place."""
+        if self._is_shared(node):
+            return node in self.unsettled
+        return node.array in (self.varying if node.is_local else self.function.writes)
 
-def _looks_around(function: Function) -> bool:
-    """Whether a function may give work-items that call it alike different results."""
-    return bool(
-        function.writes or function.local_arrays or _needs_groups(function.body)
-        or function.arrays.keys() & function.reads
-    )
+    def _is_shared(self, node: Load) -> bool:
+        return node.is_local and self.function.local_arrays[node.array].shared
+
+    def _unsettled(self, *nodes: Expr) -> str:
+        """What to say of local memory that somebody may write to while it is read here."""
+        for each in (each for node in nodes for each in expressions(node)):
+            if isinstance(each, Load) and self._is_shared(each) and self._is_varying_load(each):
+                return f" (`{each.array}` may be written to meanwhile: put a barrier between)"
+        return ""

@@ -126,7 +126,15 @@ class Rows:
         come later, and nothing is written over what it reads until then.
 
         ``u - u.mean(0) - u.mean(1)[:, None]``: the means of the rows wait for those of the columns.
+        They do so where the arrays come from memory: from the third-level cache, one pass more
+        took no longer (2000 x 2000), or less (by up to a fifth, float32), while of 5000 x 5000
+        float64 it took a quarter more processor time (both runtimes, EPYC).
         """
+        nbytes = self.lowering.values.nbytes
+        launch = self.lowering.pending[candidate].launch
+        touched = {value for value, _ in reads_of(launch)}.union(writes_of(launch))
+        if sum(nbytes[value] for value in touched) < self.traits.stream_nbytes:
+            return False
         written = {value for phase in base.phases for value in writes_of(phase)}
         for value in written:
             for reader in self.readers[value]:

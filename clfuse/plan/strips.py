@@ -18,7 +18,7 @@ import math
 from dataclasses import replace
 from typing import Final
 
-from ..traits import REREAD_NBYTES, DeviceTraits
+from ..traits import REREAD_NBYTES, WHOLE_NBYTES, DeviceTraits
 from . import cost
 from . import geometry as g
 from .schedule import Access, Accumulator, Carried, Kernel
@@ -94,6 +94,8 @@ def lay_strips(
     kernel.held = limit = _held(kernel, folds)
     if kernel.then:
         row_nbytes = kernel.width * g.element_nbytes(kernel)
+        if vectors * row_nbytes <= WHOLE_NBYTES:
+            kernel.held = limit = max(limit, vectors)
         limit = max(1, min(limit, REREAD_NBYTES // max(length * row_nbytes, 1)))
     wanted = UNITS_PER_UNIT * traits.compute_units
     most = vectors * outer // max(wanted, 1)

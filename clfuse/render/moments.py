@@ -20,12 +20,14 @@ Rows of one array (blocks of a long axis): the distance of two neighbours' means
 as a row is long, is at most twice the squared distances of all from the mean of all, and a guess is
 some such distances off. So nothing that the guess costs is seen in the variance of the whole.
 
-Columns on a CPU (`render.column_moments`) ask the column itself: the mean of its first `SAMPLES`
-elements is a quarter of the standard deviation off, where they are in no order. A unit has some
-hundred columns, and one that cancels sends all of them through both phases: fewer samples would be
-too few. After that half of them come from the other end, which suits columns that rise or fall;
-where the first rows do, they are better, as the pass begins with them (from both ends it took 10%
-longer, from sixteen places as long as two phases: pieces of 128 KB, both runtimes of an EPYC).
+Columns on a CPU (`render.column_moments`) do so where a unit's accumulators are registers: three
+arrays of them cost as much as to read the rows again, which are in the second-level cache (1.0 to
+1.2 times the processor time of two phases). They ask the column itself: the mean of its first
+`SAMPLES` elements is a quarter of the standard deviation off, where they are in no order. A unit
+has some hundred columns, and one that cancels sends all of them through both phases: fewer samples
+would be too few. After that half of them come from the other end, which suits columns that rise or
+fall; where the first rows do, they are better, as the pass begins with them (from both ends it took
+10% longer, from sixteen places as long as two phases: pieces of 128 KB, both runtimes of an EPYC).
 """
 
 from __future__ import annotations
@@ -117,6 +119,8 @@ def moments_of(kernel: Kernel) -> Moments | None:
     first, second = kernel.phases[:2]
     columns = kernel.vector < len(kernel.extents) - kernel.reduced
     if kernel.reduced != 1 or kernel.extents[-1] < LEAST_LENGTH:
+        return None
+    if columns and not kernel.even:
         return None
     if not columns and math.prod(kernel.extents[:-1]) < LEAST_ROWS:
         return None

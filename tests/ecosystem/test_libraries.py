@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 import clfuse
+from tests.agreement import assert_bitwise, host
 from tests.ecosystem.comparing import HOLES, LINE, MATRIX, VALUES, agree
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning",
@@ -332,6 +334,47 @@ def test_sparse_matrices_fill_what_they_make_like_our_elements(count: int) -> No
         matrix.data = m.sqrt(m.asarray(matrix.data)) / 2
         found.append((matrix - 2 * matrix.tocsr().tocoo()).toarray())
     np.testing.assert_allclose(*found, rtol=1e-12)
+
+
+SPARSE = ["csr_array", "csr_matrix", "coo_array", "dok_matrix", "dia_array"]
+
+
+@pytest.mark.parametrize("name", SPARSE)
+def test_sparse_matrices_beside_arrays_are_what_they_are_beside_numpys(name: str) -> None:
+    sparse = pytest.importorskip("scipy.sparse")
+    values = np.arange(6.0).reshape(2, 3)
+    matrix = getattr(sparse, name)(values)
+    calls: list[Any] = [
+        lambda x: matrix + x, lambda x: x + matrix, lambda x: matrix - 2 * x, lambda x: x - matrix,
+        lambda x: matrix == x, lambda x: x == matrix, lambda x: matrix != x, lambda x: x != matrix,
+        lambda x: matrix < x + 1, lambda x: x <= matrix, lambda x: x > matrix,
+        lambda x: matrix / (x + 1), lambda x: matrix @ x.T, lambda x: x.T @ matrix,
+        lambda x: operator.iadd(x, matrix), lambda x: operator.isub(x[:1], matrix.tocsr()[[0]]),
+    ]  # fmt: skip
+    for call in calls:
+        ours, theirs = call(clfuse.array(values)), call(values.copy())
+        dense = [host(x.toarray() if sparse.issparse(x) else x) for x in (ours, theirs)]
+        assert_bitwise(*dense)
+    for x in (values, clfuse.array(values)):
+        with pytest.raises(ValueError, match=r"dimensions|shapes|broadcast"):
+            matrix + x[:, :2]
+        with pytest.raises(ValueError, match=r"dimensions|shapes|broadcast"):
+            operator.gt(x[:1], matrix.tocsr()[:, :2])
+
+
+@pytest.mark.parametrize("dtype", ["str", "category", "Int64", "float64", "complex128", "string"])
+def test_sets_of_the_columns_of_tables(dtype: str) -> None:
+    pandas = pytest.importorskip("pandas")
+    column = pandas.Series([3, 1, 3, 2]).astype(dtype)
+    for call in (
+        lambda m: m.unique(column),
+        lambda m: m.unique(column, return_counts=True)[1],
+        lambda m: m.isin(column, column[:1]),
+        lambda m: m.intersect1d(column, column[1:3]),
+    ):
+        ours, theirs = call(clfuse), call(np)
+        assert np.asarray(ours).dtype == np.asarray(theirs).dtype
+        assert np.asarray(ours).tolist() == np.asarray(theirs).tolist()
 
 
 def test_scipy_leaves_arrays_alone_that_may_not_be_written_to() -> None:

@@ -35,6 +35,7 @@ def function_of(body: str, head: str = "i, a, x, y") -> Any:
     filename = f"<{name}>"
     linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
     scope: dict[str, Any] = {"cf": cf, "np": np, "table": TABLE, "config": {}, "doubled": doubled,
+                             "there": there, "twice_there": twice_there, "first": first,
                              "steps": 3, "no": False}
     exec(compile(text, filename, "exec"), scope)
     return scope[name]
@@ -43,6 +44,21 @@ def function_of(body: str, head: str = "i, a, x, y") -> Any:
 @cf.device_function
 def doubled(v):
     return 2 * v
+
+
+@cf.device_function
+def there(v):
+    return v + cf.group.local_id()
+
+
+@cf.device_function
+def twice_there(v):
+    return 2 * there(v)
+
+
+@cf.device_function
+def first(v):
+    return v[0]
 
 
 REFUSED = [
@@ -178,7 +194,86 @@ NOT_ALL_COME = [
     ("if doubled(i) > 1:\n    cf.group.barrier()", 3, "line 2"),
     ("if a > 1 and i > 1:\n    cf.group.barrier()", 3, "line 2"),
     ("if a > 1:\n    if i > 1:\n        s = 1\n    else:\n        cf.group.barrier()", 6, "line 3"),
+    ("for k in range(3):\n    if i == k:\n        break\nif k:\n    cf.group.barrier()", 6,
+     "line 5"),
+    ("t = cf.group.local_array(4)\ncf.group.barrier()\ns = t[0]\nt[i] = s\nif s:\n"
+     "    cf.group.barrier()", 7, "line 6"),
+    ("if there(i) > 1:\n    cf.group.barrier()", 3, "line 2"),
+    ("y[i] = 1\nif first(y) > 1:\n    cf.group.barrier()", 4, "line 3"),
+    ("if twice_there(1) > 1:\n    cf.group.barrier()", 3, "line 2"),
+    ("p = cf.local_array(2)\np[1] = i\nif p[0]:\n    cf.group.barrier()", 5, "line 4"),
+    ("p = cf.local_array(2)\np[i] = 1\nif p[0]:\n    cf.group.barrier()", 5, "line 4"),
+    ("p = cf.local_array(2)\nif i:\n    p[0] = 1\nif p[0]:\n    cf.group.barrier()", 6, "line 5"),
+    ("p = cf.local_array(2)\np[0] = 1\nif i:\n    p = cf.local_array(2)\nif p[0]:\n"
+     "    cf.group.barrier()", 7, "line 6"),
+    ("p = cf.local_array(2, np.int32)\ncf.atomic.add(p, 0, i)\nif p[0]:\n    cf.group.barrier()", 5,
+     "line 4"),
 ]
+
+MEANWHILE = [
+    # what it holds at first is undefined
+    ("if t[0] > 1:\n    cf.group.barrier()", 4),
+    # written to before it is read, behind it, at the same time, or in the round after
+    ("cf.group.barrier()\nt[0] = a\nif t[0] > 1:\n    cf.group.barrier()", 6),
+    ("cf.group.barrier()\nif t[0] > 1:\n    cf.group.barrier()\nt[i] = a", 5),
+    ("cf.group.barrier()\nif i > 1:\n    t[1] = a\nelse:\n    y[i] = 1\nif t[0] > 1:\n"
+     "    cf.group.barrier()", 9),
+    ("while True:\n    t[i] = a\n    cf.group.barrier()\n    if t[0] > 1:\n        break", 5),
+    ("cf.group.barrier()\nwhile t[0] > 1:\n    cf.group.barrier()\n    t[i] = a", 5),
+    ("for k in range(3):\n    t[i] = a\n    if a > k:\n        cf.group.barrier()\n"
+     "        continue\nif t[0] > 1:\n    cf.group.barrier()", 9),
+    ("cf.group.barrier()\nif i > 1:\n    y[i] = t[1]\nelse:\n    t[1] = 1\ncf.group.barrier()\n"
+     "for k in range(2):\n    if t[k]:\n        cf.group.barrier()\n    if i:\n        continue\n"
+     "    t[0] = 1", 11),
+    ("cf.group.barrier()\nfor k in range(2):\n    if t[k]:\n        cf.group.barrier()\n"
+     "    if k == 1:\n        break\n    t[i] = 1", 6),
+    ("cf.group.barrier()\ncf.atomic.add(t, 0, 1)\nif t[0] > 1:\n    cf.group.barrier()", 6),
+    ("cf.group.barrier()\nfor k in range(t[0]):\n    cf.group.barrier()\n    t[1] = 3\n"
+     "    cf.group.barrier()\nt[0] = 2\ny[i] = 2\nif t[1]:\n    cf.group.barrier()", 5),
+]
+
+
+@pytest.mark.parametrize(("body", "line"), MEANWHILE, ids=[body for body, _ in MEANWHILE])
+def test_what_others_may_write_to_meanwhile_is_no_condition_for_a_barrier(
+    body: str, line: int
+) -> None:
+    source = read(function_of("t = cf.group.local_array(4, np.int32)\n" + body))
+    kinds = {"a": INT, "x": ArrayType(F32, 1), "y": ArrayType(F64, 1)}
+    with pytest.raises(cf.KernelError, match=r"all work-items .*`t` may be written") as caught:
+        barriers.check(source, lower(source, kinds, ("i",)), 4)
+    assert caught.value.lineno == line
+
+
+ALL_COME = [
+    "if t[0] > 1:\n    cf.group.barrier()",
+    "while t[0] > 1:\n    cf.group.barrier()\n    t[i] = a\n    cf.group.barrier()",
+    "while True:\n    cf.group.barrier()\n    t[i] = a\n    cf.group.barrier()\n    if t[0]:\n"
+    "        break",
+    "for k in range(t[1]):\n    cf.group.barrier()\n    if t[k]:\n        continue\n"
+    "    cf.group.barrier()",
+    "if t[cf.group.group_id() % 4] > a:\n    return\ncf.group.barrier()",
+    "if first(x) > doubled(1):\n    cf.group.barrier()",
+    "p = cf.local_array(2)\np[1] = a\nif p[0] < p[1]:\n    cf.group.barrier()",
+    "s = 2\nwhile s > 0:\n    if i < s:\n        t[i] += t[i + s]\n    cf.group.barrier()\n"
+    "    s //= 2\nif t[0] > a:\n    cf.group.barrier()",
+    "for k in range(a):\n    t[i] = k\n    cf.group.barrier()\n    y[i] = t[3 - i]\n"
+    "    cf.group.barrier()\nwhile t[1]:\n    cf.group.barrier()\n    t[i] = a\n"
+    "    cf.group.barrier()",
+    "for k in range(t[1]):\n    cf.group.barrier()\n    t[i] = k",
+    "if a > 1:\n    t[i] = 2\nelif t[2]:\n    cf.group.barrier()",
+    "while True:\n    t[i] += 1\n    if a:\n        break\n    cf.group.barrier()\n"
+    "    if t[0]:\n        break\n    cf.group.barrier()",
+    "if a:\n    cf.group.barrier()\n    t[0] = 1\n    cf.group.barrier()\nelif t[2]:\n"
+    "    cf.group.barrier()",
+]
+
+
+@pytest.mark.parametrize("body", ALL_COME)
+def test_a_barrier_under_what_all_work_items_read_alike_is_not_refused(body: str) -> None:
+    head = "t = cf.group.local_array(4, np.int32)\nt[i] = 1\ncf.group.barrier()\n"
+    source = read(function_of(head + body))
+    kinds = {"a": INT, "x": ArrayType(F32, 1), "y": ArrayType(F64, 1)}
+    barriers.check(source, lower(source, kinds, ("i",)), 4)
 
 
 @pytest.mark.parametrize(("body", "line", "message"), NOT_ALL_COME,
