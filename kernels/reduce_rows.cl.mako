@@ -155,6 +155,9 @@ ${every_row(b, p.start + b.taken + p.groups + p.before + [f"for ({k.index} j = r
 <% m = k.moments %>\
         const ${m.kind} guess = mean_2 + 2 * (mean_2 - mean_3), length = (${m.kind})${m.length};
         ${m.kind} off = 0, squares = 0;
+% for line in m.declared:
+        ${line}
+% endfor
         int fits = unit >= first + 3;
         if (fits) {
 % for line in m.part.start:
@@ -168,6 +171,9 @@ ${pass_over(m.part)}\
 % endfor
             off = ${m.sums[0]};
             squares = ${m.sums[1]};
+% for line in m.taken:
+            ${line}
+% endfor
             fits = squares < INFINITY && squares <= ${m.most} * (squares - off * (off / length));
         }
 % endif
@@ -177,7 +183,9 @@ ${pass_over(m.part)}\
 % endfor
 % if p.known:
         if (fits) {
-            ${p.known}
+% for line in p.known:
+            ${line}
+% endfor
         } else {
 % endif
         {

@@ -3,6 +3,7 @@
 ##    unit      some vectors side by side (${k.width} lanes each), and the rows of one piece
 ##    row       the vectors of a row one after the other, then the single columns that are left
 ##    arrays    the accumulators of all vectors: q0[v], of single columns y0[v]
+##    moments   the sums of the first two phases around a guess; the phases pass where it was good
 ##    depth     rows from `down` on that are folded into one vector after the other
 <%def name="repeated(lines, deep)">\
 % if deep:
@@ -45,35 +46,7 @@ ${strips(p.pause[0], p.pause[1])}\
             }
 % endif
 </%def>\
-${k.head}\
-__kernel void ${k.name}(${k.signature})
-{
-% for line in k.arrays:
-    ${line}
-% endfor
-    const ${k.index} groups = (n + tile - 1) / tile;
-    const ${k.index} units = ${" * ".join(k.row_extents + ["groups"])}${" * chunks" if k.chunked else ""};
-    const ${k.index} run = (units + (${k.index})get_global_size(0) - 1) / (${k.index})get_global_size(0);
-    const ${k.index} first = (${k.index})get_global_id(0) * run, last = min(first + run, units);
-    for (${k.index} unit = first; unit < last; unit++) {
-        const ${k.index} across = unit / groups;
-        const ${k.index} start = (unit - across * groups) * tile;
-% if not k.even:
-        const ${k.index} end = min(start + tile, n);
-        const ${k.index} wide = ${f"end - (end - start) % {k.width}" if k.width > 1 else "start"};
-% endif
-% if k.chunked:
-        const ${k.index} row = across / chunks, piece = across - row * chunks;
-        const ${k.index} low = piece * chunk_length, high = min(low + chunk_length, ${k.chunk_extent});
-% else:
-        const ${k.index} row = across;
-% endif
-% for line in k.decode:
-        ${line}
-% endfor
-% for p in k.phases:
-        {
-${strips(p.start[0], p.start[1])}\
+<%def name="walk(p)">\
 % if p.pause[0] or p.pause[1]:
             int since = 0;
 % endif
@@ -97,6 +70,69 @@ ${pause(p, 1)}\
 % for _ in k.outer_loops:
             }
 % endfor
+</%def>\
+${k.head}\
+__kernel void ${k.name}(${k.signature})
+{
+% for line in k.arrays:
+    ${line}
+% endfor
+    const ${k.index} groups = (n + tile - 1) / tile;
+    const ${k.index} units = ${" * ".join(k.row_extents + ["groups"])}${" * chunks" if k.chunked else ""};
+    const ${k.index} run = (units + (${k.index})get_global_size(0) - 1) / (${k.index})get_global_size(0);
+    const ${k.index} first = (${k.index})get_global_id(0) * run, last = min(first + run, units);
+% if k.moments:
+    int apart = 0;  // whether samples are from both ends
+% endif
+    for (${k.index} unit = first; unit < last; unit++) {
+        const ${k.index} across = unit / groups;
+        const ${k.index} start = (unit - across * groups) * tile;
+% if not k.even:
+        const ${k.index} end = min(start + tile, n);
+        const ${k.index} wide = ${f"end - (end - start) % {k.width}" if k.width > 1 else "start"};
+% endif
+% if k.chunked:
+        const ${k.index} row = across / chunks, piece = across - row * chunks;
+        const ${k.index} low = piece * chunk_length, high = min(low + chunk_length, ${k.chunk_extent});
+% else:
+        const ${k.index} row = across;
+% endif
+% for line in k.decode:
+        ${line}
+% endfor
+% if k.moments:
+<% m = k.moments %>\
+        const ${m.kind} length = (${m.kind})${m.length};
+        int fits = 1;
+${strips(*m.sample.start)}\
+        for (int sample = 0; sample < ${m.samples}; sample++) {
+            const ${m.kind} share = 1 / (${m.kind})(sample + 1);
+            const ${k.index} i${m.dim} = apart && sample >= ${m.samples // 2} ? ${m.length} - ${m.samples} + sample : sample;
+% for line in m.sample.groups + m.sample.before:
+            ${line}
+% endfor
+${strips(*m.sample.body)}\
+        }
+        {
+${strips(*m.part.start)}\
+${walk(m.part)}\
+${strips(*m.part.finish)}\
+${strips(*m.check)}\
+            apart ^= !fits;
+        }
+% endif
+% for p in k.phases:
+        {
+${strips(p.start[0], p.start[1])}\
+% if p.known:
+            if (fits) {
+${strips(*p.known)}\
+            } else {
+% endif
+${walk(p)}\
+% if p.known:
+            }
+% endif
 % for line in p.groups_after:
             ${line}
 % endfor

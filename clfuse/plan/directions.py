@@ -12,13 +12,16 @@ from .cost import MAX_LOOKED_AT
 from .graph import Graph
 
 
-def is_read_across(graph: Graph, node: int, stored: Sequence[bool]) -> bool:
+def is_read_across(
+    graph: Graph, node: int, stored: Sequence[bool], linear: Sequence[bool]
+) -> bool:
     """Whether what a fold reads lies side by side along the axes that it keeps, as columns do.
 
     One kernel cannot follow rows and columns of arrays of one shape, as ``A @ x`` and ``y @ A`` of
     a square matrix: the columns would be read element by element (5500 x 5500 float64 on two cores:
     200 ms instead of 60). Only arrays as large as what is folded are looked at, and of those that
-    are computed only the few operations down to memory; where they differ, rows decide.
+    are computed only the few operations down to memory; where they differ, rows decide. A view of
+    what is computed from memory in order (`linear`) reads that memory as the view says.
     """
     (operand,) = graph.inputs[node]
     if graph.kinds[node] is not Kind.REDUCE or len(graph.shapes[operand]) < 2:
@@ -32,7 +35,9 @@ def is_read_across(graph: Graph, node: int, stored: Sequence[bool]) -> bool:
         if graph.kinds[value] is Kind.VIEW:
             (source,) = graph.inputs[value]
             _, strides = graph.params[value]
-        if stored[source]:
+        if stored[source] or (
+            source != value and linear[source] and graph.kinds[source] is Kind.MAP
+        ):
             if graph.sizes[source] < graph.sizes[operand] or shape != graph.shapes[operand]:
                 continue
             steps = [

@@ -371,7 +371,8 @@ def _like_sister(kernel: Kernel, first: Kernel) -> None:
 
 def should_stream(kernel: Kernel, traits: DeviceTraits) -> bool:
     """Whether results go past the caches: of CPU kernels that wait for memory, on large arrays."""
-    heaviest = max([step.op.weight for step in kernel.body if isinstance(step, Step)], default=0.0)
+    items = [item for phase in kernel.phases for item in phase.body]
+    heaviest = max([step.op.weight for step in items if isinstance(step, Step)], default=0.0)
     return (
         kernel.schedule == "cpu"
         and heaviest <= MAX_STREAMED_WEIGHT
@@ -380,9 +381,9 @@ def should_stream(kernel: Kernel, traits: DeviceTraits) -> bool:
 
 
 def _moved(kernel: Kernel) -> int:
-    """Bytes that a map kernel reads and writes, every array once."""
+    """Bytes that the loops of a kernel read and write, every array once."""
     moved: dict[int, int] = {}
-    for item in [*kernel.body, *kernel.stores]:
+    for item in [item for phase in kernel.phases for item in [*phase.body, *phase.stores]]:
         if isinstance(item, Load | Store):
             walked = zip(kernel.extents, item.access.strides, strict=True)
             elements = math.prod([extent for extent, stride in walked if stride])

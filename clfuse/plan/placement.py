@@ -455,7 +455,7 @@ class Placement:
             op = graph.ops[node]
             assert op is not None
             group = int(is_sequential(op.name, graph.dtypes[node]))
-        elif self.fuse and is_read_across(graph, node, self.stored):
+        elif self.fuse and is_read_across(graph, node, self.stored, self.linear):
             group = 1
         self.carrier[node] = (level, graph.shapes[operand], graph.params[node], (is_scan, group))
         self.weight[node] = 1e12

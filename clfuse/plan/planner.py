@@ -1,8 +1,9 @@
 """(graph, device traits) -> Schedule: the passes in order; called by `evaluate` on a cache miss.
 
-merge equal nodes  ->  roll (small equal writes into large ones)  ->  place (levels, what is stored)
-->  lower (kernels)  ->  rows (phases)  ->  epilogues (of matrix products)  ->  time tiles
-->  memory (in-place, copies, slots)  ->  geometry (vectors, pieces, work-items)
+merge equal nodes  ->  roll (small equal writes into large ones)  ->  folds by the blocks of others
+->  place (levels, what is stored)  ->  lower (kernels)  ->  rows (phases)
+->  epilogues (of matrix products)  ->  time tiles  ->  memory (in-place, copies, slots)
+->  geometry (vectors, pieces, work-items)
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any, Final
 
 from ..graph.snapshot import Snapshot
 from ..traits import DeviceTraits
+from .block_folds import fold_in_blocks
 from .device_libraries import device_call
 from .emission import Refines, Registers, Straddles, ValueTable
 from .epilogues import join_epilogues
@@ -65,7 +67,7 @@ def plan(snapshot: Snapshot, traits: DeviceTraits, *, fuse: bool = True) -> Sche
 def _plan(snapshot: Snapshot, traits: DeviceTraits, fuse: bool) -> Schedule:
     graph = Graph(snapshot)
     if fuse:
-        graph = roll(graph)
+        graph = fold_in_blocks(roll(graph))
     placement, lowering, memory = _place_and_lower(graph, traits, fuse)
     values = lowering.values
     launches: list[Launch] = []

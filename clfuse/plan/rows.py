@@ -5,7 +5,8 @@
 As kernels of their own each of these reads the whole array from memory. As phases of one kernel,
 run row by row, only the first does: the row is still in the cache when the next begins, and a
 row's results are registers. That asks for rows enough to share among the device's units; long rows
-in small numbers are better split, so they stay separate kernels of two stages.
+in small numbers are better split, so they stay separate kernels of two stages. Where a later phase
+reads what another kernel makes meanwhile, the first ones wait for that.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from ..traits import DeviceTraits
 from . import cost
 from .lowering import Lowering, Pending
 from .memory import reads_of, writes_of
-from .schedule import Access, Carried, Cut, Index, Item, Kernel, Load, Step, Store
+from .schedule import Access, Carried, Cut, Index, Item, Kernel, Load, Step, Store, UserLaunch
 from .strips import independent_units
 
 ROWS_PER_UNIT: Final = 4
@@ -64,6 +65,7 @@ class Rows:
         self.readers: defaultdict[int, list[int]] = defaultdict(list)
         self.written_at: dict[int, int] = {}
         self.base_of: dict[int, int] = {}
+        self.delayed_to: dict[int, int] = {}
         for number, entry in enumerate(lowering.pending):
             read = [value for value, _ in reads_of(entry.launch)]
             for node in entry.updates:
@@ -83,9 +85,9 @@ class Rows:
             launch = entry.launch
             if number not in self.base_of and isinstance(launch, Kernel) and launch.accumulators:
                 self._extend(number, entry, launch)
-        self.lowering.pending = [
-            entry for number, entry in enumerate(pending) if number not in self.base_of
-        ]
+        left = [number for number in range(len(pending)) if number not in self.base_of]
+        left.sort(key=lambda number: self.delayed_to.get(number, number))
+        self.lowering.pending = [pending[number] for number in left]
 
     def _extend(self, number: int, entry: Pending, base: Kernel) -> None:
         """Append phases to `base` as long as one that reads its results suits."""
@@ -94,7 +96,11 @@ class Rows:
         tried = set(candidates)
         while candidates:
             candidate = candidates.pop(0)
-            phase = self._as_phase(number, entry, base, self.lowering.pending[candidate])
+            place = self.delayed_to.get(number, number)
+            phase = self._as_phase(place, entry, base, self.lowering.pending[candidate])
+            if phase is None and self._may_wait(base, number, candidate):
+                place = candidate
+                phase = self._as_phase(place, entry, base, self.lowering.pending[candidate])
             if phase is None:
                 continue
             if suits is None:
@@ -103,13 +109,35 @@ class Rows:
                 return
             base.then.append(phase)
             self.base_of[candidate] = number
-            for value in writes_of(phase):
-                self.written_at[value] = number
+            if place > number:
+                self.delayed_to[number] = place
+                entry.level = self.lowering.pending[candidate].level
+            for written in base.phases:
+                for value in writes_of(written):
+                    self.written_at[value] = place
             new = [reader for reader in self._readers_of(phase, number) if reader not in tried]
             tried.update(new)
             candidates = sorted(candidates + new)
         if base.then:
             self._drop_results(number, base)
+
+    def _may_wait(self, base: Kernel, number: int, candidate: int) -> bool:
+        """Whether `base` may run in the place of a launch that reads it: all who read its results
+        come later, and nothing is written over what it reads until then.
+
+        ``u - u.mean(0) - u.mean(1)[:, None]``: the means of the rows wait for those of the columns.
+        """
+        written = {value for phase in base.phases for value in writes_of(phase)}
+        for value in written:
+            for reader in self.readers[value]:
+                runs_in = self.base_of.get(reader, reader)
+                place = self.delayed_to.get(runs_in, runs_in)
+                if runs_in != number and reader != candidate and place < candidate:
+                    return False
+        return not any(
+            entry.updates or isinstance(entry.launch, UserLaunch)
+            for entry in self.lowering.pending[number : candidate + 1]
+        )
 
     def _readers_of(self, kernel: Kernel, number: int) -> list[int]:
         found = {reader for value in writes_of(kernel) for reader in self.readers[value]}

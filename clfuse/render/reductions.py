@@ -24,6 +24,7 @@ from ..traits import DeviceTraits
 from . import complexes, row_blocks, strips
 from .arguments import Arguments
 from .body import Body
+from .column_moments import AroundGuess
 from .expressions import Expressions, Preamble, Register
 from .folds import Fold
 from .loops import (
@@ -81,6 +82,16 @@ class _Phases:
         for number, phase in enumerate(self.kernel.phases):
             yield phase, self.bodies[number], self.folds[number], number == last
 
+    def body_of(self, phase: Kernel) -> Body:
+        """The body of one more phase, over the same rows as the first."""
+        first = self.bodies[0]
+        return Body(phase, first.traits, first.arguments, first.preamble, first.group_numbers)
+
+    def around_a_guess(self, moments: Moments) -> tuple[Body, list[Fold]]:
+        """The body and the folds of the pass that stands for the first two phases."""
+        folds = _folds(moments.phase, sum(len(its) for its in self.folds))
+        return self.body_of(moments.phase), folds
+
     def carry(self, registers: dict[int, Register]) -> None:
         """Let all phases know the registers of an epilogue."""
         for body in self.bodies:
@@ -99,7 +110,12 @@ def fill(
     body = phases.bodies[0]
     if kernel.vector < len(kernel.extents) - kernel.reduced:
         if kernel.schedule == "cpu":
-            strips.fill(kernel, [(phase, its, folds) for phase, its, folds, _ in phases], k)
+            around = None
+            moments = moments_of(kernel)
+            if moments is not None:
+                body_of_sample = phases.body_of(moments.sample)
+                around = AroundGuess(moments, body_of_sample, *phases.around_a_guess(moments))
+            strips.fill(kernel, [(phase, its, folds) for phase, its, folds, _ in phases], around, k)
             return "reduce_strips.cl.mako"
         _columns(kernel, body, phases, k)
         return "reduce_columns.cl.mako"
@@ -128,27 +144,32 @@ def _one_pass(
     moments: Moments, phases: _Phases, made: dict[int, Register], parts: list[SimpleNamespace]
 ) -> SimpleNamespace:
     """The pass around a guess, what it needs, and what the first two phases get of it."""
-    first = phases.bodies[0]
-    body = Body(
-        moments.phase, first.traits, first.arguments, first.preamble, first.group_numbers
-    )
+    body, folds = phases.around_a_guess(moments)
     moments.carry(body)
-    folds = _folds(moments.phase, sum(len(its) for its in phases.folds))
     part, _ = _row_phase(moments.phase, body, folds, False)
-    sums = [f"q{fold.number}" for fold in folds]
-    (total,), (squared,) = phases.folds[:2]
+    sums = [f"q{fold.number}" for fold in folds[:2]]
     mean = made[moments.mean]
-    parts[0].known = f"q{total.number} = off + guess * length;"
-    parts[1].known = f"q{squared.number} = {moments.squares(mean)};"
-    length = first.arguments.integer(
-        f"n{first.vector}", moments.phase.extents[moments.phase.vector]
-    )
+    single = body.writer(1)
+    declared, taken, known = [], [], []
+    for fold, first in zip(folds[2:], phases.folds[0], strict=True):
+        name = f"fold{first.number}"
+        declared.append(f"{fold.type_at(single)} {name} = 0;")
+        taken.append(f"{name} = q{fold.number};")
+        known.append(f"q{first.number} = {name};")
+    parts[0].known = known
+    parts[1].known = [
+        f"q{fold.number} = {moments.known(number, mean.text, 'guess', 'off', 'squares')};"
+        for number, fold in enumerate(phases.folds[1])
+    ]
+    length = body.arguments.integer(f"n{body.vector}", moments.phase.extents[moments.phase.vector])
     kind = moments.kind()
     return SimpleNamespace(
         kind=kind,
         part=part,
         length=length,
         sums=sums,
+        declared=declared,
+        taken=taken,
         mean=mean.text,
         most=f"({kind}){MOST_CANCELLED}",
     )
@@ -215,7 +236,7 @@ def _row_phase(
     p.blocks = row_blocks.of(kernel, body, folds, uniform)
     p.groups = list(body.group_lines)
     body.group_lines.clear()
-    p.local_memory, p.tree, p.known = [], [], ""
+    p.local_memory, p.tree, p.known = [], [], []
     joining = []
     if gpu:
         _decode_reduced(kernel, body, p)

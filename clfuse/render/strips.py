@@ -25,6 +25,7 @@ from ..plan.geometry import LONG_SUM
 from ..plan.schedule import Kernel, Step
 from ..plan.strips import carried_registers
 from .body import Body
+from .column_moments import AroundGuess
 from .expressions import Expressions, Register, vector
 from .folds import Fold
 from .loops import (
@@ -38,6 +39,7 @@ from .loops import (
     partial_lines,
     unasked,
 )
+from .moments import SAMPLES
 from .scans import PrefixFold, carries_of_columns, running_lines
 
 DEPTH: Final = 8
@@ -77,15 +79,29 @@ def _both(kernel: Kernel, body: Body) -> list[Lanes]:
     return [Lanes(kernel, body, True), single] if kernel.width > 1 else [single]
 
 
-def fill(kernel: Kernel, phases: list[tuple[Kernel, Body, list[Fold]]], k: Any) -> None:
-    """Fill in what the template needs for a reduction, or a row program."""
+def fill(
+    kernel: Kernel,
+    phases: list[tuple[Kernel, Body, list[Fold]]],
+    around: AroundGuess | None,
+    k: Any,
+) -> None:
+    """Fill in what the template needs for a reduction, or a row program; `around` a guess is a pass
+    that may stand for its first two phases.
+    """
     body = phases[0][1]
     _begin(kernel, body, k)
     reduced = range(len(kernel.extents) - kernel.reduced, len(kernel.extents))
     k.outer_loops = outer_loops(kernel, body, list(reduced))
     carried = carried_registers(kernel)
     ways = _both(kernel, body)
-    k.phases = [_phase(*phase, ways, carried) for phase in phases]
+    k.phases = []
+    k.moments = None if around is None else _pass_around_a_guess(around, ways)
+    for number, phase in enumerate(phases):
+        part = _phase(*phase, ways, carried)
+        if around is not None and number < 2:
+            knows = around.known_of_distances if number else around.known_of_folds
+            part.known = _part(ways, lines=knows(ways, part.names)).lines
+        k.phases.append(part)
     k.arrays = [line for way in ways for line in way.arrays]
 
 
@@ -148,10 +164,30 @@ def _phase(
         body.carried = way.carried
         end[number] += _finish(kernel, body, folds, way, names[number], carried)
     part = _part(ways, body=loop, start=start, pause=pause, finish=end)
-    part.depth = depth
+    part.depth, part.names, part.known = depth, names, None
     part.groups, part.before, part.groups_after = groups, uniform_lines, list(body.group_lines)
     body.group_lines.clear()
     return part
+
+
+def _pass_around_a_guess(around: AroundGuess, ways: list[Lanes]) -> SimpleNamespace:
+    """The loops that guess the means, those around the guess, and whether it was good enough."""
+    moments = around.moments
+    sample = replace(moments.sample, body=unasked(moments.sample.body))
+    sampled = _phase(sample, around.body_of_sample, [around.guess()], ways, set())
+    around.carry(ways, sampled.names)
+    part = _phase(moments.phase, around.body, around.folds, ways, set())
+    around.names = part.names
+    along = len(sample.extents) - 1
+    return SimpleNamespace(
+        sample=sampled,
+        samples=SAMPLES,
+        part=part,
+        check=_part(ways, lines=around.check(ways)).lines,
+        kind=moments.kind(),
+        dim=along,
+        length=around.body.arguments.integer(f"n{along}", sample.extents[along]),
+    )
 
 
 def _depth(kernel: Kernel, body: Body) -> int:
@@ -253,6 +289,6 @@ def fill_scan(kernel: Kernel, body: Body, folds: dict[int, PrefixFold], k: Any) 
     none: list[list[str]] = [[] for _ in ways]
     part = _part(ways, body=loop, start=start, pause=none, finish=none)
     part.groups, part.before, part.groups_after = list(body.group_lines), uniform_lines, []
-    part.depth = 1
-    k.phases = [part]
+    part.depth, part.known = 1, None
+    k.phases, k.moments = [part], None
     k.arrays = [line for way in ways for line in way.arrays]

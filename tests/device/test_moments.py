@@ -1,7 +1,8 @@
 """Squared distances from the means of rows, which one pass around a guess of the mean adds up.
 
 The guess is what the means of the two rows before the last one suggest, so the data here are rows
-that such a guess suits, rows that it does not, and rows after ones that have no mean.
+that such a guess suits, rows that it does not, and rows after ones that have no mean. Columns guess
+from their own ends.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 
 ROWS, COLUMNS = 1300, 300
-GUESSED = "guess * length"
+GUESSED = "int fits"
 """What a kernel says that makes one pass."""
 
 
@@ -107,3 +108,131 @@ def test_only_distances_from_what_the_sum_is_of_are_guessed(xp: ModuleType) -> N
         guessed = guessed and xp.get_device().traits.schedule == "cpu"
         assert (GUESSED in sources(xp, lazy)) == guessed
         np.testing.assert_allclose(np.asarray(lazy), expected, rtol=1e-12)
+
+
+def columns(dtype: str) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
+    """Tables whose columns are what `tables` has for rows, and some that only columns find hard."""
+    for name, table in tables(dtype):
+        yield name, np.ascontiguousarray(table.T)
+    rng = np.random.default_rng(15)
+    noise = rng.standard_normal((4 * COLUMNS, 77))
+    number = np.arange(4 * COLUMNS)[:, None]
+    yield "rising, in pieces", noise + 10 * number
+    yield "other first elements", noise + 100 * (number % 300 < 16)
+    yield "other elements at both ends", noise + 100 * (np.abs(number - 2 * COLUMNS) > 590)
+    constant = noise.copy()
+    constant[:, 5], constant[:, 6] = 0.1, 1e12
+    yield "some are constant", constant
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_variances_of_columns_are_right_whatever_their_ends_suggest(
+    dtype: str, xp: ModuleType
+) -> None:
+    eps = float(np.finfo(dtype).eps)
+    for name, table in columns(dtype):
+        data = table.astype(dtype)
+        exact = data.astype(np.longdouble)
+        # What the mean is off counts squared; NumPy's own is off by up to 24 eps here.
+        slack = (8 * eps * np.abs(exact).max(0)) ** 2
+        device = xp.asarray(data)
+        for lazy in (device, xp.asarray(np.ascontiguousarray(data[::-1, ::-1]))[::-1, ::-1]):
+            wanted = exact.var(0)
+            off = np.abs(np.asarray(lazy.var(0)) - wanted)
+            wrong = (off > 40 * eps * wanted + slack) & (off > np.abs(data.var(0) - wanted))
+            assert not wrong.any(), (name, int(wrong.argmax()))
+            np.testing.assert_allclose(
+                np.asarray(lazy.mean(0)), exact.mean(0).astype(dtype), rtol=64 * eps, atol=64 * eps
+            )
+
+
+@pytest.mark.parametrize("shape", [(ROWS, COLUMNS), (COLUMNS, ROWS), (40 * ROWS,), (3, 9000, 7)])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_small_deviations_from_a_large_mean_lose_no_more_digits_than_in_two_passes(
+    dtype: str, shape: tuple[int, ...], xp: ModuleType
+) -> None:
+    eps = float(np.finfo(dtype).eps)
+    noise = np.random.default_rng(18).standard_normal(shape)
+    for mean, spread in ((1e3, 1), (1e6, 1), (1e4, 1e-3), (1e12, 1)):
+        data = (mean + spread * noise).astype(dtype)
+        exact = data.astype(np.longdouble)
+        for axis in range(-1, data.ndim - 1):
+            wanted = exact.var(axis)
+            off = np.abs(np.asarray(xp.asarray(data).var(axis)) - wanted)
+            slack = 40 * eps * wanted + (16 * eps * np.abs(exact).max()) ** 2
+            assert (off <= slack).all(), (mean, spread, axis, float((off / wanted).max()))
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_sums_of_whole_numbers_beside_a_variance_are_whole(
+    axis: int, dtype: str, xp: ModuleType
+) -> None:
+    rng = np.random.default_rng(19)
+    for most in (2, 10, 250):
+        data = rng.integers(0, most, (4 * COLUMNS, ROWS)[:: 1 - 2 * axis]).astype(dtype)
+        lazy = xp.asarray(data)
+        total, mean, variance = lazy.sum(axis), lazy.mean(axis), lazy.var(axis)
+        xp.evaluate(total, mean, variance)
+        np.testing.assert_array_equal(np.asarray(total), data.sum(axis))
+        np.testing.assert_array_equal(np.asarray(mean), data.mean(axis))
+        np.testing.assert_allclose(np.asarray(variance), data.astype(float).var(axis), rtol=1e-5)
+
+
+def test_variances_of_numbers_whose_sum_overflows_are_as_numpys(xp: ModuleType) -> None:
+    data = np.random.default_rng(20).uniform(1e36, 1e38, (ROWS, 70)).astype(np.float32)
+    data[:, 1] *= -1
+    data[:, 2] *= 1e-20
+    data[7, 3], data[8, 4], data[9, 5] = np.inf, -np.inf, np.nan
+    with np.errstate(all="ignore"):
+        expected = data.var(0)
+        flat = np.ascontiguousarray(data[:, :2].T).repeat(60, 1)
+        for lazy, wanted in (
+            (xp.asarray(data).var(0), expected),
+            (xp.asarray(flat).var(1), flat.var(1)),
+            (xp.asarray(flat[0]).std(), flat[0].std()),
+        ):
+            np.testing.assert_allclose(np.asarray(lazy), wanted, rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_columns_without_a_mean_do_not_disturb_the_others(dtype: str, xp: ModuleType) -> None:
+    data = np.random.default_rng(16).standard_normal((2 * COLUMNS, 130)).astype(dtype)
+    most = np.finfo(dtype).max
+    for column, value in ((10, np.inf), (20, -np.inf), (30, np.nan), (40, most), (129, np.nan)):
+        data[(7 * column) % len(data), column] = value
+    data[:, 60], data[::2, 61], data[3, 62] = most / 4, -most / 4, np.inf
+    lazy = xp.asarray(data)
+    with np.errstate(all="ignore"):
+        expected = data.var(0), data.mean(0), data.min(0), data.argmax(0)
+    actual = lazy.var(0), lazy.mean(0), lazy.min(0), lazy.argmax(0)
+    rtol = 100 * np.finfo(dtype).eps
+    for wanted, got in zip(expected, actual, strict=True):
+        np.testing.assert_allclose(np.asarray(got), wanted, rtol=rtol, atol=rtol)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_other_folds_of_the_same_pass_are_made_beside_the_sums(axis: int, xp: ModuleType) -> None:
+    rng = np.random.default_rng(17)
+    data = rng.standard_normal((1024, ROWS)).astype(np.float32)
+    data[5, 900], data[900, 5] = np.nan, -np.inf
+    data[700:, :] *= 1000  # no guess suits all
+    lazy = xp.asarray(data)
+
+    def folds(values: Any) -> tuple[Any, ...]:
+        above = values > 0
+        return (
+            values.min(axis), values.max(axis), values.mean(axis), values.var(axis),
+            above.any(axis), values.sum(axis), abs(values).sum(axis),
+        )  # fmt: skip
+
+    actual = folds(lazy)
+    kernels = xp.explain(*actual).kernels
+    assert len(kernels) == 1
+    if xp.get_device().traits.schedule == "cpu":
+        assert "fits" in kernels[0].source
+    with np.errstate(all="ignore"):
+        expected = folds(data.astype(np.float64))
+    xp.evaluate(*actual)
+    for wanted, got in zip(expected, actual, strict=True):
+        np.testing.assert_allclose(np.asarray(got), wanted, rtol=2e-5, atol=2e-2)

@@ -373,6 +373,19 @@ def test_only_large_kernels_that_wait_for_memory_store_past_the_caches() -> None
     assert not streams(large, "negative", "sin")
 
 
+def test_rows_of_whole_vectors_that_follow_their_own_sums_do_so_too() -> None:
+    def streams(rows: int, columns: int) -> list[bool]:
+        x = array(rows, columns)
+        total = build.reshape(build.reduce("add", x, (1,), FLOAT64), (rows, 1))
+        (kernel,) = kernels(planned(call("subtract", x, total)))
+        return [phase.streams for phase in kernel.phases]
+
+    large = TRAITS.stream_nbytes // 16
+    assert streams(large // 1024 + 1, 1024) == [False, True]
+    assert streams(large // 1025 + 1, 1025) == [False, False]
+    assert streams(large // 1024 - 1, 1024) == [False, False]
+
+
 def test_an_update_of_a_dead_array_writes_in_place() -> None:
     schedule = planned(build.update(array(N), array(10), 0, (1,)))
     (kernel,) = kernels(schedule)
