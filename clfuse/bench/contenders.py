@@ -151,7 +151,6 @@ class Clfuse:
         with self._settings():
             plan = clfuse.explain(*results(program.compute(clfuse, *arrays)))
             nbytes = sum(kernel.nbytes for kernel in plan.kernels)
-            library_calls = sum(kernel.kind == "library" for kernel in plan.kernels)
             del plan
             before = clfuse.stats()
             reset_peak()
@@ -166,7 +165,7 @@ class Clfuse:
             raise RuntimeError("a later run found the first one's results and did nothing")
         return Footprint(
             kernels=after["kernels_launched"] - before["kernels_launched"],
-            library_calls=library_calls,
+            library_calls=after["library_calls"] - before["library_calls"],
             fallbacks=after["fallbacks"] - before["fallbacks"],
             nbytes=nbytes,
             peak_nbytes=after["device_bytes_peak"] - before["device_bytes_now"],
