@@ -256,6 +256,11 @@ cdef object calculated(binaryfunc operator, object function, object one, object 
         PyContext_Exit(context)
 
 
+cdef bint is_for_kernels = False
+"""Whether the last answer `LATER` of the two functions below was because of the work alone: what they
+were asked is recorded then, and nobody has to look at the operands again."""
+
+
 cdef object at_once(
     binaryfunc operator, object function, double weight, int which, bint of_one_dtype, object ours,
     object other, bint is_second
@@ -265,9 +270,11 @@ cdef object at_once(
 
     `which` is the number of its loop, or `NO_LOOP`; `of_one_dtype` is whether a number may come as
     an array of the other operand's dtype."""
+    global is_for_kernels
     cdef double additions
     cdef bint is_little, is_number = False
     kind = type(other)
+    is_for_kernels = False
     one = here(ours)
     if one is None:
         return LATER
@@ -306,6 +313,7 @@ cdef object at_once(
         ):
             use = IN_PARTS
     if not is_for_now(use, additions):
+        is_for_kernels = True
         return LATER
     value = None
     if which != NO_LOOP:
@@ -333,13 +341,16 @@ cdef object at_once(
 
 cdef object at_once_alone(unaryfunc operator, object function, double weight, object ours):
     """As `at_once`, of one operand."""
+    global is_for_kernels
     cdef double additions
+    is_for_kernels = False
     one = here(ours)
     if one is None:
         return LATER
     additions = array_size(<PyObject *>one) * weight
     use = IN_PARTS if additions <= few_additions else use_here(ours)
     if not is_for_now(use, additions):
+        is_for_kernels = True
         return LATER
     if operator != NULL and is_left_to_numpy():
         value = operator(one)
@@ -442,15 +453,21 @@ def binary(plain, apply, double weight, dict loops, bint of_numbers):
     def method(self, other):
         if not is_ours(self):
             return plain(self, other)
-        if is_on_host(self):
+        is_here = is_on_host(self)
+        if is_here:
             answer = at_once(NULL, apply, weight, NO_LOOP, False, self, other, False)
-            return plain(self, other) if answer is LATER else answer
+            if answer is not LATER:
+                return answer
+            if not is_for_kernels:
+                return plain(self, other)
         shape = get(self, h_shape)
         kind = type(other)
         if kind is ARRAY:
             if not is_ours(other):
                 return plain(self, other)
-            if get(get(storage_of(self), s_node), n_buffer) is not None and is_on_host(other):
+            if not is_here and get(get(storage_of(self), s_node), n_buffer) is not None and (
+                is_on_host(other)
+            ):
                 return plain(self, other)
             op = loops.get((get(self, h_dtype), get(other, h_dtype)))
             if op is None:
@@ -487,7 +504,10 @@ def reflected(plain, apply, double weight, dict loops):
             return plain(self, other)
         if is_on_host(self):
             answer = at_once(NULL, apply, weight, NO_LOOP, False, self, other, True)
-            return plain(self, other) if answer is LATER else answer
+            if answer is not LATER:
+                return answer
+            if not is_for_kernels:
+                return plain(self, other)
         answer = recorded_after(loops, other, self)
         return plain(self, other) if answer is LATER else answer
 
@@ -514,7 +534,10 @@ def unary(plain, apply, double weight, dict loops):
             return plain(self)
         if is_on_host(self):
             answer = at_once_alone(NULL, apply, weight, self)
-            return plain(self) if answer is LATER else answer
+            if answer is not LATER:
+                return answer
+            if not is_for_kernels:
+                return plain(self)
         shape = get(self, h_shape)
         op = loops.get(get(self, h_dtype))
         if op is None or not <tuple>shape:

@@ -56,25 +56,31 @@ cdef object answer_of_ufunc(object self, tuple args, PyObject *kwargs):
         if quick.results != 1:
             return with_options(quick, args, {})
         if is_ours(one) and is_on_host(one):
-            return at_once_alone(NULL, quick.function, quick.weight, one)
+            answer = at_once_alone(NULL, quick.function, quick.weight, one)
+            if answer is not LATER or not is_for_kernels:
+                return answer
         return LATER if quick.fast is None else quick.fast(one)
     if quick.results != 1:
         return with_options(quick, args, {})
     two = <object>PyTuple_GET_ITEM(args, 1)
     if type(one) is ARRAY:
         if is_ours(one) and is_on_host(one):
-            return at_once(
+            answer = at_once(
                 NULL, quick.function, quick.weight, quick.which, quick.of_one_dtype, one, two, False
             )
+            if answer is not LATER or not is_for_kernels:
+                return answer
         kind = type(two)
         if quick.fast is not None and (kind is ARRAY or kind is float or kind is int):
             return quick.fast(one, two)
         return LATER
     if type(two) is ARRAY:
         if is_ours(two) and is_on_host(two):
-            return at_once(
+            answer = at_once(
                 NULL, quick.function, quick.weight, quick.which, quick.of_one_dtype, two, one, True
             )
+            if answer is not LATER or not is_for_kernels:
+                return answer
         if quick.fast is not None and (type(one) is float or type(one) is int) and is_ours(two):
             return recorded_after(quick.loops, one, two)
         return LATER
