@@ -55,6 +55,7 @@ SOURCE = CLFUSE_SOURCE.decode()
 
 
 include "_compiled_slots.pxi"
+include "_compiled_company.pxi"
 include "_compiled_numpy.pxi"
 include "_compiled_spare.pxi"
 include "_compiled_arithmetic.pxi"

@@ -405,7 +405,10 @@ cdef object values_again(object kernel, tuple args, Py_ssize_t first, bint retur
         if call.suits(args, first, cells):
             if call.may_batch and not call.is_alone(kernel, args, cells):
                 return LATER
-            return call.made_again(args, first, cells)
+            if not clfuse_has_company():
+                return call.made_again(args, first, cells)
+            with turn_to_write:
+                return call.made_again(args, first, cells)
     return LATER
 
 

@@ -255,14 +255,19 @@ def in_place(plain, apply, double weight):
     """``self += other``, where the array lies on the host, before `plain`."""
 
     def method(self, other):
-        answer = changed(NULL, apply, weight, NO_LOOP, self, other)
+        with turn_to_write:
+            answer = changed(NULL, apply, weight, NO_LOOP, self, other)
         return plain(self, other) if answer is LATER else answer
 
     return method
 
 
-cdef inline object changed_by(int number, binaryfunc operator, object self, object other):
-    answer = changed(operator, None, weights[number], loops_of[number], self, other)
+cdef object changed_by(int number, binaryfunc operator, object self, object other):
+    if clfuse_has_company():
+        with turn_to_write:
+            answer = changed(operator, None, weights[number], loops_of[number], self, other)
+    else:
+        answer = changed(operator, None, weights[number], loops_of[number], self, other)
     return changing[number](self, other) if answer is LATER else answer
 
 
@@ -310,10 +315,15 @@ cdef object slot_subscript(object self, object index):
 
 
 cdef int slot_set(object self, object index, PyObject *value) except -1:
-    if value != NULL and (
-        put_into(self, index, <object>value) or record_write(self, index, <object>value)
-    ):
-        return 0
+    cdef bint is_done = False
+    if value != NULL:
+        if clfuse_has_company():
+            with turn_to_write:
+                is_done = is_set(self, index, <object>value)
+        else:
+            is_done = is_set(self, index, <object>value)
+        if is_done:
+            return 0
     return usual_indices.mp_ass_subscript(self, index, value)
 
 

@@ -74,11 +74,19 @@ cdef bint put_into(object self, object index, object value) except -1:
     return True
 
 
+cdef inline bint is_set(object self, object index, object value) except -1:
+    """Whether ``self[index] = value`` is done here."""
+    return put_into(self, index, value) or record_write(self, index, value)
+
+
 def setitem(plain):
     """``self[index] = value``, where the array lies on the host, before `plain`."""
 
     def __setitem__(self, index, value):
-        if not put_into(self, index, value) and not record_write(self, index, value):
+        cdef bint is_done = False
+        with turn_to_write:
+            is_done = is_set(self, index, value)
+        if not is_done:
             plain(self, index, value)
 
     return __setitem__

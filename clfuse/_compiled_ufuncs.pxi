@@ -37,7 +37,7 @@ cdef object answer_of_ufunc(object self, tuple args, PyObject *kwargs):
     ):
         # The last one is where the result goes.
         out = <object>PyTuple_GET_ITEM(args, given - 1)
-        return with_options(quick, args[:-1], {"out": out}) if type(out) is ARRAY else LATER
+        return written_to(quick, args[:-1], {"out": out}) if type(out) is ARRAY else LATER
     if given != quick.operands or not 0 < given < 3:
         return LATER
     if not quick.is_elementwise:
@@ -46,6 +46,8 @@ cdef object answer_of_ufunc(object self, tuple args, PyObject *kwargs):
         is_pair = given == 2 and type(args[0]) is ARRAY and type(args[1]) is ARRAY
         return product_at_once(args[0], args[1]) if is_pair else LATER
     if kwargs != NULL and PyDict_Size(<object>kwargs):
+        if "out" in <dict>kwargs:
+            return written_to(quick, args, <dict>kwargs)
         return with_options(quick, args, <dict>kwargs)
     one = <object>PyTuple_GET_ITEM(args, 0)
     if given == 1:
@@ -104,6 +106,14 @@ def put_into_slot_of_calls(*kinds):
 
 
 # -- ufuncs with options ---------------------------------------------------------------------------
+
+cdef object written_to(Quick quick, tuple args, dict kwargs):
+    """`with_options`, one thread after the other."""
+    if not clfuse_has_company():
+        return with_options(quick, args, kwargs)
+    with turn_to_write:
+        return with_options(quick, args, kwargs)
+
 
 cdef object with_options(Quick quick, tuple args, dict kwargs):
     """A call of one of our ufuncs that its operator does not do; `LATER` for `plain`."""
@@ -210,7 +220,8 @@ def writing_method_of_ufunc(plain, name, int operands):
     """``function.at(array, *args)``, before `plain`."""
 
     def method(self, *args, **kwargs):
-        answer = write(getattr(self.numpy, name), operands, args, kwargs)
+        with turn_to_write:
+            answer = write(getattr(self.numpy, name), operands, args, kwargs)
         return plain(self, *args, **kwargs) if answer is LATER else answer
 
     return method

@@ -162,7 +162,8 @@ def writer(plain, apply, int operands):
     """``apply(array, *args, **kwargs)``, which writes to the array, before `plain`."""
 
     def call(*args, **kwargs):
-        answer = write(apply, operands, args, kwargs)
+        with turn_to_write:
+            answer = write(apply, operands, args, kwargs)
         return plain(*args, **kwargs) if answer is LATER else answer
 
     return call

@@ -56,6 +56,7 @@ def accelerate(array: type) -> None:
         }
     )
     accelerate_looks(core)
+    core.connect_company(evaluate.lock)
     handle.Handle._storage = core.Cell()
     handle.Handle._view = core.Sight()
     core.export_buffers((array, *handle.SCALARS), buffers.lent)

@@ -16,6 +16,7 @@ import numpy as np
 from numpy._core.umath import _extobj_contextvar, _make_extobj
 
 from ..config import settings
+from ..evaluate import lock
 from ..interpret import warning_of
 from ..runtime.buffers import BY_ROWS, IN_PARTS, SELECTED, HostBuffer
 from . import floating
@@ -273,14 +274,17 @@ def modified(
     additions = math.prod(self._shape) * weight
     if not affordable(additions, self):
         return False
-    array = written(self)
-    if array is None:
-        return False
     if kind is handles.ARRAY or kind in handles.SCALARS:
         other = present(other)
+        if other is None:
+            return False
         if kind in handles.SCALARS:
             other = other[()]
-    _change(array, apply, array, other)
+    with lock:
+        array = written(self)
+        if array is None:
+            return False
+        _change(array, apply, array, other)
     return True
 
 
@@ -300,9 +304,10 @@ def into(
     additions = math.prod(out._shape) * weight
     if not affordable(additions, out, *args):
         return False
-    array = written(out)
-    if array is None:
-        return False
-    found = [present(value) if isinstance(value, Handle) else value for value in args]
-    _change(array, function, *found, out=array)
+    with lock:
+        array = written(out)
+        if array is None:
+            return False
+        found = [present(value) if isinstance(value, Handle) else value for value in args]
+        _change(array, function, *found, out=array)
     return True

@@ -24,7 +24,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..evaluate import evaluate_nodes
+from ..evaluate import evaluate_nodes, lock
 from ..evaluate import host_view as stored_view
 from ..graph import build, trace
 from ..graph.ir import Kind, Node, rebind
@@ -444,10 +444,11 @@ def mutate(
     char = handle._dtype.char
     view = (char, handle._shape, *layout(handle))
     shapes = tuple([node.shape for node in operands])
-    inputs = (storage.node, *[_unstretched(node) for node in operands])
-    old = storage.node
-    made = build.library(name, inputs, old.shape, old.dtype, (view, shapes, extra))
-    rebind(storage, floating.voiced(made, called))
+    others = [_unstretched(node) for node in operands]
+    with lock:
+        old = storage.node
+        made = build.library(name, (old, *others), old.shape, old.dtype, (view, shapes, extra))
+        rebind(storage, floating.voiced(made, called))
 
 
 def count_host_library(name: str) -> None:

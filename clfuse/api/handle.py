@@ -21,6 +21,7 @@ import numpy as np
 
 from ..config import settings
 from ..dtypes import needs_fp64
+from ..evaluate import lock
 from ..graph import build
 from ..graph.ir import (
     Node,
@@ -353,7 +354,8 @@ def write_region(
         value = build.cast(value, dtype)
     if value.shape != shape:
         value = build.broadcast(value, shape)
-    rebind(storage, reinterpret.write(storage.node, value, dtype, offset, strides))
+    with lock:
+        rebind(storage, reinterpret.write(storage.node, value, dtype, offset, strides))
 
 
 def modify(handle: Handle, op: Op, operand: Node) -> None:
@@ -362,13 +364,14 @@ def modify(handle: Handle, op: Op, operand: Node) -> None:
     shape = handle._shape
     dtype = handle._dtype
     view = handle._view
-    node = storage.node
-    if view is None:
-        rebind(storage, Node(op, (node, operand), shape, dtype))
-    elif node.dtype is dtype:
-        strides = view.strides
-        if 1 in shape:
-            strides = without_unit_strides(shape, strides)
-        rebind(storage, modified(node, op, operand, shape, view.offset, strides))
-    else:
-        write(handle, Node(op, (node_of(handle), operand), shape, dtype))
+    with lock:
+        node = storage.node
+        if view is None:
+            rebind(storage, Node(op, (node, operand), shape, dtype))
+        elif node.dtype is dtype:
+            strides = view.strides
+            if 1 in shape:
+                strides = without_unit_strides(shape, strides)
+            rebind(storage, modified(node, op, operand, shape, view.offset, strides))
+        else:
+            write(handle, Node(op, (node_of(handle), operand), shape, dtype))

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from ..evaluate import lock
 from ..runtime.buffers import HostBuffer
 from . import (
     attributes,
@@ -336,10 +337,11 @@ class ndarray(MutatingMethods, _Common, metaclass=ArrayType):
                     if type(item) not in INTEGERS:
                         break
                 else:
-                    array = owned(self._storage)
-                    if array is not None:
-                        array[index] = value
-                        return
+                    with lock:
+                        array = owned(self._storage)
+                        if array is not None:
+                            array[index] = value
+                            return
         try:
             indexing.put(self, index, value)
         except (IndexError, TypeError, ValueError) as error:

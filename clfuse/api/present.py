@@ -501,6 +501,8 @@ def owned(storage: Storage) -> Any:
         return storage.memory  # type: ignore[attr-defined]  # of a `shared_storage.SharedStorage`
     node = storage.node
     buffer = node.buffer
+    if type(buffer) is not HostBuffer:  # another thread has written to it
+        return None
     array = buffer.array
     if (
         _references(node) == _ALONE[0]

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..evaluate import evaluate_nodes
+from ..evaluate import evaluate_nodes, lock
 from ..graph.ir import Kind, LateNode, Node
 from ..graph.launch import Part
 from ..runtime.buffers import BY_ROWS, IN_PARTS, SELECTED, Buffer, HostBuffer
@@ -227,13 +227,13 @@ def assigned(handle: Handle, index: Any, value: Any) -> bool:
     """
     dtype = handle._dtype
     kind = type(value)
-    is_same = kind is dtype.type or (kind is float and dtype.char == "d")
+    fits_already = kind is dtype.type or (kind is float and dtype.char == "d")
     if kind is list or kind is tuple:
         value = numbers(value)
         if value is LATER:
             return False
-        is_same = True
-    if not is_same:
+        fits_already = True
+    if not fits_already:
         if kind is handles.ARRAY:
             if not fits(value._dtype, dtype):
                 return False
@@ -260,17 +260,17 @@ def assigned(handle: Handle, index: Any, value: Any) -> bool:
         size = math.prod(value._shape)
         if not affordable(size) and not affordable(size, handle):
             return False
-    if not is_writable_here(handle, found, value) and not (
-        is_scattered and _is_brought(handle._storage.node)
-    ):
-        return False
-    array = written(handle)
-    if array is None:
-        return False
-    if is_same:
+    with lock:
+        if not is_writable_here(handle, found, value) and not (
+            is_scattered and _is_brought(handle._storage.node)
+        ):
+            return False
+        array = written(handle)
+        if array is None:
+            return False
+        if kind is handles.ARRAY:
+            value = present(value)
         array[found] = value
-        return True
-    array[found] = present(value) if kind is handles.ARRAY else value
     return True
 
 

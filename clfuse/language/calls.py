@@ -22,6 +22,7 @@ from ..api.handle import Handle, c_strides, fresh, node_of
 from ..api.scans import along
 from ..config import settings
 from ..errors import KernelError
+from ..evaluate import lock
 from ..graph import build, trace
 from ..graph.ir import Node, boundary
 from ..graph.number import concrete
@@ -241,8 +242,11 @@ class Kernel:
                 places = [place for _, place in signature.structural]
                 known.remember(self, recipe, ranges, given, args, places, self._fixed)
             can_compare = not signature.structural and not self._fixed
-            return self._run(recipe, ranges, given, args if can_compare else None)
-        return self._launch(signature.function, self._domain(ranges, len(args)), given, recipe)
+            with lock:
+                return self._run(recipe, ranges, given, args if can_compare else None)
+        domain = self._domain(ranges, len(args))
+        with lock:
+            return self._launch(signature.function, domain, given, recipe)
 
     def _run(
         self, recipe: Recipe, ranges: Any, given: Arguments, args: tuple[Any, ...] | None

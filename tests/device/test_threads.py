@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import subprocess
 import sys
@@ -169,3 +170,47 @@ def test_an_error_in_one_thread_leaves_the_others_alone(xp: ModuleType) -> None:
 
     for number, result in enumerate(run_together(work)):
         assert problem_bitwise(result, (np.arange(50.0) + number) * 2) is None
+
+
+WRITES: dict[str, Callable[[ModuleType, Any, int, int], Any]] = {
+    "x[i] = number": lambda module, x, i, r: x.__setitem__(i, float(r + i)),
+    "x[i] = array": lambda module, x, i, r: operator.setitem(x, i, np.full(x.shape[1], r + i)),
+    "x[i] = lazy": lambda module, x, i, r: operator.setitem(
+        x, i, module.ones(x.shape[1]) * (r + i)
+    ),
+    "x[i] += 1": lambda module, x, i, r: operator.iadd(x[i], 1.0),
+    "out=x[i]": lambda module, x, i, r: module.add(x[i], 1.0, out=x[i]),
+    "x[i].fill": lambda module, x, i, r: x[i].fill(r + i),
+    "x[i, places]": lambda module, x, i, r: operator.setitem(
+        x, (i, np.arange(x.shape[1])), float(r + i)
+    ),
+    "copyto": lambda module, x, i, r: module.copyto(x[i], float(r + i)),
+}
+
+
+@pytest.mark.clfuse_only
+@pytest.mark.parametrize("name", WRITES)
+@pytest.mark.parametrize("host_us", [0, 50])
+@pytest.mark.parametrize("width", [10, 2000, 40_000])
+def test_threads_writing_to_different_parts_lose_nothing(
+    xp: ModuleType, name: str, host_us: int, width: int
+) -> None:
+    """What an executor does that fills the rows of a result."""
+    before = sys.getswitchinterval()
+    rounds = 20
+    with xp.config.override(host_us=host_us, build_after_ms=0):
+        x = xp.zeros((THREADS, width))
+
+        def work(number: int) -> None:
+            for turn in range(rounds):
+                WRITES[name](xp, x, number, turn)
+
+        sys.setswitchinterval(1e-6)
+        try:
+            run_together(work)
+        finally:
+            sys.setswitchinterval(before)
+        last = np.arange(THREADS) + rounds - 1.0
+        if "1" in name or "out" in name:
+            last[:] = rounds
+        np.testing.assert_array_equal(np.asarray(x), np.repeat(last[:, None], width, axis=1))
