@@ -166,7 +166,11 @@ ROWS: Final = (
     bitwise("bitwise_and", "&"),
     bitwise("bitwise_or", "|"),
     bitwise("bitwise_xor", "^"),
-    Ufunc("invert", 1, {"bool": "(!{0})", "signed": "({T})(~{0})", "unsigned": "({T})(~{0})"}),
+    Ufunc(
+        "invert", 1, {"bool": "(!{0})", "signed": "({T})(~{0})", "unsigned": "({T})(~{0})"},
+        define=dict.fromkeys(("signed", "unsigned"), "DEFINE_KEPT_INVERT({T}, {S})"),
+        libraries=INTEGER,
+    ),
     # Shifting a negative number left is undefined in C, so it is done on the bits.
     shift("left_shift", "as_{T}(({U})(as_{U}({0}) << as_{U}({1}))) : ({T})(0))",
           "({T})({0} << {1}) : ({T})(0))"),

@@ -97,6 +97,7 @@ REDUCTIONS: Final[Mapping[str, Reduction]] = MappingProxyType({
 _POCL: Final = "^Portable Computing Language$"
 _INTEL: Final = r"^Intel\(R\) OpenCL$"
 _FLOATS: Final = ("float16", "float32", "float64")
+_INTEGERS: Final = tuple([f"{kind}int{bits}" for kind in ("", "u") for bits in (8, 16, 32, 64)])
 
 FAULTY_BUILTINS: Final = (
     FaultyBuiltins(
@@ -117,6 +118,12 @@ FAULTY_BUILTINS: Final = (
         },
         "Intel's runtime 2026.2: right, but 0.5 and 1.15 ns an element where ours take 0.33 and"
         " 0.95; both of one angle 0.42 and 1.55 (0.37, 1.05)",
+    ),
+    FaultyBuiltins(
+        _INTEL,
+        {("invert", dtype): "kept_invert_{T}({0})" for dtype in _INTEGERS},
+        "Intel's runtime 2026.2 for AVX-512: ~min(x, y) of two numbers (not of vectors) gives 6 for"
+        " 5 and 3, and max(~min(max(x, a), b), c) is an illegal instruction",
     ),
     FaultyBuiltins(
         _POCL,

@@ -425,3 +425,20 @@ def test_powers_of_the_numbers_of_elements_have_numpys_values(
     with xp.config.override(schedule="gpu", vector_bytes=vector_bytes):
         x = xp.arange(30, dtype=dtype)
         np.testing.assert_allclose(np.asarray(xp.power(x, x)), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int32", "int64", "uint32", "uint64"])
+@pytest.mark.parametrize("size", [1, 2, 7, 33])
+def test_complements_of_what_is_limited_are_numpys(xp: ModuleType, dtype: str, size: int) -> None:
+    """Intel's compiler lost a sign of a single one."""
+    given = (np.arange(size) * 7 % 11 + 5).astype(dtype)
+    low, high = np.array(1, dtype), np.array(3, dtype)
+    for function in (
+        lambda m, x: ~m.minimum(x, high),
+        lambda m, x: m.maximum(~x, low),
+        lambda m, x: m.minimum(m.maximum(~x, low), high),
+        lambda m, x: m.maximum(~m.clip(x, low, high), low),
+        lambda m, x: m.where(x < high, ~x, ~high),
+        lambda m, x: ~m.clip(x, low, high).max(keepdims=True),
+    ):
+        np.testing.assert_array_equal(function(xp, xp.asarray(given)), function(np, given))
