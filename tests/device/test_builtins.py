@@ -115,9 +115,9 @@ def options_used(monkeypatch):
     used = []
     built = compiler._built
 
-    def watched(program, options):
+    def watched(program, handle, options):
         used.append(options)
-        return built(program, options)
+        return built(program, handle, options)
 
     monkeypatch.setattr(compiler, "_built", watched)
     return used

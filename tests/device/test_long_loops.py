@@ -137,6 +137,8 @@ def test_inputs_that_are_needed_no_more_are_let_go_of() -> None:
 
 
 def test_an_expression_over_many_lengths_is_one_program() -> None:
+    """One for the calling thread, too, where short ones run there."""
+    programs = 1 if cf.get_device().inline is None else 2
     before = cf.stats()["programs_built"]
     with cf.config.override(host_us=0, max_nodes=64):  # as if much had been recorded before
         for length in [2, 3, 5, 8, 15, 16, 17, 100, 101, 1000, 4095, 4096, 10_007, 65_536, 300_001]:
@@ -144,4 +146,4 @@ def test_an_expression_over_many_lengths_is_one_program() -> None:
             x = cf.hypot(x, 1.0) * 0.125 - x / 3.0
             expected = np.hypot(np.arange(1.0, length + 1), 1.0) * 0.125
             np.testing.assert_allclose(x.get(), expected - np.arange(1.0, length + 1) / 3.0)
-    assert cf.stats()["programs_built"] - before == 1
+    assert cf.stats()["programs_built"] - before == programs
