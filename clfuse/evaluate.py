@@ -41,7 +41,9 @@ ITEMS_KEPT: Final = 1 << 20
 about 150 bytes, and a long loop leaves plans of CLFUSE_MAX_NODES that are never used again."""
 
 lock = threading.RLock()
-"""One evaluation at a time: recording needs no lock, graphs are immutable."""
+"""One evaluation at a time. Recording needs no lock, graphs are immutable; but what is written to
+an array is recorded as what comes after its contents, so that writes take turns where there are
+several threads. Order: this, then `ir.finding`, then those of devices."""
 
 when_grown: Final[list[Callable[[], None]]] = [lambda: None]
 """Called after memory was taken: for an input, or by an evaluation (`automatic`). Until memory has

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 import re
 import sys
-import threading
 import weakref
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,8 +20,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from ..evaluate import lock
 from ..graph import build
-from ..graph.ir import Kind, Node, Storage, rebind
+from ..graph.ir import Kind, Node, Storage, finding, rebind
 from ..graph.launch import (
     ArrayParameter,
     Launch,
@@ -98,18 +98,19 @@ def record_launch(
         for argument in arguments
         if type(argument) is tuple and isinstance(argument[0], Handle)
     ])
-    found = _latest.get(key)
-    last = None if found is None else found()
-    calls = None if last is None else last.close
-    if isinstance(calls, Calls) and calls.append(
-        last, source, arguments, global_size, local_size
-    ):
-        return
-    made = _record(source, name, arguments, global_size, local_size, reason)
-    if made is not None:
-        if len(_latest) >= LAUNCHES_KEPT:
-            _latest.clear()
-        _latest[key] = weakref.ref(made)
+    with lock:  # two launches that write to one array come one after the other
+        found = _latest.get(key)
+        last = None if found is None else found()
+        calls = None if last is None else last.close
+        if isinstance(calls, Calls) and calls.append(
+            last, source, arguments, global_size, local_size
+        ):
+            return
+        made = _record(source, name, arguments, global_size, local_size, reason)
+        if made is not None:
+            if len(_latest) >= LAUNCHES_KEPT:
+                _latest.clear()
+            _latest[key] = weakref.ref(made)
 
 
 def _record(
@@ -212,14 +213,13 @@ class Calls:
         Of the first call, one an array or scalar parameter.
     """
 
-    __slots__ = ("_expected", "_is_closed", "_lock", "_rows", "_spec")
+    __slots__ = ("_expected", "_is_closed", "_rows", "_spec")
 
     def __init__(self, spec: Spec, offsets: tuple[int, ...], numbers: tuple[Any, ...]) -> None:
         self._spec = spec
         self._rows = [(offsets, numbers)]
         self._expected: list[Any] = []
         self._is_closed = False
-        self._lock = threading.Lock()  # other threads may evaluate while this one records
 
     def watch(self, made: Launch) -> None:
         """Get ready for more."""
@@ -294,7 +294,7 @@ class Calls:
             if view.strides != strides:
                 return False
             offsets.append(view.offset)
-        with self._lock:
+        with finding:  # other threads may evaluate while this one records
             if self._is_closed:
                 return False
             self._rows.append((tuple(offsets), tuple(numbers)))
@@ -304,8 +304,7 @@ class Calls:
 
     def __call__(self) -> Spec:
         """What has been recorded, as rounds."""
-        with self._lock:
-            self._is_closed = True
+        self._is_closed = True
         spec = self._spec
         rows = self._rows
         columns = np.array([offsets for offsets, _ in rows], np.int64).reshape(len(rows), -1).T

@@ -10,6 +10,7 @@ leaf, whatever its operation was.
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Callable
 from enum import IntEnum
@@ -209,10 +210,17 @@ class Node:
         return f"<Node {state} {self.dtype} {self.shape}>"
 
 
+finding: Final = threading.RLock()
+"""Held while somebody finds what late nodes are. One lock for all, as such a node may depend on
+others of every kind. Who holds it takes no other lock that he does not hold already: evaluations
+(`clfuse.evaluate.lock`) take this one."""
+
+
 class LateNode(Node):
     """A node whose operation, inputs and parameters are made when somebody asks for them.
 
-    Whoever only wants to know shape, dtype or buffer should ask for nothing else.
+    Whoever only wants to know shape, dtype or buffer should ask for nothing else. What it is, one
+    thread at a time finds (`finding`).
     """
 
     __slots__ = ()

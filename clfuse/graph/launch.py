@@ -24,7 +24,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from .ir import Kind, Node, structural
+from .ir import Kind, Node, finding, structural
 
 INT8: Final = np.dtype(np.int8)
 
@@ -158,8 +158,10 @@ class Launch(Node):
     def param(self) -> Spec:
         """What was launched; nothing can be appended any more."""
         if self.close is not None:
-            self._spec = self.close()
-            self.close = None
+            with finding:
+                if self.close is not None:  # another thread may have been faster
+                    self._spec = self.close()
+                    self.close = None
         return self._spec
 
     @param.setter

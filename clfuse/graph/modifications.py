@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 import sys
-import threading
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -23,7 +22,7 @@ import numpy as np
 from ..config import settings
 from .build import UPDATES, update, update_of, view
 from .grids import grids
-from .ir import TABLE, Kind, Node, Op, loop, structural
+from .ir import TABLE, Kind, Node, Op, finding, loop, structural
 from .layout import is_injective, reach
 
 if TYPE_CHECKING:
@@ -50,8 +49,6 @@ _BOOL: Final = np.dtype(np.bool_)
 
 _new: Final[Any] = object.__new__
 
-_joining: Final = threading.RLock()
-
 _Shape = tuple[int, ...]
 
 
@@ -74,7 +71,7 @@ class Modification(Node):
     @property
     def inputs(self) -> tuple[Node, ...]:
         """(old, value), as of every UPDATE; of the value, where all of the array is written."""
-        with _joining:
+        with finding:
             if self._loop is not None:
                 # No name for what is before: references to it are counted.
                 joined = _joined(self) if settings.fusion else None

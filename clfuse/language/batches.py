@@ -12,7 +12,6 @@ end the batch: a view that was read, another write, a kernel on arrays that shar
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -23,7 +22,7 @@ from .. import compiled
 from ..api import handle as handles
 from ..api.launching import _ALONE as ALONE
 from ..config import settings
-from ..graph.ir import LateNode, Node, Op, rebind
+from ..graph.ir import LateNode, Node, Op, finding, rebind
 from ..graph.launch import Part
 from . import plain
 from .recipe import Recipe
@@ -86,11 +85,11 @@ class Pending(LateNode):
 
     def become(self, node: Node) -> None:
         """Be what `node` is, from here on."""
-        self._batch = None
         # A tuple of its own: who counts who holds the inputs sees one node a tuple.
         self.op, self.inputs, self.param = node.op, (*node.inputs,), node.param
         self.buffer = node.buffer
         self.kernel = node.kernel
+        self._batch = None  # last: other threads look no further from here on
 
 
 class Series:
@@ -164,6 +163,10 @@ class Series:
     def again(self, ranges: Any, args: tuple[Any, ...]) -> bool:
         """Take one call more whose arguments differ from the first one's in offsets and in the
         values of numbers alone, and if nobody has looked at what came before; False else."""
+        with finding:
+            return self._again(ranges, args)
+
+    def _again(self, ranges: Any, args: tuple[Any, ...]) -> bool:
         batch, expected = self._batch(), self._expected
         if (
             batch is None
@@ -212,14 +215,15 @@ class Series:
 
     def append(self, given: Arguments) -> bool:
         """Take one call more of the same signature, if nobody has looked at what came before."""
-        batch = self._batch()
-        if batch is None or batch.cells_of(given) != self.cells:
-            return False
-        if given.numbers:
-            for value, first in zip(given.numbers, self.numbers, strict=False):
-                if isinstance(first, Node) and value is not first:
-                    return False
-        return self._take(batch, given.offsets, given.numbers)
+        with finding:
+            batch = self._batch()
+            if batch is None or batch.cells_of(given) != self.cells:
+                return False
+            if given.numbers:
+                for value, first in zip(given.numbers, self.numbers, strict=False):
+                    if isinstance(first, Node) and value is not first:
+                        return False
+            return self._take(batch, given.offsets, given.numbers)
 
     def ended_at(self, offsets: list[int]) -> bool:
         """Whether its last call had these offsets."""
@@ -235,15 +239,12 @@ class Series:
         )
 
     def _take(self, batch: Batch, offsets: list[int], numbers: list[Any]) -> bool:
-        with batch.lock:
-            if not batch.is_open or len(batch.order) >= MOST:
-                return False
-            if self.repeats(offsets):
-                return False
-            self.offsets += offsets
-            if numbers:
-                self.numbers += numbers
-            batch.order.append(self._number)
+        if len(batch.order) >= MOST or self.repeats(offsets):
+            return False
+        self.offsets += offsets
+        if numbers:
+            self.numbers += numbers
+        batch.order.append(self._number)
         return True
 
 
@@ -261,12 +262,11 @@ class Batch:
     """
 
     __slots__ = (
-        "__weakref__", "_nodes", "_pending", "_series", "_storages", "is_open", "lock", "order",
-        "present", "written",
+        "__weakref__", "_nodes", "_pending", "_series", "_storages", "is_open", "order", "present",
+        "written",
     )  # fmt: skip
 
     def __init__(self) -> None:
-        self.lock = threading.RLock()
         self.is_open = True
         self.order: list[int] = []
         self.present: list[Callable[[], Any]] = []
@@ -296,10 +296,12 @@ class Batch:
         return tuple(found)
 
     def take(
-        self, recipe: Recipe, ranges: Any, given: Arguments, args: tuple[Any, ...] | None
+        self, recipe: Recipe, ranges: Any, given: Arguments, args: tuple[Any, ...] | None,
+        begun: list[tuple[Any, Pending]],
     ) -> Series | None:
         """Take a call that the series before did not; the series that it is in, None where it must
-        not come into this batch."""
+        not come into this batch. Storage cells that are written to for the first time are appended
+        to `begun`, with what they have to contain."""
         cells = self.cells_of(given)
         if cells is None:
             return None
@@ -308,19 +310,16 @@ class Batch:
                 return series if series.append(given) else None
         if len(self._series) >= MOST_SERIES:
             return None
-        with self.lock:
-            if not self.is_open:
-                return None
-            numbers = [
-                self._known(cell) if number < 0 else number
-                for cell, number in zip(given.cells, cells, strict=True)
-            ]
-            for place in recipe.written:
-                if not self.written[numbers[place]]:
-                    self._write(numbers[place], given.cells[place])
-            made = Series(self, len(self._series), recipe, tuple(numbers), ranges, given, args)
-            self._series.append(made)
-            self.order.append(len(self._series) - 1)
+        numbers = [
+            self._known(cell) if number < 0 else number
+            for cell, number in zip(given.cells, cells, strict=True)
+        ]
+        for place in recipe.written:
+            if not self.written[numbers[place]]:
+                begun.append((given.cells[place], self._write(numbers[place])))
+        made = Series(self, len(self._series), recipe, tuple(numbers), ranges, given, args)
+        self._series.append(made)
+        self.order.append(len(self._series) - 1)
         return made
 
     def _known(self, cell: Any) -> int:
@@ -334,7 +333,7 @@ class Batch:
         self.written.append(False)
         return number
 
-    def _write(self, number: int, cell: Any) -> None:
+    def _write(self, number: int) -> Pending:
         old = self._nodes[number]
         made = Pending.__new__(Pending)
         made._batch = self
@@ -342,11 +341,11 @@ class Batch:
         made.buffer, made.computed = None, False
         self._pending[number] = self.present[number] = weakref.ref(made)
         self.written[number] = True
-        rebind(cell, made)
+        return made
 
     def close(self) -> None:
         """Make every `Pending` of this batch what the calls make of it."""
-        with self.lock:
+        with finding:
             if not self.is_open:
                 return
             self.is_open = False
@@ -413,14 +412,26 @@ def begin(
         The same as they were given; None where calls are only told to be alike by all of their
         signature.
     """
+    begun: list[tuple[Any, Pending]] = []
+    with finding:
+        series = _series_for(recipe, ranges, given, args, begun)
+    for cell, pending in begun:  # last: it may evaluate everything, and so close the batch
+        rebind(cell, pending)
+    return series
+
+
+def _series_for(
+    recipe: Recipe, ranges: Any, given: Arguments, args: tuple[Any, ...] | None,
+    begun: list[tuple[Any, Pending]],
+) -> Series:
     for cell in given.cells:
         batch = cell.node._batch if type(cell.node) is Pending else None
         if batch is not None:
-            found = batch.take(recipe, ranges, given, args)
+            found = batch.take(recipe, ranges, given, args, begun)
             if found is not None:
                 return found
             batch.close()
-    made = Batch().take(recipe, ranges, given, args)
+    made = Batch().take(recipe, ranges, given, args, begun)
     assert made is not None, "a new batch takes every call"
     return made
 

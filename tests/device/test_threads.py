@@ -214,3 +214,52 @@ def test_threads_writing_to_different_parts_lose_nothing(
         if "1" in name or "out" in name:
             last[:] = rounds
         np.testing.assert_array_equal(np.asarray(x), np.repeat(last[:, None], width, axis=1))
+
+
+@pytest.mark.clfuse_only
+@pytest.mark.parametrize("max_nodes", [40, 100_000])
+@pytest.mark.parametrize("written", ["in Python", "in OpenCL C"])
+def test_threads_calling_kernels_on_rows_neither_wait_for_each_other_nor_lose_calls(
+    xp: ModuleType, max_nodes: int, written: str
+) -> None:
+    """Batches are closed by whoever looks, also in the midst of another thread's evaluation."""
+    before = sys.getswitchinterval()
+    rounds, width = 40, 50
+
+    @xp.kernel
+    def add_to(i: Any, value: Any, row: Any, other: Any) -> None:
+        row[i] = row[i] + value + 0 * other[i]
+
+    source = """kernel void add_to(float value, global float *row, global const float *other) {
+        size_t i = get_global_id(0);
+        row[i] += value + 0 * other[i];
+    }"""
+    raw = xp.RawKernel(source, "add_to")
+
+    def call(value: float, row: Any, other: Any) -> None:
+        if written == "in Python":
+            add_to(width, value, row, other)
+        else:
+            raw((1,), (width,), (np.float32(value), row, other))
+
+    with xp.config.override(host_us=0, max_nodes=max_nodes):
+        x, y = (xp.zeros((THREADS, width), "float32") for _ in range(2))
+
+        def work(number: int) -> None:
+            for turn in range(rounds):
+                call(1.0, x[number], y[(number + turn) % THREADS])
+                call(2.0, y[number], x[(number + 1) % THREADS])
+                if turn % 4 == number % 4:
+                    assert float(x[number, 0]) == turn + 1
+                    y[number, :5] += x[number, 0]
+
+        sys.setswitchinterval(1e-6)
+        try:
+            run_together(work)
+        finally:
+            sys.setswitchinterval(before)
+        np.testing.assert_array_equal(np.asarray(x), np.full((THREADS, width), float(rounds)))
+        total = [sum(t + 1.0 for t in range(rounds) if t % 4 == k % 4) for k in range(THREADS)]
+        expected = np.full((THREADS, width), 2.0 * rounds)
+        expected[:, :5] += np.array(total)[:, None]
+        np.testing.assert_array_equal(np.asarray(y), expected)
