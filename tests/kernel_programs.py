@@ -6,14 +6,15 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
-import linecache
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 import clfuse as cf
+from tests.kernel_bodies import function_of
 
 LENGTH = 48
 """Elements of a base buffer."""
@@ -127,9 +128,6 @@ def random_access(
             return Access(name, places, writes)
 
 
-_number = itertools.count()
-
-
 @cf.device_function
 def bent(v, w=0.5, turns=1):
     """What random kernels call: a loop, a condition, defaults."""
@@ -202,10 +200,5 @@ def random_call(random: np.random.Generator, odd: bool = False) -> Call:
 
 def written(parameters: str, lines: list[str]) -> tuple[Any, str]:
     """A kernel of these lines, and its source."""
-    name = f"program{next(_number)}"
-    text = f"def {name}({parameters}):\n    " + "\n    ".join(lines) + "\n"
-    filename = f"<{name}>"
-    linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
-    scope: dict[str, Any] = {"bent": bent, "divided": divided}
-    exec(compile(text, filename, "exec"), scope)
-    return cf.kernel(scope[name]), text
+    function = function_of("\n".join(lines), parameters, {"bent": bent, "divided": divided})
+    return cf.kernel(function), inspect.getsource(function)

@@ -68,7 +68,7 @@ SUBSET = (
     "test_random_programs_of_launches_and_array_code_do_what_numpy_does[cpu-on]",
     "tests/device/test_kernels_language.py::test_two_indices_and_views",
     "tests/device/test_kernels_language.py::test_work_groups",
-    "tests/device/test_kernels_odd.py::test_barriers_that_all_work_items_of_a_group_come_to",
+    "tests/device/test_kernels_barriers.py::test_barriers_that_all_work_items_of_a_group_come_to",
     "tests/device/test_kernels_language.py::test_bounds_are_checked_where_asked_for",
     "tests/device/test_kernels_language.py::test_random_numbers_by_counter",
     "tests/device/test_kernels_lanes.py",

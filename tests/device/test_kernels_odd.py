@@ -7,8 +7,6 @@ Each body runs as array operations where it can, and as a launch of generated Op
 from __future__ import annotations
 
 import enum
-import itertools
-import linecache
 import math
 from typing import Any
 
@@ -17,11 +15,11 @@ import pytest
 
 import clfuse as cf
 from tests.agreement import SIMULATED
+from tests.kernel_bodies import compare, kernel_of
 
 pytestmark = pytest.mark.clfuse_only
 LENGTH = 11
 HEAD = "i, a, n, x, f, k, u, b, c, h, m, out"
-_number = itertools.count()
 
 
 class Color(enum.IntEnum):
@@ -402,15 +400,8 @@ out[0, i] = -(x[i] ** 2) + +f[i] - -3
 """
 
 
-def written(body: str, head: str = HEAD, name: str = "", **options: Any) -> Any:
-    """A kernel of text; its body begins in line 2."""
-    name = name or f"odd{next(_number)}"
-    text = f"def {name}({head}):\n" + "".join(f"    {line}\n" for line in body.splitlines())
-    filename = f"<{name} {next(_number)}>"
-    linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
-    scope: dict[str, Any] = dict(SCOPE)
-    exec(compile(text, filename, "exec"), scope)
-    return cf.kernel(scope[name], **options)
+def written(body: str, head: str = HEAD, name: str = "") -> Any:
+    return kernel_of(body, head, SCOPE, name)
 
 
 def arguments() -> list[Any]:
@@ -429,23 +420,6 @@ def arguments() -> list[Any]:
     )]
     m = random.integers(-4, 5, (LENGTH, 6)).astype(float)
     return [2.5, 3, *typed, m, np.full((4, LENGTH), 5.0)]
-
-
-def on_device(given: list[Any]) -> list[Any]:
-    return [cf.asarray(each) if isinstance(each, np.ndarray) else each for each in given]
-
-
-def compare(kernel: Any, ranges: Any, given: list[Any]) -> None:
-    """The kernel leaves what its body leaves in Python."""
-    expected = [each.copy() if isinstance(each, np.ndarray) else each for each in given]
-    kernel.python(ranges, *expected)
-    device = on_device(given)
-    kernel(ranges, *device)
-    names = kernel.__clfuse_source__.parameters[-len(given):]
-    for name, actual, wanted in zip(names, device, expected, strict=True):
-        if isinstance(wanted, np.ndarray):
-            rtol = 1e-6 if wanted.dtype.char in "fe" else 1e-13
-            np.testing.assert_allclose(actual.get(), wanted, rtol=rtol, err_msg=name)
 
 
 CASES = [body.strip() for body in BODIES.split("\n---\n")]
@@ -550,102 +524,3 @@ def test_arguments_that_do_not_fit_are_type_errors(
     given = [cf.zeros(3) if each == 1 else each for each in args]
     with pytest.raises(TypeError, match=message):
         kernel(3, *given, **named)
-
-
-TREE = """
-s = cf.group.size() // 2
-q = cf.group.local_id()
-t = cf.group.local_array(4)
-t[q] = x[i]
-cf.group.barrier()
-while s > 0:
-    if q < s:
-        t[q] += t[q + s]
-    cf.group.barrier()
-    s //= 2
-if q == 0:
-    y[cf.group.group_id()] = t[0]
-"""
-
-SORT = """
-q = cf.group.local_id()
-t = cf.group.local_array(4)
-moved = cf.group.local_array(2, np.int32)
-t[q] = -x[i] * (x[i] % 5 - n)
-cf.group.barrier()
-turn = 0
-while True:
-    if q < 2:
-        moved[q] = 0
-    cf.group.barrier()
-    for odd in range(2):
-        if q % 2 == odd and q < 3:
-            if t[q] > t[q + 1]:
-                t[q], t[q + 1] = t[q + 1], t[q]
-                moved[odd] = 1
-        cf.group.barrier()
-    turn += 1
-    if not (moved[0] or moved[1]):
-        break
-    cf.group.barrier()
-x[i] = t[q]
-y[i] = turn
-"""
-
-BISECTION = """
-q = cf.group.local_id()
-t = cf.group.local_array(4)
-t[q] = x[i] * x[i]
-cf.group.barrier()
-low, high = 0.0, t[3]
-while high - low > 0.5:
-    middle = (low + high) / 2
-    cf.group.barrier()
-    above = 0
-    for k in range(4):
-        if t[k] > middle:
-            above += 1
-    if above > 2:
-        low = middle
-        cf.group.barrier()
-    else:
-        high = middle
-x[i] = low
-"""
-
-EARLY = """
-q = cf.group.local_id()
-t = cf.group.local_array(4, np.int32)
-p = cf.local_array(2)
-t[3 - q] = int(x[i]) % 3
-p[1] = n
-cf.group.barrier()
-for k in range(4):
-    if t[k] == 2:
-        continue
-    if t[k] == 1 and p[0] < p[1]:
-        cf.group.barrier()
-        y[i] += t[3 - k]
-    p[0] += 1
-if t[0] == 1:
-    return
-cf.group.barrier()
-if q == 0:
-    t[0] = 5
-cf.group.barrier()
-y[i] += t[0]
-"""
-
-
-@pytest.mark.parametrize("body", [
-    TREE.strip(),
-    "for k in range(n):\n    cf.group.barrier()\n    if i == k:\n        continue\n    x[i] = k",
-    "if n > 3:\n    cf.group.barrier()\nx[i] = 1",
-    "if n > 4:\n    return\ncf.group.barrier()\nx[i] = 2",
-    "if y[0] > 3:\n    cf.group.barrier()\nx[i] = 1",
-    "if cf.group.group_id() == 1:\n    cf.group.barrier()\nx[i] = 1",
-    SORT.strip(), BISECTION.strip(), EARLY.strip(),
-])
-def test_barriers_that_all_work_items_of_a_group_come_to(body: str) -> None:
-    given = [3, np.arange(12.0), np.arange(12.0) + 1]
-    compare(written(body, "i, n, x, y", group=4), 12, given)

@@ -3,8 +3,6 @@ barriers: in those that are not refused, all work-items come to every barrier.""
 
 from __future__ import annotations
 
-import itertools
-import linecache
 import os
 import random
 from collections.abc import Iterator
@@ -18,13 +16,12 @@ from clfuse.language import barriers
 from clfuse.language.lower import lower
 from clfuse.language.syntax import read
 from clfuse.language.types import INT, ArrayType
+from tests.kernel_bodies import function_of
 
 SIZE: Final = 3  # work-items of the group, and elements of what they share
 STEPS: Final = 400  # of a run, after which it is given up: a loop may have no end
 RUNS: Final = 12  # of a kernel, in other orders
 PROGRAMS: Final = int(os.environ.get("CLFUSE_FUZZ_PROGRAMS", "250"))
-
-_number = itertools.count()
 
 HEAD = """\
 q = cf.group.local_id()
@@ -102,17 +99,6 @@ class Writer:
         return [f"u = {self.value(rounds)}"]
 
 
-def function_of(body: str) -> Any:
-    """The function as clfuse reads it."""
-    name = f"barriers{next(_number)}"
-    text = f"def {name}(i, a, x):\n" + "".join(f"    {line}\n" for line in body.splitlines())
-    filename = f"<{name}>"
-    linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
-    scope: dict[str, Any] = {"cf": cf, "np": np}
-    exec(compile(text, filename, "exec"), scope)
-    return scope[name]
-
-
 def steps_of(body: str) -> Any:
     """The same as a generator: it stops before every statement, and says which barrier it is at."""
     lines = ["def steps(q, a, t):", "    p = [0, 0]", "    s, u = a, 1"]
@@ -162,7 +148,7 @@ def diverges(steps: Any, order: random.Random) -> bool:
 
 
 def is_refused(body: str) -> bool:
-    source = read(function_of(HEAD + body))
+    source = read(function_of(HEAD + body, "i, a, x", {"cf": cf, "np": np}))
     kinds = {"a": INT, "x": ArrayType(np.dtype(np.float32), 1)}
     typed = lower(source, kinds, ("i",))
     try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import ast
 import itertools
-import linecache
 from typing import Any
 
 import numpy as np
@@ -20,25 +19,19 @@ from clfuse.language.c import literal
 from clfuse.language.lower import lower
 from clfuse.language.syntax import read
 from clfuse.language.types import FLOAT, INT, ArrayType, strong
+from tests import kernel_bodies
 from tests.kernel_programs import Call, random_call
 
 pytestmark = pytest.mark.clfuse_only
 F32, F64, I32 = (np.dtype(name) for name in ("float32", "float64", "int32"))
 TABLE = np.arange(3)
-_number = itertools.count()
 
 
 def function_of(body: str, head: str = "i, a, x, y") -> Any:
-    """A function whose source can be read, from text; the body begins in line 2."""
-    name = f"k{next(_number)}"
-    text = f"def {name}({head}):\n" + "".join(f"    {line}\n" for line in body.splitlines())
-    filename = f"<{name}>"
-    linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
-    scope: dict[str, Any] = {"cf": cf, "np": np, "table": TABLE, "config": {}, "doubled": doubled,
-                             "there": there, "twice_there": twice_there, "first": first,
-                             "steps": 3, "no": False}
-    exec(compile(text, filename, "exec"), scope)
-    return scope[name]
+    return kernel_bodies.function_of(body, head, {
+        "cf": cf, "np": np, "table": TABLE, "config": {}, "doubled": doubled, "there": there,
+        "twice_there": twice_there, "first": first, "steps": 3, "no": False,
+    })
 
 
 @cf.device_function
