@@ -53,6 +53,26 @@ def joined_apart(size: int, parts: int = 17) -> Node:
     return build.concatenate(views, 0)
 
 
+def roll(node: Node, count: int, axis: int) -> Node:
+    extent = node.shape[axis]
+    strides = build.contiguous_strides(node.shape)
+    parts = []
+    for start, stop in ((extent - count, extent), (0, extent - count)):
+        shape = list(node.shape)
+        shape[axis] = stop - start
+        parts.append(build.view(node, tuple(shape), start * strides[axis], strides))
+    return build.concatenate(parts, axis)
+
+
+def softmax(x: Node) -> Node:
+    """Of the last axis."""
+    rows = (*x.shape[:-1], 1)
+    most = build.reshape(build.reduce("maximum", x, (len(x.shape) - 1,), FLOAT64), rows)
+    powers = call("exp", call("subtract", x, most))
+    total = build.reshape(build.reduce("add", powers, (len(x.shape) - 1,), FLOAT64), rows)
+    return call("divide", powers, total)
+
+
 def planned(*roots: Node, fuse: bool = True, traits: DeviceTraits = TRAITS) -> Schedule:
     """The schedule that evaluating `roots` together would follow."""
     schedule = plan(take(list(roots)), traits, fuse=fuse)

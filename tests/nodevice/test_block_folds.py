@@ -12,16 +12,8 @@ from clfuse.graph import build
 from clfuse.graph.ir import Node
 from clfuse.plan.schedule import Kernel
 from clfuse.traits import with_schedule
-from tests.nodevice.recording import (
-    FLOAT64,
-    TRAITS,
-    array,
-    call,
-    kernels,
-    moved_nbytes,
-    number,
-    planned,
-)
+
+from .recording import FLOAT64, TRAITS, array, call, kernels, moved_nbytes, number, planned
 
 N = 1_000_000
 WAITING = replace(TRAITS, stream_nbytes=0)

@@ -15,7 +15,8 @@ from clfuse.plan import cost
 from clfuse.plan.planner import plan
 from clfuse.plan.schedule import Schedule, Step
 from clfuse.plan.verify import verify
-from tests.nodevice.recording import (
+
+from .recording import (
     FLOAT64,
     TRAITS,
     array,
@@ -25,8 +26,8 @@ from tests.nodevice.recording import (
     moved_nbytes,
     number,
     planned,
+    softmax,
 )
-from tests.nodevice.test_planner import softmax
 
 N = 1_000_000
 FREE = replace(TRAITS, operation_nbytes=1e-3)

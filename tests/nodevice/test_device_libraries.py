@@ -12,7 +12,8 @@ from clfuse.graph import build
 from clfuse.graph.ir import TRANSFORM, Node
 from clfuse.plan.device_libraries import LEAST_SIDE
 from clfuse.plan.schedule import Kernel, LibraryCall, Matrix, Product, Transform
-from tests.nodevice.recording import TRAITS, array, call, number, planned
+
+from .recording import TRAITS, array, call, number, planned
 
 OWN = replace(TRAITS, schedule="gpu")
 HELPED = replace(OWN, libraries=("clblast", "vkfft"))

@@ -18,7 +18,8 @@ from clfuse.graph.ir import loop, loud
 from clfuse.graph.snapshot import take
 from clfuse.runtime import earned
 from clfuse.runtime.earned import is_known, note
-from tests.nodevice.recording import FLOAT64, array, call, number
+
+from .recording import FLOAT64, array, call, number
 
 ONE, OTHER = "0123456789abcdef" * 2, "f" * 32
 

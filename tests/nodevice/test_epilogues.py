@@ -11,7 +11,8 @@ from clfuse.graph import build
 from clfuse.graph.ir import Node
 from clfuse.plan.schedule import Kernel, LibraryCall
 from clfuse.plan.traffic import call_nbytes
-from tests.nodevice.recording import TRAITS, array, call, moved_nbytes, number, planned
+
+from .recording import TRAITS, array, call, moved_nbytes, number, planned
 
 GPU = replace(TRAITS, schedule="gpu")
 N, K, M = 64, 32, 128

@@ -12,7 +12,8 @@ from clfuse.graph import build
 from clfuse.graph.ir import Node
 from clfuse.graph.ranges import range_of
 from clfuse.plan.schedule import Copy, Kernel, LibraryCall, Load, operations_of
-from tests.nodevice.recording import array, call, kernels, moved_nbytes, number, planned
+
+from .recording import array, call, kernels, moved_nbytes, number, planned
 
 N = 1_000_000
 TABLE = 1000

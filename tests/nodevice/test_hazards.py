@@ -11,16 +11,8 @@ from clfuse.graph.ir import Node
 from clfuse.plan.hazards import MAX_NBYTES
 from clfuse.plan.schedule import Kernel, Schedule
 from clfuse.plan.verify import PlanError, verify
-from tests.nodevice.recording import (
-    FLOAT64,
-    array,
-    call,
-    joined_apart,
-    kernels,
-    number,
-    planned,
-)
-from tests.nodevice.test_planner import roll
+
+from .recording import FLOAT64, array, call, joined_apart, kernels, number, planned, roll
 
 N = 1000
 LARGE = MAX_NBYTES // 8 + 1

@@ -16,7 +16,8 @@ from clfuse.graph.ir import Node
 from clfuse.plan.schedule import Access, Kernel, Load
 from clfuse.plan.verify import PlanError, verify
 from clfuse.render.kernels import render
-from tests.nodevice.recording import TRAITS, array, kernels, moved_nbytes, planned
+
+from .recording import TRAITS, array, kernels, moved_nbytes, planned
 
 N = 60
 GRID = 8 * N * N  # bytes

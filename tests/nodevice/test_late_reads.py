@@ -12,7 +12,8 @@ from clfuse.plan.memory import reads_of
 from clfuse.plan.regions import apart
 from clfuse.plan.schedule import Copy
 from clfuse.plan.verify import PlanError, verify
-from tests.nodevice.recording import FLOAT64, array, call, kernels, moved_nbytes, planned
+
+from .recording import FLOAT64, array, call, kernels, moved_nbytes, planned
 
 SIZES = pytest.mark.parametrize(
     "size", [8000, MAX_NBYTES // 8 + 1], ids=["followed by bytes", "followed as a whole"]

@@ -16,7 +16,8 @@ from clfuse.graph import build
 from clfuse.graph.ir import Kind, Node
 from clfuse.plan.schedule import Copy, Kernel, LibraryCall, Schedule, UserLaunch
 from clfuse.plan.verify import PlanError, verify
-from tests.nodevice.recording import array, call, number, planned
+
+from .recording import array, call, number, planned
 
 SOURCE = "__kernel void f() {}"
 Offsets = list[tuple[int | tuple[int, int] | bytes, ...]]

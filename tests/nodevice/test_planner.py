@@ -8,9 +8,10 @@ import pytest
 from clfuse.graph import build
 from clfuse.graph.ir import Node
 from clfuse.plan import cost
-from clfuse.plan.schedule import Copy, Kernel, Load, Step
+from clfuse.plan.schedule import Kernel, Load, Step
 from clfuse.traits import DeviceTraits, with_schedule
-from tests.nodevice.recording import (
+
+from .recording import (
     BOOL,
     FLOAT64,
     TRAITS,
@@ -20,39 +21,11 @@ from tests.nodevice.recording import (
     moved_nbytes,
     number,
     planned,
+    roll,
+    softmax,
 )
 
 N = 1_000_000
-
-
-def shifted(node: Node, rows: int, columns: int) -> Node:
-    """The interior of a 2-D array, moved."""
-    height, width = node.shape
-    offset = (1 + rows) * width + 1 + columns
-    return build.view(node, (height - 2, width - 2), offset, (width, 1))
-
-
-def five_point(grid: Node) -> Node:
-    total = shifted(grid, 0, 0)
-    for rows, columns in ((-1, 0), (1, 0), (0, -1), (0, 1)):
-        total = call("add", total, shifted(grid, rows, columns))
-    return call("multiply", total, number(0.2))
-
-
-def interior_update(grid: Node, value: Node) -> Node:
-    width = grid.shape[1]
-    return build.update(grid, value, width + 1, (width, 1))
-
-
-def roll(node: Node, count: int, axis: int) -> Node:
-    extent = node.shape[axis]
-    strides = build.contiguous_strides(node.shape)
-    parts = []
-    for start, stop in ((extent - count, extent), (0, extent - count)):
-        shape = list(node.shape)
-        shape[axis] = stop - start
-        parts.append(build.view(node, tuple(shape), start * strides[axis], strides))
-    return build.concatenate(parts, axis)
 
 
 def test_a_chain_of_operations_is_one_kernel_that_moves_inputs_and_output_only() -> None:
@@ -205,15 +178,6 @@ def test_variances_of_many_rows_are_one_kernel_that_reads_its_array_once() -> No
     assert moved_nbytes(schedule) == 8 * N + 8 * 1000
 
 
-def softmax(x: Node) -> Node:
-    """Of the last axis."""
-    rows = (*x.shape[:-1], 1)
-    most = build.reshape(build.reduce("maximum", x, (len(x.shape) - 1,), FLOAT64), rows)
-    powers = call("exp", call("subtract", x, most))
-    total = build.reshape(build.reduce("add", powers, (len(x.shape) - 1,), FLOAT64), rows)
-    return call("divide", powers, total)
-
-
 def test_softmax_is_one_kernel_whose_powers_lie_in_the_result() -> None:
     x = array(1000, 1000)
     schedule = planned(softmax(x))
@@ -278,87 +242,6 @@ def test_an_expensive_value_for_a_later_kernel_is_stored_and_says_why() -> None:
     assert any("later kernel" in cut.reason and "exp" in cut.what for cut in schedule.cuts)
 
 
-def test_a_stencil_reads_its_array_once() -> None:
-    schedule = planned(five_point(array(1000, 1000)))
-    (kernel,) = kernels(schedule)
-    assert sum(isinstance(item, Load) for item in kernel.body) == 5
-    assert moved_nbytes(schedule) <= 8 * (N + 998 * 998)
-
-
-def test_an_update_of_the_interior_by_its_neighbours_copies_only_the_border() -> None:
-    grid = array(1000, 1000)
-    schedule = planned(interior_update(grid, five_point(grid)))
-    assert not any(isinstance(launch, Copy) for launch in schedule.launches)
-    stored = sum(int(np.prod(kernel.extents)) for kernel in kernels(schedule))
-    assert stored == N
-    assert schedule.slots == [8 * N]
-
-
-def test_repeated_updates_alternate_between_two_buffers() -> None:
-    grid = array(1000, 1000)
-    for _ in range(10):
-        grid = interior_update(grid, five_point(grid))
-    schedule = planned(grid)
-    assert schedule.slots == [8 * N, 8 * N]
-    # The border is copied into the first buffer only; after that it is in both.
-    assert len(kernels(schedule)) == 10 + 4
-
-
-def test_a_loop_of_several_writes_alternates_between_two_buffers() -> None:
-    grid = array(1000, 1000)
-    for _ in range(10):
-        grid = interior_update(grid, five_point(grid))
-        grid = build.update(grid, array(1000), 0, (1,))
-    schedule = planned(grid)
-    stored = sum(int(np.prod(kernel.extents)) for kernel in kernels(schedule))
-    assert stored == 10 * (998 * 998 + 1000) + (N - 998 * 998)
-    assert schedule.slots.count(8 * N) == 2
-
-
-def test_updates_of_different_parts_copy_what_the_buffer_before_does_not_have() -> None:
-    grid = array(1000, 1000)
-    for _ in range(3):
-        grid = interior_update(grid, five_point(grid))
-        grid = build.update(grid, build.view(grid, (1000,), 1000, (1,)), 0, (1,))
-    stored = sum(int(np.prod(kernel.extents)) for kernel in kernels(planned(grid)))
-    assert stored >= 3 * (998 * 998 + 1000) + 2 * (N - 998 * 998)
-
-
-def test_writes_to_parts_that_do_not_touch_are_one_kernel() -> None:
-    x, y = array(1000), array(1000)
-    joined = array(1000, 3)
-    for column, value in enumerate((call("add", x, y), call("subtract", x, y), call("exp", x))):
-        joined = build.update(joined, value, column, (3,))
-    schedule = planned(joined)
-    (kernel,) = schedule.launches
-    assert isinstance(kernel, Kernel)
-    assert [store.access.offset for store in kernel.stores] == [0, 1, 2]
-    assert len([item for item in kernel.body if isinstance(item, Load)]) == 2
-    assert not schedule.cuts
-
-
-def test_writes_that_touch_are_made_one_after_the_other() -> None:
-    x = build.update(array(1000), array(500), 0, (1,))
-    schedule = planned(build.update(x, array(500), 499, (1,)))
-    assert len(kernels(schedule)) >= 2
-
-
-def test_a_write_that_somebody_looks_at_before_the_next_is_made_for_itself() -> None:
-    x = build.update(array(1000), array(500), 0, (1,))
-    total = build.reduce("add", x, (0,), FLOAT64)
-    schedule = planned(build.update(x, array(500), 500, (1,)), total)
-    assert len(kernels(schedule)) >= 3
-
-
-def test_writes_of_one_launch_leave_what_others_read_as_it_was() -> None:
-    x = array(1000, 2)
-    columns = [build.view(x, (1000,), column, (2,)) for column in range(2)]
-    row = build.view(x, (2,), 0, (1,))
-    x = build.update(x, columns[1], 0, (2,))
-    x = build.update(x, call("negative", columns[0]), 1, (2,))
-    planned(x, call("exp", row))  # which follows every byte
-
-
 def test_only_large_kernels_that_wait_for_memory_store_past_the_caches() -> None:
     def streams(size: int, *names: str) -> bool:
         value = array(size)
@@ -384,33 +267,6 @@ def test_rows_of_whole_vectors_that_follow_their_own_sums_do_so_too() -> None:
     assert streams(large // 1024 + 1, 1024) == [False, True]
     assert streams(large // 1025 + 1, 1025) == [False, False]
     assert streams(large // 1024 - 1, 1024) == [False, False]
-
-
-def test_an_update_of_a_dead_array_writes_in_place() -> None:
-    schedule = planned(build.update(array(N), array(10), 0, (1,)))
-    (kernel,) = kernels(schedule)
-    assert kernel.extents == (10,)
-    assert schedule.reuses
-
-
-def test_an_update_of_an_array_that_somebody_holds_copies_it() -> None:
-    old = array(N)
-    schedule = planned(build.update(old, array(10), 0, (1,)))
-    assert 8 * N not in [schedule.slots[slot] for slot in schedule.reuses]
-    assert old.buffer is not None
-
-
-def test_a_dead_input_gives_its_memory_to_the_result() -> None:
-    schedule = planned(call("negative", array(N)))
-    assert schedule.reuses
-
-
-def test_an_exported_buffer_is_never_written() -> None:
-    source = array(N)
-    source.buffer.exported = True
-    schedule = planned(call("negative", source))
-    del source
-    assert not schedule.reuses
 
 
 def test_rolled_arrays_are_read_in_place() -> None:
@@ -505,16 +361,6 @@ def test_a_value_computed_before_and_still_held_is_stored_the_second_time() -> N
     held.computed = True
     schedule = planned(build.reduce("add", held, (0,), FLOAT64))
     assert 8 * N in schedule.slots
-
-
-def test_the_inputs_of_a_value_that_stays_pending_are_not_overwritten() -> None:
-    old = array(N)
-    pending = call("sqrt", old)
-    root = call("add", build.update(old, array(10), 0, (1,)), pending)
-    del old
-    schedule = planned(root)
-    assert 8 * N not in [schedule.slots[slot] for slot in schedule.reuses]
-    assert pending.shape == (N,)
 
 
 def test_side_by_side_reductions_fit_into_local_memory() -> None:

@@ -11,7 +11,8 @@ from clfuse.graph import build
 from clfuse.graph.ir import Node
 from clfuse.graph.snapshot import take
 from clfuse.plan.schedule import Load
-from tests.nodevice.recording import BOOL, FLOAT64, call, kernels, moved_nbytes, number, planned
+
+from .recording import BOOL, FLOAT64, call, kernels, moved_nbytes, number, planned
 
 COUNT = 1 << 20
 GENERATOR = Philox4x32(1)

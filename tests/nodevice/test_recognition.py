@@ -11,7 +11,8 @@ from clfuse.graph import build, ir, recognition
 from clfuse.graph.ir import Node
 from clfuse.graph.modifications import modified
 from clfuse.graph.snapshot import Snapshot, take
-from tests.nodevice.recording import FLOAT64, array, call, number
+
+from .recording import FLOAT64, array, call, number
 
 
 @pytest.fixture(autouse=True)

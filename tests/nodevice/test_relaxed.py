@@ -11,7 +11,8 @@ from clfuse.graph import build
 from clfuse.graph.ir import Node
 from clfuse.render.kernels import render
 from clfuse.traits import DeviceTraits
-from tests.nodevice.recording import BOOL, TRAITS, array, call, kernels, planned
+
+from .recording import BOOL, TRAITS, array, call, kernels, planned
 
 HALF, SINGLE, INTEGER = np.dtype(np.float16), np.dtype(np.float32), np.dtype(np.int32)
 

@@ -9,16 +9,8 @@ from clfuse.graph import build
 from clfuse.graph.ir import Node
 from clfuse.plan.schedule import is_sequential
 from clfuse.traits import DeviceTraits, with_schedule
-from tests.nodevice.recording import (
-    FLOAT64,
-    TRAITS,
-    array,
-    call,
-    kernels,
-    moved_nbytes,
-    number,
-    planned,
-)
+
+from .recording import FLOAT64, TRAITS, array, call, kernels, moved_nbytes, number, planned
 
 N = 1_000_000
 GPU = with_schedule(DeviceTraits(compute_units=2), "gpu")

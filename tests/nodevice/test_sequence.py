@@ -6,7 +6,8 @@ from clfuse.graph import build
 from clfuse.graph.ir import Kind, Node
 from clfuse.graph.sequence import calculation
 from clfuse.graph.snapshot import Snapshot, take
-from tests.nodevice.recording import array, call
+
+from .recording import array, call
 
 
 def element(x: Node, index: int) -> Node:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from clfuse.graph.build import elementwise
 from clfuse.graph.ir import loop
 from clfuse.graph.snapshot import COMPUTED, LIVE, take
-from tests.nodevice.recording import array, call, number
+
+from .recording import array, call, number
 
 
 def test_intermediates_that_nobody_holds_are_dead() -> None:

@@ -10,7 +10,8 @@ import pytest
 from clfuse.graph import build
 from clfuse.graph.ir import Node
 from clfuse.plan.schedule import LibraryCall, SortPass
-from tests.nodevice.recording import TRAITS, array, call, number, planned
+
+from .recording import TRAITS, array, call, number, planned
 
 GPU = replace(TRAITS, schedule="gpu")
 N = 1 << 20

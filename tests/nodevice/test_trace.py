@@ -11,7 +11,8 @@ from clfuse.errors import JitError
 from clfuse.graph import build
 from clfuse.graph.ir import Storage
 from clfuse.graph.trace import Drawn, Placeholder, Trace, active, require_bytes, tracing, untraced
-from tests.nodevice.recording import array, call
+
+from .recording import array, call
 
 
 def test_a_trace_sees_placeholders_and_changes_nothing() -> None:
