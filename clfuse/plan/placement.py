@@ -30,14 +30,13 @@ from .joint_writes import JointWrites
 from .parameters import Parameters, Taken
 from .readers import (
     boxes_written,
-    count_views,
     elements_written_out,
     has_same_order,
     read_element_wise,
-    spread_reads,
     squeezed,
 )
 from .recomputing import Recomputing
+from .repeated_reads import RepeatedReads
 from .schedule import Cut, is_sequential
 
 Carrier = tuple[int, tuple[int, ...], tuple[int, ...], tuple[bool, int]]
@@ -90,8 +89,7 @@ class Placement:
         self.repeats = [False] * count
         self._lost = [0.0] * count
         self.cuts: list[Cut] = []
-        self._spread = spread_reads(graph)
-        self._views = count_views(graph)
+        self._reads = RepeatedReads(graph, self.cost, self.weight, self.loaded)
         self.boxed: dict[int, tuple[Side, ...]] = {}
         self.piecewise: set[int] = set()
         self.refining: set[int] = set()
@@ -233,8 +231,8 @@ class Placement:
                     need = self.level[operand]
                 else:
                     need = self.after(operand, "a reduction's result is read by every element")
-            elif graph.shapes[operand] != shape and self._worth_storing(operand):
-                need = self.after(operand, f"broadcast, {self._reason_for_reads(operand)}")
+            elif graph.shapes[operand] != shape and self._reads.call_for_memory(operand):
+                need = self.after(operand, f"broadcast, {self._reads.reason(operand)}")
             else:
                 need = self.level[operand]
             level = max(level, need)
@@ -330,7 +328,7 @@ class Placement:
         graph = self.graph
         room = cost.VIEWED_SIZE * graph.sizes[operand]
         before = len(self.cuts)
-        for source in self._again.viewed(operand, self._views):
+        for source in self._again.viewed(operand, self._reads.views):
             costs = self.weight[source], self.loaded[source], graph.dtypes[source].itemsize
             if (
                 self.carrier[source] is None
@@ -338,40 +336,10 @@ class Placement:
                 and graph.sizes[source] <= room
                 and self.cost.stores(*costs)
             ):
-                what = f"read through {self._views[source]} views, by later kernels too"
+                what = f"read through {self._reads.views[source]} views, by later kernels too"
                 self._store(source, f"{what}: {self.cost.reason(*costs)}")
                 self._again.load(source, level)
         return len(self.cuts) > before
-
-    def _worth_storing(self, operand: int) -> bool:
-        """Whether reading `operand` more than once an element calls for memory."""
-        weight = self.weight[operand]
-        if self._spread[operand] <= 1.0 or not weight:
-            return False
-        graph = self.graph
-        if graph.sizes[operand] <= 1 and weight <= self.cost.max_steps:
-            return False
-        itemsize = graph.dtypes[operand].itemsize
-        return self.cost.stores_for_reads(
-            weight, self.loaded[operand], itemsize, self._spread[operand]
-        )
-
-    def _grows(self, operand: int) -> bool:
-        """Whether a kernel would have the operations of `operand` too often.
-
-        In ``x = x[0::2] + x[1::2]`` no element is computed twice, but every step doubles the
-        kernel's text.
-        """
-        return self._views[operand] > 1 and self.weight[operand] > cost.MAX_VIEWED_WEIGHT
-
-    def _reason_for_reads(self, operand: int) -> str:
-        """What `_worth_storing` has compared."""
-        return self.cost.reason_for_reads(
-            self.weight[operand],
-            self.loaded[operand],
-            self.graph.dtypes[operand].itemsize,
-            self._spread[operand],
-        )
 
     def _view(self, node: int) -> None:
         graph = self.graph
@@ -414,11 +382,11 @@ class Placement:
         )
         if not possible:
             self.level[node] = self.after(operand, "reshaped across axes that do not merge")
-        elif self._worth_storing(operand):
-            reason = self._reason_for_reads(operand)
+        elif self._reads.call_for_memory(operand):
+            reason = self._reads.reason(operand)
             self.level[node] = self.after(operand, f"read at several places, {reason}")
-        elif self._grows(operand):
-            views, weight = self._views[operand], self.weight[operand]
+        elif self._reads.make_kernels_grow(operand):
+            views, weight = self._reads.views[operand], self.weight[operand]
             reason = f"read through {views} views, each would compute {weight:.0f} operations"
             self.level[node] = self.after(operand, reason)
         else:
