@@ -22,12 +22,13 @@ from ..runtime.buffers import HostBuffer
 from . import fallback, floating
 from . import handle as handles
 from .at_once import alone, both, calculated, into, pair
-from .conversion import MOST_AXES, NotNative, as_handle, as_mask, cast, host_view, stored_view
-from .expressions import broadcast_shapes, choose, convert, shape_text
+from .conversion import MOST_AXES, NotNative, as_handle, as_mask, cast, stored_view
+from .expressions import broadcast_shapes
 from .folding import fold
 from .geometry import reshaped
-from .handle import Handle, is_writeable, native_dtype, node_of, result, write
+from .handle import Handle, native_dtype, node_of, result
 from .order import arranged, asked_order, checked, result_order, turned_nodes
+from .outputs import NO_OUT, deliver, given_outputs, outputs, shape_with_outputs
 from .overrides import ANSWERS_ITSELF, answers_itself
 from .present import LATER, SCALARS
 from .promotion import (
@@ -46,7 +47,6 @@ UNINITIALIZED = (
     "'where' used without 'out', expect unitialized memory in output. If this is intentional, "
     "use out=None."
 )
-_NO_OUT: Final = object()
 
 
 class ufunc:
@@ -264,10 +264,10 @@ class ufunc:
             return self.numpy(*args, **kwargs)
         if len(args) > nin and self.__name__ in ("maximum", "minimum"):
             deprecate_third()
-        outs_given = _outs_of(args[nin:], kwargs.get("out"))
+        outs_given = given_outputs(args[nin:], kwargs.get("out"))
         if any(map(answers_itself, (*args[:nin], *outs_given, kwargs.get("where")))):
             return self.numpy(*args, **kwargs)
-        outs, as_array = self._outputs(args[nin:], kwargs.get("out", _NO_OUT))
+        outs, as_array = outputs(self.nout, args[nin:], kwargs.get("out", NO_OUT))
         args = args[:nin]
         options = {key: value for key, value in kwargs.items() if key != "out"}
         where = options.pop("where", True)
@@ -301,7 +301,7 @@ class ufunc:
             )
         if mask is not None:
             shapes = [*shapes, mask.shape]
-        shape = _shape_with_outputs(shapes, given)
+        shape = shape_with_outputs(shapes, given)
         nodes = self._nodes(keys, values, resolution, shape, mask)
         if casts_may_err and type(nodes) is tuple:
             nodes = tuple(map(cast, nodes, resolution.inputs))
@@ -317,33 +317,8 @@ class ufunc:
                 node = build.broadcast(nodes, shape)
             else:
                 node = build.elementwise(op, nodes, shape)  # type: ignore[arg-type]
-            results.append(_deliver(node, out, mask, as_array, self.__name__))
+            results.append(deliver(node, out, mask, as_array, self.__name__))
         return results[0] if self.nout == 1 else tuple(results)
-
-    def _outputs(self, positional: tuple[Any, ...], out: Any) -> tuple[list[Any], bool]:
-        """One entry an output: the array to write to, or None; and whether `out` was Ellipsis."""
-        nout = self.nout
-        as_array = out is Ellipsis
-        if any(item is Ellipsis for item in positional):
-            raise TypeError("out=... is only allowed as a keyword argument.")
-        if isinstance(out, tuple) and any(item is Ellipsis for item in out):
-            raise TypeError("must use `...` as `out=...` and not per-operand/in a tuple")
-        if out is _NO_OUT or out is None or as_array:
-            outs = [*positional, *[None] * (nout - len(positional))]
-        elif isinstance(out, tuple):
-            outs = list(out)
-        else:
-            outs = [out]
-        if len(outs) != nout:
-            if isinstance(out, tuple):
-                raise ValueError("The 'out' tuple must have exactly one entry per ufunc output")
-            raise TypeError("'out' must be a tuple of arrays")
-        if not all(item is None or isinstance(item, handles.ARRAY | np.ndarray) for item in outs):
-            raise TypeError("return arrays must be of ArrayType")
-        for item in outs:
-            if isinstance(item, Handle) and not is_writeable(item):
-                raise ValueError("output array is read-only")
-        return outs, as_array
 
     def _signature(self, options: dict[str, Any]) -> Any:
         """The ``signature=`` of the call; ``dtype=`` is one that names the outputs only."""
@@ -480,10 +455,6 @@ class ufunc:
         return arguments.to_device(value)
 
 
-def _outs_of(positional: tuple[Any, ...], out: Any) -> tuple[Any, ...]:
-    return positional + (out if isinstance(out, tuple) else (out,))
-
-
 def _named(name: str) -> ufunc:
     return UFUNCS[name]
 
@@ -560,38 +531,6 @@ def _refuse_negative_exponents(exponent: Node, mask: Node | None) -> None:
 
 def _values_of(node: Node) -> Any:
     return node.param if node.op.name == "constant" else stored_view(node)
-
-
-def _shape_with_outputs(shapes: list[tuple[int, ...]], outs: list[Any]) -> tuple[int, ...]:
-    """The common shape of operands and outputs, which no output may have to be stretched to."""
-    common = broadcast_shapes(*shapes, *[tuple(out.shape) for out in outs])
-    for out in outs:
-        if tuple(out.shape) != common:
-            raise ValueError(
-                f"non-broadcastable output operand with shape {shape_text(tuple(out.shape))} "
-                f"doesn't match the broadcast shape {shape_text(common)}"
-            )
-    return common
-
-
-def _deliver(node: Node, out: Any, mask: Node | None, as_array: bool, called: str) -> Any:
-    """Write a result of the ufunc `called` to `out` where the mask lets it, or make a new array."""
-    if out is None:
-        if mask is not None:
-            zero = build.constant(node.dtype.type(0))
-            node = choose(mask, node, zero, node.dtype, node.shape)
-        return handles.fresh(node) if as_array else result(node)
-    if isinstance(out, Handle):
-        value = convert(node, out._dtype) if mask is not None else cast(node, out._dtype, called)
-        if mask is not None:
-            value = choose(mask, value, node_of(out), out._dtype, node.shape)
-        write(out, value)
-        return out
-    host_mask: Any = True
-    if mask is not None:
-        host_mask = host_view(handles.fresh(mask))
-    np.copyto(out, host_view(handles.fresh(node)), casting="unsafe", where=host_mask)
-    return out
 
 
 UFUNCS: Final[dict[str, ufunc]] = {}
