@@ -216,7 +216,7 @@ cdef inline bint share_cell(object one, object two):
 
 cdef bint is_owned(object storage) except -1:
     """Whether the memory of a cell on the host may be written to; where not, somebody else may see
-    it, and `present.owned` has to look closer."""
+    it, and `in_place.owned` has to look closer."""
     # No names that count: one reference each, the cell's, the node's and the buffer's.
     cdef PyObject *node = peek(storage, s_node)
     cdef PyObject *buffer = look(node, n_buffer)

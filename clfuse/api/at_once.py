@@ -22,6 +22,7 @@ from ..runtime.buffers import BY_ROWS, IN_PARTS, SELECTED, HostBuffer
 from . import floating
 from . import handle as handles
 from .handle import Handle
+from .in_place import written
 from .listed import listed
 from .present import (
     ADDITIONS_A_US,
@@ -39,7 +40,6 @@ from .present import (
     present,
     stored,
     use_of,
-    written,
 )
 
 # Errors of which NumPy would warn, to be raised.

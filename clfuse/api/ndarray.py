@@ -37,11 +37,12 @@ from .creation import array as make_array
 from .creation import zeros
 from .flags import flagsobj
 from .handle import Handle, fresh, is_writeable, layout, native_dtype, node_of
+from .in_place import owned
 from .linalg import matmul
 from .methods import ArrayMethods, MutatingMethods
 from .order import copied
 from .overrides import answers_itself
-from .present import INTEGERS, LATER, indexed, owned, standard
+from .present import INTEGERS, LATER, indexed, standard
 from .readers import put_before
 from .refusals import refused
 from .shared_storage import seen_by_numpy

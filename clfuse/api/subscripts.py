@@ -15,6 +15,7 @@ from ..runtime.buffers import BY_ROWS, IN_PARTS, SELECTED, Buffer, HostBuffer
 from ..smallness import GATHER_ADDITIONS
 from . import handle as handles
 from .handle import Handle
+from .in_place import is_writable_here, written
 from .listed import listed, numbers
 from .present import (
     AT_ONCE,
@@ -30,13 +31,11 @@ from .present import (
     brought,
     expect_rows,
     is_seen_here,
-    is_writable_here,
     made,
     part,
     present,
     stored,
     use_of,
-    written,
 )
 
 MASK_ADDITIONS: Final = 4
