@@ -438,6 +438,8 @@ def test_doctor_without_a_device_says_what_to_install(tmp_path):
         cwd=tmp_path,
         OCL_ICD_VENDORS=str(tmp_path),
         CLFUSE_VENDORS="system",
+        HOME=str(tmp_path),  # it looks through all caches
+        XDG_CACHE_HOME=str(tmp_path),
     )
     assert finished.returncode == 1
     assert "no usable device" in finished.stdout
