@@ -2,6 +2,7 @@
 script beside this file.
 """
 
+import functools
 import os
 import re
 import subprocess
@@ -23,8 +24,8 @@ RTOL, ATOL = 2e-5, 2e-7
 NUMBER = re.compile(r"[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][-+]?\d+)?")
 
 
-# Under these settings every small array goes through kernels of its own, a hundred in a program:
-# they are tested elsewhere, one by one.
+# With kernels for all every small array of these goes through kernels of its own, a hundred in a
+# program: they are tested elsewhere, one by one.
 SMALL = frozenset({"aliases", "chains", "puzzles", "solvers", "tour"})
 
 
@@ -71,22 +72,20 @@ def usable_device(device_problem: str | None) -> None:
     pytest.skip(device_problem)
 
 
-@pytest.mark.clfuse_only
-@pytest.mark.parametrize(
-    "path", [path for path in PROGRAMS if path.stem not in SMALL], ids=lambda path: path.stem
-)
-def test_program_prints_the_same_under_clfuse(path: Path) -> None:
+@functools.cache
+def numpys_output_of(path: Path) -> str:
     expected = output_of(str(path))
     assert expected.strip(), "a program that prints nothing proves nothing"
+    return expected
+
+
+@pytest.mark.clfuse_only
+@pytest.mark.parametrize(("path", "host_us"), [
+    pytest.param(path, host_us, id=f"{path.stem}-{host_us}")
+    for path in PROGRAMS for host_us in (["50"] if path.stem in SMALL else ["0", "50"])
+])
+def test_program_prints_the_same_under_clfuse(path: Path, host_us: str) -> None:
+    """With kernels for all, and with the settings of users."""
     # Programs that draw random numbers print the same only with NumPy's own streams.
-    actual = output_of("-m", "clfuse", "run", "--exact-random", str(path))
-    assert_same_output(actual, expected)
-
-
-@pytest.mark.clfuse_only
-@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
-def test_program_prints_the_same_with_the_settings_of_users(path: Path) -> None:
-    expected = output_of(str(path))
-    assert expected.strip(), "a program that prints nothing proves nothing"
     command = ("-m", "clfuse", "run", "--exact-random", str(path))
-    assert_same_output(output_of(*command, CLFUSE_HOST_US="50"), expected)
+    assert_same_output(output_of(*command, CLFUSE_HOST_US=host_us), numpys_output_of(path))
