@@ -9,6 +9,7 @@ costs a tenth of a second, so a hundred results should be one program and not a 
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Sequence
 from types import ModuleType
@@ -229,6 +230,15 @@ def assert_same_error(function: Callable[[Any], object], xp: ModuleType) -> None
     assert same_class(actual, expected), (
         f"{type(actual).__name__ if actual else 'no error'} ({actual}), NumPy raises "
         f"{type(expected).__name__} ({expected})")
+
+
+def given(data: ArrayLike) -> Callable[[Any], Any]:
+    """What makes the data an array of a module: always the same one of each module.
+
+    Several results of one array read it once and compute equal parts of themselves once, so they
+    are a shorter program than of an array each; they are compared with NumPy's one by one.
+    """
+    return functools.cache(lambda m: m.array(data))
 
 
 class Batch:

@@ -14,11 +14,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.agreement import Batch, host
+from tests.agreement import Batch, given, host
 from tests.hostile import hostile, ordinary
 
 SHAPES = (((5471, 3), 0), ((1031, 20), 0), ((515, 131), 0), ((7, 263, 20), 1), ((17, 2003), 0))
-DTYPES = ("float32", "float64", "float16", "int8", "uint64", "bool", "complex64")
+# How work is cut depends on the size of an element only: one dtype of each size gets all shapes.
+DTYPES = {"float32": SHAPES, "float64": SHAPES, "float16": SHAPES, "int8": SHAPES,
+          "uint64": SHAPES[::2], "bool": SHAPES[::2], "complex64": SHAPES[::2]}
 
 
 @pytest.fixture(autouse=True, params=["cpu", "gpu"])
@@ -48,15 +50,15 @@ def whole_numbers(shape: tuple[int, ...], dtype: str) -> np.ndarray[Any, Any]:
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_every_reduction_down_columns_is_numpys(dtype: str, xp: ModuleType) -> None:
     batch = Batch(xp)
-    for shape, axis in SHAPES:
-        data = whole_numbers(shape, dtype)
+    for shape, axis in DTYPES[dtype]:
+        x = given(whole_numbers(shape, dtype))
         for name in ("sum", "max", "min", "all", "argmax"):
-            batch.same(f"{name} {dtype} {shape}", lambda m, n=name, d=data, a=axis:
-                       getattr(m.asarray(d), n)(a), zero_signs=False)
+            batch.same(f"{name} {dtype} {shape}", lambda m, n=name, x=x, a=axis:
+                       getattr(x(m), n)(a), zero_signs=False)
         if dtype == "int8":
-            batch.same(f"prod {shape}", lambda m, d=data, a=axis: m.asarray(d).prod(a))
-        batch.same(f"view {dtype} {shape}", lambda m, d=data, a=axis:
-                   m.asarray(d)[::-1, ..., ::-1].argmin(a))
+            batch.same(f"prod {shape}", lambda m, x=x, a=axis: x(m).prod(a))
+        batch.same(f"view {dtype} {shape}", lambda m, x=x, a=axis:
+                   x(m)[::-1, ..., ::-1].argmin(a))
     batch.check()
 
 
@@ -65,9 +67,10 @@ def test_a_step_down_of_several_rows_leaves_none_out(xp: ModuleType) -> None:
     for shape in ((21, 131), (150, 67)):  # 8 rows a step; a pause in which totals are kept
         data = np.arange(np.prod(shape), dtype=np.float32).reshape(shape) % 97
         weights = np.arange(shape[0], dtype=np.float32)[:, None] % 5
+        x, w = given(data), given(weights)
         for name in ("sum", "argmax"):
-            batch.same(f"{name} {shape}", lambda m, n=name, d=data, w=weights:
-                       getattr(m.asarray(d) * m.asarray(w), n)(0))
+            batch.same(f"{name} {shape}", lambda m, n=name, x=x, w=w:
+                       getattr(x(m) * w(m), n)(0))
     batch.check()
 
 
@@ -78,10 +81,10 @@ def test_special_values_of_a_column_stay_in_it(xp: ModuleType) -> None:
     data[1000] = special
     data[1999, ::2] = special[::2]
     for shape in (data.shape, (4, 512, len(special))):
-        values = data.reshape(shape)
+        x, axis = given(data.reshape(shape)), len(shape) - 2
         for name in ("max", "min", "any", "argmin", "argmax"):
-            batch.same(f"{name} {shape}", lambda m, n=name, v=values:
-                       getattr(m.asarray(v), n)(len(v.shape) - 2))
+            batch.same(f"{name} {shape}", lambda m, n=name, x=x, a=axis:
+                       getattr(x(m), n)(a))
     zeros = np.full((20_001, 2), -0.0, np.float32)
     batch.same("negative zeros", lambda m: m.asarray(zeros).sum(0))
     batch.same("of nothing", lambda m: m.zeros((0, 5)).sum(0))
@@ -132,8 +135,10 @@ def test_programs_down_columns_agree_with_numpy(
         with np.errstate(invalid="ignore"):
             expected = program(np, data.copy())
         actual = program(xp, xp.array(data))
-        pairs = zip(expected, actual, strict=True) if isinstance(expected, tuple) else [
+        pairs = list(zip(expected, actual, strict=True)) if isinstance(expected, tuple) else [
             (expected, actual)]
+        if xp is not np:
+            xp.evaluate(*(got for _, got in pairs))
         for want, got in pairs:
             got = host(got)
             assert got.dtype == want.dtype

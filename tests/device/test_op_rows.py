@@ -112,36 +112,42 @@ def test_where_chooses_by_a_mask(dtype: str) -> None:
 # ---- reductions ----
 
 
-def neutral_cases() -> list[Any]:
-    return [
-        pytest.param(row, dtype, id=f"{row.name} {dtype}")
-        for row in REDUCTIONS.values() for dtype in harness.DTYPE_NAMES
-        if row.identity_of(dtype) is not None
-    ]
-
-
-@pytest.mark.parametrize(("row", "dtype"), neutral_cases())
-def test_identity_of_a_reduction_changes_nothing(row: Reduction, dtype: str) -> None:
+def with_identity(row: Reduction, dtype: str) -> list[Ufunc]:
+    """Rows that apply a reduction to an element and its identity, on the right and on the left."""
     ufunc = UFUNCS[row.name]
     key = ufunc.key((dtype, dtype))
     identity = row.identity_of(dtype)
     assert key is not None
     assert identity is not None
-    (values,) = harness.operands_for((dtype,), 200)
+    made = []
     for order in (("{0}", identity), (identity, "{0}")):
         expression = ufunc.expressions[key]
         expression = expression.replace("{0}", "{{0}}").replace("{1}", "{{1}}")
         expression = expression.replace("{{0}}", order[0]).replace("{{1}}", order[1])
-        with_identity = Ufunc(row.name, 1, {key: expression}, ufunc.define, ufunc.libraries)
-        output = "bool" if row.name.startswith("logical") else dtype
-        width = 1 if class_of(dtype) == "complex" else 8
-        actual = on_device(with_identity, (dtype,), output, width, values)
+        made.append(Ufunc(row.name, 1, {key: expression}, ufunc.define, ufunc.libraries))
+    return made
+
+
+@pytest.mark.parametrize("dtype", harness.DTYPE_NAMES)
+def test_identities_of_reductions_change_nothing(dtype: str) -> None:
+    (values,) = harness.operands_for((dtype,), 200)
+    rows = [row for row in REDUCTIONS.values() if row.identity_of(dtype) is not None]
+    cases = {
+        harness.Case(made, (dtype,), "bool" if row.name.startswith("logical") else dtype): row
+        for row in rows for made in with_identity(row, dtype)
+    }
+    assert len(cases) == 2 * len(rows)
+    width = 1 if class_of(dtype) == "complex" else 8
+    found = harness.evaluate_cases(get_device(), list(cases), width, (values,))
+    for case, actual in found.items():
+        row = cases[case]
         function = getattr(np, row.name)
         # NumPy's identity may change what it should not: 1+0j makes inf+1j inf+nanj.
         expected = values
         if row.neutral:
             expected = function(values, np.array(function.identity).astype(dtype))
-        assert np.array_equal(actual, expected, equal_nan=dtype.startswith(("float", "complex")))
+        right = np.array_equal(actual, expected, equal_nan=dtype.startswith(("float", "complex")))
+        assert right, (row.name, case.row.expressions)
 
 
 @pytest.mark.parametrize("row", list(REDUCTIONS.values()), ids=lambda row: row.name)

@@ -22,6 +22,7 @@ from tests.agreement import (
     assert_same_error,
     difference_of_form,
     error_of,
+    given,
     is_recorded,
 )
 from tests.fuzz.bounds import EXACT, EXACT_FOR_COMPLEX, UNSIGNED_ZEROS
@@ -163,13 +164,24 @@ UNARY_TO_FLOAT = """sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh arcc
     isinf isfinite signbit spacing""".split()
 
 
+# What comes out is asked for of all; values are computed of one dtype for each that comes out,
+# and of all dtypes where they enter the simplest function.
+ENTERING = ("int8", "uint16", "int64")
+
+
 def test_integers_enter_float_functions_as_under_numpy(xp: ModuleType) -> None:
     batch = Batch(xp)
+    wrong = []
     for dtype in ("bool", *INTEGERS):
-        data = ordinary(1, 21, dtype)
+        x = given(ordinary(1, 21, dtype))
         for name in UNARY_TO_FLOAT:
-            batch.same(f"{name}({dtype})", lambda m, n=name, d=data: getattr(m, n)(m.array(d)),
-                       ulp=2 * ULP)
+            if dtype in ENTERING or name in ("sqrt", "isfinite"):
+                batch.same(f"{name}({dtype})", lambda m, n=name, x=x: getattr(m, n)(x(m)),
+                           ulp=2 * ULP)
+            elif difference := difference_of_form(getattr(xp, name)(x(xp)),
+                                                  getattr(np, name)(x(np))):
+                wrong.append(f"{name}({dtype}): {difference}")
+    assert not wrong, "\n".join(wrong)
     batch.check()
 
 
@@ -183,13 +195,13 @@ MIXED = """add subtract multiply divide floor_divide remainder power maximum les
 def test_two_dtypes_promote_as_under_numpy(name: str, xp: ModuleType) -> None:
     batch = Batch(xp)
     wrong = []
+    left = {dtype: given(ordinary(2, 9, dtype, "positive")) for dtype in DTYPES}
+    right = {dtype: given(ordinary(3, 9, dtype, "positive")) for dtype in DTYPES}
     for first, second in itertools.product(DTYPES, repeat=2):
-        a = ordinary(2, 9, first, "positive")
-        b = ordinary(3, 9, second, "positive")
         exact = is_exact(name, (first, second))
 
-        def call(m: ModuleType, a: Array = a, b: Array = b) -> Any:
-            return getattr(m, name)(m.array(a), m.array(b))
+        def call(m: ModuleType, a: Any = left[first], b: Any = right[second]) -> Any:
+            return getattr(m, name)(a(m), b(m))
 
         if first in COMPUTED_DTYPES and second in COMPUTED_DTYPES:
             batch.same(f"{name}({first}, {second})", call, ulp=0 if exact else COMPLEX_ULP)
@@ -205,7 +217,7 @@ SCALARS: tuple[Any, ...] = (
     True, 0, 1, 3, -1, 127, 255, 300, 2 ** 40, -2 ** 63, 2 ** 63, 2 ** 64, 2.5, -0.0, 1e30, 1e300,
     float("inf"), float("nan"), 2j, np.bool_(True), np.int8(3), np.uint64(7), np.float16(1.5),
     np.float32(0.1), np.float64(0.1), np.complex64(1 + 2j))
-FEWER_DTYPES = ("bool", "int8", "uint8", "uint64", "float16", "float32", "complex64")
+FEWER_DTYPES = ("bool", "int8", "uint8", "uint64", "float16", "float32")  # no complex: in `add`
 
 
 @pytest.mark.parametrize("name", ["add", "less", "equal", "divide", "maximum", "floor_divide",
@@ -213,14 +225,15 @@ FEWER_DTYPES = ("bool", "int8", "uint8", "uint64", "float16", "float32", "comple
 def test_python_numbers_are_weak_and_numpy_scalars_strong(name: str, xp: ModuleType) -> None:
     batch = Batch(xp)
     dtypes = DTYPES if name == "add" else FEWER_DTYPES
-    for scalar, order in itertools.product(SCALARS, (1, -1)):
-        for dtype in dtypes:
-            data = ordinary(4, 9, dtype)
+    arrays = [(dtype, given(ordinary(4, 9, dtype))) for dtype in dtypes]
+    for scalar in SCALARS:
+        for (dtype, x), order in itertools.product(arrays, (1, -1)):
             batch.same(
                 f"{name}({(dtype, repr(scalar))[::order]})",
-                lambda m, d=data, s=scalar, o=order:
-                getattr(m, name)(*(m.array(d), s)[::o]), ulp=4)
-        batch.check()  # a scalar is an argument: one of the same type needs no other program
+                lambda m, x=x, s=scalar, o=order: getattr(m, name)(*(x(m), s)[::o]), ulp=4)
+        if not isinstance(scalar, np.generic):
+            batch.check()  # a scalar is an argument: one of the same type needs no other program
+    batch.check()
 
 
 OPERATORS = {
@@ -239,10 +252,10 @@ OPERATORS = {
 
 @pytest.mark.parametrize("dtype", ["bool", "int32", "uint8", "float32", "float64", "complex64"])
 def test_operators_do_what_their_ufuncs_do(dtype: str, xp: ModuleType) -> None:
-    a, b = ordinary(5, 33, dtype), ordinary(6, 33, dtype)
+    a, b = given(ordinary(5, 33, dtype)), given(ordinary(6, 33, dtype))
     batch = Batch(xp)
     for label, operator in OPERATORS.items():
-        batch.same(label, lambda m, f=operator: f(m.array(a), m.array(b)),
+        batch.same(label, lambda m, f=operator: f(a(m), b(m)),
                    ulp=4 if dtype in (*FLOATS, *COMPLEXES) else 0)
     batch.check()
 
@@ -252,16 +265,16 @@ def test_strided_flipped_and_transposed_operands_give_the_same_values(dtype: str
                                                                       xp: ModuleType) -> None:
     batch = Batch(xp)
     for shape in ((), (0,), (1,), (5,), (67,), (7, 9), (3, 4, 5)):
-        a, b = ordinary(7, shape, dtype), ordinary(8, shape, dtype)
-        for name, key in layouts(a):
-            def call(m: ModuleType, a: Array = a, b: Array = b, key: Any = key) -> Any:
-                x, y = m.array(a), m.array(b)
-                x, y = (x.T, y.T) if key is None else (x[key], y[key])
+        data = ordinary(7, shape, dtype)
+        a, b = given(data), given(ordinary(8, shape, dtype))
+        for name, key in layouts(data):
+            def call(m: ModuleType, a: Any = a, b: Any = b, key: Any = key) -> Any:
+                x, y = (a(m).T, b(m).T) if key is None else (a(m)[key], b(m)[key])
                 return x * 2 + y[...]
 
             batch.same(f"{shape} {name}", call)
             batch.same(f"{shape} {name}, one operand whole", lambda m, a=a, key=key: (
-                (lambda x: x.T + 1 if key is None else x[key] - x[key])(m.array(a))))
+                a(m).T + 1 if key is None else a(m)[key] - a(m)[key]))
     batch.check()
 
 
@@ -269,10 +282,11 @@ def test_shapes_broadcast_as_under_numpy(xp: ModuleType) -> None:
     batch = Batch(xp)
     shapes = [(), (1,), (0,), (5,), (1, 5), (4, 1), (4, 5), (3, 4, 5), (3, 1, 1), (1, 0), (4, 0),
               (2, 3), (5, 1, 1, 1)]
-    for first in shapes:
-        for second in shapes:
-            a, b = ordinary(9, first, "float32"), ordinary(10, second, "int16")
-            batch.same(f"{first} * {second}", lambda m, a=a, b=b: m.array(a) * m.array(b))
+    left = [given(ordinary(9, shape, "float32")) for shape in shapes]
+    right = [given(ordinary(10, shape, "int16")) for shape in shapes]
+    for (first, a), (second, b) in itertools.product(zip(shapes, left, strict=True),
+                                                     zip(shapes, right, strict=True)):
+        batch.same(f"{first} * {second}", lambda m, a=a, b=b: a(m) * b(m))
     batch.check()
 
 
@@ -427,9 +441,10 @@ def test_powers_of_the_numbers_of_elements_have_numpys_values(
         np.testing.assert_allclose(np.asarray(xp.power(x, x)), expected, rtol=1e-6)
 
 
-@pytest.mark.parametrize("dtype", ["int8", "int32", "int64", "uint32", "uint64"])
-@pytest.mark.parametrize("size", [1, 2, 7, 33])
-def test_complements_of_what_is_limited_are_numpys(xp: ModuleType, dtype: str, size: int) -> None:
+@pytest.mark.parametrize(("size", "dtype"), [
+    *[(1, dtype) for dtype in ("int8", "int32", "int64", "uint32", "uint64")],
+    *itertools.product((2, 7, 33), ("int32", "uint64"))])
+def test_complements_of_what_is_limited_are_numpys(xp: ModuleType, size: int, dtype: str) -> None:
     """Intel's compiler lost a sign of a single one."""
     given = (np.arange(size) * 7 % 11 + 5).astype(dtype)
     low, high = np.array(1, dtype), np.array(3, dtype)
