@@ -14,7 +14,13 @@ from . import blocks, floating
 from .conversion import NotNative, as_handle, as_mask, assigned, from_host, requested_dtype
 from .expressions import broadcast_shapes, choose, combine, convert
 from .fallback import native, user_stacklevel
-from .folding import delivered, folded, in_memory_order, reduction_axes
+from .folding import (
+    delivered,
+    folded,
+    in_memory_order,
+    reduction_axes,
+    together_in_memory_order,
+)
 from .handle import Handle, native_dtype, node_of, result
 from .masks import spread_sum
 from .order import Permutation, copied, copy_order, permuted_node
@@ -328,7 +334,7 @@ def average(
         dtype = np.result_type(dtype, FLOAT64)
     dtype = requested_dtype(dtype)
     assert dtype is not None
-    handle, axes, weight, order = in_memory_order(handle, axes, weight)
+    (handle, weight), axes, order = together_in_memory_order((handle, weight), axes)
     total = folded(np.add, convert(node_of(weight), dtype), axes, dtype)
     product = combine(np.multiply, convert(node_of(handle), dtype), convert(node_of(weight), dtype))
     node = combine(np.divide, folded(np.add, product, axes, dtype), total)
