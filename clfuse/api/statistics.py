@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import build
+from ..evaluate import evaluate_nodes
+from ..graph import build, trace
 from ..graph.ir import Node
 from . import blocks, floating
 from .conversion import NotNative, as_handle, as_mask, assigned, from_host, requested_dtype
@@ -315,7 +316,16 @@ def average(
     *,
     keepdims: Any = _Missing,
 ) -> Any:
-    """Weighted mean over axes."""
+    """Weighted mean over axes.
+
+    Whether weights add up to zero, which is an error, is looked at here: with weights it is
+    computed at the call, but in functions that are traced.
+
+    Raises
+    ------
+    ZeroDivisionError
+        The weights of a result add up to zero.
+    """
     handle = as_handle(a)
     axis = tuple(axis) if isinstance(axis, list) else axis
     if weights is None:
@@ -338,6 +348,10 @@ def average(
     total = folded(np.add, convert(node_of(weight), dtype), axes, dtype)
     product = combine(np.multiply, convert(node_of(handle), dtype), convert(node_of(weight), dtype))
     node = combine(np.divide, folded(np.add, product, axes, dtype), total)
+    if trace.active() is None:
+        evaluate_nodes((total, node))  # together: the weights are read once
+        if not np.asarray(result(total)).all():
+            raise ZeroDivisionError("Weights sum to zero, can't be normalized")
     return delivered(node, handle._shape, axes, None, keepdims, order)
 
 
