@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     import argparse
@@ -332,12 +333,23 @@ def cache_folders() -> dict[str, Path]:
     return {name: folder for name, folder in folders.items() if name != "NVIDIA" or folder.is_dir()}
 
 
-def summary(folder: Path) -> str:
-    """A folder's path, and how much is in it."""
+COUNTING_S: Final = 2.0
+"""For counting the files of one cache: PoCL's may have some hundred thousand, on a slow disk."""
+
+
+def summary(folder: Path, most_s: float = COUNTING_S) -> str:
+    """A folder's path, and how much is in it, as far as that is found in `most_s` seconds."""
     if not folder.is_dir():
         return f"{folder}: none yet"
-    sizes = [path.stat().st_size for path in folder.rglob("*") if path.is_file()]
-    return f"{folder}: {len(sizes)} files, {sum(sizes) / 2**20:.1f} MiB"
+    files, nbytes, end, more = 0, 0, time.monotonic() + most_s, ""
+    for path in folder.rglob("*"):
+        if path.is_file():
+            files += 1
+            nbytes += path.stat().st_size
+        if time.monotonic() > end:
+            more = "more than "
+            break
+    return f"{folder}: {more}{files} files, {more}{nbytes / 2**20:.1f} MiB"
 
 
 # -- the command line ------------------------------------------------------------------------------

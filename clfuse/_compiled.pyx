@@ -427,18 +427,63 @@ cdef object orderly(object handle):
         return node_of(handle)
     if get(get(node, n_op), o_kind) is VIEW and peek(node, n_buffer) == <PyObject *>None:
         return node_of(handle)
-    offset = get(view, v_offset)
+    offset, strides = get(view, v_offset), get(view, v_strides)
     op = views.get(get(node, n_dtype))
-    if op is None or 1 in <tuple>shape or (offset == 0 and shape == get(node, n_shape)):
+    if op is None:
         return node_of(handle)
     for extent in <tuple>get(node, n_shape):
         if extent != 1:
             break
     else:
         return node_of(handle)
+    if 1 in <tuple>shape:
+        strides = without_unit_strides(<tuple>shape, <tuple>strides)
+    if offset == 0 and shape == get(node, n_shape) and is_contiguous(<tuple>shape, <tuple>strides):
+        return node
     made = new_node(op, (node,), shape, get(handle, h_dtype), None)
-    refill(made, n_param, (offset, get(view, v_strides)))
+    refill(made, n_param, (offset, strides))
     return made
+
+
+cdef tuple without_unit_strides(tuple shape, tuple strides):
+    """`graph.layout.without_unit_strides`."""
+    cdef Py_ssize_t place
+    return tuple([
+        0 if <object>PyTuple_GET_ITEM(shape, place) == 1 else <object>PyTuple_GET_ITEM(strides, place)
+        for place in range(PyTuple_GET_SIZE(shape))
+    ])
+
+
+cdef bint is_contiguous(tuple shape, tuple strides) except -1:
+    """Whether these are the strides of C order, without those of unit extents."""
+    cdef Py_ssize_t place, extent, step = 1
+    for place in range(PyTuple_GET_SIZE(shape) - 1, -1, -1):
+        extent = <object>PyTuple_GET_ITEM(shape, place)
+        if <Py_ssize_t><object>PyTuple_GET_ITEM(strides, place) != (0 if extent == 1 else step):
+            return False
+        step *= max(extent, 1)
+    return True
+
+
+cdef object common_shape(tuple one, tuple two):
+    """The shape to which both broadcast, as `expressions.broadcast_shapes`; None where there is
+    none."""
+    cdef Py_ssize_t place, rank, missing
+    if PyTuple_GET_SIZE(one) < PyTuple_GET_SIZE(two):
+        one, two = two, one
+    rank = PyTuple_GET_SIZE(one)
+    missing = rank - PyTuple_GET_SIZE(two)
+    common = []
+    for place in range(rank):
+        extent = <object>PyTuple_GET_ITEM(one, place)
+        if place >= missing:
+            other = <object>PyTuple_GET_ITEM(two, place - missing)
+            if extent == 1:
+                extent = other
+            elif other != 1 and other != extent:
+                return None
+        common.append(extent)
+    return tuple(common)
 
 
 cdef inline object constant_for(object op, object value, Py_ssize_t place):
@@ -474,8 +519,8 @@ def binary(plain, apply, double weight, dict loops, bint of_numbers):
             if op is None:
                 return plain(self, other)
             if shape is not get(other, h_shape) and shape != get(other, h_shape):
-                shape = broadcast_shapes(shape, get(other, h_shape))
-            if not <tuple>shape:
+                shape = common_shape(<tuple>shape, <tuple>get(other, h_shape))
+            if not shape:  # none, or that of a scalar
                 return plain(self, other)
             left = orderly(self)
             right = None if left is None else orderly(other)

@@ -6,7 +6,7 @@ cdef extern from "Python.h":
     Py_ssize_t PyList_GET_SIZE(object)
 
 cdef Py_ssize_t r_batch, r_check, r_expected, r_number, r_ranges, r_numbers, r_offsets, r_widths
-cdef Py_ssize_t c_is_open, c_nodes, c_order, c_present, c_written, y_due
+cdef Py_ssize_t c_is_open, c_nodes, c_order, c_present, c_written
 cdef Py_ssize_t most_calls
 cdef object Pending = None, Part = None, Series, checking
 cdef dict numbers_of_python
@@ -18,7 +18,7 @@ cdef callfunc usual_call_of_kernels
 def connect_batches(kernel, names):
     """Take what is used here, and be the call of this class."""
     global r_batch, r_check, r_expected, r_number, r_ranges, r_numbers, r_offsets, r_widths
-    global c_is_open, c_nodes, c_order, c_present, c_written, y_due, most_calls
+    global c_is_open, c_nodes, c_order, c_present, c_written, most_calls
     global Pending, Part, Series, numbers_of_python, bodies_running, usual_call_of_kernels
     Series, batch = names["Series"], names["Batch"]
     r_batch, r_check = _offset(Series, "_batch"), _offset(Series, "_check")
@@ -28,7 +28,6 @@ def connect_batches(kernel, names):
     c_is_open, c_nodes = _offset(batch, "is_open"), _offset(batch, "_nodes")
     c_order, c_present = _offset(batch, "order"), _offset(batch, "present")
     c_written = _offset(batch, "written")
-    y_due = _offset(type(boundary), "due")
     Pending, Part = names["Pending"], names["Part"]
     numbers_of_python, bodies_running = names["DTYPES"], names["running"]
     most_calls = names["MOST"]
@@ -70,7 +69,7 @@ cdef bint is_as_before(object argument, tuple wanted, object batch) except -1:
         return False
     if get(argument, h_dtype) is not <object>PyTuple_GET_ITEM(wanted, 2):
         return False
-    if get(argument, h_shape) != <object>PyTuple_GET_ITEM(wanted, 1):
+    if not is_same(<PyObject *>argument, h_shape, <object>PyTuple_GET_ITEM(wanted, 1)):
         return False
     if view == <PyObject *>None:
         if PyTuple_GET_ITEM(wanted, 3) != <PyObject *>None:
@@ -78,7 +77,7 @@ cdef bint is_as_before(object argument, tuple wanted, object batch) except -1:
     elif (
         type(<object>view) is not View
         or look(view, v_writeable) != PyTuple_GET_ITEM(wanted, 4)
-        or get(<object>view, v_strides) != <object>PyTuple_GET_ITEM(wanted, 3)
+        or not is_same(view, v_strides, <object>PyTuple_GET_ITEM(wanted, 3))
     ):
         return False
     number = <object>PyTuple_GET_ITEM(wanted, 5)

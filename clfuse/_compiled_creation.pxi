@@ -287,7 +287,7 @@ cdef object made_here(object plain, object make, int rule, tuple args, dict name
         value = np_array(value)
     size = array_size(<PyObject *>value)
     if size * <double>value.itemsize > kept_nbytes:
-        return plain(value)
+        return plain(value) if rule == BY_VALUES else LATER
     array = made(value, None, device)
     if size > few_additions and rule != BY_SHAPE and rule != BY_LIKENESS:
         note_here(array, AS_A_WHOLE)

@@ -32,22 +32,23 @@ def connect_evaluation(names):
 cdef class Ready:
     """A plan of nothing but bound kernels, which runs as `planned.Planned.run` does.
 
-    `block_size` is that of `runtime.pool`; `is_used` says whether it has run since somebody set
-    that to False.
+    `block_size` is that of `runtime.pool`; `hosted` is how many arguments lie on the host; `is_used`
+    says whether it has run since somebody set that to False.
     """
 
     cdef object device, pool, planning, host_us, queue
     cdef dict bins
     cdef uintptr_t address, inline
     cdef list bound, direct, slots, sizes, reuses, values, keeps, recomputed
-    cdef Py_ssize_t launches, user_launches
+    cdef Py_ssize_t launches, user_launches, hosted
     cdef public bint is_used
 
-    def __init__(self, planned, device, block_size, host_us, int user_launches):
+    def __init__(self, planned, device, block_size, int user_launches):
         schedule = planned.schedule
         self.device, self.pool = device, device.pool
         self.bins = device.pool._bins
-        self.planning, self.host_us = settings[key_of_planning], host_us
+        self.planning = settings[key_of_planning]
+        self.host_us, self.hosted = planned.too_large
         self.inline = 0
         self.take_queue(device.queue)
         self.bound = [step.bound for step in planned.steps]
@@ -63,10 +64,17 @@ cdef class Ready:
         self.recomputed = list(schedule.recomputed)
 
     cdef bint suits(self, list buffers) except -1:
-        """Whether nothing has changed since, and all that is read is memory of the device."""
+        """Whether nothing has changed since, and what is read is the device's."""
+        cdef Py_ssize_t hosted = 0
         for buffer in buffers:
-            if type(buffer) is not DeviceBuffer or get(buffer, b_device) is not self.device:
+            if type(buffer) is HostBuffer:
+                hosted += 1
+            elif type(buffer) is not DeviceBuffer:
                 return False
+            if get(buffer, b_device) is not self.device:
+                return False
+        if hosted != self.hosted:
+            return False
         planning = settings[key_of_planning]
         if (planning is not self.planning and planning != self.planning) or (
             settings["host_us"] != self.host_us
@@ -125,7 +133,7 @@ cdef class Ready:
             if reused is None:
                 slots.append(self.taken(self.slots[number], self.sizes[number]))
             else:
-                slots.append(buffers[reused])
+                slots.append(on_device(buffers[reused]))
         places = []
         for slot, place in self.values:
             if slot is not None:
@@ -143,11 +151,14 @@ cdef class Ready:
         self.is_used = True
         for position, value in self.keeps:
             node = nodes[position]
+            buffer = places[value]
+            if type(buffer) is HostBuffer:
+                buffer = buffer.of(node.dtype, node.shape)
             if type(node) is Node:
-                refill(node, n_buffer, places[value])
+                refill(node, n_buffer, buffer)
                 refill(node, n_inputs, ())
             else:
-                node.buffer = places[value]
+                node.buffer = buffer
                 node.inputs = ()
         for position in self.recomputed:
             nodes[position].computed = True

@@ -39,11 +39,27 @@ def connect_driver(uintptr_t set_address, uintptr_t enqueue_address, uintptr_t f
     enqueue_kernel = <enqueue_function>enqueue_address
 
 
+cdef object on_device(object buffer):
+    """As the method of buffers."""
+    cdef PyObject *found
+    if type(buffer) is DeviceBuffer:
+        return buffer
+    if type(buffer) is HostBuffer:
+        found = peek(buffer, b_memory)
+        if found == <PyObject *>None:
+            found = peek(buffer, b_copy)
+        if found != <PyObject *>None:
+            return <object>found
+    return buffer.on_device()
+
+
 cdef void *memory_object(object buffer) except? NULL:
     """The driver's memory object of a buffer; of one on a device its address is kept."""
     cdef PyObject *known
     if type(buffer) is not DeviceBuffer:
-        return <void *><uintptr_t>buffer.mem.int_ptr
+        buffer = on_device(buffer)
+        if type(buffer) is not DeviceBuffer:
+            return <void *><uintptr_t>buffer.mem.int_ptr
     known = peek(buffer, b_address)
     if known != NULL:
         return <void *><uintptr_t><object>known

@@ -43,13 +43,13 @@ cdef Py_ssize_t n_buffer, n_op, n_inputs, n_shape, n_dtype, n_param, n_computed
 cdef Py_ssize_t b_device, b_array, b_copy, b_memory, b_use, b_window
 cdef Py_ssize_t o_dtype, o_input_dtypes, o_kind
 cdef Py_ssize_t v_base, v_offset, v_strides, v_ordered, v_writeable
-cdef Py_ssize_t i_layout, i_shape, i_path, i_start
+cdef Py_ssize_t i_layout, i_shape, i_path, i_start, y_due
 
 cdef object ARRAY, Node, Storage, HostBuffer, View, Indexed, NUMPY, FLOAT64, LATER, LOUD
 cdef object CONSTANT, UPDATE, VIEW
 cdef object AS_A_WHOLE, IN_PARTS, BY_ROWS, SELECTED
 cdef object context, check, boundary, plain_owned
-cdef object plain_made, plain_part, node_of, broadcast_shapes, expect_rows, element, c_strides
+cdef object plain_made, plain_part, node_of, expect_rows, element, c_strides
 cdef dict settings, leaves, constants, native, views
 cdef list recorded, operations, check_at, tracers, mode, standard
 cdef frozenset scalars
@@ -84,10 +84,10 @@ def connect(names):
     global b_use, AS_A_WHOLE, IN_PARTS, BY_ROWS, SELECTED, few_additions, selected_share
     global v_base, v_offset, v_strides, v_ordered, v_writeable, i_layout, i_shape, i_path, i_start
     global ARRAY, Storage, HostBuffer, View, Indexed, NUMPY, FLOAT64, LATER, LOUD
-    global context, check, boundary, plain_made, plain_part, node_of, broadcast_shapes
+    global context, check, boundary, plain_made, plain_part, node_of
     global expect_rows, element, c_strides, settings, leaves, constants, native, views
     global recorded, operations, check_at, tracers, mode, standard, scalars, additions_a_us
-    global longest_path, plain_owned, rows_share, known_works, updates
+    global longest_path, plain_owned, rows_share, known_works, updates, y_due
     ARRAY, Storage = names["ARRAY"], names["Storage"]
     HostBuffer, View, Indexed = names["HostBuffer"], names["View"], names["Indexed"]
     handle, buffer = names["Handle"], names["Buffer"]
@@ -110,8 +110,9 @@ def connect(names):
     i_path, i_start = _offset(Indexed, "path"), _offset(Indexed, "start")
     NUMPY, FLOAT64, LATER, LOUD = names["NUMPY"], names["FLOAT64"], names["LATER"], names["LOUD"]
     context, check, boundary = names["context"], names["check"], names["boundary"]
+    y_due = _offset(type(boundary), "due")
     plain_made, plain_part, node_of = names["made"], names["part"], names["node_of"]
-    broadcast_shapes, expect_rows = names["broadcast_shapes"], names["expect_rows"]
+    expect_rows = names["expect_rows"]
     element, c_strides = names["element"], names["c_strides"]
     updates = names["updates"]
     plain_owned, known_works = names["owned"], names["known_works"]

@@ -157,7 +157,7 @@ cdef bint is_located(
     if type(index) is not tuple:
         index = (index,)
     given = PyTuple_GET_SIZE(index)
-    if given > rank or boundary.due:
+    if given > rank or get(boundary, y_due) is not False:
         return False
     for place in range(given):
         item = (<tuple>index)[place]
@@ -184,16 +184,46 @@ cdef bint is_located(
     return True
 
 
+cdef object whole = None  # the shape of the array whose row was looked at last
+cdef tuple row_shape, row_strides
+cdef Py_ssize_t row_size
+
+
+cdef bint is_row(object self, object index, Py_ssize_t *at) except -1:
+    """Whether an integer points at a row of an array in C order, whose layout is known from then
+    on: a loop asks for one after the other."""
+    global whole, row_shape, row_strides, row_size
+    cdef Py_ssize_t extent, start
+    if type(index) is not int or peek(self, h_view) != <PyObject *>None:
+        return False
+    shape = <tuple>get(self, h_shape)
+    if shape is not whole:
+        if PyTuple_GET_SIZE(shape) < 2 or 0 in shape:
+            return False
+        strides = <tuple>c_strides(shape)
+        row_shape, row_strides = shape[1:], strides[1:]
+        row_size, whole = strides[0], shape
+    extent = <object>PyTuple_GET_ITEM(shape, 0)
+    if get(boundary, y_due) is not False or not -extent <= index < extent:
+        return False
+    start = index
+    at[0] = (start + extent if start < 0 else start) * row_size
+    return True
+
+
 cdef object recorded_view(object self, object index):
     """As `indexing.get`, by integers and slices of small numbers; `LATER` where `plain` has to."""
     cdef Py_ssize_t offset = 0
-    new_shape = []
-    new_strides = []
-    if not is_located(self, index, &offset, new_shape, new_strides):
-        return LATER
-    if not new_shape:
-        return element(self, offset)
-    found = tuple(new_shape)
+    if is_row(self, index, &offset):
+        found, strides = row_shape, row_strides
+    else:
+        new_shape = []
+        new_strides = []
+        if not is_located(self, index, &offset, new_shape, new_strides):
+            return LATER
+        if not new_shape:
+            return element(self, offset)
+        found, strides = tuple(new_shape), tuple(new_strides)
     if PyTuple_GET_SIZE(found) < PyTuple_GET_SIZE(get(self, h_shape)):
         storage = storage_of(self)
         if not expects_no_rows(peek(storage, s_node)):
@@ -201,7 +231,7 @@ cdef object recorded_view(object self, object index):
     view = sight_of(self)
     made = PyType_GenericAlloc(<PyTypeObject *>View, 0)
     fill(made, v_offset, offset)
-    fill(made, v_strides, tuple(new_strides))
+    fill(made, v_strides, strides)
     fill(made, v_ordered, True)
     if view is None:
         fill(made, v_base, self)
@@ -256,7 +286,7 @@ cdef bint record_write(object self, object index, object value) except -1:
     if len(recorded) >= <Py_ssize_t>check_at[0]:
         check()
     if boundary.full:
-        boundary.due = True
+        refill(boundary, y_due, True)
     return True
 
 

@@ -37,9 +37,13 @@ __all__ = ["forget", "is_quicker", "keeps_kernels", "known", "large", "left_to_n
 MOST_KNOWN: Final = 1024
 """Entries of each set here; arrays of ever other sizes would fill them."""
 
-LAUNCH_NS: Final = 60_000
-"""Processor time of a launch among others on a CPU, on all cores: 77 to 90 us on PoCL, of which
-some 10 are its 4,000 elements; more on Intel's runtime."""
+WAKE_NS: Final = 45_000
+"""What it takes to wake a CPU's threads for a plan, and to wait for them: processor time, on all
+cores. One launch with its wait takes 60 to 90 us."""
+
+LAUNCH_NS: Final = 15_000
+"""The same of each launch: in a row of 98, of 400 elements each, it was 10 (PoCL) to 20 (Intel's
+runtime)."""
 
 INLINE_LAUNCH_NS: Final = 2_000
 """The same where the calling thread runs the kernel."""
@@ -61,7 +65,7 @@ Exponentials of 20,000 took 1.1, twelve operations .4."""
 COPIED_NBYTE_NS: Final = 0.1
 """The same of a byte of it."""
 
-FEW_LAUNCHES_NS: Final = 2 * LAUNCH_NS / (1 - KERNEL_SHARE)
+FEW_LAUNCHES_NS: Final = (WAKE_NS + 2 * LAUNCH_NS) / (1 - KERNEL_SHARE)
 """What NumPy takes where it is as quick as two launches."""
 
 TWICE: Final = 2
@@ -129,7 +133,7 @@ def is_quicker(snapshot: Snapshot, device: Device, launches: int, *, inline: boo
     if inline:
         kernels += INLINE_NS + launches * INLINE_LAUNCH_NS
     else:
-        kernels += launches * LAUNCH_NS
+        kernels += WAKE_NS + launches * LAUNCH_NS
     calls = sum(
         [item[0] is not None and item[0].kind not in VIEWED for item in snapshot.items]
     )

@@ -98,17 +98,18 @@ class Planned:
     def ready(self, device: Device) -> Any:
         """What runs the plan again without Python, or None: ``_compiled_evaluation.pxi``.
 
-        For plans of kernels alone, which were bound, and whose arguments did not lie on the host.
+        For plans of kernels alone, which were bound.
         """
         steps = self.steps
-        too_large = (settings.host_us, 0)
-        if _core is None or self.is_left or self.too_large != too_large:
+        if _core is None or self.is_left or self.too_large is None:
+            return None
+        if self.too_large[0] != settings.host_us:
             return None
         if device.pool is None or not all(map(_is_direct, steps)):
             return None
         launches = sum([isinstance(step.kernel, UserLaunch) for step in steps])  # type: ignore
         _core.connect_evaluation(_names())
-        return _core.Ready(self, device, block_size, settings.host_us, launches)
+        return _core.Ready(self, device, block_size, launches)
 
     def launch_count(self) -> int:
         """How many launches of kernels it has."""

@@ -102,6 +102,9 @@ __kernel void ${k.name}(${k.signature})
     const ${k.index} units = ${" * ".join(k.row_extents + ["1"])}${" * chunks" if k.chunked else ""};
 % if k.schedule == "cpu":
     const ${k.index} run = (units + (${k.index})get_global_size(0) - 1) / (${k.index})get_global_size(0);
+% for line in k.once:
+    ${line}
+% endfor
 % if k.blocks:
 <% b, p = k.blocks, k.phases[0] %>\
     const ${k.index} even = (run + ${b.rows - 1}) / ${b.rows} * ${b.rows};

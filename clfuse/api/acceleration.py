@@ -31,7 +31,6 @@ from . import (
     sources,
     subscripts,
 )
-from .expressions import broadcast_shapes
 from .steps import Step
 from .ufunc import UFUNCS, ufunc
 
@@ -151,7 +150,6 @@ def _names(array: type) -> dict[str, Any]:
         "Storage": ir.Storage,
         "View": handle.View,
         "additions_a_us": present.ADDITIONS_A_US,
-        "broadcast_shapes": broadcast_shapes,
         "boundary": ir.boundary,
         "c_strides": handle.c_strides,
         "check": ir.check,

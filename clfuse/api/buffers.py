@@ -21,7 +21,7 @@ from .handle import Handle, is_contiguous, is_writeable
 from .protocols import laid_out, shares
 from .shared_storage import seen_by_numpy
 
-__all__ = ["buffer", "lent", "shared"]
+__all__ = ["buffer", "in_bytes", "lent", "shared"]
 
 WRITABLE: Final = 1
 """PyBUF_WRITABLE: https://docs.python.org/3/c-api/buffer.html"""
@@ -49,3 +49,8 @@ def shared(handle: Handle) -> np.ndarray | np.generic:
 def buffer(self: Handle, flags: int) -> memoryview:
     """`__buffer__`: as the compiled part exports it."""
     return lent(self, flags, 2).__buffer__(flags)  # type: ignore[union-attr]
+
+
+def in_bytes(self: Handle) -> bytes:
+    """`__bytes__`: what ``bytes`` makes of NumPy's array."""
+    return bytes(lent(self, 0, 2))

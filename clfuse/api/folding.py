@@ -118,19 +118,26 @@ def in_memory_order(
 ) -> tuple[Handle, tuple[int, ...], Any, Permutation | None]:
     """What a reduction works on, its axes as they lie in memory, so that its result lies as
     NumPy's: array, axes to fold, mask, and the order for `delivered`; None if nothing is turned."""
-    shape = handle._shape
-    masked = where is not True and where is not np._NoValue
-    if masked:
-        where = as_mask(where)
-    order = result_order((handle, where) if masked else (handle,), shape)
+    if where is True or where is np._NoValue:
+        (handle,), axes, order = together_in_memory_order((handle,), axes, out)
+        return handle, axes, where, order
+    where = as_mask(where)
+    (handle, where), axes, order = together_in_memory_order((handle, where), axes, out)
+    return handle, axes, where, order
+
+
+def together_in_memory_order(
+    operands: tuple[Handle, ...], axes: tuple[int, ...], out: Any = None
+) -> tuple[tuple[Handle, ...], tuple[int, ...], Permutation | None]:
+    """The same of an array and what is folded with it, of its shape or stretched to it."""
+    shape = operands[0]._shape
+    order = result_order(operands, shape)
     if order is None or out is not None:
-        return handle, axes, where, None
-    if masked:
-        if broadcast_shapes(shape, where._shape) != shape:
-            return handle, axes, where, None  # an error, which names the shapes as they are
-        where = turned(where, shape, order)
+        return operands, axes, None
+    if any(broadcast_shapes(shape, operand._shape) != shape for operand in operands[1:]):
+        return operands, axes, None  # an error, which names the shapes as they are
     places = tuple([place for place, axis in enumerate(order) if axis in axes])
-    return turned(handle, shape, order), places, where, order
+    return tuple([turned(operand, shape, order) for operand in operands]), places, order
 
 
 def folded(

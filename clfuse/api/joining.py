@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from operator import index as as_index
 from typing import Any
 
 import numpy as np
@@ -228,10 +227,8 @@ def split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> list[Any]:
         len(indices_or_sections)
     except TypeError:
         handle = as_handle(ary)
-        sections = as_index(indices_or_sections)
-        if handle._shape[normalized_axis(axis, len(handle._shape))] % sections:
+        if handle._shape[normalized_axis(axis, len(handle._shape))] % indices_or_sections:
             raise ValueError("array split does not result in an equal division") from None
-        return array_split(handle, sections, axis)
     return array_split(ary, indices_or_sections, axis)
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import compiled
 from ..evaluate import lock
 from ..runtime.buffers import HostBuffer
 from . import (
@@ -169,6 +170,8 @@ class _Common(ArrayMethods, Handle):
 
     if sys.version_info >= (3, 12):  # where classes of Python's may be buffers
         __buffer__ = buffers.buffer
+    elif compiled.load() is None:  # no buffer, which `bytes` would take for a list of integers
+        __bytes__ = buffers.in_bytes
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return protocols.DLPACK_CPU

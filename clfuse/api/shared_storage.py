@@ -16,6 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from ..evaluate import host_copy, host_view
+from ..graph import trace
 from ..graph.ir import Node, Storage
 from ..runtime.buffers import HostBuffer
 from .handle import Handle, is_writeable, layout
@@ -37,7 +38,11 @@ class SharedStorage(Storage):
 
     @property
     def node(self) -> Node:  # type: ignore[override]
-        """The value now: the same node as before, unless something was written meanwhile."""
+        """The value now: the same node as before, unless something was written meanwhile. In a
+        trace what stands for the value at every call."""
+        traced = trace.active()
+        if traced is not None:
+            return traced.read(self)
         memory = _memories[self]
         known: Node = _cell.__get__(self)
         device = known.buffer.device
@@ -55,6 +60,10 @@ class SharedStorage(Storage):
 
     @node.setter
     def node(self, node: Node) -> None:
+        traced = trace.active()
+        if traced is not None:
+            traced.write(self, node)
+            return
         memory = _memories[self]
         memory[...] = host_view(node)
         _cell.__set__(self, _kept(node, memory, _cell.__get__(self).buffer.device))

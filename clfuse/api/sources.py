@@ -261,7 +261,7 @@ def _made(
     if value.base is not None or (args and value is args[0]):  # somebody else has that memory
         value = np.array(value)
     if value.nbytes > HOST_NBYTES:
-        return plain(value)
+        return plain(value) if rule == "values" else LATER
     size = value.size
     array = made(value, device)
     if size > FEW_ADDITIONS and rule not in _WRITTEN_TO:

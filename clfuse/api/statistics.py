@@ -8,13 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import build
+from ..evaluate import evaluate_nodes
+from ..graph import build, trace
 from ..graph.ir import Node
 from . import blocks, floating
 from .conversion import NotNative, as_handle, as_mask, assigned, from_host, requested_dtype
 from .expressions import broadcast_shapes, choose, combine, convert
 from .fallback import native, user_stacklevel
-from .folding import delivered, folded, in_memory_order, reduction_axes
+from .folding import (
+    delivered,
+    folded,
+    in_memory_order,
+    reduction_axes,
+    together_in_memory_order,
+)
 from .handle import Handle, native_dtype, node_of, result
 from .masks import spread_sum
 from .order import Permutation, copied, copy_order, permuted_node
@@ -309,7 +316,16 @@ def average(
     *,
     keepdims: Any = _Missing,
 ) -> Any:
-    """Weighted mean over axes."""
+    """Weighted mean over axes.
+
+    Whether weights add up to zero, which is an error, is looked at here: with weights it is
+    computed at the call, but in functions that are traced.
+
+    Raises
+    ------
+    ZeroDivisionError
+        The weights of a result add up to zero.
+    """
     handle = as_handle(a)
     axis = tuple(axis) if isinstance(axis, list) else axis
     if weights is None:
@@ -328,10 +344,14 @@ def average(
         dtype = np.result_type(dtype, FLOAT64)
     dtype = requested_dtype(dtype)
     assert dtype is not None
-    handle, axes, weight, order = in_memory_order(handle, axes, weight)
+    (handle, weight), axes, order = together_in_memory_order((handle, weight), axes)
     total = folded(np.add, convert(node_of(weight), dtype), axes, dtype)
     product = combine(np.multiply, convert(node_of(handle), dtype), convert(node_of(weight), dtype))
     node = combine(np.divide, folded(np.add, product, axes, dtype), total)
+    if trace.active() is None:
+        evaluate_nodes((total, node))  # together: the weights are read once
+        if not np.asarray(result(total)).all():
+            raise ZeroDivisionError("Weights sum to zero, can't be normalized")
     return delivered(node, handle._shape, axes, None, keepdims, order)
 
 

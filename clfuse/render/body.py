@@ -205,6 +205,9 @@ class Body:
                 var = item.var if prefix == EPILOGUE else -1
                 text = self.arguments.constant(item.constant, item.dtype, var)
                 register = Register(name, item.dtype)
+                # Where a number becomes a vector, C gives each part of a complex number all of it,
+                # and a mask's lanes 1 in place of -1.
+                text = writer.cast(Register(text, item.dtype, uniform=True), item.dtype)
             elif isinstance(item, Carried):
                 text, register = self._carry(item, writer, name)
             else:
@@ -300,10 +303,12 @@ class Body:
             return f"(long)({place})", Register(name, dtype)
         lanes = ", ".join(map(str, range(width)))
         stride = self._lane_stride(item.access)
+        if stride == 0:
+            return f"(long{width})((long)({place}))", Register(name, dtype)
         ramp = f"(long{width})({lanes})"
         if stride == -1:
             ramp = f"-{ramp}"
-        elif stride not in (0, 1):
+        elif stride != 1:
             ramp = f"{ramp} * (long)({self._stride_name(item.access)})"
         return f"(long{width})((long)({place})) + {ramp}", Register(name, dtype)
 

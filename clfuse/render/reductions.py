@@ -56,7 +56,10 @@ def _folds(kernel: Kernel, first: int) -> list[Fold]:
             kind = SearchedFold
         elif is_watched(kernel, accumulator):
             kind = WatchedFold
-        folds.append(kind(number, accumulator, mask_lanes(kernel, accumulator)))
+        fold = kind(number, accumulator, mask_lanes(kernel, accumulator))
+        if isinstance(fold, SearchedFold) and kernel.width > 1:
+            fold.spare_sums(kernel)
+        folds.append(fold)
     return folds
 
 
@@ -124,6 +127,7 @@ def fill(
     chunk_arguments(kernel, body, k)
     k.decode = decode(body, list(range(kept)), "row")
     k.local_memory = []
+    k.once = []
     k.phases = []
     made: dict[int, Register] = {}
     for phase, phase_body, folds, last in phases:
@@ -132,6 +136,9 @@ def fill(
         made.update(registers)
         k.phases.append(part)
         k.local_memory += part.local_memory
+        for fold in folds:
+            if isinstance(fold, SearchedFold):
+                k.once += fold.look_once(phases.body_of(phase), phase, (part.begin, part.end))
     k.blocks = k.phases[0].blocks
     k.moments = None
     moments = moments_of(kernel)

@@ -8,7 +8,11 @@ known; `render.reductions` asks, `plan.positions` says where.
     for (...) r3 == best ? j : none      in the end: the first of the block that is as good
 
 NaN goes before all others, the first before the second. A sum that is NaN says that one may be
-there: the row is then looked through for it. Infinities of both signs have such a sum, too.
+there: the row is then looked through for it. Infinities of both signs have such a sum, too. Where
+no element can be NaN as long as what is read is finite (`plan.nan_freedom`), nothing is summed:
+
+    finite0 = ...;                       once a work-item: of the vectors that all rows read
+    finite0 && isfinite(c1)              once a row: of its own numbers
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ from dataclasses import replace
 from typing import Final
 
 from ..dtypes import mask_type
+from ..plan.nan_freedom import Sources, sources_of
 from ..plan.positions import sought
 from ..plan.schedule import Index, Kernel
 from .body import Body
@@ -39,9 +44,54 @@ class SearchedFold(Fold):
     ``u`` the sum of what was compared.
     """
 
+    sources: Sources | None = None
+    """What has to be finite, where nothing is summed."""
+
+    def spare_sums(self, phase: Kernel) -> None:
+        """Do without sums where no element can be NaN."""
+        if self.dtype.kind == "f":
+            self.sources = sources_of(phase, self.accumulator.operand)
+
     @property
     def _sums(self) -> bool:
-        return self.dtype.kind == "f"
+        return self.dtype.kind == "f" and self.sources is None
+
+    def look_once(self, body: Body, kernel: Kernel, bounds: tuple[str, str]) -> list[str]:
+        """Lines for the work-item: whether the vectors that all rows read are finite.
+
+        `body` is one of its own, with groups that nobody else names; `bounds` are every row's.
+        """
+        if self.sources is None:
+            return []
+        number, width, index = self.number, kernel.width, body.arguments.index_type
+        begin, end = bounds
+        writer, registers = body.writer(width), dict[int, Register]()
+        lines = body.lines(unasked([*self.sources.vectors]), width, registers)
+        sums: dict[str, str] = {}
+        for load in self.sources.vectors:
+            text = registers[load.var].text
+            register = registers[load.var]
+            kind = writer.type_of(register.dtype, register.lane_nbytes)
+            none = sums.setdefault(kind, f"none{len(sums)}")
+            lines.append(f"{none} += {text} - {text};")
+        tests = " || ".join([f"any({none} != {none})" for none in sums.values()])
+        return [
+            f"int finite{number} = 1;",
+            *(
+                [
+                    "{",
+                    *body.group_lines,
+                    *[f"{kind} {none} = ({kind})(0);" for kind, none in sums.items()],
+                    f"for ({index} j = {begin}; j + {width} <= {end}; j += {width}) {{",
+                    *lines,
+                    "}",
+                    f"finite{number} = !({tests});",
+                    "}",
+                ]
+                if sums
+                else []
+            ),
+        ]
 
     def _places(self, kernel: Kernel) -> tuple[str, str]:
         """(scalar type of positions in vectors, its largest value)."""
@@ -167,6 +217,11 @@ class SearchedFold(Fold):
             sums = " + ".join([f"u{number}_{copy}" for copy in range(kernel.unroll)])
             lines.append(f"const {kind} sum = {sums};")
             rounds = "int all = any(sum != sum)"
+        elif self.sources is not None:
+            tests = [f"isfinite({uniform[var].text})" for var in self.sources.numbers]
+            rounds = f"int all = !({' && '.join([f'finite{number}', *tests])})"
+            equal = f"(({equal}) | ({item} != {item}))"
+            best = f"all ? NAN : l{number}"
         lanes = ", ".join([str(lane) for lane in range(width)])
         here = f"({place})(j) + ({place})({lanes})"
         low = f"max({begin}, ({index}){block_end} - {BLOCK * width})"

@@ -244,6 +244,29 @@ def test_an_array_on_a_buffer_that_may_be_written_to_shares_its_memory(xp: Modul
     assert_bitwise(xp.arange(4.0) + vector, np.arange(4.0) + vector)
 
 
+@pytest.mark.clfuse_only
+@pytest.mark.parametrize("size", [4, 5000])
+def test_a_traced_function_reads_and_writes_what_lies_in_shared_memory_at_every_call(
+    size: int, xp: ModuleType
+) -> None:
+    x, other = xp.zeros(size), xp.zeros(size)
+    seen, dates = np.asarray(x.data), other.view("M8[s]")
+
+    @xp.jit
+    def step(a: Any, increment: float) -> Any:
+        a[1:] += increment
+        return a * 2 + other  # which is nobody's argument
+
+    for turn in range(4):
+        seen[0], dates[1] = turn, np.datetime64("1970-01-01", "s") + turn
+        result = np.asarray(step(x, 0.5))
+        expected = 2 * seen
+        expected[1] += dates[1:2].view(float)[0]
+        np.testing.assert_array_equal(result, expected)
+        assert seen[0] == turn
+        assert np.all(seen[1:] == (turn + 1) * 0.5)
+
+
 def test_arrays_are_saved_and_loaded(xp: ModuleType) -> None:
     x = xp.array(ordinary(7, (3, 4), "float64"))
     stream = io.BytesIO()

@@ -47,6 +47,33 @@ def whole_numbers(shape: tuple[int, ...], dtype: str) -> np.ndarray[Any, Any]:
     return data
 
 
+AFTER_FOLDS: dict[str, Callable[[ModuleType, Any], Any]] = {
+    "a number of its dtype": lambda m, x: x.max(-2) * x.dtype.type(3),
+    "numbers of choices": lambda m, x: m.where(
+        (x != 0).all(-2), 2, m.where(x.any(-2), x.max(-2), 1)),
+    "true": lambda m, x: m.logical_xor(x.any(-2), True),
+    "a comparison with true": lambda m, x: (x > 0).any(-2) == m.True_,
+    "the index of the column": lambda m, x: x.max(-2) + m.arange(x.shape[-1]) % 3,
+    "another index": lambda m, x: m.where(
+        m.arange(x.shape[0])[:, None] % 2 == 0, x.max(-2), x.min(-2)),
+    "both indices": lambda m, x: (
+        (x != 0).sum(-2) * m.arange(x.shape[-1]) + 3 * m.arange(x.shape[0])[:, None]),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8", "bool", "complex64"])
+def test_numbers_and_indices_behind_folds_down_columns_are_numpys(
+    dtype: str, xp: ModuleType
+) -> None:
+    batch = Batch(xp)
+    for shape in ((515, 131), (3, 41, 64)):
+        data = whole_numbers(shape, dtype)
+        for name, function in AFTER_FOLDS.items():
+            if len(shape) == 3 or "ind" not in name:
+                batch.same(f"{name} {shape}", lambda m, f=function, d=data: f(m, m.asarray(d)))
+    batch.check()
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_every_reduction_down_columns_is_numpys(dtype: str, xp: ModuleType) -> None:
     batch = Batch(xp)

@@ -60,7 +60,7 @@ CALLS = ["-a", "+a", "abs(a)", "~a", "np.sqrt(a - 3)", "np.exp(a)", "np.add(a, 1
          "np.unique(a)", "np.add(a, a, out=a[:])", "np.add(a, 1, dtype='c8')", "a[a > 3]",
          "np.add.reduce(a)", "np.copyto(a, 3)", "a.astype('i1')", "np.median(a)", "list(a)",
          "a.sort()", "np.maximum(a, 2, where=a > 3, out=a)", "np.concatenate([a, a])",
-         "np.array([a, a])"]
+         "np.array([a, a])", "bytes(a)", "bytes(a.sum())", "bytes(a[:, ::2])"]
 OPERANDS = [2, 2.5, 0, "a", "a[::-1]", "arrays()[1]", "1j"]
 INDICES = ["0", "-1", "5", "0, 0", "2, 3", "2, 4", "-3, -4", "1:", "::-1", ":, 1:3", "0, :2", "1:1",
            "::0", "1.0", "True", "None", "..., 1", "[0, 1]", "numpy.int64(1)", "'x'",

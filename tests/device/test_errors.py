@@ -33,6 +33,12 @@ def _itruediv(a: Any, b: Any) -> Any:
 
 
 CASES: dict[str, Case] = {
+    # of arrays too large to ask NumPy on others of their shape
+    "split: parts of a half": lambda m: m.split(m.arange(200_000), 3.5),
+    "average: weights of sum zero": lambda m: m.average(
+        m.arange(200_000.0), weights=m.arange(-100_000.0, 100_000) + 0.5),
+    "average: weights of sum zero in one column": lambda m: m.average(
+        m.ones((70_000, 3)), 0, weights=m.ones((70_000, 3)) * m.arange(3)),
     # shapes
     "add: shapes": lambda m: x(m, 3) + x(m, 4),
     "add: shapes in two axes": lambda m: x(m, 2, 3) + x(m, 3, 2),

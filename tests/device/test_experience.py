@@ -200,12 +200,33 @@ def test_programs_that_take_turns_are_left_to_numpy_where_launches_cost_more(
 def test_cheap_launches_stay_with_the_kernels(
     xp: ModuleType, calculated: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("LAUNCH_NS", "INLINE_LAUNCH_NS", "INLINE_NS"):
+    for name in ("WAKE_NS", "LAUNCH_NS", "INLINE_LAUNCH_NS", "INLINE_NS"):
         monkeypatch.setattr(experience, name, 1)
     for _ in range(4):
         kernels, recorded_nodes = counted(xp, calculated, 13)
         assert kernels > 0
         assert recorded_nodes > 0
+
+
+def test_many_steps_in_one_evaluation_have_kernels_where_one_of_them_has_none(
+    xp: ModuleType,
+) -> None:
+    """Threads are woken once for all of them."""
+
+    def step(u: Any, v: Any) -> None:
+        v[1:-1, 1:-1] = 0.25 * (u[1:-1, :-2] + u[1:-1, 2:] + u[:-2, 1:-1] + u[2:, 1:-1])
+
+    grids = [xp.asarray(np.random.default_rng(k).random((150, 150))) for k in range(2)]
+    launches = []
+    with xp.config.override(host_us=50, build_after_ms=0):
+        for steps in (1, 60):
+            before = xp.stats()["kernels_launched"]
+            for turn in range(steps):
+                step(grids[turn % 2], grids[1 - turn % 2])
+            assert np.isfinite(float(grids[0].sum()))
+            launches.append(xp.stats()["kernels_launched"] - before)
+    assert launches[0] == 0
+    assert launches[1] > 0
 
 
 OBSERVED: dict[str, Callable[[ModuleType, Any, Any], Any]] = {

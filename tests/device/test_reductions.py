@@ -330,3 +330,17 @@ def test_reductions_give_0d_results_that_are_numbers(xp: ModuleType) -> None:
     kept = total
     total += 1
     assert float(total) == float(kept) + 1, "the name is bound anew, the old sum stays"
+
+
+def test_averages_with_weights_of_many_elements_are_numpys(xp: ModuleType) -> None:
+    random = np.random.default_rng(5)
+    data = random.integers(-8, 9, (400, 300)).astype("float32")
+    weights = random.integers(1, 5, data.shape).astype("int16")
+    batch = Batch(xp)
+    for axis in (None, 0):
+        for turn in (lambda a: a, lambda a: a.T):
+            batch.same(f"along {axis}", lambda m, t=turn, a=axis: m.average(
+                t(m.asarray(data)), axis=a, weights=t(m.asarray(weights))))
+    batch.same("in another order, by truth", lambda m: m.average(
+        m.asarray(data)[::-1, ::2], axis=-1, weights=m.asarray(weights)[:, ::2] > 2, keepdims=True))
+    batch.check()

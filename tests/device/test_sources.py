@@ -86,6 +86,13 @@ def test_a_small_array_is_there_at_the_call_and_a_large_one_takes_no_memory(
     assert counts["device_bytes_now"] < 1 << 20
 
 
+@pytest.mark.parametrize("name", MAKERS)
+def test_however_much_numpy_may_do_what_is_made_is_numpys(name: str, xp: ModuleType) -> None:
+    with xp.config.override(host_us=1_000_000):
+        for count in (30, 65_537, 70_000):
+            assert_array_equal(np.asarray(MAKERS[name](xp, count)), MAKERS[name](np, count))
+
+
 @pytest.mark.parametrize("compiled", ["on", "off"])
 def test_the_first_array_of_a_program_is_made_at_the_call_too(compiled: str) -> None:
     program = "import clfuse as np; x = np.arange(5.0); y = x + 1; y[0]; np.evaluate(); " \

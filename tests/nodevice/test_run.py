@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from clfuse.__main__ import summary
 from clfuse.run import Substitution
 
 REPOSITORY = Path(__file__).parents[2]
@@ -444,3 +445,11 @@ def test_doctor_without_a_device_says_what_to_install(tmp_path):
     assert finished.returncode == 1
     assert "no usable device" in finished.stdout
     assert "install" in finished.stdout
+
+
+def test_a_large_cache_is_counted_as_far_as_there_is_time(tmp_path):
+    for number in range(5):
+        (tmp_path / f"{number}.bin").write_bytes(b"0" * 2**19)
+    assert summary(tmp_path) == f"{tmp_path}: 5 files, 2.5 MiB"
+    assert summary(tmp_path, 0.0) == f"{tmp_path}: more than 1 files, more than 0.5 MiB"
+    assert summary(tmp_path / "nothing") == f"{tmp_path / 'nothing'}: none yet"
