@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from contextlib import ExitStack
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final
@@ -56,7 +56,7 @@ def run(snapshot: Snapshot, device: Device, *, sparing: bool = False) -> None:
     stored = _stored(snapshot)
     way = calculation(snapshot, stored, sparing)
     last = way.last
-    given = _given(snapshot) if last else {}
+    given = _given(snapshot, stored) if last else {}
     written: dict[int, Buffer | None] = {}
     sums = vectors.products(snapshot, stored) if sparing else {}
     summed = set(sums.values())
@@ -137,10 +137,11 @@ def run(snapshot: Snapshot, device: Device, *, sparing: bool = False) -> None:
         warn_user(message, RuntimeWarning)
 
 
-def _given(snapshot: Snapshot) -> dict[int, Buffer | None]:
+def _given(snapshot: Snapshot, stored: Container[int]) -> dict[int, Buffer | None]:
     """The arrays that are written to, and that nobody else has, by position: each lies on the host
     then, in the memory of a buffer or in its own (None)."""
     given: dict[int, Buffer | None] = {}
+    read_later: set[int] | None = None
     for item in snapshot.items:
         if item[0] is None or item[0].kind is not Kind.UPDATE:
             continue
@@ -157,10 +158,35 @@ def _given(snapshot: Snapshot) -> dict[int, Buffer | None]:
             continue
         if buffer.array.dtype != node.dtype or buffer.array.shape != node.shape:
             continue
+        if read_later is None:
+            read_later = _read_later(snapshot, stored)
+        if below in read_later:
+            continue
         if buffer.array.base is None if buffer.memory is None else not buffer.exported:
             buffer.window = None  # it holds the array; views of it that are still there do, too
             given[below] = buffer.memory
     return given
+
+
+def _read_later(snapshot: Snapshot, stored: Container[int]) -> set[int]:
+    """The positions of what is read once more, when somebody asks for a value that he holds and
+    that is not stored now."""
+    items = snapshot.items
+    stack = [
+        position
+        for position, flag in enumerate(snapshot.flags)
+        if flag & LIVE and position not in stored and items[position][0] is not None
+    ]
+    found = set(stack)
+    while stack:
+        item = items[stack.pop()]
+        if item[0] is None:
+            continue
+        for below in item[3:]:
+            if below not in found and below not in stored:
+                found.add(below)
+                stack.append(below)
+    return found
 
 
 def _results(

@@ -524,3 +524,29 @@ def test_arguments_that_do_not_fit_are_type_errors(
     given = [cf.zeros(3) if each == 1 else each for each in args]
     with pytest.raises(TypeError, match=message):
         kernel(3, *given, **named)
+
+
+@cf.kernel
+def add_up_rows(i, table, sums):
+    total = 0.0
+    for j in range(table.shape[1]):
+        total += table[i, j]
+    sums[i] = total
+
+
+@cf.kernel
+def add_the_last(i, x, y):
+    y[i] = x[i] + x[-1]
+
+
+def test_sums_that_nobody_has_looked_at_do_not_follow_what_is_written_later() -> None:
+    """The sum of one column is a view of it, and NumPy writes to its memory in place."""
+    with cf.config.override(host_us=50):
+        table, sums = cf.asarray(np.arange(20.0).reshape(20, 1)), cf.zeros(3)
+        add_up_rows(3, table, sums)
+        add_the_last(1, sums[::2], table[-1])
+        table[:8] = cf.full((8, 1), 7.0)
+        expected = np.arange(20.0).reshape(20, 1)
+        expected[:8], expected[-1] = 7, 2
+        np.testing.assert_array_equal(table.get(), expected)
+        np.testing.assert_array_equal(sums.get(), [0, 1, 2])
