@@ -261,7 +261,10 @@ cdef bint record_write(object self, object index, object value) except -1:
     op = updates.get(dtype)
     if op is None or get(old, n_dtype) is not dtype:
         return False
-    if type(old) is not Node and get(get(old, n_op), o_kind) is not UPDATE:
+    # What a kernel leaves may not know yet which operation it is.
+    if type(old) is not Node and (
+        peek(old, n_op) == NULL or get(get(old, n_op), o_kind) is not UPDATE
+    ):
         return False
     shape = []
     strides = []
