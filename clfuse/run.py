@@ -37,6 +37,8 @@ Run a NumPy program unchanged: `import numpy` gives clfuse in it and in the modu
 
 ORIGINAL = "numpy"
 REPLACEMENT = "clfuse"
+# Top-level package -> its module that looks arrays up by class, and ours that says how.
+COMPANIONS = {"dask": ("dask.array", "clfuse.dask")}
 # What installers call the folders that they install into: pip, and Debian's packages.
 INSTALLED = frozenset({"site-packages", "dist-packages"})
 STANDARD_LIBRARY = os.path.realpath(os.path.dirname(os.__file__))
@@ -173,6 +175,13 @@ class Substitution:
         vars(module).update({name: getattr(target, name) for name in names}, __all__=names)
         return module
 
+    def _accompany(self) -> None:
+        """Import what registers clfuse's arrays with a library that asks for that, once the program
+        has imported both."""
+        for library, companion in COMPANIONS.values():
+            if library in sys.modules and REPLACEMENT in sys.modules:
+                self._import_module(companion)
+
     def _import_own(self, name: str) -> bool:
         try:
             self._import_module(name)
@@ -186,7 +195,7 @@ class Substitution:
 
     def _make_import(self) -> Callable[..., Any]:
         original, serves, replacement = self._import, self.serves, self.replacement
-        everything = self.everything
+        everything, accompany = self.everything, self._accompany
 
         def guarded_import(
             name: str,
@@ -196,10 +205,14 @@ class Substitution:
             level: int = 0,
         ) -> Any:
             if name[:5] != ORIGINAL or level or not (name == ORIGINAL or name[5] == "."):
-                return original(name, globals, locals, fromlist, level)
+                module = original(name, globals, locals, fromlist, level)
+                if name.partition(".")[0] in COMPANIONS and serves(globals):
+                    accompany()
+                return module
             if not serves(globals):
                 return original(name, globals, locals, fromlist, level)
             module = replacement(name)
+            accompany()
             if not fromlist:
                 return replacement(ORIGINAL)
             if "*" in fromlist and name == ORIGINAL:

@@ -6,6 +6,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -225,3 +226,26 @@ def test_holes_in_threads_at_once() -> None:
     whole = np.tile(HOLES, (40, 5))
     expected = np.nanmean(whole, axis=0) + np.nansum(whole ** 2, axis=0)
     np.testing.assert_allclose(np.asarray(made), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("imports", [
+    "import numpy as np\nimport dask.array as da", "import dask.array as da\nimport numpy as np",
+    "import numpy as np\nfrom dask import array as da",
+])
+def test_a_program_that_never_heard_of_clfuse_has_percentiles_of_its_chunks(
+    imports: str, tmp_path: Path
+) -> None:
+    script = tmp_path / "program.py"
+    script.write_text(imports + """
+x = np.arange(100.0) % 37
+chunks = da.from_array(x, chunks=30)
+print(type(x).__module__)
+print(da.percentile(chunks, [25, 50]).compute(scheduler="sync"))
+""")
+    printed = [
+        subprocess.run([sys.executable, *how, str(script)], capture_output=True, text=True,
+                       check=True, timeout=300).stdout.split("\n", 1)
+        for how in ([], ["-m", "clfuse", "run"])
+    ]
+    assert [module for module, _ in printed] == ["numpy", "clfuse"]
+    assert printed[0][1] == printed[1][1]
