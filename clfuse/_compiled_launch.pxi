@@ -56,10 +56,10 @@ cdef object on_device(object buffer):
 cdef void *memory_object(object buffer) except? NULL:
     """The driver's memory object of a buffer; of one on a device its address is kept."""
     cdef PyObject *known
-    if type(buffer) is not DeviceBuffer:
+    if type(buffer) is HostBuffer:
         buffer = on_device(buffer)
-        if type(buffer) is not DeviceBuffer:
-            return <void *><uintptr_t>buffer.mem.int_ptr
+    if type(buffer) is not DeviceBuffer:  # memory of somebody else, or none: it says why
+        return <void *><uintptr_t>buffer.mem.int_ptr
     known = peek(buffer, b_address)
     if known != NULL:
         return <void *><uintptr_t><object>known
