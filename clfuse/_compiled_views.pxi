@@ -22,6 +22,47 @@ cdef bint in_order(tuple shape, tuple strides) except -1:
     return True
 
 
+cdef tuple without_unit_strides(tuple shape, tuple strides):
+    """`graph.layout.without_unit_strides`."""
+    cdef Py_ssize_t place
+    return tuple([
+        0 if <object>PyTuple_GET_ITEM(shape, place) == 1 else <object>PyTuple_GET_ITEM(strides, place)
+        for place in range(PyTuple_GET_SIZE(shape))
+    ])
+
+
+cdef bint is_contiguous(tuple shape, tuple strides) except -1:
+    """Whether these are the strides of C order, without those of unit extents."""
+    cdef Py_ssize_t place, extent, step = 1
+    for place in range(PyTuple_GET_SIZE(shape) - 1, -1, -1):
+        extent = <object>PyTuple_GET_ITEM(shape, place)
+        if <Py_ssize_t><object>PyTuple_GET_ITEM(strides, place) != (0 if extent == 1 else step):
+            return False
+        step *= max(extent, 1)
+    return True
+
+
+cdef object common_shape(tuple one, tuple two):
+    """The shape to which both broadcast, as `expressions.broadcast_shapes`; None where there is
+    none."""
+    cdef Py_ssize_t place, rank, missing
+    if PyTuple_GET_SIZE(one) < PyTuple_GET_SIZE(two):
+        one, two = two, one
+    rank = PyTuple_GET_SIZE(one)
+    missing = rank - PyTuple_GET_SIZE(two)
+    common = []
+    for place in range(rank):
+        extent = <object>PyTuple_GET_ITEM(one, place)
+        if place >= missing:
+            other = <object>PyTuple_GET_ITEM(two, place - missing)
+            if extent == 1:
+                extent = other
+            elif other != 1 and other != extent:
+                return None
+        common.append(extent)
+    return tuple(common)
+
+
 cdef object view_from(object self, object found, object index, object ordered):
     """An array on the storage of `self`, which sees `found` of it by one more step."""
     old = sight_of(self)

@@ -154,3 +154,29 @@ def test_sequences_do_what_they_do_in_python(
                 np.testing.assert_array_equal(
                     np.asarray(value), right, err_msg=f"seed {seed}, value {number}"
                 )
+
+
+def test_sums_that_nobody_has_looked_at_do_not_follow_what_is_written_later() -> None:
+    """The sum of one column is a view of it, and NumPy writes to its memory in place."""
+    with cf.config.override(host_us=50):
+        table, sums = cf.asarray(np.arange(20.0).reshape(20, 1)), cf.zeros(3)
+        add_up_rows(3, table, sums)
+        add_the_last(1, sums[::2], table[-1])
+        table[:8] = cf.full((8, 1), 7.0)
+        expected = np.arange(20.0).reshape(20, 1)
+        expected[:8], expected[-1] = 7, 2
+        np.testing.assert_array_equal(table.get(), expected)
+        np.testing.assert_array_equal(sums.get(), [0, 1, 2])
+
+
+@pytest.mark.parametrize("host_us", [0, 50])
+def test_what_a_kernel_has_written_may_be_written_over_by_an_expression(host_us: int) -> None:
+    """It may not know yet which operation it is: equal calls are one."""
+    with cf.config.override(host_us=host_us):
+        for n in (1, 3):
+            table = cf.asarray(np.arange(20.0).reshape(20, 1))
+            add_the_last(n, cf.ones(5), table[-n:, 0])
+            table[:8] = cf.full((8, 1), 7.0) * 2
+            expected = np.arange(20.0).reshape(20, 1)
+            expected[:8], expected[-n:] = 14, 2
+            np.testing.assert_array_equal(table.get(), expected)
