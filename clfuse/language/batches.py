@@ -302,6 +302,13 @@ class Batch:
         """Take a call that the series before did not; the series that it is in, None where it must
         not come into this batch. Storage cells that are written to for the first time are appended
         to `begun`, with what they have to contain."""
+        for cell in given.cells:
+            node = cell.node
+            if type(node) is Pending and node._batch is not self:
+                # Else a chain of batches would be closed by one call a link. It may look at what
+                # this batch has written, and so close it: before it is looked at.
+                node.close()
+        del node
         cells = self.cells_of(given)
         if cells is None:
             return None
@@ -323,8 +330,6 @@ class Batch:
         return made
 
     def _known(self, cell: Any) -> int:
-        if type(cell.node) is Pending:
-            cell.node.close()  # else a chain of batches would be closed by one call a link
         number = len(self._nodes)
         self._nodes.append(cell.node)
         self._storages.append(weakref.ref(cell))

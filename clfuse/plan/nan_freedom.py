@@ -131,10 +131,9 @@ def sources_of(phase: Kernel, operand: int) -> Sources | None:
         if found is None:
             return None
         ranges[item.var] = found
-    real = [items[var] for var in numbers]
     return Sources(
-        tuple([load for load in vectors if load.dtype.kind == "f"]),
-        tuple([item.var for item in real if not isinstance(item, Index) and _is_float(item)]),
+        tuple([load for load in vectors if _is_float(load)]),
+        tuple([var for var in numbers if _is_float(items[var])]),
     )
 
 
