@@ -68,7 +68,7 @@ class ArrayUse:
 
 @dataclass(frozen=True)
 class ExplainedKernel:
-    """One launch of the plan.
+    """One kernel of the plan.
 
     Attributes
     ----------
@@ -84,6 +84,9 @@ class ExplainedKernel:
         Global memory that it moves, every array once.
     ops : tuple of str
         The operations that were fused, in order.
+    follows : bool
+        It is no launch of its own: the work-item that is the last to be done with the kernel before
+        it runs it.
     """
 
     name: str
@@ -93,6 +96,7 @@ class ExplainedKernel:
     writes: tuple[ArrayUse, ...]
     nbytes: int
     ops: tuple[str, ...]
+    follows: bool = False
 
 
 @dataclass(frozen=True)
@@ -131,13 +135,15 @@ class Plan:
     def __str__(self) -> str:
         if not self.kernels:
             return "nothing to compute: every array is in memory already"
-        lines = [f"{len(self.kernels)} launch(es), {_bytes(self.nbytes)} moved, on {self.device}"]
+        launches = sum([not kernel.follows for kernel in self.kernels])
+        lines = [f"{launches} launch(es), {_bytes(self.nbytes)} moved, on {self.device}"]
         if self.small:
             lines.insert(0, _SMALL)
         if self.waiting:
             lines.insert(0, _WAITING)
         for number, kernel in enumerate(self.kernels):
-            lines.append(f"{number}: {kernel.kind} {kernel.name}, {_bytes(kernel.nbytes)}")
+            where = f", in the launch of {number - 1}" if kernel.follows else ""
+            lines.append(f"{number}: {kernel.kind} {kernel.name}, {_bytes(kernel.nbytes)}{where}")
             lines.append(f"   fused: {', '.join(kernel.ops) or 'nothing'}")
             lines.append(f"   reads: {', '.join(map(str, kernel.reads)) or 'nothing'}")
             lines.append(f"   writes: {', '.join(map(str, kernel.writes))}")
@@ -271,7 +277,9 @@ def _explained(
     ops += [accumulator.name for accumulator in launch.accumulators]
     ops += operations_of(launch.epilogue)
     moved = sum(use.nbytes for use in reads + writes)
-    return ExplainedKernel(launch.label, launch.kind, source, reads, writes, moved, tuple(ops))
+    return ExplainedKernel(
+        launch.label, launch.kind, source, reads, writes, moved, tuple(ops), launch.follows
+    )
 
 
 def _use(value: int, dtype: str, nbytes: int, schedule: Schedule) -> ArrayUse:

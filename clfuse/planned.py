@@ -26,6 +26,7 @@ from .plan.planner import plan
 from .plan.schedule import (
     Copy,
     Kernel,
+    Launch,
     LibraryCall,
     Schedule,
     SortPass,
@@ -40,7 +41,8 @@ from .plan.traffic import (
     writes_of,
 )
 from .plan.verify import verify
-from .render.arguments import BufferArgument, ConstantArgument, LocalArgument
+from .render.arguments import BufferArgument, ConstantArgument, CountArgument, LocalArgument
+from .render.joined import join
 from .render.launches import render_launch
 from .render.matmul import render_matmul
 from .render.repeats import Repeats
@@ -115,7 +117,8 @@ class Planned:
         """How many launches of kernels it has."""
         return sum(
             [
-                isinstance(step, Kernel | SortPass | UserLaunch)
+                isinstance(step, SortPass | UserLaunch)
+                or (isinstance(step, Kernel) and not step.follows)
                 for step in self.schedule.launches
             ]
         )
@@ -211,11 +214,17 @@ def _steps(
     root = storage_roots(schedule)
     repeats = Repeats(traits, root)
     steps: list[Prepared | Copy | LibraryCall] = []
-    for step in schedule.launches:
+    followers = _followers(schedule.launches)
+    for number, step in enumerate(schedule.launches):
         if isinstance(step, Kernel):
+            if number in followers:
+                continue
             rendered = repeats.render(step)
-            moved = sum(nbytes for _, _, nbytes in reads_of(step, schedule))
-            moved += sum(nbytes for _, _, nbytes in writes_of(step, schedule))
+            moved = _moved(step, schedule)
+            follower = followers.get(number + 1)
+            if follower is not None:
+                rendered = join(rendered, repeats.render(follower))
+                moved += _moved(follower, schedule)
             steps.append(_built(step, rendered, device, moved, inline))
         elif isinstance(step, SortPass):
             rendered = render_sort(step, traits, root)
@@ -235,6 +244,20 @@ def _steps(
     return steps
 
 
+def _followers(launches: Sequence[Launch]) -> dict[int, Kernel]:
+    """The kernels that are no launches of their own, by number."""
+    return {
+        number: launch
+        for number, launch in enumerate(launches)
+        if isinstance(launch, Kernel) and launch.follows
+    }
+
+
+def _moved(kernel: Kernel, schedule: Schedule) -> int:
+    moved = sum([nbytes for _, _, nbytes in reads_of(kernel, schedule)])
+    return moved + sum([nbytes for _, _, nbytes in writes_of(kernel, schedule)])
+
+
 def _built(
     step: Kernel | LibraryCall | SortPass | UserLaunch,
     rendered: Rendered,
@@ -250,7 +273,7 @@ def _built(
         relaxed=rendered.relaxed,
         inline=inline,
     )
-    return Prepared(step, rendered, built, _arguments(rendered), nbytes)
+    return Prepared(step, rendered, built, _arguments(rendered, device), nbytes)
 
 
 def storage_roots(schedule: Schedule) -> Callable[[int], int]:
@@ -268,7 +291,7 @@ def storage_roots(schedule: Schedule) -> Callable[[int], int]:
     return roots.__getitem__
 
 
-def _arguments(rendered: Rendered) -> list[Any]:
+def _arguments(rendered: Rendered, device: Device) -> list[Any]:
     arguments: list[Any] = []
     for binding in rendered.bindings:
         if isinstance(binding, BufferArgument):
@@ -278,6 +301,8 @@ def _arguments(rendered: Rendered) -> list[Any]:
             arguments.append((_PASSED_AS.get(binding.dtype.char), binding.position))
         elif isinstance(binding, LocalArgument):
             arguments.append(launch.local_memory(binding.nbytes))
+        elif isinstance(binding, CountArgument):
+            arguments.append(device.count_of_items())
         else:
             arguments.append(binding.number)
     return arguments
@@ -342,6 +367,8 @@ def bind(
                 scalars.append((number, position))
         elif isinstance(binding, LocalArgument):
             fixed[number] = launch.local_memory(binding.nbytes)
+        elif isinstance(binding, CountArgument):
+            fixed[number] = step.program.device.count_of_items()
         else:
             fixed[number] = binding.number
     rendered = step.rendered

@@ -84,7 +84,6 @@ ${part(b)}\
 % endfor
 % endif
 </%def>\
-${k.head}\
 __kernel void ${k.name}(${k.signature})
 {
 % if k.schedule == "cpu":

@@ -1,7 +1,6 @@
 ## Reductions and scans along columns on a GPU: neighbouring work-items have neighbouring columns.
 ##
 ##    a work-item takes a column, or a piece of one, and walks down its rows
-${k.head}\
 __kernel void ${k.name}(${k.signature})
 {
     const ${k.index} units = ${" * ".join(k.row_extents + ["n"])}${" * chunks" if k.chunked else ""};

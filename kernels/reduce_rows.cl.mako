@@ -93,7 +93,6 @@
         }
 % endfor
 </%def>\
-${k.head}\
 __kernel void ${k.name}(${k.signature})
 {
 % for line in k.local_memory:

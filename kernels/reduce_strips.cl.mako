@@ -71,7 +71,6 @@ ${pause(p, 1)}\
             }
 % endfor
 </%def>\
-${k.head}\
 __kernel void ${k.name}(${k.signature})
 {
 % for line in k.arrays:

@@ -3,7 +3,6 @@
 ##    unit    a row, or a piece of one that starts from the folds of the pieces before it
 ##    CPU     work-items share the units; ${k.width} lanes of a vector are neighbours, then one by one
 ##    GPU     a work-group shares a unit and takes it ${k.group} neighbours at a time
-${k.head}\
 __kernel void ${k.name}(${k.signature})
 {
 % for line in k.local_memory:

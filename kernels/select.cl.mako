@@ -3,7 +3,6 @@
 ##    unit    a piece of the mask; the elements that it selects start at number starts[piece]
 ##    CPU     a work-item keeps the running number q of the next selected element
 ##    GPU     a work-group shares a piece and finds the numbers of ${k.group} neighbours together
-${k.head}\
 __kernel void ${k.name}(${k.signature})
 {
 % if k.schedule == "gpu":

@@ -9,7 +9,6 @@
         for (int i${dim} = ${low}, u${dim} = ${high}; i${dim} < u${dim}; i${dim}++)
 % endfor
 </%def>\
-${k.head}\
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void ${k.name}(${k.signature})
 {
 % for array in k.arrays:

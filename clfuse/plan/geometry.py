@@ -269,10 +269,13 @@ def width_for(kernel: Kernel, traits: DeviceTraits, extent: int) -> int:
 def is_light(kernel: Kernel, traits: DeviceTraits) -> bool:
     """Whether it reads several arrays side by side, each once, and its arithmetic takes less than
     half of the time in which they come."""
-    if kernel.kind != "map" or kernel.then or not kernel.extents:
+    if kernel.then or not kernel.extents:
         return False
+    if kernel.kind != "map" and (kernel.kind != "reduce" or _moved(kernel) < traits.stream_nbytes):
+        return False  # what comes from the caches comes sooner in whole vectors
     read: set[int] = set()
     nbytes, weight = sum([store.dtype.itemsize for store in kernel.stores]), 0.0
+    weight += len(kernel.accumulators)
     for item in kernel.body:
         if isinstance(item, Step):
             weight += item.op.weight
@@ -280,7 +283,8 @@ def is_light(kernel: Kernel, traits: DeviceTraits) -> bool:
             aside = item.position is not None or abs(item.access.strides[-1]) > 1
             if aside or item.value in read:
                 return False
-            if item.access.strides[-1]:
+            # A vector that every row is multiplied with stays in the caches.
+            if all(item.access.strides) or (kernel.kind == "map" and item.access.strides[-1]):
                 read.add(item.value)
                 nbytes += item.dtype.itemsize
         elif not isinstance(item, Scalar):

@@ -26,7 +26,7 @@ from .packing import pack
 from .pairing import pair_vectors
 from .placement import Placement
 from .prefetching import ask_ahead
-from .reductions import finish_reduction
+from .reductions import finish_reduction, join_folds
 from .rolling import roll
 from .rows import join_rows
 from .scans import finish_scan
@@ -82,6 +82,8 @@ def _plan(snapshot: Snapshot, traits: DeviceTraits, fuse: bool) -> Schedule:
                 if launch.epilogue is not None:
                     launch.epilogue.label = _label(launch.epilogue)
             launches.append(launch)
+    if fuse:
+        join_folds(launches)
     kept = {
         value
         for node, value in values.of_node.items()

@@ -254,6 +254,7 @@ class Kernel:
     where: tuple[tuple[tuple[int, int], ...], ...] = ()
     boxed: bool = False  # one of several boxes: offsets are arguments even where they are 0
     tiling: Tiling | None = None
+    follows: bool = False
 
     @property
     def phases(self) -> list[Kernel]:

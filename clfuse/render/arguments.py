@@ -40,7 +40,12 @@ class LocalArgument:
     nbytes: int
 
 
-Binding = BufferArgument | ConstantArgument | IntegerArgument | LocalArgument
+@dataclass(frozen=True, slots=True)
+class CountArgument:
+    """A number in the device's memory, 0 between launches: how many work-items are done."""
+
+
+Binding = BufferArgument | ConstantArgument | IntegerArgument | LocalArgument | CountArgument
 
 
 class Arguments:
@@ -131,17 +136,22 @@ class Arguments:
         return f"{self._names[key]} + "
 
     @property
-    def signature(self) -> str:
-        """The parameter list of the kernel."""
+    def parameters(self) -> list[tuple[str, str]]:
+        """The parameters of the kernel: type and name."""
         parts = []
         for type_, name, root in self._declarations:
             if root is None:
-                parts.append(f"const {type_} {name}")
+                parts.append((f"const {type_}", name))
             elif root in self._written:
-                parts.append(f"__global {type_}* restrict {name}")
+                parts.append((f"__global {type_}* restrict", name))
             else:
-                parts.append(f"__global const {type_}* restrict {name}")
-        return ", ".join(parts)
+                parts.append((f"__global const {type_}* restrict", name))
+        return parts
+
+    @property
+    def signature(self) -> str:
+        """The parameter list of the kernel."""
+        return ", ".join([f"{type_} {name}" for type_, name in self.parameters])
 
     @property
     def dtypes(self) -> tuple[np.dtype | None, ...]:

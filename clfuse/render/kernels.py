@@ -49,6 +49,8 @@ class Rendered:
     dtypes : tuple, a dtype a scalar argument, None a buffer
     global_size, local_size : tuple of int
     relaxed : bool, whether ``CLFUSE_FP=fast`` may relax it
+    head : tuple of str, the parts with which the source begins, before the kernel
+    parameters : tuple of (type, name), of kernels that `joined` may join
     """
 
     name: str
@@ -58,6 +60,8 @@ class Rendered:
     global_size: tuple[int, ...]
     local_size: tuple[int, ...] | None
     relaxed: bool = False
+    head: tuple[str, ...] = ()
+    parameters: tuple[tuple[str, str], ...] = ()
 
 
 def render(kernel: Kernel, traits: DeviceTraits, root: Callable[[int], int]) -> Rendered:
@@ -85,17 +89,19 @@ def render(kernel: Kernel, traits: DeviceTraits, root: Callable[[int], int]) -> 
     else:
         template = reductions.fill(kernel, traits, arguments, preamble, context)
     context.signature = arguments.signature
-    context.head = templates.head(preamble, uses_fp64(kernel))
-    source = templates.render(template, {"k": context})
+    head = templates.head(preamble, uses_fp64(kernel))
+    text = templates.render(template, {"k": context}).lstrip("\n")
     group = kernel.work_group if kernel.schedule == "gpu" else 1
     return Rendered(
         kernel.label,
-        source,
+        "".join(head) + text,
         tuple(arguments.bindings),
         arguments.dtypes,
         (kernel.work_items,),
         (group,),
         may_relax(kernel, traits),
+        head,
+        tuple(arguments.parameters),
     )
 
 

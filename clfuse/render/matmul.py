@@ -121,7 +121,7 @@ def render_matmul(call: LibraryCall, traits: DeviceTraits, root: Callable[[int],
         row=f"i{rank - 2}",
         epilogue=body.group_lines + lines,
         signature=arguments.signature,
-        head=templates.head(preamble, needs_fp64(call.dtype) or uses_fp64(after)),
+        head="".join(templates.head(preamble, needs_fp64(call.dtype) or uses_fp64(after))),
     )
     source = templates.render("matmul.cl.mako", {"k": context})
     return Rendered(

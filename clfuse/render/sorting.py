@@ -59,7 +59,7 @@ def render_sort(step: SortPass, traits: DeviceTraits, root: Callable[[int], int]
         digits=1 << step.digit_bits,
         in_pieces=traits.schedule == "cpu",
         decode=[],
-        head=templates.head(Preamble(), False),
+        head="".join(templates.head(Preamble(), False)),
     )
     group = GROUP if traits.max_work_group >= GROUP and not k.in_pieces else 1
     items = step.rows * step.n

@@ -72,11 +72,11 @@ def render(name: str, context: Mapping[str, Any]) -> str:
     return str(_template(name).render(**context))
 
 
-def head(preamble: Preamble, fp64: bool) -> str:
+def head(preamble: Preamble, fp64: bool) -> tuple[str, ...]:
     """What stands above a kernel: pragmas, library files, instantiated macros."""
     parts = [_HEAD]
     if fp64:
         parts.append(_FP64)
     parts += [library(name) + "\n" for name in preamble.libraries]
     parts += [f"{define}\n" for define in preamble.defines]
-    return "".join(parts)
+    return tuple(parts)
