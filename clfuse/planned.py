@@ -8,6 +8,7 @@ node changes until the last one. A process that leaves everything to NumPy never
 from __future__ import annotations
 
 import warnings
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -26,7 +27,6 @@ from .plan.planner import plan
 from .plan.schedule import (
     Copy,
     Kernel,
-    Launch,
     LibraryCall,
     Schedule,
     SortPass,
@@ -214,17 +214,17 @@ def _steps(
     root = storage_roots(schedule)
     repeats = Repeats(traits, root)
     steps: list[Prepared | Copy | LibraryCall] = []
-    followers = _followers(schedule.launches)
-    for number, step in enumerate(schedule.launches):
+    launches = deque(schedule.launches)
+    while launches:
+        step = launches.popleft()
         if isinstance(step, Kernel):
-            if number in followers:
-                continue
-            rendered = repeats.render(step)
-            moved = _moved(step, schedule)
-            follower = followers.get(number + 1)
-            if follower is not None:
-                rendered = join(rendered, repeats.render(follower))
-                moved += _moved(follower, schedule)
+            together = [step]
+            while launches and isinstance(after := launches[0], Kernel) and after.follows:
+                together.append(after)
+                launches.popleft()
+            parts = [repeats.render(each) for each in together]
+            rendered = join(parts) if len(parts) > 1 else parts[0]
+            moved = sum([_moved(each, schedule) for each in together])
             steps.append(_built(step, rendered, device, moved, inline))
         elif isinstance(step, SortPass):
             rendered = render_sort(step, traits, root)
@@ -242,15 +242,6 @@ def _steps(
         else:
             steps.append(step)
     return steps
-
-
-def _followers(launches: Sequence[Launch]) -> dict[int, Kernel]:
-    """The kernels that are no launches of their own, by number."""
-    return {
-        number: launch
-        for number, launch in enumerate(launches)
-        if isinstance(launch, Kernel) and launch.follows
-    }
 
 
 def _moved(kernel: Kernel, schedule: Schedule) -> int:

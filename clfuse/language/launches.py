@@ -102,7 +102,7 @@ class Program:
         if width > 1:
             abreast_called = abreast.function_for(text, self.function, width)
         body = self._entry(called, items, width, abreast_called)
-        above = head(text.preamble, traits.fp64) + "".join(text.atomics)
+        above = "".join([*head(text.preamble, traits.fp64), *text.atomics])
         if self.shape.checked:
             above += _FAULTS
         source = above + "\n".join([*text.parts, body])

@@ -55,17 +55,19 @@ def join_folds(launches: Sequence[Launch]) -> None:
     On CPUs: there a launch takes 30 to 60 us, and work-items are few. On a GPU launches follow each
     other closely, and the fold keeps a work-group busy.
     """
+    partial: set[int | None] = set()
     for before, launch in pairwise(launches):
-        if not isinstance(launch, Kernel) or not isinstance(before, Kernel) or before.follows:
+        if not isinstance(launch, Kernel) or not isinstance(before, Kernel):
             continue
-        partial = {accumulator.partial for accumulator in before.accumulators} - {None}
+        if not before.follows:
+            partial = {accumulator.partial for accumulator in before.accumulators} - {None}
+        folded = [accumulator.partial for accumulator in launch.accumulators]
+        folded += [item.value for item in launch.body if isinstance(item, Load)]
         launch.follows = (
             launch.schedule == before.schedule == "cpu"
             and launch.kind == before.kind == "reduce"
             and launch.work_items == 1
-            and not partial.isdisjoint(
-                [item.value for item in launch.body if isinstance(item, Load)]
-            )
+            and not partial.isdisjoint(folded)
         )
 
 

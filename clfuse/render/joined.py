@@ -1,21 +1,22 @@
-"""Two kernels as one launch: the work-item that is the last to be done with the first runs all of
-the second; `planned` joins what the plan says follows.
+"""Kernels as one launch: the work-item that is the last to be done with the first runs all of what
+follows; `planned` joins them where the plan says so.
 
 What a sum of 8 million elements becomes on a CPU, whose launches take 30 to 60 us:
 
-    void first(...) { ... a result for each piece ... }
+    void part0(...) { ... a result for each piece ... }
     #define get_global_id(dimension) 0
     #define get_global_size(dimension) 1
-    void second(...) { ... the sum of these ... }
+    void part1(...) { ... the sum of these ... }
     __kernel void reduce_add(..., volatile __global int* done)
     {
-        first(...);
-        if (atomic_inc(done) == get_global_size(0) - 1) { *done = 0; second(...); }
+        part0(...);
+        if (atomic_inc(done) == get_global_size(0) - 1) { *done = 0; part1(...); }
     }
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from .arguments import CountArgument
@@ -29,42 +30,43 @@ _ALONE = """\
 """
 
 
-def join(first: Rendered, second: Rendered) -> Rendered:
-    """One kernel for a CPU that does what these do, one after the other."""
-    head = (*first.head, *[part for part in second.head if part not in first.head])
-    names, passed, declared = ("before", "after"), [], []
-    functions = []
-    for number, rendered in enumerate((first, second)):
+def join(kernels: Sequence[Rendered]) -> Rendered:
+    """One kernel for a CPU that does what these do, one after the other: the first with all of its
+    work-items, the others with one."""
+    head = tuple(dict.fromkeys([part for rendered in kernels for part in rendered.head]))
+    functions, calls, declared = [], [], []
+    for number, rendered in enumerate(kernels):
         begin = f"{''.join(rendered.head)}__kernel void {rendered.name}"
         if not rendered.source.startswith(begin):
             raise AssertionError(f"renderer error: {rendered.name} is more than one function")
-        functions.append(f"void {names[number]}{rendered.source[len(begin):]}")
-        passed.append(", ".join([f"{name}_{number}" for _, name in rendered.parameters]))
+        functions.append(f"void part{number}{rendered.source[len(begin):]}")
         # Without `restrict`: the second may write where the first has read.
-        declared += [
-            f"{type_.removesuffix(' restrict')} {name}_{number}"
+        given = [
+            (type_.removesuffix(" restrict"), f"{name}_{number}")
             for type_, name in rendered.parameters
         ]
+        calls.append(f"part{number}({', '.join([name for _, name in given])});")
+        declared += [f"{type_} {name}" for type_, name in given]
     text = f"""{functions[0]}
-{_ALONE}{functions[1]}
+{_ALONE}{"".join(functions[1:])}
 #undef get_global_id
 #undef get_global_size
-__kernel void {first.name}({", ".join(declared)}, volatile __global int* done)
+__kernel void {kernels[0].name}({", ".join(declared)}, volatile __global int* done)
 {{
-    {names[0]}({passed[0]});
+    {calls[0]}
     mem_fence(CLK_GLOBAL_MEM_FENCE);
     if (atomic_inc(done) == (int)get_global_size(0) - 1) {{
         mem_fence(CLK_GLOBAL_MEM_FENCE);
         *done = 0;
-        {names[1]}({passed[1]});
+        {" ".join(calls[1:])}
     }}
 }}
 """
     return replace(
-        first,
+        kernels[0],
         source="".join(head) + text,
-        bindings=(*first.bindings, *second.bindings, CountArgument()),
-        dtypes=(*first.dtypes, *second.dtypes, None),
+        bindings=(*[each for one in kernels for each in one.bindings], CountArgument()),
+        dtypes=(*[each for one in kernels for each in one.dtypes], None),
         head=head,
         parameters=(),
     )

@@ -156,7 +156,10 @@ def test_a_kernel_takes_small_arrays_along(xp: ModuleType) -> None:
         y[:, :] = np.arange(5)
         return y + x
 
-    for program, kernels in ((scaled, 1), (equal, 2), (many, 1), (nearest, 1), (written, 1)):
+    pieces = 1 if xp.get_device().traits.schedule == "cpu" else 2
+    for program, kernels in (
+        (scaled, 1), (equal, pieces), (many, 1), (nearest, 1), (written, 1)
+    ):
         results: list[Any] = []
         counts = spent(xp, lambda p=program, r=results: (r.append(p(xp, x)), xp.evaluate(r[0])))
         assert counts["kernels_launched"] == kernels, program

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -416,6 +418,40 @@ def test_narrow_rows_are_folded_side_by_side_and_the_rest_beside_them() -> None:
     assert wide.extents == (10, 32, 250)
     # Positions are not side by side, and short columns are not worth a second launch.
     assert len(folded(array(500, 3), 0)) == 1
+
+
+def test_what_one_work_item_folds_is_no_launch_of_its_own_on_a_cpu() -> None:
+    for shape, axis, follows in (
+        ((1 << 22,), 0, [False, True]),
+        ((4, 1 << 20), 1, [False, True]),
+        ((125_000, 64), 0, [False, True]),
+        ((1_000_001, 3), 0, [False, True, True]),  # the last row, and the pieces
+        ((200_000, 400), 0, [False, False]),  # more pieces than one work-item folds soon
+    ):
+        assert [kernel.follows for kernel in folded(array(*shape), axis)] == follows, shape
+    total = build.reduce("add", array(1 << 22), (0,), FLOAT64)
+    gpu = DeviceTraits(kind="gpu", schedule="gpu", vector_bytes=16, work_group=256)
+    for schedule in (planned(total, traits=gpu), planned(total, fuse=False)):
+        assert not any(kernel.follows for kernel in kernels(schedule))
+
+
+def test_sums_of_more_than_the_caches_hold_take_narrower_vectors_where_a_device_asks_for_it():
+    traits = replace(TRAITS, light_vector_bytes=32)
+
+    def width(count: int) -> int:
+        arrays = [array(1 << 24) for _ in range(count)]
+        product = arrays[0]
+        for other in arrays[1:]:
+            product = call("multiply", product, other)
+        return kernels(planned(build.reduce("add", product, (0,), FLOAT64), traits=traits))[0].width
+
+    assert [width(count) for count in (1, 2, 3)] == [8, 4, 4]
+    small = build.reduce("add", call("multiply", array(1 << 20), array(1 << 20)), (0,), FLOAT64)
+    assert kernels(planned(small, traits=traits))[0].width == 8
+    matrix = array(1 << 14, 1 << 10)
+    vector = build.view(array(1 << 10), (1 << 14, 1 << 10), 0, (0, 1))
+    product = build.reduce("add", call("multiply", matrix, vector), (1,), FLOAT64)
+    assert kernels(planned(product, traits=traits))[0].width == 8  # the vector stays in the caches
 
 
 def test_many_columns_are_one_kernel_down_strips_of_whole_cache_lines() -> None:
