@@ -357,10 +357,15 @@ def listed() -> list[Device]:
 
 
 def _list_platforms() -> list[Device]:
-    from clfuse.runtime import inline, vendors
+    from clfuse.runtime import inline, pinning, vendors
 
     drivers = vendors.drivers()
-    with writable_cache(), vendors.loader_environment(), inline.loader_environment(drivers):
+    with (
+        writable_cache(),
+        vendors.loader_environment(),
+        inline.loader_environment(drivers),
+        pinning.loader_environment(),
+    ):
         try:
             import pyopencl as cl
 
