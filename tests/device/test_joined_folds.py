@@ -54,6 +54,20 @@ def test_so_are_sums_of_columns_with_rows_left_over(
     assert_array_equal(np.asarray(x[:, ::-1].max(0) - x.min(0)), whole[:, ::-1].max(0))
 
 
+def test_so_are_folds_of_what_rows_have_left(xp: ModuleType, pieces: int) -> None:
+    values = np.random.default_rng(5).normal(7, 2, (1000, 400))
+    x = xp.array(values)
+    xp.evaluate(x)
+    for make in (
+        lambda a: a.var(),
+        lambda a: a.mean(1).max(),
+        lambda a: (a / a.sum(1)[:, None]).max(1).argmin(),
+        lambda a: a.var(1).sum(),
+    ):
+        assert launched(xp, lambda: make(x)) == pieces  # noqa: B023
+        assert float(make(x)) == pytest.approx(float(make(values)), rel=1e-13)
+
+
 def test_pieces_that_were_done_in_another_order_are_folded_in_theirs(xp: ModuleType) -> None:
     """The count of work-items is 0 again after every launch, and nothing is folded too soon."""
     values = np.random.default_rng(8).normal(size=LENGTH) * 1e8

@@ -433,6 +433,12 @@ def test_what_one_work_item_folds_is_no_launch_of_its_own_on_a_cpu() -> None:
     gpu = DeviceTraits(kind="gpu", schedule="gpu", vector_bytes=16, work_group=256)
     for schedule in (planned(total, traits=gpu), planned(total, fuse=False)):
         assert not any(kernel.follows for kernel in kernels(schedule))
+    # Results of rows are folded there, too; what reads nothing of them has a launch of its own.
+    means = call("divide", build.reduce("add", array(4000, 4000), (1,), FLOAT64), number(4000.0))
+    schedule = planned(build.reduce("maximum", means, (0,), FLOAT64))
+    assert [kernel.follows for kernel in kernels(schedule)] == [False, True]
+    schedule = planned(means, build.reduce("add", array(3000), (0,), FLOAT64))
+    assert [kernel.follows for kernel in kernels(schedule)] == [False, False]
 
 
 def test_sums_of_more_than_the_caches_hold_take_narrower_vectors_where_a_device_asks_for_it():
