@@ -40,7 +40,7 @@ DEVICE_TESTS = {Path(__file__).parent / name for name in ("device", "ecosystem")
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "clfuse_only: uses names that NumPy does not have")
     if MODULE == "clfuse":
-        compiling = Compiling()
+        compiling = Compiling(os.environ.get("CLFUSE_TEST_OPTIMIZED", "all") != "some")
         config.pluginmanager.register(compiling)
         compiling.watch()
 

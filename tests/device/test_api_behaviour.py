@@ -208,6 +208,37 @@ def test_a_function_applied_along_an_axis_gives_what_it_gives_numpy(
         xp.apply_along_axis(ROWS[name], 0, xp.zeros((2, 0)))
 
 
+def test_what_a_function_has_written_to_its_rows_stays_where_it_fails_later(xp: ModuleType) -> None:
+    def fill(row: Any) -> float:
+        row[0] = -7
+        if row[1] > 5:
+            raise KeyError("enough")
+        return float(row.sum())
+
+    for module in (np, xp):
+        x = module.arange(12.0).reshape(4, 3)
+        with pytest.raises(KeyError, match="enough"):
+            module.apply_along_axis(fill, 1, x)
+        assert np.asarray(x[:, 0]).tolist() == [-7, -7, -7, 9]
+        for view in (module.broadcast_to(x[0], (2, 3)), x[:0]):
+            with pytest.raises(ValueError, match=r"read-only|dimensions are 0"):
+                module.apply_along_axis(fill, 1, view)
+
+
+@pytest.mark.clfuse_only
+def test_what_a_function_does_with_long_rows_is_recorded(xp: ModuleType) -> None:
+    x = xp.ones((3, 1 << 16))
+    seen = []
+
+    def twice(row: Any) -> Any:
+        seen.append(type(row))
+        return row * 2
+
+    assert xp.apply_along_axis(twice, 1, x).sum() == 6 << 16
+    assert xp.apply_along_axis(twice, 0, x[:, :4]).sum() == 24
+    assert [kind is np.ndarray for kind in seen] == [False] * 3 + [True] * 4
+
+
 def test_a_number_is_formatted_without_a_fallback(xp: ModuleType, setting: Setting) -> None:
     setting(fallback="raise")
     x = xp.arange(4.0).sum() / 7
