@@ -35,10 +35,9 @@ from .plan.schedule import (
 from .plan.traffic import (
     call_nbytes,
     is_inline,
+    kernel_nbytes,
     pass_nbytes,
-    reads_of,
     uses_of_launch,
-    writes_of,
 )
 from .plan.verify import verify
 from .render.arguments import BufferArgument, ConstantArgument, CountArgument, LocalArgument
@@ -224,7 +223,7 @@ def _steps(
                 launches.popleft()
             parts = [repeats.render(each) for each in together]
             rendered = join(parts) if len(parts) > 1 else parts[0]
-            moved = sum([_moved(each, schedule) for each in together])
+            moved = sum([kernel_nbytes(each, schedule) for each in together])
             steps.append(_built(step, rendered, device, moved, inline))
         elif isinstance(step, SortPass):
             rendered = render_sort(step, traits, root)
@@ -242,11 +241,6 @@ def _steps(
         else:
             steps.append(step)
     return steps
-
-
-def _moved(kernel: Kernel, schedule: Schedule) -> int:
-    moved = sum([nbytes for _, _, nbytes in reads_of(kernel, schedule)])
-    return moved + sum([nbytes for _, _, nbytes in writes_of(kernel, schedule)])
 
 
 def _built(
@@ -293,7 +287,7 @@ def _arguments(rendered: Rendered, device: Device) -> list[Any]:
         elif isinstance(binding, LocalArgument):
             arguments.append(launch.local_memory(binding.nbytes))
         elif isinstance(binding, CountArgument):
-            arguments.append(device.count_of_items())
+            arguments.append(launch.count_of_items(device))
         else:
             arguments.append(binding.number)
     return arguments
@@ -359,7 +353,7 @@ def bind(
         elif isinstance(binding, LocalArgument):
             fixed[number] = launch.local_memory(binding.nbytes)
         elif isinstance(binding, CountArgument):
-            fixed[number] = step.program.device.count_of_items()
+            fixed[number] = launch.count_of_items(step.program.device)
         else:
             fixed[number] = binding.number
     rendered = step.rendered

@@ -29,6 +29,7 @@ OPTIMIZED = frozenset({
 })
 """Modules whose programs are all built as users have them: of random programs and all element-wise
 loops, in which faults of the compilers' optimizations were found, and of what tests of options ask.
+What another module has built in the same process before is not built again.
 """
 
 UNOPTIMIZED = "-cl-opt-disable"

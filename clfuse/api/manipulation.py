@@ -485,8 +485,10 @@ def apply_along_axis(
     rank = len(handle._shape)
     place = normalized_axis(axis, rank)
     if handle._shape[place] < LONG_ROW and trace.active() is None:
-        given = handle if isinstance(arr, Handle) else arr
-        return _rows_by_numpy(func1d, place, given, args, kwargs)
+        if isinstance(arr, Handle):
+            return _rows_by_numpy(func1d, place, arr, args, kwargs)
+        made = np.apply_along_axis(func1d, place, arr, *args, **kwargs)
+        return HostArguments(owned=True).to_device(made)
     others = [other for other in range(rank) if other != place]
     rows = permuted(handle, [*others, place])
     kept = rows._shape[:-1]
@@ -510,18 +512,18 @@ def apply_along_axis(
 
 
 def _rows_by_numpy(
-    func1d: Callable[..., Any], axis: int, given: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    func1d: Callable[..., Any], axis: int, given: Handle, args: Any, kwargs: dict[str, Any]
 ) -> Any:
-    """`apply_along_axis` on the host; what the function writes into its rows is in the array."""
-    arguments = HostArguments(owned=True)
-    own = given
-    if isinstance(given, Handle):
-        seen = np.ascontiguousarray(host_view(given)).reshape(given._shape)
-        own = seen.copy()
-        own.flags.writeable = is_writeable(given)
+    """`apply_along_axis` on the host; what the function writes into its rows is in the array,
+    beside what it writes there otherwise."""
+    before = np.array(host_view(given), order="C")
+    rows = before.copy()
+    rows.flags.writeable = is_writeable(given)
     try:
-        made = np.apply_along_axis(func1d, axis, own, *args, **kwargs)
+        made = np.apply_along_axis(func1d, axis, rows, *args, **kwargs)
     finally:
-        if own is not given and not np.array_equal(own.view(np.uint8), seen.view(np.uint8)):
-            given[...] = own
-    return arguments.to_device(made)
+        changed = rows.view(np.uint8) != before.view(np.uint8)
+        if changed.any():
+            written = changed.reshape(*rows.shape, rows.itemsize).any(-1)
+            given[written] = rows[written]
+    return HostArguments(owned=True).to_device(made)

@@ -88,6 +88,12 @@ def writes_of_call(call: LibraryCall, schedule: Schedule) -> list[Use]:
     return [(call.target, str(call.dtype), math.prod(call.shape) * call.dtype.itemsize)]
 
 
+def kernel_nbytes(kernel: Kernel, schedule: Schedule) -> int:
+    """Bytes that a kernel moves, every array once."""
+    uses = reads_of(kernel, schedule) + writes_of(kernel, schedule)
+    return sum([nbytes for _, _, nbytes in uses])
+
+
 def call_nbytes(call: LibraryCall, schedule: Schedule) -> int:
     """Bytes that a library call moves."""
     uses = reads_of_call(call, schedule) + writes_of_call(call, schedule)
@@ -125,8 +131,7 @@ def is_inline(schedule: Schedule, traits: DeviceTraits) -> bool:
         if isinstance(step, UserLaunch | SortPass):
             return False
         if isinstance(step, Kernel):
-            left -= sum([nbytes for _, _, nbytes in reads_of(step, schedule)])
-            left -= sum([nbytes for _, _, nbytes in writes_of(step, schedule)])
+            left -= kernel_nbytes(step, schedule)
             left -= traits.operation_nbytes * _work(step, traits)
             if left < 0:
                 return False

@@ -16,8 +16,6 @@ from contextvars import ContextVar
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from clfuse.config import settings
 from clfuse.errors import DeviceError, DeviceWarning, warn_user
 from clfuse.runtime import preference
@@ -77,7 +75,8 @@ class Device:
     #: What runs small kernels in the calling thread, where the driver can.
     inline: Inline | None = None
     _queue: cl.CommandQueue | None = None
-    _count: cl.Buffer | None = None
+    #: Made by `runtime.launch` for the first kernel that counts its work-items.
+    count: cl.Buffer | None = None
 
     def __getattr__(self, name: str) -> Any:
         if self.is_settled or name.startswith("__"):
@@ -229,16 +228,6 @@ class Device:
         """Wait until all that was enqueued is done; a fork has waited for it."""
         if self._queue is not None and not self.forked:
             self.queue.finish()
-
-    def count_of_items(self) -> cl.Buffer:
-        """Memory for a number that is 0 between launches (`render.joined`)."""
-        if self._count is None:
-            import pyopencl as cl
-
-            zero = np.zeros(1, np.int32)
-            flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
-            self._count = cl.Buffer(self.context, flags, hostbuf=zero)
-        return self._count
 
     def renew_queue(self, profiling: bool) -> None:
         """Wait for the queue and put a fresh one in its place; its events hold times if asked."""

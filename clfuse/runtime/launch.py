@@ -237,6 +237,16 @@ def local_memory(nbytes: int) -> Any:
     return cl.LocalMemory(nbytes)
 
 
+def count_of_items(device: Device) -> cl.Buffer:
+    """The device's memory for a number that is 0 between launches (`render.joined`)."""
+    if device.count is None:
+        import pyopencl as cl
+
+        flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
+        device.count = cl.Buffer(device.context, flags, hostbuf=np.zeros(1, np.int32))
+    return device.count
+
+
 def packed(value: Any, dtype: np.dtype[Any] | None) -> bytes:
     """A scalar argument as the bytes that a kernel object takes without asking for their type."""
     assert dtype is not None

@@ -225,6 +225,21 @@ def test_what_a_function_has_written_to_its_rows_stays_where_it_fails_later(xp: 
                 module.apply_along_axis(fill, 1, view)
 
 
+def test_what_a_function_writes_to_the_whole_array_stays_too(xp: ModuleType) -> None:
+    x = xp.arange(12.0).reshape(4, 3)
+
+    def fill(row: Any) -> float:
+        x[3, 2] = 50
+        row[0] = -1
+        return 0.0
+
+    xp.apply_along_axis(fill, 1, x)
+    assert np.asarray(x)[:, [0, 2]].tolist() == [[-1, 2], [-1, 5], [-1, 8], [-1, 50]]
+    own = np.arange(6.0).reshape(2, 3)
+    xp.apply_along_axis(lambda row: row.__imul__(2).sum(), 0, own)
+    assert own.tolist() == [[0, 2, 4], [6, 8, 10]]
+
+
 @pytest.mark.clfuse_only
 def test_what_a_function_does_with_long_rows_is_recorded(xp: ModuleType) -> None:
     x = xp.ones((3, 1 << 16))
