@@ -229,6 +229,12 @@ class Series:
         """Whether its last call had these offsets."""
         return self.offsets[-len(offsets):] == offsets
 
+    def is_alone(self) -> bool:
+        """Whether it is all of a batch that is open, and has one call: what began after it has
+        written to the same storage."""
+        batch = self._batch()
+        return batch is not None and batch.is_open and len(batch.order) == 1
+
     def repeats(self, offsets: list[int]) -> bool:
         """Whether a call would be the third on the same bytes: nothing that could be one call."""
         taken, width = self.offsets, len(offsets)

@@ -269,7 +269,10 @@ class Kernel:
             if series.repeats(given.offsets):
                 self._records_at_once(where)
         ended, times = self._begun.get(where, _NEVER)
-        times = times + 1 if ended[0] == 1 else 0
+        was_alone = ended[0] == 1 or (
+            series is not None and series.ended is ended and series.is_alone()
+        )
+        times = times + 1 if was_alone else 0
         if times >= _ALONE:
             self._records_at_once(where)
             self._alone.add(where)

@@ -115,7 +115,7 @@ def a_call(random: np.random.Generator, given: list[Any]) -> tuple[Any, Any, lis
         same = x is y
         x, y = VIEWS[view](x), VIEWS[view if same else other](y)
         if second == 3 and x.dtype != np.int32:
-            y = VIEWS[other](given[2])
+            y = VIEWS[view](given[2])  # x is of it, too
         return axpy, 24, [number, x, y]
     if which == 1:
         k = int(random.integers(0, 9))
@@ -493,6 +493,39 @@ def test_calls_that_were_alone_become_one_launch_where_others_follow() -> None:
     np.testing.assert_array_equal(a.get(), expected)
     assert first <= 2
     assert second == 1
+
+
+def test_kernels_by_turns_on_the_same_arrays_take_no_python(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if compiled.load() is None:
+        pytest.skip("the compiled part is not there")
+
+    @cf.kernel
+    def copied(i, a, c):
+        c[i] = a[i]
+
+    @cf.kernel
+    def scaled(i, b, c):
+        b[i] = 2.0 * c[i]
+
+    def rounds() -> None:  # nobody looks between them, or at what each of the calls has left
+        for _ in range(TURNS):
+            copied(300, a, c)
+            scaled(300, b, c)
+            copied(300, b, a)
+            copied(300, b, c)
+
+    a, b, c = cf.arange(300.0), cf.zeros(300), cf.zeros(300)
+    for _ in range(3):
+        rounds()
+        cf.evaluate(a, b, c)
+    names = count_python(monkeypatch)
+    rounds()
+    assert names == []
+    expected = np.arange(300.0) * 2.0 ** (4 * TURNS)
+    for array in (a, b, c):
+        np.testing.assert_array_equal(array.get(), expected)
 
 
 # -- what comes of it ------------------------------------------------------------------------------
