@@ -17,6 +17,7 @@ import math
 import statistics
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy
@@ -29,8 +30,8 @@ from clfuse.bench.measure import Timing, repeat
 
 __all__ = ["Row", "lines", "measure"]
 
-WAYS = ("unfused", "arrays", "opencl", "numba")
-"""What the kernels in Python are compared with."""
+WAYS = ("unfused", "arrays", "opencl", "numba", "reassoc")
+"""What the kernels in Python are compared with; the last is Numba where it may add in any order."""
 
 ARRAYS_APART, SUMS_APART = 1e-12, 1e-9
 """Part of the largest value by which results may differ: an element adds up 60 numbers, a sum
@@ -69,20 +70,19 @@ class Row:
         return self.seconds.get(way, math.nan) / self.seconds["kernels"]
 
 
-def numba_programs() -> tuple[dict[str, Any], str]:
-    """Numba's programs by name, and why there are none."""
+def numba_programs() -> tuple[dict[str, dict[str, Any]], str]:
+    """Numba's programs by way and name, and why there are none."""
     try:
-        from clfuse.bench.numba_programs import PROGRAMS
+        from clfuse.bench.numba_programs import PROGRAMS, REASSOCIATED
     except ImportError as error:
         return {}, f"Numba is not measured: {error}; pip install numba, or bash ci/bench kernels"
-    return PROGRAMS, ""
+    return {"numba": PROGRAMS, "reassoc": REASSOCIATED}, ""
 
 
 def _lazy(run: Callable[..., list[Any]], given: list[Any]) -> Callable[[], Any]:
     def start() -> list[Any]:
         results = run(np, given)
-        np.evaluate(*results)
-        np.synchronize()
+        np.evaluate(*results)  # waits, too
         return results
 
     return start
@@ -122,9 +122,11 @@ def _measured(
         np.evaluate(*given)
         start = _lazy(run, given)
         runs[name] = start if fusion else _without_fusion(start)
-    if program.name in others:
-        own = [each.copy() for each in program.made()]
-        runs["numba"] = lambda: others[program.name](numpy, own)
+    for name, compiled in others.items():
+        if program.name in compiled:
+            runs[name] = partial(
+                compiled[program.name], numpy, [each.copy() for each in program.made()]
+            )
     expected = [
         numpy.array(each)
         for each in program.arrays(numpy, [each.copy() for each in program.made()])
