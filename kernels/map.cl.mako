@@ -3,6 +3,7 @@
 ##    unit    a row of the last dimension, or a piece of a row
 ##    CPU     each work-item walks a contiguous run of units in vectors of ${k.width} lanes, then the rest one by one
 ##    tile    some rows of a piece, then the same rows of the next one: loads across the rows find their lines cached
+##    block   as many rows of a tile as columns: loads across the rows are vectors down the columns, turned
 ##    GPU     work-items stride over the vectors of all rows, then over what is left of each row
 ##    seam    where loads go elsewhere from an index on (joined arrays): a CPU walks a row run by run between
 ##            seams, for a GPU every element is a run; what operations a run needs may depend on where it lies
@@ -125,7 +126,38 @@ __kernel void ${k.name}(${k.signature})
 % if k.tile_rows:
         const ${k.index} down = unit / pieces, low = (unit - down * pieces) * piece;
         const ${k.index} until = min((down + 1) * ${k.tile_rows}, rows);
+% if k.block:
+        for (${k.index} top = down * ${k.tile_rows}, tall; top < until; top += tall) {
+        ${k.index} wide = low;
+        const int together = top + ${k.block.size} <= until${f" && top % {k.together} + {k.block.size} <= {k.together}" if k.together else ""};
+        tall = together ? ${k.block.size} : 1;
+        if (together)
+        for (; wide + ${k.block.size} <= min(low + piece, n); wide += ${k.block.size}) {
+            const ${k.index} j = wide;
+% for line in k.block.declared:
+            ${line}
+% endfor
+            {
+            const ${k.index} row = top;
+% for line in k.decode + k.bodies[0].groups + k.block.loads:
+            ${line}
+% endfor
+            }
+            for (int r = 0; r < ${k.block.size}; r++) {
+            const ${k.index} row = top + r;
+% for line in k.decode:
+            ${line}
+% endfor
+${head(k.bodies[0])}\
+% for line in k.block.row:
+            ${line}
+% endfor
+            }
+        }
+        for (${k.index} row = top; row < top + tall; row++) {
+% else:
         for (${k.index} row = down * ${k.tile_rows}; row < until; row++) {
+% endif
 % else:
         const ${k.index} row = unit / pieces, low = (unit - row * pieces) * piece;
 % endif
@@ -141,13 +173,16 @@ __kernel void ${k.name}(${k.signature})
         ${k.index} j = at;
 % else:
         const ${k.index} high = end;
-        ${k.index} j = low;
+        ${k.index} j = ${"wide" if k.block else "low"};
 % endif
 ${bodies(loops)}\
 % if k.run_end:
         }
 % endif
 % if k.tile_rows:
+        }
+% endif
+% if k.block:
         }
 % endif
     }

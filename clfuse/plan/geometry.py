@@ -354,7 +354,8 @@ def _finish_map(kernel: Kernel, traits: DeviceTraits) -> Kernel:
     pieces = 1 if rows >= items else -(-items // max(rows, 1))
     if beside is not None:
         pieces = max(pieces, -(-extent // tiles.LONGEST_PIECE))
-        kernel.tile_rows = tiles.rows_of(rows, pieces, items)
+        tiles.turn(kernel, lane_nbytes(kernel), _moved(kernel))
+        kernel.tile_rows = tiles.rows_of(rows, pieces, items, tiles.most_rows(kernel))
     kernel.chunks = pieces
     kernel.chunk_length = round_up(-(-extent // pieces), kernel.width)
     kernel.work_items = min(items, max(1, rows * pieces))

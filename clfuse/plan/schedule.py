@@ -61,7 +61,7 @@ class Load:
     A gather adds the register `position` to the element's number; its access alone names an
     existing element, too. Where the access is limited, the register `other` stands in elsewhere
     (zero without one: what nobody uses). Vectors are asked for `ahead` of their loop: (dimension,
-    how many indices of it).
+    how many indices of it). Blocks of a kernel load a `turned` one along the rows.
     """
 
     var: int
@@ -71,6 +71,7 @@ class Load:
     position: int | None = None
     other: int | None = None
     ahead: tuple[int, int] | None = None
+    turned: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +218,8 @@ class Kernel:
     column) right after this one's epilogue; those that fold nothing have no accumulators.
 
     A map kernel with `tile_rows` goes through so many rows of a piece before it comes to the next
-    piece.
+    piece. With `block`, it takes as many rows at once, in vectors of as many lanes: loads that are
+    `turned` are a vector of each column then.
 
     A map kernel with `where` does what its body says in those boxes (first index and end of every
     dimension) alone; `then` are its sisters for the others, with the same stores.
@@ -242,6 +244,7 @@ class Kernel:
     chunks: int = 1
     chunk_length: int = 0
     tile_rows: int = 0
+    block: int = 0
     partials: tuple[int, int] = (0, 0)
     wide_index: bool = False
     schedule: str = "cpu"

@@ -57,6 +57,8 @@ class Body:
         """The name of the index along the lanes that is being written."""
         self.carried: dict[int, Register] = {}
         """Registers of earlier phases, at the width that is being written."""
+        self.turned: dict[int, str] = {}
+        """Vectors of loads that were made before, by register."""
         self.scan: Callable[..., tuple[list[str], Register]] | None = None
         """Writes a `Prefix`: (item, writer, registers, name) -> its lines and its register."""
 
@@ -237,7 +239,7 @@ class Body:
         else:
             if position is not None:  # the same for all lanes
                 pointer = f"({pointer} + {position.text})"
-            text = self._loaded(pointer, item, width)
+            text = self.turned.get(item.var) or self._loaded(pointer, item, width)
         if item.dtype.kind == "b":
             zero = vector("uchar", width)
             return f"({text} != ({zero})(0))", Register(name, item.dtype, 1)
@@ -338,7 +340,7 @@ class Body:
         lines = [f"{{ const {kind} w = {text};"]
         for lane in range(width):
             where = self.place(store.access, lane)
-            lines.append(f"  {pointer}[{where}] = w.s{_lanes_of(store.dtype, lane)};")
+            lines.append(f"  {pointer}[{where}] = w.s{components(store.dtype, lane)};")
         lines.append("}")
         return lines
 
@@ -396,11 +398,11 @@ _LANES = "0123456789abcdef"
 """Names of vector components, as in ``v.s7``."""
 
 
-def _lanes_of(dtype: np.dtype, number: int) -> str:
+def components(dtype: np.dtype, number: int) -> str:
     """The components that hold an element of a vector."""
     return _LANES[2 * number : 2 * number + 2] if dtype.kind == "c" else _LANES[number]
 
 
 def _turned(dtype: np.dtype, width: int) -> str:
     """The components of a vector's elements from the last to the first."""
-    return "".join([_lanes_of(dtype, number) for number in reversed(range(width))])
+    return "".join([components(dtype, number) for number in reversed(range(width))])

@@ -29,6 +29,7 @@ from ..plan.schedule import Index, Kernel, Load, Step
 from ..traits import DeviceTraits
 from . import reductions, scan_kernels, templates, time_tiles
 from .arguments import Arguments, Binding
+from .blocks import write_block
 from .body import Body
 from .expressions import Preamble, Register
 from .hoisting import has_seams, hoist
@@ -139,6 +140,8 @@ def _map(kernel: Kernel, body: Body, k: Any) -> None:
         made, stands = hoist(kernel, body, k)
     overlaps = k.hoisted is None and _may_overlap(kernel, arguments)
     k.bodies = [_map_body(kernel, body, overlaps, made, stands)]
+    k.block = k.bodies[0].turned
+    k.together = k.row_extents[-1] if len(dims) > 1 else ""
     for sister in kernel.then:
         other = Body(sister, body.traits, arguments, body.preamble, body.group_numbers)
         k.bodies.append(_map_body(sister, other, overlaps, set(), [{}, {}]))
@@ -171,6 +174,7 @@ def _map_body(
     if kernel.width > 1 and left:
         lines, _ = compute(body, kernel, kernel.width, {**uniform, **wide}, made)
         b.blocks.append((kernel.width, lines))
+    b.turned = write_block(kernel, body, uniform) if kernel.block else None
     b.groups = body.group_lines
     return b
 

@@ -118,7 +118,7 @@ def _form_of_map(
         elif type(item) is Load and item.position is None and item.other is None:
             number = values.setdefault(root(item.value), len(values))
             place = scratch.get(item.value)
-            form.append((number, item.dtype, item.access, item.ahead, place))
+            form.append((number, item.dtype, item.access, item.ahead, item.turned, place))
         else:
             return None
         registers[item.var] = len(registers)

@@ -16,24 +16,28 @@ def assert_tiled(xp: ModuleType, result: object) -> None:
     assert ("until" in kernel.source) == (xp.get_device().traits.schedule == "cpu")
 
 
-@pytest.mark.parametrize("dtype", ["float64", "int16", "bool"])
-def test_transposed_arrays_agree_with_numpys(xp: ModuleType, dtype: str) -> None:
-    tall = (np.arange(1100 * 70) * 7 % 251).reshape(1100, 70).astype(dtype)
-    other = (np.arange(70 * 1100) % 13).reshape(70, 1100).astype(dtype)
+@pytest.mark.parametrize(("dtype", "length"), [
+    ("float64", 1104), ("float64", 1101), ("float32", 1103), ("float16", 1100), ("complex64", 1104),
+    ("int64", 1104), ("int16", 1100), ("uint8", 1105), ("bool", 1100),
+])
+def test_transposed_arrays_agree_with_numpys(xp: ModuleType, dtype: str, length: int) -> None:
+    tall = (np.arange(length * 70) * 7 % 251).reshape(length, 70).astype(dtype)
+    other = (np.arange(70 * length) % 13).reshape(70, length).astype(dtype)
+    is_number = np.dtype(dtype).kind in "fc"
     batch = Batch(xp)
     with xp.config.override(stream_bytes=0):
         batch.same("copied", lambda m: m.asarray(tall).T.copy())
         batch.same("flipped", lambda m: m.asarray(tall)[::-1, ::-1].T | m.asarray(other[:, 1:2])
-                   if dtype != "float64" else m.asarray(tall)[::-1, ::-1].T * 3)
+                   if not is_number else m.asarray(tall)[::-1, ::-1].T * 3)
         batch.same("with another", lambda m: m.where(
-            m.asarray(other) > 5, m.asarray(tall).T, m.asarray(other)))
+            m.asarray(other).real > 5, m.asarray(tall).T, m.asarray(other)))
         batch.same("joined", lambda m: m.concatenate(
             [m.asarray(tall).T, m.asarray(other)[:, :30], m.asarray(tall[::-1]).T], axis=1))
-        batch.same("part", lambda m: m.asarray(tall)[3:-5, 2:].T.astype("f4") + 1)
+        batch.same("part", lambda m: m.asarray(tall)[3:-5, 2:].real.T.astype("f4") + 1)
 
         def written(m: ModuleType) -> object:
             result = m.asarray(other) + m.asarray(other)
-            result[2:, 5:1095] = m.asarray(tall)[7:1097, :68].T
+            result[2:, 5 : length - 5] = m.asarray(tall)[7 : length - 3, :68].T
             return result
 
         def both(m: ModuleType) -> object:
@@ -53,6 +57,7 @@ def test_axes_in_every_order(xp: ModuleType) -> None:
         for shape, axes in (
             ((1030, 3, 17), (2, 1, 0)), ((3, 1030, 17), (0, 2, 1)), ((3, 1030, 17), (2, 0, 1)),
             ((17, 1030, 3), (0, 2, 1)), ((2, 1030, 3, 9), (3, 0, 2, 1)),
+            ((3, 1032, 17), (0, 2, 1)), ((3, 1032, 17), (2, 0, 1)), ((3, 1036, 2, 6), (2, 0, 3, 1)),
         ):
             values = np.arange(float(np.prod(shape))).reshape(shape)
             batch.same(f"{shape} {axes}", lambda m, v=values, a=axes: m.asarray(v).transpose(a) + 0)
@@ -72,3 +77,22 @@ def test_kernels_in_python_are_tiled_as_array_code_is(xp: ModuleType) -> None:
         turn(b.shape, a, b)
         assert_tiled(xp, b)
         np.testing.assert_array_equal(xp.asnumpy(b), 1 + values.T)
+
+
+def test_numbers_of_each_row_and_column_beside_what_is_turned(xp: ModuleType) -> None:
+    tall = np.arange(1104.0 * 37).reshape(1104, 37)
+    tall[::5], tall[1::7], tall[3, 3] = np.inf, -0.0, np.nan
+    row, column = np.linspace(-1, 1, 1104), np.arange(37.0)
+    batch = Batch(xp)
+    with xp.config.override(stream_bytes=0):
+        batch.same("a column", lambda m: m.asarray(tall).T * m.asarray(column)[:, None])
+        batch.same("a row", lambda m: m.asarray(tall).T - m.asarray(row))
+        batch.same("both", lambda m: [
+            m.asarray(tall).T > m.asarray(row), m.asarray(column)[:, None] + m.asarray(tall).T])
+        batch.same("rolled", lambda m: m.roll(m.asarray(tall).T, 5, 0) + m.asarray(row))
+        batch.same("rolled along the rows", lambda m: m.roll(m.asarray(tall).T, 5, 1) * 2)
+        batch.same("twice", lambda m: m.asarray(tall).T[1:] + m.asarray(tall).T[:-1])
+        batch.same("taken", lambda m: m.take(m.asarray(row), m.asarray(tall).T % 7 < 3, mode="clip")
+                   + m.asarray(tall).T)
+        batch.same("indices", lambda m: m.asarray(tall).T + m.arange(37.0 * 1104).reshape(37, 1104))
+        batch.check()

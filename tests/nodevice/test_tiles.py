@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from clfuse.graph import build
@@ -63,10 +64,36 @@ def test_whole_rows_where_tiles_gain_nothing() -> None:
 def test_tiles_are_flatter_where_many_work_items_wait() -> None:
     few, many = (
         kernels(planned(copied(array(2000, 2000)), traits=replace(TRAITS, work_items=items)))[0]
-        for items in (16, 200)
+        for items in (16, 400)
     )
     assert few.tile_rows > many.tile_rows
-    assert -(-2000 // many.tile_rows) * many.chunks >= 200
+    assert -(-2000 // many.tile_rows) * many.chunks >= 400
+
+
+def rendered(node: Node, **traits: int) -> str:
+    (kernel,) = kernels(planned(node, traits=replace(TRAITS, **traits)))
+    return render(kernel, TRAITS, lambda value: value).source
+
+
+def test_loads_across_the_rows_are_vectors_of_columns_that_are_turned() -> None:
+    (kernel,) = kernels(planned(added(array(COLUMNS, ROWS))))
+    assert (kernel.block, kernel.tile_rows) == (4, 32)
+    assert [load.turned for load in kernel.body[:2]] == [True, False]
+    source = rendered(added(array(COLUMNS, ROWS)))
+    assert source.count("double4 t_") == 1
+    assert source.count("t_0[") == 1 + 4 + 1  # declared, filled row by row, used
+    (single,) = kernels(planned(copied(array(2904, ROWS, dtype=np.float32))))
+    assert single.block == 8
+
+
+def test_no_blocks_where_rows_lie_astride_of_lines_or_elements_have_two_parts() -> None:
+    assert "double4" not in rendered(added(array(COLUMNS + 1, ROWS)))
+    for dtype, lanes in ((np.float64, 0), (np.float32, 8), (np.uint8, 16)):
+        sides = [transposed(array(1101, 300, dtype=dtype)) for _ in range(2)]
+        (kernel,) = kernels(planned(call("multiply", *sides), traits=replace(TRAITS, stream_nbytes=0)))
+        assert kernel.block == lanes
+    (kernel,) = kernels(planned(copied(array(COLUMNS, ROWS, dtype=np.complex128))))
+    assert (kernel.block, kernel.tile_rows) == (0, 128)
 
 
 def test_vectors_are_taken_whole_where_the_device_would_take_them_apart() -> None:
