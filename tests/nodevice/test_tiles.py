@@ -89,8 +89,9 @@ def test_loads_across_the_rows_are_vectors_of_columns_that_are_turned() -> None:
 def test_no_blocks_where_rows_lie_astride_of_lines_or_elements_have_two_parts() -> None:
     assert "double4" not in rendered(added(array(COLUMNS + 1, ROWS)))
     for dtype, lanes in ((np.float64, 0), (np.float32, 8), (np.uint8, 16)):
-        sides = [transposed(array(1101, 300, dtype=dtype)) for _ in range(2)]
-        (kernel,) = kernels(planned(call("multiply", *sides), traits=replace(TRAITS, stream_nbytes=0)))
+        node = call("multiply", *[
+            transposed(array(1101, 300, dtype=dtype)), array(300, 1101, dtype=dtype)])
+        (kernel,) = kernels(planned(node, traits=replace(TRAITS, stream_nbytes=0)))
         assert kernel.block == lanes
     (kernel,) = kernels(planned(copied(array(COLUMNS, ROWS, dtype=np.complex128))))
     assert (kernel.block, kernel.tile_rows) == (0, 128)
