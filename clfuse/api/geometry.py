@@ -17,7 +17,7 @@ from ..graph import build
 from ..graph.layout import is_injective
 from ..runtime.buffers import HostBuffer
 from . import handle as handles
-from .conversion import NotNative
+from .conversion import MOST_AXES, NotNative
 from .expressions import broadcast_shapes
 from .handle import Handle, fresh, layout, node_of, view_of
 from .present import indexed, present
@@ -108,7 +108,7 @@ def check_reach(
 def requested_shape(shape: Any) -> tuple[int, ...]:
     """A shape argument, an int or several, as a tuple; entries are checked by who uses it."""
     if type(shape) is tuple and all(type(extent) is int for extent in shape):
-        return shape
+        return with_possible_rank(shape)
     if type(shape) is int:
         return (shape,)
     if isinstance(shape, Handle) and shape._shape:
@@ -119,10 +119,22 @@ def requested_shape(shape: Any) -> tuple[int, ...]:
         extents = tuple(shape)
         if any(type(extent) is bool for extent in extents):
             raise TypeError("an integer is required")
-        return tuple([as_index(extent) for extent in extents])
-    if type(shape) is bool:
+        return with_possible_rank(tuple([as_index(extent) for extent in extents]))
+    if shape is None:
+        raise TypeError("Use () not None as shape arguments")
+    if type(shape) is bool or isinstance(shape, float):
         raise TypeError(f"expected a sequence of integers or a single integer, got '{shape}'")
     return (as_index(shape),)
+
+
+def with_possible_rank(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """`shape`; ValueError as NumPy's where no array has so many axes."""
+    if len(shape) > MOST_AXES:
+        raise ValueError(
+            f"maximum supported dimension for an ndarray is currently {MOST_AXES}, found "
+            f"{len(shape)}"
+        )
+    return shape
 
 
 def completed_shape(shape: tuple[int, ...], size: int) -> tuple[int, ...]:
@@ -300,9 +312,8 @@ def expanded(handle: Handle, axis: Any) -> Any:
     both = [
         (1, 0) if place in places else next(old) for place in range(len(axes) + len(handle._shape))
     ]
-    return view_of(
-        handle, tuple([extent for extent, _ in both]), offset, tuple([stride for _, stride in both])
-    )
+    shape = with_possible_rank(tuple([extent for extent, _ in both]))
+    return view_of(handle, shape, offset, tuple([stride for _, stride in both]))
 
 
 def flipped(handle: Handle, axes: Iterable[int]) -> Any:

@@ -20,7 +20,14 @@ from .conversion import NotNative, as_handle, requested_dtype
 from .expressions import combine, convert, scalar, shape_text
 from .fallback import host_call, native
 from .folding import delivered, fold, folded
-from .geometry import completed_shape, diagonal_of, normalized_axis, permuted, reshaped
+from .geometry import (
+    completed_shape,
+    diagonal_of,
+    normalized_axis,
+    permuted,
+    reshaped,
+    with_possible_rank,
+)
 from .handle import Handle, fresh, native_dtype, node_of, result
 from .joining import delivered as written
 from .joining import stack
@@ -320,9 +327,9 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
         raise ValueError("shape-mismatch for sum")
     free_left = [axis for axis in range(ranks[0]) if axis not in first]
     free_right = [axis for axis in range(ranks[1]) if axis not in second]
-    shape = tuple(
+    shape = with_possible_rank(tuple(
         [left._shape[axis] for axis in free_left] + [right._shape[axis] for axis in free_right]
-    )
+    ))
     summed = math.prod(extents)
     rows = math.prod([left._shape[axis] for axis in free_left])
     columns = math.prod([right._shape[axis] for axis in free_right])

@@ -70,10 +70,10 @@ def reshape(a: Any, /, shape: Any, order: Any = "C", *, copy: bool | None = None
     if type(shape) is tuple and not shape and _is_numpys_scalar(a):
         return a.reshape((), order=order, copy=copy)
     handle = as_handle(a)
-    wanted = completed_shape(requested_shape(shape), math.prod(handle._shape))
     letter = "C" if order is None else checked(order)
     if letter == "K":
-        raise ValueError(f"order must be one of 'C', 'F', 'A' (got {order!r})")
+        raise ValueError("order 'K' is not permitted for reshaping")
+    wanted = completed_shape(requested_shape(shape), math.prod(handle._shape))
     if letter == "F" or (letter == "A" and is_fortran(handle) and not is_contiguous(handle)):
         return transposed(reshape(transposed(handle), wanted[::-1], copy=copy))
     made = reshaped(handle, wanted)

@@ -95,6 +95,8 @@ class _Common(ArrayMethods, Handle):
     def strides(self) -> tuple[int, ...]:
         """Bytes from one element to the next, one number an axis."""
         itemsize = self._dtype.itemsize
+        if 0 in self._shape and self._view is None:
+            return np.empty(self._shape, self._dtype).strides  # NumPy's versions differ
         return tuple([stride * itemsize for stride in layout(self)[1]])
 
     @property

@@ -313,7 +313,11 @@ class _Grid:
             if isinstance(key, slice) and not isinstance(key.step, complex):
                 return arange(key.start or 0, key.stop, 1 if key.step is None else key.step)
             return from_host(self._numpy[key])
-        axes = [from_host(axis) for axis in np.ogrid[key]]
+        lines = np.ogrid[key]
+        if any(line.ndim != len(lines) for line in lines):  # arrays stand in for numbers
+            found = self._numpy[key]
+            return tuple(map(from_host, found)) if self.sparse else from_host(found)
+        axes = [from_host(line) for line in lines]
         if self.sparse:
             return tuple(axes)
         common = tuple([axis.size for axis in axes])

@@ -245,6 +245,30 @@ w[0] = m.longdouble(2); r = w
 c[0] = m.clongdouble(2 + 3j); r = c
 v[0] = m.clongdouble(3); r = v
 """,
+    "no array has more than 64 axes": r"""
+r = m.zeros((1,) * 65)
+r = m.ones(1).reshape((1,) * 65)
+r = m.ones(1).reshape((1,) * 64)
+r = m.broadcast_to(w[:1], (1,) * 65)
+r = m.expand_dims(m.zeros((1,) * 64), 0)
+r = m.tensordot(m.zeros((1,) * 33), m.zeros((1,) * 33), 0)
+r = m.multiply.outer(m.zeros((1,) * 33), m.zeros((1,) * 33))
+r = w[:1][(None,) * 64]
+r = m.full((1,) * 65, 2)
+""",
+    "a shape that is none, and an order that reshaping does not know": r"""
+r = m.zeros(None)
+r = m.full(None, 3)
+r = m.zeros(2.0)
+r = g.reshape((2, 2), order='K')
+r = g.reshape((6, 2), order='K')
+""",
+    "arrays stand in for the numbers of a grid": r"""
+r = m.mgrid[m.zeros(3)[:, None]:m.ones(3)[:, None]:4j, m.zeros(3)[:, None]:m.ones(3)[:, None]:4j]
+r = m.mgrid[m.float64(1):n:3j, z:7]
+r = m.ogrid[0:SIZE:1, 2:n][1]
+r = m.array(m.zeros((3, 0, 2)).strides)
+""",
     "the width of integers does not overflow": r"""
 v[0], v[1] = 2**62, -2**62; r = m.histogram(v.astype('i8'), bins=3)[0]
 x = g.copy(); x[0, 0], x[0, 1] = 2**31 - 1, -2**31; r = m.histogram(x, bins=3)[0]
