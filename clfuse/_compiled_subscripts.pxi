@@ -22,16 +22,17 @@ cdef bint is_basic_index(object index):
 
 
 cdef bint is_plain_index(object index):
-    """Whether it consists of integers and slices alone."""
+    """Whether it consists of integers, slices, None and Ellipsis alone."""
     cdef Py_ssize_t place
     kind = type(index)
     if kind is tuple:
         for place in range(PyTuple_GET_SIZE(index)):
-            kind = type(<object>PyTuple_GET_ITEM(index, place))
-            if kind is not int and kind is not slice:
+            item = <object>PyTuple_GET_ITEM(index, place)
+            kind = type(item)
+            if kind is not int and kind is not slice and not (item is None or item is Ellipsis):
                 return False
         return True
-    return kind is int or kind is slice
+    return kind is int or kind is slice or index is None or index is Ellipsis
 
 
 # -- writing ---------------------------------------------------------------------------------------
@@ -140,9 +141,10 @@ cdef object indexed_view(object self, object index):
 cdef bint is_located(
     object self, object index, Py_ssize_t *at, list new_shape, list new_strides
 ) except -1:
-    """Whether integers and slices of small numbers point at something in an array that was
-    recorded; where: as `indexing.locate`. `plain` has to look at all others."""
-    cdef Py_ssize_t start, stop, step, count, extent, stride, place, given, rank
+    """Whether integers, slices of small numbers, None and one Ellipsis point at something in an
+    array that was recorded; where: as `indexing.locate`. `plain` has to look at all others."""
+    cdef Py_ssize_t start, stop, step, count, extent, stride, place, given, rank, used, axis = 0
+    cdef bint skips = False
     view = sight_of(self)
     shape = <tuple>get(self, h_shape)
     rank = PyTuple_GET_SIZE(shape)
@@ -157,12 +159,34 @@ cdef bint is_located(
     if type(index) is not tuple:
         index = (index,)
     given = PyTuple_GET_SIZE(index)
-    if given > rank or get(boundary, y_due) is not False:
+    if get(boundary, y_due) is not False:
+        return False
+    used = 0
+    for place in range(given):
+        item = <object>PyTuple_GET_ITEM(index, place)
+        if item is Ellipsis:
+            if skips:
+                return False
+            skips = True
+        elif item is not None:
+            used += 1
+    if used > rank or (skips and used == rank):
         return False
     for place in range(given):
-        item = (<tuple>index)[place]
-        extent = (<tuple>shape)[place]
-        stride = (<tuple>strides)[place]
+        item = <object>PyTuple_GET_ITEM(index, place)
+        if item is None:
+            new_shape.append(1)
+            new_strides.append(0)
+            continue
+        if item is Ellipsis:
+            for axis in range(axis, axis + rank - used):
+                new_shape.append((<tuple>shape)[axis])
+                new_strides.append((<tuple>strides)[axis])
+            axis += 1
+            continue
+        extent = (<tuple>shape)[axis]
+        stride = (<tuple>strides)[axis]
+        axis += 1
         if type(item) is int:
             if not -extent <= item < extent:
                 return False
@@ -178,9 +202,9 @@ cdef bint is_located(
             at[0] += start * stride
         new_shape.append(count)
         new_strides.append(stride * step)
-    if given < rank:
-        new_shape.extend((<tuple>shape)[given:])
-        new_strides.extend((<tuple>strides)[given:])
+    if axis < rank:
+        new_shape.extend((<tuple>shape)[axis:])
+        new_strides.extend((<tuple>strides)[axis:])
     return True
 
 
@@ -212,7 +236,7 @@ cdef bint is_row(object self, object index, Py_ssize_t *at) except -1:
 
 
 cdef object recorded_view(object self, object index):
-    """As `indexing.get`, by integers and slices of small numbers; `LATER` where `plain` has to."""
+    """As `indexing.get`, by what `is_located` takes; `LATER` where `plain` has to."""
     cdef Py_ssize_t offset = 0
     if is_row(self, index, &offset):
         found, strides = row_shape, row_strides

@@ -35,8 +35,12 @@ if _core is not None:
 LEARN_AFTER: Final = 32 if _core is None else 1
 """Evaluations of a plan after which its graph is worth code of its own."""
 
-MOST_NODES: Final = 1000
-"""Of larger graphs the code would be slow to make, and would take megabytes."""
+MOST_NODES: Final = 1000 if _core is None else 20_000
+"""Of larger graphs the code would be slow to make, and would take megabytes; in C, of those with
+that many nodes the items themselves do."""
+
+MOST_LEAVES: Final = 1000
+"""Buffers of a graph: each is compared with all others."""
 
 MOST_KNOWN: Final = 128
 """Graphs with code of their own; the one that was met longest ago is forgotten first."""
@@ -68,7 +72,9 @@ def find(roots: Sequence[Node]) -> Snapshot | None:
 def learn(snapshot: Snapshot, structure: Snapshot) -> None:
     """Know this graph from now on; `structure` is what `find` returns of it, without nodes."""
     inner = [id(node.inputs) for node in snapshot.nodes if node.inputs and node.buffer is None]
-    if _BASE < 0 or len(snapshot.nodes) > MOST_NODES or len(set(inner)) < len(inner):
+    if _BASE < 0 or len(snapshot.nodes) > MOST_NODES or len(snapshot.buffers) > MOST_LEAVES:
+        return
+    if len(set(inner)) < len(inner):
         return
     if any(isinstance(node, Launch) and len(node.parts) > 1 for node in snapshot.nodes):
         return  # which of its arrays somebody holds is not seen from the roots

@@ -475,3 +475,50 @@ def test_complex_numbers_may_leave_bytes_at_the_end(xp: ModuleType, size: int) -
         return x
 
     assert_bitwise(program(xp), program(np))
+
+
+def an_index(random: np.random.Generator) -> Any:
+    """Integers and slices of all signs, None and Ellipsis, more or fewer than there are axes."""
+
+    def bound() -> Any:
+        return None if random.random() < 0.4 else int(random.integers(-6, 7))
+
+    def item() -> Any:
+        kind = random.random()
+        if kind < 0.25:
+            return int(random.integers(-4, 4))
+        if kind < 0.7:
+            return slice(bound(), bound(), (None, 1, 2, -1, -2)[random.integers(5)])
+        return None if kind < 0.86 else Ellipsis
+
+    items = tuple([item() for _ in range(random.integers(0, 6))])
+    return items[0] if len(items) == 1 else items
+
+
+def test_indices_of_recorded_arrays_do_what_numpys_do(xp: ModuleType) -> None:
+    random = np.random.default_rng(20)
+
+    def outcome(m: ModuleType, shape: tuple[int, ...], index: Any) -> Any:
+        given = np.arange(float(np.prod(shape))).reshape(shape)
+        a, b = (m.asarray(m.asarray(given) + shift) for shift in (1, 2))
+        try:
+            part = a[index]
+            twice = part * 2
+            b[index] = twice
+        except IndexError:
+            return IndexError
+        if not isinstance(part, m.ndarray):
+            return np.asarray(part), np.asarray(b)
+        part[...] = 7
+        return np.asarray(twice), np.asarray(b), np.asarray(a)
+
+    with xp.config.override(host_us=0, build_after_ms=10**9):  # NumPy calculates, what is recorded
+        for _ in range(400):
+            shape = tuple(random.integers(0, 5, random.integers(0, 5)).tolist())
+            index = an_index(random)
+            expected, actual = outcome(np, shape, index), outcome(xp, shape, index)
+            if expected is IndexError:
+                assert actual is IndexError, (shape, index)
+                continue
+            for theirs, ours in zip(expected, actual, strict=True):
+                np.testing.assert_array_equal(ours, theirs, err_msg=f"{shape} {index}", strict=True)

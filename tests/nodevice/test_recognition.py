@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 import numpy as np
 import pytest
 
+from clfuse import compiled
 from clfuse.graph import build, ir, recognition
 from clfuse.graph.ir import Node
 from clfuse.graph.modifications import modified
@@ -154,6 +155,21 @@ def test_the_longest_unmet_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None
     assert recognised(lambda: [call("sin", array(4))])
     assert not recognised(lambda: [call("cos", array(4))])
     assert recognised(lambda: [call("exp", array(4))])
+
+
+@pytest.mark.skipif(compiled.load() is None, reason="in plain Python their code is not worth it")
+def test_graphs_of_thousands_of_operations_are_known_and_those_of_many_arrays_are_not() -> None:
+    def chain(length: int) -> list[Node]:
+        node = array(4)
+        for _ in range(length):
+            node = call("add", node, array(4)) if length > 10_000 else call("sin", node)
+        return [node]
+
+    learned(lambda: chain(5000))
+    assert recognised(lambda: chain(5000))
+    assert not recognised(lambda: chain(4999))
+    learned(lambda: chain(10_001))
+    assert not recognised(lambda: chain(10_001))
 
 
 def test_loops_of_statements_are_what_they_were_joined_to() -> None:
