@@ -18,7 +18,15 @@ from .fallback import native
 from .handle import DTYPES, Handle, fresh, is_writeable, node_of, result, write
 from .indexing import fitted, put
 from .masks import nonzero
-from .order import arranged, copied, copy_order, permuted_node, result_order, turned_nodes
+from .order import (
+    Permutation,
+    arranged,
+    copied,
+    copy_order,
+    permuted_node,
+    result_order,
+    turned_nodes,
+)
 from .promotion import BOOL, WEAK, constant_of, weak_kind
 from .ufunc import UFUNCS
 
@@ -290,10 +298,22 @@ def nan_to_num(
         (combine(np.equal, node, infinity), largest),
         (combine(np.equal, node, scalar(-np.inf, dtype)), least),
     ):
-        replacement = value_node(value, dtype)
-        shape = broadcast_shapes(node.shape, replacement.shape)
-        node = choose(test, replacement, node, dtype, shape)
+        replacement = _replacement(value, handle, order)
+        node = choose(test, replacement, node, dtype, node.shape)
     if not copy and isinstance(x, Handle) and is_writeable(x):
         write(x, node)
         return x
     return result(node) if order is None else arranged(node, order)
+
+
+def _replacement(value: Any, handle: Handle, order: Permutation | None) -> Node:
+    """What stands in for elements of the array, with its axes in `order`: assigned to them as
+    `numpy.copyto` does."""
+    kind = value._dtype if isinstance(value, Handle) else np.asarray(value).dtype
+    if not np.can_cast(kind, handle._dtype, "same_kind"):
+        raise NotNative(f"with {kind} in place of what is none")
+    node = value_node(value, handle._dtype)
+    if not node.shape:
+        return node
+    stretched = fresh(fitted(node, handle._shape))
+    return node_of(stretched) if order is None else permuted_node(stretched, handle._shape, order)

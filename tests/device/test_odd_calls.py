@@ -269,6 +269,18 @@ r = m.mgrid[m.float64(1):n:3j, z:7]
 r = m.ogrid[0:SIZE:1, 2:n][1]
 r = m.array(m.zeros((3, 0, 2)).strides)
 """,
+    "what stands in for NaN is assigned": r"""
+x = w.copy(); x[1], x[2] = m.nan, m.inf; r = m.nan_to_num(x, nan=m.arange(SIZE))
+x = m.asarray([[1, m.nan, m.inf], [m.nan, 0, -m.inf]]); r = m.nan_to_num(x, nan=m.arange(3), neginf=z)
+x = m.asarray([[1, m.nan, m.inf], [m.nan, 0, -m.inf]]).T; r = m.nan_to_num(x, nan=m.arange(2.0))
+x = m.asarray([[1, m.nan, m.inf], [m.nan, 0, -m.inf]]).T; r = m.nan_to_num(x, posinf=[[1], [2], [3]])
+x = m.asarray([m.nan, 1.0]); r = m.nan_to_num(x, nan=m.ones((1, 1, 2)))
+x = m.asarray([m.nan, 1.0]); r = m.nan_to_num(x, nan=m.ones((2, 2)))
+x = m.asarray([m.nan, 1.0]); r = m.nan_to_num(x, nan=m.ones(3))
+x = m.asarray([m.nan, 1.0]); r = m.nan_to_num(x, nan=1j)
+x = m.asarray([m.nan, 1.0]); r = m.nan_to_num(x, nan=m.ones(2, 'c8'))
+x = m.asarray([m.nan, 1.0]); r = m.nan_to_num(x, nan=None)
+""",
     "the width of integers does not overflow": r"""
 v[0], v[1] = 2**62, -2**62; r = m.histogram(v.astype('i8'), bins=3)[0]
 x = g.copy(); x[0, 0], x[0, 1] = 2**31 - 1, -2**31; r = m.histogram(x, bins=3)[0]
@@ -276,6 +288,7 @@ x = g.copy(); x[0, 0], x[0, 1] = 2**31 - 1, -2**31; r = m.histogram(x, bins=3)[0
 }  # fmt: skip
 
 KERNELS = (
+    "what stands in for NaN is assigned",
     "a masked element may be what is refused elsewhere",
     "Python's numbers wrap where NumPy casts unsafely",
 )
