@@ -170,7 +170,7 @@ cdef bint is_located(
             skips = True
         elif item is not None:
             used += 1
-    if used > rank or (skips and used == rank):
+    if used > rank or (skips and used == rank) or given - used + rank > MOST_AXES:
         return False
     for place in range(given):
         item = <object>PyTuple_GET_ITEM(index, place)

@@ -271,9 +271,9 @@ r = m.array(m.zeros((3, 0, 2)).strides)
 """,
     "what stands in for NaN is assigned": r"""
 x = w.copy(); x[1], x[2] = m.nan, m.inf; r = m.nan_to_num(x, nan=m.arange(SIZE))
-x = m.asarray([[1, m.nan, m.inf], [m.nan, 0, -m.inf]]); r = m.nan_to_num(x, nan=m.arange(3), neginf=z)
-x = m.asarray([[1, m.nan, m.inf], [m.nan, 0, -m.inf]]).T; r = m.nan_to_num(x, nan=m.arange(2.0))
-x = m.asarray([[1, m.nan, m.inf], [m.nan, 0, -m.inf]]).T; r = m.nan_to_num(x, posinf=[[1], [2], [3]])
+x = m.asarray([[1, m.nan, m.inf], [m.nan, 0, 9]]); r = m.nan_to_num(x, nan=m.arange(3), neginf=z)
+x = m.asarray([[1, m.nan, m.inf], [m.nan, 0, 9]]).T; r = m.nan_to_num(x, nan=m.arange(2.0))
+x = m.asarray([[1, m.nan, m.inf], [m.nan, 0, 9]]).T; r = m.nan_to_num(x, posinf=[[1], [2], [3]])
 x = m.asarray([m.nan, 1.0]); r = m.nan_to_num(x, nan=m.ones((1, 1, 2)))
 x = m.asarray([m.nan, 1.0]); r = m.nan_to_num(x, nan=m.ones((2, 2)))
 x = m.asarray([m.nan, 1.0]); r = m.nan_to_num(x, nan=m.ones(3))
