@@ -45,6 +45,9 @@ MOST_LEAVES: Final = 1000
 MOST_KNOWN: Final = 128
 """Graphs with code of their own; the one that was met longest ago is forgotten first."""
 
+MOST_ITEMS: Final = 1 << 18
+"""Operations of all of them together, with 150 bytes each."""
+
 _Recognise = Callable[[Sequence[Node]], "tuple[list[Node], list[Any]] | None"]
 
 known: Final[OrderedDict[tuple[Any, int], tuple[_Recognise, Snapshot]]] = OrderedDict()
@@ -88,8 +91,10 @@ def learn(snapshot: Snapshot, structure: Snapshot) -> None:
     number = 1 + max(numbers.get(key, ()), default=-1)
     known[key, number] = recognise, structure
     numbers.setdefault(key, []).append(number)
-    while len(known) > MOST_KNOWN:
-        (old, old_number), _ = known.popitem(last=False)
+    items = sum(len(kept.items) for _, kept in known.values())
+    while len(known) > MOST_KNOWN or (items > MOST_ITEMS and len(known) > 1):
+        (old, old_number), (_, forgotten) = known.popitem(last=False)
+        items -= len(forgotten.items)
         numbers[old].remove(old_number)
         if not numbers[old]:
             del numbers[old]

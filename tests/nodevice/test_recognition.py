@@ -172,6 +172,18 @@ def test_graphs_of_thousands_of_operations_are_known_and_those_of_many_arrays_ar
     assert not recognised(lambda: chain(10_001))
 
 
+def test_all_known_graphs_together_have_so_many_operations(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(recognition, "MOST_ITEMS", 5)
+    for name in ("sin", "cos"):  # two nodes each
+        learned(lambda name=name: [call(name, array(4))])  # type: ignore[misc]
+    assert recognised(lambda: [call("sin", array(4))])
+    learned(lambda: [call("exp", array(4))])
+    assert recognised(lambda: [call("sin", array(4))])
+    assert not recognised(lambda: [call("cos", array(4))])
+
+
 def test_loops_of_statements_are_what_they_were_joined_to() -> None:
     add = ir.loop("add", (FLOAT64, FLOAT64), FLOAT64)
 
