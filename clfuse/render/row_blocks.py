@@ -1,9 +1,9 @@
 """Rows of a reduction side by side, where they read something together; `render.reductions` asks.
 
-    A @ x       a0 a1 a2 a3 ...   each vector of x is loaded once for `ROWS` rows: row by row,
-                b0 b1 b2 b3 ...   it comes from the second-level cache as often as A comes from
+    A @ x       a0 a1 a2 a3 ...   each vector of x is loaded once for all rows of a block: row by
+                b0 b1 b2 b3 ...   row, it comes from the second-level cache as often as A from
                 c0 c1 c2 c3 ...   memory
-                d0 d1 d2 d3 ...
+                ...
 
 Every row has one vector of accumulators, ``V0[r]``; single elements after the last vector, and what
 follows the loop, are done row by row, as for a row alone. Rows that are left over are such.
@@ -24,9 +24,11 @@ from .loops import compute, folding, unasked
 from .searches import SearchedFold
 from .watches import WatchedFold
 
-ROWS: Final = 4
-"""Rows of a block: as many independent additions hide the latency of one. Products of (4000, 5000)
-float64 with a vector took 1.7 times the processor time without (PoCL; 1.3 on Intel's runtime)."""
+ROWS, FEW_ROWS = 8, 4
+"""Rows of a block, and of one with two folds, or where the rows are no multiple of more: so many
+additions hide the latency of one, and so many streams of memory are under way. Products of (4000,
+4000) float64 with a vector took 1.0 to 1.9 times as long with four rows as with eight, of (2000,
+2000) 1.1 to 1.5 (PoCL and Intel's runtime on two cores of an EPYC); row by row longer still."""
 
 MAX_ITEMS: Final = 16
 """Loads and operations of a body that is repeated for so many rows: what calculates longer does not
@@ -42,7 +44,7 @@ def of(
     """What the template needs for blocks of rows; None where they would not gain."""
     if not _gains(kernel, body) or any(isinstance(fold, SearchedFold) for fold in folds):
         return None
-    b = SimpleNamespace(rows=ROWS, dim=len(kernel.extents) - kernel.reduced - 1)
+    b = SimpleNamespace(rows=_rows(kernel), dim=len(kernel.extents) - kernel.reduced - 1)
     width = kernel.width
     writer = body.writer(width)
     b.step = width
@@ -79,7 +81,7 @@ def _gains(kernel: Kernel, body: Body) -> bool:
     if len(kernel.body) > MAX_ITEMS or not 1 <= len(kernel.accumulators) <= MAX_ACCUMULATORS:
         return False
     rows = kernel.extents[kept - 1]
-    if rows < 2 * ROWS or (kept > 1 and rows % ROWS):
+    if rows < 2 * FEW_ROWS or (kept > 1 and rows % FEW_ROWS):
         return False
     same, _ = body.split(kernel.body)
     if any(isinstance(item, Step) for item in same):
@@ -90,8 +92,16 @@ def _gains(kernel: Kernel, body: Body) -> bool:
     return any(shared) and not all(shared)
 
 
+def _rows(kernel: Kernel) -> int:
+    """How many rows a block has; where there are outer dimensions, none may reach into the next."""
+    kept = len(kernel.extents) - kernel.reduced
+    rows = kernel.extents[kept - 1]
+    fits = rows >= 2 * ROWS and (kept == 1 or rows % ROWS == 0)
+    return ROWS if fits and len(kernel.accumulators) == 1 else FEW_ROWS
+
+
 def _array(b: Any, kind: str, name: str, start: str, alone: str) -> None:
     """An accumulator of all rows; `alone` is its name where one row goes on."""
-    b.arrays.append(f"{kind} {name}[{ROWS}];")
+    b.arrays.append(f"{kind} {name}[{b.rows}];")
     b.start.append(f"{name}[r] = {start};")
     b.taken.append(f"{alone} = {name}[r];")

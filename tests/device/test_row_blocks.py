@@ -15,8 +15,8 @@ import pytest
 from tests.agreement import Batch
 from tests.hostile import hostile
 
-BLOCKS = "V0[4]"
-"""What a kernel declares that takes rows in blocks."""
+BLOCKS = " V0["
+"""What a kernel declares that takes rows in blocks; how many follows."""
 
 
 def sources(xp: ModuleType, lazy: Any) -> str:
@@ -30,7 +30,7 @@ def whole_numbers(shape: tuple[int, ...], dtype: str) -> np.ndarray[Any, Any]:
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int16", "complex64", "float16"])
 def test_rows_times_a_vector_are_numpys_whatever_is_left_over(dtype: str, xp: ModuleType) -> None:
     batch = Batch(xp)
-    for rows, columns in ((8, 40), (11, 67), (1030, 129), (4, 4099)):
+    for rows, columns in ((8, 40), (11, 67), (16, 40), (19, 67), (1030, 129), (4, 4099)):
         a, b = whole_numbers((rows, columns), dtype), whole_numbers((columns,), dtype)
         for name in ("sum", "max", "argmin"):
             batch.same(f"{name} {dtype} {a.shape}", lambda m, n=name, a=a, b=b:
@@ -40,7 +40,7 @@ def test_rows_times_a_vector_are_numpys_whatever_is_left_over(dtype: str, xp: Mo
 
 def test_batches_of_rows_are_numpys(xp: ModuleType) -> None:
     batch = Batch(xp)
-    for kept in ((3, 8), (5, 12), (7, 9), (2, 3, 16)):
+    for kept in ((3, 8), (5, 12), (7, 9), (2, 3, 16), (3, 20)):
         p, q = whole_numbers((*kept[:-1], 70), "float64"), whole_numbers((kept[-1], 70), "float64")
         batch.same(f"distances {kept}", lambda m, p=p, q=q:
                    ((m.asarray(p)[..., None, :] - m.asarray(q)) ** 2).sum(-1))
@@ -75,8 +75,10 @@ def test_long_rows_are_as_accurate_as_numpys(xp: ModuleType) -> None:
 def test_a_vector_that_rows_share_is_loaded_once_for_several(xp: ModuleType) -> None:
     a, b = xp.asarray(np.ones((64, 3000))), xp.asarray(np.ones(3000))
     with xp.config.override(schedule="cpu"):
-        assert BLOCKS in sources(xp, (a * b).sum(1))
-        assert BLOCKS in sources(xp, ((a[:, None] - a[:8]) ** 2).sum(2))
+        for rows, block in ((64, 8), (19, 8), (15, 4), (8, 4)):
+            assert f"{BLOCKS}{block}]" in sources(xp, (a[:rows] * b).sum(1))
+        for rows, block in ((24, 8), (20, 4), (8, 4)):
+            assert f"{BLOCKS}{block}]" in sources(xp, ((a[:, None] - a[:rows]) ** 2).sum(2))
 
 
 @pytest.mark.parametrize("schedule", ["cpu", "gpu"])
