@@ -143,6 +143,9 @@ __kernel void ${k.name}(${k.signature})
             ${line}
 % endfor
             }
+% if k.block.unrolled:
+            #pragma unroll
+% endif
             for (int r = 0; r < ${k.block.size}; r++) {
             const ${k.index} row = top + r;
 % for line in k.decode:

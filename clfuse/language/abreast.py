@@ -217,6 +217,7 @@ class Abreast(Round):
         self.frame = Frame(function, {}, is_own=True)
         self.mask = None
         self.alive = ""
+        self.unset = set()  # a variable may hold what another round gave it
         self.last = len(function.indices) - 1
         self.scopes: list[_Scope] = []
 

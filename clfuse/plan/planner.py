@@ -222,14 +222,14 @@ def _finished(kernel: Kernel, traits: DeviceTraits, values: ValueTable) -> list[
     registers = _registers_after(kernel)
     if kernel.kind == "scan":
         scans = finish_scan(kernel, traits, values, registers=registers)
-        return [ask_ahead(made, traits) for made in scans]
+        return [ask_ahead(made, traits, values) for made in scans]
     if kernel.kind == "map":
         made_here = [pair_vectors(finish_map(kernel, traits), traits)]
     else:
         made_here = finish_reduction(kernel, traits, values, registers)
     finished = []
     for made in made_here:
-        finished += [*pack(made, traits, values), ask_ahead(made, traits)]
+        finished += [*pack(made, traits, values), ask_ahead(made, traits, values)]
     return finished
 
 

@@ -8,11 +8,18 @@ registers; `render.kernels` calls it.
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Final
 
 from ..plan.schedule import Kernel, Load
 from .body import Body, components
 from .expressions import Register
 from .loops import compute
+
+MOST_UNROLLED: Final = 8
+"""Rows of a block whose loop is unrolled, so that the turned vectors stay in registers: PoCL's
+compiler alone keeps the loop, and them in memory. Blocks of four and eight rows (doubles, floats)
+took .6 to .9 of the time on PoCL and as long on Intel's runtime; of 32 (bytes) .6 to 1.4 (EPYC,
+Zen 5)."""
 
 
 def write_block(kernel: Kernel, body: Body, uniform: dict[int, Register]) -> SimpleNamespace:
@@ -26,8 +33,8 @@ def write_block(kernel: Kernel, body: Body, uniform: dict[int, Register]) -> Sim
     Returns
     -------
     SimpleNamespace
-        `size`, rows and lanes; the lines `declared`, before a block; `loads`, once a block;
-        `row`, in each row ``r`` of it.
+        `size`, rows and lanes; whether its loop over rows is `unrolled`; the lines `declared`,
+        before a block; `loads`, once a block; `row`, in each row ``r`` of it.
     """
     width = kernel.block
     writer = body.writer(width)
@@ -48,4 +55,6 @@ def write_block(kernel: Kernel, body: Body, uniform: dict[int, Register]) -> Sim
         body.turned[item.var] = f"t_{item.var}[r]"
     lines, _ = compute(body, kernel, width, uniform)
     body.turned.clear()
-    return SimpleNamespace(size=width, declared=declared, loads=loads, row=lines)
+    return SimpleNamespace(
+        size=width, unrolled=width <= MOST_UNROLLED, declared=declared, loads=loads, row=lines
+    )

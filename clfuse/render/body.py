@@ -19,13 +19,20 @@ from typing import Final
 import numpy as np
 
 from ..dtypes import mask_type, memory_type
-from ..plan.schedule import Access, Carried, Index, Item, Kernel, Load, Prefix, Scalar, Store
+from ..plan.prefetching import position_chain
+from ..plan.schedule import Access, Carried, Index, Item, Kernel, Load, Prefix, Scalar, Step, Store
 from ..traits import DeviceTraits
 from .arguments import Arguments
 from .expressions import Expressions, Preamble, Register, lanes_like, vector
 
 EPILOGUE: Final = "f"
 """The prefix of registers of an epilogue, whose constants are arguments each of its own."""
+
+AHEAD: Final = "ahead"
+"""The index of what a gather asks for before it comes to it, and the prefix of its registers."""
+
+LIMITING: Final = frozenset(("clip",))
+"""Operations of positions that asking leaves out: it may ask for what does not exist."""
 
 
 class Body:
@@ -196,7 +203,10 @@ class Body:
             if isinstance(item, Load):
                 position = None if item.position is None else registers[item.position]
                 if item.ahead is not None and width > 1:
-                    out.append(self._ask(item, *item.ahead))
+                    if item.position is None:
+                        out.append(self._ask(item, *item.ahead))
+                    elif position is not None and not position.uniform:
+                        out += self._ask_for_gathered(item, *item.ahead, width, registers)
                 text, register = self._load(item, width, name, position)
                 if item.access.within:
                     other = self._other(item, writer, register, registers)
@@ -258,6 +268,41 @@ class Body:
             number = self.group(item.access)[1:]
             step = f"{count} * {self.arguments.integer(f's{number}_{dim}', stride)}"
         return f"PREFETCH({pointer} + {self.place(item.access)} + {step});"
+
+    def _ask_for_gathered(
+        self, item: Load, dim: int, count: int, width: int, registers: dict[int, Register]
+    ) -> list[str]:
+        """Statements that ask for what the loop will gather `count` indices of `dim` later, or at
+        the end of the dimension."""
+        assert item.position is not None
+        self.preamble.libraries["prefetch.cl"] = None
+        same, inside = self.split(self.kernel.body)
+        chain = position_chain(inside, item.position, {item.var for item in same})
+        assert chain is not None
+        last = f"{self.arguments.integer(f'n{dim}', self.kernel.extents[dim])} - {width}"
+        index, self.index = self.index, AHEAD
+        try:
+            known = {one.var: registers[one.var] for one in same}
+            lines = []
+            for one in chain:
+                if isinstance(one, Step) and one.op.name in LIMITING:
+                    known[one.var] = known[one.operands[0]]
+                else:
+                    lines += self.lines([one], width, known, AHEAD)
+            position = known[item.position]
+            pointer = self.arguments.buffer(item.value, item.dtype)
+            places = [
+                f"{pointer} + {self.place(item.access, lane)} + {position.text}.s{_LANES[lane]}"
+                for lane in range(width)
+            ]
+        finally:
+            self.index = index
+        return [
+            f"{{ const {self.arguments.index_type} {AHEAD} = min({index} + {count}, {last});",
+            *[f"  {line}" for line in lines],
+            *[f"  PREFETCH({place});" for place in places],
+            "}",
+        ]
 
     def _other(
         self, item: Load, writer: Expressions, register: Register, registers: dict[int, Register]

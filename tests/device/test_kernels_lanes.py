@@ -130,7 +130,37 @@ def of_local_arrays(i, start, stop, values, places, out):
     out[i] = total
 
 
-WRITTEN = [plain, conditions, guarded, functions, backwards, nested, of_local_arrays]
+@cf.kernel
+def first_here(i, start, stop, values, places, out):
+    """Variables that get their first value under a condition, and others after it."""
+    total = 0.0
+    for k in range(start[i], stop[i]):
+        v = values[places[k]]
+        if v < 0.4:
+            low = v * 3.0
+            if low < 0.5:
+                inner = low - 1.0
+            else:
+                inner = 2.0 * low
+                total -= inner
+            chosen = inner + low
+        elif v < 0.7:
+            if k % 3 == 0:
+                continue
+            low = 1.0 - v
+            chosen = low * low
+        else:
+            chosen = 0.25 / v
+        total += chosen if chosen < 1.0 else chosen * 0.5
+        if chosen > 0.3:
+            again = chosen
+            total += again * again
+    out[i] = total
+
+
+WRITTEN = [
+    plain, conditions, guarded, functions, backwards, nested, of_local_arrays, first_here,
+]
 
 
 def ragged(random: np.random.Generator, dtype: Any) -> list[Any]:

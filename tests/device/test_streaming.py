@@ -71,3 +71,54 @@ def test_folds_that_ask_for_memory_ahead_are_the_same(
     with xp.config.override(stream_bytes=1):
         (kernel,) = xp.explain(x.max(1)).kernels
         assert "PREFETCH(a" not in kernel.source
+
+
+def test_gathers_from_large_arrays_ask_for_lines_ahead(xp: ModuleType) -> None:
+    values = (np.arange(13 << 20) % 1021).astype("float32")  # 52 MB
+    places = (np.arange(3000) * 7919) % len(values)
+    places[-40:] = len(values) - 1 - np.arange(40)
+    is_cpu = xp.get_device().traits.schedule == "cpu"
+    large, small = xp.asarray(values), xp.asarray(values[: 1 << 20])
+    batch = Batch(xp)
+
+    def of(m: ModuleType) -> object:
+        return large if m is xp else values
+
+    def at(m: ModuleType, dtype: str = "int64") -> object:
+        return m.asarray(places.astype(dtype))
+
+    for dtype in ("int64", "int32", "uint32"):
+        batch.same(dtype, lambda m, d=dtype: of(m)[at(m, d)] * 2)
+    batch.same("sum", lambda m: of(m)[at(m)].astype("f8").sum())
+    batch.same("rows", lambda m: of(m)[at(m).reshape(4, 750)].astype("f8").sum(1))
+    batch.same("turned", lambda m: of(m)[::-1][at(m)[::-1]] - of(m)[at(m)])
+    batch.same("clipped", lambda m: m.take(of(m), at(m) * 3 - 9, mode="clip") + 1)
+    batch.same("twice", lambda m: m.exp(of(m)[at(m)] / 512)[::2] + of(m)[at(m)][1::2], ulp=4)
+    batch.same("short rows", lambda m: of(m)[at(m).reshape(300, 10)[:, :9]].max(1))
+    batch.check()
+
+    def asks(result: object) -> bool:
+        return any("PREFETCH(a" in kernel.source for kernel in xp.explain(result).kernels)
+
+    where = at(xp)
+    assert asks(large[where] + 1) is is_cpu
+    assert asks((large[where] * 0.5).max()) is is_cpu
+    assert not asks(small[where % 1000] + 1)
+    assert not asks(large[where.reshape(300, 10)[:, :9]] + 1)
+
+
+@pytest.mark.clfuse_only
+def test_kernels_that_gather_ask_ahead_and_leave_the_clip_to_the_load(xp: ModuleType) -> None:
+    @xp.kernel
+    def gathered(i, values, places, out):
+        out[i] = 2 * values[places[i]]
+
+    values = (np.arange(13 << 20) % 1021).astype("float32")
+    places = (np.arange(3000) * 7919) % len(values)
+    large, where, out = xp.asarray(values), xp.asarray(places), xp.zeros(3000, "f4")
+    gathered(3000, large, where, out)
+    (kernel,) = xp.explain(out).kernels
+    if xp.get_device().traits.schedule == "cpu":
+        asked = kernel.source[kernel.source.index("ahead ="): kernel.source.index("PREFETCH(a")]
+        assert "max(" not in asked.split("\n", 1)[1]
+    np.testing.assert_array_equal(out.get(), 2 * values[places])
