@@ -87,6 +87,10 @@ class Ufunc:
     output
         Output dtype of an internal row: a dtype name, ``"same"`` or ``"real"`` (the part of a
         complex one).  Empty for NumPy's own ufuncs, whose `resolve_dtypes` knows.
+    define_lanes
+        Like `define`, for vectors on CPUs, by dtype name; there may also be ``{F}``, the float type
+        with the same lanes that holds the integers (float up to 16 bits), and ``{P}``, the integer
+        type by which it becomes one of up to 32 bits.
     """
 
     name: str
@@ -100,6 +104,7 @@ class Ufunc:
     typed_by: int = 0
     each_number: bool = False
     output: str = ""
+    define_lanes: Mapping[str, str] = field(default_factory=dict)
 
     def key(self, inputs: Sequence[str]) -> str | None:
         """Return the key of `expressions` for these input dtype names, None if not native.

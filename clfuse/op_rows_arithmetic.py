@@ -69,15 +69,28 @@ def integer_function(name: str, weight: float) -> Ufunc:
 
 def division(name: str, weight: float) -> Ufunc:
     """Make the row of floor_divide, remainder or fmod."""
+    macro, defined = f"DEFINE_{name.upper()}", f"{name}_{{T}}"
+    far = f"{name}_far_{{T}}"
+    by_floats = f"{macro}_BY_FLOATS({{T}}, {{U}}, {{F}}, {{P}})"
+    unsigned = by_floats.replace("DEFINE_FLOOR", "DEFINE_UNSIGNED_FLOOR")
+    lanes = {f"int{bits}": by_floats for bits in (8, 16, 32)}
+    lanes |= {f"uint{bits}": unsigned for bits in (8, 16, 32)}
+    for dtype, kind, test in (
+        ("int64", "SIGNED", "IS_FAR"), ("uint64", "UNSIGNED", "IS_UNSIGNED_FAR")
+    ):
+        lanes[dtype] = (
+            f"{macro}_{kind}({far}, {{T}}, {{U}})\n"
+            f"DEFINE_LONG_{name.upper()}({defined}, {far}, {{T}}, {{I}}, {{U}}, {{F}}, {test})"
+        )
     return Ufunc(
         name, 2,
         dict.fromkeys(("signed", "unsigned", "float"), f"{name}_{{T}}({{0}}, {{1}})"),
         define={
-            "signed": f"DEFINE_{name.upper()}_SIGNED({{T}}, {{I}}, {{U}})",
-            "unsigned": f"DEFINE_{name.upper()}_UNSIGNED({{T}}, {{I}}, {{U}})",
+            "signed": f"{macro}_SIGNED({defined}, {{T}}, {{U}})",
+            "unsigned": f"{macro}_UNSIGNED({defined}, {{T}}, {{U}})",
             "float": "DEFINE_DIVISION({T}, {I}, {S})",  # one text for the three: they share fmod
         },
-        libraries=INTEGER + FLOAT, weight=weight)
+        define_lanes=lanes, libraries=(*INTEGER, "quotients.cl", "float.cl"), weight=weight)
 
 
 def conversion_of_angle(name: str, factor32: str, factor64: str) -> Ufunc:

@@ -24,6 +24,7 @@ from .fallback import NATIVE, host_call
 from .handle import Handle, fresh, is_contiguous, is_writeable, layout, node_of
 from .order import stride_order
 from .present import LATER, SCALARS
+from .scipy_ufuncs import of_scipy
 from .shared_storage import seen_by_numpy
 from .ufunc import BY_NUMPY, ufunc
 
@@ -62,7 +63,7 @@ def array_ufunc(self: Handle, function: np.ufunc, method: str, *inputs: Any, **k
             continue
         if hasattr(type(operand), "__array_ufunc__"):
             return NotImplemented
-    ours = BY_NUMPY.get(function)
+    ours = BY_NUMPY.get(function) or of_scipy(function)
     if ours is None:
         name = function.__name__ if method == "__call__" else f"{function.__name__}.{method}"
         return host_call(

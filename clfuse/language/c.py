@@ -34,6 +34,7 @@ from ..traits import DeviceTraits
 from . import lanes
 from .folding import is_cheap
 from .literals import literal
+from .shifts import shifted
 from .tree import (
     Apply,
     Assign,
@@ -221,6 +222,7 @@ class Writer:
         return Register(f"n{node.axis}_{node.array}", _INT64)
 
     def _apply(self, node: Apply) -> Register:
+        node = shifted(node)
         dtypes = node.op.input_dtypes
         operands = [self.operand(a, dtype) for a, dtype in zip(node.args, dtypes, strict=True)]
         text, register = self.c.step(node.op, operands, "")

@@ -13,7 +13,7 @@ import numpy as np
 from ..api.handle import DTYPES, native_dtype
 from ..api.ufunc import ufunc
 from .expressions import Expressions
-from .intrinsics import MATH, atomic, group, local_array, philox
+from .intrinsics import MATH, SPECIAL, atomic, group, local_array, philox, special
 from .syntax import Source
 from .tree import Apply, Atomic, Call, Const, Convert, Expr, Function, Group, Select
 from .types import (
@@ -138,7 +138,7 @@ class Functions(Expressions):
         if isinstance(called, ufunc):
             called = called.numpy
         try:
-            is_math = called in MATH
+            is_math = called in MATH or called in SPECIAL
         except TypeError:
             is_math = False
         if is_math:
@@ -182,8 +182,9 @@ class Functions(Expressions):
             raise self.source.error(node, f"not in the language of kernels; {instead}")
         raise self.source.error(
             node,
-            "not in the language of kernels: it has NumPy's ufuncs, math, abs, min, max, int, "
-            "float, bool, len, numpy.where and clip, and functions with @clfuse.device_function",
+            "not in the language of kernels: it has NumPy's ufuncs, those of math and its erf, "
+            "erfc, gamma and lgamma, abs, min, max, int, float, bool, len, numpy.where and clip, "
+            "and functions with @clfuse.device_function",
         )
 
     def _rounded(self, node: ast.Call, args: list[Expr]) -> Expr:
@@ -202,6 +203,8 @@ class Functions(Expressions):
             self.refuse(node, f"{name} takes {count} argument(s)")
 
     def _math(self, node: ast.Call, called: Any, args: list[Expr], known: bool) -> Expr:
+        if called in SPECIAL:
+            return self._special(node, called, args)
         if known and args:
             return self.folded(node, called, *args)  # type: ignore[arg-type]
         name = MATH[called]
@@ -211,6 +214,17 @@ class Functions(Expressions):
                 return self.converted(args[0], INT)
             return Convert(INT, node.lineno, self.apply(name, args, node))
         return self.apply(name, args, node)
+
+    def _special(self, node: ast.Call, called: Any, args: list[Expr]) -> Expr:
+        """A function of `math` that is no ufunc: of the dtype that an exponential would have."""
+        self._expects(node, args, 1, called.__name__)
+        if isinstance(args[0], Const) and args[0].type.weak:
+            return self.folded(node, special(called), args[0])
+        like = self.apply("exp", args, node)
+        dtype = like.type.dtype
+        if dtype.kind != "f":
+            self.refuse(node, f"math.{called.__name__} is not for {args[0].type}")
+        return Apply(like.type, node.lineno, row(SPECIAL[called], (dtype,), dtype), args)
 
     def _extreme(self, node: ast.AST, name: str, one: Expr, other: Expr) -> Expr:
         if isinstance(one, Const) and isinstance(other, Const):

@@ -174,3 +174,31 @@ MATH: Final[dict[Any, str]] = {
     if hasattr(math, name)
 }
 """Functions of `math` -> the ufunc that they mean in kernels."""
+
+SPECIAL: Final[dict[Any, str]] = {
+    math.erf: "erf", math.erfc: "erfc", math.gamma: "gamma", math.lgamma: "gammaln",
+}
+"""Those for which NumPy has no ufunc -> their rows in the op tables."""
+
+POLES: Final = {"gamma": math.nan, "gammaln": math.inf}
+"""What kernels give at negative integers, where Python raises ValueError."""
+
+
+def special(function: Any) -> Any:
+    """One of `SPECIAL` as a kernel has it, in Python: no errors, and NumPy's dtypes."""
+
+    def call(value: Any) -> Any:
+        dtype = np.exp(value).dtype if isinstance(value, np.generic) else None
+        number = float(value)
+        try:
+            found = function(number)
+        except OverflowError:
+            found = math.inf
+        except ValueError:
+            at_zero = number == 0 and function is math.gamma
+            found = math.copysign(math.inf, number) if at_zero else POLES[SPECIAL[function]]
+            if number == -math.inf:
+                found = math.nan if function is math.gamma else math.inf
+        return found if dtype is None else dtype.type(found)
+
+    return call

@@ -47,6 +47,7 @@ from .folding import (
     term_of,
 )
 from .literals import literal
+from .shifts import shifted
 from .tree import (
     Apply,
     Assign,
@@ -332,6 +333,7 @@ class Round:
         return Register(f"n{node.axis}_{array}", _INT64, uniform=True)
 
     def _apply(self, node: Apply) -> Register:
+        node = shifted(node)
         dtypes = node.op.input_dtypes
         operands = [self.operand(a, dtype) for a, dtype in zip(node.args, dtypes, strict=True)]
         text, register = self.c.step(node.op, operands, "")

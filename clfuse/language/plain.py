@@ -26,7 +26,7 @@ from ..graph import build
 from ..graph.ir import Node, rebind
 from .accesses import Domain
 from .arguments import given_by
-from .intrinsics import MATH, atomic, group, local_array
+from .intrinsics import MATH, SPECIAL, atomic, group, local_array, special
 from .syntax import Source
 from .types import ArrayType
 
@@ -215,9 +215,12 @@ class _Transform(ast.NodeTransformer):
                 node.args[1] = self._marked(at)
         try:
             ufunc = MATH.get(called)
+            own = SPECIAL.get(called)
         except TypeError:
-            ufunc = None
-        if ufunc is not None and called not in (math.floor, math.ceil, math.trunc):
+            ufunc = own = None
+        if own is not None:
+            node.func = self._inject(f"math_{own}", special(called), node.func)
+        elif ufunc is not None and called not in (math.floor, math.ceil, math.trunc):
             node.func = self._inject(f"math_{ufunc}", _ufunc_of(ufunc, called), node.func)
         elif getattr(called, "__name__", "") in ("where", "clip"):
             if getattr(called, "__module__", "").split(".")[0] in ("numpy", "clfuse"):

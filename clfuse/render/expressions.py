@@ -248,6 +248,8 @@ class Expressions:
             self.width,
             tuple([(r.dtype.char, r.lane_nbytes, r.uniform) for r in operands]),
             id(self.traits.expressions),
+            self.traits.schedule,
+            self.traits.fp64,
         )
         known = _steps.get(key)
         if known is None:
@@ -371,7 +373,8 @@ class Expressions:
             "R": register_type(_real_part(leading)) if leading.kind == "c" else scalar,
         }
         expression = self.traits.expressions.get((name, name_of(leading))) or row.expressions[key]
-        define = row.define.get(key) or row.define.get(type_class(leading))
+        usual = row.define.get(key) or row.define.get(type_class(leading))
+        define = self._lanes_define(row, leading, fields) or usual
         if define or leading.kind == "c":
             for library in row.libraries:
                 if library != "complex.cl" or leading.kind == "c":
@@ -380,6 +383,19 @@ class Expressions:
             for line in define.format(*texts, **fields).splitlines():
                 self.preamble.defines[line.strip()] = None
         return f"({expression.format(*texts, **fields)})"
+
+    def _lanes_define(self, row: Ufunc, leading: np.dtype, fields: dict[str, str]) -> str:
+        """What must stand above vectors on CPUs instead of the row's other text; empty where
+        nothing is. Adds what it may use to `fields`."""
+        define = row.define_lanes.get(name_of(leading), "")
+        size = leading.itemsize
+        if not define or self.width == 1 or self.traits.schedule != "cpu":
+            return ""
+        if size > 2 and not self.traits.fp64:
+            return ""
+        fields["F"] = vector("double" if size > 2 else "float", self.width)
+        fields["P"] = vector("uint" if leading.kind == "u" else "int", self.width)
+        return define
 
     def _of_complexes(
         self,

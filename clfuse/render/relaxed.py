@@ -26,6 +26,8 @@ CALCULATING: Final = frozenset(
 )
 """Rows whose results fast-math changes in the last places only, if all values are finite."""
 
+DIVIDING: Final = frozenset(["floor_divide", "remainder", "fmod"])
+"""Rows that divide integers by way of floats, exactly (``kernels/lib/quotients.cl``)."""
 
 _COMPLEX: Final = frozenset(["add", "subtract", "negative", "positive", "where", "cast"])
 """Those that are operators on complex numbers too; the others are functions of ``complex.cl``."""
@@ -56,9 +58,9 @@ def _calculates(item: Item, traits: DeviceTraits) -> bool:
     if not isinstance(item, Step):
         return item.dtype.char != "e"
     dtypes = (item.dtype, *item.op.input_dtypes)
-    if not any(map(is_float, dtypes)):
-        return True
     name = item.op.name
+    if not any(map(is_float, dtypes)):
+        return name not in DIVIDING
     if name == "cast" and not is_float(item.dtype):
         return False
     if name != "cast" and name not in CALCULATING:

@@ -4,14 +4,15 @@
  * them is T).  A comparison is 1 at width 1 and -1 in the lanes of a vector, hence no arithmetic
  * with them.  A vector division is made of scalar ones on CPUs, and they trap on a divisor of 0 and
  * on the least integer over -1, in any lane: the divisor is replaced before, the result after.
+ * quotients.cl has divisions for vectors on CPUs.
  */
 
 #define NEGATE_WRAPPING(T, U, value) as_##T((U)(-as_##U(value)))
 
 /* ---- division: towards minus infinity, by zero 0 ---- */
 
-#define DEFINE_FLOOR_DIVIDE_SIGNED(T, I, U)                                                        \
-static inline T floor_divide_##T(T dividend, T divisor)                                            \
+#define DEFINE_FLOOR_DIVIDE_SIGNED(name, T, U)                                                     \
+static inline T name(T dividend, T divisor)                                                        \
 {                                                                                                  \
     const T safe = divisor == (T)(0) || divisor == (T)(-1) ? (T)(1) : divisor;                     \
     const T quotient = dividend / safe;                                                            \
@@ -22,36 +23,36 @@ static inline T floor_divide_##T(T dividend, T divisor)                         
     return divisor == (T)(0) ? (T)(0) : result;                                                    \
 }
 
-#define DEFINE_FLOOR_DIVIDE_UNSIGNED(T, I, U)                                                      \
-static inline T floor_divide_##T(T dividend, T divisor)                                            \
+#define DEFINE_FLOOR_DIVIDE_UNSIGNED(name, T, U)                                                   \
+static inline T name(T dividend, T divisor)                                                        \
 {                                                                                                  \
     const T safe = divisor == (T)(0) ? (T)(1) : divisor;                                           \
     return divisor == (T)(0) ? (T)(0) : (T)(dividend / safe);                                      \
 }
 
-#define DEFINE_REMAINDER_SIGNED(T, I, U)                                                           \
-static inline T remainder_##T(T dividend, T divisor)                                               \
+#define DEFINE_REMAINDER_SIGNED(name, T, U)                                                        \
+static inline T name(T dividend, T divisor)                                                        \
 {                                                                                                  \
     const T safe = divisor == (T)(0) || divisor == (T)(-1) ? (T)(1) : divisor;                     \
     const T rest = dividend % safe;                                                                \
     return rest != (T)(0) && (T)(rest ^ safe) < (T)(0) ? (T)(rest + safe) : rest;                  \
 }
 
-#define DEFINE_REMAINDER_UNSIGNED(T, I, U)                                                         \
-static inline T remainder_##T(T dividend, T divisor)                                               \
+#define DEFINE_REMAINDER_UNSIGNED(name, T, U)                                                      \
+static inline T name(T dividend, T divisor)                                                        \
 {                                                                                                  \
     return dividend % (divisor == (T)(0) ? (T)(1) : divisor);                                      \
 }
 
 /* fmod of integers keeps the dividend's sign, as C's %. */
-#define DEFINE_FMOD_SIGNED(T, I, U)                                                                \
-static inline T fmod_##T(T dividend, T divisor)                                                    \
+#define DEFINE_FMOD_SIGNED(name, T, U)                                                             \
+static inline T name(T dividend, T divisor)                                                        \
 {                                                                                                  \
     return dividend % (divisor == (T)(0) || divisor == (T)(-1) ? (T)(1) : divisor);                \
 }
 
-#define DEFINE_FMOD_UNSIGNED(T, I, U)                                                              \
-static inline T fmod_##T(T dividend, T divisor)                                                    \
+#define DEFINE_FMOD_UNSIGNED(name, T, U)                                                           \
+static inline T name(T dividend, T divisor)                                                        \
 {                                                                                                  \
     return dividend % (divisor == (T)(0) ? (T)(1) : divisor);                                      \
 }

@@ -525,3 +525,45 @@ def test_ranges_may_end_where_integers_do() -> None:
     out = cf.zeros(expected.shape, dtype=np.int64)
     walks(len(expected), *rows, out)
     np.testing.assert_array_equal(out.get(), expected)
+
+
+def test_special_functions_of_math() -> None:
+    @cf.kernel
+    def specials(i, x, out):
+        out[i, 0] = math.erf(x[i])
+        out[i, 1] = math.erfc(x[i])
+        out[i, 2] = math.gamma(x[i])
+        out[i, 3] = math.lgamma(x[i]) + math.erf(0.5)
+
+    poles = [0.0, -0.0, -1.0, -3.0, 171.7, np.inf, -np.inf, np.nan, 1e-9]
+    x = np.r_[np.linspace(-6.1, 30, 77), poles]
+    for dtype, precision in ((np.float64, 1e-14), (np.float32, 1e-5)):
+        values = x.astype(dtype)
+        out = np.zeros((len(x), 4), dtype)
+        expected = out.copy()
+        specials.python(len(x), values, expected)
+        np.testing.assert_allclose(expected[:77, 0], [math.erf(v) for v in values[:77]], precision)
+        actual = cf.asarray(out)
+        specials(len(x), cf.asarray(values), actual)
+        np.testing.assert_allclose(actual.get(), expected, precision, precision)
+
+
+def test_black_and_scholes_with_erf_is_one_kernel_of_array_operations() -> None:
+    @cf.device_function
+    def normal(x):
+        return 0.5 * (1 + math.erf(x / math.sqrt(2.0)))
+
+    @cf.kernel
+    def call(i, spot, strike, years, price):
+        spread = 0.3 * math.sqrt(years[i])
+        up = (math.log(spot[i] / strike[i]) + 0.045 * years[i]) / spread
+        paid = strike[i] * math.exp(-0.02 * years[i])
+        price[i] = spot[i] * normal(up) - paid * normal(up - spread)
+
+    spot, strike, years = np.random.default_rng(1).uniform(0.5, 2, (3, 500))
+    expected = np.zeros(500)
+    call.python(500, spot, strike, years, expected)
+    price = cf.zeros(500)
+    call(500, *map(cf.asarray, (spot, strike, years)), price)
+    assert len(cf.explain(price).kernels) == 1
+    np.testing.assert_allclose(price.get(), expected, 1e-12, 1e-14)

@@ -411,3 +411,23 @@ def test_elements_are_numpys_numbers_after_scipy_asked_for_a_namespace() -> None
         assert [type(value) for value in x[:2]] == [np.float64] * 2
     finally:
         present.standard[0] = before
+
+
+def test_error_functions_of_scipy_are_recorded() -> None:
+    special = pytest.importorskip("scipy.special")
+    values = np.r_[np.linspace(-30, 30, 501), 0.0, -0.0, np.inf, -np.inf, np.nan]
+    for dtype in (np.float64, np.float32, np.float16, np.int8, np.complex64):
+        with np.errstate(invalid="ignore"):
+            own = values[:501].astype(dtype) if dtype is np.int8 else values.astype(dtype)
+        for function in (special.erf, special.erfc):
+            before = clfuse.stats()["fallbacks"]
+            with clfuse.config.override(host_us=0):
+                actual = function(clfuse.asarray(own))
+                assert isinstance(actual, clfuse.ndarray)
+                fell_back = clfuse.stats()["fallbacks"] - before
+                found = actual.get()
+            expected = function(own)
+            assert found.dtype == expected.dtype
+            assert fell_back == (dtype is np.complex64)
+            precision = 1e-5 if expected.dtype.itemsize < 8 or dtype is np.complex64 else 1e-13
+            np.testing.assert_allclose(found, expected, precision, 1e-300)
