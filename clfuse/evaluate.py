@@ -160,7 +160,11 @@ def _run(snapshot: Snapshot) -> None:
     circumstances = smallness.circumstances(snapshot)
     planned = _known_plan(_key(snapshot, device), snapshot)
     if planned is None or planned.too_large != circumstances:
-        if smallness.is_small(snapshot, device):
+        is_small = smallness.is_small(snapshot, device)
+        earns_kernels = is_small and smallness.is_of_kernels(snapshot)
+        if earns_kernels and planned is None:
+            earns_kernels = not patience.waits(snapshot, device)
+        if is_small and not earns_kernels:
             is_known = experience.small(snapshot)
             _bring(snapshot)
             interpret.run(snapshot, device)
@@ -168,14 +172,15 @@ def _run(snapshot: Snapshot) -> None:
                 _settle_rest(device)
             return
         if planned is None:
-            experience.large(snapshot, device)
-            if patience.waits(snapshot, device):
-                _bring(snapshot)
-                interpret.run(snapshot, device, sparing=True)
-                return
+            if not is_small:
+                experience.large(snapshot, device)
+                if patience.waits(snapshot, device):
+                    _bring(snapshot)
+                    interpret.run(snapshot, device, sparing=True)
+                    return
             planned = _make_plan(snapshot, device)
         planned.too_large = circumstances
-        planned.is_left = experience.is_quicker(
+        planned.is_left = not is_small and experience.is_quicker(
             snapshot, device, planned.launch_count(), inline=planned.is_inline(device)
         )
     elif planned.uses == 1 and not planned.is_left:

@@ -196,9 +196,12 @@ def explain_nodes(nodes: Sequence[Node]) -> Plan:
         [_explained(launch, schedule, snapshot, current) for launch in schedule.launches]
     )
     small = smallness.is_small(snapshot, current)
+    of_kernels = small and smallness.is_of_kernels(snapshot)
     waiting = (
-        not small and not is_planned(snapshot, current) and patience.would_wait(snapshot, current)
+        (not small or of_kernels) and not is_planned(snapshot, current)
+        and patience.would_wait(snapshot, current)
     )
+    small = small and not of_kernels
     return Plan(kernels, tuple(schedule.cuts), current.name, small, _written(roots), waiting)
 
 

@@ -31,7 +31,7 @@ from .graph.digest import digest
 from .graph.snapshot import Snapshot
 from .interpret import size_of
 from .runtime import earned
-from .smallness import budget_ns, cost_ns
+from .smallness import budget_ns, cost_ns, is_of_kernels
 
 if TYPE_CHECKING:
     from .runtime.device import Device
@@ -40,6 +40,10 @@ __all__ = ["built", "came_back", "forget", "waits", "would_wait"]
 
 CALL_NS: Final = 800
 """What calling one of NumPy's functions takes beside the work."""
+
+INTERPRETED_NS: Final = 5_000
+"""The same of an operation of a kernel in Python, with recording it: a step of a wave took 70 us of
+14 operations, and 5 (PoCL) to 8 (Intel's runtime) as a launch."""
 
 LOOP_NODE: Final = 400
 """Nanoseconds of work for an operation, per microsecond of ``CLFUSE_HOST_US``, from which on
@@ -195,7 +199,8 @@ def _waiting_ns(snapshot: Snapshot, device: Device, found: _Waiting) -> float | 
     if cost is None:
         return None
     is_smallish = cost <= smallish
-    cost += CALL_NS * len(snapshot.nodes)
+    call_ns = INTERPRETED_NS if is_of_kernels(snapshot) else CALL_NS
+    cost += call_ns * len(snapshot.nodes)
     if found.spent_ns + cost > patience:
         return None
     others = _turn() - found.turn

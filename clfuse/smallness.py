@@ -68,6 +68,13 @@ def is_small(snapshot: Snapshot, device: Device) -> bool:
     return cost_ns(snapshot, device, budget_ns(snapshot, NODE_NS)) is not None
 
 
+def is_of_kernels(snapshot: Snapshot) -> bool:
+    """Whether calls of kernels in Python are in it. NumPy has array code on the host at the call;
+    kernels are recorded, and going through their operations one by one takes ten times as long as a
+    launch, however small the arrays."""
+    return any([hasattr(node, "kernel") for node in snapshot.nodes])
+
+
 def budget_ns(snapshot: Snapshot, node_ns: float) -> float:
     """``CLFUSE_HOST_US``, and so much more for every operation."""
     return settings.host_us * 1000.0 + node_ns * len(snapshot.nodes)

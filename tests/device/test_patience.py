@@ -326,3 +326,37 @@ def test_products_of_vectors_are_numpys_while_they_wait(xp: ModuleType, dtype: s
         assert kernels == 0
         assert found.dtype == program(matrix, long, short).dtype
         assert_allclose(found, program(matrix, long, short), rtol=rtol)
+
+
+def test_kernels_in_python_on_small_arrays_earn_their_launches(xp: ModuleType) -> None:
+    @xp.kernel
+    def smoothed(i, old, new):
+        new[i + 1] = 0.25 * old[i] + 0.5 * old[i + 1] + 0.25 * old[i + 2]
+
+    old = xp.asarray(np.arange(70.0) ** 2)
+    new = xp.zeros(70)
+    expected = np.asarray(old.get())
+    smoothed.python(68, expected, found := np.zeros(70))
+
+    def step() -> object:
+        smoothed(68, old, new)
+        return new.get()
+
+    def first_of_kernels(most: int) -> int:
+        for number in range(most):
+            new[:] = 0
+            result, host, kernels = counted(xp, step)
+            assert_array_equal(result, found)
+            assert not (host and kernels)
+            if kernels:
+                return number
+        return most
+
+    with xp.config.override(build_after_ms=2):
+        assert 5 < first_of_kernels(500) < 500, "NumPy works for 2 ms first"
+    with xp.config.override(build_after_ms=0):
+        assert first_of_kernels(3) == 0
+    assert first_of_kernels(3) == 0, "its kernels are there"
+    array = xp.asarray(np.arange(70.0))
+    _, _, kernels = counted(xp, lambda: (array * 2 + 1).get())
+    assert not kernels, "array code of this size stays NumPy's"
