@@ -232,7 +232,7 @@ def _steps(
             rendered = render_launch(step, traits, root)
             reads, writes = uses_of_launch(step, schedule)
             moved = sum(nbytes for _, _, nbytes in reads + writes)
-            prepared = _built(step, rendered, device, moved)
+            prepared = _built(step, rendered, device, moved, inline)
             launch.check_sizes(prepared.program, rendered.global_size, rendered.local_size)
             steps.append(prepared)
         elif isinstance(step, LibraryCall) and is_ours(step, traits):

@@ -72,7 +72,7 @@ def is_of_kernels(snapshot: Snapshot) -> bool:
     """Whether calls of kernels in Python are in it. NumPy has array code on the host at the call;
     kernels are recorded, and going through their operations one by one takes ten times as long as a
     launch, however small the arrays."""
-    return any([hasattr(node, "kernel") for node in snapshot.nodes])
+    return any(hasattr(node, "kernel") for node in snapshot.nodes)
 
 
 def budget_ns(snapshot: Snapshot, node_ns: float) -> float:

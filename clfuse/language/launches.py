@@ -25,6 +25,7 @@ from .accesses import Domain
 from .c import Site, Text, array_arguments
 from .tree import Function
 from .types import ArrayType
+from .weight import weight_of
 
 _INT64: Final = np.dtype(np.int64)
 _FAULT_WORDS: Final = 5
@@ -72,6 +73,9 @@ class Program:
         self.extents = extents
         self.shape = shape
         self.sites: list[Site] = []
+        weight = None if shape.group else weight_of(function)
+        self.work = None if weight is None else weight * math.prod(extents)
+        """What a call costs, in additions; None where nobody knows."""
         self._texts: dict[Any, tuple[str, tuple[int, ...], tuple[int, ...] | None]] = {}
 
     @property

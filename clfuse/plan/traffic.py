@@ -123,12 +123,17 @@ def uses_of_launch(launch: UserLaunch, schedule: Schedule) -> tuple[list[Use], l
 def is_inline(schedule: Schedule, traits: DeviceTraits) -> bool:
     """Whether one core has done all kernels of a plan before several would have begun.
 
-    What a user's kernel takes, nobody knows.
+    What a user's kernel in OpenCL C takes, nobody knows.
     """
     cores = max(traits.compute_units, 2)
     left = traits.inline_nbytes * cores / (cores - 1)
     for step in schedule.launches:
-        if isinstance(step, UserLaunch | SortPass):
+        if isinstance(step, UserLaunch):
+            work = getattr(step.spec.source, "work", None)
+            if work is None:
+                return False
+            left -= traits.operation_nbytes * work * step.round.count
+        if isinstance(step, SortPass) or left < 0:
             return False
         if isinstance(step, Kernel):
             left -= kernel_nbytes(step, schedule)

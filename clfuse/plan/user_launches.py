@@ -72,7 +72,7 @@ def _launches(
 
 
 def _tables(spec: Spec, round_: Round, values: ValueTable) -> list[LibraryCall]:
-    """The uploads of a round's numbers: see `UserLaunch.tables`."""
+    """The uploads of a round's numbers: see `UserLaunch.tables`; one call's are arguments."""
     uploads = []
     offsets, scalars = iter(round_.offsets), iter(round_.scalars)
     for parameter in spec.parameters:
@@ -83,7 +83,7 @@ def _tables(spec: Spec, round_: Round, values: ValueTable) -> list[LibraryCall]:
             continue
         else:
             column, dtype = next(scalars), parameter.dtype
-        if isinstance(column, bytes):
+        if isinstance(column, bytes) and round_.count > 1:
             what = "offsets" if isinstance(parameter, ArrayParameter) else "scalars"
             reason = f"the {what} of {round_.count} calls of {spec.name} that are one launch"
             target = values.temporary(len(column), f"table of {dtype}", reason)

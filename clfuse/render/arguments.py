@@ -34,6 +34,13 @@ class IntegerArgument:
 
 
 @dataclass(frozen=True, slots=True)
+class NumberArgument:
+    """A number of one call of a user's kernel, fixed by the plan."""
+
+    number: np.generic
+
+
+@dataclass(frozen=True, slots=True)
 class LocalArgument:
     """So many bytes of local memory."""
 
@@ -45,7 +52,10 @@ class CountArgument:
     """A number in the device's memory, 0 between launches: how many work-items are done."""
 
 
-Binding = BufferArgument | ConstantArgument | IntegerArgument | LocalArgument | CountArgument
+Binding = (
+    BufferArgument | ConstantArgument | IntegerArgument | NumberArgument | LocalArgument
+    | CountArgument
+)
 
 
 class Arguments:

@@ -21,7 +21,14 @@ from ..graph.launch import ArrayParameter, LocalParameter
 from ..plan.schedule import UserLaunch
 from ..plan.user_launches import OFFSET, scalar_dtype
 from ..traits import DeviceTraits
-from .arguments import Binding, BufferArgument, ConstantArgument, IntegerArgument, LocalArgument
+from .arguments import (
+    Binding,
+    BufferArgument,
+    ConstantArgument,
+    IntegerArgument,
+    LocalArgument,
+    NumberArgument,
+)
 from .kernels import Rendered
 
 MAX_DIMENSIONS = 3
@@ -55,6 +62,12 @@ class _Arguments:
         self.dtypes.append(OFFSET)
         return name
 
+    def number(self, value: np.generic, name: str) -> str:
+        self.declared.append(f"const {memory_type(value.dtype)} {name}")
+        self.bindings.append(NumberArgument(value))
+        self.dtypes.append(value.dtype)
+        return name
+
     def constant(self, position: int, dtype: np.dtype, name: str) -> str:
         self.declared.append(f"const {memory_type(dtype)} {name}")
         self.bindings.append(ConstantArgument(position, dtype))
@@ -68,7 +81,7 @@ def render_launch(
     """Write one round of a launch for a device."""
     spec, round_ = launch.spec, launch.round
     source, global_size, local_size = spec.text(traits)
-    plain = round_.count == 1 and not any(round_.offsets) and not any(round_.scalars)
+    plain = round_.count == 1 and not any(round_.offsets)
     arguments = _Arguments(root)
     passed = []
     offsets, scalars = iter(round_.offsets), iter(round_.scalars)
@@ -96,7 +109,11 @@ def render_launch(
             passed.append(arguments.local(parameter.nbytes, f"l{number}"))
         else:
             dtype = scalar_dtype(parameter)
-            if next(scalars) is None:
+            kept = next(scalars)
+            if kept is not None and round_.count == 1:
+                value = np.frombuffer(kept, parameter.dtype)[0].astype(dtype)
+                passed.append(arguments.number(value, f"k{number}"))
+            elif kept is None:
                 position = launch.scalars[parameter.place]
                 passed.append(arguments.constant(position, dtype, f"k{number}"))
             else:

@@ -61,6 +61,46 @@ def test_a_small_plan_is_run_inline_and_a_large_one_is_not(inline: list[bool]) -
     assert inline == [True, False]
 
 
+@xp.kernel
+def shortened(i, j, k, ways):
+    there = ways[i, k] + ways[k, j]
+    if there < ways[i, j]:
+        ways[i, j] = there
+
+
+def test_calls_of_a_kernel_one_after_the_other_run_inline_without_tables(
+    inline: list[bool],
+) -> None:
+    for size, expects in ((30, {True}), (1500, {False})):
+        ways = np.random.default_rng(2).random((size, size))
+        expected, actual = ways.copy(), xp.asarray(ways)
+        xp.evaluate(actual)
+        inline.clear()
+        before = counters["kernels_launched"]
+        for k in range(4):
+            expected = np.minimum(expected, expected[:, k, None] + expected[k])
+            shortened((size, size), k, actual)
+        assert "table" not in str(xp.explain(actual))
+        xp.evaluate(actual)
+        assert set(inline) == expects
+        assert counters["kernels_launched"] - before == 4
+        assert_bitwise(actual, expected)
+
+
+def test_what_a_loop_without_known_end_takes_nobody_knows(inline: list[bool]) -> None:
+    @xp.kernel
+    def halved(i, x):
+        v = x[i]
+        while v > 1.0:
+            v = 0.5 * v
+        x[i] = v
+
+    x = xp.asarray(np.array([8.0, 0.5, 5.0]))
+    halved(3, x)
+    assert_bitwise(x, np.array([1.0, 0.5, 0.625]))
+    assert inline == [False]
+
+
 def test_the_setting_leaves_all_to_the_threads(inline: list[bool]) -> None:
     x = np.arange(1000.0)
     with config.override(inline=False):
@@ -172,7 +212,15 @@ def test_profiles_have_times_of_what_ran_inline(inline: list[bool]) -> None:
     assert all(kernel.elapsed_ns > 0 for kernel in profile.kernels)
 
 
-def test_a_users_kernel_that_fuses_with_nothing_is_left_to_the_threads(inline: list[bool]) -> None:
+def test_what_a_kernel_in_opencl_c_takes_nobody_knows(inline: list[bool]) -> None:
+    code = "__kernel void grow(__global double *x) { x[get_global_id(0)] += 1; }"
+    x = xp.zeros(10)
+    xp.RawKernel(code, "grow")((10,), (1,), (x,))
+    assert_bitwise(x, np.ones(10))
+    assert inline[-1] is False
+
+
+def test_a_small_kernel_that_fuses_with_nothing_is_run_inline(inline: list[bool]) -> None:
     @xp.kernel
     def scattered(i, places, x, y):
         y[places[i]] = 2 * x[i]
@@ -183,7 +231,7 @@ def test_a_users_kernel_that_fuses_with_nothing_is_left_to_the_threads(inline: l
     x, y = np.arange(100.0), xp.zeros(100)
     scattered(100, xp.asarray(order), xp.asarray(x), y)
     assert_bitwise(y, expected)
-    assert inline[-1] is False
+    assert inline[-1] is True
 
 
 def test_one_device_is_listed_and_the_environment_stays_as_it_was() -> None:
