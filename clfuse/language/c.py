@@ -31,7 +31,7 @@ import numpy as np
 from ..dtypes import memory_type, register_type
 from ..render.expressions import Expressions, Preamble, Register
 from ..traits import DeviceTraits
-from . import lanes
+from . import lanes, tallies
 from .folding import is_cheap
 from .literals import literal
 from .shifts import shifted
@@ -129,8 +129,9 @@ def array_arguments(name: str, kind: ArrayType) -> list[str]:
 class Writer:
     """Writes one function."""
 
-    def __init__(self, text: Text, function: Function, name: str) -> None:
+    def __init__(self, text: Text, function: Function, name: str, tallied: str = "") -> None:
         self.shared = text
+        self.tallied = tallied  # the array whose sums a work-item keeps
         self.function = function
         self.name = name
         self.c = Expressions(1, text.traits, text.preamble)
@@ -159,6 +160,9 @@ class Writer:
             f"__local {register_type(a.dtype)} *{self.locals[n]}"
             for n, a in function.local_arrays.items() if a.shared
         ]
+        if self.tallied:
+            lane = register_type(function.arrays[self.tallied].dtype)
+            parameters.append(f"{lane} *w_{self.tallied}")
         parameters += [
             f"{self.c.type_of(kind.dtype)} *r{k}" for k, kind in enumerate(function.results)
         ]
@@ -318,14 +322,14 @@ class Writer:
         dtype = node.type.dtype
         values = [self.kept(self.as_type(a, dtype), dtype).text for a in node.args]
         place, test = self.place(node.array, node.indices, node.is_local, node.line)
-        function = self._atomic_function(node.operation, dtype, node.is_local)
+        function = self.atomic_function(node.operation, dtype, node.is_local)
         name = self.fresh()
         self.put(f"{register_type(dtype)} {name} = {literal(0, dtype)};")
         guard = f"if ({test}) " if test else ""
         self.put(f"{guard}{name} = {function}(&{place}, {', '.join(values)});")
         return Register(name, dtype)
 
-    def _atomic_function(self, operation: str, dtype: np.dtype, is_local: bool) -> str:
+    def atomic_function(self, operation: str, dtype: np.dtype, is_local: bool) -> str:
         """OpenCL's function for an operation; of floats one that we write."""
         wide = dtype.itemsize == 8
         space = "__local" if is_local else "__global"
@@ -471,7 +475,10 @@ class Writer:
         self.put("return;")
 
     def _do(self, node: Do) -> None:
-        self.value(node.value)
+        if isinstance(node.value, Atomic) and node.value.array == self.tallied:
+            tallies.add(self, node.value)
+        else:
+            self.value(node.value)
 
     def _cleared(self, node: Cleared) -> None:
         array = self.function.local_arrays[node.name]

@@ -20,9 +20,9 @@ from ..graph import build
 from ..graph.ir import Kind, Node
 from ..render.templates import head
 from ..traits import DeviceTraits
-from . import abreast
+from . import abreast, tallies
 from .accesses import Domain
-from .c import Site, Text, array_arguments
+from .c import Site, Text, Writer, array_arguments
 from .tree import Function
 from .types import ArrayType
 from .weight import weight_of
@@ -105,7 +105,16 @@ class Program:
             width = abreast.width_of(self.function, traits.vector_bytes)
         if width > 1:
             abreast_called = abreast.function_for(text, self.function, width)
-        body = self._entry(called, items, width, abreast_called)
+        kept, keeping, addition = "", "", ""
+        if items and not self.shape.group and not self.shape.checked and width == 1:
+            kept = tallies.tallied(self.function)
+        if kept:
+            keeping = f"{called}_keeping"
+            writer = Writer(text, self.function, keeping, kept)
+            text.parts.append(writer.text())
+            dtype = self.function.arrays[kept].dtype
+            addition = writer.atomic_function("add", dtype, False)
+        body = self._entry(called, items, width, abreast_called, (kept, keeping, addition))
         above = "".join([*head(text.preamble, traits.fp64), *text.atomics])
         if self.shape.checked:
             above += _FAULTS
@@ -118,7 +127,9 @@ class Program:
             return source, (min(total, items),), (1,)
         return source, (total,), None
 
-    def _entry(self, called: str, items: int, width: int, abreast_called: str) -> str:
+    def _entry(
+        self, called: str, items: int, width: int, abreast_called: str, tally: tuple[str, str, str]
+    ) -> str:
         function, rank = self.function, len(self.extents)
         declared = [f"const long low{axis}, const long high{axis}" for axis in range(rank)]
         lines = []
@@ -166,7 +177,14 @@ class Program:
         if width > 1:
             vectors = [f"&rs{part[2:]}" if part.startswith("&r") else part for part in passed]
             together = [*several, f"{abreast_called}({', '.join(vectors)});", *stores]
-        lines += self._loop(call, after, items, width, together)
+        kept, keeping, addition = tally
+        head, loop = self._loop(call, after, items, width, together)
+        if kept:
+            more = len(passed) - len(function.results)
+            call = f"{keeping}({', '.join([*passed[:more], f'w_{kept}', *passed[more:]])});"
+            _, own = self._loop(call, after, items, width, together)
+            loop = tallies.loops(kept, function.arrays[kept], addition, loop, own)
+        lines += [*head, *loop]
         inside = "\n".join(f"    {line}" for line in lines)
         # Items are alone in their groups. Intel's compiler would still make one of 16 of them for
         # nothing, and breaks down over loops that hand values on (``a, b = b, a + b``; 2026.2).
@@ -175,8 +193,8 @@ class Program:
 
     def _loop(
         self, call: str, after: list[str], items: int, width: int, together: list[str]
-    ) -> list[str]:
-        """The iterations of one work-item; `together` makes `width` of them at once."""
+    ) -> tuple[list[str], list[str]]:
+        """Which iterations a work-item has, and these; `together` makes `width` of them at once."""
         rank = len(self.extents)
         extents = [f"(high{axis} - low{axis})" for axis in range(rank)]
         if self.shape.group:
@@ -197,7 +215,7 @@ class Program:
             lines.append(f"long i{axis} = low{axis} + rest_of_place % {extents[axis]};")
             lines.append(f"rest_of_place /= {extents[axis]};")
         if self.shape.group or not items:
-            return [*lines, call, *after]
+            return lines, [call, *after]
         turn = [
             f"if (i{axis} == high{axis}) {{ i{axis} = low{axis}; i{axis - 1}++; }}"
             for axis in reversed(range(1, rank))
@@ -212,7 +230,7 @@ class Program:
                 "} else {", *[f"    {line}" for line in inside], "}",
             ]
         inside = [f"    {line}" for line in [*inside, *turn]]
-        return [*lines, "for (long k = 0; k < count; k++) {", *inside, "}"]
+        return lines, ["for (long k = 0; k < count; k++) {", *inside, "}"]
 
 
 def _loaded(pointer: str, dtype: np.dtype) -> str:
