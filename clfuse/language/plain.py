@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import functools
 import itertools
 import math
 import sys
@@ -148,13 +149,20 @@ def _ufunc_of(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """`math`'s function for Python's numbers, the ufunc for NumPy's."""
     found = getattr(np, name)
 
+    def as_numpy(*args: Any) -> Any:
+        if len(args) <= found.nin:
+            return found(*args)
+        if function is math.log:
+            return found(args[0]) / found(args[1])
+        return functools.reduce(found, args)
+
     def call(*args: Any) -> Any:
         if any(isinstance(argument, np.generic) for argument in args):
-            return found(*args)
+            return as_numpy(*args)
         try:
             return function(*args)
         except (ValueError, OverflowError, ZeroDivisionError):
-            return found(*args)  # NaN and infinities, as in a kernel
+            return as_numpy(*args)  # NaN and infinities, as in a kernel
 
     return call
 
@@ -364,6 +372,8 @@ def on_arrays(kernel: Kernel, domain: Domain, args: tuple[Any, ...]) -> list[Nod
             passed.append(Checked(array, name, source))
         elif isinstance(argument, Handle | np.ndarray):
             passed.append(host_scalar(as_handle(argument)))
+        elif isinstance(argument, int) and kind.kind == "u":
+            passed.append(np.uint64(argument))  # a Python integer that an int64 does not hold
         else:
             passed.append(argument)
     shape = tuple([max(stop - start, 0) for start, stop in domain])

@@ -132,6 +132,17 @@ class Atomic(Expr):
 
 
 @dataclass(slots=True, eq=False)
+class Bound(Expr):
+    """A value that is kept in a variable: a `Local` further right in the same statement reads it.
+
+    What changes arrays is evaluated once: ``0 <= clfuse.atomic.add(x, 0, 1) < 5``.
+    """
+
+    name: str
+    arg: Expr
+
+
+@dataclass(slots=True, eq=False)
 class Group(Expr):
     """``clfuse.group.local_id()`` and its kind."""
 
