@@ -79,14 +79,14 @@ def is_shape(node: ast.expr) -> bool:
 
 
 def is_divmod(source: Source, node: ast.expr) -> bool:
-    """Whether it is ``divmod(x, y)``, Python's."""
-    return (
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Name)
-        and _known(source, node.func.id) is divmod
-        and len(node.args) == 2
-        and not node.keywords
-    )
+    """Whether it is ``divmod(x, y)``, Python's or NumPy's."""
+    if not isinstance(node, ast.Call) or len(node.args) != 2 or node.keywords:
+        return False
+    try:
+        called = source.dotted(node.func)
+    except (NameError, KernelError):
+        return False
+    return called in (divmod, np.divmod) or getattr(called, "numpy", None) is np.divmod
 
 
 _UNCALLABLE: Final = {
@@ -207,6 +207,11 @@ def read(function: Callable[..., Any]) -> Source:
     """
     if not isinstance(function, types.FunctionType):
         raise KernelError(f"{function!r} is no Python function: decorate a `def`")
+    if hasattr(function, "__wrapped__"):
+        raise KernelError(
+            f"{function.__name__} is what another decorator made of it, which its source does not "
+            "show: decorate the `def` itself"
+        )
     filename = function.__code__.co_filename
     try:
         lines, first = inspect.getsourcelines(function)
