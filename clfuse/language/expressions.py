@@ -96,6 +96,7 @@ class Expressions:
         self.functions = functions
         self.calling = calling
         self.types = types
+        self.is_conditional = False  # whether what comes now may not be evaluated
 
     def call_of_function(self, node: ast.expr) -> Call | None:
         """The call of another function of the language; None for all else."""
@@ -212,6 +213,7 @@ class Expressions:
         """An expression as a condition: of what ``and``, ``or`` and ``not`` join only the truth
         counts, whatever their types are."""
         if isinstance(node, ast.BoolOp):
+            self.is_conditional = True
             parts = [self.truth(part) for part in node.values]
             return self._logic(node, isinstance(node.op, ast.And), parts)
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
@@ -248,6 +250,8 @@ class Expressions:
             self.refuse(node, f"numpy.{name} is not for {described}")
         for argument, dtype in zip(args, found.op.input_dtypes, strict=True):
             self.fits(argument, dtype, node)
+            if dtype.kind in "iu" and dtype != INT.dtype:
+                self.taken_as(argument, {dtype})
         result = found.type
         if not weak and result.weak:
             result = strong(result.dtype)
@@ -259,6 +263,12 @@ class Expressions:
             limits = np.iinfo(dtype)
             if not limits.min <= value.value <= limits.max:
                 self.refuse(node, f"Python integer {value.value} out of bounds for {dtype.name}")
+
+    def taken_as(self, value: Expr, dtypes: set[np.dtype]) -> None:
+        """Note that an operation takes a value as such integers: calls look at what is passed,
+        unless the operation may be left out."""
+        if isinstance(value, Scalar) and value.type == INT and not self.is_conditional:
+            self.function.narrow.setdefault(value.name, set()).update(dtypes)
 
     def once(self, value: Expr, node: ast.expr) -> tuple[Expr, Expr]:
         """A value for two places of a statement, where it stands first and further right: what
@@ -349,6 +359,7 @@ class Expressions:
         return self.apply(name, [value], node)
 
     def _bool_op(self, node: ast.BoolOp) -> Expr:
+        self.is_conditional = True
         values = [self.value(part) for part in node.values]
         both = isinstance(node.op, ast.And)
         if all(value.type.kind == "b" for value in values):
@@ -363,6 +374,7 @@ class Expressions:
         return found
 
     def _compare(self, node: ast.Compare) -> Expr:
+        self.is_conditional = self.is_conditional or len(node.ops) > 1
         values = [self.value(node.left), *[self.value(part) for part in node.comparators]]
         parts: list[Expr] = []
         other = values[0]
@@ -392,6 +404,7 @@ class Expressions:
 
     def _conditional(self, node: ast.IfExp) -> Expr:
         test = self.truth(node.test)
+        self.is_conditional = True
         return self.select(node, test, self.value(node.body), self.value(node.orelse))
 
     def select(self, node: ast.AST, test: Expr, chosen: Expr, other: Expr) -> Expr:
@@ -405,6 +418,8 @@ class Expressions:
                 f"numpy.{chosen.type.dtype.name}(...)",
             )
         line = getattr(node, "lineno", 0)
+        self.fits(chosen, found.dtype, node)
+        self.fits(other, found.dtype, node)
         if isinstance(test, Const):
             return self.converted(chosen if test.value else other, found)
         return Select(

@@ -112,6 +112,9 @@ class Functions(Expressions):
             mine.update(arrays[name] for name in theirs)
         own.reasons += [f"{why} of {other.name}" for why in function.reasons]
         own.captured.update(function.captured)
+        for name, dtypes in function.narrow.items():
+            if name in args:
+                self.taken_as(args[name], dtypes)
         type_ = function.results[0] if len(function.results) == 1 else BOOL
         return Call(type_, node.lineno, function, args, arrays)
 
@@ -242,26 +245,34 @@ class Functions(Expressions):
             if isinstance(found, Const) and isinstance(other, Const):
                 found = self.folded(node, called, found, other)
                 continue
-            one, other = self._ordered(node, found, other)
-            pair = one, other
+            common = self._common(node, found, other)
+            pair = found, other
             if keeps:
-                one, again = self.bound(one, node, 2 * place)
+                found, again = self.bound(found, node, 2 * place)
                 other, other_again = self.bound(other, node, 2 * place + 1)
                 pair = again, other_again
-            # `other < one`, in the order of the values.
-            test = self.compared(node, "greater" if called is min else "less", one, other)
-            found = Select(one.type, node.lineno, test, pair[1], pair[0])
+            # `other < found`, in the order of the values.
+            test = self.compared(node, "greater" if called is min else "less", found, other)
+            for each in pair:
+                self.fits(each, common.dtype, node)
+            one, two = [self.converted(each, common) for each in pair]
+            found = Select(common, node.lineno, test, two, one)
         return found
 
-    def _ordered(self, node: ast.AST, one: Expr, other: Expr) -> tuple[Expr, Expr]:
-        """Two values as what both can be."""
+    def _common(self, node: ast.AST, one: Expr, other: Expr) -> Type:
+        """The type of the lesser or the greater of two values."""
         try:
             found = operation("maximum", (one.type, other.type))
         except TypeError:
             found = None
         if found is None:
             self.refuse(node, f"no order of {one.type} and {other.type}")
-        return self.converted(one, found.type), self.converted(other, found.type)
+        dtype = found.type.dtype
+        if dtype.kind in "iu" and dtype.itemsize < INT.dtype.itemsize:
+            weak = [each for each in (one, other) if each.type == INT]
+            if not all(isinstance(each, Const) and _holds(dtype, each.value) for each in weak):
+                return INT  # it may be a Python integer that these have no room for
+        return found.type
 
     def _conversion(self, node: ast.Call, called: Any, args: list[Expr]) -> Expr:
         if called is complex and len(args) == 2:
@@ -286,6 +297,8 @@ class Functions(Expressions):
             self.refuse(node, "there is no such dtype in kernels")
         found, line = strong(dtype), getattr(node, "lineno", 0)
         test = self.condition(test, node)
+        self.fits(chosen, dtype, node)
+        self.fits(other, dtype, node)
         chosen, other = self.converted(chosen, found), self.converted(other, found)
         if changes_arrays(chosen) or changes_arrays(other):  # a call evaluates all its arguments
             op = loop("where", (BOOL.dtype, dtype, dtype), dtype)
@@ -335,6 +348,11 @@ class Functions(Expressions):
         dtype = native_dtype(DTYPES["float64"]) or DTYPES["float64"]
         op = row(f"{name}_of_bits_{dtype.name}", (uint64,), dtype)
         return Apply(strong(dtype), node.lineno, op, [bits])
+
+
+def _holds(dtype: np.dtype, value: int) -> bool:
+    limits = np.iinfo(dtype)
+    return int(limits.min) <= value <= int(limits.max)
 
 
 def check_calls(source: Source) -> None:

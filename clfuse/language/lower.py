@@ -245,6 +245,7 @@ class _Pass(Functions):
 
     def _bind(self, name: str, value: Expr, node: ast.AST, out: list[Stmt]) -> None:
         self.declare(name, value.type, node)
+        self.fits(value, self.types[name].dtype, node)
         out.append(Assign(getattr(node, "lineno", 0), name, value))
 
     def declare(self, name: str, found: Type, node: ast.AST) -> None:
@@ -349,6 +350,7 @@ class _Pass(Functions):
         if isinstance(test, Const):
             out += self.block(node.body if test.value else node.orelse)
             return
+        self.is_conditional = True
         out.append(If(node.lineno, test, self.block(node.body), self.block(node.orelse)))
 
     def _for(self, node: ast.For, out: list[Stmt]) -> None:
@@ -378,6 +380,7 @@ class _Pass(Functions):
     def _begin(self, node: ast.For | ast.While, out: list[Stmt]) -> list[ast.stmt]:
         """Before a loop; its ``else``, which runs unless a variable says that `break` ended it."""
         self.loops += 1
+        self.is_conditional = True
         self.ended.append(f"else'{node.lineno}" if node.orelse else None)
         if node.orelse:
             self._set_ended(node, True, out)
@@ -429,6 +432,7 @@ class _Pass(Functions):
                     f"returns {value.type} here and {known} elsewhere: convert one of them, "
                     f"numpy.{known.dtype.name}(...)",
                 ) from None
+            self.fits(value, self.results[place].dtype, node)
         out.append(Return(node.lineno, values))
 
     def _expr(self, node: ast.Expr, out: list[Stmt]) -> None:

@@ -272,6 +272,8 @@ class Function:
         What in it cannot be array operations, with the line.
     captured : dict
         Numbers that it took from its surroundings, by dotted name.
+    narrow : dict
+        Parameter to the dtypes, other than int64, as which operations take a Python int there.
     """
 
     name: str
@@ -289,3 +291,4 @@ class Function:
     atomics: set[str] = field(default_factory=set)
     reasons: list[str] = field(default_factory=list)
     captured: dict[Any, Any] = field(default_factory=dict)
+    narrow: dict[str, set[np.dtype]] = field(default_factory=dict)

@@ -46,6 +46,7 @@ STEPS: Final = 4000
 """Steps of a recipe: twenty times what a kernel of ours holds at most."""
 
 INT64: Final = DTYPES["int64"]
+_LIMITS: Final = np.iinfo(INT64)
 _FOLDED: Final[dict[str, Callable[[int, int], int]]] = {
     "floor_divide": lambda a, b: a // b if b else 0,
     "remainder": lambda a, b: a % b if b else 0,
@@ -174,6 +175,8 @@ class Values(Boxes):
     def _operand(self, value: Any, dtype: np.dtype) -> Any:
         """A value as an operand of a loop that takes `dtype`: a term, or a constant's node."""
         if isinstance(value, Affine):
+            if not all(_LIMITS.min <= end <= _LIMITS.max for end in value.bounds(self.domain)):
+                raise NotArrays("an integer of its indices leaves 64 bits")
             if value.coefficients:
                 return self._positions(value).term
             value = Known(value.constant, INT)

@@ -51,6 +51,11 @@ def find(values, v, start=0):
 
 
 @cf.device_function
+def add(one, other):
+    return one + other
+
+
+@cf.device_function
 def line(v, a=2.0, b=1.0):
     return a * v + b
 
@@ -73,7 +78,8 @@ def collatz(n):
 
 SCOPE = {
     "cf": cf, "np": np, "math": math, "Color": Color, "Constants": Constants, "sign": sign,
-    "find": find, "line": line, "ordered": ordered, "collatz": collatz, "YES": True, "NO": False,
+    "find": find, "line": line, "ordered": ordered, "collatz": collatz, "add": add,
+    "YES": True, "NO": False,
 }
 
 BODIES = """
@@ -418,6 +424,9 @@ q, r = np.divmod(k[i], 7)
 out[3, i] = q + r
 ---
 out[0, i] = x[~i + len(x)]
+out[1, i] = 1.0 * min(u[i], 300) + 1.0 * max(u[i], 300) + 1.0 * min(u[i], -1) + max(u[i], 200)
+out[2, i] = 1.0 * max(u[i], i * 100 - 500) + 1.0 * min(u[i], 1000 * n) + 1.0 * max(u[i], k[i])
+out[3, i] = 1.0 * max(h[i], n * 1000) + 1.0 * min(f[i], i)
 ---
 '''No comment, but text.'''
 pass
@@ -514,6 +523,23 @@ def test_an_integer_of_more_than_64_bits_is_refused(route: str) -> None:
     for number in (2**64, -(2**63) - 1):
         with pytest.raises(OverflowError, match=r"argument 1 is .*64 bits"):
             kernel(3, number, cf.zeros(3))
+
+
+def test_an_integer_that_an_operation_does_not_take_is_refused(route: str) -> None:
+    kernel = written("x[i] = add(x[i], s) + 1", "i, s, x")
+    for number in (256, -1):
+        with pytest.raises(OverflowError, match=rf"integer {number} out of bounds for uint8"):
+            kernel(3, number, cf.zeros(3, np.uint8))
+    left_out = written("if s >= 0:\n    x[i] += s", "i, s, x")
+    compare(left_out, 3, [-1, np.ones(3, np.uint8)])
+
+
+def test_indices_that_leave_64_bits_wrap(route: str) -> None:
+    kernel, x = written("x[i] = s * s * s + i * s * s", "i, s, x"), cf.zeros(3, np.int64)
+    kernel(3, 2**31 + 1, x)
+    number = 2**31 + 1
+    wide = [number**3 + i * number**2 for i in range(3)]
+    assert x.tolist() == [(each + 2**63) % 2**64 - 2**63 for each in wide]
 
 
 def test_arguments_may_be_named_and_have_defaults(route: str) -> None:

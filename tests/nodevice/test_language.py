@@ -430,6 +430,11 @@ DISAGREE = [
     ("y[i] = np.divmod(a, 2)", r"write q, r = divmod\(x, y\)"),
     ("y[i] = pow(i, 2, 3)", r"write x \*\* y % m"),
     ("y[i] = np.longdouble(a)", "no such dtype"),
+    ("t = np.uint8(i)\nif i:\n    t = 300", ":4: .*integer 300 out of bounds for uint8"),
+    ("y[i] = np.uint8(i) if i else -1", "integer -1 out of bounds for uint8"),
+    ("y[i] = np.where(i, np.uint8(i), 256)", "integer 256 out of bounds for uint8"),
+    ("y[i] = min(np.uint64(i), -1)", "integer -1 out of bounds for uint64"),
+    ("if i:\n    return np.int8(3)\nreturn 128", ":4: .*integer 128 out of bounds for int8"),
     ("k = np.int64(i)\nk += 2**63", "9223372036854775808 out of bounds for int64"),
 ]
 
