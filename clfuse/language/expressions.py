@@ -196,6 +196,8 @@ class Expressions:
         if isinstance(node, ast.Call):
             call = self.call_of_function(node)
             if call is not None:
+                if not call.function.results:
+                    self.refuse(node, "returns nothing: call it on a line of its own")
                 if len(call.function.results) != 1:
                     self.refuse(node, "returns no single value: write `a, b = f(...)`")
                 return call

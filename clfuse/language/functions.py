@@ -103,6 +103,9 @@ class Functions(Expressions):
                 kinds[name] = self.function.arrays[part.id]
                 arrays[name] = part.id
             else:
+                if isinstance(part, ast.Name) and part.id in self.function.local_arrays:
+                    self.refuse(node, f"`{part.id}` is a local array, which no function is given: "
+                                      "pass its elements")
                 args[name] = self.value(part)
                 kinds[name] = args[name].type
         function = self._typed(other, kinds)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import builtins
 import inspect
-import textwrap
 import types
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -221,15 +220,17 @@ def read(function: Callable[..., Any]) -> Source:
             "written in a file or a notebook cell",
             filename,
         ) from None
-    tree = ast.parse(textwrap.dedent("".join(lines)))
-    found = tree.body[0] if len(tree.body) == 1 else None
+    # Comments and text may be further left than the `def`: it is read as part of a block.
+    tree = ast.parse("".join(["if True:\n" if lines[0][0].isspace() else "\n", *lines]))
+    body = getattr(tree.body[0], "body", []) if lines[0][0].isspace() else tree.body
+    found = body[0] if len(body) == 1 else None
     if not isinstance(found, ast.FunctionDef):
         raise KernelError(
             f"{filename}:{first}: {function.__name__} is no `def` of its own: decorate a `def`",
             filename,
             first,
         )
-    ast.increment_lineno(tree, first - 1)
+    ast.increment_lineno(tree, first - 2)
     arguments = found.args
     source = Source(function, found, filename, tuple([a.arg for a in arguments.args]))
     if arguments.vararg or arguments.kwarg or arguments.kwonlyargs or arguments.posonlyargs:

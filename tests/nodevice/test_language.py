@@ -34,7 +34,7 @@ def function_of(body: str, head: str = "i, a, x, y") -> Any:
     return kernel_bodies.function_of(body, head, {
         "cf": cf, "np": np, "table": TABLE, "config": {}, "doubled": doubled, "there": there,
         "twice_there": twice_there, "first": first, "steps": 3, "no": False, "math": math,
-        "plain": plain,
+        "plain": plain, "nothing": nothing,
     })
 
 
@@ -55,6 +55,11 @@ def there(v):
 @cf.device_function
 def twice_there(v):
     return 2 * there(v)
+
+
+@cf.device_function
+def nothing(v):
+    v += 1
 
 
 @cf.device_function
@@ -360,6 +365,27 @@ def test_a_group_is_a_number_of_work_items() -> None:
         cf.kernel(function_of("pass"), group=1.5)
 
 
+def test_comments_and_text_may_be_further_left_than_the_function() -> None:
+    @cf.kernel
+    def loose(i, x):
+        """Text
+  that begins further left."""
+# as does this
+        x[i] = 2 + \
+    1
+
+    x = np.zeros(3)
+    loose.python(3, x)
+    assert x.tolist() == [3, 3, 3]
+    with pytest.raises(cf.KernelError, match=r"\.py:\d+: in kernel broken: `'text'`") as caught:
+        @cf.kernel
+        def broken(i, x):
+# a comment
+            x[i] = "text"
+    with open(__file__) as file:
+        assert file.read().splitlines()[caught.value.lineno - 1].strip() == 'x[i] = "text"'
+
+
 @cf.kernel
 def pickled(i, x):
     x[i] = i
@@ -426,6 +452,8 @@ DISAGREE = [
     ("y[i] = cf.philox.uniform(a, i)", "both integers"),
     ("doubled(3, 4)", r"doubled takes \(v\)"),
     ("b, c = doubled(3)", "as many values"),
+    ("y[i] = nothing(a)", "returns nothing: call it on a line of its own"),
+    ("t = cf.local_array(3)\ny[i] = first(t)", "a local array, which no function is given"),
     ("b, c = np.modf(a)", r"several numbers; write math.trunc\(x\)"),
     ("y[i] = np.divmod(a, 2)", r"write q, r = divmod\(x, y\)"),
     ("y[i] = pow(i, 2, 3)", r"write x \*\* y % m"),
