@@ -12,6 +12,7 @@ import copy
 import functools
 import itertools
 import math
+import operator
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -167,6 +168,40 @@ def _ufunc_of(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+_RAISING: Final[dict[type, tuple[str, Callable[[Any, Any], Any]]]] = {
+    ast.Div: ("divide", operator.truediv),
+    ast.FloorDiv: ("floor_divide", operator.floordiv),
+    ast.Mod: ("remainder", operator.mod),
+    ast.Pow: ("power", operator.pow),
+    ast.LShift: ("left_shift", operator.lshift),
+    ast.RShift: ("right_shift", operator.rshift),
+}
+"""Operators with which Python's numbers raise where NumPy's, and kernels, have a result."""
+
+
+def _operator_of(name: str, function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Python's operator; where it raises what NumPy makes of the same numbers."""
+    ufunc = getattr(np, name)
+
+    def call(one: Any, other: Any) -> Any:
+        try:
+            found = function(one, other)
+        except (ZeroDivisionError, OverflowError, ValueError):
+            return ufunc(one, other).item()
+        is_root = isinstance(found, complex) and not isinstance(one, complex | np.complexfloating)
+        if is_root and not isinstance(other, complex | np.complexfloating):
+            return math.nan  # a root of a negative number
+        return found
+
+    return call
+
+
+def _divmod(one: Any, other: Any) -> tuple[Any, Any]:
+    return tuple([
+        _operator_of(*_RAISING[kind])(one, other) for kind in (ast.FloorDiv, ast.Mod)
+    ])
+
+
 def _where(test: Any, chosen: Any, other: Any) -> Any:
     return np.where(test, chosen, other)[()]
 
@@ -212,9 +247,29 @@ class _Transform(ast.NodeTransformer):
         name = ast.copy_location(ast.Name(f"{_PREFIX}from_end", ast.Load()), node)
         return ast.copy_location(ast.Call(name, [node], []), node)
 
+    def visit_BinOp(self, node: ast.BinOp) -> Any:
+        self.generic_visit(node)
+        found = _RAISING.get(type(node.op))
+        if found is None:
+            return node
+        function = self._inject(found[0], _operator_of(*found), node)
+        return ast.copy_location(ast.Call(function, [node.left, node.right], []), node)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> Any:
+        if not isinstance(node.target, ast.Name) or type(node.op) not in _RAISING:
+            self.generic_visit(node)  # elements of arrays are NumPy's numbers
+            return node
+        old = ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target)
+        value = ast.copy_location(ast.BinOp(old, node.op, node.value), node)
+        assigned = ast.copy_location(ast.Assign([node.target], value), node)
+        self.generic_visit(assigned)
+        return assigned
+
     def visit_Call(self, node: ast.Call) -> Any:
         self.generic_visit(node)
         called = self._meaning(node.func)
+        if called is divmod:
+            node.func = self._inject("divmod", _divmod, node.func)
         if getattr(called, "__self__", None) is atomic and len(node.args) > 1:
             at = node.args[1]
             if isinstance(at, ast.Tuple):
