@@ -70,7 +70,7 @@ def _running() -> Iterator[None]:
 
 
 class FromEnd(int):
-    """A negative literal as an index: it counts from the end."""
+    """An index that does not depend on the call: a negative one counts from the end."""
 
 
 class Checked:
@@ -110,7 +110,9 @@ class Checked:
         given = index if isinstance(index, tuple) else (index,)
         found = []
         for axis, (item, extent) in enumerate(zip(given, self._array.shape, strict=True)):
-            place = int(item) + extent if isinstance(item, FromEnd) else int(item)
+            place = int(item)
+            if isinstance(item, FromEnd) and item < 0:
+                place += extent
             if not 0 <= place < extent:
                 raise IndexError(
                     f"kernel {self._source.name} ({self._source.filename}), `{self._name}` in line "
@@ -220,6 +222,13 @@ class _Transform(ast.NodeTransformer):
             f"{_PREFIX}checked": lambda array, name: Checked(array, name, source),
         }
 
+    @staticmethod
+    def _is_ours(node: ast.expr) -> bool:
+        return isinstance(node, ast.Name) and node.id.startswith(_PREFIX)
+
+    def _is_own(self, name: str) -> bool:
+        return name in self.source.locals or name in self.source.parameters
+
     def _meaning(self, node: ast.expr) -> Any:
         try:
             return self.source.dotted(node)
@@ -241,8 +250,12 @@ class _Transform(ast.NodeTransformer):
         return node
 
     def _marked(self, node: ast.expr) -> ast.expr:
-        is_negative = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)
-        if not is_negative or not isinstance(node.operand, ast.Constant):  # type: ignore[attr-defined]
+        if isinstance(node, ast.Constant) or any(
+            isinstance(part, ast.Subscript)
+            or (isinstance(part, ast.Call) and not self._is_ours(part.func))
+            or (isinstance(part, ast.Name) and self._is_own(part.id))
+            for part in ast.walk(node)
+        ):
             return node
         name = ast.copy_location(ast.Name(f"{_PREFIX}from_end", ast.Load()), node)
         return ast.copy_location(ast.Call(name, [node], []), node)

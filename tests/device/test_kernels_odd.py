@@ -149,6 +149,7 @@ out[0, i], out[3, i] = ordered(i, 3)
 out[0, i] = x[-1] + m[i, -2] + m[-1, -1]
 out[1, i] = x[abs(i - 5)] + x[min(i + 3, 10)] + x[(i * 3) % 11]
 out[2, i] = m[i, n] + m[n, i % 6] + x[k[i] % 11]
+out[3, i] = x[-1 - 1] + x[-(2**2)] + x[~0] + x[-Color.BLUE] + x[-1 + 2] + x[Constants.COUNT - 5]
 ---
 out[0, i] = abs(k[i]) + min(u[i], 7) + max(k[i], n)
 out[1, i] = max(x[i], f[i], i) + min(1, 2.5) + max(b[i], 0) + abs(-3) + abs(3 + 4j)
