@@ -24,6 +24,11 @@ _WEAK_TYPES: Final[dict[Any, Type]] = {
 }
 
 
+_LEAST: Final = -(1 << 63)
+_MOST: Final = (1 << 63) - 1
+_MOST_UNSIGNED: Final = (1 << 64) - 1
+
+
 @dataclass(slots=True)
 class Arguments:
     """What one call was given, in the order of the parameters behind the indices.
@@ -111,6 +116,8 @@ def given_by(name: str, args: tuple[Any, ...]) -> Arguments:
         elif kind in _WEAK_TYPES or kind is TracedNumber:
             found.kinds.append(_WEAK_TYPES[weak_kind(argument) or bool])
             value = argument
+            if kind is int and not _LEAST <= argument <= _MOST:
+                value = _large(name, found, argument)
         elif isinstance(argument, np.generic) and native_dtype(argument.dtype) is not None:
             value = build.constant(argument)
             found.kinds.append(strong(value.dtype))
@@ -118,9 +125,11 @@ def given_by(name: str, args: tuple[Any, ...]) -> Arguments:
             base: Any = next(each for each in (int, float, complex) if isinstance(argument, each))
             value = base(argument)
             found.kinds.append(_WEAK_TYPES[base])
+            if base is int and not _LEAST <= value <= _MOST:
+                value = _large(name, found, value)
         else:
             raise KernelError(
-                f"{name}: argument {len(found.kinds) + 1} is {kind.__name__}; kernels "
+                f"{name}: argument {len(found.kinds) + 1} is {_described(argument)}; kernels "
                 "take arrays and numbers: clfuse.asarray(...) makes an array"
             )
         found.places.append(len(found.numbers))
@@ -130,6 +139,25 @@ def given_by(name: str, args: tuple[Any, ...]) -> Arguments:
         key.append(tuple(found.cell_of))
         key.append(_distances(found))
     return found
+
+
+def _large(name: str, found: Arguments, value: int) -> Any:
+    """A Python integer that an int64 does not hold: a uint64, as such a literal is."""
+    if not 0 <= value <= _MOST_UNSIGNED:
+        raise OverflowError(
+            f"{name}: argument {len(found.kinds)} is {value}: integers of kernels have 64 bits; "
+            "pass a float, or several numbers"
+        )
+    number = build.constant(np.uint64(value))
+    found.kinds[-1] = strong(number.dtype)
+    return number
+
+
+def _described(argument: Any) -> str:
+    """What was passed that kernels do not take."""
+    if type(argument) is np.ndarray:
+        return f"an array of dtype {argument.dtype.str!r}"
+    return type(argument).__name__
 
 
 def _add_array(found: Arguments, numbers: dict[int, int], array: Handle) -> None:

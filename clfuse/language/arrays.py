@@ -164,6 +164,8 @@ class Translation(Values):
         known = [place for place in places if place is not None]
         if not self._inside(array, known, text):
             raise NotArrays(f"{text} is written under a condition on data, beyond the array")
+        if self.mask is True:
+            raise NotArrays(f"{text} is written while a condition is evaluated")
         offset, strides = self._walk(array, known)
         value = self.value(node.value)
         shape = self.shape

@@ -41,6 +41,7 @@ from .tree import (
     AssignMany,
     Atomic,
     Barrier,
+    Bound,
     Call,
     Cleared,
     Const,
@@ -360,6 +361,11 @@ class Writer:
         ] = None
         return name
 
+    def _bound(self, node: Bound) -> Register:
+        variable, dtype = self.variables[node.name], self.function.locals[node.name].dtype
+        self.put(f"{variable} = {self.as_type(node.arg, dtype)};")
+        return Register(variable, dtype)
+
     def _group(self, node: Group) -> Register:
         return Register(f"((long)({_GROUP[node.what]}))", _INT64)
 
@@ -502,6 +508,7 @@ _VALUES: Final[dict[type, Any]] = {
     Select: Writer._select,
     Load: Writer._load,
     Atomic: Writer._atomic,
+    Bound: Writer._bound,
     Group: Writer._group,
     Call: Writer._call,
 }

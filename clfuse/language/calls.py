@@ -31,6 +31,7 @@ from .accesses import Domain
 from .arguments import Arguments, complete, given_by, may_write
 from .arrays import NotArrays, Translation
 from .batches import Series, begin
+from .functions import check_calls
 from .lower import lower
 from .recipe import Recipe
 from .syntax import Source, read
@@ -102,13 +103,16 @@ class Kernel:
     """Calls that came before, for what is compiled: see `known.remember`."""
 
     def __init__(self, function: Callable[..., Any], group: int = 0) -> None:
+        if as_index(group) < 0:
+            raise ValueError(f"group={group}: it is how many work-items a group has")
         self.__clfuse_source__: Source = read(function)
+        check_calls(self.__clfuse_source__)
         self.__name__ = function.__name__
         self.__qualname__ = function.__qualname__
         self.__doc__ = function.__doc__
         self.__module__ = function.__module__
         self.__wrapped__ = function
-        self.group = group
+        self.group = as_index(group)
         self._signatures: dict[Any, Signature] = {}
         self._typed: dict[Any, Function] = {}
         self._programs: dict[Any, launches.Program] = {}
@@ -121,6 +125,9 @@ class Kernel:
 
     def __repr__(self) -> str:
         return f"<kernel {self.__name__}({', '.join(self.__clfuse_source__.parameters)})>"
+
+    def __reduce__(self) -> str:
+        return self.__qualname__  # by its name, as functions are pickled
 
     # -- calling ----------------------------------------------------------------------------------
 
@@ -231,6 +238,10 @@ class Kernel:
         if settings.kernels == "python":
             return plain.on_arrays(self, self._domain(ranges, len(args)), args)
         given = given_by(self.__name__, args)
+        try:
+            hash(ranges)
+        except TypeError:  # a list of them
+            ranges = self._domain(ranges, len(args))
         signature = self._signature(ranges, given)
         values = signature.values_of(given) if signature.structural else ()
         recipe = signature.recipes.get(values)
@@ -478,7 +489,7 @@ class Kernel:
         args = complete(self, ranges, args, named)
         given = given_by(self.__name__, args)
         domain = self._domain(ranges, len(args))
-        signature = self._signature(ranges, given)
+        signature = self._signature(domain, given)
         found = self._translated(signature, domain, given)
         if isinstance(found, Recipe):
             return "array operations"
@@ -494,7 +505,7 @@ class Kernel:
         args = complete(self, ranges, args, named)
         given = given_by(self.__name__, args)
         domain = self._domain(ranges, len(args))
-        function = self._signature(ranges, given).function
+        function = self._signature(domain, given).function
         return self._program(function, domain, given)[0](get_device().traits)[0]
 
     def python(self, ranges: Any, *args: Any, **named: Any) -> Any:
@@ -529,6 +540,7 @@ class DeviceFunction:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.__clfuse_source__: Source = read(function)
+        check_calls(self.__clfuse_source__)
         self.__name__ = function.__name__
         self.__qualname__ = function.__qualname__
         self.__doc__ = function.__doc__
@@ -537,6 +549,9 @@ class DeviceFunction:
 
     def __repr__(self) -> str:
         return f"<device function {self.__name__}>"
+
+    def __reduce__(self) -> str:
+        return self.__qualname__
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         return plain.call(self, args, named)
@@ -582,5 +597,3 @@ def kernel(function: Any = None, *, group: int = 0) -> Any:
 def device_function(function: Callable[..., Any]) -> DeviceFunction:
     """Make a function that kernels may call: a decorator. It is written in the same language."""
     return DeviceFunction(function)
-
-

@@ -15,9 +15,12 @@ import numpy as np
 
 from ..api.handle import DTYPES, Handle, native_dtype
 from ..errors import KernelError
+from .folding import expressions
 from .syntax import Source
 from .tree import (
     Apply,
+    Atomic,
+    Bound,
     Call,
     Const,
     Convert,
@@ -93,6 +96,7 @@ class Expressions:
         self.functions = functions
         self.calling = calling
         self.types = types
+        self.is_conditional = False  # whether what comes now may not be evaluated
 
     def call_of_function(self, node: ast.expr) -> Call | None:
         """The call of another function of the language; None for all else."""
@@ -124,7 +128,8 @@ class Expressions:
         if isinstance(value, int) and not -_KEPT_LITERAL <= value < 2 * _KEPT_LITERAL:
             self.refuse(node, "integers of kernels have 64 bits")
         if isinstance(value, int) and value >= _KEPT_LITERAL:
-            return Const(strong(DTYPES["uint64"]), line, np.uint64(value))
+            # A Python integer still: what is calculated of it here may be an int again.
+            return Const(strong(DTYPES["uint64"]), line, value)
         return Const(weak_of(value), line, value)
 
     def constant(self, node: ast.expr) -> Any:
@@ -191,6 +196,8 @@ class Expressions:
         if isinstance(node, ast.Call):
             call = self.call_of_function(node)
             if call is not None:
+                if not call.function.results:
+                    self.refuse(node, "returns nothing: call it on a line of its own")
                 if len(call.function.results) != 1:
                     self.refuse(node, "returns no single value: write `a, b = f(...)`")
                 return call
@@ -204,6 +211,25 @@ class Expressions:
             self.refuse(node, f"is {found.type}: an integer is needed, int(...) makes one")
         return found
 
+    def truth(self, node: ast.expr) -> Expr:
+        """An expression as a condition: of what ``and``, ``or`` and ``not`` join only the truth
+        counts, whatever their types are."""
+        if isinstance(node, ast.BoolOp):
+            self.is_conditional = True
+            parts = [self.truth(part) for part in node.values]
+            return self._logic(node, isinstance(node.op, ast.And), parts)
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            test = self.truth(node.operand)
+            if isinstance(test, Const):
+                return self.number(not test.value, node)
+            return Not(BOOL if not test.type.weak else WEAK_BOOL, node.lineno, test)
+        return self.condition(self.value(node), node)
+
+    @staticmethod
+    def _logic(node: ast.expr, both: bool, parts: list[Expr]) -> Logic:
+        weak = all(part.type.weak for part in parts)
+        return Logic(WEAK_BOOL if weak else BOOL, node.lineno, both, parts)
+
     def condition(self, value: Expr, node: ast.AST) -> Expr:
         """The truth of a value."""
         if value.type.kind == "b":
@@ -215,6 +241,8 @@ class Expressions:
     def apply(self, name: str, args: list[Expr], node: ast.AST, *, weak: bool = True) -> Expr:
         """The ufunc `name`; with `weak` numbers of Python give one of Python's."""
         types = tuple([argument.type for argument in args])
+        if any(not argument.type.weak and not _is_large(argument) for argument in args):
+            types = tuple([INT if _is_large(argument) else argument.type for argument in args])
         try:
             found = operation(name, types)
         except (TypeError, Disagreement):
@@ -224,6 +252,8 @@ class Expressions:
             self.refuse(node, f"numpy.{name} is not for {described}")
         for argument, dtype in zip(args, found.op.input_dtypes, strict=True):
             self.fits(argument, dtype, node)
+            if dtype.kind in "iu" and dtype != INT.dtype:
+                self.taken_as(argument, {dtype})
         result = found.type
         if not weak and result.weak:
             result = strong(result.dtype)
@@ -235,6 +265,30 @@ class Expressions:
             limits = np.iinfo(dtype)
             if not limits.min <= value.value <= limits.max:
                 self.refuse(node, f"Python integer {value.value} out of bounds for {dtype.name}")
+
+    def taken_as(self, value: Expr, dtypes: set[np.dtype]) -> None:
+        """Note that an operation takes a value as such integers: calls look at what is passed,
+        unless the operation may be left out."""
+        if isinstance(value, Scalar) and value.type == INT and not self.is_conditional:
+            self.function.narrow.setdefault(value.name, set()).update(dtypes)
+
+    def once(self, value: Expr, node: ast.expr) -> tuple[Expr, Expr]:
+        """A value for two places of a statement, where it stands first and further right: what
+        changes arrays is evaluated in the first of them alone."""
+        if not changes_arrays(value):
+            return value, value
+        return self.bound(value, node)
+
+    def bound(self, value: Expr, node: ast.expr, number: int = 0) -> tuple[Expr, Expr]:
+        """`once`, for whatever value; one expression may have several, by their `number`."""
+        place = f"{node.lineno}'{node.col_offset}'{node.end_col_offset}'{number}"
+        name = f"{ast.unparse(node)}'{place}"
+        self.declare(name, value.type, node)
+        return Bound(value.type, value.line, name, value), self.local(name, node)
+
+    def declare(self, name: str, found: Type, node: ast.AST) -> None:
+        """Note a variable, and the type of what is assigned to it."""
+        raise NotImplementedError
 
     def converted(self, value: Expr, wanted: Type) -> Expr:
         """The value as another type."""
@@ -298,46 +352,47 @@ class Expressions:
         return self.apply("power", [left, right], node)
 
     def _unary(self, node: ast.UnaryOp) -> Expr:
-        value = self.value(node.operand)
         if isinstance(node.op, ast.Not):
-            test = self.condition(value, node.operand)
-            if isinstance(test, Const):
-                return self.number(not test.value, node)
-            return Not(BOOL if not test.type.weak else WEAK_BOOL, node.lineno, test)
+            return self.truth(node)
+        value = self.value(node.operand)
         name, function = _UNARY[type(node.op)]
         if isinstance(value, Const):
             return self.folded(node, function, value)
         return self.apply(name, [value], node)
 
     def _bool_op(self, node: ast.BoolOp) -> Expr:
+        self.is_conditional = True
         values = [self.value(part) for part in node.values]
         both = isinstance(node.op, ast.And)
         if all(value.type.kind == "b" for value in values):
-            weak = all(value.type.weak for value in values)
-            return Logic(WEAK_BOOL if weak else BOOL, node.lineno, both, values)
+            return self._logic(node, both, values)
         # Of numbers Python gives one of them: `a or b` is `a if a else b`.
         found = values[-1]
         for value, part in zip(values[-2::-1], node.values[-2::-1], strict=True):
-            test = self.condition(value, part)
+            value, again = self.once(value, part)
+            test, value = self.condition(value, part), again
             chosen, other = (found, value) if both else (value, found)
             found = self.select(node, test, chosen, other)
         return found
 
     def _compare(self, node: ast.Compare) -> Expr:
+        self.is_conditional = self.is_conditional or len(node.ops) > 1
         values = [self.value(node.left), *[self.value(part) for part in node.comparators]]
         parts: list[Expr] = []
-        for place, symbol in enumerate(node.ops):
+        other = values[0]
+        for symbol, value, part in zip(node.ops, values[1:], node.comparators, strict=True):
             name, function = _COMPARE[type(symbol)]
-            pair = values[place : place + 2]
-            one, other = pair
+            one = other
+            value, again = self.once(value, part)
+            other = value
             if isinstance(one, Const) and isinstance(other, Const):
                 parts.append(self.folded(node, function, one, other))
             else:
                 parts.append(self.compared(node, name, one, other))
+            other = again
         if len(parts) == 1:
             return parts[0]
-        weak = all(part.type.weak for part in parts)
-        return Logic(WEAK_BOOL if weak else BOOL, node.lineno, True, parts)
+        return self._logic(node, True, parts)
 
     def compared(self, node: ast.AST, name: str, one: Expr, other: Expr) -> Expr:
         """One comparison."""
@@ -350,7 +405,8 @@ class Expressions:
         return Apply(found.type, getattr(node, "lineno", 0), found.op, [one, other])
 
     def _conditional(self, node: ast.IfExp) -> Expr:
-        test = self.condition(self.value(node.test), node.test)
+        test = self.truth(node.test)
+        self.is_conditional = True
         return self.select(node, test, self.value(node.body), self.value(node.orelse))
 
     def select(self, node: ast.AST, test: Expr, chosen: Expr, other: Expr) -> Expr:
@@ -364,6 +420,8 @@ class Expressions:
                 f"numpy.{chosen.type.dtype.name}(...)",
             )
         line = getattr(node, "lineno", 0)
+        self.fits(chosen, found.dtype, node)
+        self.fits(other, found.dtype, node)
         if isinstance(test, Const):
             return self.converted(chosen if test.value else other, found)
         return Select(
@@ -407,14 +465,28 @@ class Expressions:
         indices = []
         for axis, part in enumerate(parts):
             index = self.integer(part)
-            if isinstance(index, Const) and index.value < 0:
-                if local is not None:
-                    index = self.number(int(index.value) + local.shape[axis], part)
-                else:
-                    extent = Extent(INT, index.line, name, axis)
-                    index = self.apply("add", [extent, index], part)
+            if isinstance(index, Const) and local is not None:
+                index = self.number(self._inside(name, int(index.value), axis, part), part)
+            elif isinstance(index, Const) and index.value < 0:
+                extent = Extent(INT, index.line, name, axis)
+                index = self.apply("add", [extent, index], part)
             indices.append(index)
         return name, indices, local is not None
+
+    def _inside(self, name: str, index: int, axis: int, node: ast.expr) -> int:
+        """A known index of a local array, from the beginning.
+
+        Raises
+        ------
+        IndexError
+        """
+        extent = self.function.local_arrays[name].shape[axis]
+        if not -extent <= index < extent:
+            raise IndexError(
+                f"kernel {self.source.name} ({self.source.filename}), `{name}` in line "
+                f"{node.lineno}: index {index} is out of bounds for axis {axis} with size {extent}"
+            )
+        return index % extent
 
     def subscript(self, node: ast.Subscript) -> Expr:
         """``x[i, j]`` and ``x.shape[0]``."""
@@ -498,3 +570,17 @@ class Expressions:
             return value
         zero = self.number(0, node)
         return self.converted(zero, value.type)
+
+
+def changes_arrays(value: Expr) -> bool:
+    """Whether an expression changes arrays, or keeps what does: it must not be evaluated twice."""
+    return any(
+        isinstance(part, Atomic | Bound) or (isinstance(part, Call) and bool(part.function.writes))
+        for part in expressions(value)
+    )
+
+
+def _is_large(value: Expr) -> bool:
+    """Whether it is a Python integer that an int64 does not hold: of NumPy's numbers it takes the
+    type, as smaller ones do."""
+    return isinstance(value, Const) and not value.type.weak and type(value.value) is int

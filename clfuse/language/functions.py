@@ -6,15 +6,18 @@ from __future__ import annotations
 
 import ast
 import math
+from types import FunctionType
 from typing import Any, Final
 
 import numpy as np
 
 from ..api.handle import DTYPES, native_dtype
 from ..api.ufunc import ufunc
-from .expressions import Expressions
+from ..errors import KernelError
+from ..graph.ir import loop
+from .expressions import Expressions, changes_arrays
 from .intrinsics import MATH, SPECIAL, atomic, group, local_array, philox, special
-from .syntax import Source
+from .syntax import MISSING, Source
 from .tree import Apply, Atomic, Call, Const, Convert, Expr, Function, Group, Select
 from .types import (
     BOOL,
@@ -34,6 +37,7 @@ _ATOMIC_INTEGERS: Final = "int32, uint32, int64, uint64"
 
 
 _DRAW: Final = "write clfuse.philox.uniform(seed, i), normal or bits: numbers by their place"
+_FOLD: Final = "write a loop, or let the kernel return the term: kernel.reduce(n, ...)"
 _MAKE: Final = "write clfuse.local_array(size, dtype) with a size that is known, or pass an array"
 _INSTEAD: Final = {
     **dict.fromkeys(
@@ -42,9 +46,25 @@ _INSTEAD: Final = {
     ),
     **dict.fromkeys(("zeros", "ones", "empty", "full", "array", "asarray"), _MAKE),
     **dict.fromkeys(("round", "around"), "write numpy.rint(x)"),
+    **dict.fromkeys(
+        ("sum", "prod", "fsum", "sumprod", "mean", "dot", "vdot", "dist", "norm", "any", "all",
+         "amin", "amax"),
+        _FOLD,
+    ),
+    **dict.fromkeys(("comb", "factorial", "perm"), "write a loop"),
+    **dict.fromkeys(("modf", "frexp"), "write math.trunc(x) and x - math.trunc(x)"),
     "isclose": "write abs(x - y) <= limit",
+    "isqrt": "write int(math.sqrt(n))",
+    "remainder": "write x - y * numpy.rint(x / y)",
+    "real": "write x.real",
+    "imag": "write x.imag",
 }
 """Functions that are not in the language -> what to write instead."""
+
+_PAIR: Final = "write q, r = divmod(x, y)"
+_PYTHONS: Final = (abs, pow, round, min, max, int, float, bool, complex, len)
+_ANY_NUMBER: Final = (math.gcd, math.hypot, math.lcm)
+"""Functions of `math` that take any number of numbers; two at a time, as their ufuncs do."""
 
 
 class Functions(Expressions):
@@ -83,6 +103,9 @@ class Functions(Expressions):
                 kinds[name] = self.function.arrays[part.id]
                 arrays[name] = part.id
             else:
+                if isinstance(part, ast.Name) and part.id in self.function.local_arrays:
+                    self.refuse(node, f"`{part.id}` is a local array, which no function is given: "
+                                      "pass its elements")
                 args[name] = self.value(part)
                 kinds[name] = args[name].type
         function = self._typed(other, kinds)
@@ -92,6 +115,9 @@ class Functions(Expressions):
             mine.update(arrays[name] for name in theirs)
         own.reasons += [f"{why} of {other.name}" for why in function.reasons]
         own.captured.update(function.captured)
+        for name, dtypes in function.narrow.items():
+            if name in args:
+                self.taken_as(args[name], dtypes)
         type_ = function.results[0] if len(function.results) == 1 else BOOL
         return Call(type_, node.lineno, function, args, arrays)
 
@@ -107,6 +133,7 @@ class Functions(Expressions):
 
     def called(self, node: ast.Call) -> Expr:
         called = self.source.dotted(node.func)
+        _check_call(self.source, node, called)
         if called is len:
             (array,) = node.args if len(node.args) == 1 else (None,)
             if not isinstance(array, ast.Name):
@@ -144,20 +171,21 @@ class Functions(Expressions):
         if is_math:
             return self._math(node, called, args, known)
         if isinstance(called, np.ufunc):
+            if called.nout != 1:
+                self.refuse(node, f"gives several numbers; {_INSTEAD.get(called.__name__, _PAIR)}")
             self._expects(node, args, called.nin, called.__name__)
             return self.apply(called.__name__, args, node, weak=False)
         if called is abs:
             self._expects(node, args, 1, "abs")
             return self.apply("absolute", args, node)
-        if called is pow and len(args) == 2:
+        if called is pow:
+            if len(args) != 2:
+                self.refuse(node, "pow takes two numbers: write x ** y % m")
             return self.binary(node, ast.Pow(), *args)
         if called is round:
             return self._rounded(node, args)
-        if called in (min, max) and len(args) >= 2:
-            found = args[0]
-            for other in args[1:]:
-                found = self._extreme(node, "less" if called is min else "greater", found, other)
-            return found
+        if called in (min, max):
+            return self._extremes(node, called, args)
         if called in (int, float, bool, complex):
             return self._conversion(node, called, args)
         if getattr(called, "__module__", "").startswith("clfuse"):
@@ -176,16 +204,7 @@ class Functions(Expressions):
                     self.refuse(node, "of a complex number, write .real or .imag")
                 self.fits(args[0], dtype, node)
                 return Convert(strong(dtype), node.lineno, args[0])
-        name = getattr(node.func, "attr", getattr(node.func, "id", ""))
-        instead = _INSTEAD.get(name)
-        if instead is not None:
-            raise self.source.error(node, f"not in the language of kernels; {instead}")
-        raise self.source.error(
-            node,
-            "not in the language of kernels: it has NumPy's ufuncs, those of math and its erf, "
-            "erfc, gamma and lgamma, abs, min, max, int, float, bool, len, numpy.where and clip, "
-            "and functions with @clfuse.device_function",
-        )
+        raise self.source.error(node, "there is no such dtype in kernels, or not one number given")
 
     def _rounded(self, node: ast.Call, args: list[Expr]) -> Expr:
         if len(args) != 1:
@@ -208,6 +227,14 @@ class Functions(Expressions):
         if known and args:
             return self.folded(node, called, *args)  # type: ignore[arg-type]
         name = MATH[called]
+        if called in _ANY_NUMBER and len(args) > 2:
+            found = self.apply(name, args[:2], node)
+            for other in args[2:]:
+                found = self.apply(name, [found, other], node)
+            return found
+        if called is math.log and len(args) == 2:
+            logarithms = [self.apply(name, [part], node) for part in args]
+            return self.apply("divide", logarithms, node)
         self._expects(node, args, getattr(np, name).nin, called.__name__)
         if called in _ROUNDED_TO_INT:
             if args[0].type.kind in "iub":
@@ -226,18 +253,42 @@ class Functions(Expressions):
             self.refuse(node, f"math.{called.__name__} is not for {args[0].type}")
         return Apply(like.type, node.lineno, row(SPECIAL[called], (dtype,), dtype), args)
 
-    def _extreme(self, node: ast.AST, name: str, one: Expr, other: Expr) -> Expr:
-        if isinstance(one, Const) and isinstance(other, Const):
-            return self.folded(node, min if name == "less" else max, one, other)
+    def _extremes(self, node: ast.Call, called: Any, args: list[Expr]) -> Expr:
+        """Python's min and max: each value is compared with the best of those before it."""
+        found = args[0]
+        keeps = any(map(changes_arrays, args))
+        for place, other in enumerate(args[1:]):
+            if isinstance(found, Const) and isinstance(other, Const):
+                found = self.folded(node, called, found, other)
+                continue
+            common = self._common(node, found, other)
+            pair = found, other
+            if keeps:
+                found, again = self.bound(found, node, 2 * place)
+                other, other_again = self.bound(other, node, 2 * place + 1)
+                pair = again, other_again
+            # `other < found`, in the order of the values.
+            test = self.compared(node, "greater" if called is min else "less", found, other)
+            for each in pair:
+                self.fits(each, common.dtype, node)
+            one, two = [self.converted(each, common) for each in pair]
+            found = Select(common, node.lineno, test, two, one)
+        return found
+
+    def _common(self, node: ast.AST, one: Expr, other: Expr) -> Type:
+        """The type of the lesser or the greater of two values."""
         try:
             found = operation("maximum", (one.type, other.type))
         except TypeError:
             found = None
         if found is None:
             self.refuse(node, f"no order of {one.type} and {other.type}")
-        one, other = self.converted(one, found.type), self.converted(other, found.type)
-        test = self.compared(node, name, other, one)
-        return Select(found.type, getattr(node, "lineno", 0), test, other, one)
+        dtype = found.type.dtype
+        if dtype.kind in "iu" and dtype.itemsize < INT.dtype.itemsize:
+            weak = [each for each in (one, other) if each.type == INT]
+            if not all(isinstance(each, Const) and _holds(dtype, each.value) for each in weak):
+                return INT  # it may be a Python integer that these have no room for
+        return found.type
 
     def _conversion(self, node: ast.Call, called: Any, args: list[Expr]) -> Expr:
         if called is complex and len(args) == 2:
@@ -260,9 +311,15 @@ class Functions(Expressions):
         dtype = native_dtype(np.result_type(*examples))
         if dtype is None:
             self.refuse(node, "there is no such dtype in kernels")
-        found = strong(dtype)
-        return Select(found, getattr(node, "lineno", 0), self.condition(test, node),
-                      self.converted(chosen, found), self.converted(other, found))
+        found, line = strong(dtype), getattr(node, "lineno", 0)
+        test = self.condition(test, node)
+        self.fits(chosen, dtype, node)
+        self.fits(other, dtype, node)
+        chosen, other = self.converted(chosen, found), self.converted(other, found)
+        if changes_arrays(chosen) or changes_arrays(other):  # a call evaluates all its arguments
+            op = loop("where", (BOOL.dtype, dtype, dtype), dtype)
+            return Apply(found, line, op, [test, chosen, other])
+        return Select(found, line, test, chosen, other)
 
     def _atomic(self, node: ast.Call, name: str) -> Expr:
         values = 2 if name == "compare_exchange" else 1
@@ -307,3 +364,67 @@ class Functions(Expressions):
         dtype = native_dtype(DTYPES["float64"]) or DTYPES["float64"]
         op = row(f"{name}_of_bits_{dtype.name}", (uint64,), dtype)
         return Apply(strong(dtype), node.lineno, op, [bits])
+
+
+def _holds(dtype: np.dtype, value: int) -> bool:
+    limits = np.iinfo(dtype)
+    return int(limits.min) <= value <= int(limits.max)
+
+
+def check_calls(source: Source) -> None:
+    """Raise KernelError for the first call of what no kernel can call, as far as names mean
+    something at decoration; `Functions` checks again what they mean at a call."""
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Call) and node not in source.tree.decorator_list:
+            try:
+                called = source.dotted(node.func)
+            except (NameError, KernelError):
+                continue  # it may come to mean something: `Functions` says what is missing
+            if called not in (MISSING, range, divmod):  # `syntax` has looked at these
+                _check_call(source, node, called)
+
+
+def _check_call(source: Source, node: ast.Call, called: Any) -> None:
+    """Refuse what is no function of the language, whatever its arguments are."""
+    if called in (min, max) and len(node.args) < 2:
+        raise source.error(
+            node, f"{called.__name__} takes two numbers or more; of an array {_FOLD}"
+        )
+    if _is_known(called):
+        return
+    name = getattr(called, "__name__", "")
+    instead = _FOLD if called in (np.max, np.min) else _INSTEAD.get(name)
+    if instead is None and isinstance(called, FunctionType) and not _is_numpys(called):
+        instead = f"decorate {name} with @clfuse.device_function"
+    if instead is None and called in vars(math).values():
+        known = sorted(function.__name__ for function in (*MATH, *SPECIAL))
+        instead = f"of math it has {', '.join(known)}; calculate others before the call"
+    if instead is not None:
+        raise source.error(node, f"not in the language of kernels; {instead}")
+    raise source.error(
+        node,
+        "not in the language of kernels: it has NumPy's ufuncs, math, abs, min, max, int, "
+        "float, bool, len, numpy.where and clip, and functions with @clfuse.device_function",
+    )
+
+
+def _is_known(called: Any) -> bool:
+    if isinstance(called, ufunc | np.ufunc) or isinstance(
+        getattr(called, "__clfuse_source__", None), Source
+    ):
+        return True
+    if getattr(called, "__self__", None) in (atomic, group, philox) or called is local_array:
+        return True
+    if _is_numpys(called):
+        called = getattr(np, getattr(called, "__name__", ""), called)
+    try:
+        if any(called in known for known in (MATH, SPECIAL, _PYTHONS, (np.where, np.clip))):
+            return True
+    except TypeError:  # what cannot be hashed
+        return False
+    return isinstance(called, type) and issubclass(called, np.generic)
+
+
+def _is_numpys(called: Any) -> bool:
+    """Whether a function is one of NumPy's or of clfuse's."""
+    return str(getattr(called, "__module__", "")).split(".")[0] in ("numpy", "clfuse")

@@ -273,8 +273,15 @@ def record(
     ------
     IndexError
         Under ``CLFUSE_CHECK=bounds``, when an index was out of bounds: it runs at once then.
+    OverflowError
+        An operation takes a Python integer as a dtype that does not hold it, as NumPy says.
     """
     function = program.function
+    for name, dtypes in function.narrow.items():
+        for dtype in dtypes if type(numbers[name]) is int else ():
+            if not np.iinfo(dtype).min <= numbers[name] <= np.iinfo(dtype).max:
+                raise OverflowError(f"{function.name}: `{name}`: Python integer {numbers[name]} "
+                                    f"out of bounds for {dtype.name}")
     passed: list[Any] = []
     for low, high in domain:
         passed += [(low, _INT64), (high, _INT64)]

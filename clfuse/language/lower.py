@@ -11,6 +11,7 @@ import ast
 from typing import Any, Final
 
 from . import assigned
+from .expressions import changes_arrays
 from .functions import Functions
 from .intrinsics import group, local_array
 from .syntax import MISSING, Source, body_of, is_divmod, is_shape
@@ -27,6 +28,7 @@ from .tree import (
     If,
     Index,
     Jump,
+    Load,
     LocalArray,
     Return,
     Scalar,
@@ -198,6 +200,8 @@ class _Pass(Functions):
                 if len(target.elts) != 2:
                     raise self.source.error(node, "divmod gives two numbers: q, r = divmod(x, y)")
                 pair = [self.value(element) for element in node.value.args]
+                if any(map(changes_arrays, pair)):
+                    pair = self._kept(pair, node.value, out)
                 values = [self.binary(node, kind(), *pair) for kind in (ast.FloorDiv, ast.Mod)]
             else:
                 values = self.shape(node.value, len(target.elts))
@@ -209,13 +213,15 @@ class _Pass(Functions):
                 self._assign_to(element, self.local(name, node), out)
             return
         call = self.call_of_function(node.value)
+        if call is None and isinstance(node.value, ast.Call):
+            self.value(node.value)  # says what is wrong with it, if it does not give one number
         if call is None or len(call.function.results) != len(target.elts):
             raise self.source.error(
                 node, "the right side must return as many values as there are names"
             )
         temporary = [_temporary(element, n) for n, element in enumerate(target.elts)]
         for name, result in zip(temporary, call.function.results, strict=True):
-            self._declare(name, result, node)
+            self.declare(name, result, node)
         out.append(AssignMany(node.lineno, temporary, call))
         for element, name in zip(target.elts, temporary, strict=True):
             self._assign_to(element, self.local(name, node), out)
@@ -225,7 +231,12 @@ class _Pass(Functions):
             self._bind(target.id, value, target, out)
             return
         assert isinstance(target, ast.Subscript)
-        name, indices, is_local = self.place(target)
+        self._store(target, self.place(target), value, out)
+
+    def _store(
+        self, target: ast.expr, place: tuple[str, list[Expr], bool], value: Expr, out: list[Stmt]
+    ) -> None:
+        name, indices, is_local = place
         dtype = self.element(name)
         value = self.stored(value, dtype, target)
         if not is_local:
@@ -233,10 +244,11 @@ class _Pass(Functions):
         out.append(Store(target.lineno, name, indices, value, is_local))
 
     def _bind(self, name: str, value: Expr, node: ast.AST, out: list[Stmt]) -> None:
-        self._declare(name, value.type, node)
+        self.declare(name, value.type, node)
+        self.fits(value, self.types[name].dtype, node)
         out.append(Assign(getattr(node, "lineno", 0), name, value))
 
-    def _declare(self, name: str, found: Type, node: ast.AST) -> None:
+    def declare(self, name: str, found: Type, node: ast.AST) -> None:
         if name in self.function.arrays:
             raise self.source.error(
                 node, f"`{name}` is an array: write to its elements, or give what is calculated "
@@ -314,13 +326,31 @@ class _Pass(Functions):
         else:
             assert isinstance(target, ast.Subscript)
             old = self.subscript(target)
-        value = self.binary(node, node.op, old, self.value(node.value))
-        self._assign_to(target, value, out)
+            assert isinstance(old, Load)
+            new = self.value(node.value)
+            if any(map(changes_arrays, (*old.indices, new))):
+                # The element that is read is written, whatever the rest changes meanwhile.
+                old.indices = self._kept(old.indices, target, out)
+            value = self.binary(node, node.op, old, new)
+            self._store(target, (old.array, old.indices, old.is_local), value, out)
+            return
+        self._bind(target.id, self.binary(node, node.op, old, self.value(node.value)), target, out)
+
+    def _kept(self, values: list[Expr], node: ast.expr, out: list[Stmt]) -> list[Expr]:
+        """The values in variables of their own, in this order."""
+        names = [f"{_temporary(node, place)}'{node.col_offset}" for place in range(len(values))]
+        for name, value in zip(names, values, strict=True):
+            self._bind(name, value, node, out)
+        return [self.local(name, node) for name in names]
 
     # -- control ----------------------------------------------------------------------------------
 
     def _if(self, node: ast.If, out: list[Stmt]) -> None:
-        test = self.condition(self.value(node.test), node.test)
+        test = self.truth(node.test)
+        if isinstance(test, Const):
+            out += self.block(node.body if test.value else node.orelse)
+            return
+        self.is_conditional = True
         out.append(If(node.lineno, test, self.block(node.body), self.block(node.orelse)))
 
     def _for(self, node: ast.For, out: list[Stmt]) -> None:
@@ -334,7 +364,7 @@ class _Pass(Functions):
             bounds.append(one)
         if isinstance(bounds[2], Const) and bounds[2].value == 0:
             raise self.source.error(node.iter, "range takes no step of 0")
-        self._declare(node.target.id, INT, node.target)
+        self.declare(node.target.id, INT, node.target)
         orelse = self._begin(node, out)
         body = self.block(node.body)
         out.append(For(node.lineno, node.target.id, bounds[0], bounds[1], bounds[2], body))
@@ -342,7 +372,7 @@ class _Pass(Functions):
 
     def _while(self, node: ast.While, out: list[Stmt]) -> None:
         self.reason(node, "a while loop")
-        test = self.condition(self.value(node.test), node.test)
+        test = self.truth(node.test)
         orelse = self._begin(node, out)
         out.append(While(node.lineno, test, self.block(node.body)))
         self._end(orelse, out)
@@ -350,6 +380,7 @@ class _Pass(Functions):
     def _begin(self, node: ast.For | ast.While, out: list[Stmt]) -> list[ast.stmt]:
         """Before a loop; its ``else``, which runs unless a variable says that `break` ended it."""
         self.loops += 1
+        self.is_conditional = True
         self.ended.append(f"else'{node.lineno}" if node.orelse else None)
         if node.orelse:
             self._set_ended(node, True, out)
@@ -401,6 +432,7 @@ class _Pass(Functions):
                     f"returns {value.type} here and {known} elsewhere: convert one of them, "
                     f"numpy.{known.dtype.name}(...)",
                 ) from None
+            self.fits(value, self.results[place].dtype, node)
         out.append(Return(node.lineno, values))
 
     def _expr(self, node: ast.Expr, out: list[Stmt]) -> None:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import ast
 import copy
+import functools
 import itertools
 import math
+import operator
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -68,7 +70,7 @@ def _running() -> Iterator[None]:
 
 
 class FromEnd(int):
-    """A negative literal as an index: it counts from the end."""
+    """An index that does not depend on the call: a negative one counts from the end."""
 
 
 class Checked:
@@ -108,7 +110,9 @@ class Checked:
         given = index if isinstance(index, tuple) else (index,)
         found = []
         for axis, (item, extent) in enumerate(zip(given, self._array.shape, strict=True)):
-            place = int(item) + extent if isinstance(item, FromEnd) else int(item)
+            place = int(item)
+            if isinstance(item, FromEnd) and item < 0:
+                place += extent
             if not 0 <= place < extent:
                 raise IndexError(
                     f"kernel {self._source.name} ({self._source.filename}), `{self._name}` in line "
@@ -148,15 +152,56 @@ def _ufunc_of(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """`math`'s function for Python's numbers, the ufunc for NumPy's."""
     found = getattr(np, name)
 
+    def as_numpy(*args: Any) -> Any:
+        if len(args) <= found.nin:
+            return found(*args)
+        if function is math.log:
+            return found(args[0]) / found(args[1])
+        return functools.reduce(found, args)
+
     def call(*args: Any) -> Any:
         if any(isinstance(argument, np.generic) for argument in args):
-            return found(*args)
+            return as_numpy(*args)
         try:
             return function(*args)
         except (ValueError, OverflowError, ZeroDivisionError):
-            return found(*args)  # NaN and infinities, as in a kernel
+            return as_numpy(*args)  # NaN and infinities, as in a kernel
 
     return call
+
+
+_RAISING: Final[dict[type, tuple[str, Callable[[Any, Any], Any]]]] = {
+    ast.Div: ("divide", operator.truediv),
+    ast.FloorDiv: ("floor_divide", operator.floordiv),
+    ast.Mod: ("remainder", operator.mod),
+    ast.Pow: ("power", operator.pow),
+    ast.LShift: ("left_shift", operator.lshift),
+    ast.RShift: ("right_shift", operator.rshift),
+}
+"""Operators with which Python's numbers raise where NumPy's, and kernels, have a result."""
+
+
+def _operator_of(name: str, function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Python's operator; where it raises what NumPy makes of the same numbers."""
+    ufunc = getattr(np, name)
+
+    def call(one: Any, other: Any) -> Any:
+        try:
+            found = function(one, other)
+        except (ZeroDivisionError, OverflowError, ValueError):
+            return ufunc(one, other).item()
+        is_root = isinstance(found, complex) and not isinstance(one, complex | np.complexfloating)
+        if is_root and not isinstance(other, complex | np.complexfloating):
+            return math.nan  # a root of a negative number
+        return found
+
+    return call
+
+
+def _divmod(one: Any, other: Any) -> tuple[Any, Any]:
+    return tuple([
+        _operator_of(*_RAISING[kind])(one, other) for kind in (ast.FloorDiv, ast.Mod)
+    ])
 
 
 def _where(test: Any, chosen: Any, other: Any) -> Any:
@@ -176,6 +221,13 @@ class _Transform(ast.NodeTransformer):
             f"{_PREFIX}from_end": FromEnd,
             f"{_PREFIX}checked": lambda array, name: Checked(array, name, source),
         }
+
+    @staticmethod
+    def _is_ours(node: ast.expr) -> bool:
+        return isinstance(node, ast.Name) and node.id.startswith(_PREFIX)
+
+    def _is_own(self, name: str) -> bool:
+        return name in self.source.locals or name in self.source.parameters
 
     def _meaning(self, node: ast.expr) -> Any:
         try:
@@ -198,15 +250,39 @@ class _Transform(ast.NodeTransformer):
         return node
 
     def _marked(self, node: ast.expr) -> ast.expr:
-        is_negative = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)
-        if not is_negative or not isinstance(node.operand, ast.Constant):  # type: ignore[attr-defined]
+        if isinstance(node, ast.Constant) or any(
+            isinstance(part, ast.Subscript)
+            or (isinstance(part, ast.Call) and not self._is_ours(part.func))
+            or (isinstance(part, ast.Name) and self._is_own(part.id))
+            for part in ast.walk(node)
+        ):
             return node
         name = ast.copy_location(ast.Name(f"{_PREFIX}from_end", ast.Load()), node)
         return ast.copy_location(ast.Call(name, [node], []), node)
 
+    def visit_BinOp(self, node: ast.BinOp) -> Any:
+        self.generic_visit(node)
+        found = _RAISING.get(type(node.op))
+        if found is None:
+            return node
+        function = self._inject(found[0], _operator_of(*found), node)
+        return ast.copy_location(ast.Call(function, [node.left, node.right], []), node)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> Any:
+        if not isinstance(node.target, ast.Name) or type(node.op) not in _RAISING:
+            self.generic_visit(node)  # elements of arrays are NumPy's numbers
+            return node
+        old = ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target)
+        value = ast.copy_location(ast.BinOp(old, node.op, node.value), node)
+        assigned = ast.copy_location(ast.Assign([node.target], value), node)
+        self.generic_visit(assigned)
+        return assigned
+
     def visit_Call(self, node: ast.Call) -> Any:
         self.generic_visit(node)
         called = self._meaning(node.func)
+        if called is divmod:
+            node.func = self._inject("divmod", _divmod, node.func)
         if getattr(called, "__self__", None) is atomic and len(node.args) > 1:
             at = node.args[1]
             if isinstance(at, ast.Tuple):
@@ -367,6 +443,8 @@ def on_arrays(kernel: Kernel, domain: Domain, args: tuple[Any, ...]) -> list[Nod
             passed.append(Checked(array, name, source))
         elif isinstance(argument, Handle | np.ndarray):
             passed.append(host_scalar(as_handle(argument)))
+        elif isinstance(argument, int) and kind.kind == "u":
+            passed.append(np.uint64(argument))  # a Python integer that an int64 does not hold
         else:
             passed.append(argument)
     shape = tuple([max(stop - start, 0) for start, stop in domain])

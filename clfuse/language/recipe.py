@@ -51,10 +51,12 @@ class Place:
 class Number:
     """Stands for a number that the kernel is called with."""
 
-    __slots__ = ("position",)
+    __slots__ = ("dtype", "position")
+    shape = ()
 
-    def __init__(self, position: int) -> None:
+    def __init__(self, position: int, dtype: np.dtype | None = None) -> None:
         self.position = position
+        self.dtype = dtype
 
 
 class Step:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import builtins
 import inspect
-import textwrap
 import types
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -79,14 +78,14 @@ def is_shape(node: ast.expr) -> bool:
 
 
 def is_divmod(source: Source, node: ast.expr) -> bool:
-    """Whether it is ``divmod(x, y)``, Python's."""
-    return (
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Name)
-        and _known(source, node.func.id) is divmod
-        and len(node.args) == 2
-        and not node.keywords
-    )
+    """Whether it is ``divmod(x, y)``, Python's or NumPy's."""
+    if not isinstance(node, ast.Call) or len(node.args) != 2 or node.keywords:
+        return False
+    try:
+        called = source.dotted(node.func)
+    except (NameError, KernelError):
+        return False
+    return called in (divmod, np.divmod) or getattr(called, "numpy", None) is np.divmod
 
 
 _UNCALLABLE: Final = {
@@ -207,6 +206,11 @@ def read(function: Callable[..., Any]) -> Source:
     """
     if not isinstance(function, types.FunctionType):
         raise KernelError(f"{function!r} is no Python function: decorate a `def`")
+    if hasattr(function, "__wrapped__"):
+        raise KernelError(
+            f"{function.__name__} is what another decorator made of it, which its source does not "
+            "show: decorate the `def` itself"
+        )
     filename = function.__code__.co_filename
     try:
         lines, first = inspect.getsourcelines(function)
@@ -216,15 +220,17 @@ def read(function: Callable[..., Any]) -> Source:
             "written in a file or a notebook cell",
             filename,
         ) from None
-    tree = ast.parse(textwrap.dedent("".join(lines)))
-    found = tree.body[0] if len(tree.body) == 1 else None
+    # Comments and text may be further left than the `def`: it is read as part of a block.
+    tree = ast.parse("".join(["if True:\n" if lines[0][0].isspace() else "\n", *lines]))
+    body = getattr(tree.body[0], "body", []) if lines[0][0].isspace() else tree.body
+    found = body[0] if len(body) == 1 else None
     if not isinstance(found, ast.FunctionDef):
         raise KernelError(
             f"{filename}:{first}: {function.__name__} is no `def` of its own: decorate a `def`",
             filename,
             first,
         )
-    ast.increment_lineno(tree, first - 1)
+    ast.increment_lineno(tree, first - 2)
     arguments = found.args
     source = Source(function, found, filename, tuple([a.arg for a in arguments.args]))
     if arguments.vararg or arguments.kwarg or arguments.kwonlyargs or arguments.posonlyargs:

@@ -132,6 +132,17 @@ class Atomic(Expr):
 
 
 @dataclass(slots=True, eq=False)
+class Bound(Expr):
+    """A value that is kept in a variable: a `Local` further right in the same statement reads it.
+
+    What changes arrays is evaluated once: ``0 <= clfuse.atomic.add(x, 0, 1) < 5``.
+    """
+
+    name: str
+    arg: Expr
+
+
+@dataclass(slots=True, eq=False)
 class Group(Expr):
     """``clfuse.group.local_id()`` and its kind."""
 
@@ -261,6 +272,8 @@ class Function:
         What in it cannot be array operations, with the line.
     captured : dict
         Numbers that it took from its surroundings, by dotted name.
+    narrow : dict
+        Parameter to the dtypes, other than int64, as which operations take a Python int there.
     """
 
     name: str
@@ -278,3 +291,4 @@ class Function:
     atomics: set[str] = field(default_factory=set)
     reasons: list[str] = field(default_factory=list)
     captured: dict[Any, Any] = field(default_factory=dict)
+    narrow: dict[str, set[np.dtype]] = field(default_factory=dict)

@@ -25,6 +25,7 @@ from .boxes import Boxes, NotArrays
 from .recipe import Cell, Number, Place, Recipe, Term, concatenate, elementwise, read, view
 from .tree import (
     Apply,
+    Bound,
     Call,
     Const,
     Convert,
@@ -45,6 +46,7 @@ STEPS: Final = 4000
 """Steps of a recipe: twenty times what a kernel of ours holds at most."""
 
 INT64: Final = DTYPES["int64"]
+_LIMITS: Final = np.iinfo(INT64)
 _FOLDED: Final[dict[str, Callable[[int, int], int]]] = {
     "floor_divide": lambda a, b: a // b if b else 0,
     "remainder": lambda a, b: a % b if b else 0,
@@ -173,6 +175,8 @@ class Values(Boxes):
     def _operand(self, value: Any, dtype: np.dtype) -> Any:
         """A value as an operand of a loop that takes `dtype`: a term, or a constant's node."""
         if isinstance(value, Affine):
+            if not all(_LIMITS.min <= end <= _LIMITS.max for end in value.bounds(self.domain)):
+                raise NotArrays("an integer of its indices leaves 64 bits")
             if value.coefficients:
                 return self._positions(value).term
             value = Known(value.constant, INT)
@@ -182,7 +186,7 @@ class Values(Boxes):
             return build.constant(value.value)
         if isinstance(value, Given):
             if not value.type.weak:
-                return Number(value.position)
+                return Number(value.position, value.type.dtype)
             wanted = dtype if dtype.kind != "b" else value.type.dtype
             self.recipe.numbers.append((value.position, wanted))
             return self.recipe.emit(steps.number, (Number(value.position), wanted), (), wanted)
@@ -255,6 +259,8 @@ class Values(Boxes):
     def _const(self, node: Const) -> Any:
         if node.type == INT:
             return Affine(node.value)
+        if not node.type.weak and type(node.value) is int:  # one that an int64 does not hold
+            return Known(node.type.dtype.type(node.value), node.type)
         return Known(node.value, node.type)
 
     def _index(self, node: Index) -> Any:
@@ -291,6 +297,8 @@ class Values(Boxes):
             return one
         if name == "negative":
             return one.times(-1)
+        if name == "invert":
+            return one.times(-1) + Affine(-1)
         if name == "square":
             return None if one.coefficients else Affine(one.constant**2)
         if len(known) != 2:
@@ -398,10 +406,12 @@ class Values(Boxes):
             self.mask = outer
 
     def _both(self, mask: Any, test: Any, truth: bool) -> Any:
+        if mask is True:
+            return True
         value = test
         if not truth:
             value = self._map("logical_not", [self._truth(test)], BOOL.dtype)
-        if mask is None or mask is True:
+        if mask is None:
             return value
         return self._map("logical_and", [self._truth(mask), self._truth(value)], BOOL.dtype)
 
@@ -553,6 +563,10 @@ class Values(Boxes):
             )
         return False
 
+    def _bound(self, node: Bound) -> Any:
+        found = self.frame.names[node.name] = self.value(node.arg)
+        return found
+
     def _call(self, node: Call) -> Any:
         return self.call(node)[node.result]
 
@@ -580,5 +594,6 @@ _VALUES: Final[dict[type, Any]] = {
     Logic: Values._logic,
     Select: Values._select,
     Load: Values._load,
+    Bound: Values._bound,
     Call: Values._call,
 }

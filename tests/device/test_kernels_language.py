@@ -423,6 +423,29 @@ def test_what_is_known_to_be_out_of_bounds_is_an_error_at_the_call() -> None:
         beyond(7, x)
 
 
+def test_python_has_what_kernels_have_where_its_numbers_would_raise(route: str) -> None:
+    @cf.kernel
+    def divided(i, a, n, out):
+        out[0, i] = i // (i - 3) + i % (i - 3) - n // (i - 2)
+        out[1, i] = i / (i - 3)
+        out[2, i] = (i - 3.0) // (i - 3) + (i - 5.0) % (i - 5)
+        q, r = divmod(i, i - 3)
+        out[3, i] = q * 10 + r
+        t, s = 1.0, n
+        t /= i - 2
+        s //= i - 4
+        out[4, i] = t + s
+        out[5, i] = a**0.5 + (i - 3.0) ** -1
+        out[6, i] = (a * (i + 1)) ** 1.5
+        out[7, i] = 10.0 ** (100.0 * i)
+
+    out = np.zeros((8, 12))
+    actual = cf.asarray(out)
+    divided(12, -2.5, 7, actual)
+    divided.python(12, -2.5, 7, out)
+    np.testing.assert_allclose(actual.get(), out, rtol=1e-13)
+
+
 def test_numbers_of_the_surroundings_are_looked_at_in_every_call() -> None:
     scale = 2.0
 

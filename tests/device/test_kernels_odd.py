@@ -51,6 +51,11 @@ def find(values, v, start=0):
 
 
 @cf.device_function
+def add(one, other):
+    return one + other
+
+
+@cf.device_function
 def line(v, a=2.0, b=1.0):
     return a * v + b
 
@@ -73,7 +78,8 @@ def collatz(n):
 
 SCOPE = {
     "cf": cf, "np": np, "math": math, "Color": Color, "Constants": Constants, "sign": sign,
-    "find": find, "line": line, "ordered": ordered, "collatz": collatz, "YES": True, "NO": False,
+    "find": find, "line": line, "ordered": ordered, "collatz": collatz, "add": add,
+    "YES": True, "NO": False,
 }
 
 BODIES = """
@@ -143,6 +149,7 @@ out[0, i], out[3, i] = ordered(i, 3)
 out[0, i] = x[-1] + m[i, -2] + m[-1, -1]
 out[1, i] = x[abs(i - 5)] + x[min(i + 3, 10)] + x[(i * 3) % 11]
 out[2, i] = m[i, n] + m[n, i % 6] + x[k[i] % 11]
+out[3, i] = x[-1 - 1] + x[-(2**2)] + x[~0] + x[-Color.BLUE] + x[-1 + 2] + x[Constants.COUNT - 5]
 ---
 out[0, i] = abs(k[i]) + min(u[i], 7) + max(k[i], n)
 out[1, i] = max(x[i], f[i], i) + min(1, 2.5) + max(b[i], 0) + abs(-3) + abs(3 + 4j)
@@ -394,6 +401,34 @@ cf.atomic.max(k, i // 2, i)
 old = cf.atomic.add(out, (1, i), 5)
 out[0, i] = old
 ---
+out[0, i] = 1 if k[i] == 7 or (u[i] and x[i] > 1) else 2
+if b[i] and f[i] or not u[i] and not c[i]:
+    out[1, i] = 3
+out[2, i] = not (u[i] and k[i] > 2)
+q = 0
+while q < 5 and h[i] and not q == n:
+    q += 1
+out[3, i] = q
+---
+out[0, i] = (9223372036854775807 - i) + (-9223372036854775808 + i)
+out[1, i] = k[i] < 2**63
+k[i] = (k[i] ^ -(2**63)) & (1 << 63) - 1
+if (2**63 - 1) // 2**62 == 1:
+    out[2, i] = 3
+else:
+    out[2, i] = missing
+---
+out[0, i] = math.hypot(x[i], f[i], 2.0) + math.hypot(1, 2, i)
+out[1, i] = math.gcd(k[i], 14, i) + math.lcm(u[i], 2, 3) + math.gcd(12, 18, i)
+out[2, i] = math.log(u[i] + 2.0, 2) + math.log(i + 1, 10) + math.log(8, 2)
+q, r = np.divmod(k[i], 7)
+out[3, i] = q + r
+---
+out[0, i] = x[~i + len(x)]
+out[1, i] = 1.0 * min(u[i], 300) + 1.0 * max(u[i], 300) + 1.0 * min(u[i], -1) + max(u[i], 200)
+out[2, i] = 1.0 * max(u[i], i * 100 - 500) + 1.0 * min(u[i], 1000 * n) + 1.0 * max(u[i], k[i])
+out[3, i] = 1.0 * max(h[i], n * 1000) + 1.0 * min(f[i], i)
+---
 '''No comment, but text.'''
 pass
 out[0, i] = -(x[i] ** 2) + +f[i] - -3
@@ -460,6 +495,14 @@ def test_parameters_may_have_any_name(head: str, route: str) -> None:
     ("x[i, j] = 2", "i, j, x", [np.zeros((0, 4))], (0, 4)),
     ("x[i] = e", "i, e, x", [Color.GREEN, np.arange(12.0)], 3),
     ("x[i] = e", "i, e, x", [np.float32(0.1), np.arange(12.0)], 3),
+    ("t = s\nx[i] = t * 2 if x[i] > 3 else t", "i, s, x", [np.float32(0.1), np.arange(12.0)], 12),
+    ("t = i\nif x[i] > 3:\n    t = s\nx[i] = t", "i, s, x", [np.int16(7), np.arange(12.0)], 12),
+    ("if s and x[i] > 3 or not s:\n    x[i] = 2", "i, s, x", [np.True_, np.arange(12.0)], 12),
+    ("x[i] = x[s] + x[s + i // 12]", "i, s, x", [np.int64(3), np.arange(12.0)], 12),
+    ("x[i] *= s", "i, s, x", [0x9E3779B97F4A7C15, np.arange(12, dtype=np.uint64)], 12),
+    ("x[i] = 2", "i, x", [np.arange(12.0)], [(3, 5)]),
+    ("x[i] = 2", "i, x", [np.arange(12.0)], ([3, 5],)),
+    ("x[i] = 2", "i, x", [np.arange(12.0)], np.array(4)),
     ("x[i] = i", "i, x", [np.arange(24.0)[::-2]], 12),
     ("x[i, j] = i * 10 + j", "i, j, x", [np.zeros((5, 4)).T], (4, 5)),
 ])
@@ -474,6 +517,30 @@ def test_a_range_may_be_longer_than_any_memory() -> None:
     kernel = written("if i == 2**61:\n    x[0] = 3", "i, x")
     kernel(((2**61 - 3, 2**61 + 3),), x)
     assert x.tolist() == [3, 0, 0]
+
+
+def test_an_integer_of_more_than_64_bits_is_refused(route: str) -> None:
+    kernel = written("x[i] = x[i] + s", "i, s, x")
+    for number in (2**64, -(2**63) - 1):
+        with pytest.raises(OverflowError, match=r"argument 1 is .*64 bits"):
+            kernel(3, number, cf.zeros(3))
+
+
+def test_an_integer_that_an_operation_does_not_take_is_refused(route: str) -> None:
+    kernel = written("x[i] = add(x[i], s) + 1", "i, s, x")
+    for number in (256, -1):
+        with pytest.raises(OverflowError, match=rf"integer {number} out of bounds for uint8"):
+            kernel(3, number, cf.zeros(3, np.uint8))
+    left_out = written("if s >= 0:\n    x[i] += s", "i, s, x")
+    compare(left_out, 3, [-1, np.ones(3, np.uint8)])
+
+
+def test_indices_that_leave_64_bits_wrap(route: str) -> None:
+    kernel, x = written("x[i] = s * s * s + i * s * s", "i, s, x"), cf.zeros(3, np.int64)
+    kernel(3, 2**31 + 1, x)
+    number = 2**31 + 1
+    wide = [number**3 + i * number**2 for i in range(3)]
+    assert x.tolist() == [(each + 2**63) % 2**64 - 2**63 for each in wide]
 
 
 def test_arguments_may_be_named_and_have_defaults(route: str) -> None:

@@ -251,7 +251,9 @@ def test_arguments_that_are_no_arrays_of_numbers_are_named() -> None:
     x = cf.zeros(3)
     with pytest.raises(cf.KernelError, match=r"argument 2 is list.*clfuse.asarray"):
         copied(3, x, [1.0, 2.0, 3.0])
-    with pytest.raises(cf.KernelError, match="argument 2 is str_"):
+    with pytest.raises(cf.KernelError, match="argument 2 is an array of dtype '<U1'"):
         copied(3, x, np.array(["a", "b", "c"]))
+    with pytest.raises(cf.KernelError, match="argument 2 is an array of dtype '>f8'"):
+        copied(3, x, np.zeros(3, ">f8"))
     with pytest.raises(ValueError, match=r"`x`.*read-only; of a NumPy array .*clfuse.asarray"):
         copied(3, np.zeros(3), x)

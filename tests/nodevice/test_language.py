@@ -4,7 +4,10 @@ independent. No device is needed."""
 from __future__ import annotations
 
 import ast
+import functools
 import itertools
+import math
+import pickle
 from typing import Any
 
 import numpy as np
@@ -31,13 +34,18 @@ TABLE = np.arange(3)
 def function_of(body: str, head: str = "i, a, x, y") -> Any:
     return kernel_bodies.function_of(body, head, {
         "cf": cf, "np": np, "table": TABLE, "config": {}, "doubled": doubled, "there": there,
-        "twice_there": twice_there, "first": first, "steps": 3, "no": False,
+        "twice_there": twice_there, "first": first, "steps": 3, "no": False, "math": math,
+        "plain": plain, "nothing": nothing,
     })
 
 
 @cf.device_function
 def doubled(v):
     return 2 * v
+
+
+def plain(v):
+    return v
 
 
 @cf.device_function
@@ -48,6 +56,11 @@ def there(v):
 @cf.device_function
 def twice_there(v):
     return 2 * there(v)
+
+
+@cf.device_function
+def nothing(v):
+    v += 1
 
 
 @cf.device_function
@@ -105,6 +118,18 @@ REFUSED = [
     ("t = 1, 2", "tuples stand in"),
     ("t = x.shape", "n, m = x.shape"),
     ("y[i] = np.add(*x)", r"no \*"),
+    ("y[i] = np.sum(x)", "or let the kernel return the term"),
+    ("y[i] = math.fsum(x)", "or let the kernel return the term"),
+    ("y[i] = np.max(x)", "or let the kernel return the term"),
+    ("y[i] = max(x)", "max takes two numbers or more; of an array write a loop"),
+    ("y[i] = math.ulp(a)", "of math it has acos, .*, trunc"),
+    ("y[i] = math.isqrt(i)", r"write int\(math.sqrt\(n\)\)"),
+    ("b, c = math.modf(a)", r"write math.trunc\(x\)"),
+    ("y[i] = np.sinc(a)", "it has NumPy's ufuncs"),
+    ("y[i] = plain(a)", "decorate plain with @clfuse.device_function"),
+    ("y[i] = str(i)", "not in the language"),
+    ("y[i] = np.random.random()", "clfuse.philox"),
+    ("t = np.zeros(3)", "clfuse.local_array"),
 ]
 
 
@@ -324,6 +349,54 @@ def test_what_is_no_plain_function_is_refused() -> None:
         cf.kernel(scope["unread"])
 
 
+def test_a_function_that_another_decorator_made_is_refused() -> None:
+    @functools.wraps(plain)
+    def twice(v: Any) -> Any:
+        return 2 * plain(v)
+
+    for decorate in (cf.kernel, cf.device_function):
+        with pytest.raises(cf.KernelError, match="decorate the `def` itself"):
+            decorate(twice)
+
+
+def test_a_group_is_a_number_of_work_items() -> None:
+    with pytest.raises(ValueError, match="group=-1"):
+        cf.kernel(function_of("pass"), group=-1)
+    with pytest.raises(TypeError, match="integer"):
+        cf.kernel(function_of("pass"), group=1.5)
+
+
+def test_comments_and_text_may_be_further_left_than_the_function() -> None:
+    @cf.kernel
+    def loose(i, x):
+        """Text
+  that begins further left."""
+# as does this
+        x[i] = 2 + \
+    1
+
+    x = np.zeros(3)
+    loose.python(3, x)
+    assert x.tolist() == [3, 3, 3]
+    with pytest.raises(cf.KernelError, match=r"\.py:\d+: in kernel broken: `'text'`") as caught:
+        @cf.kernel
+        def broken(i, x):
+# a comment
+            x[i] = "text"
+    with open(__file__) as file:
+        assert file.read().splitlines()[caught.value.lineno - 1].strip() == 'x[i] = "text"'
+
+
+@cf.kernel
+def pickled(i, x):
+    x[i] = i
+
+
+def test_kernels_are_pickled_by_their_names() -> None:
+    for each in (pickled, doubled):
+        assert pickle.loads(pickle.dumps(each)) is each
+
+
 def typed(body: str, **kinds: Any) -> Any:
     source = read(function_of(body))
     known = {"a": FLOAT, "x": ArrayType(F32, 1), "y": ArrayType(F64, 1)} | kinds
@@ -380,6 +453,18 @@ DISAGREE = [
     ("y[i] = cf.philox.uniform(a, i)", "both integers"),
     ("doubled(3, 4)", r"doubled takes \(v\)"),
     ("b, c = doubled(3)", "as many values"),
+    ("y[i] = nothing(a)", "returns nothing: call it on a line of its own"),
+    ("t = cf.local_array(3)\ny[i] = first(t)", "a local array, which no function is given"),
+    ("b, c = np.modf(a)", r"several numbers; write math.trunc\(x\)"),
+    ("y[i] = np.divmod(a, 2)", r"write q, r = divmod\(x, y\)"),
+    ("y[i] = pow(i, 2, 3)", r"write x \*\* y % m"),
+    ("y[i] = np.longdouble(a)", "no such dtype"),
+    ("t = np.uint8(i)\nif i:\n    t = 300", ":4: .*integer 300 out of bounds for uint8"),
+    ("y[i] = np.uint8(i) if i else -1", "integer -1 out of bounds for uint8"),
+    ("y[i] = np.where(i, np.uint8(i), 256)", "integer 256 out of bounds for uint8"),
+    ("y[i] = min(np.uint64(i), -1)", "integer -1 out of bounds for uint64"),
+    ("if i:\n    return np.int8(3)\nreturn 128", ":4: .*integer 128 out of bounds for int8"),
+    ("k = np.int64(i)\nk += 2**63", "9223372036854775808 out of bounds for int64"),
 ]
 
 
@@ -387,6 +472,13 @@ DISAGREE = [
 def test_types_that_disagree_are_an_error_with_the_line(body: str, message: str) -> None:
     with pytest.raises(cf.KernelError, match=message):
         typed(body)
+
+
+@pytest.mark.parametrize("index", ["3, 0", "-4, 0", "0, 2", "i, -3"])
+def test_a_literal_beyond_a_local_array_is_an_index_error(index: str) -> None:
+    with pytest.raises(IndexError, match=r"`t` in line 3: index .* out of bounds for axis"):
+        typed(f"t = cf.local_array((3, 2))\ny[i] = t[{index}]")
+    typed(f"t = cf.local_array((3, 2))\nif no:\n    y[i] = t[{index}]")
 
 
 def test_types_are_numpys() -> None:
