@@ -101,6 +101,8 @@ class ElementwiseKernel:
             raise TypeError(f"ElementwiseKernel has no option {', '.join(options)} in OpenCL")
         if not name.isidentifier() or not name.isascii():
             raise ValueError(f"kernel name {name!r}: expected a C identifier")
+        self._written = (in_params, out_params, operation, name, reduce_dims, preamble, no_return,
+                         return_tuple, loop_prep, after_loop)
         self.in_params = text.parameters(in_params)
         self.out_params = text.parameters(out_params)
         self.params = text.parameters(f"{in_params}, {out_params}" if in_params else out_params)
@@ -134,6 +136,9 @@ class ElementwiseKernel:
 
     def __repr__(self) -> str:
         return f"<ElementwiseKernel {self.name}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), self._written
 
     def __call__(self, *args: Any, size: int | None = None, block_size: int | None = None) -> Any:
         """Record the operation.
@@ -196,9 +201,12 @@ class ElementwiseKernel:
         given = [
             value
             for value, parameter in zip(inputs, self.in_params, strict=True)
-            if isinstance(value, Handle) and not parameter.is_raw
+            if isinstance(value, Handle | np.generic) and not parameter.is_raw
         ]
-        shapes = [value._shape for value in given if type(value) not in handles.SCALARS]
+        shapes = [
+            value._shape for value in given
+            if isinstance(value, Handle) and type(value) not in handles.SCALARS
+        ]
         outs = [
             out._shape
             for out, parameter in zip(outputs, self.out_params, strict=True)
@@ -209,7 +217,7 @@ class ElementwiseKernel:
                 raise ValueError(f"{self.name}: size is for kernels all of whose arrays are raw")
             return (int(size),)
         if not shapes and not outs and given:
-            return ()
+            return ()  # of sums and means of arrays, for instance
         if not shapes and not outs:
             raise ValueError(f"{self.name}: the loop size is undecided: pass size=")
         shape = np.broadcast_shapes(*shapes) if shapes else outs[0]

@@ -98,6 +98,8 @@ class ReductionKernel:
             raise TypeError(f"ReductionKernel has no option {', '.join(options)} in OpenCL")
         if not name.isidentifier() or not name.isascii():
             raise ValueError(f"kernel name {name!r}: expected a C identifier")
+        self._written = (in_params, out_params, map_expr, reduce_expr, post_map_expr, identity,
+                         name, reduce_type, reduce_dims, preamble)
         self.in_params = text.parameters(in_params)
         self.out_params = text.parameters(out_params)
         self.params = text.parameters(f"{in_params}, {out_params}")
@@ -124,6 +126,9 @@ class ReductionKernel:
 
     def __repr__(self) -> str:
         return f"<ReductionKernel {self.name}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), self._written
 
     def __call__(
         self, *args: Any, axis: Any = None, keepdims: bool = False, out: Any = None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from dataclasses import replace
 from typing import Any
 
@@ -277,7 +279,8 @@ def test_lazy_scalars_are_taken_as_numpys_scalars_are() -> None:
     expected = np.arange(4, dtype="f")
     np.testing.assert_array_equal(SQUARED(singles, mean), (expected - np.float32(5.5)) ** 2)
     np.testing.assert_array_equal(L2(singles, mean), np.float32(8.306623))
-    np.testing.assert_array_equal(SQUARED(mean, mean + 1), 1.0)
+    for scalar in (mean, np.float64(5.5)):  # what small programs have in its place
+        np.testing.assert_array_equal(SQUARED(scalar, scalar + 1), 1.0)
     raw = cf.ElementwiseKernel("raw T x, T y", "T z", "z = x[i] + y")
     np.testing.assert_array_equal(raw(singles, mean, size=4), expected + np.float32(5.5))
     AXPY(1, 4, (mean, singles * 1, singles, 4), shared_mem=16)
@@ -485,6 +488,16 @@ def test_sizes_that_a_device_refuses_are_errors_before_anything_runs() -> None:
             cf.evaluate(x, z)
     cf.RawKernel(add.format(attribute), "add")((4,), (2,), (x,))
     np.testing.assert_array_equal(x.get(), np.full(8, 2.0))
+
+
+def test_kernels_are_copied_and_pickled() -> None:
+    x = cf.arange(12.0).reshape(3, 4)
+    for kernel in (SQUARED, L2):
+        for again in (copy.deepcopy(kernel), pickle.loads(pickle.dumps(kernel))):
+            np.testing.assert_array_equal(again(x, 1), kernel(x, 1))
+    add = "__kernel void add(__global double *x) { x[get_global_id(0)] += ONE; }"
+    pickle.loads(pickle.dumps(cf.RawKernel(add, "add", ("-DONE=1",))))((12,), (1,), (x,))
+    np.testing.assert_array_equal(x, np.arange(1.0, 13).reshape(3, 4))
 
 
 def test_integers_of_all_spellings_and_numpys_sizes() -> None:
