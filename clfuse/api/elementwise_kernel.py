@@ -121,8 +121,12 @@ class ElementwiseKernel:
         whole = f"{loop_prep}\n{operation}\n;{after_loop}" if loop_prep or after_loop else operation
         self._body = _plain(whole, raw).strip().rstrip(";")
         self._preamble = _plain(preamble, raw)
-        self._macros = words(macros(self._preamble))
-        used = words(self._body) | self._macros
+        in_macros = words(macros(self._preamble))
+        used = words(self._body) | in_macros
+        self._assigned = frozenset([
+            parameter.name for parameter in self.out_params
+            if parameter.name not in in_macros and text.is_assigned(self._body, parameter.name)
+        ])
         self._numbered = [each for each in text.RESERVED if each in used]
         self._has_places = "_place" in used
         self._asked = frozenset(
@@ -131,6 +135,7 @@ class ElementwiseKernel:
         if not self.in_params and not self._numbered:
             self._numbered = ["n"]  # an operation has an operand
         self._is_raw = bool(raw)
+        self._program = lru_cache(FORMS_KEPT)(self._make_program)
         self._functions = lru_cache(FORMS_KEPT)(self._make_functions)
         self._kernel = lru_cache(FORMS_KEPT)(self._make_kernel)
 
@@ -185,10 +190,7 @@ class ElementwiseKernel:
             if out is None and parameter.is_raw and size is None:
                 raise ValueError(f"{self.name}: pass the raw output {parameter.name}, or size=")
         shape = self._shape(inputs, outputs, size)
-        inputs = [
-            settled(value, type_of(parameter, types))
-            for value, parameter in zip(inputs, self.in_params, strict=True)
-        ]
+        inputs = settled(inputs, self.in_params, types)
         made = self._launched if self._is_raw else self._recorded
         results = made(inputs, outputs, types, shape)
         if self.no_return:
@@ -201,7 +203,7 @@ class ElementwiseKernel:
         given = [
             value
             for value, parameter in zip(inputs, self.in_params, strict=True)
-            if isinstance(value, Handle | np.generic) and not parameter.is_raw
+            if isinstance(value, (Handle, np.generic)) and not parameter.is_raw
         ]
         shapes = [
             value._shape for value in given
@@ -253,7 +255,7 @@ class ElementwiseKernel:
             if translated is not None:
                 return translated
         reads = tuple([
-            out is not None and not self._is_assigned(parameter.name)
+            out is not None and parameter.name not in self._assigned
             for out, parameter in zip(outputs, self.out_params, strict=True)
         ])
         nodes += [node_of(out) for out, reads_it in zip(outputs, reads, strict=True) if reads_it]
@@ -264,9 +266,6 @@ class ElementwiseKernel:
             results.append(build.cast(node, type_of(parameter, types)))
         return _delivered(outputs, results)
 
-    def _is_assigned(self, output: str) -> bool:
-        return output not in self._macros and text.is_assigned(self._body, output)
-
     def _translated(
         self,
         nodes: Sequence[Node],
@@ -275,15 +274,20 @@ class ElementwiseKernel:
         shape: tuple[int, ...],
     ) -> list[Any] | None:
         """The results as NumPy's functions make them, where those can say what the body does."""
-        inputs = tuple([(each.name, type_of(each, types)) for each in self.in_params])
-        results = tuple([(each.name, type_of(each, types)) for each in self.out_params])
-        program = program_of(text.concrete(self._body, types), inputs, results)
+        program = self._program(tuple(sorted(types.items())))
         if program is None:
             return None
-        named = {name: node for (name, _), node in zip(inputs, nodes, strict=True)}
-        dtype = next(dtype for _, dtype in (*inputs, *results) if dtype.kind != "b")
-        made = results_of(program, named, [name for name, _ in results], dtype)
+        named = {each.name: node for each, node in zip(self.in_params, nodes, strict=True)}
+        dtypes = [type_of(each, types) for each in self.params]
+        dtype = next(dtype for dtype in dtypes if dtype.kind != "b")
+        made = results_of(program, named, [each.name for each in self.out_params], dtype)
         return _delivered(outputs, [build.broadcast(node, shape) for node in made])
+
+    def _make_program(self, types: tuple[tuple[str, np.dtype], ...]) -> Any:
+        known = dict(types)
+        inputs = tuple([(each.name, type_of(each, known)) for each in self.in_params])
+        results = tuple([(each.name, type_of(each, known)) for each in self.out_params])
+        return program_of(text.concrete(self._body, known), inputs, results)
 
     def _make_functions(
         self, types: tuple[tuple[str, np.dtype], ...], reads: tuple[bool, ...], rank: int
@@ -328,7 +332,7 @@ class ElementwiseKernel:
             is_input = len(arrays) < self.nin
             mode = "r"
             if not is_input:
-                is_whole = not parameter.is_raw and self._is_assigned(parameter.name)
+                is_whole = not parameter.is_raw and parameter.name in self._assigned
                 mode = "w" if is_whole else "rw"
             if isinstance(value, Handle) and parameter.is_raw and not is_contiguous(value):
                 copy = fresh(node_of(value))
@@ -401,7 +405,7 @@ class ElementwiseKernel:
             load = f"_array_{name}[{place}]"
             if dtype.char == "e":
                 load = f"vload_half({place}, _array_{name})"
-            if not const and self._is_assigned(name):
+            if not const and name in self._assigned:
                 load = "0"
             before.append(f"{const}{kind} {name} = ({kind})({load});")
             if not const and dtype.char == "e":

@@ -152,17 +152,22 @@ def decide_types(
     return types
 
 
-def type_of(parameter: Declared, types: dict[str, np.dtype]) -> np.dtype:
+def type_of(parameter: Declared, types: Mapping[str, np.dtype]) -> np.dtype:
     """The dtype of a parameter."""
     return parameter.dtype or types[parameter.type]
 
 
-def settled(value: Any, dtype: np.dtype) -> Any:
-    """A lazy scalar as an array of the type that it is taken as, as NumPy's scalars are; all else
-    as it is."""
-    if type(value) not in handles.SCALARS:
-        return value
-    return fresh(build.cast(node_of(value), dtype))
+def settled(
+    values: Sequence[Any], declared: Sequence[Declared], types: Mapping[str, np.dtype]
+) -> list[Any]:
+    """Arguments with lazy scalars as arrays of the type that they are taken as, as NumPy's scalars
+    are; all else as it is."""
+    scalars = handles.SCALARS
+    return [
+        fresh(build.cast(node_of(value), type_of(parameter, types)))
+        if type(value) in scalars else value
+        for value, parameter in zip(values, declared, strict=True)
+    ]
 
 
 def c_type(dtype: np.dtype) -> str:

@@ -121,6 +121,7 @@ class ReductionKernel:
             self.map_expr, self.reduce_expr, self.post_map_expr, macros(self.preamble)
         ]))
         self._sizes = tuple([name for name in _SIZES if name in used])
+        self._program = lru_cache(FORMS_KEPT)(self._make_program)
         self._steps = lru_cache(FORMS_KEPT)(self._make_steps)
         self._kernels = lru_cache(FORMS_KEPT)(self._make_kernels)
 
@@ -167,10 +168,7 @@ class ReductionKernel:
         if out is not None and not is_writeable(out):
             raise ValueError("output array is read-only")
         types = text.decide_types(self.name, self.params, [*inputs, out])
-        inputs = [
-            settled(value, type_of(parameter, types))
-            for value, parameter in zip(inputs, self.in_params, strict=True)
-        ]
+        inputs = settled(inputs, self.in_params, types)
         shape = np.broadcast_shapes(
             *[value._shape for value in inputs if isinstance(value, Handle)]
         )
@@ -261,14 +259,18 @@ class ReductionKernel:
         function: Function,
     ) -> Node:
         """What is folded: by NumPy's functions where they can say it, else by `function`."""
-        inputs = tuple([(each.name, type_of(each, types)) for each in self.in_params])
-        body = text.concrete(f"_mapped = {self.map_expr}", types)
-        program = program_of(body, inputs, (("_mapped", dtype),))
+        program = self._program(tuple(sorted(types.items())), dtype)
         if program is None or self.preamble or not settings.fusion:
             operands = (*nodes, *self._size_nodes(shape, kept))
             return called_on(f"kernel_{self.name}_map", function, operands, shape)
-        named = {name: node for (name, _), node in zip(inputs, nodes, strict=True)}
+        named = {each.name: node for each, node in zip(self.in_params, nodes, strict=True)}
         return build.broadcast(results_of(program, named, ["_mapped"], dtype)[0], shape)
+
+    def _make_program(self, types: tuple[tuple[str, np.dtype], ...], dtype: np.dtype) -> Any:
+        known = dict(types)
+        inputs = tuple([(each.name, type_of(each, known)) for each in self.in_params])
+        body = text.concrete(f"_mapped = {self.map_expr}", known)
+        return program_of(body, inputs, (("_mapped", dtype),))
 
     def _size_nodes(self, shape: tuple[int, ...], kept: tuple[int, ...]) -> list[Node]:
         """The operands that `_sizes` names."""
