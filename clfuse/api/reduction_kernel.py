@@ -301,9 +301,12 @@ class ReductionKernel:
         if not has_elements:
             body = f"const {kind} a = {self.identity or '0'};\n{self.post_map_expr}"
         elif fold is not None and self.identity and self.identity not in NEUTRAL.get(fold, ()):
+            both = f"({self.reduce_expr})"
+            if dtype.kind == "f" and fold in ("minimum", "maximum"):
+                both = f"a != a ? a : {both}"  # NaN stays
             body = (
                 f"const {kind} a = _folded, b = ({kind})({self.identity});\n"
-                f"const {kind} _both = ({self.reduce_expr});\n"
+                f"const {kind} _both = {both};\n"
                 f"{{ const {kind} a = _both;\n{self.post_map_expr};\n}}"
             )
         out = self.out_params[0]

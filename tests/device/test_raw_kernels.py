@@ -364,6 +364,10 @@ def test_an_identity_that_changes_something_and_an_empty_axis_count_as_in_a_loop
     np.testing.assert_array_equal(largest(cf.array(x), axis=1).get(), [8, 4])
     np.testing.assert_array_equal(largest(cf.zeros((0, 2), "int16"), axis=0).get(), [4, 4])
     assert largest(cf.zeros((0, 2), "int16"), axis=1).shape == (0,)
+    for fold in ("max(a, b)", "a > b ? a : b"):  # NaN stays, as in NumPy's
+        floats = cf.ReductionKernel("T x", "T y", "x", fold, "y = a", "-INFINITY")
+        rows = floats(cf.array([[1, np.nan, 3], [4, 5, 6]]), axis=1)
+        np.testing.assert_array_equal(rows.get(), [np.nan, 6])
     plain = cf.ReductionKernel("T x", "T y", "x", "min(a, b)", "y = a", "", "smallest")
     with pytest.raises(ValueError, match="no identity"):
         plain(cf.zeros((0, 2)), axis=0)
