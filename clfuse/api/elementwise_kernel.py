@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Final
@@ -14,8 +15,9 @@ from ..graph import build
 from ..graph.functions import Function, called
 from ..graph.ir import Node
 from ..graph.number import TracedNumber
+from . import handle as handles
 from . import kernel_text as text
-from .conversion import as_handle
+from .conversion import NotNative, as_handle
 from .handle import (
     DTYPES,
     Handle,
@@ -28,11 +30,15 @@ from .handle import (
     write,
 )
 from .kernel_expressions import program_of, results_of
-from .kernel_text import Declared, c_type, computed, type_of
+from .kernel_names import macros, words
+from .kernel_text import Declared, Parts, c_type, computed, settled, stored_type, type_of
 from .launching import record_launch
 from .promotion import constant_of
 
 INT64: Final = DTYPES["int64"]
+
+_METHODS: Final = re.compile(r"\b(\w+)\s*\.\s*(?:(size|shape|get)\s*\(\s*\)|(ndim)\b)")
+"""What CuPy's arrays and index have in bodies: ``x.size()``, ``x.shape()[0]``, ``x.ndim``."""
 
 FORMS_KEPT: Final = 64
 """Combinations of types of one kernel whose text is remembered."""
@@ -49,15 +55,18 @@ class ElementwiseKernel:
     in_params, out_params : str
         ``"T x, raw float32 table"``: types are NumPy's names, or one letter, which the arrays
         decide. Inputs broadcast by NumPy's rules; a raw array is a pointer to its elements in C
-        order. bool is computed as ``uchar``, float16 as ``float`` (a raw one is a ``half *``, for
-        ``vload_half``), complex64 as ``float2``.
+        order, with ``x.size()``, ``x.shape()[0]`` and ``x.ndim``. float16 is computed as ``float``
+        (a raw one is a ``half *``, for ``vload_half``), complex64 as ``float2``. What begins with
+        an underscore is reserved.
     operation : str
-        The body: it assigns to the outputs. ``i`` is the number of the element in C order, ``n``
-        and ``_ind.size()`` how many there are.
+        The body: it assigns to the outputs, and may ``return;`` or ``continue;``. ``i`` is the
+        number of the element in C order, ``_ind.get()[0]`` its place along an axis; ``n`` and
+        ``_ind.size()`` are how many there are.
     name : str
         A C identifier; `explain` and errors show it.
-    reduce_dims, no_return, return_tuple, preamble
-        As CuPy's; the first changes nothing here. What the preamble defines belongs to this kernel.
+    reduce_dims, no_return, return_tuple, preamble, loop_prep, after_loop
+        As CuPy's; the first changes nothing here. What the preamble declares belongs to this
+        kernel. The last two are done for every element, before and after the operation.
 
     Raises
     ------
@@ -84,12 +93,16 @@ class ElementwiseKernel:
         preamble: str = "",
         no_return: bool = False,
         return_tuple: bool = False,
+        loop_prep: str = "",
+        after_loop: str = "",
         **options: Any,
     ) -> None:
         if options:
             raise TypeError(f"ElementwiseKernel has no option {', '.join(options)} in OpenCL")
         if not name.isidentifier() or not name.isascii():
             raise ValueError(f"kernel name {name!r}: expected a C identifier")
+        self._written = (in_params, out_params, operation, name, reduce_dims, preamble, no_return,
+                         return_tuple, loop_prep, after_loop)
         self.in_params = text.parameters(in_params)
         self.out_params = text.parameters(out_params)
         self.params = text.parameters(f"{in_params}, {out_params}" if in_params else out_params)
@@ -103,19 +116,34 @@ class ElementwiseKernel:
         self.reduce_dims = reduce_dims
         self.no_return = no_return
         self.return_tuple = return_tuple
-        names = text.own_names(preamble)
-        self.preamble = text.renamed(preamble, names)
-        body = text.renamed(operation, names)
-        self._body = body.replace("_ind.size()", "n").strip().rstrip(";")
-        self._numbered = [each for each in text.RESERVED if text.uses(self._body, each)]
+        self.preamble = preamble
+        raw = [parameter.name for parameter in self.params if parameter.is_raw]
+        whole = f"{loop_prep}\n{operation}\n;{after_loop}" if loop_prep or after_loop else operation
+        self._body = _plain(whole, raw).strip().rstrip(";")
+        self._preamble = _plain(preamble, raw)
+        in_macros = words(macros(self._preamble))
+        used = words(self._body) | in_macros
+        self._assigned = frozenset([
+            parameter.name for parameter in self.out_params
+            if parameter.name not in in_macros and text.is_assigned(self._body, parameter.name)
+        ])
+        self._numbered = [each for each in text.RESERVED if each in used]
+        self._has_places = "_place" in used
+        self._asked = frozenset(
+            [name for name in raw if used & {f"_size_{name}", f"_shape_{name}", f"_ndim_{name}"}]
+        )
         if not self.in_params and not self._numbered:
             self._numbered = ["n"]  # an operation has an operand
-        self._is_raw = any(parameter.is_raw for parameter in self.params)
+        self._is_raw = bool(raw)
+        self._program = lru_cache(FORMS_KEPT)(self._make_program)
         self._functions = lru_cache(FORMS_KEPT)(self._make_functions)
         self._kernel = lru_cache(FORMS_KEPT)(self._make_kernel)
 
     def __repr__(self) -> str:
         return f"<ElementwiseKernel {self.name}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), self._written
 
     def __call__(self, *args: Any, size: int | None = None, block_size: int | None = None) -> Any:
         """Record the operation.
@@ -142,6 +170,8 @@ class ElementwiseKernel:
             Shapes do not broadcast; an output has another shape, or is read-only; the number of
             elements is not decided, or twice.
         """
+        if block_size is not None and block_size <= 0:
+            raise ValueError(f"{self.name}: block_size is {block_size}: expected a positive number")
         if len(args) not in (self.nin, self.nargs):
             raise TypeError(
                 f"{self.name}: wrong number of arguments: {len(args)}; {self.nin} inputs, and "
@@ -160,6 +190,7 @@ class ElementwiseKernel:
             if out is None and parameter.is_raw and size is None:
                 raise ValueError(f"{self.name}: pass the raw output {parameter.name}, or size=")
         shape = self._shape(inputs, outputs, size)
+        inputs = settled(inputs, self.in_params, types)
         made = self._launched if self._is_raw else self._recorded
         results = made(inputs, outputs, types, shape)
         if self.no_return:
@@ -169,10 +200,14 @@ class ElementwiseKernel:
     def _shape(
         self, inputs: Sequence[Any], outputs: Sequence[Any], size: int | None
     ) -> tuple[int, ...]:
-        shapes = [
-            value._shape
+        given = [
+            value
             for value, parameter in zip(inputs, self.in_params, strict=True)
-            if isinstance(value, Handle) and not parameter.is_raw
+            if isinstance(value, (Handle, np.generic)) and not parameter.is_raw
+        ]
+        shapes = [
+            value._shape for value in given
+            if isinstance(value, Handle) and type(value) not in handles.SCALARS
         ]
         outs = [
             out._shape
@@ -183,6 +218,8 @@ class ElementwiseKernel:
             if shapes or outs:
                 raise ValueError(f"{self.name}: size is for kernels all of whose arrays are raw")
             return (int(size),)
+        if not shapes and not outs and given:
+            return ()  # of sums and means of arrays, for instance
         if not shapes and not outs:
             raise ValueError(f"{self.name}: the loop size is undecided: pass size=")
         shape = np.broadcast_shapes(*shapes) if shapes else outs[0]
@@ -209,16 +246,20 @@ class ElementwiseKernel:
             nodes.append(build.reshape(build.iota(math.prod(shape)), shape))
         if "n" in self._numbered:
             nodes.append(build.constant(np.int64(math.prod(shape))))
-        if settings.fusion and not self._numbered and not self.preamble:
+        if self._has_places:
+            for dim, extent in enumerate(shape):
+                along = [extent if other == dim else 1 for other in range(len(shape))]
+                nodes.append(build.reshape(build.iota(extent), tuple(along)))
+        if settings.fusion and not self._numbered and not self._has_places and not self.preamble:
             translated = self._translated(nodes, outputs, types, shape)
             if translated is not None:
                 return translated
         reads = tuple([
-            out is not None and not text.is_assigned(self._body, parameter.name)
+            out is not None and parameter.name not in self._assigned
             for out, parameter in zip(outputs, self.out_params, strict=True)
         ])
         nodes += [node_of(out) for out, reads_it in zip(outputs, reads, strict=True) if reads_it]
-        functions = self._functions(tuple(sorted(types.items())), reads)
+        functions = self._functions(tuple(sorted(types.items())), reads, len(shape))
         results = []
         for function, parameter in zip(functions, self.out_params, strict=True):
             node = called_on(f"kernel_{self.name}", function, nodes, shape)
@@ -233,32 +274,40 @@ class ElementwiseKernel:
         shape: tuple[int, ...],
     ) -> list[Any] | None:
         """The results as NumPy's functions make them, where those can say what the body does."""
-        inputs = tuple([(each.name, type_of(each, types)) for each in self.in_params])
-        results = tuple([(each.name, type_of(each, types)) for each in self.out_params])
-        program = program_of(text.concrete(self._body, types), inputs, results)
+        program = self._program(tuple(sorted(types.items())))
         if program is None:
             return None
-        named = {name: node for (name, _), node in zip(inputs, nodes, strict=True)}
-        dtype = next(dtype for _, dtype in (*inputs, *results) if dtype.kind != "b")
-        made = results_of(program, named, [name for name, _ in results], dtype)
+        named = {each.name: node for each, node in zip(self.in_params, nodes, strict=True)}
+        dtypes = [type_of(each, types) for each in self.params]
+        dtype = next(dtype for dtype in dtypes if dtype.kind != "b")
+        made = results_of(program, named, [each.name for each in self.out_params], dtype)
         return _delivered(outputs, [build.broadcast(node, shape) for node in made])
 
+    def _make_program(self, types: tuple[tuple[str, np.dtype], ...]) -> Any:
+        known = dict(types)
+        inputs = tuple([(each.name, type_of(each, known)) for each in self.in_params])
+        results = tuple([(each.name, type_of(each, known)) for each in self.out_params])
+        return program_of(text.concrete(self._body, known), inputs, results)
+
     def _make_functions(
-        self, types: tuple[tuple[str, np.dtype], ...], reads: tuple[bool, ...]
+        self, types: tuple[tuple[str, np.dtype], ...], reads: tuple[bool, ...], rank: int
     ) -> list[Function]:
         known = dict(types)
+        parts = Parts(self._preamble, known, self.params)
         inputs = [(each.name, type_of(each, known)) for each in self.in_params]
         inputs += [(name, INT64) for name in self._numbered]
+        body = parts.concrete(self._body)
+        if self._has_places:
+            inputs += [(f"_i{dim}", INT64) for dim in range(rank)]
+            body = f"{_places(rank)}\n{body}"
         outputs = [(each.name, type_of(each, known)) for each in self.out_params]
         starts = []
         for (name, dtype), reads_it in zip(outputs, reads, strict=True):
-            starts.append(f"{name}_before" if reads_it else "")
+            starts.append(f"_before_{name}" if reads_it else "")
             if reads_it:
-                inputs.append((f"{name}_before", dtype))
-        body = text.concrete(self._body, known)
-        preamble = text.concrete(self.preamble, known)
+                inputs.append((f"_before_{name}", dtype))
         return [
-            text.function_of(self.name, body, inputs, outputs, number, starts, preamble)
+            text.function_of(self.name, body, inputs, outputs, number, starts, parts.preamble)
             for number in range(self.nout)
         ]
 
@@ -283,7 +332,7 @@ class ElementwiseKernel:
             is_input = len(arrays) < self.nin
             mode = "r"
             if not is_input:
-                is_whole = not parameter.is_raw and text.is_assigned(self._body, parameter.name)
+                is_whole = not parameter.is_raw and parameter.name in self._assigned
                 mode = "w" if is_whole else "rw"
             if isinstance(value, Handle) and parameter.is_raw and not is_contiguous(value):
                 copy = fresh(node_of(value))
@@ -291,7 +340,7 @@ class ElementwiseKernel:
                     back.append((value, copy))
                 value = copy
             arrays.append((value, parameter, mode))
-        is_flat = all(
+        is_flat = not self._has_places and all(
             not isinstance(value, Handle)
             or parameter.is_raw
             or (value._shape == shape and is_contiguous(value))
@@ -299,6 +348,7 @@ class ElementwiseKernel:
         )
         loop = (size,) if is_flat else shape
         forms = []
+        sizes = [np.int64(extent) for extent in loop]
         arguments: list[Any] = []
         for value, parameter, mode in arrays:
             dtype = type_of(parameter, types)
@@ -308,14 +358,17 @@ class ElementwiseKernel:
             elif parameter.is_raw or is_flat:
                 forms.append("raw" if parameter.is_raw else "flat")
                 arguments.append((value, mode))
+                if parameter.name in self._asked:
+                    forms[-1] = f"raw {len(value._shape)}"
+                    sizes += [np.int64(extent) for extent in value._shape]
             else:
                 forms.append("strided")
                 arguments.append((stretched(value, shape), mode, "strides"))
-        arguments += [np.int64(extent) for extent in loop]
+        arguments += sizes
         kernel = self._kernel(tuple(sorted(types.items())), tuple(forms), len(loop))
         if size:
             reason = "raw arguments are indexed by the body"
-            record_launch(kernel, self.name, arguments, (size,), reason=reason)
+            record_launch(kernel, f"kernel_{self.name}", arguments, (size,), reason=reason)
         for target, copy in back:
             write(target, node_of(copy))
         return given
@@ -324,57 +377,100 @@ class ElementwiseKernel:
         self, types: tuple[tuple[str, np.dtype], ...], forms: tuple[str, ...], rank: int
     ) -> str:
         known = dict(types)
-        declared, before, after = [], [], []
+        parts = Parts(self._preamble, known, self.params)
+        declared, sizes, before, after = [], [], [], []
         for number, (parameter, form) in enumerate(zip(self.params, forms, strict=True)):
             dtype = type_of(parameter, known)
-            name, kind = parameter.name, c_type(dtype)
-            stored = "half" if dtype.char == "e" else kind
-            is_output = number >= self.nin
+            name, kind, stored = parameter.name, c_type(dtype), stored_type(dtype)
+            const = "" if number >= self.nin else "const "
             if form == "scalar":
                 passed = "int" if dtype.kind == "b" else kind
-                declared.append(f"const {passed} {name}_passed")
-                before.append(f"const {kind} {name} = ({kind})({name}_passed);")
+                declared.append(f"const {passed} _scalar_{name}")
+                before.append(f"const {kind} {name} = ({kind})(_scalar_{name});")
                 continue
-            const = "" if is_output else "const "
-            if form == "raw":
-                declared.append(f"__global {const}{stored} *{name}")
+            declared.append(f"__global {const}{stored} *_array_{name}")
+            if form.startswith("raw"):
+                element = f"__global {const}{kind if dtype.kind == 'b' else stored}"
+                before.append(f"{element} *{name} = ({element} *)_array_{name};")
+                if form != "raw":
+                    extents = [f"_n{dim}_{name}" for dim in range(int(form[4:]))]
+                    sizes += [f"const long {extent}" for extent in extents]
+                    before += _shape_of(name, extents)
                 continue
-            declared.append(f"__global {const}{stored} *{name}_array")
             place = "i"
             if form == "strided":
-                declared += [f"const long {name}_s{dim}" for dim in range(rank)]
-                terms = [f"i{dim} * {name}_s{dim}" for dim in range(rank)]
+                declared += [f"const long _step{dim}_{name}" for dim in range(rank)]
+                terms = [f"_i{dim} * _step{dim}_{name}" for dim in range(rank)]
                 place = " + ".join(terms) or "0"
-            load = f"{name}_array[{place}]"
+            load = f"_array_{name}[{place}]"
             if dtype.char == "e":
-                load = f"vload_half({place}, {name}_array)"
-            if is_output and text.is_assigned(self._body, name):
+                load = f"vload_half({place}, _array_{name})"
+            if not const and name in self._assigned:
                 load = "0"
             before.append(f"{const}{kind} {name} = ({kind})({load});")
-            if is_output and dtype.char == "e":
-                after.append(f"vstore_half_rte({name}, {place}, {name}_array);")
-            elif is_output:
-                test = " != 0" if dtype.kind == "b" else ""
-                after.append(f"{name}_array[{place}] = {name}{test};")
-        declared += [f"const long n{dim}" for dim in range(rank)]
+            if not const and dtype.char == "e":
+                after.append(f"vstore_half_rte({name}, {place}, _array_{name});")
+            elif not const:
+                after.append(f"_array_{name}[{place}] = {name};")
+        declared += [f"const long _n{dim}" for dim in range(rank)] + sizes
         index = ["const long i = get_global_id(0);"]
-        size = " * ".join([f"n{dim}" for dim in range(rank)]) or "1"
+        size = " * ".join([f"_n{dim}" for dim in range(rank)]) or "1"
         index.append(f"const long n = {size};")
-        if "strided" in forms:
-            index += text.decode(range(rank), "i", "rest")
-        body = text.concrete(self._body, known)
-        lines = "\n    ".join([*index, *before, f"{{ {body}; }}", *after])
-        head = f"__kernel void {self.name}({', '.join(declared)})"
-        return f"{text.concrete(self.preamble, known)}\n{head}\n{{\n    {lines}\n}}\n"
+        if "strided" in forms or self._has_places:
+            index += text.decode(range(rank), "i", "_rest")
+        if self._has_places:
+            index.append(_places(rank))
+        body = text.block_of(parts.concrete(self._body), " ".join([*after, "return;"]))
+        lines = "\n    ".join([*index, *before, body, *after])
+        head = f"__kernel void kernel_{self.name}({', '.join(declared)})"
+        return f"{parts.preamble}\n{head}\n{{\n    {lines}\n}}\n"
+
+
+def _plain(operation: str, raw: Sequence[str]) -> str:
+    """A text in which methods of raw arrays and of the index are names.
+
+    >>> _plain("x.size() - _ind.size() + y.size()", ["x"])
+    '_size_x - n + y.size()'
+    """
+
+    def name(found: re.Match[str]) -> str:
+        owner, method = found[1], found[2] or found[3]
+        if owner == "_ind":
+            return {"size": "n", "get": "_place"}.get(method, found[0])
+        return f"_{method}_{owner}" if owner in raw and method != "get" else found[0]
+
+    return _METHODS.sub(name, operation)
+
+
+def _places(rank: int) -> str:
+    """The index in every dimension as an array."""
+    return f"const long _place[] = {{{', '.join([f'_i{dim}' for dim in range(rank)]) or '0'}}};"
+
+
+def _shape_of(name: str, extents: Sequence[str]) -> list[str]:
+    """What a raw array's size, shape and number of dimensions are called in a body."""
+    return [
+        f"const long _size_{name} = {' * '.join(extents) or '1'};",
+        f"const long _shape_{name}[] = {{{', '.join(extents) or '1'}}};",
+        f"const int _ndim_{name} = {len(extents)};",
+    ]
 
 
 def argument_of(value: Any, parameter: Declared) -> Any:
-    """A handle, or a scalar as it is."""
+    """A handle, or a scalar as it is; TypeError for what is neither."""
     if isinstance(value, Handle) or type(value) is TracedNumber:
         return value
     if not parameter.is_raw and (isinstance(value, bool | int | float | complex | np.generic)):
         return value
-    return as_handle(value)
+    return array_of(value, parameter.name)
+
+
+def array_of(value: Any, name: str) -> Any:
+    """A handle of what is passed for an array; TypeError if a device has no such elements."""
+    try:
+        return as_handle(value)
+    except NotNative as error:
+        raise TypeError(f"{name}: {type(value).__name__} is no array of numbers: {error}") from None
 
 
 def called_on(

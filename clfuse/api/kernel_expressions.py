@@ -19,7 +19,8 @@ import numpy as np
 
 from ..graph import build
 from ..graph.ir import Node
-from .kernel_text import c_type, statements, without_comments
+from .kernel_names import without_comments
+from .kernel_text import c_type, statements
 from .promotion import BOOL
 
 FUNCTIONS: Final = {

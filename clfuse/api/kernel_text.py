@@ -9,21 +9,48 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, Final
 
 import numpy as np
 
 from ..dtypes import register_type
+from ..graph import build
 from ..graph.functions import Function
-from .handle import DTYPES, Handle, native_dtype
+from . import handle as handles
+from .handle import DTYPES, Handle, fresh, native_dtype, node_of
+from .kernel_names import KEYWORDS, declared, members, renamed, without_comments, words
 
 RESERVED: Final = ("i", "n")
 """Names that bodies have for the index and the number of elements."""
 
 UINT8: Final = DTYPES["uint8"]
+
+_C_TYPES: Final = {
+    "bool": "bool", "char": "int8", "uchar": "uint8", "unsigned char": "uint8", "short": "int16",
+    "ushort": "uint16", "unsigned short": "uint16", "int": "int32", "uint": "uint32",
+    "unsigned": "uint32", "long": "int64", "ulong": "uint64", "unsigned long": "uint64",
+    "long long": "int64", "unsigned long long": "uint64", "float": "float32", "double": "float64",
+    "float2": "complex64", "double2": "complex128",
+}
+
+
+def dtype_of(c_type: str) -> np.dtype | None:
+    """The dtype of a number's type in C, if it is one; ``long long`` is CUDA's name of it.
+
+    >>> dtype_of("signed short int"), dtype_of("unsigned"), dtype_of("float"), dtype_of("float3")
+    (dtype('int16'), dtype('uint32'), dtype('float32'), None)
+    """
+    kinds = c_type.split()
+    if len(kinds) > 1 or kinds == ["signed"]:  # `unsigned short int` and `int unsigned`
+        kinds = sorted([kind for kind in kinds if kind not in ("signed", "int")],
+                       key=lambda kind: kind != "unsigned") or ["int"]
+    name = _C_TYPES.get(" ".join(kinds))
+    return None if name is None else DTYPES[name]
+
+
+_WORD: Final = re.compile(r"[A-Za-z]\w*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +78,16 @@ def parameters(text: str) -> tuple[Declared, ...]:
     """
     found: list[Declared] = []
     for part in text.split(","):
-        words = part.split()
-        if not words and not text.strip():
+        parts = part.split()
+        if not parts and not text.strip():
             continue
-        is_raw = words[:1] == ["raw"]
-        words = [word for word in words[is_raw:] if word != "const"]
-        if len(words) != 2 or not all(re.fullmatch(r"[A-Za-z]\w*", word) for word in words):
+        is_raw = parts[:1] == ["raw"]
+        parts = [word for word in parts[is_raw:] if word != "const"]
+        if len(parts) != 2 or not all(map(_WORD.fullmatch, parts)):
             raise ValueError(f"parameter {part.strip()!r}: expected [raw] type name")
-        kind, name = words
+        kind, name = parts
+        if name in KEYWORDS:
+            raise ValueError(f"parameter {part.strip()!r}: {name} is a word of OpenCL C's own")
         if name in RESERVED:
             raise ValueError(f"parameter {part.strip()!r}: the name {name} is reserved")
         if name in [other.name for other in found]:
@@ -84,7 +113,7 @@ def decide_types(
     """The dtype of every placeholder.
 
     `arguments` are handles, scalars, or None for what is not given yet. Arrays decide; only where
-    there is none do scalars.
+    there is none do scalars, lazy ones as well as NumPy's and Python's.
 
     Raises
     ------
@@ -95,7 +124,7 @@ def decide_types(
     """
     types: dict[str, np.dtype] = {}
     for parameter, argument in zip(declared, arguments, strict=True):
-        if not isinstance(argument, Handle):
+        if not isinstance(argument, Handle) or type(argument) in handles.SCALARS:
             continue
         dtype = argument._dtype
         wanted = parameter.dtype or types.setdefault(parameter.type, dtype)
@@ -107,7 +136,10 @@ def decide_types(
         if parameter.dtype is None and parameter.type not in types:
             if argument is None:
                 continue
-            found = native_dtype(np.asarray(argument).dtype)
+            found = (
+                argument._dtype if isinstance(argument, Handle)
+                else native_dtype(np.asarray(argument).dtype)
+            )
             if found is None:
                 raise TypeError(f"{name}: {parameter.name} is no number: {argument!r}")
             types[parameter.type] = found
@@ -120,14 +152,34 @@ def decide_types(
     return types
 
 
-def type_of(parameter: Declared, types: dict[str, np.dtype]) -> np.dtype:
+def type_of(parameter: Declared, types: Mapping[str, np.dtype]) -> np.dtype:
     """The dtype of a parameter."""
     return parameter.dtype or types[parameter.type]
 
 
+def settled(
+    values: Sequence[Any], declared: Sequence[Declared], types: Mapping[str, np.dtype]
+) -> list[Any]:
+    """Arguments with lazy scalars as arrays of the type that they are taken as, as NumPy's scalars
+    are; all else as it is."""
+    scalars = handles.SCALARS
+    return [
+        fresh(build.cast(node_of(value), type_of(parameter, types)))
+        if type(value) in scalars else value
+        for value, parameter in zip(values, declared, strict=True)
+    ]
+
+
 def c_type(dtype: np.dtype) -> str:
-    """What a body computes in: a bool is a uchar, a half a float."""
-    return "uchar" if dtype.kind == "b" else register_type(dtype)
+    """What a body computes in: a half is a float."""
+    return "bool" if dtype.kind == "b" else register_type(dtype)
+
+
+def stored_type(dtype: np.dtype) -> str:
+    """What an array has for `c_type`."""
+    if dtype.kind == "b":
+        return "uchar"
+    return "half" if dtype.char == "e" else register_type(dtype)
 
 
 def computed(dtype: np.dtype) -> np.dtype:
@@ -135,21 +187,9 @@ def computed(dtype: np.dtype) -> np.dtype:
     return UINT8 if dtype.kind == "b" else dtype
 
 
-def concrete(text: str, types: dict[str, np.dtype]) -> str:
+def concrete(text: str, types: Mapping[str, np.dtype]) -> str:
     """`text` with C types for placeholders."""
-    for kind, dtype in types.items():
-        text = re.sub(rf"\b{kind}\b", c_type(dtype), text)
-    return text
-
-
-def uses(text: str, name: str) -> bool:
-    """Whether `name` stands in a text."""
-    return re.search(rf"(?<![\w.]){re.escape(name)}\b", text) is not None
-
-
-def without_comments(text: str) -> str:
-    """C without its comments."""
-    return re.sub(r"//[^\n]*|/\*.*?\*/", " ", text, flags=re.DOTALL)
+    return renamed(text, {kind: c_type(dtype) for kind, dtype in types.items()})
 
 
 def statements(text: str) -> list[str]:
@@ -169,13 +209,17 @@ def statements(text: str) -> list[str]:
     return [each for each in [*found, text[start:].strip()] if each]
 
 
+_LEAVES: Final = frozenset(["return", "continue", "break", "goto"])
+
+
 def is_assigned(text: str, name: str) -> bool:
-    """Whether a body certainly gives `name` a value before it looks at it."""
+    """Whether a body certainly gives `name` a value before it looks at it or ends."""
     for statement in statements(without_comments(text)):
         found = re.match(rf"{name}\s*=(?!=)", statement)
         if found:
-            return not uses(statement[found.end() :], name)
-        if uses(statement, name):
+            return name not in words(statement[found.end() :])
+        used = words(statement)
+        if name in used or used & _LEAVES:
             return False
     return False
 
@@ -186,27 +230,52 @@ def identifier(name: str, text: str) -> str:
     return f"{word}_{hashlib.blake2b(text.encode(), digest_size=6).hexdigest()}"
 
 
-@cache
-def own_names(preamble: str) -> dict[str, str]:
-    """Functions, macros and types that a preamble defines -> names that no other preamble's have.
+class Parts:
+    """The texts of a kernel for one choice of types.
 
-    Several kernels' preambles may come into one source.
+    What a preamble declares has names that no other preamble's have, so that several kernels'
+    preambles may come into one source.
+
+    Parameters
+    ----------
+    preamble : str
+    types : mapping
+        Placeholder -> dtype.
+    parameters : sequence of Declared
+        Whose names hide what the preamble declares.
     """
-    text = without_comments(preamble)
-    found = re.findall(r"^\s*#\s*define\s+(\w+)", text, re.MULTILINE)
-    found += re.findall(r"\b(\w+)\s*\([^()]*\)\s*\{", text)
-    found += re.findall(r"\b(?:struct|union|enum)\s+(\w+)\s*\{", text)
-    found += re.findall(r"\btypedef\b[^;{]*?(?:\{[^}]*\}[^;]*?)?\b(\w+)\s*;", text)
-    found += re.findall(r"\b__constant\s+\w+\s+(\w+)", text)
-    keywords = ("if", "for", "while", "switch", "return")
-    return {name: identifier(name, preamble) for name in found if name not in keywords}
+
+    def __init__(
+        self, preamble: str, types: Mapping[str, np.dtype], parameters: Sequence[Declared]
+    ) -> None:
+        self._types = types
+        text = concrete(preamble, types)
+        names = {name: identifier(name, text) for name in declared(text)}
+        self._members = members(text)
+        self.preamble = renamed(text, names, self._members)
+        for parameter in parameters:
+            names.pop(parameter.name, None)
+        self._names = names
+
+    def concrete(self, text: str) -> str:
+        """A body or an expression, with C types and the preamble's names."""
+        return renamed(concrete(text, self._types), self._names, self._members)
 
 
-def renamed(text: str, names: dict[str, str]) -> str:
-    """`text` with other names for what a preamble defines."""
-    for old, new in names.items():
-        text = re.sub(rf"(?<!\.)\b{old}\b", new, text)
-    return text
+def block_of(body: str, end: str) -> str:
+    """A body in braces of its own; where it returns, or continues with the next element, comes
+    `end`: statements that end the function.
+
+    >>> print(block_of("if (x < 0) return; y = x", "return y;"))
+    {
+    if (x < 0) { return y; } y = x
+    ;}
+    """
+    found = words(body)
+    if "return" in found:
+        body = re.sub(r"\breturn\s*;", f"{{ {end} }}", without_comments(body))
+    text = f"{{\n{body}\n;}}"  # on a line of its own: the last one may be a comment
+    return f"do {text} while (0);" if "continue" in found else text
 
 
 def weight_of(text: str) -> float:
@@ -218,13 +287,13 @@ def weight_of(text: str) -> float:
 
 
 def decode(dims: range, number: str, rest: str) -> list[str]:
-    """Lines that split a running number into the indices ``i<dim>``, the last one fastest."""
+    """Lines that split a running number into the indices ``_i<dim>``, the last one fastest."""
     lines = [f"long {rest} = {number};"] if dims else []
     for dim in reversed(dims):
         if dim == dims[0]:
-            lines.append(f"const long i{dim} = {rest};")
+            lines.append(f"const long _i{dim} = {rest};")
         else:
-            lines.append(f"const long i{dim} = {rest} % n{dim}; {rest} /= n{dim};")
+            lines.append(f"const long _i{dim} = {rest} % _n{dim}; {rest} /= _n{dim};")
     return lines
 
 
@@ -250,17 +319,15 @@ def function_of(
         What must stand above it, with names of its own.
     """
     target, dtype = outputs[result]
-    kind = c_type(dtype)
+    kind = register_type(computed(dtype))
     parameters = ", ".join([f"const {c_type(each)} {word}" for word, each in inputs])
     locals_ = " ".join([
         f"{c_type(each)} {word} = ({c_type(each)})({start or 0});"
         for (word, each), start in zip(outputs, starts, strict=True)
     ])
-    lines = f"{{\n    {locals_}\n    {{ {body}; }}\n    return {target};\n}}"
+    lines = f"{{\n{locals_}\n{block_of(body, f'return {target};')}\nreturn {target};\n}}"
     unique = identifier(name, f"{preamble}{kind}({parameters}){lines}")
     text = f"static inline {kind} {unique}({parameters})\n{lines}"
-    if preamble:
-        text = f"{preamble}\n{text}"
     dtypes = tuple([computed(each) for _, each in inputs])
     weight = weight_of(body) + weight_of(preamble) * bool(preamble)
-    return Function(unique, text, dtypes, computed(dtype), weight)
+    return Function(unique, text, dtypes, computed(dtype), weight, preamble)

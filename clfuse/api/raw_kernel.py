@@ -12,19 +12,12 @@ import numpy as np
 
 from ..graph.launch import LocalParameter
 from ..graph.number import TracedNumber
-from .conversion import as_handle
+from . import handle as handles
+from .elementwise_kernel import array_of
 from .handle import DTYPES, Handle, fresh, is_contiguous, is_writeable, node_of, write
-from .kernel_text import without_comments
+from .kernel_names import without_comments
+from .kernel_text import dtype_of
 from .launching import record_launch
-
-SCALARS: Final = {
-    "char": "int8", "uchar": "uint8", "unsigned char": "uint8", "short": "int16",
-    "ushort": "uint16", "unsigned short": "uint16", "int": "int32", "uint": "uint32",
-    "unsigned int": "uint32", "unsigned": "uint32", "long": "int64", "ulong": "uint64",
-    "unsigned long": "uint64", "float": "float32", "double": "float64", "float2": "complex64",
-    "double2": "complex128",
-}
-"""OpenCL C's types of scalar arguments -> dtypes."""
 
 _QUALIFIERS: Final = frozenset(
     "const restrict __restrict volatile global __global constant __constant local __local private"
@@ -132,8 +125,8 @@ class RawKernel:
             An array that is written is read-only; the sizes are wrong.
         """
         sizes, items = _sizes(
-            grid if isinstance(grid, int | tuple) else tuple(grid),
-            block if isinstance(block, int | tuple) else tuple(block),
+            grid if isinstance(grid, int | np.integer | tuple) else tuple(grid),
+            block if isinstance(block, int | np.integer | tuple) else tuple(block),
         )
         if len(args) != self._count:
             raise TypeError(f"{self.name} takes {self._count} arguments, not {len(args)}")
@@ -160,8 +153,10 @@ class RawKernel:
             write(target, node_of(copy))
 
     def _scalar(self, formal: Formal, value: Any) -> Any:
-        if isinstance(value, np.ndarray | np.generic) and value.shape == ():
-            value = value[()]
+        if type(value) in handles.SCALARS:
+            value = np.asarray(value)
+        if isinstance(value, np.ndarray) and value.size == 1:
+            value = value.reshape(())[()]
         if formal.dtype is None:
             if not isinstance(value, np.generic) or value.dtype.name not in DTYPES:
                 raise TypeError(
@@ -186,7 +181,7 @@ class RawKernel:
                 f"{self.name}: {formal.name} is written to: pass an ndarray, not a "
                 f"{type(value).__name__}"
             )
-        array = value if isinstance(value, Handle) else as_handle(value)
+        array = value if isinstance(value, Handle) else array_of(value, formal.name)
         if formal.mode != "r" and not is_writeable(array):
             raise ValueError(f"{self.name}: {formal.name} is written to, and read-only")
         return array
@@ -227,11 +222,9 @@ def _formal(part: str, kernel: str) -> Formal:
         is_read = qualifiers & {"const", "constant", "__constant"}
         return Formal(name, "array", "r" if is_read else "rw")
     *kind, name = [word for word in words if word not in _QUALIFIERS]
-    words = [word for word in kind if word != "signed"] or ["int"]
-    if words[0].startswith(("image", "sampler", "pipe", "event")):
-        raise TypeError(f"{kernel}: parameter {name} is a {words[0]}: arrays and numbers are known")
-    known = SCALARS.get(" ".join(words))
-    return Formal(name, "scalar", "", None if known is None else DTYPES[known])
+    if kind and kind[0].startswith(("image", "sampler", "pipe", "event")):
+        raise TypeError(f"{kernel}: parameter {name} is a {kind[0]}: arrays and numbers are known")
+    return Formal(name, "scalar", "", dtype_of(" ".join(kind) or "int"))
 
 
 @lru_cache(maxsize=1024)
@@ -243,8 +236,8 @@ def _sizes(
     >>> _sizes((2, 3), 4)
     ((8, 3), (4, 1))
     """
-    groups = (grid,) if isinstance(grid, int) else tuple(map(int, grid))
-    items = (block,) if isinstance(block, int) else tuple(map(int, block))
+    groups = tuple(map(int, grid)) if isinstance(grid, tuple) else (int(grid),)
+    items = tuple(map(int, block)) if isinstance(block, tuple) else (int(block),)
     rank = max(len(groups), len(items))
     groups += (1,) * (rank - len(groups))
     items += (1,) * (rank - len(items))

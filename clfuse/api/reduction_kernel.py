@@ -14,15 +14,18 @@ import numpy as np
 
 from ..config import settings
 from ..graph import build
-from ..graph.functions import Function, called
+from ..graph.functions import Function
 from ..graph.ir import Node
 from . import kernel_text as text
 from .elementwise_kernel import FORMS_KEPT, argument_of, called_on, stretched, written
 from .handle import DTYPES, Handle, fresh, is_writeable, layout, node_of, result, view_of
 from .kernel_expressions import program_of, results_of
-from .kernel_text import c_type, type_of
+from .kernel_names import macros, without_comments, words
+from .kernel_text import Parts, c_type, settled, stored_type, type_of
 from .launching import record_launch
 from .promotion import constant_of
+
+INT64: Final = DTYPES["int64"]
 
 FOLDS: Final = {
     "a+b": "add", "a*b": "multiply", "a&b": "bitwise_and", "a|b": "bitwise_or",
@@ -53,7 +56,8 @@ class ReductionKernel:
     in_params, out_params : str
         As of `ElementwiseKernel`; one output.
     map_expr : str
-        What is folded, of the inputs; an expression.
+        What is folded, of the inputs; an expression. ``_in_ind.size()`` and ``_out_ind.size()``
+        are how many elements there are before and after the reduction, here and below.
     reduce_expr : str
         Of ``a`` and ``b``: associative and commutative. Where it is ``a + b``, ``a * b``,
         ``min(a, b)``, ``max(a, b)`` or a bit operation, the reduction is NumPy's, and fuses.
@@ -63,8 +67,8 @@ class ReductionKernel:
         What a fold starts with; empty: its first element.
     name : str
     reduce_type : str, optional
-        The type of ``a`` and ``b``: the output's unless given. A type that the preamble defines is
-        folded by one work-item a result.
+        The type of ``a`` and ``b`` in C, or a dtype's name: the output's unless given. A type that
+        the preamble defines is folded by one work-item a result.
     reduce_dims, preamble
         As of `ElementwiseKernel`.
 
@@ -94,6 +98,8 @@ class ReductionKernel:
             raise TypeError(f"ReductionKernel has no option {', '.join(options)} in OpenCL")
         if not name.isidentifier() or not name.isascii():
             raise ValueError(f"kernel name {name!r}: expected a C identifier")
+        self._written = (in_params, out_params, map_expr, reduce_expr, post_map_expr, identity,
+                         name, reduce_type, reduce_dims, preamble)
         self.in_params = text.parameters(in_params)
         self.out_params = text.parameters(out_params)
         self.params = text.parameters(f"{in_params}, {out_params}")
@@ -103,22 +109,27 @@ class ReductionKernel:
             raise ValueError(f"{name}: a reduction has no raw parameters in OpenCL")
         self.nin, self.nout, self.nargs = len(self.in_params), 1, len(self.params)
         self.name = name
-        self.identity = "" if identity is None else str(identity)
+        self.identity = "" if identity is None else without_comments(str(identity)).strip()
         self.reduce_type = reduce_type or self.out_params[0].type
         self.reduce_dims = reduce_dims
-        names = text.own_names(preamble)
-        self.identity = text.renamed(self.identity, names)
-        self.preamble = text.renamed(preamble, names)
+        self.preamble = _plain(preamble)
         self.map_expr, self.reduce_expr, self.post_map_expr = (
-            text.renamed(part, names).strip().rstrip(";")
+            without_comments(_plain(part)).strip().rstrip(";")
             for part in (map_expr, reduce_expr, post_map_expr)
         )
-        self._type = text.renamed(self.reduce_type, names)
+        used = words("\n".join([
+            self.map_expr, self.reduce_expr, self.post_map_expr, macros(self.preamble)
+        ]))
+        self._sizes = tuple([name for name in _SIZES if name in used])
+        self._program = lru_cache(FORMS_KEPT)(self._make_program)
         self._steps = lru_cache(FORMS_KEPT)(self._make_steps)
         self._kernels = lru_cache(FORMS_KEPT)(self._make_kernels)
 
     def __repr__(self) -> str:
         return f"<ReductionKernel {self.name}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), self._written
 
     def __call__(
         self, *args: Any, axis: Any = None, keepdims: bool = False, out: Any = None
@@ -157,6 +168,7 @@ class ReductionKernel:
         if out is not None and not is_writeable(out):
             raise ValueError("output array is read-only")
         types = text.decide_types(self.name, self.params, [*inputs, out])
+        inputs = settled(inputs, self.in_params, types)
         shape = np.broadcast_shapes(
             *[value._shape for value in inputs if isinstance(value, Handle)]
         )
@@ -185,10 +197,13 @@ class ReductionKernel:
         """What is folded, where it is a number."""
         if self.reduce_type in types:
             return types[self.reduce_type]
+        in_c = text.dtype_of(self.reduce_type)
+        if in_c is not None:
+            return in_c
         try:
             return DTYPES.get(np.dtype(self.reduce_type).name)
         except TypeError:
-            return _C_TYPES.get(self.reduce_type)
+            return None
 
     def _fold(self, types: dict[str, np.dtype]) -> str | None:
         """The reduction of NumPy's that the expression is, if it is one of numbers."""
@@ -227,30 +242,40 @@ class ReductionKernel:
                 else constant_of(value, type_of(parameter, types))
                 for value, parameter in zip(inputs, self.in_params, strict=True)
             ]
-            folded = self._step(f"mapped = {self.map_expr}", "mapped", dtype, nodes, types, shape,
-                                mapped)
+            folded = self._step(dtype, nodes, types, shape, kept, mapped)
             if axes:
                 assert fold is not None
                 folded = build.reduce(fold, folded, axes, dtype)
-        return called(f"kernel_{self.name}_post", posted, (folded,), kept)
+        operands = (folded, *self._size_nodes(shape, kept))
+        return called_on(f"kernel_{self.name}_post", posted, operands, kept)
 
     def _step(
         self,
-        body: str,
-        target: str,
         dtype: np.dtype,
         nodes: Sequence[Node],
         types: dict[str, np.dtype],
         shape: tuple[int, ...],
+        kept: tuple[int, ...],
         function: Function,
     ) -> Node:
         """What is folded: by NumPy's functions where they can say it, else by `function`."""
-        inputs = tuple([(each.name, type_of(each, types)) for each in self.in_params])
-        program = program_of(text.concrete(body, types), inputs, ((target, dtype),))
+        program = self._program(tuple(sorted(types.items())), dtype)
         if program is None or self.preamble or not settings.fusion:
-            return called_on(f"kernel_{self.name}_map", function, nodes, shape)
-        named = {name: node for (name, _), node in zip(inputs, nodes, strict=True)}
-        return build.broadcast(results_of(program, named, [target], dtype)[0], shape)
+            operands = (*nodes, *self._size_nodes(shape, kept))
+            return called_on(f"kernel_{self.name}_map", function, operands, shape)
+        named = {each.name: node for each, node in zip(self.in_params, nodes, strict=True)}
+        return build.broadcast(results_of(program, named, ["_mapped"], dtype)[0], shape)
+
+    def _make_program(self, types: tuple[tuple[str, np.dtype], ...], dtype: np.dtype) -> Any:
+        known = dict(types)
+        inputs = tuple([(each.name, type_of(each, known)) for each in self.in_params])
+        body = text.concrete(f"_mapped = {self.map_expr}", known)
+        return program_of(body, inputs, (("_mapped", dtype),))
+
+    def _size_nodes(self, shape: tuple[int, ...], kept: tuple[int, ...]) -> list[Node]:
+        """The operands that `_sizes` names."""
+        known = {"_in_size": math.prod(shape), "_out_size": math.prod(kept)}
+        return [build.constant(np.int64(known[name])) for name in self._sizes]
 
     def _make_steps(
         self,
@@ -262,29 +287,30 @@ class ReductionKernel:
         """What comes before and after the fold."""
         types = dict(known)
         inputs = [(each.name, type_of(each, types)) for each in self.in_params]
-        preamble = text.concrete(self.preamble, types)
+        parts = Parts(self.preamble, types, self.params)
+        sizes = [(name, INT64) for name in self._sizes]
 
         def function(body: str, operands: list[tuple[str, np.dtype]], target: str,
                      kind: np.dtype) -> Function:
-            body = text.concrete(body, types)
-            outputs = [(target, kind)]
-            return text.function_of(self.name, body, operands, outputs, 0, [""], preamble)
+            return text.function_of(self.name, parts.concrete(body), [*operands, *sizes],
+                                    [(target, kind)], 0, [""], parts.preamble)
 
-        mapped = function(f"mapped = {self.map_expr}", inputs, "mapped", dtype)
-        body = self.post_map_expr
-        a = "folded"
+        mapped = function(f"_mapped = {self.map_expr}", inputs, "_mapped", dtype)
+        kind = c_type(dtype)
+        body = f"const {kind} a = _folded;\n{self.post_map_expr}"
         if not has_elements:
-            a = self.identity or "0"
+            body = f"const {kind} a = {self.identity or '0'};\n{self.post_map_expr}"
         elif fold is not None and self.identity and self.identity not in NEUTRAL.get(fold, ()):
-            kind = c_type(dtype)
-            start = f"const {kind} a = folded, b = ({kind})({self.identity});"
-            a = f"({self.reduce_expr})"
-            body = f"{start} const {kind} c = {a}; {{ const {kind} a = c; {body}; }}"
-            a = ""
-        if a:
-            body = f"const {c_type(dtype)} a = {a}; {body}"
+            both = f"({self.reduce_expr})"
+            if dtype.kind == "f" and fold in ("minimum", "maximum"):
+                both = f"a != a ? a : {both}"  # NaN stays
+            body = (
+                f"const {kind} a = _folded, b = ({kind})({self.identity});\n"
+                f"const {kind} _both = {both};\n"
+                f"{{ const {kind} a = _both;\n{self.post_map_expr};\n}}"
+            )
         out = self.out_params[0]
-        return mapped, function(body, [("folded", dtype)], out.name, type_of(out, types))
+        return mapped, function(body, [("_folded", dtype)], out.name, type_of(out, types))
 
     # -- as launches -------------------------------------------------------------------------------
 
@@ -319,16 +345,17 @@ class ReductionKernel:
         results = fresh(build.filled(out.type(0), kept))
         numbers = [*sizes, np.int64(length), np.int64(count)]
         items = math.prod(kept)
+        name = f"kernel_{self.name}"
         if chunks == 1:
-            record_launch(first, self.name, [*arguments, (results, "w"), *numbers], (items, 1),
+            record_launch(first, name, [*arguments, (results, "w"), *numbers], (items, 1),
                           reason=reason)
             return node_of(results)
         assert dtype is not None
         parts = fresh(build.filled(dtype.type(0), (*kept, chunks)))
-        record_launch(first, self.name, [*arguments, (parts, "w"), *numbers], (items, chunks),
+        record_launch(first, name, [*arguments, (parts, "w"), *numbers], (items, chunks),
                       reason=reason)
-        record_launch(second, f"{self.name}_last",
-                      [(parts, "r"), (results, "w"), np.int64(chunks)], (items,), reason=reason)
+        finish = [(parts, "r"), (results, "w"), np.int64(chunks), np.int64(math.prod(extents))]
+        record_launch(second, f"{name}_last", finish, (items,), reason=reason)
         return node_of(results)
 
     def _make_kernels(
@@ -342,96 +369,103 @@ class ReductionKernel:
         """The first stage, which is the only one where `is_split` is false, and the second."""
         types = dict(known)
         dtype = self._reduced_dtype(types)
-        kind = text.concrete(self._type, types) if dtype is None else c_type(dtype)
+        parts = Parts(self.preamble, types, self.params)
+        kind = parts.concrete(self.reduce_type) if dtype is None else c_type(dtype)
         out = self.out_params[0]
-        head = (
-            f"{text.concrete(self.preamble, types)}\n"
-            f"static inline {kind} {self.name}_fold({kind} a, {kind} b)\n"
-            f"{{ return ({text.concrete(self.reduce_expr, types)}); }}\n"
-        )
-        declared, loads = [], []
+        out_type = c_type(type_of(out, types))
+        identity = parts.concrete(self.identity)
         dims = range(rank + folded)
+        declared, places, loads, formal = [], [], [], []
         for parameter, form in zip(self.in_params, forms, strict=True):
-            c = c_type(type_of(parameter, types))
-            half = type_of(parameter, types).char == "e"
+            name, given = parameter.name, type_of(parameter, types)
+            formal.append(f"const {c_type(given)} {name}")
             if form == "scalar":
-                passed = "int" if type_of(parameter, types).kind == "b" else c
-                declared.append(f"const {passed} {parameter.name}_passed")
-                loads.append(f"const {c} {parameter.name} = ({c})({parameter.name}_passed);")
+                passed = "int" if given.kind == "b" else c_type(given)
+                declared.append(f"const {passed} _scalar_{name}")
+                loads.append(f"_scalar_{name}")
                 continue
-            declared.append(f"__global const {'half' if half else c} *{parameter.name}_array")
-            declared += [f"const long {parameter.name}_s{dim}" for dim in dims]
-            place = " + ".join([f"i{dim} * {parameter.name}_s{dim}" for dim in dims]) or "0"
-            array = f"{parameter.name}_array"
-            load = f"vload_half({place}, {array})" if half else f"{array}[{place}]"
-            loads.append(f"const {c} {parameter.name} = {load};")
-        target, target_kind = "result", type_of(out, types)
+            declared.append(f"__global const {stored_type(given)} *_array_{name}")
+            declared += [f"const long _step{dim}_{name}" for dim in dims]
+            terms = " + ".join([f"_i{dim} * _step{dim}_{name}" for dim in dims]) or "0"
+            places.append(f"const long _place_{name} = {terms};")
+            loads.append(_load(f"_array_{name}", given, f"_place_{name}"))
+        sizes = [f"const long {name}" for name in self._sizes]
+        post = text.block_of(parts.concrete(self.post_map_expr), f"return {out.name};")
+        head = (
+            f"{parts.preamble}\n"
+            f"static inline {kind} _map({', '.join([*formal, *sizes])})\n"
+            f"{{ return (\n{parts.concrete(self.map_expr)}\n); }}\n"
+            f"static inline {kind} _fold({kind} a, {kind} b)\n"
+            f"{{ return (\n{parts.concrete(self.reduce_expr)}\n); }}\n"
+            f"static inline {out_type} _post({', '.join([f'{kind} a', *sizes])})\n"
+            f"{{ {out_type} {out.name} = 0;\n{post}\nreturn {out.name}; }}\n"
+        )
+        extents = [f"_n{dim}" for dim in dims]
+        target = type_of(out, types)
+        target_place = "get_global_id(0)"
+        posted = f"_post({', '.join(['_a', *self._sizes])})"
+        value = posted
         if is_split:
             assert dtype is not None
-            target_kind = dtype
-        stored = "half" if target_kind.char == "e" else c_type(target_kind)
-        sizes = ", ".join([f"const long n{dim}" for dim in dims] + ["const long length",
-                                                                   "const long count"])
-        decode = text.decode(range(rank), "get_global_id(0)", "row")
-        inner = text.decode(range(rank, rank + folded), "j", "rest")
-        mapped = " ".join([*inner, *loads])
-        mapped += f" const {kind} b = ({text.concrete(self.map_expr, types)});"
-        identity = text.concrete(self.identity, types)
-        start = f"{kind} a = {f'({kind})({identity})' if dtype is not None else identity};"
-        begin = "low"
+            target, value = dtype, "_a"
+            target_place = "get_global_id(0) * get_global_size(1) + get_global_id(1)"
+        numbers = ", ".join([f"const long {name}" for name in (*extents, "_length", "_count")])
+        inner = " ".join([*text.decode(range(rank, rank + folded), "_j", "_rest"), *places])
+        mapped = f"_map({', '.join([*loads, *self._sizes])})"
+        start, begin = f"{kind} _a = ({kind})({identity});", "_low"
+        if dtype is None:
+            start = f"{kind} _a = {identity};"
         if not self.identity or is_split:
-            start = f"{kind} a; {{ const long j = low; {mapped} a = b; }}"
-            begin = "low + 1"
-        place = f"get_global_id(0){' * get_global_size(1) + get_global_id(1)' if is_split else ''}"
-        end = _store("a", target_kind, place, target) if is_split else self._post(types, place)
+            start = f"{kind} _a; {{ const long _j = _low; {inner} _a = {mapped}; }}"
+            begin = "_low + 1"
+        name = f"kernel_{self.name}"
         first = (
-            f"{head}__kernel void {self.name}({', '.join(declared)}, __global {stored} *{target}, "
-            f"{sizes})\n{{\n    {' '.join(decode)}\n"
-            "    const long low = get_global_id(1) * length, high = min(low + length, count);\n"
-            f"    {start}\n    for (long j = {begin}; j < high; j++) {{ {mapped} "
-            f"a = {self.name}_fold(a, b); }}\n    {end}\n}}\n"
+            f"{head}__kernel void {name}({', '.join(declared)}, "
+            f"__global {stored_type(target)} *_result, {numbers})\n{{\n"
+            f"    const long _in_size = {' * '.join(extents) or '1'};\n"
+            f"    const long _out_size = {' * '.join(extents[:rank]) or '1'};\n"
+            f"    {' '.join(text.decode(range(rank), 'get_global_id(0)', '_row'))}\n"
+            "    const long _low = get_global_id(1) * _length;\n"
+            "    const long _high = min(_low + _length, _count);\n"
+            f"    {start}\n    for (long _j = {begin}; _j < _high; _j++) {{\n"
+            f"        {inner} _a = _fold(_a, {mapped});\n    }}\n"
+            f"    {_store(value, target, target_place)}\n}}\n"
         )
         if not is_split:
             return first, ""
         assert dtype is not None
-        half = dtype.char == "e"
-        load = "vload_half(place, parts)" if half else "parts[place]"
-        start = f"{kind} a; {{ const long place = first; a = {load}; }}"
+        start = f"{kind} _a = {_load('_parts', dtype, '_first')};"
         if self.identity:
-            start += f" a = {self.name}_fold(({kind})({identity}), a);"
-        stored = "half" if type_of(out, types).char == "e" else c_type(type_of(out, types))
+            start += f" _a = _fold(({kind})({identity}), _a);"
+        target = type_of(out, types)
         second = (
-            f"{head}__kernel void {self.name}_last("
-            f"__global const {'half' if half else kind} *parts, "
-            f"__global {stored} *result, const long chunks)\n{{\n"
-            f"    const long first = get_global_id(0) * chunks;\n    {start}\n"
-            "    for (long place = first + 1; place < first + chunks; place++)\n"
-            f"        a = {self.name}_fold(a, {load});\n"
-            f"    {self._post(types, 'get_global_id(0)')}\n}}\n"
+            f"{head}__kernel void {name}_last(__global const {stored_type(dtype)} *_parts, "
+            f"__global {stored_type(target)} *_result, const long _chunks, const long _in_size)\n"
+            "{\n    const long _out_size = get_global_size(0);\n"
+            f"    const long _first = get_global_id(0) * _chunks;\n    {start}\n"
+            "    for (long _place = _first + 1; _place < _first + _chunks; _place++)\n"
+            f"        _a = _fold(_a, {_load('_parts', dtype, '_place')});\n"
+            f"    {_store(posted, target, 'get_global_id(0)')}\n}}\n"
         )
         return first, second
 
-    def _post(self, types: dict[str, np.dtype], place: str) -> str:
-        out = self.out_params[0]
-        dtype = type_of(out, types)
-        body = text.concrete(self.post_map_expr, types)
-        store = _store(out.name, dtype, place, "result")
-        return f"{c_type(dtype)} {out.name} = 0; {{ {body}; }} {store}"
+
+_SIZES: Final = ("_in_size", "_out_size")
+"""Elements that are folded and that are left: ``_in_ind.size()`` and ``_out_ind.size()``."""
 
 
-_C_TYPES: Final = {
-    "float": DTYPES["float32"], "double": DTYPES["float64"], "char": DTYPES["int8"],
-    "uchar": DTYPES["uint8"], "short": DTYPES["int16"], "ushort": DTYPES["uint16"],
-    "int": DTYPES["int32"], "uint": DTYPES["uint32"], "long": DTYPES["int64"],
-    "ulong": DTYPES["uint64"], "float2": DTYPES["complex64"], "double2": DTYPES["complex128"],
-}
-"""OpenCL C's names, which may say what is folded."""
+def _plain(part: str) -> str:
+    return re.sub(r"\b(_in|_out)_ind\s*\.\s*size\s*\(\s*\)", r"\1_size", part)
 
 
-def _store(name: str, dtype: np.dtype, place: str, target: str) -> str:
+def _load(array: str, dtype: np.dtype, place: str) -> str:
+    return f"vload_half({place}, {array})" if dtype.char == "e" else f"{array}[{place}]"
+
+
+def _store(value: str, dtype: np.dtype, place: str) -> str:
     if dtype.char == "e":
-        return f"vstore_half_rte({name}, {place}, {target});"
-    return f"{target}[{place}] = {name}{' != 0' if dtype.kind == 'b' else ''};"
+        return f"vstore_half_rte({value}, {place}, _result);"
+    return f"_result[{place}] = {value};"
 
 
 def _turned(value: Any, order: tuple[int, ...]) -> Any:

@@ -32,6 +32,8 @@ class Function:
         Of the result; no bool.
     weight : float
         What a call costs, in additions.
+    preamble : str
+        What stands above it, once in a source whoever needs it; all names in it are its own.
     """
 
     name: str
@@ -39,6 +41,7 @@ class Function:
     dtypes: tuple[np.dtype, ...]
     dtype: np.dtype
     weight: float
+    preamble: str = ""
 
     @property
     def output(self) -> str:

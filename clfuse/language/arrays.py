@@ -162,7 +162,7 @@ class Translation(Values):
         if any(place is None for place in places):
             raise NotArrays(f"{text} is written at a place computed from data")
         known = [place for place in places if place is not None]
-        if not self._inside(array, known, text):
+        if not self._inside(array, known, text, node.indices):
             raise NotArrays(f"{text} is written under a condition on data, beyond the array")
         if self.mask is True:
             raise NotArrays(f"{text} is written while a condition is evaluated")

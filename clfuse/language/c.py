@@ -65,6 +65,7 @@ from .tree import (
     Stmt,
     Store,
     While,
+    from_end,
 )
 from .types import ArrayType
 
@@ -78,12 +79,13 @@ _BITS: Final = {4: "uint", 8: "ulong"}
 
 @dataclass(slots=True)
 class Site:
-    """Where an index is checked: kernel, array, line, axis."""
+    """Where an index is checked: function, array, line, and indices that count from the end."""
 
     function: str
     filename: str
     array: str
     line: int
+    literals: list[int | None]
 
 
 @dataclass(slots=True)
@@ -277,7 +279,8 @@ class Writer:
             if is_local:
                 extents = [f"{extent}L" for extent in self.function.local_arrays[array].shape]
             texts = [self.kept(text, _INT64).text for text in texts]
-            test = self._checked(array, texts, extents, line)
+            literals = [from_end(index) for index in indices]
+            test = self._checked(array, texts, extents, line, literals)
         sums = " + ".join(f"{text} * {step}" for text, step in zip(texts, steps, strict=True))
         return f"{pointer}[{sums or '0'}]", test
 
@@ -290,9 +293,12 @@ class Writer:
         rank = self.function.arrays[array].ndim
         return f"p_{array}", [f"s{axis}_{array}" for axis in range(rank)]
 
-    def _checked(self, array: str, texts: list[str], extents: list[str], line: int) -> str:
+    def _checked(
+        self, array: str, texts: list[str], extents: list[str], line: int,
+        literals: list[int | None],
+    ) -> str:
         sites = self.shared.sites
-        sites.append(Site(self.function.name, self.function.filename, array, line))
+        sites.append(Site(self.function.name, self.function.filename, array, line, literals))
         tests = []
         for axis, (text, extent) in enumerate(zip(texts, extents, strict=True)):
             name = self.fresh()

@@ -12,10 +12,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..api.handle import Handle, fresh, layout
+from ..api.handle import Handle, fresh, layout, node_of, write
 from ..api.launching import record_launch
 from ..dtypes import mask_type, memory_type, register_type
-from ..evaluate import host_view
+from ..evaluate import evaluate_nodes, host_view
 from ..graph import build
 from ..graph.ir import Kind, Node
 from ..render.templates import head
@@ -272,7 +272,8 @@ def record(
     Raises
     ------
     IndexError
-        Under ``CLFUSE_CHECK=bounds``, when an index was out of bounds: it runs at once then.
+        Under ``CLFUSE_CHECK=bounds``, when an index was out of bounds: it runs at once then, and
+        arrays that it has written to are as before the call.
     OverflowError
         An operation takes a Python integer as a dtype that does not hold it, as NumPy says.
     """
@@ -301,23 +302,34 @@ def record(
     outs = [fresh(build.filled(r.dtype.type(0), program.extents)) for r in function.results]
     passed += [(out, "w") for out in outs]
     faults = None
+    before: list[tuple[Handle, Node]] = []
     if program.shape.checked:
+        before = [(arrays[name], node_of(arrays[name])) for name in sorted(function.writes)]
+        evaluate_nodes([node for _, node in before])
         faults = fresh(build.filled(np.int64(0), (_FAULT_WORDS,)))
         passed.append((faults, "rw"))
     record_launch(program, program.name, passed, program.extents, reason=reason)
     if faults is not None:
-        _look_at(program, host_view(faults._storage.node))
+        found = host_view(faults._storage.node)
+        if found[0]:
+            for handle, node in before:
+                write(handle, node)
+            raise _fault(program, found)
     return [out._storage.node for out in outs]
 
 
-def _look_at(program: Program, faults: np.ndarray) -> None:
-    if faults[0]:
-        _, site, axis, index, extent = [int(word) for word in faults]
-        where = program.sites[site - 1]
-        raise IndexError(
-            f"kernel {where.function} ({where.filename}), `{where.array}` in line {where.line}: "
-            f"index {index} is out of bounds for axis {axis} with size {extent}; negative indices "
-            "count from the end only as literals"
-        )
-
-
+def _fault(program: Program, faults: np.ndarray) -> IndexError:
+    """The error for what a launch has found."""
+    _, site, axis, index, extent = [int(word) for word in faults]
+    where = program.sites[site - 1]
+    kernel = program.function.name
+    array = f"`{where.array}`"
+    if where.function != kernel:
+        array += f" of {where.function}"
+    literal = where.literals[axis]
+    found = index if literal is None else literal
+    return IndexError(
+        f"kernel {kernel} ({where.filename}), {array} in line {where.line}: index {found} is out "
+        f"of bounds for axis {axis} with size {extent}; negative indices count from the end only "
+        "as literals"
+    )

@@ -106,6 +106,9 @@ class Checked:
     def __len__(self) -> int:
         return len(self._array)
 
+    def __repr__(self) -> str:
+        return repr(self._array)
+
     def _index(self, index: Any) -> tuple[int, ...]:
         given = index if isinstance(index, tuple) else (index,)
         found = []
@@ -330,7 +333,7 @@ class _Transform(ast.NodeTransformer):
 
 def body(source: Source) -> Callable[..., Any]:
     """The function as Python runs it here, with its surroundings as they are now."""
-    tree = copy.deepcopy(source.tree)
+    tree = copy.deepcopy(source.whole)
     tree.decorator_list = []
     tree.returns = None
     tree.args.defaults = []  # they are values, made at decoration

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import copy
 import inspect
 import types
 from collections.abc import Callable
@@ -16,11 +17,13 @@ from typing import Any, Final, NoReturn
 
 import numpy as np
 
+from ..config import settings
 from ..errors import KernelError
 from . import assigned
 
 _STATEMENTS: Final[dict[str, str]] = {
-    "Assert": "kernels raise nothing: CLFUSE_CHECK=bounds checks indices",
+    "Assert": "kernels raise nothing: CLFUSE_CHECK=bounds checks indices, and with"
+    " CLFUSE_KERNELS=python they may assert",
     "AsyncFor": "write `for k in range(...)`",
     "AsyncFunctionDef": "write a function with @clfuse.device_function outside of the kernel",
     "AsyncWith": "there is nothing to enter or leave in a kernel",
@@ -89,8 +92,8 @@ def is_divmod(source: Source, node: ast.expr) -> bool:
 
 
 _UNCALLABLE: Final = {
-    "print": "look at the arrays after the call, or run `kernel.python(...)`, where print works"
-    " in a debugger",
+    "print": "look at the arrays after the call, or set CLFUSE_KERNELS=python, where it prints",
+    "breakpoint": "set CLFUSE_KERNELS=python, where it stops",
     "sum": "write a loop, or let the kernel return the term: kernel.reduce(n, ...)",
     "range": "only `for k in range(...)` has it",
     "enumerate": "write `for k in range(...)`",
@@ -114,6 +117,9 @@ class Source:
     function : function
     tree : ast.FunctionDef
         With the line numbers of the file.
+    whole : ast.FunctionDef
+        That, or where kernels run in Python also what only says something: `print`, `breakpoint`
+        and ``assert``.
     filename : str
     parameters : tuple of str
     locals : frozenset of str
@@ -127,6 +133,7 @@ class Source:
     tree: ast.FunctionDef
     filename: str
     parameters: tuple[str, ...]
+    whole: ast.FunctionDef
     locals: frozenset[str] = frozenset()
     free: tuple[str, ...] = ()
     returns_value: bool = False
@@ -231,8 +238,12 @@ def read(function: Callable[..., Any]) -> Source:
             first,
         )
     ast.increment_lineno(tree, first - 2)
+    whole = found
+    if settings.kernels == "python":
+        found = _Silent().visit(copy.deepcopy(whole))
+        assert isinstance(found, ast.FunctionDef)
     arguments = found.args
-    source = Source(function, found, filename, tuple([a.arg for a in arguments.args]))
+    source = Source(function, found, filename, tuple([a.arg for a in arguments.args]), whole)
     if arguments.vararg or arguments.kwarg or arguments.kwonlyargs or arguments.posonlyargs:
         raise source.error(found.lineno, "kernels take plain positional arguments: no *, ** or /")
     source.defaults = _defaults_of(source)
@@ -248,6 +259,19 @@ def read(function: Callable[..., Any]) -> Source:
     source.free = tuple(dict.fromkeys(checker.free))
     assigned.check(source, _without_docstring(found.body))
     return source
+
+
+class _Silent(ast.NodeTransformer):
+    """A kernel without what only says something."""
+
+    def visit_Assert(self, node: ast.Assert) -> ast.stmt:
+        return ast.copy_location(ast.Pass(), node)
+
+    def visit_Expr(self, node: ast.Expr) -> ast.stmt:
+        called = node.value.func if isinstance(node.value, ast.Call) else None
+        if isinstance(called, ast.Name) and called.id in ("print", "breakpoint"):
+            return ast.copy_location(ast.Pass(), node)
+        return node
 
 
 def _defaults_of(source: Source) -> dict[str, Any]:

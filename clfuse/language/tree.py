@@ -76,6 +76,15 @@ class Apply(Expr):
     args: list[Expr]
 
 
+def from_end(index: Expr) -> int | None:
+    """The negative literal that an index of an array was written as; None for all others."""
+    if isinstance(index, Apply) and isinstance(index.args[0], Extent):
+        last = index.args[-1]
+        if index.op.name == "add" and isinstance(last, Const) and last.value < 0:
+            return int(last.value)
+    return None
+
+
 @dataclass(slots=True, eq=False)
 class Convert(Expr):
     """A conversion to the dtype of `type`, by C's rules."""

@@ -39,6 +39,7 @@ from .tree import (
     Not,
     Scalar,
     Select,
+    from_end,
 )
 from .types import BOOL, INT, WEAK_BOOL, Type
 
@@ -442,7 +443,7 @@ class Values(Boxes):
         if any(place is None for place in places):
             return self._gathered(array, values, places, text)
         known = [place for place in places if place is not None]
-        if not self._inside(array, known, text):
+        if not self._inside(array, known, text, node.indices):
             return self._gathered(array, values, [None] * len(values), text)
         offset, strides = self._walk(array, known)
         self._note(array, known, False, text)
@@ -468,8 +469,12 @@ class Values(Boxes):
             return self._emit(view, (cell, shape, place, strides), shape, array.dtype)
         return self._emit(read, (cell, shape, array.dtype, place, strides), shape, array.dtype)
 
-    def _inside(self, array: Array, places: list[Affine], text: str) -> bool:
+    def _inside(
+        self, array: Array, places: list[Affine], text: str, nodes: list[Expr]
+    ) -> bool:
         """Whether all of the domain is within the array; False where a mask may be the reason.
+
+        `nodes` are the indices as they were written.
 
         Raises
         ------
@@ -480,8 +485,11 @@ class Values(Boxes):
             if low < 0 or high >= extent:
                 if self.mask is not None:
                     return False
+                found = from_end(nodes[axis]) if len(nodes) == len(places) else None
+                if found is None:
+                    found = low if low < 0 else high
                 raise OutOfBounds(
-                    f"{text}: index {low if low < 0 else high} is out of bounds for axis {axis} "
+                    f"{text}: index {found} is out of bounds for axis {axis} "
                     f"with size {extent}; negative indices count from the end only as literals"
                 )
         return True

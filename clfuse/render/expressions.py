@@ -303,6 +303,8 @@ class Expressions:
             for register, dtype in zip(operands, function.dtypes, strict=True)
         ]
         name = function.name
+        if function.preamble:
+            self.preamble.defines[function.preamble] = None
         self.preamble.defines[function.text] = None
         if self.width > 1:
             self.preamble.defines[function.lanes(self.width)] = None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from dataclasses import replace
 from typing import Any
 
@@ -156,6 +158,135 @@ def test_preambles_of_two_kernels_may_define_the_same_names() -> None:
     np.testing.assert_array_equal(both.get(), np.arange(4.0) * 5 + 5)
 
 
+PREAMBLES = [
+    ("__constant const double tab[2] = {1.0, 2.0};", "tab[x > 1] * x"),
+    ("constant unsigned int tab[] = {1, 2}, more = 3;", "tab[x > 1] * x + more"),
+    ("enum { A, B = 5, C }; typedef enum { D = 1 } letter;", "x + C + (letter)D"),
+    ("struct p { T lo, hi; };\nstatic T lo(struct p q) { return q.lo - q.hi; }",
+     "lo((struct p){x, 1})"),
+    ("static T f(T x);\nstatic T g(T x) { return f(x) + 1; }\nstatic T f(T x) { return 2 * x; }",
+     "g(x)"),
+    ("#define MAKE(f, k) static T f(T x) { return k * x; }\nMAKE(twice, 2)\nMAKE(thrice, 3)",
+     "twice(x) + thrice(x)"),
+    ("/* g() { */ __attribute__((overloadable)) T f(T x) { return x; } // f(", "f(x)"),
+]
+
+
+@pytest.mark.parametrize(("preamble", "expression"), PREAMBLES)
+def test_what_preambles_declare_meets_no_other_preamble(preamble: str, expression: str) -> None:
+    def kernel(name: str, more: str) -> Any:
+        body = f"y = {expression}; z = 2 * y"
+        return cf.ElementwiseKernel("T x", "T y, T z", body, name, preamble=preamble + more)
+
+    one, other = kernel("one", ""), kernel("other", "\n#define OTHER")
+    x = np.arange(4) + 0.5
+    alone = one(cf.array(x))[0].get()
+    singles = one(cf.array(x, "float32"))[1]
+    both = sum(one(cf.array(x)), singles) + other(cf.array(x))[0]
+    assert len(cf.explain(both).kernels) == 1, "one source has all of them, in two types"
+    np.testing.assert_array_equal(both.get(), 6 * alone)
+    fold = cf.ReductionKernel("T x", "T y", expression, "a + b", f"T x = a; y = {expression}", "0",
+                              "fold", preamble=preamble)
+    np.testing.assert_array_equal(fold(cf.array(x)), one(cf.array(alone.sum()))[0])
+
+
+NAMES = (
+    "n0 i0 j rest row low high length count first chunks parts place result mapped folded".split()
+)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_parameters_may_have_any_name_that_is_not_c(name: str) -> None:
+    x = np.arange(12.0).reshape(3, 4)
+    ours = cf.array(x)
+    body = f"if ({name} > 2) y = {name} + c; else y += {name}"
+    fused = cf.ElementwiseKernel(f"T {name}, T c", "T y", body, "sin")
+    np.testing.assert_array_equal(fused(ours, 3, cf.ones((3, 4))), np.where(x > 2, x + 3, x + 1))
+    raw = cf.ElementwiseKernel(f"T {name}, raw T x", "T y", f"y = x[i] + {name}", "double")
+    np.testing.assert_array_equal(raw(ours.T, ours), np.arange(12.0).reshape(4, 3) + x.T)
+    raw = cf.ElementwiseKernel(f"raw T x, T {name}", "T y", f"y = x[i] + {name}")
+    np.testing.assert_array_equal(raw(ours, 2, size=12), x.ravel() + 2)
+    long = cf.ReductionKernel(
+        f"T {name}, T x", "T y", f"{name} + x", "a > b ? a : b > -9 ? b : a", "y = a", "0", "float")
+    values = np.arange(1000.0)
+    np.testing.assert_array_equal(long(cf.array(values), 1), 1000.0)
+    np.testing.assert_array_equal(long(ours, ours, axis=0), 2 * x[2])
+
+
+def test_names_that_c_has_a_meaning_for_are_refused() -> None:
+    for name in ("half", "global", "uint", "größe"):
+        with pytest.raises(ValueError, match=name):
+            cf.ElementwiseKernel(f"T {name}", "T y", "y = 1")
+
+
+def test_bool_is_the_one_of_c(schedule: str) -> None:
+    x = cf.array([0.5, 2.0, 0.0, 256.0])
+    expected = [True, True, False, True]
+    for body in ("y = x", "if (x > 1) y = x; else y = x"):
+        np.testing.assert_array_equal(cf.ElementwiseKernel("T x", "bool y", body)(x), expected)
+    raw = cf.ElementwiseKernel("raw T x", "raw bool y", "y[i] = x[i]")(x, size=4)
+    np.testing.assert_array_equal(raw.get().view(np.uint8), expected)
+    inverse = cf.ElementwiseKernel("raw bool x", "T y", "y = x[i] ? 0.5 : ~x[n - 1]")
+    np.testing.assert_array_equal(inverse(raw, cf.zeros(4)), [0.5, 0.5, -2, 0.5])
+    whole = cf.ReductionKernel("T x", "T y", "x", "a + b", "y = a", "0")
+    assert bool(whole(cf.ones(256, bool)))
+    assert bool(cf.ReductionKernel("T x", "bool y", "x", "a + b", "y = a", "0")(x[:1]))
+
+
+def test_bodies_leave_early_end_in_comments_and_have_directives() -> None:
+    x = np.arange(12.0).reshape(3, 4)
+    ours, limits = cf.array(x), np.where(x > 3, 1, x)
+    for way in ("return;", "continue;"):
+        body = f"y = 1; if (x > 3) {way} y = x; // it's done"
+        np.testing.assert_array_equal(cf.ElementwiseKernel("T x", "T y", body)(ours), limits)
+        body = f"#pragma unroll\nfor (int k = 0; k < 2; k++) y = 1;\nif (x[i] > 3) {way} y = x[i]"
+        raw = cf.ElementwiseKernel("raw T x", "T y", body)(ours, size=12)
+        np.testing.assert_array_equal(raw, limits.ravel())
+        out = cf.full((3, 4), 7.0)
+        cf.ElementwiseKernel("T x", "T y", f"if (x > 3) {way} y = x")(ours, out)
+        np.testing.assert_array_equal(out, np.where(x > 3, 7, x))
+    fold = cf.ReductionKernel(
+        "T x", "T y", "x // map", "a > b ? a : b // fold", "if (a > 3) return; y = a // post", "0")
+    assert (float(fold(ours)), float(fold(ours[0]))) == (0, 3)
+    fixed = cf.ElementwiseKernel("T x", "T y", "y = k * x", loop_prep="T k = 3;", after_loop="y++;")
+    np.testing.assert_array_equal(fixed(ours), 3 * x + 1)
+
+
+def test_bodies_ask_for_places_and_sizes_as_with_cupy() -> None:
+    x = np.arange(12.0).reshape(3, 4)
+    ours = cf.array(x)
+    places = x + np.arange(3)[:, None] * 100 + np.arange(4) * 1000
+    body = "y = {} + _ind.get()[0] * 100 + _ind.get()[1] * 1000"
+    fused = cf.ElementwiseKernel("T x", "T y", body.format("x"))(ours * 1)
+    np.testing.assert_array_equal(fused, places)
+    raw = cf.ElementwiseKernel("raw T x", "T y", body.format("x[i]"))(ours, cf.zeros((3, 4)))
+    np.testing.assert_array_equal(raw, places)
+    turned = cf.ElementwiseKernel(
+        "raw T x", "T y", "y = x[x.size() - 1 - i] + x.shape()[1] * 10 + x.ndim * 100")
+    np.testing.assert_array_equal(turned(ours.T, size=12), x.T.ravel()[::-1] + 230)
+    macro = cf.ElementwiseKernel("T x", "T y", "y = x + AT", preamble="#define AT i * _ind.size()")
+    np.testing.assert_array_equal(macro(ours), 13 * x)
+    for fold in ("a + b", "a + (b)"):
+        post = "y = a / (_in_ind.size() / _out_ind.size())"
+        mean = cf.ReductionKernel("T x", "T y", "x", fold, post, "0", "mean")
+        np.testing.assert_array_equal(mean(ours, axis=1), x.mean(1))
+        np.testing.assert_array_equal(mean(cf.arange(2000.0)), 999.5)
+
+
+def test_lazy_scalars_are_taken_as_numpys_scalars_are() -> None:
+    singles = cf.arange(4, dtype="float32")
+    mean = cf.arange(12.0).mean()
+    expected = np.arange(4, dtype="f")
+    np.testing.assert_array_equal(SQUARED(singles, mean), (expected - np.float32(5.5)) ** 2)
+    np.testing.assert_array_equal(L2(singles, mean), np.float32(8.306623))
+    for scalar in (mean, np.float64(5.5)):  # what small programs have in its place
+        np.testing.assert_array_equal(SQUARED(scalar, scalar + 1), 1.0)
+    raw = cf.ElementwiseKernel("raw T x, T y", "T z", "z = x[i] + y")
+    np.testing.assert_array_equal(raw(singles, mean, size=4), expected + np.float32(5.5))
+    AXPY(1, 4, (mean, singles * 1, singles, 4), shared_mem=16)
+    np.testing.assert_array_equal(singles, expected * np.float32(6.5))
+
+
 def test_kernels_are_traced_by_jit() -> None:
     raw = cf.ElementwiseKernel("raw T x, T c", "T z", "z = x[i] * c", "scale")
 
@@ -177,12 +308,15 @@ def test_wrong_calls_are_errors_at_the_call() -> None:
         ((x, x, cf.zeros(4)), ValueError, "shape"),
         ((x, x, np.zeros(3)), TypeError, "ndarray"),
         ((1, 2), ValueError, "undecided"),
+        ((x, "s"), TypeError, "y: str"),
         ((x, x, cf.broadcast_to(x[:1], 3)), ValueError, "read-only"),
     ):
         with pytest.raises(error, match=message):
             SQUARED(*arguments)
     with pytest.raises(ValueError, match="size"):
         SQUARED(x, x, size=3)
+    with pytest.raises(ValueError, match="block_size"):
+        SQUARED(x, x, block_size=0)
     for text, error in (
         ("T", ValueError), ("T i", ValueError), ("T x, T x", ValueError), ("floaty x", TypeError),
         ("object x", TypeError), ("raw", ValueError), ("T *x", ValueError),
@@ -230,6 +364,10 @@ def test_an_identity_that_changes_something_and_an_empty_axis_count_as_in_a_loop
     np.testing.assert_array_equal(largest(cf.array(x), axis=1).get(), [8, 4])
     np.testing.assert_array_equal(largest(cf.zeros((0, 2), "int16"), axis=0).get(), [4, 4])
     assert largest(cf.zeros((0, 2), "int16"), axis=1).shape == (0,)
+    for fold in ("max(a, b)", "a > b ? a : b"):  # NaN stays, as in NumPy's
+        floats = cf.ReductionKernel("T x", "T y", "x", fold, "y = a", "-INFINITY")
+        rows = floats(cf.array([[1, np.nan, 3], [4, 5, 6]]), axis=1)
+        np.testing.assert_array_equal(rows.get(), [np.nan, 6])
     plain = cf.ReductionKernel("T x", "T y", "x", "min(a, b)", "y = a", "", "smallest")
     with pytest.raises(ValueError, match="no identity"):
         plain(cf.zeros((0, 2)), axis=0)
@@ -276,6 +414,13 @@ def test_a_fold_may_be_over_a_type_of_its_own() -> None:
     x = np.random.default_rng(1).random((6, 9), "float32")
     ours = place(cf.array(x), cf.arange(9), axis=1)
     np.testing.assert_array_equal(ours.get(), x.argmax(1))
+
+
+def test_the_type_that_is_folded_is_named_in_c() -> None:
+    x = np.array([2**31 - 1, 1], "int32")
+    for kind, expected in (("int", -(2**31)), ("long long", 2**31), ("int64", 2**31)):
+        total = cf.ReductionKernel("T x", "int64 y", "x", "a + b", "y = a", "0", reduce_type=kind)
+        assert total(cf.array(x)) == expected
 
 
 # -- whole kernels --------------------------------------------------------------------------------
@@ -347,6 +492,28 @@ def test_sizes_that_a_device_refuses_are_errors_before_anything_runs() -> None:
             cf.evaluate(x, z)
     cf.RawKernel(add.format(attribute), "add")((4,), (2,), (x,))
     np.testing.assert_array_equal(x.get(), np.full(8, 2.0))
+
+
+def test_kernels_are_copied_and_pickled() -> None:
+    x = cf.arange(12.0).reshape(3, 4)
+    for kernel in (SQUARED, L2):
+        for again in (copy.deepcopy(kernel), pickle.loads(pickle.dumps(kernel))):
+            np.testing.assert_array_equal(again(x, 1), kernel(x, 1))
+    add = "__kernel void add(__global double *x) { x[get_global_id(0)] += ONE; }"
+    pickle.loads(pickle.dumps(cf.RawKernel(add, "add", ("-DONE=1",))))((12,), (1,), (x,))
+    np.testing.assert_array_equal(x, np.arange(1.0, 13).reshape(3, 4))
+
+
+def test_integers_of_all_spellings_and_numpys_sizes() -> None:
+    for kind, dtype in (
+        ("unsigned short int", "uint16"), ("long int", "int64"), ("long unsigned", "uint64"),
+        ("signed char", "int8"), ("signed", "int32"), ("const unsigned", "uint32"),
+    ):
+        code = f"kernel void f({kind} a, global {kind.replace('const', '')} *y) {{ y[0] = a; }}"
+        y = cf.zeros(1, dtype)
+        for value in (3, np.int64(4), np.array([5])):
+            cf.RawKernel(code, "f")((np.int64(1),), np.int32(1), (value, y))
+            assert y[0] == np.asarray(value).item()
 
 
 def test_wrong_raw_kernels_and_calls_are_errors() -> None:
