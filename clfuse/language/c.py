@@ -92,12 +92,14 @@ class Site:
 class Text:
     """The functions of one launch, and what must stand above them.
 
-    `vectors` says whether loops are written with explicit vectors.
+    `vectors` says whether loops are written with explicit vectors; the arrays of the function
+    `apart` lie in memory of their own, each.
     """
 
     traits: DeviceTraits
     checked: bool
     vectors: bool
+    apart: Function | None = None
     preamble: Preamble = field(default_factory=Preamble)
     parts: list[str] = field(default_factory=list)
     names: dict[int, str] = field(default_factory=dict)
@@ -113,11 +115,12 @@ class Text:
         return found
 
 
-def parameters_of(function: Function) -> list[str]:
-    """The C parameters of its scalars and arrays."""
+def parameters_of(function: Function, *, apart: bool = False) -> list[str]:
+    """The C parameters of its scalars and arrays; `apart` where no two of these share memory."""
+    restrict = "restrict " if apart else ""
     found = [f"const {register_type(t.dtype)} a_{n}" for n, t in function.scalars.items()]
     for name, kind in function.arrays.items():
-        found.append(f"__global {memory_type(kind.dtype)} *p_{name}")
+        found.append(f"__global {memory_type(kind.dtype)} *{restrict}p_{name}")
         found += [f"const long n{axis}_{name}" for axis in range(kind.ndim)]
         found += [f"const long s{axis}_{name}" for axis in range(kind.ndim)]
     return found
@@ -158,7 +161,7 @@ class Writer:
                 self.put(f"{register_type(array.dtype)} {variable}[{size}];  /* {name} */")
         self.block(function.body)
         parameters = [f"const long i{axis}" for axis in range(len(function.indices))]
-        parameters += parameters_of(function)
+        parameters += parameters_of(function, apart=self.shared.apart is function)
         parameters += [
             f"__local {register_type(a.dtype)} *{self.locals[n]}"
             for n, a in function.local_arrays.items() if a.shared

@@ -57,12 +57,16 @@ class Shape:
         Numbers that are computed on the device.
     group : int
     checked : bool
+    apart : bool
+        Whether no two arrays are in one storage, so that a compiler may keep what it has loaded
+        where it stores to another one.
     """
 
     unit: frozenset[tuple[str, int]]
     pointers: frozenset[str]
     group: int
     checked: bool
+    apart: bool
 
 
 class Program:
@@ -97,7 +101,8 @@ class Program:
     def _written(
         self, traits: DeviceTraits, items: int
     ) -> tuple[str, tuple[int, ...], tuple[int, ...] | None]:
-        text = Text(traits, self.shape.checked, bool(items))
+        apart = self.function if self.shape.apart else None
+        text = Text(traits, self.shape.checked, bool(items), apart)
         called = text.name_of(self.function)
         self.sites = text.sites
         width, abreast_called = 1, ""
@@ -143,7 +148,8 @@ class Program:
                 declared.append(f"const {register_type(kind.dtype)} a_{name}")
             passed.append(f"a_{name}")
         for name, array in function.arrays.items():
-            declared.append(f"__global {memory_type(array.dtype)} *p_{name}")
+            restrict = "restrict " if self.shape.apart else ""
+            declared.append(f"__global {memory_type(array.dtype)} *{restrict}p_{name}")
             declared += [f"const long s{axis}_{name}" for axis in range(array.ndim)]
             declared += [f"const long n{axis}_{name}" for axis in range(array.ndim)]
             ones = {f"s{axis}_{name}" for where, axis in self.shape.unit if where == name}
@@ -260,7 +266,9 @@ def shape_of(
         name for name, value in numbers.items()
         if isinstance(value, Node) and value.op.kind is not Kind.CONSTANT
     ]
-    return Shape(frozenset(unit), frozenset(pointers), group, checked)
+    storages = {id(handle._storage) for handle in arrays.values()}
+    apart = len(storages) == len(arrays)
+    return Shape(frozenset(unit), frozenset(pointers), group, checked, apart)
 
 
 def record(

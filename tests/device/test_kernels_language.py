@@ -590,3 +590,22 @@ def test_black_and_scholes_with_erf_is_one_kernel_of_array_operations() -> None:
     call(500, *map(cf.asarray, (spot, strike, years)), price)
     assert len(cf.explain(price).kernels) == 1
     np.testing.assert_allclose(price.get(), expected, 1e-12, 1e-14)
+
+
+def test_arrays_of_one_storage_may_be_written_through_each_other() -> None:
+    @cf.kernel
+    def shifted(i, places, old, new):
+        for k in range(4):
+            new[places[i]] = old[i] + 1.0
+            new[places[i]] = old[i] * 2.0 + new[places[i]]
+
+    places = np.arange(50)
+    values = np.linspace(0, 1, 60)
+    one, other = cf.asarray(values), cf.asarray(values)
+    assert "restrict" in shifted.source(50, places, one, other)
+    assert "restrict" not in shifted.source(50, places, one, one[:])
+    expected = values.copy()
+    shifted.python(50, places, expected, expected)
+    shifted(50, places, one, one[:])
+    np.testing.assert_array_equal(one.get(), expected)
+    np.testing.assert_array_equal(other.get(), values)
