@@ -105,6 +105,8 @@ def _ask_for_gathered(phase: Kernel, values: ValueTable) -> None:
     along = len(phase.extents) - 1
     if phase.vector != along or phase.extents[along] < LEAST_RUN:
         return
+    if phase.where or phase.seams(along):
+        return  # further on the indices lie elsewhere, or are none
     seen = set()
     for place, item in enumerate(phase.body):
         if not isinstance(item, Load) or item.position is None or item.access.within:

@@ -122,3 +122,18 @@ def test_kernels_that_gather_ask_ahead_and_leave_the_clip_to_the_load(xp: Module
         asked = kernel.source[kernel.source.index("ahead ="): kernel.source.index("PREFETCH(a")]
         assert "max(" not in asked.split("\n", 1)[1]
     np.testing.assert_array_equal(out.get(), 2 * values[places])
+
+
+@pytest.mark.clfuse_only
+def test_joined_indices_are_not_read_ahead_beyond_their_arrays(xp: ModuleType) -> None:
+    @xp.kernel
+    def gathered(i, values, places, out):
+        out[i] = 2 * values[places[i]]
+
+    values = (np.arange(13 << 20) % 1021).astype("float32")
+    parts = [(np.arange(700) * n) % len(values) for n in (7919, 104729)]
+    where, out = xp.concatenate([xp.asarray(part) for part in parts]), xp.zeros(1400, "f4")
+    gathered(1400, xp.asarray(values), where, out)
+    (kernel,) = xp.explain(out).kernels
+    assert "PREFETCH(a" not in kernel.source
+    np.testing.assert_array_equal(out.get(), 2 * values[np.concatenate(parts)])
