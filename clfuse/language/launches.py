@@ -56,12 +56,15 @@ class Shape:
         Numbers that are computed on the device.
     group : int
     checked : bool
+    mixed : bool
+        Whether arrays of different dtypes share their bytes.
     """
 
     unit: frozenset[tuple[str, int]]
     pointers: frozenset[str]
     group: int
     checked: bool
+    mixed: bool
 
 
 class Program:
@@ -93,16 +96,16 @@ class Program:
     def _written(
         self, traits: DeviceTraits, items: int
     ) -> tuple[str, tuple[int, ...], tuple[int, ...] | None]:
-        text = Text(traits, self.shape.checked, bool(items))
+        text = Text(traits, self.shape.checked, bool(items), self.shape.mixed)
         called = text.name_of(self.function)
         self.sites = text.sites
         width, abreast_called = 1, ""
-        if items and not self.shape.group and not self.shape.checked:
+        if items and not (self.shape.group or self.shape.checked or self.shape.mixed):
             width = abreast.width_of(self.function, traits.vector_bytes)
         if width > 1:
             abreast_called = abreast.function_for(text, self.function, width)
-        body = self._entry(called, items, width, abreast_called)
-        above = "".join([*head(text.preamble, traits.fp64), *text.atomics])
+        body = self._entry(text, called, items, width, abreast_called)
+        above = "".join([*head(text.preamble, traits.fp64), *text.above])
         if self.shape.checked:
             above += _FAULTS
         source = above + "\n".join([*text.parts, body])
@@ -114,7 +117,9 @@ class Program:
             return source, (min(total, items),), (1,)
         return source, (total,), None
 
-    def _entry(self, called: str, items: int, width: int, abreast_called: str) -> str:
+    def _entry(
+        self, text: Text, called: str, items: int, width: int, abreast_called: str
+    ) -> str:
         function, rank = self.function, len(self.extents)
         declared = [f"const long low{axis}, const long high{axis}" for axis in range(rank)]
         lines = []
@@ -128,7 +133,7 @@ class Program:
                 declared.append(f"const {register_type(kind.dtype)} a_{name}")
             passed.append(f"a_{name}")
         for name, array in function.arrays.items():
-            declared.append(f"__global {memory_type(array.dtype)} *p_{name}")
+            declared.append(f"__global {text.memory_type(array.dtype)} *p_{name}")
             declared += [f"const long s{axis}_{name}" for axis in range(array.ndim)]
             declared += [f"const long n{axis}_{name}" for axis in range(array.ndim)]
             ones = {f"s{axis}_{name}" for where, axis in self.shape.unit if where == name}
@@ -238,7 +243,9 @@ def shape_of(
         name for name, value in numbers.items()
         if isinstance(value, Node) and value.op.kind is not Kind.CONSTANT
     ]
-    return Shape(frozenset(unit), frozenset(pointers), group, checked)
+    held = {(id(handle._storage), handle._dtype) for handle in arrays.values()}
+    mixed = len(held) > len({storage for storage, _ in held})
+    return Shape(frozenset(unit), frozenset(pointers), group, checked, mixed)
 
 
 def record(
