@@ -15,9 +15,9 @@ import numpy as np
 from ..api.handle import Handle, fresh, layout
 from ..api.launching import record_launch
 from ..dtypes import mask_type, memory_type, register_type
-from ..evaluate import host_view
+from ..evaluate import evaluate_nodes, host_view
 from ..graph import build
-from ..graph.ir import Kind, Node
+from ..graph.ir import Kind, Node, Storage, rebind
 from ..render.templates import head
 from ..traits import DeviceTraits
 from . import abreast
@@ -257,7 +257,8 @@ def record(
     Raises
     ------
     IndexError
-        Under ``CLFUSE_CHECK=bounds``, when an index was out of bounds: it runs at once then.
+        Under ``CLFUSE_CHECK=bounds``, when an index was out of bounds: it runs at once then, and
+        the arrays have what they had.
     """
     function = program.function
     passed: list[Any] = []
@@ -278,18 +279,22 @@ def record(
         assert isinstance(array, ArrayType)
     outs = [fresh(build.filled(r.dtype.type(0), program.extents)) for r in function.results]
     passed += [(out, "w") for out in outs]
-    faults = None
-    if program.shape.checked:
-        faults = fresh(build.filled(np.int64(0), (_FAULT_WORDS,)))
-        passed.append((faults, "rw"))
+    if not program.shape.checked:
+        record_launch(program, program.name, passed, program.extents, reason=reason)
+        return [out._storage.node for out in outs]
+    faults = fresh(build.filled(np.int64(0), (_FAULT_WORDS,)))
+    passed.append((faults, "rw"))
+    before = [(arrays[name]._storage, arrays[name]._storage.node) for name in function.writes]
+    evaluate_nodes([node for _, node in before])  # somebody holds them: they are not written over
     record_launch(program, program.name, passed, program.extents, reason=reason)
-    if faults is not None:
-        _look_at(program, host_view(faults._storage.node))
+    _look_at(program, host_view(faults._storage.node), before)
     return [out._storage.node for out in outs]
 
 
-def _look_at(program: Program, faults: np.ndarray) -> None:
+def _look_at(program: Program, faults: np.ndarray, before: list[tuple[Storage, Node]]) -> None:
     if faults[0]:
+        for cell, node in before:
+            rebind(cell, node)
         _, site, axis, index, extent = [int(word) for word in faults]
         where = program.sites[site - 1]
         raise IndexError(
