@@ -87,7 +87,7 @@ def function_for(text: Text, function: Function, width: int) -> str:
     writer = Writer(text, function, name)
     Abreast(writer, width).write()
     declared = [f"const long i{axis}" for axis in range(len(function.indices))]
-    declared += parameters_of(function, apart=text.apart is function)
+    declared += parameters_of(text, function)
     c = Expressions(width, text.traits, text.preamble)
     nbytes = lane_nbytes(width)
     declared += [

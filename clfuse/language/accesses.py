@@ -190,7 +190,9 @@ def _apart(one: Access, other: Access) -> bool:
 def _different_rows(one: Access, other: Access) -> bool:
     """Whether an axis of one array shows that their elements are different ones."""
     _, strides, shape = one.layout
-    if one.layout != other.layout or not is_injective(strides, shape):
+    if one.layout != other.layout or one.nbytes != other.nbytes:
+        return False  # layouts are in elements
+    if not is_injective(strides, shape):
         return False
     for mine, theirs in zip(one.indices, other.indices, strict=True):
         (low, high), (other_low, other_high) = mine.bounds(one.domain), theirs.bounds(other.domain)

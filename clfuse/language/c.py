@@ -92,19 +92,31 @@ class Site:
 class Text:
     """The functions of one launch, and what must stand above them.
 
-    `vectors` says whether loops are written with explicit vectors; the arrays of the function
-    `apart` lie in memory of their own, each.
+    `vectors` says whether loops are written with explicit vectors, `mixed` whether arrays of
+    different dtypes share their bytes; the arrays of the function `apart` lie in memory of their
+    own, each.
     """
 
     traits: DeviceTraits
     checked: bool
     vectors: bool
+    mixed: bool
     apart: Function | None = None
     preamble: Preamble = field(default_factory=Preamble)
     parts: list[str] = field(default_factory=list)
     names: dict[int, str] = field(default_factory=dict)
     sites: list[Site] = field(default_factory=list)
-    atomics: dict[str, None] = field(default_factory=dict)
+    above: dict[str, None] = field(default_factory=dict)
+
+    def memory_type(self, dtype: np.dtype) -> str:
+        """The C type of an array's elements. Compilers take what is written to elements of one type
+        for no change of those of another one, unless they are told (C99 6.5, paragraph 7)."""
+        plain = memory_type(dtype)
+        if not self.mixed:
+            return plain
+        name = f"{plain}_among_others"
+        self.above[f"typedef {plain} __attribute__((may_alias)) {name};\n"] = None
+        return name
 
     def name_of(self, function: Function) -> str:
         """The C function for a function of the language; written now if it is new."""
@@ -115,12 +127,12 @@ class Text:
         return found
 
 
-def parameters_of(function: Function, *, apart: bool = False) -> list[str]:
-    """The C parameters of its scalars and arrays; `apart` where no two of these share memory."""
-    restrict = "restrict " if apart else ""
+def parameters_of(text: Text, function: Function) -> list[str]:
+    """The C parameters of its scalars and arrays."""
+    restrict = "restrict " if text.apart is function else ""
     found = [f"const {register_type(t.dtype)} a_{n}" for n, t in function.scalars.items()]
     for name, kind in function.arrays.items():
-        found.append(f"__global {memory_type(kind.dtype)} *{restrict}p_{name}")
+        found.append(f"__global {text.memory_type(kind.dtype)} *{restrict}p_{name}")
         found += [f"const long n{axis}_{name}" for axis in range(kind.ndim)]
         found += [f"const long s{axis}_{name}" for axis in range(kind.ndim)]
     return found
@@ -161,7 +173,7 @@ class Writer:
                 self.put(f"{register_type(array.dtype)} {variable}[{size}];  /* {name} */")
         self.block(function.body)
         parameters = [f"const long i{axis}" for axis in range(len(function.indices))]
-        parameters += parameters_of(function, apart=self.shared.apart is function)
+        parameters += parameters_of(self.shared, function)
         parameters += [
             f"__local {register_type(a.dtype)} *{self.locals[n]}"
             for n, a in function.local_arrays.items() if a.shared
@@ -344,7 +356,7 @@ class Writer:
         wide = dtype.itemsize == 8
         space = "__local" if is_local else "__global"
         if wide:
-            self.shared.atomics[
+            self.shared.above[
                 "#pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable\n"
                 "#pragma OPENCL EXTENSION cl_khr_int64_extended_atomics : enable\n"
             ] = None
@@ -356,7 +368,7 @@ class Writer:
         name = f"atomic_{operation}_{kind}_{space[2:]}"
         symbol = "+" if operation == "add" else "-"
         exchange = "atom_cmpxchg" if wide else "atomic_cmpxchg"
-        self.shared.atomics[
+        self.shared.above[
             f"static inline {kind} {name}(volatile {space} {kind} *place, const {kind} value)\n"
             "{\n"
             f"    volatile {space} {bits} *word = (volatile {space} {bits} *)place;\n"

@@ -12,12 +12,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..api.handle import Handle, fresh, layout, node_of, write
+from ..api.handle import Handle, fresh, layout
 from ..api.launching import record_launch
 from ..dtypes import mask_type, memory_type, register_type
 from ..evaluate import evaluate_nodes, host_view
 from ..graph import build
-from ..graph.ir import Kind, Node
+from ..graph.ir import Kind, Node, rebind
 from ..render.templates import head
 from ..traits import DeviceTraits
 from . import abreast, tallies
@@ -57,9 +57,9 @@ class Shape:
         Numbers that are computed on the device.
     group : int
     checked : bool
-    apart : bool
+    apart, mixed : bool
         Whether no two arrays are in one storage, so that a compiler may keep what it has loaded
-        where it stores to another one.
+        where it stores to another one; whether arrays of different dtypes share their bytes.
     """
 
     unit: frozenset[tuple[str, int]]
@@ -67,6 +67,7 @@ class Shape:
     group: int
     checked: bool
     apart: bool
+    mixed: bool
 
 
 class Program:
@@ -102,16 +103,17 @@ class Program:
         self, traits: DeviceTraits, items: int
     ) -> tuple[str, tuple[int, ...], tuple[int, ...] | None]:
         apart = self.function if self.shape.apart else None
-        text = Text(traits, self.shape.checked, bool(items), apart)
+        text = Text(traits, self.shape.checked, bool(items), self.shape.mixed, apart)
         called = text.name_of(self.function)
         self.sites = text.sites
         width, abreast_called = 1, ""
-        if items and not self.shape.group and not self.shape.checked:
+        if items and not (self.shape.group or self.shape.checked or self.shape.mixed):
             width = abreast.width_of(self.function, traits.vector_bytes)
         if width > 1:
             abreast_called = abreast.function_for(text, self.function, width)
         kept, keeping, addition = "", "", ""
-        if items and not self.shape.group and not self.shape.checked and width == 1:
+        shape = self.shape
+        if items and width == 1 and not (shape.group or shape.checked or shape.mixed):
             kept = tallies.tallied(self.function)
         if kept:
             keeping = f"{called}_keeping"
@@ -119,8 +121,9 @@ class Program:
             text.parts.append(writer.text())
             dtype = self.function.arrays[kept].dtype
             addition = writer.atomic_function("add", dtype, False)
-        body = self._entry(called, items, width, abreast_called, (kept, keeping, addition))
-        above = "".join([*head(text.preamble, traits.fp64), *text.atomics])
+        tally = kept, keeping, addition
+        body = self._entry(text, called, items, width, abreast_called, tally)
+        above = "".join([*head(text.preamble, traits.fp64), *text.above])
         if self.shape.checked:
             above += _FAULTS
         source = above + "\n".join([*text.parts, body])
@@ -133,7 +136,8 @@ class Program:
         return source, (total,), None
 
     def _entry(
-        self, called: str, items: int, width: int, abreast_called: str, tally: tuple[str, str, str]
+        self, text: Text, called: str, items: int, width: int, abreast_called: str,
+        tally: tuple[str, str, str],
     ) -> str:
         function, rank = self.function, len(self.extents)
         declared = [f"const long low{axis}, const long high{axis}" for axis in range(rank)]
@@ -149,7 +153,7 @@ class Program:
             passed.append(f"a_{name}")
         for name, array in function.arrays.items():
             restrict = "restrict " if self.shape.apart else ""
-            declared.append(f"__global {memory_type(array.dtype)} *{restrict}p_{name}")
+            declared.append(f"__global {text.memory_type(array.dtype)} *{restrict}p_{name}")
             declared += [f"const long s{axis}_{name}" for axis in range(array.ndim)]
             declared += [f"const long n{axis}_{name}" for axis in range(array.ndim)]
             ones = {f"s{axis}_{name}" for where, axis in self.shape.unit if where == name}
@@ -266,9 +270,10 @@ def shape_of(
         name for name, value in numbers.items()
         if isinstance(value, Node) and value.op.kind is not Kind.CONSTANT
     ]
-    storages = {id(handle._storage) for handle in arrays.values()}
-    apart = len(storages) == len(arrays)
-    return Shape(frozenset(unit), frozenset(pointers), group, checked, apart)
+    held = {(id(handle._storage), handle._dtype) for handle in arrays.values()}
+    storages = {storage for storage, _ in held}
+    apart, mixed = len(storages) == len(arrays), len(held) > len(storages)
+    return Shape(frozenset(unit), frozenset(pointers), group, checked, apart, mixed)
 
 
 def record(
@@ -309,20 +314,19 @@ def record(
         assert isinstance(array, ArrayType)
     outs = [fresh(build.filled(r.dtype.type(0), program.extents)) for r in function.results]
     passed += [(out, "w") for out in outs]
-    faults = None
-    before: list[tuple[Handle, Node]] = []
-    if program.shape.checked:
-        before = [(arrays[name], node_of(arrays[name])) for name in sorted(function.writes)]
-        evaluate_nodes([node for _, node in before])
-        faults = fresh(build.filled(np.int64(0), (_FAULT_WORDS,)))
-        passed.append((faults, "rw"))
+    if not program.shape.checked:
+        record_launch(program, program.name, passed, program.extents, reason=reason)
+        return [out._storage.node for out in outs]
+    faults = fresh(build.filled(np.int64(0), (_FAULT_WORDS,)))
+    passed.append((faults, "rw"))
+    before = [(arrays[name]._storage, arrays[name]._storage.node) for name in function.writes]
+    evaluate_nodes([node for _, node in before])  # somebody holds them: they are not written over
     record_launch(program, program.name, passed, program.extents, reason=reason)
-    if faults is not None:
-        found = host_view(faults._storage.node)
-        if found[0]:
-            for handle, node in before:
-                write(handle, node)
-            raise _fault(program, found)
+    found = host_view(faults._storage.node)
+    if found[0]:
+        for cell, node in before:
+            rebind(cell, node)
+        raise _fault(program, found)
     return [out._storage.node for out in outs]
 
 

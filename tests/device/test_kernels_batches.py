@@ -445,3 +445,24 @@ def test_few_calls_by_turns_are_recorded_in_order_without_a_search_for_rounds(
             work(7, a[row])
         np.testing.assert_array_equal(xp.asnumpy(a), values + 1)
     assert len(searched) == 1, "many calls are"
+
+
+@cf.kernel
+def reads_halves(i, x, halves, out):
+    out[i] = halves[i + 5]
+    x[i] = -1
+
+
+def test_rows_of_equal_layout_and_different_dtypes_are_compared_by_bytes() -> None:
+    """Row 2 of the halves lies in row 1 of the wholes, though their places are equal."""
+    def program(call: Any, a: Any, out: Any) -> None:
+        wholes, halves = a.reshape(8, 10), a.view(np.int32)[:80].reshape(8, 10)
+        for row in range(1, 8):
+            call(reads_halves, 5, wholes[row], halves[row], out[row])
+
+    a, out = np.arange(1, 81), np.zeros((8, 5), np.int32)
+    on_a, on_out = cf.asarray(a), cf.asarray(out)
+    program(lambda kernel, *args: kernel(*args), on_a, on_out)
+    program(lambda kernel, *args: kernel.python(*args), a, out)
+    np.testing.assert_array_equal(on_out.get(), out)
+    np.testing.assert_array_equal(on_a.get(), a)

@@ -408,6 +408,21 @@ def test_bounds_are_checked_where_asked_for(route: str) -> None:
     gathered._signatures.clear()
 
 
+@pytest.mark.parametrize("setting", [{"check": "bounds"}, {"kernels": "python"}], ids=str)
+def test_an_index_out_of_bounds_leaves_the_arrays_as_they_were(setting: dict[str, str]) -> None:
+    """Computed before, recorded only, and shared with another view."""
+    x, known = cf.asarray(np.arange(20.0).reshape(10, 2)), cf.zeros((10, 2))
+    recorded = cf.ones((10, 2))
+    recorded *= 2
+    with cf.config.override(**setting):
+        for y in (known, recorded, known[::-1]):
+            with pytest.raises(IndexError, match="`y` in line"):
+                scattered(3, x, cf.asarray(np.array([3, 2, 10])), y)
+        scattered(1, x, cf.asarray(np.array([3])), recorded[:4])
+    assert known.tolist() == [[0, 0]] * 10
+    assert recorded.tolist() == [[2, 2]] * 3 + [[1, 2]] + [[2, 2]] * 6
+
+
 def test_what_is_known_to_be_out_of_bounds_is_an_error_at_the_call() -> None:
     @cf.kernel
     def beyond(i, x, y):
