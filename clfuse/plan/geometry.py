@@ -58,7 +58,10 @@ def begin(kernel: Kernel, traits: DeviceTraits) -> Kernel:
 def finish_map(kernel: Kernel, traits: DeviceTraits) -> Kernel:
     """Fix the geometry of a kernel without folds."""
     kernel = _finish_map(begin(kernel, traits), traits)
-    kernel.streams = not kernel.then and should_stream(kernel, traits)
+    is_guarded = any(len(sister.stores) < len(kernel.stores) for sister in kernel.then)
+    kernel.streams = (is_guarded or not kernel.then) and should_stream(kernel, traits)
+    for sister in kernel.then:
+        sister.streams = kernel.streams
     return kernel
 
 

@@ -93,6 +93,7 @@ class Hazards:
         touched = [(_loads(phase, self._schedule), _stores(phase, self._schedule))
                    for phase in phases]
         written = {store[0] for _, stores in touched for store in stores}
+        is_beside = isinstance(launch, Kernel) and bool(launch.where)  # each in boxes of its own
         for number, (loads, stores) in enumerate(touched):
             for load in loads:
                 self._check_load(load, written, where)
@@ -112,6 +113,10 @@ class Hazards:
                 for other in stores[:position]:
                     if other[0] != store[0]:
                         self._check_order(other, store, where, same_phase=False)
+            if not is_beside:
+                for store in stores:
+                    self._write(store, where)
+        for _, stores in touched if is_beside else ():
             for store in stores:
                 self._write(store, where)
 

@@ -20,6 +20,7 @@ from .emission import Refines, Registers, Straddles, ValueTable
 from .epilogues import join_epilogues
 from .geometry import finish_map
 from .graph import Graph
+from .guards import join_guarded
 from .lowering import Lowering
 from .memory import Memory, slots_of
 from .packing import pack
@@ -150,6 +151,7 @@ def _place_and_lower(
                 if traits.schedule == "gpu":
                     join_epilogues(lowering, traits)
                 join_stages(lowering, traits)
+                join_guarded(lowering, traits)
             return placement, lowering, Memory(lowering)
         except (Straddles, Refines) as cut:
             nodes = _alike(graph, cut.node) if attempt >= REFUSED_SINGLY else (cut.node,)
