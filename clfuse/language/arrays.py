@@ -25,6 +25,7 @@ from . import steps
 from .accesses import Access, Affine, Domain, conflict, is_injective
 from .boxes import NotArrays, Segments
 from .folding import accumulators
+from .operands import Array, Column, Frame, Given, Known, OutOfBounds, Value
 from .recipe import Cell, Place, Recipe, Term, update, write
 from .tree import (
     Assign,
@@ -40,7 +41,7 @@ from .tree import (
     Store,
 )
 from .types import BOOL, Type
-from .values import Array, Column, Frame, Given, Known, OutOfBounds, Value, Values, text_of
+from .values import Values, text_of
 
 __all__ = ["UNROLLED", "Array", "Given", "NotArrays", "OutOfBounds", "Translation"]
 

@@ -33,12 +33,12 @@ from .arrays import NotArrays, Translation
 from .batches import Series, begin
 from .functions import check_calls
 from .lower import lower
+from .operands import Array, Given, OutOfBounds
 from .recipe import Recipe
 from .syntax import Source, read
 from .together import Alike
 from .tree import Function
 from .types import INT, ArrayType
-from .values import Array, Given, OutOfBounds
 
 _SIGNATURES: Final = 1024
 """Signatures that a kernel remembers; a loop over ever new sizes must not fill the memory."""

@@ -23,9 +23,9 @@ from ..api.conversion import host_node
 from ..graph.ir import Node
 from .accesses import Access, Affine, Domain, crossing
 from .arrays import NotArrays, Translation
+from .operands import Array, Column, OutOfBounds
 from .recipe import Recipe
 from .tree import Function
-from .values import Array, Column, OutOfBounds
 
 if TYPE_CHECKING:
     from .batches import Series

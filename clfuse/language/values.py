@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -22,6 +21,7 @@ from ..graph.layout import contiguous_strides
 from . import steps
 from .accesses import Access, Affine, Domain
 from .boxes import Boxes, NotArrays
+from .operands import Array, Column, Frame, Given, Known, OutOfBounds, Value
 from .recipe import Cell, Number, Place, Recipe, Term, concatenate, elementwise, read, view
 from .tree import (
     Apply,
@@ -31,7 +31,6 @@ from .tree import (
     Convert,
     Expr,
     Extent,
-    Function,
     Index,
     Load,
     Local,
@@ -41,7 +40,7 @@ from .tree import (
     Select,
     from_end,
 )
-from .types import BOOL, INT, WEAK_BOOL, Type
+from .types import BOOL, INT, WEAK_BOOL
 
 STEPS: Final = 4000
 """Steps of a recipe: twenty times what a kernel of ours holds at most."""
@@ -54,70 +53,6 @@ _FOLDED: Final[dict[str, Callable[[int, int], int]]] = {
     "left_shift": lambda a, b: a << b if 0 <= b < 64 else 0,
     "right_shift": lambda a, b: a >> min(max(b, 0), 63),
 }
-
-
-class OutOfBounds(Exception):
-    """An index leaves its axis; the message is the IndexError's."""
-
-
-@dataclass(slots=True)
-
-
-class Array:
-    """An argument: how it lies on which storage cell."""
-
-    name: str
-    number: int
-    cell: int
-    shape: tuple[int, ...]
-    dtype: np.dtype
-    stored: np.dtype
-    offset: int
-    strides: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """A number that is the same for all calls of the signature."""
-
-    value: Any
-    type: Type
-
-
-@dataclass(frozen=True, slots=True)
-class Given:
-    """A number that the kernel is called with."""
-
-    name: str
-    position: int
-    type: Type
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A number that every call of a batch has for itself: a vector of them."""
-
-    position: int
-    type: Type
-
-
-@dataclass(frozen=True, slots=True)
-class Value:
-    """Calculated, over a domain; a shape of () is one number for all of it."""
-
-    term: Any
-    domain: Domain
-
-
-@dataclass(slots=True)
-class Frame:
-    """One function's variables while it runs."""
-
-    function: Function
-    arrays: dict[str, Array]
-    scalars: dict[str, Any]
-    names: dict[str, Any] = field(default_factory=dict)
-    results: list[Any] | None = None
 
 
 class Values(Boxes):
