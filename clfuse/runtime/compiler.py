@@ -12,13 +12,12 @@ from __future__ import annotations
 import hashlib
 import itertools
 import os
-import platform
 import warnings
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clfuse.runtime.builtins import declarations
+from clfuse.runtime.processor import instruction_set
 from clfuse.runtime.storage import cache_folder, write_whole
 
 if TYPE_CHECKING:
@@ -124,7 +123,7 @@ def _binary_path(handle: cl.Device, source: str, options: str) -> Path | None:
         return None
     # The instruction set belongs to the key: one home may serve machines whose devices have the
     # same name.
-    machine = _instruction_set() if handle.type & cl.device_type.CPU else ""
+    machine = instruction_set() if handle.type & cl.device_type.CPU else ""
     facts = (
         FORMAT,
         handle.platform.name,
@@ -136,17 +135,6 @@ def _binary_path(handle: cl.Device, source: str, options: str) -> Path | None:
         source,
     )
     return folder / "programs" / hashlib.sha256("\0".join(facts).encode()).hexdigest()
-
-
-@cache
-def _instruction_set() -> str:
-    """Return what tells apart the processors that a CPU device's binary may and may not run on."""
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
-            flags = next((line for line in file if line.startswith(("flags", "Features"))), "")
-    except OSError:
-        flags = platform.processor()
-    return platform.machine() + flags
 
 
 def _load(

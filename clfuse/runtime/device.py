@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from clfuse.config import settings
 from clfuse.errors import DeviceError, DeviceWarning, warn_user
 from clfuse.runtime import preference
+from clfuse.runtime.processor import instruction_set
 from clfuse.runtime.remedies import broken, inventory
 from clfuse.runtime.storage import writable_cache
 from clfuse.traits import (
@@ -297,6 +298,7 @@ def _read_traits(handle: cl.Device, platform: cl.Platform) -> DeviceTraits:
         driver=handle.driver_version.strip(),
         version=handle.version.strip(),
         kind=kind,
+        features=instruction_set() if kind == "cpu" else "",
         compute_units=max(handle.max_compute_units, 1),
         vector_bytes=cpu_vector_bytes(
             handle.preferred_vector_width_float, handle.native_vector_width_float

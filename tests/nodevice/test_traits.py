@@ -63,6 +63,19 @@ def test_amds_processors_are_not_asked_for_memory_ahead(name, asks):
     assert apply_quirks(DeviceTraits(name=name, kind="cpu")).asks_ahead is asks
 
 
+@pytest.mark.parametrize(
+    ("features", "slowly"),
+    [
+        ("", True),
+        ("x86_64flags\t: fpu avx512f avx512vl avx512_vpopcntdq", True),
+        ("x86_64flags\t: fpu avx512f avx512_vp2intersect movdiri", False),
+    ],
+)
+def test_numpys_sort_is_slow_where_compressing_stores_are(features, slowly):
+    traits = DeviceTraits(name="AMD EPYC", kind="cpu", vector_bytes=64, features=features)
+    assert apply_quirks(traits).sorts_slowly is slowly
+
+
 def test_expressions_of_several_quirks_add_up():
     first = Quirk("a", {}, {"expressions": {("sin", "float32"): "A", ("cos", "float32"): "A"}}, "")
     second = Quirk("b", {}, {"expressions": {("sin", "float32"): "B"}}, "")

@@ -1,0 +1,18 @@
+"""What the processor says of itself; `device` puts it among a CPU's traits, `compiler` tells by it
+whose binaries may run."""
+
+from __future__ import annotations
+
+import platform
+from functools import cache
+
+
+@cache
+def instruction_set() -> str:
+    """Its kind, and the names of its extensions (Linux); nothing tells the others' apart."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            flags = next((line for line in file if line.startswith(("flags", "Features"))), "")
+    except OSError:
+        flags = platform.processor()
+    return platform.machine() + flags
