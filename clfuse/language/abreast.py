@@ -71,7 +71,7 @@ _KNOWN: Final = (
 
 def width_of(function: Function, vector_bytes: int) -> int:
     """Iterations that are made at once; 1 where all are made one by one."""
-    if not any(_ends_elsewhere(each) for each in _statements(function)) or not _fits(function):
+    if not any(_ends_elsewhere(each) for each in _within(function.body)) or not _fits(function):
         return 1
     sizes = [each.type.dtype.itemsize for each in _expressions(function)
              if each.type.kind == "f" and not each.type.weak]
@@ -103,11 +103,6 @@ def lane_nbytes(width: int) -> int:
     return 8 if width <= 8 else 4
 
 
-def _statements(function: Function) -> Iterator[Stmt]:
-    """All of them, those of the functions that it calls too."""
-    yield from _within(function.body)
-
-
 def _within(body: list[Stmt]) -> Iterator[Stmt]:
     waiting: list[Any] = list(body)
     while waiting:
@@ -122,7 +117,7 @@ def _within(body: list[Stmt]) -> Iterator[Stmt]:
 
 
 def _expressions(function: Function) -> Iterator[Expr]:
-    for statement in _statements(function):
+    for statement in _within(function.body):
         yield from expressions(statement)
 
 
@@ -150,7 +145,7 @@ def _fits(function: Function) -> bool:
     dtypes = [kind.dtype for kind in kinds] + [kind.dtype for kind in function.arrays.values()]
     if any(dtype.char not in NUMBERS for dtype in dtypes):
         return False
-    for each in _statements(function):
+    for each in _within(function.body):
         if isinstance(each, For):
             if not isinstance(each.step, Const) or not each.step.value:
                 return False

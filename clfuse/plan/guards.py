@@ -13,7 +13,7 @@ Parallel Research Kernels and its increment move four arrays then instead of fiv
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
@@ -21,6 +21,8 @@ from ..graph.ir import Kind
 from ..graph.layout import contiguous_strides
 from ..traits import DeviceTraits
 from . import cost
+from .geometry import accesses, with_accesses
+from .iterations import outside
 from .lowering import Lowering, Pending
 from .memory import reads_of, writes_of
 from .schedule import Access, Index, Item, Kernel, Load, Scalar, Step, Store
@@ -80,16 +82,8 @@ def _is_plain(kernel: Kernel) -> bool:
         and not (kernel.then or kernel.where or kernel.boxed or kernel.tiling)
         and len(kernel.body) <= MOST_ITEMS
         and all(isinstance(item, _PLAIN) for item in kernel.body)
-        and not any(access.jumps or access.within for access in _accesses(kernel))
+        and not any(access.jumps or access.within for access in accesses(kernel))
     )
-
-
-def _accesses(kernel: Kernel) -> Iterator[Access]:
-    for item in kernel.body:
-        if isinstance(item, Load | Index):
-            yield item.access
-    for store in kernel.stores:
-        yield store.access
 
 
 class _Arrays:
@@ -173,7 +167,7 @@ def _joined(
             (begin, begin + extent) for begin, extent in zip(start, small.extents, strict=True)
         )
         rest = Kernel("map", extents, list(large.body), list(large.stores),
-                      where=tuple(_outside(box, extents)))
+                      where=tuple(outside(box, extents)))
         kernel = Kernel("map", extents, made.body, stores, where=(box,), then=[rest])
         return Pending(first.level, kernel, [*first.updates, *second.updates])
     return None
@@ -233,10 +227,7 @@ def _moved(kernel: Kernel, start: tuple[int, ...]) -> Kernel:
 
     return replace(
         kernel,
-        body=[
-            replace(item, access=moved(item.access)) if isinstance(item, Load | Index) else item
-            for item in kernel.body
-        ],
+        body=with_accesses(kernel.body, moved),
         stores=[replace(store, access=moved(store.access)) for store in kernel.stores],
     )
 
@@ -286,14 +277,3 @@ def _registers_joined(large: Kernel, small: Kernel) -> Kernel | None:
         return None
     stores = [replace(store, var=registers[store.var]) for store in small.stores]
     return replace(small, body=body, stores=stores)
-
-
-def _outside(
-    box: Sequence[tuple[int, int]], extents: Sequence[int]
-) -> Iterator[tuple[tuple[int, int], ...]]:
-    """What is left of the range, as boxes that do not touch."""
-    for dim, ((begin, end), extent) in enumerate(zip(box, extents, strict=True)):
-        for side in ((0, begin), (end, extent)):
-            if side[0] < side[1]:
-                after = [(0, other) for other in extents[dim + 1 :]]
-                yield (*box[:dim], side, *after)

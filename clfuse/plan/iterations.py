@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from ..graph.layout import region_box
@@ -81,16 +82,13 @@ def complement(
     box = region_box(shape, region, offset, strides)
     if box is None:
         return None
-    inner = [(start, stop) for start, stop, _, _ in box]
-    boxes = []
-    for axis, (start, stop) in enumerate(inner):
+    return list(outside([(start, stop) for start, stop, _, _ in box], shape))
+
+
+def outside(box: Sequence[tuple[int, int]], shape: Sequence[int]) -> Iterator[Box]:
+    """What is left of `shape` without a box in it, as boxes that do not touch."""
+    for axis, (start, stop) in enumerate(box):
         for low, high in ((0, start), (stop, shape[axis])):
             if low < high:
-                boxes.append(
-                    (
-                        *inner[:axis],
-                        (low, high),
-                        *[(0, extent) for extent in shape[axis + 1 :]],
-                    )
-                )
-    return boxes
+                after = [(0, extent) for extent in shape[axis + 1 :]]
+                yield (*box[:axis], (low, high), *after)

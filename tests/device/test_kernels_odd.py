@@ -591,25 +591,3 @@ def test_arguments_that_do_not_fit_are_type_errors(
     given = [cf.zeros(3) if each == 1 else each for each in args]
     with pytest.raises(TypeError, match=message):
         kernel(3, *given, **named)
-
-
-@cf.device_function
-def doubled(k, whole, part):
-    part[k] = whole[k] * 2
-    return whole[k]
-
-
-@cf.kernel
-def through_parts(i, whole, part):
-    part[i] = whole[i]
-    whole[i] = whole[i] + doubled(i, whole, part)
-
-
-@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "float16", "float32", "float64"])
-def test_what_is_written_to_a_view_of_another_dtype_is_read_from_the_array(dtype: str) -> None:
-    last = 8 // np.dtype(dtype).itemsize - 1
-    start = np.arange(1, 5) * 7
-    expected, a = start.copy(), cf.asarray(start)
-    through_parts.python(1, expected[:1], expected.view(dtype)[last:])
-    through_parts(1, a[:1], a.view(dtype)[last:])
-    np.testing.assert_array_equal(a.get(), expected)

@@ -22,7 +22,6 @@ from clfuse.language.c import literal
 from clfuse.language.lower import lower
 from clfuse.language.syntax import read
 from clfuse.language.types import FLOAT, INT, ArrayType, strong
-from clfuse.language.weight import weight_of
 from tests import kernel_bodies
 from tests.kernel_programs import Call, random_call
 
@@ -591,20 +590,3 @@ def test_literals_keep_every_bit() -> None:
     assert literal(-(2**63), np.dtype(np.int64)) == "LONG_MIN"
     assert literal(1 + 2j, np.dtype(np.complex64)).startswith("(float2)(")
     assert strong(F32).key is F32
-
-
-@pytest.mark.parametrize(("body", "weight"), [
-    ("y[i] = a * x[i]", 12.0),
-    ("for k in range(10):\n    y[k] = a * x[k]", 121.0),
-    ("if x[i] > a:\n    y[i] = 2.0 * x[i]\nelse:\n    y[i] = x[i]", 24.0),
-    ("for k in range(len(x)):\n    y[k] = a", None),
-    ("while y[i] < a:\n    y[i] = 2.0 * y[i] + 1.0", None),
-])
-def test_what_an_iteration_costs_is_known_of_its_text(body: str, weight: float | None) -> None:
-    array = ArrayType(np.dtype(np.float64), 1)
-    kinds = {"a": FLOAT, "x": array, "y": array}
-    found = weight_of(lower(read(function_of(body)), kinds, ("i",)))
-    if weight is None:
-        assert found is None
-    else:
-        assert found == pytest.approx(weight, rel=0.4)
