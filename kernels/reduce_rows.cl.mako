@@ -3,7 +3,8 @@
 ##    CPU     work-items share the results (and pieces); lanes and independent accumulators, then the rest
 ##            one by one; lanes are folded last:    v0 v1 v2 v3 -> (v0+v2)(v1+v3) -> one
 ##            what is left in shorter vectors, where it is much of a row
-##            rows of joined arrays: run by run between the seams, the accumulators going on
+##            rows of joined arrays: run by run between the seams, the accumulators going on; with several
+##            bodies, each in boxes of its own, a run has one of them
 ##            arg-reductions: values alone, block by block; the best one's position is looked for in the end
 ##            moments: sum and squares of a row in one pass around a guess of its mean, where that was good
 ##            blocks: some rows at once that read something together (V0[r]), then row by row
@@ -30,7 +31,24 @@
             const ${k.index} stop = ${p.end};
             ${k.index} j = ${p.begin};
 % endif
-% for line in p.groups + p.before:
+% if p.others:
+% for number, b in enumerate([p, *p.others]):
+            ${"else " if number else ""}${f"if ({b.test}) " if b.test else ""}{
+${loops(p, b)}\
+            }
+% endfor
+% else:
+${loops(p, p)}\
+% endif
+% if p.run_end:
+            }
+% endif
+% for _ in p.outer_loops:
+        }
+% endfor
+</%def>\
+<%def name="loops(p, b)">\
+% for line in b.groups + b.before:
             ${line}
 % endfor
 % if k.width > 1:
@@ -38,7 +56,7 @@
             while (j + ${k.width * p.unroll} <= stop) {
                 const ${k.index} pause = min((${k.index})(stop - ${k.width * p.unroll} + 1), (${k.index})(j + ${p.block}));
                 for (; j < pause; j += ${k.width * p.unroll}) {
-% for lines in p.vector_bodies:
+% for lines in b.vector_bodies:
                     {
 % for line in lines:
                         ${line}
@@ -52,7 +70,7 @@
             }
 % else:
             for (; j + ${k.width * p.unroll} <= stop; j += ${k.width * p.unroll}) {
-% for lines in p.vector_bodies:
+% for lines in b.vector_bodies:
                 {
 % for line in lines:
                     ${line}
@@ -63,7 +81,7 @@
 % endif
 % if p.unroll > 1:
             for (; j + ${k.width} <= stop; j += ${k.width}) {
-% for line in p.single_body:
+% for line in b.single_body:
                 ${line}
 % endfor
             }
@@ -74,7 +92,7 @@
 % endif
 % endif
 % endif
-% for rest in p.rests:
+% for rest in b.rests:
             for (; j + ${rest.width} <= stop; j += ${rest.width}) {
 % for line in rest.body:
                 ${line}
@@ -82,16 +100,10 @@
             }
 % endfor
             for (; j < stop; j++) {
-% for line in p.scalar_body:
+% for line in b.scalar_body:
                 ${line}
 % endfor
             }
-% if p.run_end:
-            }
-% endif
-% for _ in p.outer_loops:
-        }
-% endfor
 </%def>\
 __kernel void ${k.name}(${k.signature})
 {
@@ -202,8 +214,16 @@ ${pass_over(p)}\
 % if p.run_end:
             const ${k.index} at = j;
 % endif
-% for line in p.groups + p.before + p.scalar_body:
+% for number, b in enumerate([p, *p.others]):
+% if p.others:
+            ${"else " if number else ""}${f"if ({b.test}) " if b.test else ""}{
+% endif
+% for line in b.groups + b.before + b.scalar_body:
             ${line}
+% endfor
+% if p.others:
+            }
+% endif
 % endfor
         }
 % endif

@@ -58,7 +58,7 @@ def begin(kernel: Kernel, traits: DeviceTraits) -> Kernel:
 def finish_map(kernel: Kernel, traits: DeviceTraits) -> Kernel:
     """Fix the geometry of a kernel without folds."""
     kernel = _finish_map(begin(kernel, traits), traits)
-    is_guarded = any(len(sister.stores) < len(kernel.stores) for sister in kernel.then)
+    is_guarded = any(len(sister.stores) != len(kernel.stores) for sister in kernel.then)
     kernel.streams = (is_guarded or not kernel.then) and should_stream(kernel, traits)
     for sister in kernel.then:
         sister.streams = kernel.streams
@@ -446,7 +446,7 @@ def _reduced_last(kernel: Kernel, dim: int) -> Kernel:
         return access.over(order)
 
     extents = tuple([kernel.extents[other] for other in order])
-    return _rearranged(kernel, extents, kernel.reduced, permuted, lambda access: access)
+    return _rearranged(kernel, extents, kernel.reduced, permuted, lambda access: access, order)
 
 
 def pieces_of(kernel: Kernel, traits: DeviceTraits, groups: int, length: int) -> int:

@@ -1,279 +1,304 @@
-"""Element-wise kernels over unequal ranges as one, which does in every box what belongs there;
-`planner` asks when the others have been joined.
+"""Kernels over unequal ranges as one, which does in every box what belongs there; `planner` asks
+when the others have been joined.
 
     b[:] = a + 1                            one kernel over all of a, with two bodies:
     c[1:-1] = a[2:] - a[:-2]                in [1, n - 1) both statements, elsewhere the first
 
-Without, what both read is read twice. The range of the second one must lie within that of the
-first, whose elements it reads and writes in step: an index more here is one more there. What it
-reads of the first one's results must be the very element. Two steps of the star stencil of the
-Parallel Research Kernels and its increment move four arrays then instead of five.
+Without, what both read is read twice. Elements are read and written in step: an index more here is
+one more there. What one reads of the other's results must be the very element; where that one has
+not written, it is as it was. Neither range need lie within the other: differences along the rows
+and down the columns of an array are one kernel, too.
+
+Element-wise kernels are joined, in any number, and one fold over all axes with those that write or
+read what it folds: two steps of the star stencil of the Parallel Research Kernels, its increment
+and the norm of its result move four arrays then instead of six.
 """
 
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Final
 
-from ..graph.ir import Kind
-from ..graph.layout import contiguous_strides
 from ..traits import DeviceTraits
 from . import cost
-from .geometry import accesses, with_accesses
-from .iterations import outside
+from .cells import Apart, Arrays, Cells
+from .geometry import accesses
 from .lowering import Lowering, Pending
 from .memory import reads_of, writes_of
-from .schedule import Access, Index, Item, Kernel, Load, Scalar, Step, Store
+from .schedule import Cut, Index, Kernel, Load, Scalar, Step, Store
 
 LEAST_ROW: Final = 64
-"""Elements of a row of the smaller range: at the ends of shorter ones, where the box begins and
+"""Elements of a row that are of both ranges: at the ends of shorter ones, where a box begins and
 ends, elements one by one take what is saved."""
 
 LEAST_PART: Final = 0.5
-"""Of the larger range, that the smaller one covers: a border is better left to a kernel of its
-own."""
+"""Of all that they range over, what is of both: a border is better left to a kernel of its own."""
 
 MOST_ITEMS: Final = 64
-"""Loads and operations of both: longer bodies do not wait for memory, and their text is written
+"""Loads and operations of either: longer bodies do not wait for memory, and their text is written
 twice."""
 
 MOST_BETWEEN: Final = 16
 """Launches between two that are joined, each of which is looked at."""
+
+MOST_STARTS: Final = 4
+"""Places of one range in the other that are tried."""
+
+MOST_REASONS: Final = 16
+"""Pairs of kernels of one plan of which `explain` says why they are two."""
 
 _PLAIN: Final = (Load, Index, Scalar, Step)
 
 
 def join_guarded(lowering: Lowering, traits: DeviceTraits) -> None:
     """Join kernels of `lowering` whose ranges lie in one another and that read the same."""
-    pending = lowering.pending
-    arrays = _Arrays(lowering)
-    latest: dict[int, int] = {}
-    gone: set[int] = set()
-    for place, entry in enumerate(pending):
-        kernel = entry.launch
-        if not isinstance(kernel, Kernel) or not _is_plain(kernel):
-            continue
-        touched = {item.value for item in kernel.body if isinstance(item, Load)}
-        earlier = sorted({latest[value] for value in touched if value in latest}, reverse=True)
+    _Joining(lowering, traits).run()
+
+
+class _Joining:
+    def __init__(self, lowering: Lowering, traits: DeviceTraits) -> None:
+        self._lowering = lowering
+        self._pending = lowering.pending
+        self._traits = traits
+        self._arrays = Arrays(lowering)
+        self._gone: set[int] = set()
+        self._cells: dict[int, Cells] = {}
+        self._reasons = 0
+
+    def run(self) -> None:
+        latest: dict[int, int] = {}
+        for place, entry in enumerate(self._pending):
+            kernel = entry.launch
+            if not isinstance(kernel, Kernel) or not _is_plain(kernel):
+                continue
+            touched = _touched(kernel)
+            loads = {item.value for item in touched if isinstance(item, Load)}
+            earlier = {latest[value] for value in loads if value in latest}
+            into = self._join(place, sorted(earlier, reverse=True))
+            if into is None:
+                into = place
+            latest.update([(item.value, into) for item in touched])
+        if self._gone:
+            self._pending[:] = [
+                entry for place, entry in enumerate(self._pending) if place not in self._gone
+            ]
+
+    def _join(self, place: int, earlier: Iterable[int]) -> int | None:
+        """Join a launch into one of these; which one that is."""
+        kernel = self._pending[place].launch
+        assert isinstance(kernel, Kernel)
+        apart = None
         for other in earlier:
-            if place - other > MOST_BETWEEN or other in gone:
+            first = self._cells.get(other)
+            if first is None:
+                launch = self._pending[other].launch
+                assert isinstance(launch, Kernel)
+                if launch.extents == kernel.extents:
+                    continue  # equal ranges are joined before, or cannot be
+                first = Cells(launch, self._arrays)
+            try:
+                self._check_moves(other, place)
+                made = self._joined(first, kernel)
+            except Apart as reason:
+                apart = apart or (other, str(reason))
                 continue
-            first = pending[other]
-            if not _may_move(entry, pending[other + 1 : place], arrays):
+            self._replace(other, place, made)
+            return other
+        if apart is not None:
+            self._note(place, *apart)
+        return None
+
+    def _replace(self, first: int, second: int, made: Cells) -> None:
+        one, two = self._pending[first], self._pending[second]
+        for value in writes_of(one.launch):
+            self._lowering.apart.pop(value, None)
+        self._cells[first] = made
+        self._pending[first] = Pending(one.level, made.kernel(), [*one.updates, *two.updates])
+        self._gone.add(second)
+
+    def _check_moves(self, first: int, second: int) -> None:
+        """Whether a launch may run at the place of an earlier one: none between them makes what it
+        reads, or touches what it may write over."""
+        if second - first > MOST_BETWEEN:
+            raise Apart(f"{second - first - 1} launches lie between them")
+        launch = self._pending[second].launch
+        loads = self._arrays.of(value for value, _ in reads_of(launch))
+        stores = self._arrays.of(writes_of(launch))
+        for place in range(first + 1, second):
+            if place in self._gone:
                 continue
-            made = _joined(first, entry, arrays, traits)
-            if made is not None:
-                pending[other] = made
-                gone.add(place)
-                latest = {value: at for value, at in latest.items() if at != other}
-                break
-        if place not in gone:
-            stored = {store.value for store in kernel.stores}
-            latest.update(dict.fromkeys(touched | stored, place))
-    if gone:
-        lowering.pending[:] = [e for place, e in enumerate(pending) if place not in gone]
+            other = self._pending[place].launch
+            made = self._arrays.of(writes_of(other))
+            read = self._arrays.of(value for value, _ in reads_of(other))
+            if not made.isdisjoint(loads | stores) or not stores.isdisjoint(read):
+                raise Apart("a launch between them needs the one or is needed by the other")
+
+    def _joined(self, first: Cells, second: Kernel) -> Cells:
+        """Both over the range that holds both of theirs, elements that are the same in step."""
+        one, two = first.extents, second.extents
+        if len(one) != len(two):
+            raise Apart(f"ranges of {len(one)} and {len(two)} dimensions")
+        found: list[tuple[int, Cells]] = []
+        why = "no array says where the one range begins in the other"
+        for start in _starts([*first.loads, *first.stores], _touched(second)):
+            try:
+                shared = _check_worth(one, two, start)
+                low = [min(begin, 0) for begin in start]
+                extents = tuple(
+                    [
+                        max(a, begin + b) - least
+                        for a, b, begin, least in zip(one, two, start, low, strict=True)
+                    ]
+                )
+                placed = first.placed(extents, [-least for least in low])
+                made = placed.joined(
+                    second, [begin - least for begin, least in zip(start, low, strict=True)]
+                )
+                self._check_size(made)
+            except Apart as reason:
+                why = str(reason)  # itself would hold this frame, and all arrays with it
+                continue
+            found.append((shared, made))
+        if not found:
+            raise Apart(why)
+        return max(found, key=lambda each: each[0])[1]
+
+    def _check_size(self, made: Cells) -> None:
+        traits = self._traits
+        longest = max([len(cell.items) for cell in made.cells])
+        if longest > traits.max_steps:
+            raise Apart(f"together {longest} loads and operations")
+        stored = {store.value for store in made.stores}
+        touched = stored | {load.value for load in made.loads}
+        if len(stored) > cost.MAX_STORES or len(touched) > cost.max_arguments(traits):
+            raise Apart(f"together {len(stored)} results, {len(touched)} arrays")
+
+    def _note(self, place: int, other: int, reason: str) -> None:
+        """Let `explain` say why two kernels that touch the same are two."""
+        first, second = self._pending[other].launch, self._pending[place].launch
+        assert isinstance(first, Kernel)
+        assert isinstance(second, Kernel)
+        values, cuts = self._lowering.values, self._lowering.placement.cuts
+        explained = {cut.node for cut in cuts}
+        shared = {
+            item.value for item in _touched(first) if values.node[item.value] not in explained
+        }
+        nbytes = sum({
+            item.value: math.prod(second.extents) * item.dtype.itemsize
+            for item in _touched(second) if isinstance(item, Load) and item.value in shared
+        }.values())
+        self._reasons += bool(nbytes)
+        if not nbytes or self._reasons > MOST_REASONS:
+            return
+        ranges = " and ".join("x".join(map(str, each.extents)) for each in (first, second))
+        cuts.append(
+            Cut(
+                f"what {self._label(second)} and {self._label(first)} both touch",
+                f"two kernels, over {ranges}: {reason}",
+                nbytes,
+            )
+        )
+
+    def _label(self, kernel: Kernel) -> str:
+        for store in [*kernel.results, *kernel.stores]:
+            node = self._lowering.values.node[store.value]
+            if node is not None:
+                return self._lowering.graph.label(node)
+        return kernel.kind
+
+
+def _touched(kernel: Kernel) -> list[Load | Store]:
+    """What all bodies load and store."""
+    return [
+        item
+        for body in kernel.phases
+        for item in [*body.body, *body.stores]
+        if isinstance(item, Load | Store)
+    ]
 
 
 def _is_plain(kernel: Kernel) -> bool:
+    """Whether its bodies, each in boxes of its own, are element-wise, and it folds all axes if
+    any."""
+    if kernel.kind == "reduce":
+        if kernel.reduced != len(kernel.extents) or kernel.chunk >= 0:
+            return False
+        if any(fold.position is not None for fold in kernel.accumulators):
+            return False
+    elif kernel.kind != "map":
+        return False
+    if kernel.boxed or kernel.tiling or kernel.selection or (kernel.then and not kernel.where):
+        return False
+    items = [item for body in kernel.phases for item in body.body]
     return (
-        kernel.kind == "map"
-        and not (kernel.then or kernel.where or kernel.boxed or kernel.tiling)
-        and len(kernel.body) <= MOST_ITEMS
-        and all(isinstance(item, _PLAIN) for item in kernel.body)
+        len(items) <= MOST_ITEMS
+        and all(isinstance(item, _PLAIN) for item in items)
         and not any(access.jumps or access.within for access in accesses(kernel))
     )
 
 
-class _Arrays:
-    """Which values may lie in the same bytes: an array, and what updates make of it."""
+def _check_worth(one: tuple[int, ...], two: tuple[int, ...], start: tuple[int, ...]) -> int:
+    """Elements of both ranges, the second of which begins at `start` of the first.
 
-    def __init__(self, lowering: Lowering) -> None:
-        self._lowering = lowering
-        self._roots: dict[int, int] = {}
-
-    def of(self, values: Iterable[int]) -> set[int]:
-        """The first of each array of which these are updates; of others themselves."""
-        return {self._root(value) for value in values}
-
-    def _root(self, value: int) -> int:
-        seen = []
-        while value not in self._roots:
-            seen.append(value)
-            older = self._older(value)
-            if older is None or older == value:
-                self._roots[value] = value
-                break
-            value = older
-        root = self._roots[value]
-        self._roots.update(dict.fromkeys(seen, root))
-        return root
-
-    def _older(self, value: int) -> int | None:
-        lowering = self._lowering
-        node = lowering.values.node[value]
-        if node is None or not lowering.is_written_in_place(node):
-            return None
-        base = lowering.placement.writes.base(node)
-        if lowering.graph.kinds[base] is Kind.LEAF:
-            return lowering.values.leaf(base)
-        return lowering.values.of_node.get(base)
-
-
-def _may_move(entry: Pending, between: Iterable[Pending], arrays: _Arrays) -> bool:
-    """Whether a launch may run before others: none makes what it reads, or touches what it may
-    write over."""
-    loads = arrays.of(value for value, _ in reads_of(entry.launch))
-    stores = arrays.of(writes_of(entry.launch))
-    for other in between:
-        made = arrays.of(writes_of(other.launch))
-        if not made.isdisjoint(loads | stores):
-            return False
-        if not stores.isdisjoint(arrays.of(value for value, _ in reads_of(other.launch))):
-            return False
-    return True
-
-
-def _joined(
-    first: Pending, second: Pending, arrays: _Arrays, traits: DeviceTraits
-) -> Pending | None:
-    large, small = first.launch, second.launch
-    assert isinstance(large, Kernel)
-    assert isinstance(small, Kernel)
-    if not _fits(large, small):
-        return None
-    # What one writes the other neither writes nor reads, but for the very element that it stored.
-    written = {store.value for store in large.stores}
-    other = arrays.of(
-        item.value for item in [*small.body, *small.stores]
-        if isinstance(item, Store) or (isinstance(item, Load) and item.value not in written)
-    )
-    if not arrays.of(written).isdisjoint(other):
-        return None
-    loads = arrays.of(item.value for item in large.body if isinstance(item, Load))
-    if not loads.isdisjoint(arrays.of(store.value for store in small.stores)):
-        return None
-    for start in _starts(large, small):
-        moved = _moved(small, start)
-        made = _registers_joined(large, moved)
-        if made is None:
-            continue
-        stores = [*large.stores, *made.stores]
-        if len(stores) > cost.MAX_STORES or len(made.body) > traits.max_steps:
-            return None
-        extents = large.extents
-        box = tuple(
-            (begin, begin + extent) for begin, extent in zip(start, small.extents, strict=True)
-        )
-        rest = Kernel("map", extents, list(large.body), list(large.stores),
-                      where=tuple(outside(box, extents)))
-        kernel = Kernel("map", extents, made.body, stores, where=(box,), then=[rest])
-        return Pending(first.level, kernel, [*first.updates, *second.updates])
-    return None
-
-
-def _fits(large: Kernel, small: Kernel) -> bool:
-    """Whether one range could lie in the other, and what both read is worth it."""
-    if len(large.extents) != len(small.extents) or large.extents == small.extents:
-        return False
-    if any(one < other for one, other in zip(large.extents, small.extents, strict=True)):
-        return False
-    if small.extents[-1] < LEAST_ROW:
-        return False
-    return math.prod(small.extents) >= LEAST_PART * math.prod(large.extents)
-
-
-def _starts(large: Kernel, small: Kernel) -> list[tuple[int, ...]]:
-    """Where in the larger range the smaller one may begin, the likeliest first.
-
-    Elements in step: of arrays of the larger range's shape, where the smaller one's are; else
-    where one load of both is the same element.
+    Raises
+    ------
+    Apart
+        What both touch is not worth the text for the ends.
     """
-    whole = contiguous_strides(large.extents)
-    offsets = [store.access.offset for store in small.stores if store.access.strides == whole]
-    known = {
-        item.value: item.access for item in [*large.body, *large.stores]
-        if isinstance(item, Load | Store)
-    }
-    for item in small.body:
-        if isinstance(item, Load) and item.value in known:
-            access = known[item.value]
-            if item.access.strides == access.strides == whole:
-                offsets.append(item.access.offset - access.offset)
+    sides = [
+        (max(begin, 0), min(a, begin + b), min(begin, 0), max(a, begin + b))
+        for a, b, begin in zip(one, two, start, strict=True)
+    ]
+    lengths = [high - low for low, high, _, _ in sides]
+    if min(lengths) <= 0:
+        raise Apart("their ranges have nothing in common")
+    shared, whole = math.prod(lengths), math.prod([high - low for _, _, low, high in sides])
+    if shared < whole and lengths[-1] < LEAST_ROW:
+        raise Apart(f"{lengths[-1]} elements of a row are of both: its ends take what is saved")
+    if shared < LEAST_PART * whole:
+        raise Apart(f"{100 * shared / whole:.0f} % of what they range over is of both")
+    return shared
+
+
+def _starts(
+    touched: Iterable[Load | Store], of_second: Iterable[Load | Store]
+) -> list[tuple[int, ...]]:
+    """Where in the range of the one the other one's may begin, the likeliest first.
+
+    Elements in step: what both store, in arrays of one shape; else where loads of both, or a load
+    and a store, are the same element.
+    """
+    touched, of_second = list(touched), list(of_second)
+    stores = [item for item in of_second if isinstance(item, Store)]
+    pairs: list[tuple[Load | Store, Load | Store]] = [
+        (each, other)
+        for each in touched if isinstance(each, Store)
+        for other in stores if each.access.strides == other.access.strides
+    ]
+    known = defaultdict(list)
+    for each in touched:
+        known[each.value].append(each)
+    pairs += [(each, other) for other in of_second for each in known[other.value]]
     found: dict[tuple[int, ...], None] = {}
-    for offset in offsets:
-        if offset < 0:
-            continue
-        start = []
-        for stride in whole:
-            start.append(offset // stride if stride else 0)
-            offset -= start[-1] * stride
-        fits = all(
-            begin + extent <= end
-            for begin, extent, end in zip(start, small.extents, large.extents, strict=True)
-        )
-        if fits:
-            found[tuple(start)] = None
+    for each, other in pairs:
+        if each.access.strides == other.access.strides:
+            start = _decomposed(other.access.offset - each.access.offset, each.access.strides)
+            if start is not None:
+                found[start] = None
+            if len(found) == MOST_STARTS:
+                break
     return list(found)
 
 
-def _moved(kernel: Kernel, start: tuple[int, ...]) -> Kernel:
-    """The same with indices that begin there."""
-
-    def moved(access: Access) -> Access:
-        back = sum(begin * step for begin, step in zip(start, access.strides, strict=True))
-        return Access(access.offset - back, access.strides)
-
-    return replace(
-        kernel,
-        body=with_accesses(kernel.body, moved),
-        stores=[replace(store, access=moved(store.access)) for store in kernel.stores],
-    )
-
-
-def _registers_joined(large: Kernel, small: Kernel) -> Kernel | None:
-    """Both bodies as one, loads that are the same once; None where they share no load, or the
-    second one reads what the first has not written by then."""
-    stored = {(store.value, store.access): store for store in large.stores}
-    written = {store.value for store in large.stores}
-    loaded = {
-        (item.value, item.dtype, item.access): item.var
-        for item in large.body if isinstance(item, Load) and item.position is None
-    }
-    read = {item.value for item in large.body if isinstance(item, Load)}
-    count = 1 + max([item.var for item in large.body], default=-1)
-    registers: dict[int, int] = {}
-    body: list[Item] = list(large.body)
-    shares = False
-    for item in small.body:
-        if isinstance(item, Load):
-            shares |= item.value in read or item.value in written
-            if item.value in written:
-                store = stored.get((item.value, item.access))
-                if store is None or item.position is not None:
-                    return None
-                if store.var_dtype != item.dtype or store.dtype != item.dtype:
-                    return None
-                if item.dtype.char == "e":
-                    return None
-                registers[item.var] = store.var
-                continue
-            known = loaded.get((item.value, item.dtype, item.access))
-            if known is not None and item.position is None:
-                registers[item.var] = known
-                continue
-            position = None if item.position is None else registers[item.position]
-            made: Item = replace(item, var=count, position=position)
-        elif isinstance(item, Step):
-            operands = tuple([registers[operand] for operand in item.operands])
-            made = replace(item, var=count, operands=operands)
-        else:
-            made = replace(item, var=count)
-        registers[item.var] = count
-        count += 1
-        body.append(made)
-    if not shares:
-        return None
-    stores = [replace(store, var=registers[store.var]) for store in small.stores]
-    return replace(small, body=body, stores=stores)
+def _decomposed(distance: int, strides: tuple[int, ...]) -> tuple[int, ...] | None:
+    """The smallest steps along the dimensions that are together so many elements."""
+    start = [0] * len(strides)
+    for dim in sorted(range(len(strides)), key=lambda dim: -strides[dim]):
+        stride = strides[dim]
+        if stride <= 0:
+            return None
+        start[dim] = (distance + stride // 2) // stride
+        distance -= start[dim] * stride
+    return tuple(start) if not distance else None

@@ -25,6 +25,7 @@ from .regions import apart
 from .schedule import (
     Access,
     Copy,
+    Item,
     Kernel,
     Launch,
     LibraryCall,
@@ -46,6 +47,7 @@ _NOTHING: Final = -1
 
 Place = tuple[str, int]
 Regions = tuple[tuple[tuple[int, ...], "Access"], ...]
+Boxes = tuple[tuple[tuple[int, int], ...], ...]
 Touch = tuple[int, int, "Access | None", tuple[int, ...]]
 """Value, bytes of an element, access (None: all of it), and the extents that it runs over."""
 
@@ -104,7 +106,7 @@ class Hazards:
                 if isinstance(launch, LibraryCall) and launch.epilogue is None:
                     continue  # NumPy looks after operands that overlap
                 tiles = isinstance(launch, Kernel) and launch.kind == "tiles"
-                for later, (_, others) in enumerate(touched[0 if tiles else number :]):
+                for later, (_, others) in enumerate(touched[0 if tiles or is_beside else number :]):
                     for store in others:
                         self._check_order(
                             load, store, where, same_phase=not later, is_alone=not tiles
@@ -248,7 +250,7 @@ def _elements(
 def _runs(
     access: Access,
     extents: tuple[int, ...],
-    where: tuple[tuple[tuple[int, int], ...], ...],
+    where: Boxes,
 ) -> list[tuple[Access, tuple[int, ...]]]:
     """An access between its seams, in the boxes `where` (none: everywhere); and how far it runs."""
     if not where and not access.seams:
@@ -290,7 +292,11 @@ def _loads(phase: Launch, schedule: Schedule) -> list[Touch]:
         return operands
     found: list[Touch] = []
     kept = phase.extents[: len(phase.extents) - phase.reduced]
-    for items, extents in ((phase.body, phase.extents), (phase.epilogue, kept)):
+    parts: tuple[tuple[Sequence[Item], tuple[int, ...], Boxes], ...] = (
+        (phase.body, phase.extents, phase.where),
+        (phase.epilogue, kept, ()),
+    )
+    for items, extents, where in parts:
         for item in items:
             if isinstance(item, Load):
                 size = item.dtype.itemsize
@@ -298,7 +304,7 @@ def _loads(phase: Launch, schedule: Schedule) -> list[Touch]:
                     found.append((item.value, size, None, extents))
                     continue
                 found += [
-                    (item.value, size, *run) for run in _runs(item.access, extents, phase.where)
+                    (item.value, size, *run) for run in _runs(item.access, extents, where)
                 ]
             elif isinstance(item, Prefix) and item.partial is not None:
                 found.append((item.partial, 1, None, ()))
@@ -320,17 +326,17 @@ def _stores(phase: Launch, schedule: Schedule) -> list[Touch]:
         return [(phase.target, 1, None, ())]
     found: list[Touch] = []
     kept = phase.extents[: len(phase.extents) - phase.reduced]
-    groups: tuple[tuple[Sequence[Store], tuple[int, ...]], ...] = (
-        (phase.stores, phase.extents),
-        (phase.results, kept),
+    groups: tuple[tuple[Sequence[Store], tuple[int, ...], Boxes], ...] = (
+        (phase.stores, phase.extents, phase.where),
+        (phase.results, kept, ()),
     )
-    for stores, extents in groups:
+    for stores, extents, where in groups:
         for store in stores:
             size = store.dtype.itemsize
             if phase.kind == "compact":
                 found.append((store.value, size, None, extents))
                 continue
-            runs = _runs(store.access, extents, phase.where)
+            runs = _runs(store.access, extents, where)
             found += [(store.value, size, *run) for run in runs]
     for accumulator in phase.accumulators:
         for partial in (accumulator.partial, accumulator.partial_position):

@@ -68,7 +68,8 @@ class Lowering:
     ----------
     pending : list of Pending, in order of execution
     values : ValueTable
-    aliases : dict, node -> node whose bytes are its own
+    apart : dict, value -> Cut
+        Why what reads it is another launch, unless they are joined after all.
     """
 
     def __init__(self, placement: Placement, traits: DeviceTraits) -> None:
@@ -77,6 +78,7 @@ class Lowering:
         self.graph: Graph = placement.graph
         self.values = ValueTable(self.graph)
         self.pending: list[Pending] = []
+        self.apart: dict[int, Cut] = {}
         maps: dict[Any, list[Sink]] = {}
         reductions: dict[Any, list[int]] = {}
         libraries: list[int] = []

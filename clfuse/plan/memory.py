@@ -268,7 +268,12 @@ class Memory:
             assert isinstance(launch, Kernel)
             # Another tile may need what a tile has read where it writes.
             stores[index] = () if launch.kind == "tiles" else tuple(
-                [store.access for store in launch.stores if store.value == target]
+                [
+                    store.access
+                    for phase in launch.phases
+                    for store in phase.stores
+                    if store.value == target
+                ]
             )
         reads = self._reads_after(source, stores, node)
         if reads is None:

@@ -152,6 +152,7 @@ def _place_and_lower(
                     join_epilogues(lowering, traits)
                 join_stages(lowering, traits)
                 join_guarded(lowering, traits)
+            placement.cuts += lowering.apart.values()
             return placement, lowering, Memory(lowering)
         except (Straddles, Refines) as cut:
             nodes = _alike(graph, cut.node) if attempt >= REFUSED_SINGLY else (cut.node,)

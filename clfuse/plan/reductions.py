@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
+from typing import Final
 
 import numpy as np
 
@@ -21,6 +22,10 @@ from .emission import Registers, ValueTable
 from .pairing import waits_long
 from .schedule import Access, Accumulator, Item, Kernel, Launch, Load, Step
 from .strips import lay_strips, widened
+
+LEAST_CUT: Final = 4
+"""Indices of a dimension for every piece that it is cut into: of fewer, some pieces are much longer
+than others."""
 
 
 def finish_reduction(
@@ -39,7 +44,7 @@ def finish_reduction(
             kernel, rest, together, split, groups, traits, values, registers
         )
     kernel = g.oriented(kernel, traits)
-    groups, length, split = _lay(kernel, traits, splits=not kernel.then)
+    groups, length, split = _lay(kernel, traits, splits=bool(kernel.where) or not kernel.then)
     if split <= 1:
         _whole(kernel, traits, groups, length)
         return [kernel]
@@ -183,9 +188,13 @@ def _stages_of_rows(
 
 
 def _cut(kernel: Kernel, split: int) -> int:
-    """Cut the longest folded dimension into about `split` pieces; returns the length of one."""
+    """Cut a folded dimension into about `split` pieces; returns the length of one.
+
+    The first one that is long enough: a piece is then what lies together. Else the longest.
+    """
     reduced = range(_kept(kernel), len(kernel.extents))
-    dim = max(reduced, key=lambda dim: (kernel.extents[dim], dim))
+    long = [dim for dim in reduced if kernel.extents[dim] >= LEAST_CUT * split]
+    dim = long[0] if long else max(reduced, key=lambda dim: (kernel.extents[dim], dim))
     piece = -(-kernel.extents[dim] // split)
     if dim == kernel.vector:
         piece = g.round_up(piece, kernel.width * kernel.unroll)

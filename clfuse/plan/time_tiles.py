@@ -406,7 +406,7 @@ class _TimeTiles:
         if index in self.refusals and not self.loads[index].isdisjoint(group.made):
             label = self.lowering.graph.label(first.made[0].node)
             reason = f"not one kernel with what reads it: {self.refusals[index]}"
-            self.lowering.placement.cuts.append(Cut(label, reason, 0))
+            self.lowering.apart[first.made[0].value] = Cut(label, reason, 0)
         return max(index, first.index + 1)
 
     def _drop_last(self, group: Group) -> int:

@@ -24,20 +24,18 @@ def reads_of(kernel: Kernel, schedule: Schedule) -> list[Use]:
     for phase in kernel.phases:
         parts += [(phase, phase.body, phase.extents), (phase, phase.epilogue, kept)]
     for phase, items, extents in parts:
+        before = dict(moved) if kernel.where else {}
         for item in items:
             if isinstance(item, Prefix) and item.partial is not None:
                 moved[item.partial] = (str(item.dtype), schedule.values[item.partial].nbytes)
             # What an earlier phase has written is still in the caches.
             if not isinstance(item, Load) or item.value in written:
                 continue
-            elements = math.prod(
-                [
-                    extent
-                    for extent, stride in zip(extents, item.access.strides, strict=True)
-                    if stride or item.position is not None
-                ]
+            elements = _elements(phase, item, extents)
+            nbytes = min(
+                elements * item.dtype.itemsize + before.get(item.value, ("", 0))[1],
+                schedule.values[item.value].nbytes,
             )
-            nbytes = min(elements * item.dtype.itemsize, schedule.values[item.value].nbytes)
             known = moved.get(item.value, ("", 0))[1]
             if kernel.kind == "tiles" and not phase.stores:  # borders of arrays, none read twice
                 nbytes = min(known + nbytes, schedule.values[item.value].nbytes)
@@ -52,12 +50,35 @@ def reads_of(kernel: Kernel, schedule: Schedule) -> list[Use]:
     return [(value, dtype, nbytes) for value, (dtype, nbytes) in moved.items()]
 
 
+def _elements(phase: Kernel, load: Load, extents: tuple[int, ...]) -> int:
+    """How many elements a load touches in the boxes of its body, or over `extents`."""
+    lengths = [tuple([high - low for low, high in box]) for box in phase.where] or [extents]
+    return sum(
+        [
+            math.prod(
+                [
+                    length
+                    for length, stride in zip(each, load.access.strides, strict=True)
+                    if stride or load.position is not None
+                ]
+            )
+            for each in lengths
+        ]
+    )
+
+
+def _iterations(phase: Kernel) -> int:
+    """Of the loops of one phase, or of one body in its boxes."""
+    boxes = phase.where or (tuple([(0, extent) for extent in phase.extents]),)
+    return sum([math.prod([high - low for low, high in box]) for box in boxes])
+
+
 def writes_of(kernel: Kernel, schedule: Schedule) -> list[Use]:
     """What the kernel stores, partial results included."""
     kept = math.prod(kernel.extents[: len(kernel.extents) - kernel.reduced])
     uses: list[Use] = []
-    for phase in [kernel] if kernel.where else kernel.phases:
-        for stores, count in ((phase.stores, math.prod(phase.extents)), (phase.results, kept)):
+    for phase in kernel.phases:
+        for stores, count in ((phase.stores, _iterations(phase)), (phase.results, kept)):
             for store in stores:
                 nbytes = count * store.dtype.itemsize
                 if kernel.kind == "compact":
@@ -70,7 +91,16 @@ def writes_of(kernel: Kernel, schedule: Schedule) -> list[Use]:
             ):
                 if value is not None:
                     uses.append((value, dtype, schedule.values[value].nbytes))
-    return uses
+    return _merged(uses) if kernel.where else uses
+
+
+def _merged(uses: list[Use]) -> list[Use]:
+    """Each value once, with what several bodies write of it."""
+    found: dict[int, Use] = {}
+    for value, dtype, nbytes in uses:
+        before = found[value][2] if value in found else 0
+        found[value] = value, dtype, before + nbytes
+    return list(found.values())
 
 
 def reads_of_call(call: LibraryCall, schedule: Schedule) -> list[Use]:
@@ -148,7 +178,7 @@ def _work(kernel: Kernel, traits: DeviceTraits) -> float:
     kept = kernel.extents[: len(kernel.extents) - kernel.reduced]
     work = 0.0
     for phase in kernel.phases:
-        for items, extents in ((phase.body, phase.extents), (phase.epilogue, kept)):
+        for items, count in ((phase.body, _iterations(phase)), (phase.epilogue, math.prod(kept))):
             weight = float(len(phase.accumulators)) if items is phase.body else 0.0
             for item in items:
                 if isinstance(item, Step):
@@ -157,5 +187,5 @@ def _work(kernel: Kernel, traits: DeviceTraits) -> float:
                     weight += 1
                 elif isinstance(item, Load) and item.position is not None:
                     weight += traits.gather_weight
-            work += weight * math.prod(extents)
+            work += weight * count
     return work

@@ -185,13 +185,11 @@ def _may_overlap(kernel: Kernel, arguments: Arguments) -> bool:
     Worth it where there are many rows, or pairs of vectors: each spares its last elements one by
     one.
     """
-    loads = {
-        item.value for body in kernel.phases for item in body.body if isinstance(item, Load)
-    }
+    bodies = kernel.phases
+    loads = {item.value for body in bodies for item in body.body if isinstance(item, Load)}
+    stores = {store.value for body in bodies for store in body.stores}
     return (
         kernel.schedule == "cpu"
         and (len(kernel.extents) > 1 or kernel.unroll > 1)
-        and not any(
-            arguments.shares(value, store.value) for value in loads for store in kernel.stores
-        )
+        and not any(arguments.shares(value, stored) for value in loads for stored in stores)
     )

@@ -12,6 +12,7 @@ the next phase.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import count
 from types import SimpleNamespace
 from typing import Any
@@ -74,7 +75,7 @@ class _Phases:
         self.folds: list[list[Fold]] = []
         folds = 0
         numbers = count()
-        for phase in kernel.phases:
+        for phase in [kernel] if kernel.where else kernel.phases:
             self.bodies.append(Body(phase, traits, arguments, preamble, numbers))
             self.folds.append(_folds(phase, folds))
             folds += len(phase.accumulators)
@@ -82,8 +83,8 @@ class _Phases:
     def __iter__(self) -> Iterator[tuple[Kernel, Body, list[Fold], bool]]:
         """(phase, its body, its folds, whether it is the last)."""
         last = len(self.bodies) - 1
-        for number, phase in enumerate(self.kernel.phases):
-            yield phase, self.bodies[number], self.folds[number], number == last
+        for number, body in enumerate(self.bodies):
+            yield body.kernel, body, self.folds[number], number == last
 
     def body_of(self, phase: Kernel) -> Body:
         """The body of one more phase, over the same rows as the first."""
@@ -203,7 +204,7 @@ def _row_phase(
     p.begin, p.end = ("low", "high") if chunked_here else ("0", extent)
     p.run_end = body.run_end(p.end) if body.seams else ""
     p.before, uniform = before(body, kernel)
-    p.start, p.pause, p.vector_bodies = [], [], []
+    p.start, p.pause = [], []
     p.block = f"{width * unroll * LONG_SUM // 4}"
     single = writers[1]
     for fold in folds:
@@ -219,23 +220,8 @@ def _row_phase(
             p.start += fold.start_total(single, f"q{number}")
             if width > 1:
                 p.start += fold.start_total(writers[width], f"v{number}")
-    p.scalar_body, registers = compute(body, kernel, 1, uniform)
-    for fold in folds:
-        item, position = fold.item(single, registers)
-        if kernel.compensated and fold.compensates:
-            p.scalar_body = p.scalar_body + fold.add_to_total(single, item, f"q{fold.number}")
-        else:
-            p.scalar_body = p.scalar_body + folding(kernel, fold)(
-                single, f"q{fold.number}", f"z{fold.number}", item, position
-            )
+    _write_loops(p, kernel, body, folds, uniform)
     if width > 1:
-        p.single_body = _vector_copy(kernel, body, uniform, folds, 0)
-        if unroll == 2 and waits_long(kernel):
-            p.vector_bodies.append(_paired_copies(kernel, body, uniform, folds))
-        else:
-            p.vector_bodies.append(p.single_body)
-            for copy in range(1, unroll):
-                p.vector_bodies.append(_vector_copy(kernel, body, uniform, folds, copy))
         p.pause = _pause(kernel, folds, writers[width])
     p.rests = rests_of(kernel, body, folds, writers, uniform)
     for rest in p.rests:
@@ -243,6 +229,10 @@ def _row_phase(
     p.blocks = row_blocks.of(kernel, body, folds, uniform)
     p.groups = list(body.group_lines)
     body.group_lines.clear()
+    p.test = body.is_within(kernel.where)
+    p.others = [_other_loops(kernel, body, folds, other) for other in kernel.then if kernel.where]
+    if p.others:
+        p.others[-1].test = ""  # what is left
     p.local_memory, p.tree, p.known = [], [], []
     joining = []
     if gpu:
@@ -271,6 +261,52 @@ def _row_phase(
     p.joining, computed = joining, body.group_lines + computed
     p.shared, p.own = ([], computed + stores) if last else (computed, stores)
     return p, results
+
+
+def _write_loops(
+    b: SimpleNamespace, kernel: Kernel, body: Body, folds: list[Fold], uniform: dict[int, Register]
+) -> None:
+    """Fill in what the loops over a run do: vector by vector, and one by one."""
+    single = body.writer(1)
+    b.scalar_body, registers = compute(body, kernel, 1, uniform)
+    b.vector_bodies = []
+    for fold in folds:
+        item, position = fold.item(single, registers)
+        if kernel.compensated and fold.compensates:
+            b.scalar_body = b.scalar_body + fold.add_to_total(single, item, f"q{fold.number}")
+        else:
+            b.scalar_body = b.scalar_body + folding(kernel, fold)(
+                single, f"q{fold.number}", f"z{fold.number}", item, position
+            )
+    if kernel.width > 1:
+        b.single_body = _vector_copy(kernel, body, uniform, folds, 0)
+        if kernel.unroll == 2 and waits_long(kernel):
+            b.vector_bodies.append(_paired_copies(kernel, body, uniform, folds))
+        else:
+            b.vector_bodies.append(b.single_body)
+            for copy in range(1, kernel.unroll):
+                b.vector_bodies.append(_vector_copy(kernel, body, uniform, folds, copy))
+
+
+def _other_loops(
+    kernel: Kernel, first: Body, folds: list[Fold], other: Kernel
+) -> SimpleNamespace:
+    """What `other` does in its boxes of the range of `kernel`, with the same accumulators."""
+    like = replace(
+        kernel, body=other.body, stores=other.stores, accumulators=other.accumulators,
+        where=other.where, then=[],
+    )
+    body = Body(like, first.traits, first.arguments, first.preamble, first.group_numbers)
+    body.seams = first.seams
+    b = SimpleNamespace(test=body.is_within(other.where), rests=[])
+    b.before, uniform = before(body, like)
+    own = [
+        type(fold)(fold.number, accumulator, fold.lane_nbytes)
+        for fold, accumulator in zip(folds, other.accumulators, strict=False)
+    ]
+    _write_loops(b, like, body, own, uniform)
+    b.groups = body.group_lines
+    return b
 
 
 def _from_first_item(folds: list[Fold]) -> list[str]:

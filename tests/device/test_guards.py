@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
 
+from clfuse.plan import guards
 from tests.agreement import Batch
 
 pytestmark = pytest.mark.clfuse_only
@@ -71,3 +74,148 @@ def test_a_step_over_neighbours_and_one_over_all_are_one_launch(xp: ModuleType) 
     np.testing.assert_array_equal(new.get(), expected[1])
     found = float(largest.reduce((40, 130), new, op="max"))
     np.testing.assert_allclose(found, abs(expected[1]).max())
+
+
+@pytest.fixture
+def any_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let ranges be joined that are too small to be worth it."""
+    monkeypatch.setattr(guards, "LEAST_ROW", 2)
+    monkeypatch.setattr(guards, "LEAST_PART", 0.1)
+
+
+def drawn(shape: tuple[int, ...], draw: random.Random) -> Callable[[Any, list[Any]], list[Any]]:
+    """A program of some statements over boxes of three arrays, written, read and folded."""
+    whole = tuple(slice(0, extent) for extent in shape)
+
+    def box() -> tuple[slice, ...]:
+        if draw.random() < 0.25:
+            return whole
+        return tuple(
+            slice(draw.choice([0, 0, 1, 2]), extent - draw.choice([0, 0, 1, 2, 3]))
+            for extent in shape
+        )
+
+    def beside(part: tuple[slice, ...]) -> tuple[slice, ...]:
+        moved = []
+        for side, extent in zip(part, shape, strict=True):
+            by = draw.choice([-1, 0, 0, 1])
+            fits = side.start + by >= 0 and side.stop + by <= extent
+            moved.append(slice(side.start + by, side.stop + by) if fits else side)
+        return tuple(moved)
+
+    statements = []
+    for _ in range(draw.randint(3, 6)):
+        part = box()
+        sources = [
+            (draw.randrange(3), part if draw.random() < 0.6 else beside(part)) for _ in range(2)
+        ]
+        way, fold = draw.randrange(4), draw.choice(["sum", "max", "min", "any"])
+        what = draw.choice(["write", "write", "write", "add", "keep", "fold"])
+        statements.append((part, sources, way, draw.choice([2, 3, 5]), what, fold,
+                           draw.randrange(3)))
+
+    def program(m: Any, arrays: list[Any]) -> list[Any]:
+        kept = []
+        for part, sources, way, number, what, fold, target in statements:
+            u, v = [arrays[place][view] for place, view in sources]
+            made = [u * number + v, m.maximum(u, v) - number, u - v, abs(u) + number][way]
+            if what == "write":
+                arrays[target][part] = made
+            elif what == "add":
+                arrays[target][part] += made
+            elif what == "keep":
+                kept.append(made)
+            else:
+                kept.append(getattr(made, fold)())
+        return [*arrays, *kept]
+
+    return program
+
+
+@pytest.mark.parametrize("shape", [(70,), (9, 40), (7, 8, 20)], ids=str)
+@pytest.mark.usefixtures("any_size")
+def test_random_statements_over_random_boxes(xp: ModuleType, shape: tuple[int, ...]) -> None:
+    draw = random.Random(len(shape))
+    made = [np.random.default_rng(place).integers(-9, 9, shape) for place in range(3)]
+    with xp.config.override(debug=True, host_us=0):
+        for _ in range(8):
+            program = drawn(shape, draw)
+            for dtype in ("int32", "float64"):
+                values = [each.astype(dtype) for each in made]
+                expected = program(np, [each.copy() for each in values])
+                found = program(xp, [xp.array(each) for each in values])
+                xp.evaluate(*found)
+                for one, other in zip(found, expected, strict=True):
+                    np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.usefixtures("any_size")
+@pytest.mark.parametrize("dtype", ["float32", "bool", "complex128", "float16"])
+@pytest.mark.parametrize("fold", ["sum", "prod", "max", "all", "var", "argmax"])
+def test_folds_of_all_kinds_behind_a_write_to_a_part(
+    xp: ModuleType, dtype: str, fold: str
+) -> None:
+    def program(m: Any, a: Any, b: Any) -> list[Any]:
+        part = slice(1, -1), slice(2, None)
+        b[part] = a[part] ^ b[part] if dtype == "bool" else a[part] * b[part]
+        return [b, getattr(b, fold)(), getattr(a[part], fold)()]
+
+    draw = np.random.default_rng(4)
+    values = [draw.integers(-1, 3, (11, 67)).astype(dtype) for _ in range(2)]
+    expected = program(np, values[0], values[1].copy())
+    with xp.config.override(debug=True, host_us=0):
+        found = program(xp, *[xp.array(each) for each in values])
+        xp.evaluate(*found)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-2 if dtype == "float16" else 1e-5)
+        assert np.asarray(one).dtype == other.dtype
+
+
+@pytest.mark.usefixtures("any_size")
+def test_nan_and_infinity_behind_a_write_to_a_part(xp: ModuleType) -> None:
+    values = np.random.default_rng(9).standard_normal((12, 90))
+    values[0, 3], values[5, 5], values[11, 89] = np.nan, np.inf, -np.inf
+    with xp.config.override(debug=True, host_us=0):
+        for fold in ("max", "min", "sum"):
+            a, b = xp.array(values), xp.zeros(values.shape)
+            xp.evaluate(a, b)
+            b[1:-1, 1:-1] = a[1:-1, 1:-1] + 1
+            found = [getattr(b, fold)(), getattr(a, fold)(), b]
+            xp.evaluate(*found)
+            c = np.zeros(values.shape)
+            c[1:-1, 1:-1] = values[1:-1, 1:-1] + 1
+            expected = [getattr(c, fold)(), getattr(values, fold)(), c]
+            for one, other in zip(found, expected, strict=True):
+                np.testing.assert_array_equal(one, other)
+
+
+def test_kernels_in_python_over_unequal_ranges_are_one_launch(xp: ModuleType) -> None:
+    @xp.kernel
+    def along(i, j, ez, hy):
+        hy[i, j] += 0.5 * (ez[i, j + 1] - ez[i, j])
+
+    @xp.kernel
+    def down(i, j, ez, hx):
+        hx[i, j] -= 0.5 * (ez[i + 1, j] - ez[i, j])
+
+    @xp.kernel
+    def squares(i, j, h):
+        return h[i, j] * h[i, j]
+
+    n, m = 30, 140
+    draw = np.random.default_rng(5)
+    values = [draw.random(shape) for shape in ((n, m), (n, m - 1), (n - 1, m))]
+    expected = [each.copy() for each in values]
+    along.python((n, m - 1), expected[0], expected[1])
+    down.python((n - 1, m), expected[0], expected[2])
+    ez, hy, hx = [xp.asarray(each) for each in values]
+    xp.evaluate(ez, hy, hx)
+    along((n, m - 1), ez, hy)
+    down((n - 1, m), ez, hx)
+    assert len(xp.explain(hy, hx).kernels) == 1
+    total = squares.reduce((n, m - 1), hy)
+    launches = [each for each in xp.explain(hy, hx, total).kernels if not each.follows]
+    assert len(launches) == (1 if xp.config.settings.schedule != "gpu" else 2)
+    np.testing.assert_array_equal(hy.get(), expected[1])
+    np.testing.assert_array_equal(hx.get(), expected[2])
+    np.testing.assert_allclose(float(total), (expected[1] ** 2).sum())

@@ -75,7 +75,10 @@ def test_writes_to_boxes_of_a_result_are_one_kernel_that_reads_its_input_once(
     given = field((70, 90))
     u = cf.asarray(given)
     v = program(u)
-    assert launches(v) == (1, 2 * given.nbytes)
+    kernels, nbytes = launches(v)
+    assert kernels == 1
+    # Borders that are constant are written, and nothing read for them.
+    assert 1.95 * given.nbytes < nbytes <= 2 * given.nbytes
     assert_bitwise(v, program(given))
 
 

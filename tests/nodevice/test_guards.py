@@ -10,7 +10,7 @@ from clfuse.graph import build
 from clfuse.graph.ir import Node
 from clfuse.traits import with_schedule
 
-from .recording import TRAITS, array, call, kernels, moved_nbytes, planned
+from .recording import FLOAT64, TRAITS, array, call, kernels, moved_nbytes, planned
 
 ROWS, COLUMNS = 300, 500
 NBYTES = 8 * ROWS * COLUMNS
@@ -43,6 +43,23 @@ def one_reads_what_the_other_stores() -> tuple[int, list[Node]]:
     return 3, [twice, written(b, call("negative", inner(twice)))]
 
 
+def the_narrow_one_first() -> tuple[int, list[Node]]:
+    a, b = array(ROWS, COLUMNS), array(ROWS, COLUMNS)
+    inside = written(b, call("negative", inner(a)))
+    return 3, [inside, call("add", inside, inside)]
+
+
+def differences_along_and_down() -> tuple[int, list[Node]]:
+    a = array(ROWS, COLUMNS)
+    high = build.view(a, (ROWS, COLUMNS - 1), 1, (COLUMNS, 1))
+    low = build.view(a, (ROWS, COLUMNS - 1), 0, (COLUMNS, 1))
+    along = build.update(array(ROWS, COLUMNS), call("subtract", high, low), 0, (COLUMNS, 1))
+    high = build.view(a, (ROWS - 1, COLUMNS), COLUMNS, (COLUMNS, 1))
+    low = build.view(a, (ROWS - 1, COLUMNS), 0, (COLUMNS, 1))
+    down = build.update(array(ROWS, COLUMNS), call("subtract", high, low), 0, (COLUMNS, 1))
+    return 3, [along, down]
+
+
 def an_update_of_itself() -> tuple[int, list[Node]]:
     a, b = array(ROWS, COLUMNS), array(ROWS, COLUMNS)
     return 4, [call("negative", a), written(b, call("add", inner(b), neighbours(a)))]
@@ -55,18 +72,62 @@ def of_its_own_size() -> tuple[int, list[Node]]:
 
 
 @pytest.mark.parametrize("program", [
-    both_read_one, one_reads_what_the_other_stores, an_update_of_itself, of_its_own_size,
+    both_read_one, one_reads_what_the_other_stores, the_narrow_one_first, an_update_of_itself,
+    of_its_own_size, differences_along_and_down,
 ])
-def test_a_range_within_another_is_a_body_of_its_kernel(
+def test_ranges_that_overlap_are_one_kernel_with_a_body_for_each_part(
     program: Callable[[], tuple[int, list[Node]]],
 ) -> None:
     arrays, nodes = program()
     schedule = planned(*nodes)
     (kernel,) = kernels(schedule)
-    (rest,) = kernel.then
     assert len(kernel.stores) == 2
-    assert len(rest.stores) == 1
+    assert all(len(rest.stores) < 2 for rest in kernel.then)
     assert moved_nbytes(schedule) == pytest.approx(arrays * NBYTES, rel=0.02)
+
+
+def three_ranges() -> list[Node]:
+    a, b, c = [array(ROWS, COLUMNS) for _ in range(3)]
+    second = written(b, neighbours(a))
+    part = build.view(second, (ROWS - 4, COLUMNS - 4), 2 * COLUMNS + 2, (COLUMNS, 1))
+    third = build.update(c, call("absolute", part), 2 * COLUMNS + 2, (COLUMNS, 1))
+    return [call("negative", a), second, third]
+
+
+def test_three_ranges_are_one_kernel() -> None:
+    schedule = planned(*three_ranges())
+    (kernel,) = kernels(schedule)
+    assert sorted(len(body.stores) for body in kernel.phases) == [1, 2, 3]
+    assert moved_nbytes(schedule) == pytest.approx(4 * NBYTES, rel=0.03)
+
+
+def total(node: Node) -> Node:
+    return build.reduce("add", node, (0, 1), FLOAT64)
+
+
+def norm_of_a_part() -> list[Node]:
+    a, b = array(ROWS, COLUMNS), array(ROWS, COLUMNS)
+    inside = written(b, neighbours(a))
+    return [inside, total(call("multiply", inside, inside))]
+
+
+def test_what_is_folded_is_written_by_the_kernel_that_folds() -> None:
+    schedule = planned(*norm_of_a_part())
+    first, *_ = kernels(schedule)
+    assert (first.kind, len(first.where)) == ("reduce", 1)
+    assert [bool(body.accumulators) for body in first.phases] == [True, True]
+    assert [len(body.stores) for body in first.phases] == [1, 0]
+    assert moved_nbytes(schedule) == pytest.approx(2 * NBYTES, rel=0.03)
+
+
+def test_a_part_of_what_a_kernel_writes_is_folded_by_it() -> None:
+    a, b = array(ROWS, COLUMNS), array(ROWS, COLUMNS)
+    product = call("multiply", a, b)
+    schedule = planned(product, total(inner(product)))
+    first, *_ = kernels(schedule)
+    assert [bool(body.accumulators) for body in first.phases] == [True, False]
+    assert [len(body.stores) for body in first.phases] == [1, 1]
+    assert moved_nbytes(schedule) == pytest.approx(3 * NBYTES, rel=0.03)
 
 
 def nothing_in_common() -> list[Node]:
@@ -78,6 +139,12 @@ def a_border() -> list[Node]:
     a, b = array(ROWS, COLUMNS), array(ROWS, COLUMNS)
     row = build.view(a, (1, COLUMNS), 0, (COLUMNS, 1))
     return [call("negative", a), build.update(b, call("negative", row), 0, (COLUMNS, 1))]
+
+
+def half_of_it() -> list[Node]:
+    a, b = array(ROWS, COLUMNS), array(ROWS, COLUMNS)
+    rows = build.view(a, (120, COLUMNS), 0, (COLUMNS, 1))
+    return [call("negative", a), build.update(b, call("add", rows, rows), 0, (COLUMNS, 1))]
 
 
 def short_rows() -> list[Node]:
@@ -92,15 +159,20 @@ def out_of_step() -> list[Node]:
     return [call("negative", a), call("add", turned, turned)]
 
 
-def each_writes_what_the_other_reads() -> list[Node]:
+def one_writes_what_the_other_reads_elsewhere() -> list[Node]:
     a, b = array(ROWS, COLUMNS), array(ROWS, COLUMNS)
-    into_a = build.update(a, call("negative", b), 0, (COLUMNS, 1))
-    return [into_a, written(b, neighbours(into_a))]
+    above = build.view(b, (ROWS - 1, COLUMNS), 0, (COLUMNS, 1))
+    below = build.view(b, (ROWS - 1, COLUMNS), COLUMNS, (COLUMNS, 1))
+    into_a = build.update(a, call("add", above, below), COLUMNS, (COLUMNS, 1))
+    return [into_a, written(b, call("negative", inner(b)))]
 
 
 @pytest.mark.parametrize(
     "program",
-    [nothing_in_common, a_border, short_rows, out_of_step, each_writes_what_the_other_reads],
+    [
+        nothing_in_common, a_border, half_of_it, short_rows, out_of_step,
+        one_writes_what_the_other_reads_elsewhere,
+    ],
 )
 def test_where_that_saves_nothing_or_is_not_safe_they_are_two(
     program: Callable[[], list[Node]],
@@ -108,6 +180,19 @@ def test_where_that_saves_nothing_or_is_not_safe_they_are_two(
     schedule = planned(*program())
     assert not any(kernel.where for kernel in kernels(schedule))
     assert len(kernels(schedule)) >= 2
+
+
+@pytest.mark.parametrize(("program", "reason"), [
+    (half_of_it, "40 % of what they range over is of both"),
+    (short_rows, "18 elements of a row are of both"),
+    (one_writes_what_the_other_reads_elsewhere, "it writes what that one reads"),
+])
+def test_the_plan_says_why_two_kernels_that_read_the_same_are_two(
+    program: Callable[[], list[Node]], reason: str
+) -> None:
+    cuts = planned(*program()).cuts
+    assert any(reason in cut.reason and "two kernels, over" in cut.reason for cut in cuts), cuts
+    assert not planned(*both_read_one()[1]).cuts
 
 
 def test_work_items_of_a_gpu_ask_for_themselves() -> None:

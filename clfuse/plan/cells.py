@@ -1,0 +1,346 @@
+"""What a kernel does in every box of its range, while `guards` lets it take over others' work.
+
+    b[:] = a + 1                            whole range         load a, add, store b
+    c[1:-1] += b[1:-1]                      [1, n - 1)          the same, load, add, store c
+                                            [0, 1) [n - 1, n)   load a, add, store b
+
+Each such list is the body of a cell: some boxes in which the same happens. A kernel that joins
+splits the cells at the ends of its own box. What it reads of what others have stored it finds in
+their registers; where they store nothing, in the array as it was before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import prod
+from typing import Final
+
+from ..graph.ir import Kind
+from .geometry import with_accesses
+from .iterations import outside
+from .lowering import Lowering
+from .schedule import Access, Accumulator, Item, Kernel, Load, Step, Store
+
+Box = tuple[tuple[int, int], ...]
+"""(first index, end) of every dimension."""
+
+MAX_CELLS: Final = 4
+"""Bodies of one kernel: the text of each is built."""
+
+MAX_BOXES: Final = 16
+"""Boxes of all cells: where a run lies is tested against them one by one."""
+
+MAX_ITEMS: Final = 256
+"""Loads and operations of all cells."""
+
+
+class Apart(Exception):
+    """Two kernels stay two; the message is the reason, for `explain`."""
+
+
+class Arrays:
+    """Which values may lie in the same bytes: an array, and what updates make of it."""
+
+    def __init__(self, lowering: Lowering) -> None:
+        self._lowering = lowering
+        self._roots: dict[int, int] = {}
+
+    def of(self, values: Iterable[int]) -> set[int]:
+        """The first of each array of which these are updates; of others themselves."""
+        return {self._root(value) for value in values}
+
+    def older(self, value: int) -> int | None:
+        """The value of which this one is an update, if that lies in memory with the same dtype."""
+        lowering = self._lowering
+        node = lowering.values.node[value]
+        if node is None or not lowering.is_written_in_place(node):
+            return None
+        graph = lowering.graph
+        base = lowering.placement.writes.base(node)
+        if graph.dtypes[base] != graph.dtypes[node]:
+            return None
+        if graph.kinds[base] is Kind.LEAF:
+            return lowering.values.leaf(base)
+        return lowering.values.of_node.get(base)
+
+    def _root(self, value: int) -> int:
+        seen = []
+        while value not in self._roots:
+            seen.append(value)
+            older = self.older(value)
+            if older is None or older == value:
+                self._roots[value] = value
+                break
+            value = older
+        root = self._roots[value]
+        self._roots.update(dict.fromkeys(seen, root))
+        return root
+
+
+@dataclass(slots=True)
+class Cell:
+    """Some boxes and what is done in them; `folds` where they are part of a reduction."""
+
+    boxes: tuple[Box, ...]
+    items: list[Item] = field(default_factory=list)
+    stores: list[Store] = field(default_factory=list)
+    folds: list[Accumulator] = field(default_factory=list)
+
+    @property
+    def size(self) -> int:
+        """Elements of the boxes."""
+        return sum([prod([high - low for low, high in box]) for box in self.boxes])
+
+
+class Cells:
+    """A kernel cell by cell.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        With one phase, whose range becomes the only cell, or with bodies for boxes of it.
+    arrays : Arrays
+    """
+
+    def __init__(self, kernel: Kernel, arrays: Arrays) -> None:
+        self.extents = kernel.extents
+        self.cells = _cells_of(kernel, (0,) * len(kernel.extents))
+        self._kernel = kernel
+        self._arrays = arrays
+        self._count = _after(self.cells)
+
+    @property
+    def loads(self) -> Iterator[Load]:
+        """Of all cells."""
+        for cell in self.cells:
+            for item in cell.items:
+                if isinstance(item, Load):
+                    yield item
+
+    @property
+    def stores(self) -> Iterator[Store]:
+        """Of all cells."""
+        for cell in self.cells:
+            yield from cell.stores
+
+    def placed(self, extents: tuple[int, ...], start: Sequence[int]) -> Cells:
+        """The same as part of a larger range, in which its own begins at `start`."""
+        if extents == self.extents:
+            return self
+        made = object.__new__(Cells)
+        made.extents, made._arrays, made._count = extents, self._arrays, self._count
+        made._kernel = self._kernel
+        made.cells = [
+            Cell(
+                tuple([_shifted(box, start) for box in cell.boxes]),
+                *_moved(cell.items, cell.stores, start), cell.folds,
+            )
+            for cell in self.cells
+        ]
+        own = tuple([(low, low + size) for low, size in zip(start, self.extents, strict=True)])
+        rest = tuple(outside(own, extents))
+        if rest:
+            made.cells.append(Cell(rest))
+        return made
+
+    def joined(self, kernel: Kernel, start: Sequence[int]) -> Cells:
+        """The same with the work of a kernel whose range begins at `start`, after its own.
+
+        Raises
+        ------
+        Apart
+            Some element would be read or written in another order.
+        """
+        if kernel.reduced and self._kernel.reduced:
+            raise Apart("both fold: a kernel over several ranges has one fold")
+        others = _cells_of(kernel, start)
+        written = self._written()
+        for other in others:
+            self._check_order(other, written)
+        made = object.__new__(Cells)
+        made.extents, made._arrays = self.extents, self._arrays
+        made._kernel = kernel if kernel.reduced else self._kernel
+        made.cells = []
+        for cell in self.cells:
+            rest = cell.boxes
+            for other in others:
+                inside = tuple([both for box in other.boxes for both in _common(rest, box)])
+                if inside:
+                    made.cells.append(self._extended(cell, inside, other, written))
+                for box in other.boxes:
+                    rest = tuple([part for own in rest for part in _without(own, box)])
+            if rest:
+                made.cells.append(replace(cell, boxes=rest))
+        made._count = _after(made.cells)
+        made._check_size()
+        return made
+
+    def kernel(self) -> Kernel:
+        """The kernel that does all that."""
+        kind = self._kernel
+        order = sorted(
+            self.cells, key=lambda cell: (not cell.stores, not cell.folds, -cell.size)
+        )
+        first, *others = [
+            replace(
+                kind, extents=self.extents, body=cell.items, stores=cell.stores,
+                accumulators=cell.folds, epilogue=[], results=[], then=[],
+                where=cell.boxes if len(order) > 1 else (),
+            )
+            for cell in order
+        ]
+        return replace(first, then=others, epilogue=kind.epilogue, results=kind.results)
+
+    def _written(self) -> dict[int, Store]:
+        """What is stored, by value; where it lies has to be the same in all cells."""
+        written: dict[int, Store] = {}
+        for store in self.stores:
+            known = written.setdefault(store.value, store)
+            if known.access != store.access:
+                raise Apart("one of them writes an array in several parts")
+        return written
+
+    def _check_order(self, other: Cell, written: Mapping[int, Store]) -> None:
+        """Whatever both touch, and one of them writes, is the very same element of both."""
+        arrays = self._arrays
+        of_written = {value: arrays.of([value]) for value in written}
+        places = {root: store.access for value, store in written.items()
+                  for root in of_written[value]}
+        for item in other.items:
+            if isinstance(item, Load):
+                for root in arrays.of([item.value]):
+                    is_same = places.get(root, item.access) == item.access
+                    if not is_same or (root in places and item.position is not None):
+                        raise Apart("it reads what that one writes, at other elements")
+        own = {root: store.access for store in other.stores for root in arrays.of([store.value])}
+        if not places.keys().isdisjoint(own):
+            raise Apart("both write to the same array")
+        for load in self.loads:
+            for root in arrays.of([load.value]):
+                is_same = own.get(root, load.access) == load.access
+                if not is_same or (root in own and load.position is not None):
+                    raise Apart("it writes what that one reads, at other elements")
+
+    def _extended(
+        self,
+        cell: Cell,
+        boxes: tuple[Box, ...],
+        other: Cell,
+        written: Mapping[int, Store],
+    ) -> Cell:
+        """The part of a cell in which another's items follow its own."""
+        stored = {store.value: store for store in cell.stores}
+        loaded = {
+            (item.value, item.dtype, item.access): item.var
+            for item in cell.items if isinstance(item, Load) and item.position is None
+        }
+        registers: dict[int, int] = {}
+        body = list(cell.items)
+        for number, item in enumerate(other.items, self._count):
+            if isinstance(item, Load):
+                value = item.value
+                while value in written and value not in stored:
+                    older = self._arrays.older(value)
+                    if older is None or older == value:
+                        break
+                    value = older
+                if value in stored:
+                    registers[item.var] = _forwarded(item, stored[value])
+                    continue
+                known = loaded.get((value, item.dtype, item.access))
+                if known is not None and item.position is None:
+                    registers[item.var] = known
+                    continue
+                position = None if item.position is None else registers[item.position]
+                made: Item = replace(item, var=number, value=value, position=position)
+            elif isinstance(item, Step):
+                operands = tuple([registers[operand] for operand in item.operands])
+                made = replace(item, var=number, operands=operands)
+            else:
+                made = replace(item, var=number)
+            registers[item.var] = number
+            body.append(made)
+        return Cell(
+            boxes,
+            body,
+            [*cell.stores, *[replace(store, var=registers[store.var]) for store in other.stores]],
+            [replace(fold, operand=registers[fold.operand]) for fold in other.folds]
+            or cell.folds,
+        )
+
+    def _check_size(self) -> None:
+        boxes = sum([len(cell.boxes) for cell in self.cells])
+        if len(self.cells) > MAX_CELLS or boxes > MAX_BOXES:
+            raise Apart(f"together {len(self.cells)} bodies for {boxes} boxes, more than pays")
+        items = sum([len(cell.items) for cell in self.cells])
+        if items > MAX_ITEMS:
+            raise Apart(f"together {items} loads and operations in all bodies, more than pays")
+
+
+def _cells_of(kernel: Kernel, start: Sequence[int]) -> list[Cell]:
+    """Its bodies, with indices that begin at `start`."""
+    whole = tuple([(0, extent) for extent in kernel.extents])
+    return [
+        Cell(
+            tuple([_shifted(box, start) for box in body.where or (whole,)]),
+            *_moved(body.body, body.stores, start), body.accumulators,
+        )
+        for body in kernel.phases
+    ]
+
+
+def _after(cells: Sequence[Cell]) -> int:
+    """The first number that no register of theirs has."""
+    return 1 + max([item.var for cell in cells for item in cell.items], default=-1)
+
+
+def _forwarded(load: Load, store: Store) -> int:
+    """The register that holds what a load would find."""
+    if store.var_dtype != load.dtype or store.dtype != load.dtype or load.dtype.char == "e":
+        raise Apart(f"what it reads was rounded to {store.dtype} when it was stored")
+    return store.var
+
+
+def _shifted(box: Box, start: Sequence[int]) -> Box:
+    return tuple([(low + by, high + by) for (low, high), by in zip(box, start, strict=True)])
+
+
+def _moved(
+    items: Sequence[Item], stores: Sequence[Store], start: Sequence[int]
+) -> tuple[list[Item], list[Store]]:
+    """The same with indices that begin at `start`."""
+
+    def moved(access: Access) -> Access:
+        back = sum(begin * step for begin, step in zip(start, access.strides, strict=True))
+        return Access(access.offset - back, access.strides)
+
+    return (
+        with_accesses(list(items), moved),
+        [replace(store, access=moved(store.access)) for store in stores],
+    )
+
+
+def _common(boxes: Iterable[Box], other: Box) -> Iterator[Box]:
+    """What the boxes and another one have in common, where they have anything."""
+    for box in boxes:
+        both = tuple(
+            [
+                (max(one[0], two[0]), min(one[1], two[1]))
+                for one, two in zip(box, other, strict=True)
+            ]
+        )
+        if all(low < high for low, high in both):
+            yield both
+
+
+def _without(box: Box, other: Box) -> Iterator[Box]:
+    """What is left of a box without another one."""
+    common = next(_common([box], other), None)
+    if common is None:
+        yield box
+        return
+    start = [low for low, _ in box]
+    inner = _shifted(common, [-low for low in start])
+    for part in outside(inner, [high - low for low, high in box]):
+        yield _shifted(part, start)
