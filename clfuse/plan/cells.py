@@ -128,6 +128,7 @@ class Cells:
         """The same as part of a larger range, in which its own begins at `start`."""
         if extents == self.extents:
             return self
+        _check_rows(self._kernel, extents)
         made = object.__new__(Cells)
         made.extents, made._arrays, made._count = extents, self._arrays, self._count
         made._kernel = self._kernel
@@ -154,6 +155,8 @@ class Cells:
         """
         if kernel.reduced and self._kernel.reduced:
             raise Apart("both fold: a kernel over several ranges has one fold")
+        _check_rows(kernel, self.extents)
+        self._check_results(kernel)
         others = _cells_of(kernel, start)
         written = self._written()
         for other in others:
@@ -200,6 +203,20 @@ class Cells:
             if known.access != store.access:
                 raise Apart("one of them writes an array in several parts")
         return written
+
+    def _check_results(self, kernel: Kernel) -> None:
+        """Neither touches what the other one leaves when it has folded a row, nor writes what that
+        one reads then."""
+        of = self._arrays.of
+        written = {store.value for store in self.stores}
+        own = written | {load.value for load in self.loads}
+        theirs = {item.value for item in touched(kernel)}
+        of_kernel = {store.value for body in kernel.phases for store in body.stores}
+        for folding, used, stored in ((self._kernel, theirs, of_kernel), (kernel, own, written)):
+            left = of(store.value for store in folding.results)
+            read = of(item.value for item in folding.epilogue if isinstance(item, Load))
+            if not (left.isdisjoint(of(used)) and read.isdisjoint(of(stored))):
+                raise Apart("one of them needs what the other one folds or writes first")
 
     def _check_order(self, other: Cell, written: Mapping[int, Store]) -> None:
         """Whatever both touch, and one of them writes, is the very same element of both."""
@@ -278,6 +295,16 @@ class Cells:
             raise Apart(f"together {items} loads and operations in all bodies, more than pays")
 
 
+def touched(kernel: Kernel) -> list[Load | Store]:
+    """What all bodies load and store."""
+    return [
+        item
+        for body in kernel.phases
+        for item in [*body.body, *body.stores]
+        if isinstance(item, Load | Store)
+    ]
+
+
 def _cells_of(kernel: Kernel, start: Sequence[int]) -> list[Cell]:
     """Its bodies, with indices that begin at `start`."""
     whole = tuple([(0, extent) for extent in kernel.extents])
@@ -288,6 +315,13 @@ def _cells_of(kernel: Kernel, start: Sequence[int]) -> list[Cell]:
         )
         for body in kernel.phases
     ]
+
+
+def _check_rows(kernel: Kernel, extents: tuple[int, ...]) -> None:
+    """Whether a fold has a result for every row of a larger range, if it has one for each."""
+    kept = len(extents) - kernel.reduced
+    if kernel.reduced and kernel.extents[:kept] != extents[:kept]:
+        raise Apart("it folds some rows of what the other ranges over")
 
 
 def _after(cells: Sequence[Cell]) -> int:

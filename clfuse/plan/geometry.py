@@ -405,6 +405,14 @@ def round_up(count: int, multiple: int) -> int:
     return -(-count // multiple) * multiple
 
 
+def folds_along_rows(kernel: Kernel, traits: DeviceTraits) -> bool:
+    """Whether the lanes of a reduction should run along a folded dimension."""
+    kept = len(kernel.extents) - kernel.reduced
+    lanes = max(1, traits.vector_bytes // max(1, lane_nbytes(kernel) or 64))
+    dims = range(len(kernel.extents))
+    return max(dims, key=lambda dim: (suits_vectors(kernel, dim, lanes), dim)) >= kept
+
+
 def oriented(kernel: Kernel, traits: DeviceTraits) -> Kernel:
     """A reduction with its dimensions in the order of the loops, and its `vector` dimension."""
     if kernel.reduced == 0:  # only extents of 1 are reduced
@@ -420,7 +428,9 @@ def oriented(kernel: Kernel, traits: DeviceTraits) -> Kernel:
     along = len(kernel.extents) - 1
     if kept:
         candidates = [*range(kept), *range(kept, len(kernel.extents))]
-        if traits.schedule == "cpu":  # strips of columns do not lie across seams
+        if kernel.where:
+            candidates = candidates[kept:]
+        elif traits.schedule == "cpu":  # strips of columns do not lie across seams
             seamed = {dim for access in accesses(kernel) for dim, _ in access.seams}
             candidates = [dim for dim in candidates if dim >= kept or dim not in seamed]
         along = max(candidates, key=lambda dim: (suits_vectors(kernel, dim, lanes), dim))

@@ -9,7 +9,7 @@ one more there. What one reads of the other's results must be the very element; 
 not written, it is as it was. Neither range need lie within the other: differences along the rows
 and down the columns of an array are one kernel, too.
 
-Element-wise kernels are joined, in any number, and one fold over all axes with those that write or
+Element-wise kernels are joined, in any number, and one fold along rows with those that write or
 read what it folds: two steps of the star stencil of the Parallel Research Kernels, its increment
 and the norm of its result move four arrays then instead of six.
 """
@@ -23,8 +23,8 @@ from typing import Final
 
 from ..traits import DeviceTraits
 from . import cost
-from .cells import Apart, Arrays, Cells
-from .geometry import accesses
+from .cells import Apart, Arrays, Cells, touched
+from .geometry import accesses, folds_along_rows
 from .lowering import Lowering, Pending
 from .memory import reads_of, writes_of
 from .schedule import Cut, Index, Kernel, Load, Scalar, Step, Store
@@ -71,15 +71,15 @@ class _Joining:
         latest: dict[int, int] = {}
         for place, entry in enumerate(self._pending):
             kernel = entry.launch
-            if not isinstance(kernel, Kernel) or not _is_plain(kernel):
+            if not isinstance(kernel, Kernel) or kernel.kind == "tiles":
                 continue
-            touched = _touched(kernel)
-            loads = {item.value for item in touched if isinstance(item, Load)}
+            used = touched(kernel)
+            loads = {item.value for item in used if isinstance(item, Load)}
             earlier = {latest[value] for value in loads if value in latest}
             into = self._join(place, sorted(earlier, reverse=True))
             if into is None:
                 into = place
-            latest.update([(item.value, into) for item in touched])
+            latest.update([(item.value, into) for item in used])
         if self._gone:
             self._pending[:] = [
                 entry for place, entry in enumerate(self._pending) if place not in self._gone
@@ -91,14 +91,16 @@ class _Joining:
         assert isinstance(kernel, Kernel)
         apart = None
         for other in earlier:
-            first = self._cells.get(other)
-            if first is None:
-                launch = self._pending[other].launch
-                assert isinstance(launch, Kernel)
-                if launch.extents == kernel.extents:
-                    continue  # equal ranges are joined before, or cannot be
-                first = Cells(launch, self._arrays)
+            launch = self._pending[other].launch
+            assert isinstance(launch, Kernel)
+            if other not in self._cells and launch.extents == kernel.extents:
+                continue  # equal ranges are joined before, or cannot be
             try:
+                _check_kind(kernel, self._traits)
+                first = self._cells.get(other)
+                if first is None:
+                    _check_kind(launch, self._traits)
+                    first = Cells(launch, self._arrays)
                 self._check_moves(other, place)
                 made = self._joined(first, kernel)
             except Apart as reason:
@@ -142,7 +144,7 @@ class _Joining:
             raise Apart(f"ranges of {len(one)} and {len(two)} dimensions")
         found: list[tuple[int, Cells]] = []
         why = "no array says where the one range begins in the other"
-        for start in _starts([*first.loads, *first.stores], _touched(second)):
+        for start in _starts([*first.loads, *first.stores], touched(second)):
             try:
                 shared = _check_worth(one, two, start)
                 low = [min(begin, 0) for begin in start]
@@ -183,11 +185,11 @@ class _Joining:
         values, cuts = self._lowering.values, self._lowering.placement.cuts
         explained = {cut.node for cut in cuts}
         shared = {
-            item.value for item in _touched(first) if values.node[item.value] not in explained
+            item.value for item in touched(first) if values.node[item.value] not in explained
         }
         nbytes = sum({
             item.value: math.prod(second.extents) * item.dtype.itemsize
-            for item in _touched(second) if isinstance(item, Load) and item.value in shared
+            for item in touched(second) if isinstance(item, Load) and item.value in shared
         }.values())
         self._reasons += bool(nbytes)
         if not nbytes or self._reasons > MOST_REASONS:
@@ -209,34 +211,26 @@ class _Joining:
         return kernel.kind
 
 
-def _touched(kernel: Kernel) -> list[Load | Store]:
-    """What all bodies load and store."""
-    return [
-        item
-        for body in kernel.phases
-        for item in [*body.body, *body.stores]
-        if isinstance(item, Load | Store)
-    ]
-
-
-def _is_plain(kernel: Kernel) -> bool:
-    """Whether its bodies, each in boxes of its own, are element-wise, and it folds all axes if
-    any."""
-    if kernel.kind == "reduce":
-        if kernel.reduced != len(kernel.extents) or kernel.chunk >= 0:
-            return False
-        if any(fold.position is not None for fold in kernel.accumulators):
-            return False
-    elif kernel.kind != "map":
-        return False
-    if kernel.boxed or kernel.tiling or kernel.selection or (kernel.then and not kernel.where):
-        return False
+def _check_kind(kernel: Kernel, traits: DeviceTraits) -> None:
+    """Whether its bodies, each in boxes of its own, are element-wise, and it folds along its rows
+    if at all."""
     items = [item for body in kernel.phases for item in body.body]
-    return (
-        len(items) <= MOST_ITEMS
-        and all(isinstance(item, _PLAIN) for item in items)
-        and not any(access.jumps or access.within for access in accesses(kernel))
-    )
+    kinds = {"scan": "scans", "compact": "selects elements", "expand": "selects elements"}
+    what = kinds.get(kernel.kind, "")
+    if kernel.then and not kernel.where:
+        what = "goes over its rows several times"
+    elif kernel.boxed or any(access.jumps or access.within for access in accesses(kernel)):
+        what = "reads joined arrays"
+    elif any(fold.position is not None for fold in kernel.accumulators):
+        what = "looks for a position"
+    elif kernel.kind == "reduce" and not folds_along_rows(kernel, traits):
+        what = "folds side by side"
+    elif len(items) > MOST_ITEMS:
+        what = f"has {len(items)} loads and operations"
+    elif not what and not all(isinstance(item, _PLAIN) for item in items):
+        what = "goes on with what another one has folded"
+    if what:
+        raise Apart(f"one of them {what}")
 
 
 def _check_worth(one: tuple[int, ...], two: tuple[int, ...], start: tuple[int, ...]) -> int:
@@ -263,22 +257,22 @@ def _check_worth(one: tuple[int, ...], two: tuple[int, ...], start: tuple[int, .
 
 
 def _starts(
-    touched: Iterable[Load | Store], of_second: Iterable[Load | Store]
+    of_first: Iterable[Load | Store], of_second: Iterable[Load | Store]
 ) -> list[tuple[int, ...]]:
     """Where in the range of the one the other one's may begin, the likeliest first.
 
     Elements in step: what both store, in arrays of one shape; else where loads of both, or a load
     and a store, are the same element.
     """
-    touched, of_second = list(touched), list(of_second)
+    of_first, of_second = list(of_first), list(of_second)
     stores = [item for item in of_second if isinstance(item, Store)]
     pairs: list[tuple[Load | Store, Load | Store]] = [
         (each, other)
-        for each in touched if isinstance(each, Store)
+        for each in of_first if isinstance(each, Store)
         for other in stores if each.access.strides == other.access.strides
     ]
     known = defaultdict(list)
-    for each in touched:
+    for each in of_first:
         known[each.value].append(each)
     pairs += [(each, other) for other in of_second for each in known[other.value]]
     found: dict[tuple[int, ...], None] = {}

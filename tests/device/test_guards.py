@@ -110,7 +110,7 @@ def drawn(shape: tuple[int, ...], draw: random.Random) -> Callable[[Any, list[An
             (draw.randrange(3), part if draw.random() < 0.6 else beside(part)) for _ in range(2)
         ]
         way, fold = draw.randrange(4), draw.choice(["sum", "max", "min", "any"])
-        what = draw.choice(["write", "write", "write", "add", "keep", "fold"])
+        what = draw.choice(["write", "write", "add", "keep", "fold", "rows", "spread"])
         statements.append((part, sources, way, draw.choice([2, 3, 5]), what, fold,
                            draw.randrange(3)))
 
@@ -125,8 +125,10 @@ def drawn(shape: tuple[int, ...], draw: random.Random) -> Callable[[Any, list[An
                 arrays[target][part] += made
             elif what == "keep":
                 kept.append(made)
+            elif what == "spread":
+                arrays[target][part] = made + made.max()
             else:
-                kept.append(getattr(made, fold)())
+                kept.append(getattr(made, fold)(axis=None if what == "fold" else -1))
         return [*arrays, *kept]
 
     return program

@@ -120,6 +120,16 @@ def test_what_is_folded_is_written_by_the_kernel_that_folds() -> None:
     assert moved_nbytes(schedule) == pytest.approx(2 * NBYTES, rel=0.03)
 
 
+def test_rows_of_what_is_written_are_folded_on_the_way() -> None:
+    a, b = array(ROWS, COLUMNS), array(ROWS, COLUMNS)
+    rows = [build.reduce("add", call("multiply", a, b), (1,), FLOAT64)]
+    c = call("negative", build.view(a, (ROWS, COLUMNS - 2), 1, (COLUMNS, 1)))
+    schedule = planned(c, *rows)
+    (kernel,) = kernels(schedule)
+    assert (kernel.kind, kernel.extents) == ("reduce", (ROWS, COLUMNS))
+    assert moved_nbytes(schedule) == pytest.approx(3 * NBYTES, rel=0.03)
+
+
 def test_a_part_of_what_a_kernel_writes_is_folded_by_it() -> None:
     a, b = array(ROWS, COLUMNS), array(ROWS, COLUMNS)
     product = call("multiply", a, b)
@@ -167,11 +177,23 @@ def one_writes_what_the_other_reads_elsewhere() -> list[Node]:
     return [into_a, written(b, call("negative", inner(b)))]
 
 
+def the_fold_of_all_first() -> list[Node]:
+    a, b = array(ROWS, COLUMNS), array(ROWS, COLUMNS)
+    everywhere = build.view(total(a), (ROWS - 2, COLUMNS - 2), 0, (0, 0))
+    return [written(b, call("multiply", inner(a), everywhere))]
+
+
+def folds_of_some_rows() -> list[Node]:
+    a = array(ROWS, COLUMNS)
+    rows = build.reduce("add", inner(a), (1,), FLOAT64)
+    return [call("negative", a), rows]
+
+
 @pytest.mark.parametrize(
     "program",
     [
         nothing_in_common, a_border, half_of_it, short_rows, out_of_step,
-        one_writes_what_the_other_reads_elsewhere,
+        one_writes_what_the_other_reads_elsewhere, the_fold_of_all_first, folds_of_some_rows,
     ],
 )
 def test_where_that_saves_nothing_or_is_not_safe_they_are_two(
@@ -186,6 +208,8 @@ def test_where_that_saves_nothing_or_is_not_safe_they_are_two(
     (half_of_it, "40 % of what they range over is of both"),
     (short_rows, "18 elements of a row are of both"),
     (one_writes_what_the_other_reads_elsewhere, "it writes what that one reads"),
+    (the_fold_of_all_first, "one of them needs what the other one folds"),
+    (folds_of_some_rows, "it folds some rows"),
 ])
 def test_the_plan_says_why_two_kernels_that_read_the_same_are_two(
     program: Callable[[], list[Node]], reason: str
