@@ -189,7 +189,7 @@ class Lowering:
         if math.prod(shape) == 0:
             return
         shared = self.placement.fuse and node not in self.placement.refused
-        group: Any = shape if shared else (owner, node)
+        group: Any = shape if shared else ("apart", owner, node)  # which no shape is equal to
         maps.setdefault((level, group), []).append(sink)
 
     def _is_one_kernel(self, node: int) -> bool:

@@ -175,3 +175,17 @@ def test_parts_that_do_different_things_may_share_dimensions_that_are_walked_as_
         return (255 * m.stack(bands, axis=-1)).astype(m.uint8), m.stack(bands, axis=1) * 2
 
     agree(xp, program, np.linspace(-1, 2, 60 * 7).reshape(60, 7))
+
+
+@pytest.mark.clfuse_only
+def test_an_array_that_is_stored_after_all_is_no_other_ones_shape(xp: ModuleType) -> None:
+    # Node 20, which has a kernel of its own, once shared it with arrays of 20 x 20.
+    for side in range(8, 40):
+        given = xp.asarray(np.ones((side, side), np.float32))
+        scaled = xp.zeros((side, side), np.float32) + given
+        scaled[1:2, :] = 1
+        padded = xp.pad(scaled * 2, [(1, 1), (1, 1)], mode="wrap")
+        inner = padded[2:side + 2, 2:side + 2]
+        rolled = xp.roll(inner, 3, axis=0)
+        inner[...] = inner + rolled
+        assert xp.explain(padded, inner, rolled).kernels
