@@ -22,8 +22,8 @@ def reads_of(kernel: Kernel, schedule: Schedule) -> list[Use]:
     written: set[int] = set()
     parts = []
     for phase in kernel.phases:
-        parts += [(phase, phase.body, phase.extents), (phase, phase.epilogue, kept)]
-    for phase, items, extents in parts:
+        parts += [(phase, phase.body, _lengths(phase)), (phase, phase.epilogue, [kept])]
+    for phase, items, lengths in parts:
         before = dict(moved) if kernel.where else {}
         for item in items:
             if isinstance(item, Prefix) and item.partial is not None:
@@ -31,7 +31,7 @@ def reads_of(kernel: Kernel, schedule: Schedule) -> list[Use]:
             # What an earlier phase has written is still in the caches.
             if not isinstance(item, Load) or item.value in written:
                 continue
-            elements = _elements(phase, item, extents)
+            elements = _elements(item, lengths)
             nbytes = min(
                 elements * item.dtype.itemsize + before.get(item.value, ("", 0))[1],
                 schedule.values[item.value].nbytes,
@@ -50,9 +50,14 @@ def reads_of(kernel: Kernel, schedule: Schedule) -> list[Use]:
     return [(value, dtype, nbytes) for value, (dtype, nbytes) in moved.items()]
 
 
-def _elements(phase: Kernel, load: Load, extents: tuple[int, ...]) -> int:
-    """How many elements a load touches in the boxes of its body, or over `extents`."""
-    lengths = [tuple([high - low for low, high in box]) for box in phase.where] or [extents]
+def _lengths(phase: Kernel) -> list[tuple[int, ...]]:
+    """How long the boxes of a body are, or all that the loops of a phase range over."""
+    boxes = [tuple([high - low for low, high in box]) for box in phase.where]
+    return boxes or [phase.extents]
+
+
+def _elements(load: Load, lengths: list[tuple[int, ...]]) -> int:
+    """How many elements a load touches in boxes of these lengths."""
     return sum(
         [
             math.prod(
@@ -69,8 +74,7 @@ def _elements(phase: Kernel, load: Load, extents: tuple[int, ...]) -> int:
 
 def _iterations(phase: Kernel) -> int:
     """Of the loops of one phase, or of one body in its boxes."""
-    boxes = phase.where or (tuple([(0, extent) for extent in phase.extents]),)
-    return sum([math.prod([high - low for low, high in box]) for box in boxes])
+    return sum([math.prod(each) for each in _lengths(phase)])
 
 
 def writes_of(kernel: Kernel, schedule: Schedule) -> list[Use]:

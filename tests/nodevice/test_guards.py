@@ -120,6 +120,16 @@ def test_what_is_folded_is_written_by_the_kernel_that_folds() -> None:
     assert moved_nbytes(schedule) == pytest.approx(2 * NBYTES, rel=0.03)
 
 
+def test_what_is_read_when_a_row_is_folded_is_counted_once_a_row() -> None:
+    a, b = array(ROWS, COLUMNS), array(ROWS, COLUMNS)
+    c = call("negative", build.view(a, (ROWS, COLUMNS - 2), 1, (COLUMNS, 1)))
+    rows = build.reduce("add", call("multiply", a, b), (1,), FLOAT64)
+    schedule = planned(c, call("add", rows, array(ROWS)))
+    (kernel,) = kernels(schedule)
+    assert kernel.epilogue
+    assert moved_nbytes(schedule) == pytest.approx(3 * NBYTES, rel=0.03)
+
+
 def test_rows_of_what_is_written_are_folded_on_the_way() -> None:
     a, b = array(ROWS, COLUMNS), array(ROWS, COLUMNS)
     rows = [build.reduce("add", call("multiply", a, b), (1,), FLOAT64)]
