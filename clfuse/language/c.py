@@ -268,6 +268,12 @@ class Writer:
     def _select(self, node: Select) -> Register:
         name, dtype = self.fresh(), node.type.dtype
         test = self.value(node.test).text
+        if node.both and self.shared.checked:
+            one, other = (
+                self.kept(self.as_type(part, dtype), dtype).text
+                for part in (node.chosen, node.other)
+            )
+            return self.kept(f"{test} ? {one} : {other}", dtype)
         if is_cheap(node.chosen) and is_cheap(node.other):
             one, other = (self.as_type(part, dtype) for part in (node.chosen, node.other))
             return self.kept(f"{test} ? {one} : {other}", dtype)

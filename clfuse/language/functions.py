@@ -319,7 +319,7 @@ class Functions(Expressions):
         if changes_arrays(chosen) or changes_arrays(other):  # a call evaluates all its arguments
             op = loop("where", (BOOL.dtype, dtype, dtype), dtype)
             return Apply(found, line, op, [test, chosen, other])
-        return Select(found, line, test, chosen, other)
+        return Select(found, line, test, chosen, other, both=True)
 
     def _atomic(self, node: ast.Call, name: str) -> Expr:
         values = 2 if name == "compare_exchange" else 1

@@ -109,11 +109,16 @@ class Not(Expr):
 
 @dataclass(slots=True, eq=False)
 class Select(Expr):
-    """``a if test else b``: only one of them is evaluated."""
+    """``a if test else b``: only one of them is evaluated.
+
+    Of ``where(test, a, b)`` `both` would be: nothing is to be seen of that but indices out of
+    bounds, where those are checked.
+    """
 
     test: Expr
     chosen: Expr
     other: Expr
+    both: bool = False
 
 
 @dataclass(slots=True, eq=False)

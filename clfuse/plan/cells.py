@@ -305,6 +305,11 @@ def touched(kernel: Kernel) -> list[Load | Store]:
     ]
 
 
+def folded(kernel: Kernel) -> set[int]:
+    """The values that its folds leave."""
+    return {store.value for store in kernel.results}
+
+
 def _cells_of(kernel: Kernel, start: Sequence[int]) -> list[Cell]:
     """Its bodies, with indices that begin at `start`."""
     whole = tuple([(0, extent) for extent in kernel.extents])

@@ -23,7 +23,7 @@ from typing import Final
 
 from ..traits import DeviceTraits
 from . import cost
-from .cells import Apart, Arrays, Cells, touched
+from .cells import Apart, Arrays, Cells, folded, touched
 from .geometry import accesses, folds_along_rows
 from .lowering import Lowering, Pending
 from .memory import reads_of, writes_of
@@ -95,6 +95,8 @@ class _Joining:
             assert isinstance(launch, Kernel)
             if other not in self._cells and launch.extents == kernel.extents:
                 continue  # equal ranges are joined before, or cannot be
+            if not folded(launch).isdisjoint(value for value, _ in reads_of(kernel)):
+                continue  # a fold that has to be done before: that value has its reason
             try:
                 _check_kind(kernel, self._traits)
                 first = self._cells.get(other)

@@ -72,6 +72,16 @@ def walked(i, x, at, y):
 
 
 @cf.kernel
+def chosen(i, x, at, y):
+    y[i] = cf.where(at[i] < 4, x[at[i]], -1.0)  # here
+
+
+@cf.kernel
+def looked_at_if_there(i, x, at, y):
+    y[i] = x[at[i]] if at[i] < 4 else -1.0
+
+
+@cf.kernel
 def called(i, x, at, y):
     y[i] = deeper(x, at[i])
 
@@ -88,7 +98,8 @@ PLANTED = [
     (read, [0, 1, 4, 3], "x", 0, 4, 4), (read, [0, -1, 2, 3], "x", 0, -1, 4),
     (scattered, [0, 1, 2, 4], "y", 0, 4, 4), (counted, [-5, 1, 2, 3], "y", 0, -5, 4),
     (kept, [0, 1, 2, 4], "m", 1, 4, 4), (summed, [0, 1, 4, 3], "x", 0, 4, 4),
-    (walked, [0, 3, -2, 3], "x", 0, -2, 4), (shared, [1, 2, 1, 0], "s", 0, -1, 2),
+    (walked, [0, 3, -2, 3], "x", 0, -2, 4), (chosen, [0, 9, 1, 2], "x", 0, 9, 4),
+    (shared, [1, 2, 1, 0], "s", 0, -1, 2),
 ]
 
 
@@ -113,6 +124,12 @@ def test_an_error_names_the_place_and_leaves_arrays_as_they_were(
     kernel(4, x, cf.array([1, 2, 2, 1]), y)
     assert whole[1].any()
     assert not whole[::2].any()
+
+
+def test_what_a_condition_leaves_out_is_not_read(mode: str) -> None:
+    y = cf.zeros(4)
+    looked_at_if_there(4, cf.arange(1.0, 5), cf.array([0, 9, 3, 4]), y)
+    np.testing.assert_array_equal(y, [1, -1, 4, -1])
 
 
 def test_an_error_in_a_device_function_names_the_kernel_too(mode: str) -> None:

@@ -218,7 +218,6 @@ def test_where_that_saves_nothing_or_is_not_safe_they_are_two(
     (half_of_it, "40 % of what they range over is of both"),
     (short_rows, "18 elements of a row are of both"),
     (one_writes_what_the_other_reads_elsewhere, "it writes what that one reads"),
-    (the_fold_of_all_first, "one of them needs what the other one folds"),
     (folds_of_some_rows, "it folds some rows"),
 ])
 def test_the_plan_says_why_two_kernels_that_read_the_same_are_two(
@@ -227,6 +226,12 @@ def test_the_plan_says_why_two_kernels_that_read_the_same_are_two(
     cuts = planned(*program()).cuts
     assert any(reason in cut.reason and "two kernels, over" in cut.reason for cut in cuts), cuts
     assert not planned(*both_read_one()[1]).cuts
+
+
+def test_of_what_has_to_wait_for_a_fold_nothing_more_is_said() -> None:
+    reasons = [cut.reason for cut in planned(*the_fold_of_all_first()).cuts]
+    assert "a reduction's result is read in another order" in reasons
+    assert not any("two kernels" in reason for reason in reasons)
 
 
 def test_work_items_of_a_gpu_ask_for_themselves() -> None:
