@@ -10,6 +10,8 @@ from typing import Final
 from .op_row import Ufunc
 
 FLOAT: Final = ("lanes.cl", "float.cl")
+ELEMENTARY: Final = ("lanes.cl", "elementary.cl")
+ROUNDING: Final = {"float": "DEFINE_VECTOR_ROUNDING({T})"}
 PHILOX: Final = ("philox.cl",)
 NORMAL: Final = ("lanes.cl", "normal.cl")
 
@@ -53,9 +55,11 @@ ROWS: Final = (
     }, define={"complexes": "DEFINE_INTERLEAVED({T}, {V})"}, output="complex"),
     # numpy.modf and numpy.frexp, one output each; numpy.divmod is floor_divide and remainder.
     Ufunc("modf_fraction", 1, {
-        "float": "copysign(fabs({0}) == ({T})(INFINITY) ? ({T})(0) : {0} - trunc({0}), {0})",
-    }, output="same"),
-    Ufunc("modf_integer", 1, {"float": "trunc({0})"}, output="same"),
+        "float": "copysign("
+                 "fabs({0}) == ({T})(INFINITY) ? ({T})(0) : {0} - vector_trunc_{T}({0}), {0})",
+    }, define=ROUNDING, libraries=ELEMENTARY, output="same"),
+    Ufunc("modf_integer", 1, {"float": "vector_trunc_{T}({0})"}, define=ROUNDING,
+          libraries=ELEMENTARY, output="same"),
     Ufunc("frexp_mantissa", 1, {"float": "frexp_mantissa_{T}({0})"},
           define={"float": "DEFINE_FREXP({T}, {I}, {S})"}, libraries=FLOAT, weight=6,
           output="same"),

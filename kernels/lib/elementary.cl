@@ -61,22 +61,6 @@ static inline T cbrt_guess_##T(T x)                                             
 
 /* ---- rounding: one instruction where clang is asked for it itself ---- */
 
-/* PoCL 3.1 calls a function for each of these: 3 to 16 ns a vector instead of 0.3. */
-#if defined(__has_builtin)
-#if __has_builtin(__builtin_elementwise_floor) && __has_builtin(__builtin_elementwise_roundeven)
-#define VECTOR_ceil(x) __builtin_elementwise_ceil(x)
-#define VECTOR_floor(x) __builtin_elementwise_floor(x)
-#define VECTOR_rint(x) __builtin_elementwise_roundeven(x)
-#define VECTOR_trunc(x) __builtin_elementwise_trunc(x)
-#endif
-#endif
-#ifndef VECTOR_rint
-#define VECTOR_ceil(x) ceil(x)
-#define VECTOR_floor(x) floor(x)
-#define VECTOR_rint(x) rint(x)
-#define VECTOR_trunc(x) trunc(x)
-#endif
-
 #define DEFINE_VECTOR_ROUNDING(T)                                                                  \
 static inline T vector_ceil_##T(T value) { return VECTOR_ceil(value); }                            \
 static inline T vector_floor_##T(T value) { return VECTOR_floor(value); }                          \

@@ -34,7 +34,7 @@ static inline T fmod_##T(T dividend, T divisor)                                 
         T multiple = fabs(rest) * (T)(NEAR_##S) > step ? step * (T)(FAR_##S) : step;               \
         multiple = fabs(rest) * (T)(NEAR_##S) > multiple ? multiple * (T)(FAR_##S) : multiple;     \
         const T ratio = rest / multiple;                                                           \
-        const T quotient = fabs(ratio) < (T)(INTEGERS_ONLY_##S) ? trunc(ratio) : ratio;            \
+        const T quotient = fabs(ratio) < (T)(INTEGERS_ONLY_##S) ? VECTOR_trunc(ratio) : ratio;     \
         rest = fma(-quotient, multiple, rest);                                                     \
     }                                                                                              \
     rest = rest < (T)(0) ? rest + step : rest;                                                     \
@@ -53,7 +53,7 @@ static inline T floor_divide_##T(T dividend, T divisor)                         
     const T nearly = (dividend - rest) / divisor;                                                  \
     const T quotient =                                                                             \
         rest != (T)(0) && (divisor < (T)(0)) != (rest < (T)(0)) ? nearly - (T)(1) : nearly;        \
-    const T below = floor(quotient);                                                               \
+    const T below = VECTOR_floor(quotient);                                                        \
     const T snapped = quotient - below > (T)(0.5f) ? below + (T)(1) : below;                       \
     const T ratio = dividend / divisor;                                                            \
     return divisor == (T)(0) ? ratio                                                               \

@@ -9,7 +9,7 @@
  */
 
 #define NOT_ZERO(T, divisor) ((divisor) == (T)(0) ? (T)(1) : (divisor))
-#define FLOORED(F, a, b) floor(((a) + copysign((F)(0.5), (b))) * ((F)(1) / (b)))
+#define FLOORED(F, a, b) VECTOR_floor(((a) + copysign((F)(0.5), (b))) * ((F)(1) / (b)))
 
 /* ---- 8 to 32 bits: P is the 32-bit integer type by which floats become T ---- */
 

@@ -164,6 +164,32 @@ UNARY_TO_FLOAT = """sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh arcc
     isinf isfinite signbit spacing""".split()
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_nan_and_infinity_that_a_compiler_knows_of_stay_what_they_are(
+    xp: ModuleType, dtype: str
+) -> None:
+    """What is made of comparisons of a number with itself is known when the kernel is built."""
+    batch = Batch(xp)
+
+    def known(m: Any) -> list[Any]:
+        three = m.full(19, 3, dtype=dtype)
+        zero, one = (three < three).astype(dtype), (three == three).astype(dtype)
+        return [zero / zero, one / zero, -one / zero]
+
+    for place, kind in enumerate(("nan", "inf", "-inf")):
+        for name in UNARY_TO_FLOAT:
+            if name != "signbit":  # of 0 / 0 it is the processor's
+                batch.same(f"{name}({kind})", lambda m, n=name, p=place: getattr(m, n)(known(m)[p]),
+                           ulp=ULP)
+        for name in ("floor_divide", "remainder", "fmod", "power", "maximum", "fmin"):
+            batch.same(f"{name}({kind}, {kind})",
+                       lambda m, n=name, p=place: getattr(m, n)(known(m)[p], known(m)[p]))
+            batch.same(f"{name}({kind}, 2)",
+                       lambda m, n=name, p=place: getattr(m, n)(known(m)[p], 2))
+        batch.same(f"modf({kind})", lambda m, p=place: m.modf(known(m)[p])[0])
+    batch.check()
+
+
 # What comes out is asked for of all; values are computed of one dtype for each that comes out,
 # and of all dtypes where they enter the simplest function.
 ENTERING = ("int8", "uint16", "int64")
