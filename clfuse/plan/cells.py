@@ -11,7 +11,8 @@ their registers; where they store nothing, in the array as it was before.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Final
@@ -129,9 +130,8 @@ class Cells:
         if extents == self.extents:
             return self
         _check_rows(self._kernel, extents)
-        made = object.__new__(Cells)
-        made.extents, made._arrays, made._count = extents, self._arrays, self._count
-        made._kernel = self._kernel
+        made = copy(self)
+        made.extents = extents
         made.cells = [
             Cell(
                 tuple([_shifted(box, start) for box in cell.boxes]),
@@ -161,8 +161,7 @@ class Cells:
         written = self._written()
         for other in others:
             self._check_order(other, written)
-        made = object.__new__(Cells)
-        made.extents, made._arrays = self.extents, self._arrays
+        made = copy(self)
         made._kernel = kernel if kernel.reduced else self._kernel
         made.cells = []
         for cell in self.cells:
@@ -177,6 +176,24 @@ class Cells:
                 made.cells.append(replace(cell, boxes=rest))
         made._count = _after(made.cells)
         made._check_size()
+        return made
+
+    def without(self, values: Collection[int]) -> Cells:
+        """The same but for the stores of these values, and for what only they need."""
+        made = copy(self)
+        made.cells = []
+        for cell in self.cells:
+            stores = [store for store in cell.stores if store.value not in values]
+            used = {store.var for store in stores} | {fold.operand for fold in cell.folds}
+            items = []
+            for item in reversed(cell.items):
+                if item.var in used:
+                    items.append(item)
+                    if isinstance(item, Step):
+                        used.update(item.operands)
+                    elif isinstance(item, Load) and item.position is not None:
+                        used.add(item.position)
+            made.cells.append(replace(cell, items=items[::-1], stores=stores))
         return made
 
     def kernel(self) -> Kernel:

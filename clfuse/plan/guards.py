@@ -81,6 +81,7 @@ class _Joining:
                 into = place
             latest.update([(item.value, into) for item in used])
         if self._gone:
+            self._drop_unread()
             self._pending[:] = [
                 entry for place, entry in enumerate(self._pending) if place not in self._gone
             ]
@@ -121,6 +122,35 @@ class _Joining:
         self._cells[first] = made
         self._pending[first] = Pending(one.level, made.kernel(), [*one.updates, *two.updates])
         self._gone.add(second)
+
+    def _drop_unread(self) -> None:
+        """Store nothing that only the kernel itself has read."""
+        lowering = self._lowering
+        written = {
+            value for place, entry in enumerate(self._pending) if place not in self._gone
+            for value in writes_of(entry.launch)
+        }
+        if any(self._has_computed_base(value) for value in written):
+            return  # what it is computed from is read, too, and nobody knows yet what that is
+        read = lowering.values_needed_later() | {self._arrays.older(value) for value in written}
+        for place, entry in enumerate(self._pending):
+            if place not in self._gone:
+                read |= {value for value, _ in reads_of(entry.launch)}
+        for place, cells in self._cells.items():
+            unread = {store.value for store in cells.stores} - read
+            if unread:
+                entry = self._pending[place]
+                nodes = {lowering.values.node[value] for value in unread}
+                updates = [node for node in entry.updates if node not in nodes]
+                cuts = lowering.placement.cuts
+                cuts[:] = [cut for cut in cuts if cut.node < 0 or cut.node not in nodes]
+                self._pending[place] = Pending(entry.level, cells.without(unread).kernel(), updates)
+
+    def _has_computed_base(self, value: int) -> bool:
+        node = self._lowering.values.node[value]
+        if node is None or not self._lowering.is_written_in_place(node):
+            return False
+        return self._arrays.older(value) is None
 
     def _check_moves(self, first: int, second: int) -> None:
         """Whether a launch may run at the place of an earlier one: none between them makes what it

@@ -84,7 +84,8 @@ def any_size(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def drawn(shape: tuple[int, ...], draw: random.Random) -> Callable[[Any, list[Any]], list[Any]]:
-    """A program of some statements over boxes of three arrays, written, read and folded."""
+    """A program of some statements over boxes of three arrays, written, read and folded; some of
+    the arrays are forgotten then."""
     whole = tuple(slice(0, extent) for extent in shape)
 
     def box() -> tuple[slice, ...]:
@@ -129,8 +130,9 @@ def drawn(shape: tuple[int, ...], draw: random.Random) -> Callable[[Any, list[An
                 arrays[target][part] = made + made.max()
             else:
                 kept.append(getattr(made, fold)(axis=None if what == "fold" else -1))
-        return [*arrays, *kept]
+        return [*arrays[:remembered], *kept]
 
+    remembered = draw.randint(1, 3)
     return program
 
 

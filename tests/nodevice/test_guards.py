@@ -130,6 +130,18 @@ def test_what_is_read_when_a_row_is_folded_is_counted_once_a_row() -> None:
     assert moved_nbytes(schedule) == pytest.approx(3 * NBYTES, rel=0.03)
 
 
+def norm_of_what_nobody_keeps() -> Node:
+    return norm_of_a_part()[1]
+
+
+def test_what_only_the_kernel_itself_reads_is_not_stored() -> None:
+    schedule = planned(norm_of_what_nobody_keeps())
+    first, *_ = kernels(schedule)
+    assert not any(body.stores for body in first.phases)
+    assert moved_nbytes(schedule) == pytest.approx(NBYTES, rel=0.03)
+    assert not any("written where the array lies" in cut.reason for cut in schedule.cuts)
+
+
 def test_rows_of_what_is_written_are_folded_on_the_way() -> None:
     a, b = array(ROWS, COLUMNS), array(ROWS, COLUMNS)
     rows = [build.reduce("add", call("multiply", a, b), (1,), FLOAT64)]
