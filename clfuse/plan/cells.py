@@ -21,10 +21,9 @@ from ..graph.ir import Kind
 from .geometry import with_accesses
 from .iterations import outside
 from .lowering import Lowering
+from .scans import needed
 from .schedule import Access, Accumulator, Item, Kernel, Load, Step, Store
-
-Box = tuple[tuple[int, int], ...]
-"""(first index, end) of every dimension."""
+from .seams import Box
 
 MAX_CELLS: Final = 4
 """Bodies of one kernel: the text of each is built."""
@@ -49,7 +48,7 @@ class Arrays:
 
     def of(self, values: Iterable[int]) -> set[int]:
         """The first of each array of which these are updates; of others themselves."""
-        return {self._root(value) for value in values}
+        return {self.root(value) for value in values}
 
     def older(self, value: int) -> int | None:
         """The value of which this one is an update, if that lies in memory with the same dtype."""
@@ -65,7 +64,8 @@ class Arrays:
             return lowering.values.leaf(base)
         return lowering.values.of_node.get(base)
 
-    def _root(self, value: int) -> int:
+    def root(self, value: int) -> int:
+        """The first of those that this value is an update of, directly or not; itself for none."""
         seen = []
         while value not in self._roots:
             seen.append(value)
@@ -185,15 +185,7 @@ class Cells:
         for cell in self.cells:
             stores = [store for store in cell.stores if store.value not in values]
             used = {store.var for store in stores} | {fold.operand for fold in cell.folds}
-            items = []
-            for item in reversed(cell.items):
-                if item.var in used:
-                    items.append(item)
-                    if isinstance(item, Step):
-                        used.update(item.operands)
-                    elif isinstance(item, Load) and item.position is not None:
-                        used.add(item.position)
-            made.cells.append(replace(cell, items=items[::-1], stores=stores))
+            made.cells.append(replace(cell, items=needed(cell.items, used), stores=stores))
         return made
 
     def kernel(self) -> Kernel:
@@ -237,24 +229,20 @@ class Cells:
 
     def _check_order(self, other: Cell, written: Mapping[int, Store]) -> None:
         """Whatever both touch, and one of them writes, is the very same element of both."""
-        arrays = self._arrays
-        of_written = {value: arrays.of([value]) for value in written}
-        places = {root: store.access for value, store in written.items()
-                  for root in of_written[value]}
-        for item in other.items:
-            if isinstance(item, Load):
-                for root in arrays.of([item.value]):
-                    is_same = places.get(root, item.access) == item.access
-                    if not is_same or (root in places and item.position is not None):
-                        raise Apart("it reads what that one writes, at other elements")
-        own = {root: store.access for store in other.stores for root in arrays.of([store.value])}
+        root = self._arrays.root
+        places = {root(value): store.access for value, store in written.items()}
+        own = {root(store.value): store.access for store in other.stores}
+
+        def is_elsewhere(load: Load, stored: Mapping[int, Access]) -> bool:
+            at = stored.get(root(load.value))
+            return at is not None and (at != load.access or load.position is not None)
+
+        if any(is_elsewhere(item, places) for item in other.items if isinstance(item, Load)):
+            raise Apart("it reads what that one writes, at other elements")
         if not places.keys().isdisjoint(own):
             raise Apart("both write to the same array")
-        for load in self.loads:
-            for root in arrays.of([load.value]):
-                is_same = own.get(root, load.access) == load.access
-                if not is_same or (root in own and load.position is not None):
-                    raise Apart("it writes what that one reads, at other elements")
+        if any(is_elsewhere(load, own) for load in self.loads):
+            raise Apart("it writes what that one reads, at other elements")
 
     def _extended(
         self,
@@ -366,6 +354,8 @@ def _moved(
     items: Sequence[Item], stores: Sequence[Store], start: Sequence[int]
 ) -> tuple[list[Item], list[Store]]:
     """The same with indices that begin at `start`."""
+    if not any(start):
+        return list(items), list(stores)
 
     def moved(access: Access) -> Access:
         back = sum(begin * step for begin, step in zip(start, access.strides, strict=True))

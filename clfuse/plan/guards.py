@@ -53,7 +53,7 @@ _PLAIN: Final = (Load, Index, Scalar, Step)
 
 
 def join_guarded(lowering: Lowering, traits: DeviceTraits) -> None:
-    """Join kernels of `lowering` whose ranges lie in one another and that read the same."""
+    """Join kernels of `lowering` whose ranges overlap and that read the same."""
     _Joining(lowering, traits).run()
 
 
@@ -65,6 +65,7 @@ class _Joining:
         self._arrays = Arrays(lowering)
         self._gone: set[int] = set()
         self._cells: dict[int, Cells] = {}
+        self._explained = {cut.node for cut in lowering.placement.cuts}
         self._reasons = 0
 
     def run(self) -> None:
@@ -205,29 +206,30 @@ class _Joining:
         if longest > traits.max_steps:
             raise Apart(f"together {longest} loads and operations")
         stored = {store.value for store in made.stores}
-        touched = stored | {load.value for load in made.loads}
-        if len(stored) > cost.MAX_STORES or len(touched) > cost.max_arguments(traits):
-            raise Apart(f"together {len(stored)} results, {len(touched)} arrays")
+        used = stored | {load.value for load in made.loads}
+        if len(stored) > cost.MAX_STORES or len(used) > cost.max_arguments(traits):
+            raise Apart(f"together {len(stored)} results, {len(used)} arrays")
 
     def _note(self, place: int, other: int, reason: str) -> None:
         """Let `explain` say why two kernels that touch the same are two."""
+        if self._reasons == MOST_REASONS:
+            return
         first, second = self._pending[other].launch, self._pending[place].launch
         assert isinstance(first, Kernel)
         assert isinstance(second, Kernel)
-        values, cuts = self._lowering.values, self._lowering.placement.cuts
-        explained = {cut.node for cut in cuts}
+        values = self._lowering.values
         shared = {
-            item.value for item in touched(first) if values.node[item.value] not in explained
+            item.value for item in touched(first) if values.node[item.value] not in self._explained
         }
         nbytes = sum({
             item.value: math.prod(second.extents) * item.dtype.itemsize
             for item in touched(second) if isinstance(item, Load) and item.value in shared
         }.values())
-        self._reasons += bool(nbytes)
-        if not nbytes or self._reasons > MOST_REASONS:
+        if not nbytes:
             return
+        self._reasons += 1
         ranges = " and ".join("x".join(map(str, each.extents)) for each in (first, second))
-        cuts.append(
+        self._lowering.placement.cuts.append(
             Cut(
                 f"what {self._label(second)} and {self._label(first)} both touch",
                 f"two kernels, over {ranges}: {reason}",
@@ -301,7 +303,7 @@ def _starts(
     pairs: list[tuple[Load | Store, Load | Store]] = [
         (each, other)
         for each in of_first if isinstance(each, Store)
-        for other in stores if each.access.strides == other.access.strides
+        for other in stores
     ]
     known = defaultdict(list)
     for each in of_first:
