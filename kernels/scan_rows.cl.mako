@@ -3,6 +3,17 @@
 ##    unit    a row, or a piece of one that starts from the folds of the pieces before it
 ##    CPU     work-items share the units; ${k.width} lanes of a vector are neighbours, then one by one
 ##    GPU     a work-group shares a unit and takes it ${k.group} neighbours at a time
+##    bodies  several, each in boxes of its own: run by run between the seams, the folds going on; a
+##            work-item of a GPU has that of its element, before the group scans and after
+<%def name="boxes(parts)">\
+% for number, lines in enumerate(parts):
+                ${"else " if number else ""}${f"if ({k.bodies[number].test}) " if k.bodies[number].test else ""}{
+% for line in lines:
+                    ${line}
+% endfor
+                }
+% endfor
+</%def>\
 __kernel void ${k.name}(${k.signature})
 {
 % for line in k.local_memory:
@@ -23,34 +34,73 @@ __kernel void ${k.name}(${k.signature})
 % else:
         const ${k.index} row = unit, low = 0, high = ${k.extent};
 % endif
-% for line in k.decode + k.groups + k.before + k.start:
+% for line in k.decode + k.start:
         ${line}
 % endfor
 % if k.schedule == "cpu":
+% if k.run_end:
+        ${k.index} stop;
+        for (${k.index} at = low; at < high; at = stop) {
+        stop = ${k.run_end};
+        ${k.index} j = at;
+% else:
+        const ${k.index} stop = high;
         ${k.index} j = low;
-% if k.width > 1:
-        for (; j + ${k.width} <= high; j += ${k.width}) {
-% for line in k.vector_body:
+% endif
+% for number, b in enumerate(k.bodies):
+        ${"else " if number else ""}${f"if ({b.test}) " if b.test else ""}{
+% for line in b.groups + b.before:
             ${line}
 % endfor
+% if k.width > 1:
+            for (; j + ${k.width} <= stop; j += ${k.width}) {
+% for line in b.vector_body:
+                ${line}
+% endfor
+            }
+% endif
+            for (; j < stop; j++) {
+% for line in b.scalar_body:
+                ${line}
+% endfor
+            }
+        }
+% endfor
+% if k.run_end:
         }
 % endif
-        for (; j < high; j++) {
-% for line in k.scalar_body:
+% elif len(k.bodies) == 1:
+<% b = k.bodies[0] %>\
+% for line in b.groups + b.before:
+        ${line}
+% endfor
+        for (${k.index} tile = low; tile < high; tile += ${k.group}) {
+            const int active = tile + lane < high;
+            const ${k.index} j = active ? tile + lane : high - 1;
+% for line in k.declared + b.first + k.together:
             ${line}
 % endfor
+            if (active) {
+% for line in b.after:
+                ${line}
+% endfor
+            }
         }
 % else:
         for (${k.index} tile = low; tile < high; tile += ${k.group}) {
             const int active = tile + lane < high;
-            const ${k.index} j = active ? tile + lane : high - 1;
-% for line in k.scalar_body:
+            const ${k.index} j = tile + lane, at = j;
+% for line in k.declared:
             ${line}
 % endfor
             if (active) {
-% for line in k.stores:
-                ${line}
+${boxes([b.groups + b.before + b.first for b in k.bodies])}\
+            }
+% for line in k.together:
+            ${line}
 % endfor
+            if (active) {
+${boxes([b.groups + b.before + b.after for b in k.bodies])}\
             }
         }
 % endif

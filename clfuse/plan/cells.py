@@ -22,7 +22,7 @@ from .geometry import with_accesses
 from .iterations import outside
 from .lowering import Lowering
 from .scans import needed
-from .schedule import Access, Accumulator, Item, Kernel, Load, Step, Store
+from .schedule import Access, Accumulator, Item, Kernel, Load, Prefix, Step, Store
 from .seams import Box
 
 MAX_CELLS: Final = 4
@@ -154,7 +154,7 @@ class Cells:
             Some element would be read or written in another order.
         """
         if kernel.reduced and self._kernel.reduced:
-            raise Apart("both fold: a kernel over several ranges has one fold")
+            raise Apart("both fold or scan: a kernel over several ranges does that once")
         _check_rows(kernel, self.extents)
         self._check_results(kernel)
         others = _cells_of(kernel, start)
@@ -186,13 +186,22 @@ class Cells:
             stores = [store for store in cell.stores if store.value not in values]
             used = {store.var for store in stores} | {fold.operand for fold in cell.folds}
             made.cells.append(replace(cell, items=needed(cell.items, used), stores=stores))
+        # A scan goes on through the boxes in which nobody reads it.
+        scanned = {item.var for cell in made.cells for item in prefixes(cell.items)}
+        if scanned:
+            for old, cell in zip(self.cells, made.cells, strict=True):
+                kept = scanned | {store.var for store in cell.stores}
+                cell.items = needed(old.items, kept)
         return made
 
     def kernel(self) -> Kernel:
         """The kernel that does all that."""
         kind = self._kernel
         order = sorted(
-            self.cells, key=lambda cell: (not cell.stores, not cell.folds, -cell.size)
+            self.cells,
+            key=lambda cell: (
+                not cell.stores, not (cell.folds or prefixes(cell.items)), -cell.size
+            ),
         )
         first, *others = [
             replace(
@@ -279,6 +288,8 @@ class Cells:
             elif isinstance(item, Step):
                 operands = tuple([registers[operand] for operand in item.operands])
                 made = replace(item, var=number, operands=operands)
+            elif isinstance(item, Prefix):
+                made = replace(item, var=number, operand=registers[item.operand])
             else:
                 made = replace(item, var=number)
             registers[item.var] = number
@@ -310,6 +321,11 @@ def touched(kernel: Kernel) -> list[Load | Store]:
     ]
 
 
+def prefixes(items: Iterable[Item]) -> list[Prefix]:
+    """The scans among some items."""
+    return [item for item in items if isinstance(item, Prefix)]
+
+
 def folded(kernel: Kernel) -> set[int]:
     """The values that its folds leave."""
     return {store.value for store in kernel.results}
@@ -330,7 +346,7 @@ def _cells_of(kernel: Kernel, start: Sequence[int]) -> list[Cell]:
 def _check_rows(kernel: Kernel, extents: tuple[int, ...]) -> None:
     """Whether a fold has a result for every row of a larger range, if it has one for each."""
     kept = len(extents) - kernel.reduced
-    if kernel.reduced and kernel.extents[:kept] != extents[:kept]:
+    if kernel.kind == "reduce" and kernel.extents[:kept] != extents[:kept]:
         raise Apart("it folds some rows of what the other ranges over")
 
 

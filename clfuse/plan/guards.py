@@ -9,9 +9,9 @@ one more there. What one reads of the other's results must be the very element; 
 not written, it is as it was. Neither range need lie within the other: differences along the rows
 and down the columns of an array are one kernel, too.
 
-Element-wise kernels are joined, in any number, and one fold along rows with those that write or
-read what it folds: two steps of the star stencil of the Parallel Research Kernels, its increment
-and the norm of its result move four arrays then instead of six.
+Element-wise kernels are joined, in any number, and one fold or scan along rows with those that
+write or read the same: two steps of the star stencil of the Parallel Research Kernels, its
+increment and the norm of its result move four arrays then instead of six.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from .cells import Apart, Arrays, Cells, folded, touched
 from .geometry import accesses, folds_along_rows
 from .lowering import Lowering, Pending
 from .memory import reads_of, writes_of
-from .schedule import Cut, Index, Kernel, Load, Scalar, Step, Store
+from .scans import scans_along_rows
+from .schedule import Cut, Index, Kernel, Load, Prefix, Scalar, Step, Store
 
 LEAST_ROW: Final = 64
 """Elements of a row that are of both ranges: at the ends of shorter ones, where a box begins and
@@ -49,7 +50,7 @@ MOST_STARTS: Final = 4
 MOST_REASONS: Final = 16
 """Pairs of kernels of one plan of which `explain` says why they are two."""
 
-_PLAIN: Final = (Load, Index, Scalar, Step)
+_PLAIN: Final = (Load, Index, Scalar, Step, Prefix)
 
 
 def join_guarded(lowering: Lowering, traits: DeviceTraits) -> None:
@@ -249,7 +250,7 @@ def _check_kind(kernel: Kernel, traits: DeviceTraits) -> None:
     """Whether its bodies, each in boxes of its own, are element-wise, and it folds along its rows
     if at all."""
     items = [item for body in kernel.phases for item in body.body]
-    kinds = {"scan": "scans", "compact": "selects elements", "expand": "selects elements"}
+    kinds = {"compact": "selects elements", "expand": "selects elements"}
     what = kinds.get(kernel.kind, "")
     if kernel.then and not kernel.where:
         what = "goes over its rows several times"
@@ -259,6 +260,8 @@ def _check_kind(kernel: Kernel, traits: DeviceTraits) -> None:
         what = "looks for a position"
     elif kernel.kind == "reduce" and not folds_along_rows(kernel, traits):
         what = "folds side by side"
+    elif kernel.kind == "scan" and not scans_along_rows(kernel, traits):
+        what = "scans side by side, or in order"
     elif len(items) > MOST_ITEMS:
         what = f"has {len(items)} loads and operations"
     elif not what and not all(isinstance(item, _PLAIN) for item in items):

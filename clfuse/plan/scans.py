@@ -50,11 +50,7 @@ def finish_scan(
     if sequential and len(kernel.extents) == 1:
         kernel = _with_row(kernel)
     axis = len(kernel.extents) - 1
-    lanes = max(1, traits.vector_bytes // max(1, g.lane_nbytes(kernel) or 64))
-    if traits.schedule == "cpu":
-        lanes = min(lanes, MIN_COLUMNS)
-    candidates = range(axis if sequential else axis + 1)
-    along = max(candidates, key=lambda dim: (g.suits_vectors(kernel, dim, lanes), dim))
+    along = axis if kernel.where else _lanes_along(kernel, traits, sequential)
     if along < axis:
         kernel = g.last(kernel, along)
     kernel.vector = axis if along == axis else axis - 1
@@ -81,19 +77,41 @@ def finish_scan(
     if along < axis:
         kernel.partials = (kernel.chunks * extent, 0)
     first = _folds_of_pieces(kernel, scans, values, unroll)
-    kernel.body = [
-        replace(item, partial=first.accumulators[scans.index(item)].partial)
-        if isinstance(item, Prefix)
-        else item
-        for item in kernel.body
-    ]
-    _store_costly_operand(first, kernel, scans, traits, values)
+    partials = {fold.var: fold.partial for fold in first.accumulators}
+    for body in kernel.phases:
+        body.body = [
+            replace(item, partial=partials[item.var]) if isinstance(item, Prefix) else item
+            for item in body.body
+        ]
+    if not kernel.where:  # else the first pass would have to write what was written before, too
+        _store_costly_operand(first, kernel, scans, traits, values)
     for launch in (first, kernel):
         g.count_items(launch, traits, groups, length)
     first.compensated = g.is_long(first, piece)
     # Only along one row is every vector of the result aligned.
-    kernel.streams = len(kernel.extents) == 1 and g.should_stream(kernel, traits)
+    kernel.streams = (
+        len(kernel.extents) == 1 and not kernel.where and g.should_stream(kernel, traits)
+    )
     return [first, kernel]
+
+
+def scans_along_rows(kernel: Kernel, traits: DeviceTraits) -> bool:
+    """Whether neighbours of a row are scanned together: lanes of a vector, a group's work-items."""
+    scans = [item for item in kernel.body if isinstance(item, Prefix)]
+    if is_sequential(scans[0].name, scans[0].dtype):
+        return False
+    kernel = g.merge_dimensions(kernel)
+    return _lanes_along(kernel, traits, False) == len(kernel.extents) - 1
+
+
+def _lanes_along(kernel: Kernel, traits: DeviceTraits, sequential: bool) -> int:
+    """The dimension that suits vectors best, of those that the lanes may run along."""
+    lanes = max(1, traits.vector_bytes // max(1, g.lane_nbytes(kernel) or 64))
+    if traits.schedule == "cpu":
+        lanes = min(lanes, MIN_COLUMNS)
+    axis = len(kernel.extents) - 1
+    candidates = range(axis if sequential else axis + 1)
+    return max(candidates, key=lambda dim: (g.suits_vectors(kernel, dim, lanes), dim))
 
 
 def _with_row(kernel: Kernel) -> Kernel:
@@ -137,15 +155,28 @@ def _folds_of_pieces(
         accumulators.append(
             Accumulator(scan.var, scan.name, scan.operand, scan.dtype, partial=partial)
         )
-    body = needed(kernel.body, {scan.operand for scan in scans})
+    first, *others = [_folds_of(body, accumulators) for body in kernel.phases]
     return replace(
-        kernel,
-        kind="reduce",
-        body=body,
-        stores=[],
-        accumulators=accumulators,
+        first,
+        then=others,
         unroll=unroll if len(scans) <= 4 else 1,
         label=f"{kernel.label}_pieces",
+    )
+
+
+def _folds_of(body: Kernel, accumulators: list[Accumulator]) -> Kernel:
+    """What one body of a scan folds into these accumulators, if it scans at all."""
+    operands = {item.var: item.operand for item in body.body if isinstance(item, Prefix)}
+    return replace(
+        body,
+        kind="reduce",
+        body=needed(body.body, set(operands.values())),
+        stores=[],
+        then=[],
+        accumulators=[
+            replace(fold, operand=operands[fold.var])
+            for fold in accumulators if fold.var in operands
+        ],
     )
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 from ..plan.scans import needed
-from ..plan.schedule import Kernel
+from ..plan.schedule import Kernel, Prefix
 from . import strips
 from .body import Body
 from .loops import (
@@ -56,41 +57,88 @@ def _scan_rows(kernel: Kernel, body: Body, k: Any) -> None:
     k.group = group
     chunk_arguments(kernel, body, k)
     k.decode = decode(body, list(range(axis)), "row")
-    k.before, uniform = before(body, kernel)
-    k.start, k.local_memory, k.stores, k.vector_body = [], [], [], []
-    _, inside = body.split(kernel.body)
+    k.start, k.local_memory = [], []
     for fold in folds.values():
         k.start += fold.start(single)
         if kernel.schedule == "gpu":
             k.local_memory.append(f"__local {fold.fold.type_at(single)} s{fold.number}[{group}];")
         elif kernel.chunk >= 0:
             k.start += carries_before(fold, body, single)
+    k.run_end = body.run_end("high") if body.seams else ""
+    bodies = [kernel, *kernel.then]
     if kernel.schedule == "gpu":
         every = list(folds.values())
         if kernel.chunk >= 0:
             k.start += carries_of_group(every, body, single, group)
-        first = needed(inside, {fold.prefix.operand for fold in every})
-        after = [item for item in inside if item not in first and item.var not in folds]
-        registers = dict(uniform)
-        names = [f"r{var}" for var in folds]
-        k.scalar_body = body.lines(first, 1, registers)
-        k.scalar_body += group_lines(every, single, registers, names, group)
-        k.scalar_body += body.lines(after, 1, registers)
-        for store in kernel.stores:
-            k.stores += body.store(store, 1, registers[store.var])
+        k.declared = [fold.neutral_operand(single) for fold in every]
+        k.together = group_lines(every, single, group)
+        k.bodies = [_group_body(kernel, body, folds, each) for each in bodies]
     else:
-        body.scan = _by_fold(folds, running_lines)
-        k.scalar_body, _ = compute(body, kernel, 1, uniform)
         if width > 1:
             writers = {lanes: body.writer(lanes) for lanes in (1, width)}
             k.start += [neutral_line(fold, writers, width) for fold in folds.values()]
-            body.scan = _by_fold(folds, lane_lines)
-            k.vector_body, _ = compute(body, kernel, width, uniform)
-    k.groups = body.group_lines
+        k.bodies = [_lane_body(kernel, body, folds, each) for each in bodies]
+    k.bodies[-1].test = ""  # what is left
+
+
+def _body_of(kernel: Kernel, body: Body, each: Kernel) -> Body:
+    """The body of one that runs in boxes of the range of `kernel`, or `body` for itself."""
+    if each is kernel:
+        return body
+    like = replace(kernel, body=each.body, stores=each.stores, where=each.where, then=[])
+    made = Body(like, body.traits, body.arguments, body.preamble, body.group_numbers)
+    made.seams = body.seams
+    return made
+
+
+def _lane_body(
+    kernel: Kernel, first: Body, folds: dict[int, PrefixFold], each: Kernel
+) -> SimpleNamespace:
+    """What is done in boxes of a row on a CPU, vector by vector and one by one."""
+    body = _body_of(kernel, first, each)
+    b = SimpleNamespace(test=body.is_within(each.where), vector_body=[])
+    b.before, uniform = before(body, body.kernel)
+    body.scan = _by_fold(folds, running_lines)
+    b.scalar_body, _ = compute(body, body.kernel, 1, uniform)
+    if kernel.width > 1:
+        body.scan = _by_fold(folds, lane_lines)
+        b.vector_body, _ = compute(body, body.kernel, kernel.width, uniform)
+    b.groups = body.group_lines
+    return b
+
+
+def _group_body(
+    kernel: Kernel, first: Body, folds: dict[int, PrefixFold], each: Kernel
+) -> SimpleNamespace:
+    """What a work-item of a GPU does with an element before the group scans together, and after.
+
+    Several bodies compute again afterwards what both parts need: the first part is over by then.
+    """
+    body = _body_of(kernel, first, each)
+    single = body.writer(1)
+    b = SimpleNamespace(test=body.is_within(each.where), after=[])
+    b.before, uniform = before(body, body.kernel)
+    _, inside = body.split(each.body)
+    own = {item.var: item for item in inside if isinstance(item, Prefix)}
+    needs = needed(inside, {item.operand for item in own.values()})
+    registers = dict(uniform)
+    b.first = body.lines(needs, 1, registers)
+    b.first += [folds[var].taken(single, registers, item) for var, item in own.items()]
+    if kernel.then:
+        registers, needs = dict(uniform), []
+    registers.update({var: folds[var].register(f"r{folds[var].prefix.var}") for var in own})
+    after = [item for item in inside if item not in needs and item.var not in own]
+    b.after = body.lines(after, 1, registers)
+    for store in each.stores:
+        b.after += body.store(store, 1, registers[store.var])
+    b.groups = body.group_lines
+    return b
 
 
 def _by_fold(folds: dict[int, PrefixFold], write: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda item, writer, registers, name: write(folds[item.var], writer, registers, name)
+    return lambda item, writer, registers, name: write(
+        folds[item.var].reading(item), writer, registers, name
+    )
 
 
 def _scan_columns(kernel: Kernel, body: Body, k: Any) -> None:

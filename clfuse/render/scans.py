@@ -37,6 +37,12 @@ class PrefixFold:
         self.carry = f"q{number}"
         """The fold so far; where columns are walked side by side, an element of an array."""
 
+    def reading(self, prefix: Prefix) -> PrefixFold:
+        """The same in a body where `prefix` is the scan, of another register."""
+        if prefix.operand == self.prefix.operand:
+            return self
+        return PrefixFold(self.number, prefix, self.fold.lane_nbytes)
+
     def identity(self, writer: Expressions) -> str:
         """What changes nothing; of sums -0.0, so that a sum of that alone stays it."""
         if self.prefix.name == "add" and self.dtype.kind in "fc":
@@ -47,6 +53,15 @@ class PrefixFold:
     def start(self, writer: Expressions) -> list[str]:
         """Declare the fold of what comes before the first element."""
         return [f"{self.fold.type_at(writer)} {self.carry} = {self.identity(writer)};"]
+
+    def neutral_operand(self, writer: Expressions) -> str:
+        """Declare what a work-item scans: nothing, until it has an element."""
+        return f"{self.fold.type_at(writer)} u{self.number} = {self.identity(writer)};"
+
+    def taken(self, writer: Expressions, registers: dict[int, Register], prefix: Prefix) -> str:
+        """Let a work-item scan its element, the operand of `prefix` in its body."""
+        item, _ = self.reading(prefix).fold.item(writer, registers)
+        return f"u{self.number} = {item};"
 
     def combined(self, writer: Expressions, before: str, after: str) -> str:
         """Two folds of neighbours as one; both are names."""
@@ -133,35 +148,24 @@ def _shifted(kind: str, value: str, neutral: str, width: int, step: int) -> str:
     return f"({kind})({', '.join(parts)})"
 
 
-def group_lines(
-    folds: list[PrefixFold],
-    writer: Expressions,
-    registers: dict[int, Register],
-    names: list[str],
-    group: int,
-) -> list[str]:
+def group_lines(folds: list[PrefixFold], writer: Expressions, group: int) -> list[str]:
     """The work-items of a group hold neighbours of a row; those past its end hold nothing.
 
     All scans of a kernel take their steps together: barriers are what costs, and Intel's compiler
     crashed over a kernel that had some hundred of them.
     """
     first, read, step, last = [], [], [], []
-    for fold, name in zip(folds, names, strict=True):
-        number, carry = fold.number, fold.carry
+    for fold in folds:
+        number, carry, name = fold.number, fold.carry, f"r{fold.prefix.var}"
         kind = fold.fold.type_at(writer)
-        item, _ = fold.fold.item(writer, registers)
         value, shared, shifted = f"u{number}", f"s{number}", f"w{number}"
-        first += [
-            f"{kind} {value} = active ? {item} : {fold.identity(writer)};",
-            f"{shared}[lane] = {value};",
-        ]
+        first.append(f"{shared}[lane] = {value};")
         read.append(f"    const {kind} {shifted} = {shared}[max(lane - span, 0)];")
         step.append(f"        {shared}[lane] = {value} = {fold.combined(writer, shifted, value)};")
         last += [
             f"const {kind} {name} = {fold.combined(writer, carry, value)};",
             f"{carry} = {fold.combined(writer, carry, f'{shared}[{group - 1}]')};",
         ]
-        registers[fold.prefix.var] = fold.register(name)
     return [
         *first,
         # The result may lie where the operand did, and work-items past the end have read there.

@@ -111,7 +111,7 @@ def drawn(shape: tuple[int, ...], draw: random.Random) -> Callable[[Any, list[An
             (draw.randrange(3), part if draw.random() < 0.6 else beside(part)) for _ in range(2)
         ]
         way, fold = draw.randrange(4), draw.choice(["sum", "max", "min", "any"])
-        what = draw.choice(["write", "write", "add", "keep", "fold", "rows", "spread"])
+        what = draw.choice(["write", "write", "add", "keep", "fold", "rows", "spread", "scan"])
         statements.append((part, sources, way, draw.choice([2, 3, 5]), what, fold,
                            draw.randrange(3)))
 
@@ -126,6 +126,9 @@ def drawn(shape: tuple[int, ...], draw: random.Random) -> Callable[[Any, list[An
                 arrays[target][part] += made
             elif what == "keep":
                 kept.append(made)
+            elif what == "scan":
+                scan = m.minimum.accumulate if fold == "min" else m.cumsum
+                kept.append(scan(made, axis=-1) - number)
             elif what == "spread":
                 arrays[target][part] = made + made.max()
             else:
@@ -223,3 +226,87 @@ def test_kernels_in_python_over_unequal_ranges_are_one_launch(xp: ModuleType) ->
     np.testing.assert_array_equal(hy.get(), expected[1])
     np.testing.assert_array_equal(hx.get(), expected[2])
     np.testing.assert_allclose(float(total), (expected[1] ** 2).sum())
+
+
+@pytest.mark.usefixtures("any_size")
+@pytest.mark.parametrize("dtype", ["float32", "bool", "complex128", "float16", "uint8"])
+@pytest.mark.parametrize("name", ["add", "multiply", "maximum", "logical_xor"])
+def test_scans_of_all_kinds_over_a_part_and_behind_a_write_to_it(
+    xp: ModuleType, dtype: str, name: str
+) -> None:
+    def program(m: Any, a: Any, b: Any) -> list[Any]:
+        scan = getattr(m, name).accumulate
+        part = slice(1, -1), slice(2, -3)
+        b[part] = a[part] ^ b[part] if dtype == "bool" else a[part] * b[part]
+        return [b, scan(b, axis=-1), scan(a[part], axis=-1), a & b if dtype == "bool" else a + b]
+
+    draw = np.random.default_rng(4)
+    values = [draw.integers(-1, 3, (11, 67)).astype(dtype) for _ in range(2)]
+    if dtype in ("float32", "float16"):
+        values[0][3, 40], values[0][0, 1], values[1][10, 66] = np.nan, np.inf, -0.0
+    with np.errstate(all="ignore"):
+        expected = program(np, values[0], values[1].copy())
+        with xp.config.override(debug=True, host_us=0):
+            found = program(xp, *[xp.array(each) for each in values])
+            xp.evaluate(*found)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-2 if dtype == "float16" else 1e-5)
+        assert np.asarray(one).dtype == other.dtype
+
+
+@pytest.mark.parametrize("count", [300, 70_001])
+def test_scans_of_kernels_over_unequal_ranges_are_one_launch(xp: ModuleType, count: int) -> None:
+    """One and its pieces, where a row is scanned in pieces."""
+
+    @xp.kernel
+    def between(i, x, y):
+        y[i] = x[i - 1] + x[i + 1]
+
+    @xp.kernel
+    def double(i, x, z):
+        z[i] = 2 * x[i]
+
+    @xp.kernel
+    def add(i, s, z):
+        z[i] = s[i] + z[i]
+
+    @xp.kernel
+    def element(i, x):
+        return x[i]
+
+    def launched(*arrays: Any) -> int:
+        kernels = xp.explain(*arrays).kernels
+        assert kernels[-1].kind == "scan"
+        return len(kernels) - (kernels[0].kind == "reduce")
+
+    draw = np.random.default_rng(8)
+    values = [draw.integers(-99, 99, count).astype(float) for _ in range(2)]
+    values[0][count // 2] = -0.0
+    with xp.config.override(debug=True, host_us=0):
+        x, y = [xp.asarray(each) for each in values]
+        xp.evaluate(x, y)
+        between(((1, count - 1),), x, y)
+        scanned = element.scan(count, y)
+        assert launched(scanned, y) == 1
+        expected = values[1].copy()
+        expected[1:-1] = values[0][:-2] + values[0][2:]
+        np.testing.assert_array_equal(scanned, expected.cumsum())
+        np.testing.assert_array_equal(y, expected)
+
+        x, z = [xp.asarray(each) for each in values]
+        xp.evaluate(x, z)
+        double(count, x, z)
+        scanned = element.scan(((2, count - 3),), z)
+        assert launched(scanned, z) == 1
+        np.testing.assert_array_equal(scanned, (2 * values[0][2:-3]).cumsum())
+        np.testing.assert_array_equal(z, 2 * values[0])
+
+        x, z = [xp.asarray(each) for each in values]
+        xp.evaluate(x, z)
+        scanned = element.scan(count, x)
+        add(((3, count - 5),), scanned, z)
+        assert launched(scanned, z) == 1
+        expected = values[1].copy()
+        expected[3:-5] += values[0].cumsum()[3:-5]
+        np.testing.assert_array_equal(z, expected)
+        np.testing.assert_array_equal(scanned, values[0].cumsum())
