@@ -52,6 +52,13 @@ __kernel void ${k.name}(${k.signature})
 % for line in b.groups + b.before:
             ${line}
 % endfor
+% if b.lead:
+            // Element by element up to where the result is aligned, then vectors, then the rest.
+            const ${k.index} edge = min(stop, j + (${k.index})${b.lead});
+            for (int part = 0; part < 2; part++) {
+            const ${k.index} end = part ? stop : edge;
+            if (part)
+% endif
 % if k.width > 1:
             for (; j + ${k.width} <= stop; j += ${k.width}) {
 % for line in b.vector_body:
@@ -59,11 +66,14 @@ __kernel void ${k.name}(${k.signature})
 % endfor
             }
 % endif
-            for (; j < stop; j++) {
+            for (; j < ${"end" if b.lead else "stop"}; j++) {
 % for line in b.scalar_body:
                 ${line}
 % endfor
             }
+% if b.lead:
+            }
+% endif
         }
 % endfor
 % if k.run_end:

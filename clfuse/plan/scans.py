@@ -88,10 +88,7 @@ def finish_scan(
     for launch in (first, kernel):
         g.count_items(launch, traits, groups, length)
     first.compensated = g.is_long(first, piece)
-    # Only along one row is every vector of the result aligned.
-    kernel.streams = (
-        len(kernel.extents) == 1 and not kernel.where and g.should_stream(kernel, traits)
-    )
+    kernel.streams = g.should_stream(kernel, traits)
     return [first, kernel]
 
 

@@ -103,6 +103,7 @@ def _lane_body(
     if kernel.width > 1:
         body.scan = _by_fold(folds, lane_lines)
         b.vector_body, _ = compute(body, body.kernel, kernel.width, uniform)
+    b.lead = body.first_aligned()
     b.groups = body.group_lines
     return b
 

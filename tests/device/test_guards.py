@@ -282,7 +282,7 @@ def test_scans_of_kernels_over_unequal_ranges_are_one_launch(xp: ModuleType, cou
     draw = np.random.default_rng(8)
     values = [draw.integers(-99, 99, count).astype(float) for _ in range(2)]
     values[0][count // 2] = -0.0
-    with xp.config.override(debug=True, host_us=0):
+    with xp.config.override(debug=True, host_us=0, stream_bytes=0):
         x, y = [xp.asarray(each) for each in values]
         xp.evaluate(x, y)
         between(((1, count - 1),), x, y)

@@ -216,3 +216,22 @@ def test_integers_wrap_around_in_long_scans(xp: ModuleType) -> None:
             batch.same(f"{name} {dtype}",
                        lambda m, n=name, d=data, t=dtype: getattr(m, n)(m.array(d), dtype=t))
     batch.check()
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int16", "complex64", "bool"])
+@pytest.mark.parametrize("shape", [(1000,), (70_001,), (37, 333)], ids=str)
+def test_results_go_past_the_caches_wherever_rows_begin(
+    xp: ModuleType, dtype: str, shape: tuple[int, ...]
+) -> None:
+    values = np.random.default_rng(3).integers(-3, 9, shape).astype(dtype)
+    with xp.config.override(stream_bytes=0, debug=True, host_us=0):
+        for first in (0, 1, 3):
+            part = (..., slice(first, None))
+            expected = np.add.accumulate(values[part], axis=-1)
+            found = xp.add.accumulate(xp.array(values)[part], axis=-1)
+            np.testing.assert_allclose(found, expected, rtol=1e-5)
+            into, copied = np.ones(shape, expected.dtype), xp.ones(shape, expected.dtype)
+            xp.evaluate(copied)
+            into[part] = expected
+            copied[part] = xp.add.accumulate(xp.array(values)[part], axis=-1)
+            np.testing.assert_allclose(copied, into, rtol=1e-5)
