@@ -87,7 +87,15 @@ __kernel void ${k.name}(${k.signature})
         for (${k.index} tile = low; tile < high; tile += ${k.group}) {
             const int active = tile + lane < high;
             const ${k.index} j = active ? tile + lane : high - 1;
-% for line in k.declared + b.first + k.together:
+% for line in k.declared + b.first:
+            ${line}
+% endfor
+            if (active) {
+% for line in b.taken:
+                ${line}
+% endfor
+            }
+% for line in k.together:
             ${line}
 % endfor
             if (active) {
@@ -104,7 +112,7 @@ __kernel void ${k.name}(${k.signature})
             ${line}
 % endfor
             if (active) {
-${boxes([b.groups + b.before + b.first for b in k.bodies])}\
+${boxes([b.groups + b.before + b.first + b.taken for b in k.bodies])}\
             }
 % for line in k.together:
             ${line}

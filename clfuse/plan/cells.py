@@ -21,7 +21,7 @@ from ..graph.ir import Kind
 from .geometry import with_accesses
 from .iterations import outside
 from .lowering import Lowering
-from .scans import needed
+from .scans import needed, prefixes
 from .schedule import Access, Accumulator, Item, Kernel, Load, Prefix, Step, Store
 from .seams import Box
 
@@ -92,6 +92,11 @@ class Cell:
     def size(self) -> int:
         """Elements of the boxes."""
         return sum([prod([high - low for low, high in box]) for box in self.boxes])
+
+    def needed(self, more: Collection[int] = ()) -> list[Item]:
+        """The items that its stores and folds, and the registers in `more`, are made of."""
+        used = {store.var for store in self.stores} | {fold.operand for fold in self.folds}
+        return needed(self.items, used.union(more))
 
 
 class Cells:
@@ -181,17 +186,13 @@ class Cells:
     def without(self, values: Collection[int]) -> Cells:
         """The same but for the stores of these values, and for what only they need."""
         made = copy(self)
-        made.cells = []
-        for cell in self.cells:
-            stores = [store for store in cell.stores if store.value not in values]
-            used = {store.var for store in stores} | {fold.operand for fold in cell.folds}
-            made.cells.append(replace(cell, items=needed(cell.items, used), stores=stores))
+        left = [
+            replace(cell, stores=[store for store in cell.stores if store.value not in values])
+            for cell in self.cells
+        ]
         # A scan goes on through the boxes in which nobody reads it.
-        scanned = {item.var for cell in made.cells for item in prefixes(cell.items)}
-        if scanned:
-            for old, cell in zip(self.cells, made.cells, strict=True):
-                kept = scanned | {store.var for store in cell.stores}
-                cell.items = needed(old.items, kept)
+        scanned = {item.var for cell in left for item in prefixes(cell.needed())}
+        made.cells = [replace(cell, items=cell.needed(scanned)) for cell in left]
         return made
 
     def kernel(self) -> Kernel:
@@ -319,11 +320,6 @@ def touched(kernel: Kernel) -> list[Load | Store]:
         for item in [*body.body, *body.stores]
         if isinstance(item, Load | Store)
     ]
-
-
-def prefixes(items: Iterable[Item]) -> list[Prefix]:
-    """The scans among some items."""
-    return [item for item in items if isinstance(item, Prefix)]
 
 
 def folded(kernel: Kernel) -> set[int]:

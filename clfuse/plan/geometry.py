@@ -388,6 +388,16 @@ def should_stream(kernel: Kernel, traits: DeviceTraits) -> bool:
     )
 
 
+def rows_are_aligned(phase: Kernel) -> bool:
+    """Whether a phase stores, and every row of it begins with a whole vector if its array does."""
+    return bool(phase.stores) and not any(
+        place % phase.width
+        for store in phase.stores
+        for place in (store.access.offset, *store.access.strides)
+        if place != 1
+    )
+
+
 def _moved(kernel: Kernel) -> int:
     """Bytes that the loops of a kernel read and write, every array once."""
     moved: dict[int, int] = {}

@@ -126,17 +126,7 @@ def _whole(kernel: Kernel, traits: DeviceTraits, groups: int, length: int) -> No
         phase.wide_index, phase.work_group = kernel.wide_index, kernel.work_group
         phase.strips, phase.held = kernel.strips, kernel.held
         phase.compensated = g.is_long(phase, length)
-        phase.streams = _rows_are_aligned(phase) and g.should_stream(kernel, traits)
-
-
-def _rows_are_aligned(phase: Kernel) -> bool:
-    """Whether a phase stores, and every row of it begins with a whole vector if its array does."""
-    return bool(phase.stores) and not any(
-        place % phase.width
-        for store in phase.stores
-        for place in (store.access.offset, *store.access.strides)
-        if place != 1
-    )
+        phase.streams = g.rows_are_aligned(phase) and g.should_stream(kernel, traits)
 
 
 def _unroll(phase: Kernel) -> int:

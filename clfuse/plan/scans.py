@@ -13,6 +13,7 @@ Pieces and lanes regroup what is folded, which changes the rounding of sums of f
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
@@ -45,7 +46,7 @@ def finish_scan(
     kernel = g.merge_dimensions(kernel)
     kernel.schedule = traits.schedule
     kernel.wide_index = g.needs_wide_index(kernel)
-    scans = [item for item in kernel.body if isinstance(item, Prefix)]
+    scans = prefixes(kernel.body)
     sequential = is_sequential(scans[0].name, scans[0].dtype)  # they share a kernel by that
     if sequential and len(kernel.extents) == 1:
         kernel = _with_row(kernel)
@@ -70,6 +71,10 @@ def finish_scan(
     piece = -(-length // split)
     if along == axis:
         piece = g.round_up(piece, kernel.width * unroll)
+    # Along a row one by one up to where the result is aligned; strips of columns have no such way.
+    kernel.streams = (
+        along == axis or g.rows_are_aligned(kernel)
+    ) and g.should_stream(kernel, traits)
     if piece >= length:
         g.count_items(kernel, traits, groups, length)
         return [kernel]
@@ -88,13 +93,12 @@ def finish_scan(
     for launch in (first, kernel):
         g.count_items(launch, traits, groups, length)
     first.compensated = g.is_long(first, piece)
-    kernel.streams = g.should_stream(kernel, traits)
     return [first, kernel]
 
 
 def scans_along_rows(kernel: Kernel, traits: DeviceTraits) -> bool:
     """Whether neighbours of a row are scanned together: lanes of a vector, a group's work-items."""
-    scans = [item for item in kernel.body if isinstance(item, Prefix)]
+    scans = prefixes(kernel.body)
     if is_sequential(scans[0].name, scans[0].dtype):
         return False
     kernel = g.merge_dimensions(kernel)
@@ -163,18 +167,24 @@ def _folds_of_pieces(
 
 def _folds_of(body: Kernel, accumulators: list[Accumulator]) -> Kernel:
     """What one body of a scan folds into these accumulators, if it scans at all."""
-    operands = {item.var: item.operand for item in body.body if isinstance(item, Prefix)}
+    operands = {item.var: item.operand for item in prefixes(body.body)}
     return replace(
         body,
         kind="reduce",
         body=needed(body.body, set(operands.values())),
         stores=[],
+        streams=False,
         then=[],
         accumulators=[
             replace(fold, operand=operands[fold.var])
             for fold in accumulators if fold.var in operands
         ],
     )
+
+
+def prefixes(items: Iterable[Item]) -> list[Prefix]:
+    """The scans among some items."""
+    return [item for item in items if isinstance(item, Prefix)]
 
 
 def needed(body: list[Item], wanted: set[int]) -> list[Item]:

@@ -13,6 +13,7 @@ the loop, in registers ``c``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import count
 from typing import Final
 
@@ -68,6 +69,22 @@ class Body:
         """Vectors of loads that were made before, by register."""
         self.scan: Callable[..., tuple[list[str], Register]] | None = None
         """Writes a `Prefix`: (item, writer, registers, name) -> its lines and its register."""
+
+    def beside(self, kernel: Kernel) -> Body:
+        """The body of another part of the launch: same arguments, preamble and numbers."""
+        return Body(kernel, self.traits, self.arguments, self.preamble, self.group_numbers)
+
+    def in_boxes(self, sister: Kernel) -> Body:
+        """The body of a sister, which runs in its boxes as this one does elsewhere, run by run
+        between the same seams."""
+        made = self.beside(
+            replace(
+                self.kernel, body=sister.body, stores=sister.stores,
+                accumulators=sister.accumulators, where=sister.where, then=[],
+            )
+        )
+        made.seams = self.seams
+        return made
 
     def writer(self, width: int) -> Expressions:
         """Expressions of `width` for this kernel."""

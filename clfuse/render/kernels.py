@@ -143,7 +143,7 @@ def _map(kernel: Kernel, body: Body, k: Any) -> None:
     k.block = k.bodies[0].turned
     k.together = k.row_extents[-1] if len(dims) > 1 else ""
     for sister in kernel.then:
-        other = Body(sister, body.traits, arguments, body.preamble, body.group_numbers)
+        other = body.beside(sister)
         k.bodies.append(_map_body(sister, other, overlaps, set(), [{}, {}]))
     k.bodies[-1].test = ""  # what is left
 

@@ -12,7 +12,6 @@ the next phase.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import count
 from types import SimpleNamespace
 from typing import Any
@@ -88,8 +87,7 @@ class _Phases:
 
     def body_of(self, phase: Kernel) -> Body:
         """The body of one more phase, over the same rows as the first."""
-        first = self.bodies[0]
-        return Body(phase, first.traits, first.arguments, first.preamble, first.group_numbers)
+        return self.bodies[0].beside(phase)
 
     def around_a_guess(self, moments: Moments) -> tuple[Body, list[Fold]]:
         """The body and the folds of the pass that stands for the first two phases."""
@@ -230,7 +228,7 @@ def _row_phase(
     p.groups = list(body.group_lines)
     body.group_lines.clear()
     p.test = body.is_within(kernel.where)
-    p.others = [_other_loops(kernel, body, folds, other) for other in kernel.then if kernel.where]
+    p.others = [_other_loops(body, folds, other) for other in kernel.then if kernel.where]
     if p.others:
         p.others[-1].test = ""  # what is left
     p.local_memory, p.tree, p.known = [], [], []
@@ -288,23 +286,16 @@ def _write_loops(
                 b.vector_bodies.append(_vector_copy(kernel, body, uniform, folds, copy))
 
 
-def _other_loops(
-    kernel: Kernel, first: Body, folds: list[Fold], other: Kernel
-) -> SimpleNamespace:
-    """What `other` does in its boxes of the range of `kernel`, with the same accumulators."""
-    like = replace(
-        kernel, body=other.body, stores=other.stores, accumulators=other.accumulators,
-        where=other.where, then=[],
-    )
-    body = Body(like, first.traits, first.arguments, first.preamble, first.group_numbers)
-    body.seams = first.seams
+def _other_loops(first: Body, folds: list[Fold], other: Kernel) -> SimpleNamespace:
+    """What `other` does in its boxes of the range of the first, with the same accumulators."""
+    body = first.in_boxes(other)
     b = SimpleNamespace(test=body.is_within(other.where), rests=[])
-    b.before, uniform = before(body, like)
+    b.before, uniform = before(body, body.kernel)
     own = [
         type(fold)(fold.number, accumulator, fold.lane_nbytes)
         for fold, accumulator in zip(folds, other.accumulators, strict=False)
     ]
-    _write_loops(b, like, body, own, uniform)
+    _write_loops(b, body.kernel, body, own, uniform)
     b.groups = body.group_lines
     return b
 

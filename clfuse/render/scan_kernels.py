@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
-from ..plan.scans import needed
-from ..plan.schedule import Kernel, Prefix
+from ..plan.scans import needed, prefixes
+from ..plan.schedule import Kernel
 from . import strips
 from .body import Body
 from .loops import (
@@ -65,72 +64,57 @@ def _scan_rows(kernel: Kernel, body: Body, k: Any) -> None:
         elif kernel.chunk >= 0:
             k.start += carries_before(fold, body, single)
     k.run_end = body.run_end("high") if body.seams else ""
-    bodies = [kernel, *kernel.then]
+    bodies = [body, *[body.in_boxes(sister) for sister in kernel.then]]
     if kernel.schedule == "gpu":
         every = list(folds.values())
         if kernel.chunk >= 0:
             k.start += carries_of_group(every, body, single, group)
         k.declared = [fold.neutral_operand(single) for fold in every]
         k.together = group_lines(every, single, group)
-        k.bodies = [_group_body(kernel, body, folds, each) for each in bodies]
+        k.bodies = [_group_body(each, folds) for each in bodies]
     else:
         if width > 1:
             writers = {lanes: body.writer(lanes) for lanes in (1, width)}
             k.start += [neutral_line(fold, writers, width) for fold in folds.values()]
-        k.bodies = [_lane_body(kernel, body, folds, each) for each in bodies]
+        k.bodies = [_lane_body(each, folds) for each in bodies]
     k.bodies[-1].test = ""  # what is left
 
 
-def _body_of(kernel: Kernel, body: Body, each: Kernel) -> Body:
-    """The body of one that runs in boxes of the range of `kernel`, or `body` for itself."""
-    if each is kernel:
-        return body
-    like = replace(kernel, body=each.body, stores=each.stores, where=each.where, then=[])
-    made = Body(like, body.traits, body.arguments, body.preamble, body.group_numbers)
-    made.seams = body.seams
-    return made
-
-
-def _lane_body(
-    kernel: Kernel, first: Body, folds: dict[int, PrefixFold], each: Kernel
-) -> SimpleNamespace:
+def _lane_body(body: Body, folds: dict[int, PrefixFold]) -> SimpleNamespace:
     """What is done in boxes of a row on a CPU, vector by vector and one by one."""
-    body = _body_of(kernel, first, each)
-    b = SimpleNamespace(test=body.is_within(each.where), vector_body=[])
-    b.before, uniform = before(body, body.kernel)
+    kernel = body.kernel
+    b = SimpleNamespace(test=body.is_within(kernel.where), vector_body=[])
+    b.before, uniform = before(body, kernel)
     body.scan = _by_fold(folds, running_lines)
-    b.scalar_body, _ = compute(body, body.kernel, 1, uniform)
+    b.scalar_body, _ = compute(body, kernel, 1, uniform)
     if kernel.width > 1:
         body.scan = _by_fold(folds, lane_lines)
-        b.vector_body, _ = compute(body, body.kernel, kernel.width, uniform)
+        b.vector_body, _ = compute(body, kernel, kernel.width, uniform)
     b.lead = body.first_aligned()
     b.groups = body.group_lines
     return b
 
 
-def _group_body(
-    kernel: Kernel, first: Body, folds: dict[int, PrefixFold], each: Kernel
-) -> SimpleNamespace:
+def _group_body(body: Body, folds: dict[int, PrefixFold]) -> SimpleNamespace:
     """What a work-item of a GPU does with an element before the group scans together, and after.
 
-    Several bodies compute again afterwards what both parts need: the first part is over by then.
+    Bodies in boxes compute again afterwards what both parts need: the first part is over by then.
     """
-    body = _body_of(kernel, first, each)
-    single = body.writer(1)
-    b = SimpleNamespace(test=body.is_within(each.where), after=[])
-    b.before, uniform = before(body, body.kernel)
-    _, inside = body.split(each.body)
-    own = {item.var: item for item in inside if isinstance(item, Prefix)}
-    needs = needed(inside, {item.operand for item in own.values()})
+    kernel, single = body.kernel, body.writer(1)
+    b = SimpleNamespace(test=body.is_within(kernel.where))
+    b.before, uniform = before(body, kernel)
+    _, inside = body.split(kernel.body)
+    own = prefixes(inside)
+    needs = needed(inside, {item.operand for item in own})
     registers = dict(uniform)
     b.first = body.lines(needs, 1, registers)
-    b.first += [folds[var].taken(single, registers, item) for var, item in own.items()]
-    if kernel.then:
+    b.taken = [folds[item.var].taken(single, registers, item) for item in own]
+    if kernel.where:
         registers, needs = dict(uniform), []
-    registers.update({var: folds[var].register(f"r{folds[var].prefix.var}") for var in own})
-    after = [item for item in inside if item not in needs and item.var not in own]
+    registers.update({item.var: folds[item.var].register(f"r{item.var}") for item in own})
+    after = [item for item in inside if item not in needs and item not in own]
     b.after = body.lines(after, 1, registers)
-    for store in each.stores:
+    for store in kernel.stores:
         b.after += body.store(store, 1, registers[store.var])
     b.groups = body.group_lines
     return b

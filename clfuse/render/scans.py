@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from ..dtypes import mask_type
+from ..plan.scans import prefixes
 from ..plan.schedule import Accumulator, Kernel, Prefix, is_sequential
 from .body import Body
 from .expressions import Expressions, Register
@@ -252,10 +253,9 @@ def neutral_line(fold: PrefixFold, writers: dict[int, Expressions], width: int) 
 def folds_of(kernel: Kernel, mask_lanes: Any) -> dict[int, PrefixFold]:
     """Register -> its fold; `mask_lanes` tells the lane size of a bool accumulator."""
     found: dict[int, PrefixFold] = {}
-    for item in kernel.body:
-        if isinstance(item, Prefix):
-            accumulator = Accumulator(item.var, item.name, item.operand, item.dtype)
-            found[item.var] = PrefixFold(len(found), item, mask_lanes(kernel, accumulator))
+    for item in prefixes(kernel.body):
+        accumulator = Accumulator(item.var, item.name, item.operand, item.dtype)
+        found[item.var] = PrefixFold(len(found), item, mask_lanes(kernel, accumulator))
     return found
 
 

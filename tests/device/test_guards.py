@@ -156,6 +156,20 @@ def test_random_statements_over_random_boxes(xp: ModuleType, shape: tuple[int, .
                     np.testing.assert_array_equal(one, other)
 
 
+def check_program(
+    xp: ModuleType, program: Callable[..., list[Any]], values: list[np.ndarray]
+) -> None:
+    """What a program makes of arrays with these values has NumPy's values and dtypes."""
+    expected = program(np, *[each.copy() for each in values])
+    with xp.config.override(debug=True, host_us=0):
+        found = program(xp, *[xp.array(each) for each in values])
+        xp.evaluate(*found)
+    rtol = 1e-2 if values[0].dtype == np.float16 else 1e-5
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=rtol)
+        assert np.asarray(one).dtype == other.dtype
+
+
 @pytest.mark.usefixtures("any_size")
 @pytest.mark.parametrize("dtype", ["float32", "bool", "complex128", "float16"])
 @pytest.mark.parametrize("fold", ["sum", "prod", "max", "all", "var", "argmax"])
@@ -169,13 +183,7 @@ def test_folds_of_all_kinds_behind_a_write_to_a_part(
 
     draw = np.random.default_rng(4)
     values = [draw.integers(-1, 3, (11, 67)).astype(dtype) for _ in range(2)]
-    expected = program(np, values[0], values[1].copy())
-    with xp.config.override(debug=True, host_us=0):
-        found = program(xp, *[xp.array(each) for each in values])
-        xp.evaluate(*found)
-    for one, other in zip(found, expected, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-2 if dtype == "float16" else 1e-5)
-        assert np.asarray(one).dtype == other.dtype
+    check_program(xp, program, values)
 
 
 @pytest.mark.usefixtures("any_size")
@@ -245,13 +253,7 @@ def test_scans_of_all_kinds_over_a_part_and_behind_a_write_to_it(
     if dtype in ("float32", "float16"):
         values[0][3, 40], values[0][0, 1], values[1][10, 66] = np.nan, np.inf, -0.0
     with np.errstate(all="ignore"):
-        expected = program(np, values[0], values[1].copy())
-        with xp.config.override(debug=True, host_us=0):
-            found = program(xp, *[xp.array(each) for each in values])
-            xp.evaluate(*found)
-    for one, other in zip(found, expected, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-2 if dtype == "float16" else 1e-5)
-        assert np.asarray(one).dtype == other.dtype
+        check_program(xp, program, values)
 
 
 @pytest.mark.parametrize("count", [300, 70_001])

@@ -219,7 +219,7 @@ def test_integers_wrap_around_in_long_scans(xp: ModuleType) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int16", "complex64", "bool"])
-@pytest.mark.parametrize("shape", [(1000,), (70_001,), (37, 333)], ids=str)
+@pytest.mark.parametrize("shape", [(1000,), (70_001,), (37, 333), (40, 256)], ids=str)
 def test_results_go_past_the_caches_wherever_rows_begin(
     xp: ModuleType, dtype: str, shape: tuple[int, ...]
 ) -> None:
@@ -235,3 +235,5 @@ def test_results_go_past_the_caches_wherever_rows_begin(
             into[part] = expected
             copied[part] = xp.add.accumulate(xp.array(values)[part], axis=-1)
             np.testing.assert_allclose(copied, into, rtol=1e-5)
+            down = xp.add.accumulate(xp.array(values)[part], axis=0)
+            np.testing.assert_allclose(down, np.add.accumulate(values[part], axis=0), rtol=1e-5)
