@@ -256,8 +256,11 @@ def test_scans_of_all_kinds_over_a_part_and_behind_a_write_to_it(
         check_program(xp, program, values)
 
 
+@pytest.mark.parametrize("settings", [{}, {"stream_bytes": 0}], ids=["cached", "streamed"])
 @pytest.mark.parametrize("count", [300, 70_001])
-def test_scans_of_kernels_over_unequal_ranges_are_one_launch(xp: ModuleType, count: int) -> None:
+def test_scans_of_kernels_over_unequal_ranges_are_one_launch(
+    xp: ModuleType, count: int, settings: dict[str, int]
+) -> None:
     """One and its pieces, where a row is scanned in pieces."""
 
     @xp.kernel
@@ -284,7 +287,7 @@ def test_scans_of_kernels_over_unequal_ranges_are_one_launch(xp: ModuleType, cou
     draw = np.random.default_rng(8)
     values = [draw.integers(-99, 99, count).astype(float) for _ in range(2)]
     values[0][count // 2] = -0.0
-    with xp.config.override(debug=True, host_us=0, stream_bytes=0):
+    with xp.config.override(debug=True, host_us=0, **settings):
         x, y = [xp.asarray(each) for each in values]
         xp.evaluate(x, y)
         between(((1, count - 1),), x, y)
