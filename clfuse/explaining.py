@@ -276,7 +276,10 @@ def _explained(
     source = render(launch, device.traits, storage_roots(schedule)).source
     reads = tuple([_use(*use, schedule) for use in reads_of(launch, schedule)])
     writes = tuple([_use(*use, schedule) for use in writes_of(launch, schedule)])
-    ops = [name for phase in launch.computed for name in operations_of(phase.body)]
+    items = [item for phase in launch.computed for item in phase.body]
+    if launch.where:  # bodies for boxes share what they do in several of them
+        items = list(dict.fromkeys(items))
+    ops = operations_of(items)
     ops += [accumulator.name for accumulator in launch.accumulators]
     ops += operations_of(launch.epilogue)
     moved = sum(use.nbytes for use in reads + writes)

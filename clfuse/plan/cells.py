@@ -93,9 +93,15 @@ class Cell:
         """Elements of the boxes."""
         return sum([prod([high - low for low, high in box]) for box in self.boxes])
 
+    @property
+    def folded(self) -> set[int]:
+        """What it folds and scans, by register."""
+        return {fold.var for fold in self.folds} | {scan.var for scan in prefixes(self.items)}
+
     def needed(self, more: Collection[int] = ()) -> list[Item]:
         """The items that its stores and folds, and the registers in `more`, are made of."""
         used = {store.var for store in self.stores} | {fold.operand for fold in self.folds}
+        used |= {fold.position for fold in self.folds if fold.position is not None}
         return needed(self.items, used.union(more))
 
 
@@ -114,7 +120,6 @@ class Cells:
         self.cells = _cells_of(kernel, (0,) * len(kernel.extents))
         self._kernel = kernel
         self._arrays = arrays
-        self._count = _after(self.cells)
 
     @property
     def loads(self) -> Iterator[Load]:
@@ -159,15 +164,16 @@ class Cells:
             Some element would be read or written in another order.
         """
         if kernel.reduced and self._kernel.reduced:
-            raise Apart("both fold or scan: a kernel over several ranges does that once")
+            _check_same_way(kernel, self._kernel)
         _check_rows(kernel, self.extents)
         self._check_results(kernel)
+        kernel = _renumbered(kernel, self._after())
         others = _cells_of(kernel, start)
         written = self._written()
         for other in others:
             self._check_order(other, written)
         made = copy(self)
-        made._kernel = kernel if kernel.reduced else self._kernel
+        made._kernel = self._with_folds_of(kernel)
         made.cells = []
         for cell in self.cells:
             rest = cell.boxes
@@ -179,8 +185,8 @@ class Cells:
                     rest = tuple([part for own in rest for part in _without(own, box)])
             if rest:
                 made.cells.append(replace(cell, boxes=rest))
-        made._count = _after(made.cells)
         made._check_size()
+        made._check_folds()
         return made
 
     def without(self, values: Collection[int]) -> Cells:
@@ -200,9 +206,7 @@ class Cells:
         kind = self._kernel
         order = sorted(
             self.cells,
-            key=lambda cell: (
-                not cell.stores, not (cell.folds or prefixes(cell.items)), -cell.size
-            ),
+            key=lambda cell: (-len(cell.folded), not cell.stores, -cell.size),
         )
         first, *others = [
             replace(
@@ -213,6 +217,30 @@ class Cells:
             for cell in order
         ]
         return replace(first, then=others, epilogue=kind.epilogue, results=kind.results)
+
+    def _after(self) -> int:
+        """The first number that no register has."""
+        items = [*self._kernel.epilogue, *[item for cell in self.cells for item in cell.items]]
+        folds = [fold for cell in self.cells for fold in cell.folds]
+        return 1 + max([each.var for each in [*items, *folds]], default=-1)
+
+    def _with_folds_of(self, kernel: Kernel) -> Kernel:
+        """What it is beside its cells, with what follows the folds of another kernel."""
+        if not kernel.reduced:
+            return self._kernel
+        if not self._kernel.reduced:
+            return kernel
+        return replace(
+            self._kernel,
+            epilogue=[*self._kernel.epilogue, *kernel.epilogue],
+            results=[*self._kernel.results, *kernel.results],
+        )
+
+    def _check_folds(self) -> None:
+        """Whether some elements are folded by all folds: that body begins and ends them."""
+        each = [cell.folded for cell in self.cells]
+        if set[int]().union(*each) not in each:
+            raise Apart("no element is of all that they fold")
 
     def _written(self) -> dict[int, Store]:
         """What is stored, by value; where it lies has to be the same in all cells."""
@@ -231,9 +259,12 @@ class Cells:
         own = written | {load.value for load in self.loads}
         theirs = {item.value for item in touched(kernel)}
         of_kernel = {store.value for body in kernel.phases for store in body.stores}
-        for folding, used, stored in ((self._kernel, theirs, of_kernel), (kernel, own, written)):
-            left = of(store.value for store in folding.results)
-            read = of(item.value for item in folding.epilogue if isinstance(item, Load))
+        for folding, other, used, stored in (
+            (self._kernel, kernel, theirs, of_kernel), (kernel, self._kernel, own, written),
+        ):
+            left = of(folded(folding))
+            read = of(_read_after(folding))
+            used, stored = used | folded(other) | _read_after(other), stored | folded(other)
             if not (left.isdisjoint(of(used)) and read.isdisjoint(of(stored))):
                 raise Apart("one of them needs what the other one folds or writes first")
 
@@ -267,9 +298,10 @@ class Cells:
             (item.value, item.dtype, item.access): item.var
             for item in cell.items if isinstance(item, Load) and item.position is None
         }
-        registers: dict[int, int] = {}
+        registers = {item.var: item.var for item in other.items}
         body = list(cell.items)
-        for number, item in enumerate(other.items, self._count):
+        for item in other.items:
+            made: Item = item
             if isinstance(item, Load):
                 value = item.value
                 while value in written and value not in stored:
@@ -284,23 +316,13 @@ class Cells:
                 if known is not None and item.position is None:
                     registers[item.var] = known
                     continue
-                position = None if item.position is None else registers[item.position]
-                made: Item = replace(item, var=number, value=value, position=position)
-            elif isinstance(item, Step):
-                operands = tuple([registers[operand] for operand in item.operands])
-                made = replace(item, var=number, operands=operands)
-            elif isinstance(item, Prefix):
-                made = replace(item, var=number, operand=registers[item.operand])
-            else:
-                made = replace(item, var=number)
-            registers[item.var] = number
-            body.append(made)
+                made = replace(item, value=value)
+            body.append(_reading(made, registers))
         return Cell(
             boxes,
             body,
             [*cell.stores, *[replace(store, var=registers[store.var]) for store in other.stores]],
-            [replace(fold, operand=registers[fold.operand]) for fold in other.folds]
-            or cell.folds,
+            [*cell.folds, *[_folding(fold, registers) for fold in other.folds]],
         )
 
     def _check_size(self) -> None:
@@ -346,9 +368,61 @@ def _check_rows(kernel: Kernel, extents: tuple[int, ...]) -> None:
         raise Apart("it folds some rows of what the other ranges over")
 
 
-def _after(cells: Sequence[Cell]) -> int:
-    """The first number that no register of theirs has."""
-    return 1 + max([item.var for cell in cells for item in cell.items], default=-1)
+def _read_after(kernel: Kernel) -> set[int]:
+    """The values that are read when the folds are done."""
+    return {item.value for item in kernel.epilogue if isinstance(item, Load)}
+
+
+def _check_same_way(kernel: Kernel, other: Kernel) -> None:
+    """Whether two kernels with folds or scans go over their elements the same way."""
+    if kernel.kind != other.kind:
+        raise Apart("one of them folds, the other one scans")
+    if kernel.reduced != other.reduced:
+        raise Apart(f"they fold {other.reduced} and {kernel.reduced} dimensions")
+
+
+def _renumbered(kernel: Kernel, first: int) -> Kernel:
+    """The same with registers from `first` on, in all its bodies."""
+
+    def later(items: Sequence[Item]) -> list[Item]:
+        registers = {item.var: item.var + first for item in items}
+        registers.update([(fold.var, fold.var + first) for fold in kernel.accumulators])
+        return [replace(_reading(item, registers), var=item.var + first) for item in items]
+
+    made = []
+    for body in kernel.phases:
+        registers = {item.var: item.var + first for item in body.body}
+        folds = [
+            replace(_folding(fold, registers), var=fold.var + first) for fold in body.accumulators
+        ]
+        made.append(
+            replace(
+                body,
+                body=later(body.body),
+                stores=[replace(store, var=store.var + first) for store in body.stores],
+                accumulators=folds,
+                epilogue=later(body.epilogue),
+                results=[replace(store, var=store.var + first) for store in body.results],
+            )
+        )
+    return replace(made[0], then=made[1:])
+
+
+def _reading(item: Item, registers: Mapping[int, int]) -> Item:
+    """An item that is made of other registers."""
+    if isinstance(item, Step):
+        return replace(item, operands=tuple([registers[operand] for operand in item.operands]))
+    if isinstance(item, Prefix):
+        return replace(item, operand=registers[item.operand])
+    if isinstance(item, Load) and item.position is not None:
+        return replace(item, position=registers[item.position])
+    return item
+
+
+def _folding(fold: Accumulator, registers: Mapping[int, int]) -> Accumulator:
+    """A fold of other registers."""
+    position = None if fold.position is None else registers[fold.position]
+    return replace(fold, operand=registers[fold.operand], position=position)
 
 
 def _forwarded(load: Load, store: Store) -> int:

@@ -78,9 +78,15 @@ class _Joining:
             used = touched(kernel)
             loads = {item.value for item in used if isinstance(item, Load)}
             earlier = {latest[value] for value in loads if value in latest}
-            into = self._join(place, sorted(earlier, reverse=True))
-            if into is None:
-                into = place
+            into, apart = place, None
+            for other in sorted(earlier, reverse=True):
+                try:
+                    if self._join(into, other):
+                        into = other  # which may have something in common with an earlier one
+                except Apart as reason:
+                    apart = apart or (other, str(reason))
+            if apart is not None and into == place:
+                self._note(place, *apart)
             latest.update([(item.value, into) for item in used])
         if self._gone:
             self._drop_unread()
@@ -88,39 +94,35 @@ class _Joining:
                 entry for place, entry in enumerate(self._pending) if place not in self._gone
             ]
 
-    def _join(self, place: int, earlier: Iterable[int]) -> int | None:
-        """Join a launch into one of these; which one that is."""
-        kernel = self._pending[place].launch
+    def _join(self, place: int, other: int) -> bool:
+        """Join a launch into an earlier one; False for two that are not for `guards` to join.
+
+        Raises
+        ------
+        Apart
+            They cannot be, and nothing else says why.
+        """
+        kernel, launch = self._pending[place].launch, self._pending[other].launch
         assert isinstance(kernel, Kernel)
-        apart = None
-        for other in earlier:
-            launch = self._pending[other].launch
-            assert isinstance(launch, Kernel)
-            if other not in self._cells and launch.extents == kernel.extents:
-                continue  # equal ranges are joined before, or cannot be
-            if not folded(launch).isdisjoint(value for value, _ in reads_of(kernel)):
-                continue  # a fold that has to be done before: that value has its reason
-            try:
-                _check_kind(kernel, self._traits)
-                first = self._cells.get(other)
-                if first is None:
-                    _check_kind(launch, self._traits)
-                    first = Cells(launch, self._arrays)
-                self._check_moves(other, place)
-                made = self._joined(first, kernel)
-            except Apart as reason:
-                apart = apart or (other, str(reason))
-                continue
-            self._replace(other, place, made)
-            return other
-        if apart is not None:
-            self._note(place, *apart)
-        return None
+        assert isinstance(launch, Kernel)
+        if self._cells.keys().isdisjoint((place, other)) and launch.extents == kernel.extents:
+            return False  # equal ranges are joined before, or cannot be
+        if not folded(launch).isdisjoint(value for value, _ in reads_of(kernel)):
+            return False  # a fold that has to be done before: that value has its reason
+        _check_kind(kernel, self._traits)
+        first = self._cells.get(other)
+        if first is None:
+            _check_kind(launch, self._traits)
+            first = Cells(launch, self._arrays)
+        self._check_moves(other, place)
+        self._replace(other, place, self._joined(first, kernel))
+        return True
 
     def _replace(self, first: int, second: int, made: Cells) -> None:
         one, two = self._pending[first], self._pending[second]
         for value in writes_of(one.launch):
             self._lowering.apart.pop(value, None)
+        self._cells.pop(second, None)
         self._cells[first] = made
         self._pending[first] = Pending(one.level, made.kernel(), [*one.updates, *two.updates])
         self._gone.add(second)
@@ -256,8 +258,6 @@ def _check_kind(kernel: Kernel, traits: DeviceTraits) -> None:
         what = "goes over its rows several times"
     elif kernel.boxed or any(access.jumps or access.within for access in accesses(kernel)):
         what = "reads joined arrays"
-    elif any(fold.position is not None for fold in kernel.accumulators):
-        what = "looks for a position"
     elif kernel.kind == "reduce" and not folds_along_rows(kernel, traits):
         what = "folds side by side"
     elif kernel.kind == "scan" and not scans_along_rows(kernel, traits):

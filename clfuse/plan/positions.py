@@ -22,10 +22,13 @@ def is_searched(kernel: Kernel, phase: Kernel, accumulator: Accumulator) -> bool
     """Whether a fold of one of the kernel's phases finds its position afterwards: on CPUs, of real
     numbers, where it walks along one dimension from the first element to the last.
 
-    Not where the phase stores: that may be over what it has read, and would be read again.
+    Not where the phase stores: that may be over what it has read, and would be read again. Nor
+    where some elements are folded by another body.
     """
     dim = len(kernel.extents) - 1
-    if phase.stores or accumulator.position is None or accumulator.dtype.kind not in "iuf":
+    if accumulator.position is None or accumulator.dtype.kind not in "iuf":
+        return False
+    if kernel.where or phase.stores:
         return False
     if kernel.schedule != "cpu" or kernel.reduced != 1 or kernel.vector != dim:
         return False

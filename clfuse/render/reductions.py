@@ -291,9 +291,10 @@ def _other_loops(first: Body, folds: list[Fold], other: Kernel) -> SimpleNamespa
     body = first.in_boxes(other)
     b = SimpleNamespace(test=body.is_within(other.where), rests=[])
     b.before, uniform = before(body, body.kernel)
+    accumulators = {each.var: each for each in other.accumulators}
     own = [
-        type(fold)(fold.number, accumulator, fold.lane_nbytes)
-        for fold, accumulator in zip(folds, other.accumulators, strict=False)
+        type(fold)(fold.number, accumulators[var], fold.lane_nbytes)
+        for fold in folds if (var := fold.accumulator.var) in accumulators
     ]
     _write_loops(b, body.kernel, body, own, uniform)
     b.groups = body.group_lines

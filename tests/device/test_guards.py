@@ -111,7 +111,10 @@ def drawn(shape: tuple[int, ...], draw: random.Random) -> Callable[[Any, list[An
             (draw.randrange(3), part if draw.random() < 0.6 else beside(part)) for _ in range(2)
         ]
         way, fold = draw.randrange(4), draw.choice(["sum", "max", "min", "any"])
-        what = draw.choice(["write", "write", "add", "keep", "fold", "rows", "spread", "scan"])
+        what = draw.choice(
+            ["write", "write", "add", "keep", "fold", "rows", "spread", "scan", "find", "columns",
+             "down"]
+        )
         statements.append((part, sources, way, draw.choice([2, 3, 5]), what, fold,
                            draw.randrange(3)))
 
@@ -126,13 +129,17 @@ def drawn(shape: tuple[int, ...], draw: random.Random) -> Callable[[Any, list[An
                 arrays[target][part] += made
             elif what == "keep":
                 kept.append(made)
-            elif what == "scan":
+            elif what in ("scan", "down"):
                 scan = m.minimum.accumulate if fold == "min" else m.cumsum
-                kept.append(scan(made, axis=-1) - number)
+                kept.append(scan(made, axis=-1 if what == "scan" else 0) - number)
+            elif what == "find":
+                search = m.argmin if fold == "min" else m.argmax
+                kept.append(search(made, axis=[None, -1, 0][number % 3]))
             elif what == "spread":
                 arrays[target][part] = made + made.max()
             else:
-                kept.append(getattr(made, fold)(axis=None if what == "fold" else -1))
+                axis = {"fold": None, "rows": -1, "columns": 0}[what]
+                kept.append(getattr(made, fold)(axis=axis))
         return [*arrays[:remembered], *kept]
 
     remembered = draw.randint(1, 3)
