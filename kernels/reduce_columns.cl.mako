@@ -1,6 +1,7 @@
 ## Reductions and scans along columns on a GPU: neighbouring work-items have neighbouring columns.
 ##
-##    a work-item takes a column, or a piece of one, and walks down its rows
+##    a work-item takes a column, or a piece of one, and walks down its rows; with several bodies, each
+##    in boxes of its own, an element has one of them
 __kernel void ${k.name}(${k.signature})
 {
     const ${k.index} units = ${" * ".join(k.row_extents + ["n"])}${" * chunks" if k.chunked else ""};
@@ -25,8 +26,16 @@ __kernel void ${k.name}(${k.signature})
 % for dim, begin, end in k.outer_loops:
         for (${k.index} i${dim} = ${begin}; i${dim} < ${end}; i${dim}++) {
 % endfor
-% for line in p.groups + p.before + p.body:
+% for number, b in enumerate(p.bodies):
+% if len(p.bodies) > 1:
+            ${"else " if number else ""}${f"if ({b.test}) " if b is not p.bodies[-1] else ""}{
+% endif
+% for line in b.lines:
             ${line}
+% endfor
+% if len(p.bodies) > 1:
+            }
+% endif
 % endfor
 % for _ in k.outer_loops:
         }

@@ -6,6 +6,7 @@
 ##            rows of joined arrays: run by run between the seams, the accumulators going on; with several
 ##            bodies, each in boxes of its own, a run has one of them
 ##            arg-reductions: values alone, block by block; the best one's position is looked for in the end
+##            what is stored past the caches: one by one up to where it is aligned
 ##            moments: sum and squares of a row in one pass around a guess of its mean, where that was good
 ##            blocks: some rows at once that read something together (V0[r]), then row by row
 ##    GPU     a work-group shares one result: its work-items stride over it, then fold a tree in local memory
@@ -51,6 +52,14 @@ ${loops(p, p)}\
 % for line in b.groups + b.before:
             ${line}
 % endfor
+% if b.lead:
+            const ${k.index} edge = min(stop, j + (${k.index})${b.lead});
+            for (; j < edge; j++) {
+% for line in b.scalar_body:
+                ${line}
+% endfor
+            }
+% endif
 % if k.width > 1:
 % if p.pause:
             while (j + ${k.width * p.unroll} <= stop) {

@@ -5,6 +5,8 @@
 ##    arrays    the accumulators of all vectors: q0[v], of single columns y0[v]
 ##    moments   the sums of the first two phases around a guess; the phases pass where it was good
 ##    depth     rows from `down` on that are folded into one vector after the other
+##    bodies    several, each in boxes of its own: rows up to `under`, of the columns from `at` to `stop`,
+##              have one of them; first the columns beside whole vectors, then these
 <%def name="repeated(lines, deep)">\
 % if deep:
                 #pragma unroll
@@ -33,7 +35,7 @@ ${repeated(wide, deep)}\
             }
 % endif
 % if single:
-            for (${k.index} j = wide, v = 0; j < end; j++, v++) {
+            for (${k.index} j = wide, v = ${"wide - start" if k.boxed else "0"}; j < end; j++, v++) {
 ${repeated(single, deep)}\
             }
 % endif
@@ -46,28 +48,93 @@ ${strips(p.pause[0], p.pause[1])}\
             }
 % endif
 </%def>\
+<%def name="box(b)">\
+<% dim = k.outer_loops[-1][0] %>\
+% if k.width > 1:
+            const ${k.index} edge = min(stop, start + (at - start + ${k.width - 1}) / ${k.width} * ${k.width});
+            const ${k.index} rest = edge + (stop - edge) / ${k.width} * ${k.width};
+            const ${k.index} left = edge - at, beside = left + stop - rest;
+            if (beside > 0)
+% else:
+            const ${k.index} beside = stop - at;
+% endif
+            for (${k.index} down = i${dim}; down < under; down++) {
+            const ${k.index} i${dim} = down;
+% for line in b.groups + b.before:
+            ${line}
+% endfor
+            for (${k.index} number = 0; number < beside; number++) {
+                const ${k.index} j = ${"number < left ? at + number : rest + number - left" if k.width > 1 else "at + number"};
+                const ${k.index} v = j - start;
+% for line in b.body[1]:
+                ${line}
+% endfor
+            }
+            }
+% if k.width > 1:
+            if (edge < rest) {
+            ${k.index} down = i${dim};
+% if b.depth > 1:
+            for (; down + ${b.depth} <= under; down += ${b.depth})
+            for (${k.index} j = edge, v = (edge - start) / ${k.width}; j < rest; j += ${k.width}, v++) {
+${repeated(b.body[0], b)}\
+            }
+% endif
+            for (; down < under; down++) {
+            const ${k.index} i${dim} = down;
+% for line in b.groups + b.before:
+            ${line}
+% endfor
+            for (${k.index} j = edge, v = (edge - start) / ${k.width}; j < rest; j += ${k.width}, v++) {
+${repeated(b.body[0], None)}\
+            }
+            }
+            }
+% endif
+</%def>\
 <%def name="walk(p)">\
-% if p.pause[0] or p.pause[1]:
+% if not k.boxed and (p.pause[0] or p.pause[1]):
             int since = 0;
 % endif
 % for dim, begin, end in k.outer_loops[:-1]:
             for (${k.index} i${dim} = ${begin}; i${dim} < ${end}; i${dim}++) {
 % endfor
 <% dim, begin, end = k.outer_loops[-1] %>\
+% if k.boxed:
+            ${k.index} under;
+            for (${k.index} i${dim} = ${begin}; i${dim} < ${end}; i${dim} = under) {
+            under = min(${k.rows_end}, i${dim} + ${k.pause});
+            ${k.index} stop;
+            for (${k.index} at = start; at < end; at = stop) {
+            stop = ${k.run_end};
+% for number, b in enumerate(p.bodies):
+            ${"else " if number else ""}${f"if ({b.test}) " if b is not p.bodies[-1] else ""}{
+% if b.body[1]:
+${box(b)}\
+% endif
+            }
+% endfor
+            }
+${strips(p.pause[0], p.pause[1])}\
+            }
+% else:
+<% b = p.bodies[0] %>\
             ${k.index} down = ${begin};
-% if p.depth > 1:
-            for (; down + ${p.depth} <= ${end}; down += ${p.depth}) {
-${strips(p.body[0], p.body[1], p)}\
-${pause(p, p.depth)}\
+% if b.depth > 1:
+            for (; down + ${b.depth} <= ${end}; down += ${b.depth}) {
+${strips(b.body[0], b.body[1], b)}\
+${pause(p, b.depth)}\
             }
 % endif
             for (${k.index} i${dim} = down; i${dim} < ${end}; i${dim}++) {
-% for line in p.groups + p.before:
+% for line in b.groups + b.before:
             ${line}
 % endfor
-${strips(p.body[0], p.body[1])}\
+${strips(b.body[0], b.body[1])}\
 ${pause(p, 1)}\
-% for _ in k.outer_loops:
+            }
+% endif
+% for _ in k.outer_loops[:-1]:
             }
 % endfor
 </%def>\
@@ -107,10 +174,11 @@ ${strips(*m.sample.start)}\
         for (int sample = 0; sample < ${m.samples}; sample++) {
             const ${m.kind} share = 1 / (${m.kind})(sample + 1);
             const ${k.index} i${m.dim} = apart && sample >= ${m.samples // 2} ? ${m.length} - ${m.samples} + sample : sample;
-% for line in m.sample.groups + m.sample.before:
+<% b = m.sample.bodies[0] %>\
+% for line in b.groups + b.before:
             ${line}
 % endfor
-${strips(*m.sample.body)}\
+${strips(*b.body)}\
         }
         {
 ${strips(*m.part.start)}\

@@ -18,11 +18,21 @@ from math import prod
 from typing import Final
 
 from ..graph.ir import Kind
-from .geometry import with_accesses
+from .geometry import permuted, with_accesses
 from .iterations import outside
 from .lowering import Lowering
 from .scans import needed, prefixes
-from .schedule import Access, Accumulator, Item, Kernel, Load, Prefix, Step, Store
+from .schedule import (
+    Access,
+    Accumulator,
+    Item,
+    Kernel,
+    Load,
+    Prefix,
+    Step,
+    Store,
+    is_sequential,
+)
 from .seams import Box
 
 MAX_CELLS: Final = 4
@@ -134,6 +144,15 @@ class Cells:
         """Of all cells."""
         for cell in self.cells:
             yield from cell.stores
+
+    @property
+    def whole(self) -> Kernel:
+        """What it is beside its cells: the folds, if there are any."""
+        return self._kernel
+
+    def permuted(self, order: Sequence[int]) -> Cells:
+        """The same with the dimensions in another order, of those that fold nothing."""
+        return Cells(permuted(self.kernel(), order), self._arrays)
 
     def placed(self, extents: tuple[int, ...], start: Sequence[int]) -> Cells:
         """The same as part of a larger range, in which its own begins at `start`."""
@@ -379,6 +398,16 @@ def _check_same_way(kernel: Kernel, other: Kernel) -> None:
         raise Apart("one of them folds, the other one scans")
     if kernel.reduced != other.reduced:
         raise Apart(f"they fold {other.reduced} and {kernel.reduced} dimensions")
+    if kernel.kind == "scan" and len({scans_in_order(each) for each in (kernel, other)}) > 1:
+        raise Apart("one of them scans in NumPy's order, the other one in pieces")
+
+
+def scans_in_order(kernel: Kernel) -> bool:
+    """Whether a kernel scans element by element, as NumPy does."""
+    return any(
+        is_sequential(scan.name, scan.dtype)
+        for body in kernel.phases for scan in prefixes(body.body)
+    )
 
 
 def _renumbered(kernel: Kernel, first: int) -> Kernel:

@@ -317,7 +317,17 @@ def last(kernel: Kernel, dim: int) -> Kernel:
         return access.over(chosen)
 
     extents = tuple([kernel.extents[other] for other in full])
-    return _rearranged(kernel, extents, kernel.reduced, permuted, permuted, order)
+    return _rearranged(kernel, extents, kernel.reduced, permuted, permuted, full)
+
+
+def permuted(kernel: Kernel, order: Sequence[int]) -> Kernel:
+    """The same map with its dimensions in this order."""
+    extents = tuple([kernel.extents[dim] for dim in order])
+
+    def moved(access: Access) -> Access:
+        return access.over(order)
+
+    return _rearranged(kernel, extents, 0, moved, moved, order)
 
 
 def _finish_map(kernel: Kernel, traits: DeviceTraits) -> Kernel:
@@ -389,8 +399,8 @@ def should_stream(kernel: Kernel, traits: DeviceTraits) -> bool:
 
 
 def rows_are_aligned(phase: Kernel) -> bool:
-    """Whether a phase stores, and every row of it begins with a whole vector if its array does."""
-    return bool(phase.stores) and not any(
+    """Whether every row that a phase stores begins with a whole vector if its array does."""
+    return not any(
         place % phase.width
         for store in phase.stores
         for place in (store.access.offset, *store.access.strides)
@@ -415,14 +425,6 @@ def round_up(count: int, multiple: int) -> int:
     return -(-count // multiple) * multiple
 
 
-def folds_along_rows(kernel: Kernel, traits: DeviceTraits) -> bool:
-    """Whether the lanes of a reduction should run along a folded dimension."""
-    kept = len(kernel.extents) - kernel.reduced
-    lanes = max(1, traits.vector_bytes // max(1, lane_nbytes(kernel) or 64))
-    dims = range(len(kernel.extents))
-    return max(dims, key=lambda dim: (suits_vectors(kernel, dim, lanes), dim)) >= kept
-
-
 def oriented(kernel: Kernel, traits: DeviceTraits) -> Kernel:
     """A reduction with its dimensions in the order of the loops, and its `vector` dimension."""
     if kernel.reduced == 0:  # only extents of 1 are reduced
@@ -438,9 +440,7 @@ def oriented(kernel: Kernel, traits: DeviceTraits) -> Kernel:
     along = len(kernel.extents) - 1
     if kept:
         candidates = [*range(kept), *range(kept, len(kernel.extents))]
-        if kernel.where:
-            candidates = candidates[kept:]
-        elif traits.schedule == "cpu":  # strips of columns do not lie across seams
+        if traits.schedule == "cpu":  # strips of columns do not lie across seams
             seamed = {dim for access in accesses(kernel) for dim, _ in access.seams}
             candidates = [dim for dim in candidates if dim >= kept or dim not in seamed]
         along = max(candidates, key=lambda dim: (suits_vectors(kernel, dim, lanes), dim))

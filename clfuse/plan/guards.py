@@ -19,15 +19,14 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, NamedTuple
 
 from ..traits import DeviceTraits
 from . import cost
-from .cells import Apart, Arrays, Cells, folded, touched
-from .geometry import accesses, folds_along_rows
+from .cells import Apart, Arrays, Cells, folded, scans_in_order, touched
+from .geometry import accesses, permuted
 from .lowering import Lowering, Pending
 from .memory import reads_of, writes_of
-from .scans import scans_along_rows
 from .schedule import Cut, Index, Kernel, Load, Prefix, Scalar, Step, Store
 
 LEAST_ROW: Final = 64
@@ -64,7 +63,7 @@ class _Joining:
         self._pending = lowering.pending
         self._traits = traits
         self._arrays = Arrays(lowering)
-        self._gone: set[int] = set()
+        self._gone: dict[int, int] = {}  # the place of what was joined, and of what it is in
         self._cells: dict[int, Cells] = {}
         self._explained = {cut.node for cut in lowering.placement.cuts}
         self._reasons = 0
@@ -77,7 +76,7 @@ class _Joining:
                 continue
             used = touched(kernel)
             loads = {item.value for item in used if isinstance(item, Load)}
-            earlier = {latest[value] for value in loads if value in latest}
+            earlier = {self._now(latest[value]) for value in loads if value in latest}
             into, apart = place, None
             for other in sorted(earlier, reverse=True):
                 try:
@@ -94,6 +93,12 @@ class _Joining:
                 entry for place, entry in enumerate(self._pending) if place not in self._gone
             ]
 
+    def _now(self, place: int) -> int:
+        """Where that launch is now."""
+        while place in self._gone:
+            place = self._gone[place]
+        return place
+
     def _join(self, place: int, other: int) -> bool:
         """Join a launch into an earlier one; False for two that are not for `guards` to join.
 
@@ -105,14 +110,15 @@ class _Joining:
         kernel, launch = self._pending[place].launch, self._pending[other].launch
         assert isinstance(kernel, Kernel)
         assert isinstance(launch, Kernel)
-        if self._cells.keys().isdisjoint((place, other)) and launch.extents == kernel.extents:
+        is_equal = sorted(launch.extents) == sorted(kernel.extents)
+        if is_equal and self._cells.keys().isdisjoint((place, other)):
             return False  # equal ranges are joined before, or cannot be
         if not folded(launch).isdisjoint(value for value, _ in reads_of(kernel)):
             return False  # a fold that has to be done before: that value has its reason
-        _check_kind(kernel, self._traits)
+        _check_kind(kernel)
         first = self._cells.get(other)
         if first is None:
-            _check_kind(launch, self._traits)
+            _check_kind(launch)
             first = Cells(launch, self._arrays)
         self._check_moves(other, place)
         self._replace(other, place, self._joined(first, kernel))
@@ -125,7 +131,7 @@ class _Joining:
         self._cells.pop(second, None)
         self._cells[first] = made
         self._pending[first] = Pending(one.level, made.kernel(), [*one.updates, *two.updates])
-        self._gone.add(second)
+        self._gone[second] = first
 
     def _drop_unread(self) -> None:
         """Store nothing that only the kernel itself has read."""
@@ -175,25 +181,13 @@ class _Joining:
 
     def _joined(self, first: Cells, second: Kernel) -> Cells:
         """Both over the range that holds both of theirs, elements that are the same in step."""
-        one, two = first.extents, second.extents
-        if len(one) != len(two):
-            raise Apart(f"ranges of {len(one)} and {len(two)} dimensions")
+        if len(first.extents) != len(second.extents):
+            raise Apart(f"ranges of {len(first.extents)} and {len(second.extents)} dimensions")
         found: list[tuple[int, Cells]] = []
         why = "no array says where the one range begins in the other"
         for start in _starts([*first.loads, *first.stores], touched(second)):
             try:
-                shared = _check_worth(one, two, start)
-                low = [min(begin, 0) for begin in start]
-                extents = tuple(
-                    [
-                        max(a, begin + b) - least
-                        for a, b, begin, least in zip(one, two, start, low, strict=True)
-                    ]
-                )
-                placed = first.placed(extents, [-least for least in low])
-                made = placed.joined(
-                    second, [begin - least for begin, least in zip(start, low, strict=True)]
-                )
+                shared, made = self._joined_at(start, first, second)
                 self._check_size(made)
             except Apart as reason:
                 why = str(reason)  # itself would hold this frame, and all arrays with it
@@ -202,6 +196,33 @@ class _Joining:
         if not found:
             raise Apart(why)
         return max(found, key=lambda each: each[0])[1]
+
+    def _joined_at(self, at: _Start, first: Cells, second: Kernel) -> tuple[int, Cells]:
+        """How many elements they share, and both as one."""
+        start, along = at.start, at.along
+        if list(at.order) != sorted(at.order):
+            if second.reduced and first.whole.reduced:
+                raise Apart("they fold different dimensions")
+            if second.reduced:
+                back = [at.order.index(dim) for dim in range(len(at.order))]
+                first, along = first.permuted(back), at.order[along]
+                start = tuple([start[dim] for dim in back])
+            else:
+                second = permuted(second, at.order)
+        one, two = first.extents, second.extents
+        if along == len(one) - 1 and any(map(scans_in_order, (first.whole, second))):
+            raise Apart("one of them scans in NumPy's order what lies side by side, row by row")
+        shared = _check_worth(one, two, start, along)
+        low = [min(begin, 0) for begin in start]
+        extents = tuple(
+            [
+                max(a, begin + b) - least
+                for a, b, begin, least in zip(one, two, start, low, strict=True)
+            ]
+        )
+        placed = first.placed(extents, [-least for least in low])
+        there = [begin - least for begin, least in zip(start, low, strict=True)]
+        return shared, placed.joined(second, there)
 
     def _check_size(self, made: Cells) -> None:
         traits = self._traits
@@ -248,9 +269,8 @@ class _Joining:
         return kernel.kind
 
 
-def _check_kind(kernel: Kernel, traits: DeviceTraits) -> None:
-    """Whether its bodies, each in boxes of its own, are element-wise, and it folds along its rows
-    if at all."""
+def _check_kind(kernel: Kernel) -> None:
+    """Whether its bodies, each in boxes of its own, are element-wise but for folds or scans."""
     items = [item for body in kernel.phases for item in body.body]
     kinds = {"compact": "selects elements", "expand": "selects elements"}
     what = kinds.get(kernel.kind, "")
@@ -258,10 +278,6 @@ def _check_kind(kernel: Kernel, traits: DeviceTraits) -> None:
         what = "goes over its rows several times"
     elif kernel.boxed or any(access.jumps or access.within for access in accesses(kernel)):
         what = "reads joined arrays"
-    elif kernel.kind == "reduce" and not folds_along_rows(kernel, traits):
-        what = "folds side by side"
-    elif kernel.kind == "scan" and not scans_along_rows(kernel, traits):
-        what = "scans side by side, or in order"
     elif len(items) > MOST_ITEMS:
         what = f"has {len(items)} loads and operations"
     elif not what and not all(isinstance(item, _PLAIN) for item in items):
@@ -270,8 +286,11 @@ def _check_kind(kernel: Kernel, traits: DeviceTraits) -> None:
         raise Apart(f"one of them {what}")
 
 
-def _check_worth(one: tuple[int, ...], two: tuple[int, ...], start: tuple[int, ...]) -> int:
-    """Elements of both ranges, the second of which begins at `start` of the first.
+def _check_worth(
+    one: tuple[int, ...], two: tuple[int, ...], start: tuple[int, ...], along: int
+) -> int:
+    """Elements of both ranges, the second of which begins at `start` of the first; what lies side
+    by side in memory is so `along` a dimension.
 
     Raises
     ------
@@ -286,16 +305,26 @@ def _check_worth(one: tuple[int, ...], two: tuple[int, ...], start: tuple[int, .
     if min(lengths) <= 0:
         raise Apart("their ranges have nothing in common")
     shared, whole = math.prod(lengths), math.prod([high - low for _, _, low, high in sides])
-    if shared < whole and lengths[-1] < LEAST_ROW:
-        raise Apart(f"{lengths[-1]} elements of a row are of both: its ends take what is saved")
+    if shared < whole and lengths[along] < LEAST_ROW:
+        raise Apart(f"{lengths[along]} elements of a row are of both: its ends take what is saved")
     if shared < LEAST_PART * whole:
         raise Apart(f"{100 * shared / whole:.0f} % of what they range over is of both")
     return shared
 
 
+class _Start(NamedTuple):
+    """Where the range of the one begins in that of the other, `order` being which of its dimensions
+    are those of the other."""
+
+    order: tuple[int, ...]
+    start: tuple[int, ...]
+    along: int
+    """The dimension along which elements lie side by side."""
+
+
 def _starts(
     of_first: Iterable[Load | Store], of_second: Iterable[Load | Store]
-) -> list[tuple[int, ...]]:
+) -> list[_Start]:
     """Where in the range of the one the other one's may begin, the likeliest first.
 
     Elements in step: what both store, in arrays of one shape; else where loads of both, or a load
@@ -306,21 +335,32 @@ def _starts(
     pairs: list[tuple[Load | Store, Load | Store]] = [
         (each, other)
         for each in of_first if isinstance(each, Store)
-        for other in stores
+        for other in stores if each.access.strides == other.access.strides
     ]
     known = defaultdict(list)
     for each in of_first:
         known[each.value].append(each)
     pairs += [(each, other) for other in of_second for each in known[other.value]]
-    found: dict[tuple[int, ...], None] = {}
+    found: dict[_Start, None] = {}
     for each, other in pairs:
-        if each.access.strides == other.access.strides:
-            start = _decomposed(other.access.offset - each.access.offset, each.access.strides)
-            if start is not None:
-                found[start] = None
-            if len(found) == MOST_STARTS:
-                break
+        strides = each.access.strides
+        order = _order(strides, other.access.strides)
+        start = _decomposed(other.access.offset - each.access.offset, strides)
+        if order is not None and start is not None:
+            along = min(range(len(strides)), key=lambda dim: strides[dim])
+            found[_Start(order, start, along)] = None
+        if len(found) == MOST_STARTS:
+            break
     return list(found)
+
+
+def _order(strides: tuple[int, ...], others: tuple[int, ...]) -> tuple[int, ...] | None:
+    """The order of dimensions in which an array's strides are those of another access to it."""
+    if strides == others:
+        return tuple(range(len(strides)))
+    if sorted(strides) != sorted(others) or len(set(strides)) < len(strides):
+        return None
+    return tuple([others.index(stride) for stride in strides])
 
 
 def _decomposed(distance: int, strides: tuple[int, ...]) -> tuple[int, ...] | None:

@@ -44,7 +44,7 @@ def finish_reduction(
             kernel, rest, together, split, groups, traits, values, registers
         )
     kernel = g.oriented(kernel, traits)
-    groups, length, split = _lay(kernel, traits, splits=bool(kernel.where) or not kernel.then)
+    groups, length, split = _lay(kernel, traits, splits=len(kernel.passes) == 1)
     if split <= 1:
         _whole(kernel, traits, groups, length)
         return [kernel]
@@ -126,7 +126,16 @@ def _whole(kernel: Kernel, traits: DeviceTraits, groups: int, length: int) -> No
         phase.wide_index, phase.work_group = kernel.wide_index, kernel.work_group
         phase.strips, phase.held = kernel.strips, kernel.held
         phase.compensated = g.is_long(phase, length)
-        phase.streams = g.rows_are_aligned(phase) and g.should_stream(kernel, traits)
+        phase.streams = _streams(phase, kernel, traits)
+
+
+def _streams(phase: Kernel, kernel: Kernel, traits: DeviceTraits) -> bool:
+    """Whether what a phase stores goes past the caches: along rows one by one up to where it is
+    aligned; strips of columns have no such way."""
+    stored = [part for part in (phase.phases if phase.where else [phase]) if part.stores]
+    along_rows = kernel.vector >= _kept(kernel)
+    are_aligned = along_rows or all(g.rows_are_aligned(part) for part in stored)
+    return bool(stored) and are_aligned and g.should_stream(kernel, traits)
 
 
 def _unroll(phase: Kernel) -> int:
@@ -144,7 +153,7 @@ def _group_that_fits(kernel: Kernel, traits: DeviceTraits) -> int:
     each = sum(
         register_nbytes(accumulator.dtype) * (4 if accumulator.dtype.kind == "b" else 1)
         + (8 if accumulator.position is not None else 0)
-        for phase in kernel.phases
+        for phase in kernel.passes
         for accumulator in phase.accumulators
     )
     group = traits.work_group
@@ -171,6 +180,7 @@ def _stages_of_rows(
     kept_extents = kernel.extents[:kept]
     folding = _second(kernel, kept_extents, pieces, rows * pieces, access, values, registers)
     g.count_items(kernel, traits, groups, length)
+    kernel.streams = _streams(kernel, kernel, traits)
     kernel.compensated = g.is_long(kernel, length // kernel.extents[kernel.chunk] * piece)
     folding.vector = kept
     g.count_items(folding, traits, rows, pieces)
@@ -275,6 +285,7 @@ def _stages_of_columns(
     folding = _second(kernel, (*outer, columns), pieces, count, access, values, registers)
     kernel.partials = (pitch, 0)
     g.count_items(kernel, traits, groups, length)
+    kernel.streams = _streams(kernel, kernel, traits)
     kernel.compensated = g.is_long(kernel, length // kernel.extents[kernel.chunk] * piece)
     launches = [kernel]
     if rest is not None:

@@ -51,7 +51,7 @@ def finish_scan(
     if sequential and len(kernel.extents) == 1:
         kernel = _with_row(kernel)
     axis = len(kernel.extents) - 1
-    along = axis if kernel.where else _lanes_along(kernel, traits, sequential)
+    along = _lanes_along(kernel, traits, sequential)
     if along < axis:
         kernel = g.last(kernel, along)
     kernel.vector = axis if along == axis else axis - 1
@@ -96,15 +96,6 @@ def finish_scan(
     return [first, kernel]
 
 
-def scans_along_rows(kernel: Kernel, traits: DeviceTraits) -> bool:
-    """Whether neighbours of a row are scanned together: lanes of a vector, a group's work-items."""
-    scans = prefixes(kernel.body)
-    if is_sequential(scans[0].name, scans[0].dtype):
-        return False
-    kernel = g.merge_dimensions(kernel)
-    return _lanes_along(kernel, traits, False) == len(kernel.extents) - 1
-
-
 def _lanes_along(kernel: Kernel, traits: DeviceTraits, sequential: bool) -> int:
     """The dimension that suits vectors best, of those that the lanes may run along."""
     lanes = max(1, traits.vector_bytes // max(1, g.lane_nbytes(kernel) or 64))
@@ -120,6 +111,7 @@ def _with_row(kernel: Kernel) -> Kernel:
     return replace(
         kernel,
         extents=(1, *kernel.extents),
+        where=tuple([((0, 1), *box) for box in kernel.where]),
         body=g.with_accesses(
             kernel.body, lambda access: Access(access.offset, (0, *access.strides))
         ),
@@ -127,6 +119,7 @@ def _with_row(kernel: Kernel) -> Kernel:
             replace(store, access=Access(store.access.offset, (0, *store.access.strides)))
             for store in kernel.stores
         ],
+        then=[_with_row(body) for body in kernel.then],
     )
 
 

@@ -266,6 +266,11 @@ class Kernel:
         return [self, *self.then]
 
     @property
+    def passes(self) -> list[Kernel]:
+        """The phases that go over a row one after another: sisters in boxes are one pass of it."""
+        return [self] if self.where else self.phases
+
+    @property
     def computed(self) -> list[Kernel]:
         """The kernels whose operations this one performs, in order."""
         if self.tiling is None:

@@ -72,7 +72,7 @@ def _held(kernel: Kernel, folds: int) -> int:
     """Vectors side by side for which there is room: a power of two."""
     strip_nbytes = kernel.width * g.element_nbytes(kernel)
     arrays = folds + len(carried_registers(kernel))
-    for phase in kernel.phases:
+    for phase in kernel.passes:
         for accumulator in phase.accumulators:
             arrays += 3 if compensates(accumulator) else 1
             arrays += accumulator.position is not None
@@ -92,7 +92,7 @@ def lay_strips(
     outer = math.prod(kernel.extents[: kept - 1])
     vectors = max(1, -(-kernel.extents[kept - 1] // kernel.width))
     kernel.held = limit = _held(kernel, folds)
-    if kernel.then:
+    if len(kernel.passes) > 1:
         row_nbytes = kernel.width * g.element_nbytes(kernel)
         if vectors * row_nbytes <= WHOLE_NBYTES:
             kernel.held = limit = max(limit, vectors)
@@ -112,6 +112,7 @@ def lay_strips(
     tile = kernel.strips * kernel.width
     kernel.even = (
         kernel.kind == "reduce"
+        and not kernel.where
         and kernel.width > 1
         and kernel.strips <= MAX_EVEN_STRIPS
         and kernel.extents[kept - 1] % tile == 0

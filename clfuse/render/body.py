@@ -149,8 +149,17 @@ class Body:
 
     def run_end(self, limit: str) -> str:
         """Where the run that begins at ``at`` ends: at the next seam, at the latest at `limit`."""
-        names = [self.arguments.seam("c", (self.vector, index), index) for index in self.seams]
-        tests = "".join([f"at < {name} ? {name} : " for name in names])
+        return self._next(self.vector, self.seams, "at", limit)
+
+    def rows_end(self, dim: int, limit: str) -> str:
+        """The same of the rows of dimension `dim` that begin at its index."""
+        return self._next(dim, self.kernel.seams(dim), f"i{dim}", limit)
+
+    def _next(self, dim: int, seams: Sequence[int], begin: str, limit: str) -> str:
+        if not seams:
+            return limit
+        names = [self.arguments.seam("c", (dim, index), index) for index in seams]
+        tests = "".join([f"{begin} < {name} ? {name} : " for name in names])
         return f"min({limit}, {tests}{limit})"
 
     def _lane_stride(self, access: Access) -> int:

@@ -6,11 +6,13 @@ millions is at least as accurate as NumPy's pairwise one. Arg-reductions keep va
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from ..dtypes import mask_type, memory_type, name_of, type_class
 from ..ops import REDUCTIONS
-from ..plan.schedule import Accumulator
+from ..plan.schedule import Accumulator, Kernel
 from . import complexes
 from .expressions import Expressions, Register, lanes_like, vector
 
@@ -261,3 +263,13 @@ class Fold:
         if self.is_argument:
             return Register(f"({text} == LONG_MAX ? 0L : {text})", np.dtype(np.int64))
         return Register(text, self.dtype, self.lane_nbytes)
+
+
+def beside(folds: Sequence[Fold], sister: Kernel) -> list[tuple[Fold, Fold]]:
+    """Those of `folds` that a sister does in its boxes, too, each with the same one as it does it:
+    of registers of its own."""
+    accumulators = {each.var: each for each in sister.accumulators}
+    return [
+        (fold, type(fold)(fold.number, accumulators[var], fold.lane_nbytes))
+        for fold in folds if (var := fold.accumulator.var) in accumulators
+    ]

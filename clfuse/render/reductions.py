@@ -26,7 +26,7 @@ from .arguments import Arguments
 from .body import Body
 from .column_moments import AroundGuess
 from .expressions import Expressions, Preamble, Register
-from .folds import Fold
+from .folds import Fold, beside
 from .loops import (
     COLUMN_PLACE,
     before,
@@ -74,7 +74,7 @@ class _Phases:
         self.folds: list[list[Fold]] = []
         folds = 0
         numbers = count()
-        for phase in [kernel] if kernel.where else kernel.phases:
+        for phase in kernel.passes:
             self.bodies.append(Body(phase, traits, arguments, preamble, numbers))
             self.folds.append(_folds(phase, folds))
             folds += len(phase.accumulators)
@@ -276,6 +276,7 @@ def _write_loops(
             b.scalar_body = b.scalar_body + folding(kernel, fold)(
                 single, f"q{fold.number}", f"z{fold.number}", item, position
             )
+    b.lead = body.first_aligned()
     if kernel.width > 1:
         b.single_body = _vector_copy(kernel, body, uniform, folds, 0)
         if kernel.unroll == 2 and waits_long(kernel):
@@ -291,12 +292,7 @@ def _other_loops(first: Body, folds: list[Fold], other: Kernel) -> SimpleNamespa
     body = first.in_boxes(other)
     b = SimpleNamespace(test=body.is_within(other.where), rests=[])
     b.before, uniform = before(body, body.kernel)
-    accumulators = {each.var: each for each in other.accumulators}
-    own = [
-        type(fold)(fold.number, accumulators[var], fold.lane_nbytes)
-        for fold in folds if (var := fold.accumulator.var) in accumulators
-    ]
-    _write_loops(b, body.kernel, body, own, uniform)
+    _write_loops(b, body.kernel, body, [fold for _, fold in beside(folds, other)], uniform)
     b.groups = body.group_lines
     return b
 
@@ -486,29 +482,22 @@ def _column_phase(
     kernel: Kernel, body: Body, folds: list[Fold]
 ) -> tuple[SimpleNamespace, dict[int, Register]]:
     """One pass down a column: its loop, what follows it, and the registers that it leaves."""
-    p = SimpleNamespace()
+    p = SimpleNamespace(start=[], finish=[])
     writer = body.writer(1)
-    p.before, uniform = before(body, kernel)
-    lines, registers = compute(body, kernel, 1, uniform)
-    p.groups = list(body.group_lines)
-    body.group_lines.clear()
-    p.start, p.finish = [], []
+    p.bodies = [_column_body(body, folds)]
+    for sister in kernel.then if kernel.where else ():
+        own = [fold for _, fold in beside(folds, sister)]
+        p.bodies.append(_column_body(body.in_boxes(sister), own))
     results: dict[int, Register] = {}
     for fold in folds:
         number = str(fold.number)
-        item, position = fold.item(writer, registers)
         p.start += fold.start(writer, f"q{number}", f"z{number}")
         if kernel.compensated and fold.compensates:
             p.start += fold.start_total(writer, f"q{number}")
-            lines = lines + fold.add_to_total(writer, item, f"q{number}")
             p.finish.append(f"q{number} = {fold.total(f'q{number}')};")
-        else:
-            fold_in = folding(kernel, fold)
-            lines = lines + fold_in(writer, f"q{number}", f"z{number}", item, position)
         results[fold.accumulator.var] = fold.result(
             f"z{number}" if fold.is_argument else f"q{number}"
         )
-    p.body = lines
     if kernel.chunk >= 0:
         names = [(f"q{fold.number}", f"z{fold.number}") for fold in folds]
         p.finish += partial_lines(body, writer, folds, names, COLUMN_PLACE)
@@ -517,3 +506,22 @@ def _column_phase(
     p.finish += [*body.group_lines, *computed, *stores]
     body.group_lines.clear()
     return p, results
+
+
+def _column_body(body: Body, folds: list[Fold]) -> SimpleNamespace:
+    """What is done with an element of a column; in boxes, with one of those."""
+    kernel, writer = body.kernel, body.writer(1)
+    uniform_lines, uniform = before(body, kernel)
+    lines, registers = compute(body, kernel, 1, uniform)
+    for fold in folds:
+        number = str(fold.number)
+        item, position = fold.item(writer, registers)
+        if kernel.compensated and fold.compensates:
+            lines = lines + fold.add_to_total(writer, item, f"q{number}")
+        else:
+            fold_in = folding(kernel, fold)
+            lines = lines + fold_in(writer, f"q{number}", f"z{number}", item, position)
+    b = SimpleNamespace(test=body.is_within(kernel.where))
+    b.lines = [*body.group_lines, *uniform_lines, *lines]
+    body.group_lines.clear()
+    return b

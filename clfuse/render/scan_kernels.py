@@ -38,7 +38,8 @@ def fill(kernel: Kernel, body: Body, k: SimpleNamespace) -> str:
         _scan_rows(kernel, body, k)
         return "scan_rows.cl.mako"
     if kernel.schedule == "cpu":
-        strips.fill_scan(kernel, body, folds_of(kernel, mask_lanes), k)
+        folds = folds_of(kernel, mask_lanes)
+        strips.fill_scan(kernel, body, folds, _by_fold(folds, running_lines), k)
         return "reduce_strips.cl.mako"
     _scan_columns(kernel, body, k)
     return "reduce_columns.cl.mako"
@@ -129,17 +130,20 @@ def _by_fold(folds: dict[int, PrefixFold], write: Callable[..., Any]) -> Callabl
 def _scan_columns(kernel: Kernel, body: Body, k: Any) -> None:
     """A work-item of a GPU walks down a column."""
     folds = folds_of(kernel, mask_lanes)
-    body.scan = _by_fold(folds, running_lines)
     column_arguments(kernel, body, k)
     k.outer_loops = outer_loops(kernel, body, [len(kernel.extents) - 1])
-    k.seams = False  # a scan reads joined arrays from memory
+    k.seams = bool(body.seams)
     writer = body.writer(1)
-    part = SimpleNamespace(start=[], finish=[])
-    part.before, uniform = before(body, kernel)
-    part.body, _ = compute(body, kernel, 1, uniform)
+    part = SimpleNamespace(start=[], finish=[], bodies=[])
+    for each in [body, *[body.in_boxes(sister) for sister in kernel.then]]:
+        each.scan = _by_fold(folds, running_lines)
+        uniform_lines, uniform = before(each, each.kernel)
+        lines, _ = compute(each, each.kernel, 1, uniform)
+        b = SimpleNamespace(test=each.is_within(each.kernel.where))
+        b.lines = [*each.group_lines, *uniform_lines, *lines]
+        part.bodies.append(b)
     for fold in folds.values():
         part.start += fold.start(writer)
         if kernel.chunk >= 0:
             part.start += carries_of_columns(fold, body, writer)
-    part.groups = body.group_lines
     k.phases = [part]

@@ -42,7 +42,9 @@ class PrefixFold:
         """The same in a body where `prefix` is the scan, of another register."""
         if prefix.operand == self.prefix.operand:
             return self
-        return PrefixFold(self.number, prefix, self.fold.lane_nbytes)
+        made = PrefixFold(self.number, prefix, self.fold.lane_nbytes)
+        made.carry = self.carry
+        return made
 
     def identity(self, writer: Expressions) -> str:
         """What changes nothing; of sums -0.0, so that a sum of that alone stays it."""

@@ -13,21 +13,30 @@ columns that are left over have arrays of their own:
 Where every unit has the same few vectors, their loops are unrolled, so that the arrays become
 registers. Short bodies fold several rows into the vector of an accumulator while it is in a
 register (`_depth`).
+
+Bodies in boxes go down from where a row of theirs begins to where it ends, from some column on to
+another one. Columns before the first whole vector and behind the last one are lanes of the vectors'
+arrays, each taken out for its row, and put back:
+
+    double q0y = ((__private double *)q0)[v];  ...  ((__private double *)q0)[v] = q0y;
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, Final
 
+from ..dtypes import mask_type
 from ..plan.geometry import LONG_SUM
 from ..plan.schedule import Kernel, Step
 from ..plan.strips import carried_registers
 from .body import Body
 from .column_moments import AroundGuess
 from .expressions import Expressions, Register, vector
-from .folds import Fold
+from .folds import Fold, beside
 from .loops import (
     COLUMN_PLACE,
     before,
@@ -40,7 +49,7 @@ from .loops import (
     unasked,
 )
 from .moments import SAMPLES
-from .scans import PrefixFold, carries_of_columns, running_lines
+from .scans import PrefixFold, carries_of_columns
 
 DEPTH: Final = 8
 """Rows that are folded at once. Row by row, an accumulator costs a load and a store for each
@@ -54,21 +63,36 @@ by their accumulators, and take long to compile."""
 
 
 class Lanes:
-    """One of the two ways through a row: whole vectors, or the single columns after them."""
+    """One of the two ways through a row: whole vectors, or the single columns beside them."""
 
     def __init__(self, kernel: Kernel, body: Body, wide: bool) -> None:
         self.width = kernel.width if wide else 1
         self.writer = body.writer(self.width)
         self.mark = "" if wide else "y"
         self.length = kernel.held if wide or kernel.width == 1 else kernel.width
+        self.takes_out = bool(kernel.where) and not wide and kernel.width > 1
+        """Whether single columns are lanes of the vectors' arrays."""
         self.arrays: list[str] = []
         self.carried: dict[int, Register] = {}
+        self._lanes: dict[str, tuple[str, str]] = {}
 
-    def array(self, name: str, kind: str) -> str:
-        """Declare an array; the text of its element."""
-        name = f"{name}{self.mark}"
-        self.arrays.append(f"{kind} {name}[{self.length}];")
-        return f"{name}[v]"
+    def array(self, name: str, kind: str, mask: str = "") -> str:
+        """Declare an array; the text of its element. `mask` is the type of a truth's lanes."""
+        own = f"{name}{self.mark}"
+        if not self.takes_out:
+            self.arrays.append(f"{kind} {own}[{self.length}];")
+            return f"{own}[v]"
+        lane = f"((__private {mask or kind} *){name})[v]"
+        taken, back = (f"{lane} != 0", f"-({own} != 0)") if mask else (lane, own)
+        self._lanes[own] = f"{kind} {own} = {taken};", f"{lane} = {back};"
+        return own
+
+    def around(self, lines: list[str]) -> list[str]:
+        """Lines for a column, with what takes the lanes of which they speak out, and puts them
+        back."""
+        spoken = set(re.findall(r"\w+", "\n".join(lines))) if self._lanes else set()
+        used = [pair for name, pair in self._lanes.items() if name in spoken]
+        return [*[take for take, _ in used], *lines, *[back for _, back in used]]
 
 
 def _both(kernel: Kernel, body: Body) -> list[Lanes]:
@@ -90,8 +114,6 @@ def fill(
     """
     body = phases[0][1]
     _begin(kernel, body, k)
-    reduced = range(len(kernel.extents) - kernel.reduced, len(kernel.extents))
-    k.outer_loops = outer_loops(kernel, body, list(reduced))
     carried = carried_registers(kernel)
     ways = _both(kernel, body)
     k.phases = []
@@ -107,7 +129,13 @@ def fill(
 
 def _begin(kernel: Kernel, body: Body, k: Any) -> None:
     column_arguments(kernel, body, k)
+    reduced = range(len(kernel.extents) - kernel.reduced, len(kernel.extents))
+    k.outer_loops = outer_loops(kernel, body, list(reduced))
     body.arguments.integer("tile", kernel.strips * kernel.width)
+    k.boxed = bool(kernel.where)
+    if k.boxed:
+        dim, _, end = k.outer_loops[-1]
+        k.run_end, k.rows_end = body.run_end("end"), body.rows_end(dim, end)
     k.pause = LONG_SUM
     k.even = kernel.strips if kernel.even else 0
 
@@ -116,7 +144,8 @@ def _part(ways: list[Lanes], **lines: list[list[str]]) -> SimpleNamespace:
     """Lists of lines for the template, by way: of vectors (none where there are none), of single
     columns."""
     part = SimpleNamespace()
-    for name, found in lines.items():
+    for name, of_ways in lines.items():
+        found = [way.around(own) for way, own in zip(ways, of_ways, strict=True)]
         whole = found if ways[0].width > 1 else [[], *found]
         setattr(part, name, [*whole, []][:2])
     return part
@@ -126,18 +155,11 @@ def _phase(
     kernel: Kernel, body: Body, folds: list[Fold], ways: list[Lanes], carried: set[int]
 ) -> SimpleNamespace:
     """One pass down some columns: its loops, and what follows them."""
-    loop: list[list[str]] = []
     names: list[list[tuple[str, str]]] = []
     start: list[list[str]] = []
     pause: list[list[str]] = []
     end: list[list[str]] = []
-    depth = _depth(kernel, body)
-    if depth > 1:
-        kernel = replace(kernel, body=unasked(kernel.body))
-    uniform_lines, uniform = before(body, kernel)
     for way in ways:
-        body.carried = way.carried
-        lines, registers = compute(body, kernel, way.width, uniform)
         found = []
         started: list[str] = []
         paused: list[str] = []
@@ -145,29 +167,61 @@ def _phase(
         for fold in folds:
             value, position = _accumulator(fold, way)
             found.append((value, position))
-            item, item_position = fold.item(way.writer, registers)
-            lines += folding(kernel, fold)(way.writer, value, position, item, item_position)
             started += _started(fold, way.writer, value, position)
             if kernel.compensated and fold.compensates:
                 more = _compensated(fold, way, value)
                 started += more.start
                 paused += more.pause
                 ended += more.end
-        loop.append(lines)
         names.append(found)
         start.append(started)
         pause.append(paused)
         end.append(ended)
-    groups = list(body.group_lines)
-    body.group_lines.clear()
+    bodies = [_loops(body, folds, ways, names)]
+    for sister in kernel.then if kernel.where else ():
+        own = beside(folds, sister)
+        chosen = [folds.index(fold) for fold, _ in own]
+        places = [[of_way[number] for number in chosen] for of_way in names]
+        bodies.append(_loops(body.in_boxes(sister), [fold for _, fold in own], ways, places))
     for number, way in enumerate(ways):
         body.carried = way.carried
         end[number] += _finish(kernel, body, folds, way, names[number], carried)
-    part = _part(ways, body=loop, start=start, pause=pause, finish=end)
-    part.depth, part.names, part.known = depth, names, None
-    part.groups, part.before, part.groups_after = groups, uniform_lines, list(body.group_lines)
+    part = _part(ways, start=start, pause=pause, finish=end)
+    part.bodies, part.names, part.known = bodies, names, None
+    part.groups_after = list(body.group_lines)
     body.group_lines.clear()
     return part
+
+
+def _loops(
+    body: Body, folds: list[Fold], ways: list[Lanes], names: list[list[tuple[str, str]]]
+) -> SimpleNamespace:
+    """What is done with the elements of a body's rows; `names` are, by way, those of the folds."""
+    kernel = body.kernel
+    depth = _depth(kernel, body)
+    if depth > 1:
+        kernel = replace(kernel, body=unasked(kernel.body))
+    uniform_lines, uniform = before(body, kernel)
+    loop = []
+    for way, own in zip(ways, names, strict=True):
+        body.carried = way.carried
+        lines, registers = compute(body, kernel, way.width, uniform)
+        for fold, (value, position) in zip(folds, own, strict=True):
+            item, item_position = fold.item(way.writer, registers)
+            lines += folding(kernel, fold)(way.writer, value, position, item, item_position)
+        loop.append(lines)
+    return _body_part(body, ways, loop, uniform_lines, depth)
+
+
+def _body_part(
+    body: Body, ways: list[Lanes], loop: list[list[str]], uniform: list[str], depth: int
+) -> SimpleNamespace:
+    """The lines of a body for the template."""
+    b = _part(ways, body=loop)
+    b.depth, b.before, b.test = depth, uniform, body.is_within(body.kernel.where)
+    b.groups = list(body.group_lines)
+    body.group_lines.clear()
+    return b
 
 
 def _pass_around_a_guess(around: AroundGuess, ways: list[Lanes]) -> SimpleNamespace:
@@ -196,7 +250,9 @@ def _depth(kernel: Kernel, body: Body) -> int:
     What belongs to a row alone is then inside the loop over its columns: loads, which compilers
     move out again, but no operations, which they may not.
     """
-    if not kernel.accumulators or len(kernel.body) > MAX_DEEP_ITEMS or body.seams:
+    if not kernel.accumulators or len(kernel.body) > MAX_DEEP_ITEMS:
+        return 1
+    if body.seams and not kernel.where:
         return 1
     if kernel.strips * kernel.width >= kernel.extents[kernel.vector]:
         return 1  # a unit reads whole rows, one after the other
@@ -209,10 +265,15 @@ def _depth(kernel: Kernel, body: Body) -> int:
 
 def _accumulator(fold: Fold, way: Lanes) -> tuple[str, str]:
     """The texts of a fold's value and position in one way."""
-    value = way.array(f"q{fold.number}", fold.type_at(way.writer))
+    value = way.array(f"q{fold.number}", fold.type_at(way.writer), _mask(fold))
     if not fold.is_argument:
         return value, ""
     return value, way.array(f"z{fold.number}", vector("long", way.width))
+
+
+def _mask(fold: Fold) -> str:
+    """The type of the lanes of what is folded, where these are truths."""
+    return mask_type(fold.lane_nbytes) if fold.dtype.kind == "b" else ""
 
 
 def _started(fold: Fold, writer: Expressions, value: str, position: str) -> list[str]:
@@ -266,29 +327,42 @@ def _finish(
     return lines
 
 
-def fill_scan(kernel: Kernel, body: Body, folds: dict[int, PrefixFold], k: Any) -> None:
-    """Fill in what the template needs for a scan."""
+def fill_scan(
+    kernel: Kernel, body: Body, folds: dict[int, PrefixFold], reading: Callable[..., Any], k: Any
+) -> None:
+    """Fill in what the template needs for a scan; `reading` writes a `Prefix`."""
     _begin(kernel, body, k)
-    k.outer_loops = outer_loops(kernel, body, [len(kernel.extents) - 1])
     ways = _both(kernel, body)
-    loop, start = [], []
-    uniform_lines, uniform = before(body, kernel)
-    body.scan = lambda item, writer, registers, name: running_lines(
-        folds[item.var], writer, registers, name
-    )
-    for way in ways:
+    bodies = [body, *[body.in_boxes(sister) for sister in kernel.then]]
+    carries = [
+        [
+            way.array(f"q{fold.number}", fold.fold.type_at(way.writer), _mask(fold.fold))
+            for fold in folds.values()
+        ]
+        for way in ways
+    ]
+    start = []
+    for way, own in zip(ways, carries, strict=True):
         started: list[str] = []
-        for fold in folds.values():
-            fold.carry = way.array(f"q{fold.number}", fold.fold.type_at(way.writer))
+        for fold, carry in zip(folds.values(), own, strict=True):
+            fold.carry = carry
             started.append(f"{fold.carry} = {fold.identity(way.writer)};")
             if kernel.chunk >= 0:
                 started += carries_of_columns(fold, body, way.writer)
-        lines, _ = compute(body, kernel, way.width, uniform)
-        loop.append(lines)
         start.append(started)
+    parts = []
+    for each in bodies:
+        loop = []
+        uniform_lines, uniform = before(each, each.kernel)
+        each.scan = reading
+        for way, own in zip(ways, carries, strict=True):
+            for fold, carry in zip(folds.values(), own, strict=True):
+                fold.carry = carry
+            lines, _ = compute(each, each.kernel, way.width, uniform)
+            loop.append(lines)
+        parts.append(_body_part(each, ways, loop, uniform_lines, 1))
     none: list[list[str]] = [[] for _ in ways]
-    part = _part(ways, body=loop, start=start, pause=none, finish=none)
-    part.groups, part.before, part.groups_after = list(body.group_lines), uniform_lines, []
-    part.depth, part.known = 1, None
+    part = _part(ways, start=start, pause=none, finish=none)
+    part.bodies, part.groups_after, part.known = parts, [], None
     k.phases, k.moments = [part], None
     k.arrays = [line for way in ways for line in way.arrays]
