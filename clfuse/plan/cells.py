@@ -130,6 +130,7 @@ class Cells:
         self.cells = _cells_of(kernel, (0,) * len(kernel.extents))
         self._kernel = kernel
         self._arrays = arrays
+        self._rows = _rows_of(kernel, (0,) * len(kernel.extents))
 
     @property
     def loads(self) -> Iterator[Load]:
@@ -158,9 +159,9 @@ class Cells:
         """The same as part of a larger range, in which its own begins at `start`."""
         if extents == self.extents:
             return self
-        _check_rows(self._kernel, extents)
         made = copy(self)
         made.extents = extents
+        made._rows = _shifted(self._rows, start[: len(self._rows)])
         made.cells = [
             Cell(
                 tuple([_shifted(box, start) for box in cell.boxes]),
@@ -184,7 +185,9 @@ class Cells:
         """
         if kernel.reduced and self._kernel.reduced:
             _check_same_way(kernel, self._kernel)
-        _check_rows(kernel, self.extents)
+        rows = _rows_of(kernel, start)
+        if self._rows and rows and self._rows != rows:
+            raise Apart("they have results for different rows")
         self._check_results(kernel)
         kernel = _renumbered(kernel, self._after())
         others = _cells_of(kernel, start)
@@ -193,6 +196,7 @@ class Cells:
             self._check_order(other, written)
         made = copy(self)
         made._kernel = self._with_folds_of(kernel)
+        made._rows = self._rows or rows
         made.cells = []
         for cell in self.cells:
             rest = cell.boxes
@@ -235,7 +239,11 @@ class Cells:
             )
             for cell in order
         ]
-        return replace(first, then=others, epilogue=kind.epilogue, results=kind.results)
+        whole = tuple([(0, extent) for extent in self.extents[: len(self._rows)]])
+        return replace(
+            first, then=others, epilogue=kind.epilogue, results=kind.results,
+            kept=() if self._rows == whole else self._rows,
+        )
 
     def _after(self) -> int:
         """The first number that no register has."""
@@ -380,11 +388,13 @@ def _cells_of(kernel: Kernel, start: Sequence[int]) -> list[Cell]:
     ]
 
 
-def _check_rows(kernel: Kernel, extents: tuple[int, ...]) -> None:
-    """Whether a fold has a result for every row of a larger range, if it has one for each."""
-    kept = len(extents) - kernel.reduced
-    if kernel.kind == "reduce" and kernel.extents[:kept] != extents[:kept]:
-        raise Apart("it folds some rows of what the other ranges over")
+def _rows_of(kernel: Kernel, start: Sequence[int]) -> Box:
+    """The kept indices for which a reduction that begins at `start` has results."""
+    if kernel.kind != "reduce":
+        return ()
+    kept = kernel.extents[: len(kernel.extents) - kernel.reduced]
+    box = kernel.kept or tuple([(0, extent) for extent in kept])
+    return _shifted(box, start[: len(box)])
 
 
 def _read_after(kernel: Kernel) -> set[int]:

@@ -92,21 +92,21 @@ def _rearranged(
     kept_access: Callable[[Access], Access],
     order: Sequence[int] = (),
 ) -> Kernel:
-    """The same kernel, phases included, over other dimensions: those in `order`, for a map."""
+    """The same kernel, phases included, over other dimensions: those in `order`, of boxes."""
+
+    def moved(box: Sequence[tuple[int, int]], rank: int) -> tuple[tuple[int, int], ...]:
+        # A dimension that was joined with others has no seams: its boxes are as long as it is. So
+        # are those of a new one.
+        sides = [(0, extent) for extent in extents]
+        for place, dim in enumerate(order[:rank]):
+            if box[dim] != (0, kernel.extents[dim]):
+                sides[place] = box[dim]
+        return tuple(sides[:rank])
+
     return replace(
         kernel,
-        # A dimension that was joined with others has no seams: its boxes are as long as it is.
-        where=tuple(
-            [
-                tuple(
-                    [
-                        (0, extent) if box[dim] == (0, kernel.extents[dim]) else box[dim]
-                        for dim, extent in zip(order, extents, strict=True)
-                    ]
-                )
-                for box in kernel.where
-            ]
-        ),
+        where=tuple([moved(box, len(extents)) for box in kernel.where]),
+        kept=moved(kernel.kept, len(extents) - reduced) if kernel.kept else (),
         extents=extents,
         reduced=reduced,
         body=with_accesses(kernel.body, loop_access),
@@ -434,6 +434,7 @@ def oriented(kernel: Kernel, traits: DeviceTraits) -> Kernel:
             1,
             lambda access: access._replace(strides=(*access.strides, 0)),
             lambda access: access,
+            range(len(kernel.extents)),
         )
     kept = len(kernel.extents) - kernel.reduced
     lanes = max(1, traits.vector_bytes // max(1, lane_nbytes(kernel) or 64))

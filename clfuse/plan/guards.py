@@ -335,7 +335,7 @@ def _starts(
     pairs: list[tuple[Load | Store, Load | Store]] = [
         (each, other)
         for each in of_first if isinstance(each, Store)
-        for other in stores if each.access.strides == other.access.strides
+        for other in stores
     ]
     known = defaultdict(list)
     for each in of_first:

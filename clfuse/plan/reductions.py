@@ -45,7 +45,7 @@ def finish_reduction(
         )
     kernel = g.oriented(kernel, traits)
     groups, length, split = _lay(kernel, traits, splits=len(kernel.passes) == 1)
-    if split <= 1:
+    if split <= 1 and not kernel.kept:
         _whole(kernel, traits, groups, length)
         return [kernel]
     if kernel.vector < _kept(kernel):
@@ -176,9 +176,8 @@ def _stages_of_rows(
     pieces = kernel.chunks
     rows = math.prod(kernel.extents[:kept])
     length = math.prod(kernel.extents[kept:])
-    access = Access(0, contiguous_strides((*kernel.extents[:kept], pieces)))
-    kept_extents = kernel.extents[:kept]
-    folding = _second(kernel, kept_extents, pieces, rows * pieces, access, values, registers)
+    strides = contiguous_strides((*kernel.extents[:kept], pieces))
+    folding = _second(kernel, pieces, rows * pieces, strides, values, registers)
     g.count_items(kernel, traits, groups, length)
     kernel.streams = _streams(kernel, kernel, traits)
     kernel.compensated = g.is_long(kernel, length // kernel.extents[kernel.chunk] * piece)
@@ -205,18 +204,21 @@ def _cut(kernel: Kernel, split: int) -> int:
 
 def _second(
     kernel: Kernel,
-    extents: tuple[int, ...],
     pieces: int,
     count: int,
-    access: Access,
+    strides: tuple[int, ...],
     values: ValueTable,
     registers: Registers,
+    extents: tuple[int, ...] = (),
 ) -> Kernel:
     """The kernel that folds `pieces` partial results of `kernel`, which loses its epilogue to it.
 
-    Its results are over `extents`; `count` partial results are stored, which the second kernel
-    reads at `access`.
+    There are results for each index of the kept dimensions, or of what is kept of them, or of
+    `extents`; `count` partial results are stored, which lie `strides` apart.
     """
+    kept = kernel.kept or [(0, extent) for extent in extents or kernel.extents[: _kept(kernel)]]
+    starts = [low * stride for (low, _), stride in zip(kept, strides, strict=False)]
+    access = Access(sum(starts), strides)
     first: list[Accumulator] = []
     body: list[Item] = []
     second: list[Accumulator] = []
@@ -240,7 +242,7 @@ def _second(
         second.append(replace(accumulator, operand=load, position=load_position))
     folding = Kernel(
         "reduce",
-        (*extents, pieces),
+        (*[high - low for low, high in kept], pieces),
         body,
         [],
         1,
@@ -255,6 +257,7 @@ def _second(
     kernel.accumulators = first
     kernel.epilogue = []
     kernel.results = []
+    kernel.kept = ()
     return folding
 
 
@@ -280,9 +283,10 @@ def _stages_of_columns(
     pieces = kernel.chunks * together + (rest is not None)
     pitch = pieces * columns
     strides = [stride * pitch for stride in contiguous_strides(tuple(outer))]
-    access = Access(0, (*strides, 1, columns))
     count = math.prod(outer) * pitch
-    folding = _second(kernel, (*outer, columns), pieces, count, access, values, registers)
+    folding = _second(
+        kernel, pieces, count, (*strides, 1, columns), values, registers, (*outer, columns)
+    )
     kernel.partials = (pitch, 0)
     g.count_items(kernel, traits, groups, length)
     kernel.streams = _streams(kernel, kernel, traits)

@@ -222,8 +222,9 @@ class Kernel:
     piece. With `block`, it takes as many rows at once, in vectors of as many lanes: loads that are
     `turned` are a vector of each column then.
 
-    A map kernel with `where` does what its body says in those boxes (first index and end of every
-    dimension) alone; `then` are its sisters for the others, with the same stores.
+    A kernel with `where` does what its body says in those boxes (first index and end of every
+    dimension) alone; `then` are its sisters for the others, in the same pass. Folds of a reduction
+    then have results in the box `kept` of its kept dimensions; in all of them where it is empty.
     """
 
     kind: str
@@ -256,6 +257,7 @@ class Kernel:
     then: list[Kernel] = field(default_factory=list)
     selection: Selection | None = None
     where: tuple[tuple[tuple[int, int], ...], ...] = ()
+    kept: tuple[tuple[int, int], ...] = ()
     boxed: bool = False  # one of several boxes: offsets are arguments even where they are 0
     tiling: Tiling | None = None
     follows: bool = False

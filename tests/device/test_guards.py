@@ -180,17 +180,22 @@ def check_program(
 @pytest.mark.usefixtures("any_size")
 @pytest.mark.parametrize("dtype", ["float32", "bool", "complex128", "float16"])
 @pytest.mark.parametrize("fold", ["sum", "prod", "max", "all", "var", "argmax"])
-def test_folds_of_all_kinds_behind_a_write_to_a_part(
-    xp: ModuleType, dtype: str, fold: str
+@pytest.mark.parametrize("axis", [None, 0, 1])
+def test_folds_of_all_kinds_over_parts_behind_a_write_to_another(
+    xp: ModuleType, dtype: str, fold: str, axis: int | None
 ) -> None:
     def program(m: Any, a: Any, b: Any) -> list[Any]:
         part = slice(1, -1), slice(2, None)
         b[part] = a[part] ^ b[part] if dtype == "bool" else a[part] * b[part]
-        return [b, getattr(b, fold)(), getattr(a[part], fold)()]
+        return [
+            b,
+            *[getattr(each, fold)(axis=axis) for each in (b, a[part], b[2:, :-3])],
+        ]
 
     draw = np.random.default_rng(4)
     values = [draw.integers(-1, 3, (11, 67)).astype(dtype) for _ in range(2)]
-    check_program(xp, program, values)
+    with np.errstate(all="ignore"):
+        check_program(xp, program, values)
 
 
 @pytest.mark.usefixtures("any_size")
@@ -246,14 +251,16 @@ def test_kernels_in_python_over_unequal_ranges_are_one_launch(xp: ModuleType) ->
 @pytest.mark.usefixtures("any_size")
 @pytest.mark.parametrize("dtype", ["float32", "bool", "complex128", "float16", "uint8"])
 @pytest.mark.parametrize("name", ["add", "multiply", "maximum", "logical_xor"])
+@pytest.mark.parametrize("axis", [0, 1])
 def test_scans_of_all_kinds_over_a_part_and_behind_a_write_to_it(
-    xp: ModuleType, dtype: str, name: str
+    xp: ModuleType, dtype: str, name: str, axis: int
 ) -> None:
     def program(m: Any, a: Any, b: Any) -> list[Any]:
         scan = getattr(m, name).accumulate
         part = slice(1, -1), slice(2, -3)
         b[part] = a[part] ^ b[part] if dtype == "bool" else a[part] * b[part]
-        return [b, scan(b, axis=-1), scan(a[part], axis=-1), a & b if dtype == "bool" else a + b]
+        return [b, scan(b, axis=axis), scan(a[part], axis=axis),
+                a & b if dtype == "bool" else a + b]
 
     draw = np.random.default_rng(4)
     values = [draw.integers(-1, 3, (11, 67)).astype(dtype) for _ in range(2)]
@@ -322,3 +329,115 @@ def test_scans_of_kernels_over_unequal_ranges_are_one_launch(
         expected[3:-5] += values[0].cumsum()[3:-5]
         np.testing.assert_array_equal(z, expected)
         np.testing.assert_array_equal(scanned, values[0].cumsum())
+
+
+def launched(xp: ModuleType, *arrays: Any) -> int:
+    """Kernels that compute these, but for those that fold the pieces of another."""
+    return sum([not each.name.endswith("_pieces") for each in xp.explain(*arrays).kernels])
+
+
+def test_folds_and_searches_of_kernels_over_unequal_ranges_are_one_launch(xp: ModuleType) -> None:
+    @xp.kernel
+    def product(i, x, y):
+        return x[i] * y[i]
+
+    @xp.kernel
+    def element(i, x):
+        return x[i]
+
+    n = 5003
+    draw = np.random.default_rng(2)
+    x, y = [draw.integers(-99, 99, n).astype(float) for _ in range(2)]
+    a, b = xp.asarray(x), xp.asarray(y)
+    xp.evaluate(a, b)
+    with xp.config.override(debug=True, host_us=0):
+        folded = [
+            product.reduce(n, a, b),
+            element.reduce(((1, n - 1),), a),
+            element.reduce(((2, n - 70),), a, op="argmin"),
+        ]
+        searched = [
+            element.reduce(((3, n - 5),), b, op="max"), element.reduce(((9, n),), b, op="argmax"),
+        ]
+        assert xp.explain(*folded).kernels[0].nbytes < 2.1 * x.nbytes
+        for found in (folded, searched):
+            assert launched(xp, *found) == 1
+            xp.evaluate(*found)
+    expected = [x @ y, x[1:-1].sum(), x[2:-70].argmin(), y[3:-5].max(), y[9:].argmax()]
+    assert [float(each) for each in folded + searched] == [float(each) for each in expected]
+
+
+def test_scans_of_kernels_over_unequal_ranges_are_one_launch_with_one_that_connects_them(
+    xp: ModuleType,
+) -> None:
+    @xp.kernel
+    def element(i, x):
+        return x[i]
+
+    @xp.kernel
+    def product(i, x, y):
+        return x[i] * y[i]
+
+    n = 3001
+    draw = np.random.default_rng(2)
+    x, y = [draw.integers(-99, 99, n).astype(float) for _ in range(2)]
+    a, b = xp.asarray(x), xp.asarray(y)
+    xp.evaluate(a, b)
+    with xp.config.override(debug=True, host_us=0):
+        apart = [element.scan(n, a), element.scan(((1, n - 1),), b)]
+        assert launched(xp, *apart) == 2  # they have nothing in common
+        found = [*apart, product.scan(((3, n - 5),), a, b)]
+        assert launched(xp, *found) == 1
+        xp.evaluate(*found)
+    for one, other in zip(
+        found, [x.cumsum(), y[1:-1].cumsum(), (x * y)[3:-5].cumsum()], strict=True
+    ):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("shape", [(40, 301), (401, 130)], ids=str)
+@pytest.mark.parametrize("settings", [{}, {"stream_bytes": 0}], ids=["cached", "streamed"])
+def test_what_goes_down_columns_is_one_launch_with_a_step_over_the_inner_part(
+    xp: ModuleType, shape: tuple[int, int], settings: dict[str, int]
+) -> None:
+    def step(m: Any, a: Any, b: Any) -> None:
+        b[1:-1, 1:-1] = a[:-2, 1:-1] + a[2:, 1:-1] - a[1:-1, :-2] - a[1:-1, 2:]
+
+    draw = np.random.default_rng(3)
+    x, y = [draw.integers(-9, 9, shape).astype(float) for _ in range(2)]
+    y[7, 9] = -0.0
+    down = {
+        "sum": lambda m, a, b: b.sum(axis=0),
+        "part": lambda m, a, b: b[2:-1, 3:-4].max(axis=0),
+        "rows": lambda m, a, b: b[2:-1, 3:-4].min(axis=1),
+        "find": lambda m, a, b: b.argmin(axis=0),
+        "scan": lambda m, a, b: m.cumsum(b, axis=0),
+        "product": lambda m, a, b: m.cumprod(b * 0.125, axis=0),
+        "two": lambda m, a, b: m.cumsum(a, axis=0) + b,
+    }
+    for name, fold in down.items():
+        c = y.copy()
+        step(np, x, c)
+        expected = fold(np, x, c)
+        with xp.config.override(debug=True, host_us=0, **settings):
+            a, b = xp.asarray(x), xp.array(y)
+            xp.evaluate(a, b)
+            step(xp, a, b)
+            found = fold(xp, a, b)
+            assert launched(xp, b, found) == 1, name
+            xp.evaluate(b, found)
+        np.testing.assert_array_equal(b, c, err_msg=name)
+        np.testing.assert_array_equal(found, expected, err_msg=name)
+        assert found.dtype == expected.dtype
+
+
+def test_a_product_along_rows_stays_apart_and_says_why(xp: ModuleType) -> None:
+    """NumPy's order makes a lane of each row: all that goes with it would be loaded one by one."""
+    a, b = xp.ones((90, 200)), xp.zeros((90, 200))
+    xp.evaluate(a, b)
+    b[1:-1] = a[1:-1] * 2
+    scanned = xp.cumprod(b, axis=1)
+    plan = xp.explain(b, scanned)
+    assert len(plan.kernels) == 2
+    assert any("in NumPy's order what lies side by side" in str(cut) for cut in plan.cuts)
+    np.testing.assert_array_equal(scanned[:, -1], [0, *[2.0**200] * 88, 0])
