@@ -9,9 +9,11 @@ one more there. What one reads of the other's results must be the very element; 
 not written, it is as it was. Neither range need lie within the other: differences along the rows
 and down the columns of an array are one kernel, too.
 
-Element-wise kernels are joined, in any number, and one fold or scan along rows with those that
-write or read the same: two steps of the star stencil of the Parallel Research Kernels, its
-increment and the norm of its result move four arrays then instead of six.
+Element-wise kernels are joined, in any number, with folds or with scans that write or read the
+same: two steps of the star stencil of the Parallel Research Kernels, its increment and the norm of
+its result move four arrays then instead of six. Folds go over the same dimensions, along rows or
+down columns; each has the elements of its own range, and together they have results for the rows
+of one of them. Maps turn their dimensions to those of a fold.
 """
 
 from __future__ import annotations

@@ -344,3 +344,38 @@ def test_averages_with_weights_of_many_elements_are_numpys(xp: ModuleType) -> No
     batch.same("in another order, by truth", lambda m: m.average(
         m.asarray(data)[::-1, ::2], axis=-1, weights=m.asarray(weights)[:, ::2] > 2, keepdims=True))
     batch.check()
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int16", "complex64", "bool"])
+@pytest.mark.parametrize("shape", [(70_001,), (37, 333), (40, 256), (400, 72)], ids=str)
+def test_what_is_stored_beside_a_fold_goes_past_the_caches_wherever_rows_begin(
+    xp: ModuleType, dtype: str, shape: tuple[int, ...]
+) -> None:
+    values = np.random.default_rng(3).integers(-3, 9, shape).astype(dtype)
+
+    def program(a: Any, b: Any, first: int, fold: str, axis: int | None) -> tuple[Any, Any]:
+        part = (..., slice(first, None))
+        b[part] = a[part] | b[part] if dtype == "bool" else a[part] * 2
+        return b, getattr(b[part], fold)(axis=axis)
+
+    with xp.config.override(stream_bytes=0, debug=True, host_us=0):
+        for first in (0, 1, 3):
+            for fold in ("sum", "max", "argmax"):
+                for axis in (None, -1, 0):
+                    expected = program(values, np.ones(shape, dtype), first, fold, axis)
+                    a, b = xp.array(values), xp.ones(shape, dtype)
+                    xp.evaluate(a, b)
+                    found = program(a, b, first, fold, axis)
+                    xp.evaluate(*found)
+                    for one, other in zip(found, expected, strict=True):
+                        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-4)
+
+
+def test_a_fold_in_pieces_stores_past_the_caches(xp: ModuleType) -> None:
+    a, b = xp.ones(100_001), xp.zeros(100_001)
+    xp.evaluate(a, b)
+    b[1:] = a[1:] * 2
+    with xp.config.override(stream_bytes=0, host_us=0):
+        first = xp.explain(b, b[1:].sum()).kernels[0]
+        assert ("STREAM(" in first.source) == (xp.config.settings.schedule != "gpu")
+        assert float(b[1:].sum()) == 200_000
