@@ -216,11 +216,11 @@ class Kernel:
 
     @staticmethod
     def _scanned(function: np.ufunc, values: Any, exclusive: bool) -> Any:
-        found = along(function, values, None, None, None)
-        if not exclusive or not found._shape[0]:
-            return found
+        if not exclusive or not values._shape[0]:
+            return along(function, values, None, None, None)
+        found = along(function, values[:-1], None, None, None)  # stored where it is joined
         start = build.filled(found._dtype.type(function.identity), (1,))
-        return fresh(build.concatenate((start, node_of(found[:-1])), 0))
+        return fresh(build.concatenate((start, node_of(found)), 0))
 
     def _values(
         self, ranges: Any, args: tuple[Any, ...], named: dict[str, Any]

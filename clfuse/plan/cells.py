@@ -15,16 +15,17 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from math import prod
-from typing import Final
+from typing import Any, Final
 
 from ..graph.ir import Kind
-from .geometry import permuted, with_accesses
+from .geometry import accesses, permuted, with_accesses
 from .iterations import outside
 from .lowering import Lowering
 from .scans import needed, prefixes
 from .schedule import (
     Access,
     Accumulator,
+    Index,
     Item,
     Kernel,
     Load,
@@ -32,8 +33,9 @@ from .schedule import (
     Step,
     Store,
     is_sequential,
+    operands_of,
 )
-from .seams import Box
+from .seams import Box, cut
 
 MAX_CELLS: Final = 4
 """Bodies of one kernel: the text of each is built."""
@@ -377,15 +379,88 @@ def folded(kernel: Kernel) -> set[int]:
 
 
 def _cells_of(kernel: Kernel, start: Sequence[int]) -> list[Cell]:
-    """Its bodies, with indices that begin at `start`."""
+    """Its bodies, with indices that begin at `start`; where arrays are joined, box by box."""
     whole = tuple([(0, extent) for extent in kernel.extents])
     return [
         Cell(
-            tuple([_shifted(box, start) for box in body.where or (whole,)]),
-            *_moved(body.body, body.stores, start), body.accumulators,
+            tuple([_shifted(box, start) for box in cell.boxes]),
+            *_moved(cell.items, cell.stores, start), cell.folds,
         )
         for body in kernel.phases
+        for cell in _uncut(
+            Cell(body.where or (whole,), body.body, body.stores, body.accumulators)
+        )
     ]
+
+
+def has_parts(kernel: Kernel) -> bool:
+    """Whether it does something else in some boxes, as where it makes or reads a joined array."""
+    return bool(kernel.where) or any(
+        access.jumps or access.within for access in accesses(kernel)
+    )
+
+
+def _uncut(cell: Cell) -> list[Cell]:
+    """The same where each access has one array: a cell for all boxes that do the same."""
+    seams: dict[int, set[int]] = {}
+    for item in cell.items:
+        if isinstance(item, Load | Index):
+            for dim, index in item.access.seams:
+                seams.setdefault(dim, set()).add(index)
+    if not seams:
+        return [cell]
+    boxes = list(cell.boxes)
+    for dim, indices in seams.items():
+        for index in indices:
+            boxes = [part for box in boxes for part in _cut(box, dim, index)]
+    alike: dict[tuple[Any, ...], list[Box]] = {}
+    for box in boxes:
+        made = _within(cell, box)
+        alike.setdefault((*made.needed(), None, *made.stores, *made.folds), []).append(box)
+    if len(alike) > MAX_CELLS:
+        raise Apart(f"one of them reads joined arrays, which takes {len(alike)} bodies")
+    return [replace(_within(cell, boxes[0]), boxes=tuple(boxes)) for boxes in alike.values()]
+
+
+def _within(cell: Cell, box: Box) -> Cell:
+    """What a cell does in a box that no seam goes through."""
+    registers: dict[int, int] = {}
+    items: list[Item] = []
+    for item in cell.items:
+        if isinstance(item, Load) and not _has_element(item.access, box):
+            if item.other in registers:
+                registers[item.var] = registers[item.other]
+            continue
+        if isinstance(item, Load):
+            item = replace(item, other=None)
+        if not all(operand in registers for operand in operands_of(item)):
+            continue  # it is of an element that is not there, and nobody uses it here
+        if isinstance(item, Load | Index):
+            jumps = sum([by for dim, first, by in item.access.jumps if box[dim][0] >= first])
+            access = Access(item.access.offset + jumps, item.access.strides)
+            item = replace(item, access=access)
+        registers[item.var] = item.var
+        items.append(_reading(item, registers))
+    made = Cell(
+        (box,),
+        items,
+        [replace(store, var=registers[store.var]) for store in cell.stores],
+        [_folding(fold, registers) for fold in cell.folds],
+    )
+    return replace(made, items=made.needed())
+
+
+def _has_element(access: Access, box: Box) -> bool:
+    """Whether a limited access has elements in a box."""
+    return all(
+        first <= box[dim][0] and box[dim][1] <= end for dim, first, end in access.within
+    )
+
+
+def _cut(box: Box, dim: int, index: int) -> list[Box]:
+    """A box in two, where an index of a dimension lies inside of it."""
+    low, high = box[dim]
+    return cut(box, dim, index - low) if low < index < high else [box]
 
 
 def _rows_of(kernel: Kernel, start: Sequence[int]) -> Box:
@@ -453,8 +528,10 @@ def _reading(item: Item, registers: Mapping[int, int]) -> Item:
         return replace(item, operands=tuple([registers[operand] for operand in item.operands]))
     if isinstance(item, Prefix):
         return replace(item, operand=registers[item.operand])
-    if isinstance(item, Load) and item.position is not None:
-        return replace(item, position=registers[item.position])
+    if isinstance(item, Load) and operands_of(item):
+        position = None if item.position is None else registers[item.position]
+        other = None if item.other is None else registers[item.other]
+        return replace(item, position=position, other=other)
     return item
 
 

@@ -20,16 +20,16 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from ..traits import DeviceTraits
 from . import cost
-from .cells import Apart, Arrays, Cells, folded, scans_in_order, touched
-from .geometry import accesses, permuted
+from .cells import Apart, Arrays, Cells, folded, has_parts, scans_in_order, touched
+from .geometry import permuted
 from .lowering import Lowering, Pending
 from .memory import reads_of, writes_of
-from .schedule import Cut, Index, Kernel, Load, Prefix, Scalar, Step, Store
+from .schedule import Access, Cut, Index, Kernel, Load, Prefix, Scalar, Step, Store
 
 LEAST_ROW: Final = 64
 """Elements of a row that are of both ranges: at the ends of shorter ones, where a box begins and
@@ -113,7 +113,7 @@ class _Joining:
         assert isinstance(kernel, Kernel)
         assert isinstance(launch, Kernel)
         is_equal = sorted(launch.extents) == sorted(kernel.extents)
-        if is_equal and self._cells.keys().isdisjoint((place, other)):
+        if is_equal and not (has_parts(kernel) or has_parts(launch)):
             return False  # equal ranges are joined before, or cannot be
         if not folded(launch).isdisjoint(value for value, _ in reads_of(kernel)):
             return False  # a fold that has to be done before: that value has its reason
@@ -187,7 +187,9 @@ class _Joining:
             raise Apart(f"ranges of {len(first.extents)} and {len(second.extents)} dimensions")
         found: list[tuple[int, Cells]] = []
         why = "no array says where the one range begins in the other"
-        for start in _starts([*first.loads, *first.stores], touched(second)):
+        sides = zip(first.extents, second.extents, strict=True)
+        single = [dim for dim, extents in enumerate(sides) if extents == (1, 1)]
+        for start in _starts([*first.loads, *first.stores], touched(second), single):
             try:
                 shared, made = self._joined_at(start, first, second)
                 self._check_size(made)
@@ -203,14 +205,21 @@ class _Joining:
         """How many elements they share, and both as one."""
         start, along = at.start, at.along
         if list(at.order) != sorted(at.order):
-            if second.reduced and first.whole.reduced:
+            if first.whole.reduced and second.reduced:
                 raise Apart("they fold different dimensions")
-            if second.reduced:
+            if first.whole.reduced:
+                second = permuted(second, at.order)
+            elif second.reduced:
                 back = [at.order.index(dim) for dim in range(len(at.order))]
                 first, along = first.permuted(back), at.order[along]
                 start = tuple([start[dim] for dim in back])
             else:
-                second = permuted(second, at.order)
+                raise Apart("they go over what they share in different orders")
+        maps: list[Load | Store] = []
+        maps += [] if first.whole.reduced else [*first.loads, *first.stores]
+        maps += [] if second.reduced else touched(second)
+        if any(_is_across(item.access, along) for item in maps):
+            raise Apart("one of them goes over another array in the order of its columns")
         one, two = first.extents, second.extents
         if along == len(one) - 1 and any(map(scans_in_order, (first.whole, second))):
             raise Apart("one of them scans in NumPy's order what lies side by side, row by row")
@@ -278,8 +287,8 @@ def _check_kind(kernel: Kernel) -> None:
     what = kinds.get(kernel.kind, "")
     if kernel.then and not kernel.where:
         what = "goes over its rows several times"
-    elif kernel.boxed or any(access.jumps or access.within for access in accesses(kernel)):
-        what = "reads joined arrays"
+    elif kernel.boxed:
+        what = "is one of several for parts of a joined array"
     elif len(items) > MOST_ITEMS:
         what = f"has {len(items)} loads and operations"
     elif not what and not all(isinstance(item, _PLAIN) for item in items):
@@ -307,11 +316,16 @@ def _check_worth(
     if min(lengths) <= 0:
         raise Apart("their ranges have nothing in common")
     shared, whole = math.prod(lengths), math.prod([high - low for _, _, low, high in sides])
-    if shared < whole and lengths[along] < LEAST_ROW:
+    if lengths[along] < LEAST_ROW:
         raise Apart(f"{lengths[along]} elements of a row are of both: its ends take what is saved")
     if shared < LEAST_PART * whole:
         raise Apart(f"{100 * shared / whole:.0f} % of what they range over is of both")
     return shared
+
+
+def _is_across(access: Access, along: int) -> bool:
+    """Whether elements lie side by side in another dimension."""
+    return abs(access.strides[along]) > 1 and 1 in map(abs, access.strides)
 
 
 class _Start(NamedTuple):
@@ -325,9 +339,10 @@ class _Start(NamedTuple):
 
 
 def _starts(
-    of_first: Iterable[Load | Store], of_second: Iterable[Load | Store]
+    of_first: Iterable[Load | Store], of_second: Iterable[Load | Store], single: Sequence[int]
 ) -> list[_Start]:
-    """Where in the range of the one the other one's may begin, the likeliest first.
+    """Where in the range of the one the other one's may begin, the likeliest first; both have one
+    index of the dimensions `single`.
 
     Elements in step: what both store, in arrays of one shape; else where loads of both, or a load
     and a store, are the same element.
@@ -345,11 +360,14 @@ def _starts(
     pairs += [(each, other) for other in of_second for each in known[other.value]]
     found: dict[_Start, None] = {}
     for each, other in pairs:
-        strides = each.access.strides
-        order = _order(strides, other.access.strides)
-        start = _decomposed(other.access.offset - each.access.offset, strides)
+        strides, others = [
+            tuple([0 if dim in single else step for dim, step in enumerate(item.access.strides)])
+            for item in (each, other)
+        ]
+        order = _order(strides, others)
+        start = _decomposed(other.access.offset - each.access.offset, strides, single)
         if order is not None and start is not None:
-            along = min(range(len(strides)), key=lambda dim: strides[dim])
+            along = min(range(len(strides)), key=lambda dim: strides[dim] or math.inf)
             found[_Start(order, start, along)] = None
         if len(found) == MOST_STARTS:
             break
@@ -365,11 +383,16 @@ def _order(strides: tuple[int, ...], others: tuple[int, ...]) -> tuple[int, ...]
     return tuple([others.index(stride) for stride in strides])
 
 
-def _decomposed(distance: int, strides: tuple[int, ...]) -> tuple[int, ...] | None:
-    """The smallest steps along the dimensions that are together so many elements."""
+def _decomposed(
+    distance: int, strides: tuple[int, ...], single: Sequence[int]
+) -> tuple[int, ...] | None:
+    """The smallest steps along the dimensions that are together so many elements; none along those
+    that are `single`."""
     start = [0] * len(strides)
     for dim in sorted(range(len(strides)), key=lambda dim: -strides[dim]):
         stride = strides[dim]
+        if dim in single:
+            continue
         if stride <= 0:
             return None
         start[dim] = (distance + stride // 2) // stride

@@ -32,6 +32,7 @@ from .schedule import (
     Step,
     Store,
     is_sequential,
+    operands_of,
 )
 from .strips import lay_strips
 
@@ -188,12 +189,7 @@ def needed(body: list[Item], wanted: set[int]) -> list[Item]:
         if item.var not in needed:
             continue
         kept.append(item)
-        if isinstance(item, Step):
-            needed.update(item.operands)
-        elif isinstance(item, Prefix):
-            needed.add(item.operand)
-        elif isinstance(item, Load) and item.position is not None:
-            needed.add(item.position)
+        needed.update(operands_of(item))
     return kept[::-1]
 
 

@@ -158,6 +158,17 @@ class Prefix:
 Item = Load | Index | Scalar | Carried | Step | Prefix
 
 
+def operands_of(item: Item) -> tuple[int, ...]:
+    """The registers that an item is made of."""
+    if isinstance(item, Step):
+        return item.operands
+    if isinstance(item, Prefix):
+        return (item.operand,)
+    if isinstance(item, Load):
+        return tuple([var for var in (item.position, item.other) if var is not None])
+    return ()
+
+
 def operations_of(items: Sequence[Item]) -> list[str]:
     """Names of the operations that `items` perform, in order."""
     names = []

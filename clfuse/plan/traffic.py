@@ -88,6 +88,7 @@ def writes_of(kernel: Kernel, schedule: Schedule) -> list[Use]:
                 if kernel.kind == "compact":
                     nbytes = schedule.values[store.value].nbytes
                 uses.append((store.value, str(store.dtype), nbytes))
+    for phase in kernel.passes:
         for accumulator in phase.accumulators:
             for value, dtype in (
                 (accumulator.partial, str(accumulator.dtype)),

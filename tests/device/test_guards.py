@@ -113,7 +113,7 @@ def drawn(shape: tuple[int, ...], draw: random.Random) -> Callable[[Any, list[An
         way, fold = draw.randrange(4), draw.choice(["sum", "max", "min", "any"])
         what = draw.choice(
             ["write", "write", "add", "keep", "fold", "rows", "spread", "scan", "find", "columns",
-             "down"]
+             "down", "frame", "before", "turn"]
         )
         statements.append((part, sources, way, draw.choice([2, 3, 5]), what, fold,
                            draw.randrange(3)))
@@ -132,6 +132,16 @@ def drawn(shape: tuple[int, ...], draw: random.Random) -> Callable[[Any, list[An
             elif what in ("scan", "down"):
                 scan = m.minimum.accumulate if fold == "min" else m.cumsum
                 kept.append(scan(made, axis=-1 if what == "scan" else 0) - number)
+            elif what == "frame":
+                framed = m.zeros(shape, made.dtype)
+                framed[part] = made
+                kept.append(m.cumsum(framed, axis=-1 if number == 2 else 0))
+            elif what == "before":
+                scanned = m.cumsum(made, axis=-1)
+                kept.append(m.concatenate([scanned[..., :1] * 0, scanned[..., :-1]], axis=-1))
+            elif what == "turn":
+                turned = m.roll(made, number, axis=-1)
+                kept.append(m.cumsum(turned, axis=-1) if fold == "sum" else turned.max(axis=0))
             elif what == "find":
                 search = m.argmin if fold == "min" else m.argmax
                 kept.append(search(made, axis=[None, -1, 0][number % 3]))

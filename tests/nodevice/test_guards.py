@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 from clfuse.graph import build
@@ -162,6 +163,48 @@ def test_a_part_of_what_a_kernel_writes_is_folded_by_it() -> None:
     assert moved_nbytes(schedule) == pytest.approx(3 * NBYTES, rel=0.03)
 
 
+def test_two_folds_over_unequal_ranges_read_what_they_share_once() -> None:
+    a, b = array(ROWS, COLUMNS), array(ROWS, COLUMNS)
+    schedule = planned(total(call("multiply", a, b)), total(inner(a)))
+    first, *_ = kernels(schedule)
+    assert sorted(len(body.accumulators) for body in first.phases) == [1, 2]
+    assert moved_nbytes(schedule) == pytest.approx(2 * NBYTES, rel=0.03)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_results_for_some_rows_or_columns_are_folded_by_what_ranges_over_all(axis: int) -> None:
+    a = array(ROWS, COLUMNS)
+    twice = call("add", a, a)
+    schedule = planned(twice, build.reduce("add", inner(twice), (axis,), FLOAT64))
+    first, second = kernels(schedule)
+    assert first.where
+    assert second.extents[0] == (ROWS if axis else COLUMNS) - 2
+    assert moved_nbytes(schedule) == pytest.approx(2 * NBYTES, rel=0.03)
+
+
+@pytest.mark.parametrize("name", ["add", "multiply"])
+def test_scans_down_columns_are_one_kernel_with_what_writes_a_part(name: str) -> None:
+    a, b = array(ROWS, COLUMNS), array(ROWS, COLUMNS)
+    inside = written(b, neighbours(a))
+    schedule = planned(inside, build.scan(name, inside, 0, FLOAT64))
+    (kernel,) = [each for each in kernels(schedule) if each.kind == "scan"]
+    assert kernel.where
+    assert [len(body.stores) for body in kernel.phases] == [2, 1]
+    assert moved_nbytes(schedule) == pytest.approx(3 * NBYTES, rel=0.03)
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_a_scan_in_a_part_of_a_joined_array_is_stored_there(rows: int) -> None:
+    """As the sums of what comes before each element are."""
+    x, start = array(rows, 100_000), build.filled(np.float64(0), (rows, 1))
+    schedule = planned(build.concatenate([start, build.scan("add", x, 1, FLOAT64)], 1))
+    *pieces, kernel = kernels(schedule)
+    assert (kernel.kind, len(kernel.then)) == ("scan", 1)
+    assert moved_nbytes(schedule) == pytest.approx(
+        8 * rows * 100_000 * (2 + len(pieces)), rel=0.03
+    )
+
+
 def nothing_in_common() -> list[Node]:
     one, other, third = [array(ROWS, COLUMNS) for _ in range(3)]
     return [call("negative", one), written(other, neighbours(third))]
@@ -205,17 +248,40 @@ def the_fold_of_all_first() -> list[Node]:
     return [written(b, call("multiply", inner(a), everywhere))]
 
 
-def folds_of_some_rows() -> list[Node]:
+def results_for_different_rows() -> list[Node]:
     a = array(ROWS, COLUMNS)
-    rows = build.reduce("add", inner(a), (1,), FLOAT64)
-    return [call("negative", a), rows]
+    lower = build.view(a, (ROWS - 1, COLUMNS), COLUMNS, (COLUMNS, 1))
+    return [build.reduce("add", part, (1,), FLOAT64) for part in (a, lower)]
+
+
+def folds_of_different_dimensions() -> list[Node]:
+    a = array(ROWS, COLUMNS)
+    return [build.reduce("add", a, (0,), FLOAT64), build.reduce("add", inner(a), (1,), FLOAT64)]
+
+
+def columns_of_what_is_stored_turned() -> list[Node]:
+    a = array(ROWS, COLUMNS)
+    turned = build.view(a, (COLUMNS, ROWS - 2), COLUMNS, (1, COLUMNS))
+    return [call("negative", turned), build.reduce("add", a, (0,), FLOAT64)]
+
+
+def a_fold_and_a_scan() -> list[Node]:
+    a = array(ROWS, COLUMNS)
+    return [build.reduce("add", a, (1,), FLOAT64), build.scan("add", inner(a), 1, FLOAT64)]
+
+
+def products_along_rows() -> list[Node]:
+    a, b = array(ROWS, COLUMNS), array(ROWS, COLUMNS)
+    return [build.scan("multiply", written(b, neighbours(a)), 1, FLOAT64)]
 
 
 @pytest.mark.parametrize(
     "program",
     [
         nothing_in_common, a_border, half_of_it, short_rows, out_of_step,
-        one_writes_what_the_other_reads_elsewhere, the_fold_of_all_first, folds_of_some_rows,
+        one_writes_what_the_other_reads_elsewhere, the_fold_of_all_first,
+        results_for_different_rows, folds_of_different_dimensions, a_fold_and_a_scan,
+        columns_of_what_is_stored_turned, products_along_rows,
     ],
 )
 def test_where_that_saves_nothing_or_is_not_safe_they_are_two(
@@ -230,7 +296,11 @@ def test_where_that_saves_nothing_or_is_not_safe_they_are_two(
     (half_of_it, "40 % of what they range over is of both"),
     (short_rows, "18 elements of a row are of both"),
     (one_writes_what_the_other_reads_elsewhere, "it writes what that one reads"),
-    (folds_of_some_rows, "it folds some rows"),
+    (out_of_step, "in different orders"),
+    (results_for_different_rows, "they have results for different rows"),
+    (folds_of_different_dimensions, "they fold different dimensions"),
+    (a_fold_and_a_scan, "one of them folds, the other one scans"),
+    (columns_of_what_is_stored_turned, "another array in the order of its columns"),
 ])
 def test_the_plan_says_why_two_kernels_that_read_the_same_are_two(
     program: Callable[[], list[Node]], reason: str
