@@ -13,42 +13,40 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field, replace
-from math import prod
-from typing import Any, Final
+from dataclasses import replace
+from typing import Final
 
 from ..graph.ir import Kind
-from .geometry import accesses, permuted, with_accesses
+from .boxes import (
+    MAX_BOXES,
+    MAX_CELLS,
+    Apart,
+    Cell,
+    cells_of,
+    fold_of_registers,
+    moved,
+    of_registers,
+    overlaps,
+    remainder,
+    renumbered,
+    shifted,
+)
+from .geometry import permuted
 from .iterations import outside
 from .lowering import Lowering
-from .scans import needed, prefixes
+from .scans import prefixes
 from .schedule import (
     Access,
-    Accumulator,
-    Index,
     Item,
     Kernel,
     Load,
-    Prefix,
-    Step,
     Store,
     is_sequential,
-    operands_of,
 )
-from .seams import Box, cut
-
-MAX_CELLS: Final = 4
-"""Bodies of one kernel: the text of each is built."""
-
-MAX_BOXES: Final = 16
-"""Boxes of all cells: where a run lies is tested against them one by one."""
+from .seams import Box
 
 MAX_ITEMS: Final = 256
 """Loads and operations of all cells."""
-
-
-class Apart(Exception):
-    """Two kernels stay two; the message is the reason, for `explain`."""
 
 
 class Arrays:
@@ -91,32 +89,6 @@ class Arrays:
         return root
 
 
-@dataclass(slots=True)
-class Cell:
-    """Some boxes and what is done in them; `folds` where they are part of a reduction."""
-
-    boxes: tuple[Box, ...]
-    items: list[Item] = field(default_factory=list)
-    stores: list[Store] = field(default_factory=list)
-    folds: list[Accumulator] = field(default_factory=list)
-
-    @property
-    def size(self) -> int:
-        """Elements of the boxes."""
-        return sum([prod([high - low for low, high in box]) for box in self.boxes])
-
-    @property
-    def folded(self) -> set[int]:
-        """What it folds and scans, by register."""
-        return {fold.var for fold in self.folds} | {scan.var for scan in prefixes(self.items)}
-
-    def needed(self, more: Collection[int] = ()) -> list[Item]:
-        """The items that its stores and folds, and the registers in `more`, are made of."""
-        used = {store.var for store in self.stores} | {fold.operand for fold in self.folds}
-        used |= {fold.position for fold in self.folds if fold.position is not None}
-        return needed(self.items, used.union(more))
-
-
 class Cells:
     """A kernel cell by cell.
 
@@ -129,7 +101,7 @@ class Cells:
 
     def __init__(self, kernel: Kernel, arrays: Arrays) -> None:
         self.extents = kernel.extents
-        self.cells = _cells_of(kernel, (0,) * len(kernel.extents))
+        self.cells = cells_of(kernel, (0,) * len(kernel.extents))
         self._kernel = kernel
         self._arrays = arrays
         self._rows = _rows_of(kernel, (0,) * len(kernel.extents))
@@ -163,11 +135,11 @@ class Cells:
             return self
         made = copy(self)
         made.extents = extents
-        made._rows = _shifted(self._rows, start[: len(self._rows)])
+        made._rows = shifted(self._rows, start[: len(self._rows)])
         made.cells = [
             Cell(
-                tuple([_shifted(box, start) for box in cell.boxes]),
-                *_moved(cell.items, cell.stores, start), cell.folds,
+                tuple([shifted(box, start) for box in cell.boxes]),
+                *moved(cell.items, cell.stores, start), cell.folds,
             )
             for cell in self.cells
         ]
@@ -191,8 +163,8 @@ class Cells:
         if self._rows and rows and self._rows != rows:
             raise Apart("they have results for different rows")
         self._check_results(kernel)
-        kernel = _renumbered(kernel, self._after())
-        others = _cells_of(kernel, start)
+        kernel = renumbered(kernel, self._after())
+        others = cells_of(kernel, start)
         written = self._written()
         for other in others:
             self._check_order(other, written)
@@ -203,11 +175,11 @@ class Cells:
         for cell in self.cells:
             rest = cell.boxes
             for other in others:
-                inside = tuple([both for box in other.boxes for both in _common(rest, box)])
+                inside = tuple([both for box in other.boxes for both in overlaps(rest, box)])
                 if inside:
                     made.cells.append(self._extended(cell, inside, other, written))
                 for box in other.boxes:
-                    rest = tuple([part for own in rest for part in _without(own, box)])
+                    rest = tuple([part for own in rest for part in remainder(own, box)])
             if rest:
                 made.cells.append(replace(cell, boxes=rest))
         made._check_size()
@@ -346,12 +318,12 @@ class Cells:
                     registers[item.var] = known
                     continue
                 made = replace(item, value=value)
-            body.append(_reading(made, registers))
+            body.append(of_registers(made, registers))
         return Cell(
             boxes,
             body,
             [*cell.stores, *[replace(store, var=registers[store.var]) for store in other.stores]],
-            [*cell.folds, *[_folding(fold, registers) for fold in other.folds]],
+            [*cell.folds, *[fold_of_registers(fold, registers) for fold in other.folds]],
         )
 
     def _check_size(self) -> None:
@@ -378,98 +350,13 @@ def folded(kernel: Kernel) -> set[int]:
     return {store.value for store in kernel.results}
 
 
-def _cells_of(kernel: Kernel, start: Sequence[int]) -> list[Cell]:
-    """Its bodies, with indices that begin at `start`; where arrays are joined, box by box."""
-    whole = tuple([(0, extent) for extent in kernel.extents])
-    return [
-        Cell(
-            tuple([_shifted(box, start) for box in cell.boxes]),
-            *_moved(cell.items, cell.stores, start), cell.folds,
-        )
-        for body in kernel.phases
-        for cell in _uncut(
-            Cell(body.where or (whole,), body.body, body.stores, body.accumulators)
-        )
-    ]
-
-
-def has_parts(kernel: Kernel) -> bool:
-    """Whether it does something else in some boxes, as where it makes or reads a joined array."""
-    return bool(kernel.where) or any(
-        access.jumps or access.within for access in accesses(kernel)
-    )
-
-
-def _uncut(cell: Cell) -> list[Cell]:
-    """The same where each access has one array: a cell for all boxes that do the same."""
-    seams: dict[int, set[int]] = {}
-    for item in cell.items:
-        if isinstance(item, Load | Index):
-            for dim, index in item.access.seams:
-                seams.setdefault(dim, set()).add(index)
-    if not seams:
-        return [cell]
-    boxes = list(cell.boxes)
-    for dim, indices in seams.items():
-        for index in indices:
-            boxes = [part for box in boxes for part in _cut(box, dim, index)]
-    alike: dict[tuple[Any, ...], list[Box]] = {}
-    for box in boxes:
-        made = _within(cell, box)
-        alike.setdefault((*made.needed(), None, *made.stores, *made.folds), []).append(box)
-    if len(alike) > MAX_CELLS:
-        raise Apart(f"one of them reads joined arrays, which takes {len(alike)} bodies")
-    return [replace(_within(cell, boxes[0]), boxes=tuple(boxes)) for boxes in alike.values()]
-
-
-def _within(cell: Cell, box: Box) -> Cell:
-    """What a cell does in a box that no seam goes through."""
-    registers: dict[int, int] = {}
-    items: list[Item] = []
-    for item in cell.items:
-        if isinstance(item, Load) and not _has_element(item.access, box):
-            if item.other in registers:
-                registers[item.var] = registers[item.other]
-            continue
-        if isinstance(item, Load):
-            item = replace(item, other=None)
-        if not all(operand in registers for operand in operands_of(item)):
-            continue  # it is of an element that is not there, and nobody uses it here
-        if isinstance(item, Load | Index):
-            jumps = sum([by for dim, first, by in item.access.jumps if box[dim][0] >= first])
-            access = Access(item.access.offset + jumps, item.access.strides)
-            item = replace(item, access=access)
-        registers[item.var] = item.var
-        items.append(_reading(item, registers))
-    made = Cell(
-        (box,),
-        items,
-        [replace(store, var=registers[store.var]) for store in cell.stores],
-        [_folding(fold, registers) for fold in cell.folds],
-    )
-    return replace(made, items=made.needed())
-
-
-def _has_element(access: Access, box: Box) -> bool:
-    """Whether a limited access has elements in a box."""
-    return all(
-        first <= box[dim][0] and box[dim][1] <= end for dim, first, end in access.within
-    )
-
-
-def _cut(box: Box, dim: int, index: int) -> list[Box]:
-    """A box in two, where an index of a dimension lies inside of it."""
-    low, high = box[dim]
-    return cut(box, dim, index - low) if low < index < high else [box]
-
-
 def _rows_of(kernel: Kernel, start: Sequence[int]) -> Box:
     """The kept indices for which a reduction that begins at `start` has results."""
     if kernel.kind != "reduce":
         return ()
     kept = kernel.extents[: len(kernel.extents) - kernel.reduced]
     box = kernel.kept or tuple([(0, extent) for extent in kept])
-    return _shifted(box, start[: len(box)])
+    return shifted(box, start[: len(box)])
 
 
 def _read_after(kernel: Kernel) -> set[int]:
@@ -495,100 +382,8 @@ def scans_in_order(kernel: Kernel) -> bool:
     )
 
 
-def _renumbered(kernel: Kernel, first: int) -> Kernel:
-    """The same with registers from `first` on, in all its bodies."""
-
-    def later(items: Sequence[Item]) -> list[Item]:
-        registers = {item.var: item.var + first for item in items}
-        registers.update([(fold.var, fold.var + first) for fold in kernel.accumulators])
-        return [replace(_reading(item, registers), var=item.var + first) for item in items]
-
-    made = []
-    for body in kernel.phases:
-        registers = {item.var: item.var + first for item in body.body}
-        folds = [
-            replace(_folding(fold, registers), var=fold.var + first) for fold in body.accumulators
-        ]
-        made.append(
-            replace(
-                body,
-                body=later(body.body),
-                stores=[replace(store, var=store.var + first) for store in body.stores],
-                accumulators=folds,
-                epilogue=later(body.epilogue),
-                results=[replace(store, var=store.var + first) for store in body.results],
-            )
-        )
-    return replace(made[0], then=made[1:])
-
-
-def _reading(item: Item, registers: Mapping[int, int]) -> Item:
-    """An item that is made of other registers."""
-    if isinstance(item, Step):
-        return replace(item, operands=tuple([registers[operand] for operand in item.operands]))
-    if isinstance(item, Prefix):
-        return replace(item, operand=registers[item.operand])
-    if isinstance(item, Load) and operands_of(item):
-        position = None if item.position is None else registers[item.position]
-        other = None if item.other is None else registers[item.other]
-        return replace(item, position=position, other=other)
-    return item
-
-
-def _folding(fold: Accumulator, registers: Mapping[int, int]) -> Accumulator:
-    """A fold of other registers."""
-    position = None if fold.position is None else registers[fold.position]
-    return replace(fold, operand=registers[fold.operand], position=position)
-
-
 def _forwarded(load: Load, store: Store) -> int:
     """The register that holds what a load would find."""
     if store.var_dtype != load.dtype or store.dtype != load.dtype or load.dtype.char == "e":
         raise Apart(f"what it reads was rounded to {store.dtype} when it was stored")
     return store.var
-
-
-def _shifted(box: Box, start: Sequence[int]) -> Box:
-    return tuple([(low + by, high + by) for (low, high), by in zip(box, start, strict=True)])
-
-
-def _moved(
-    items: Sequence[Item], stores: Sequence[Store], start: Sequence[int]
-) -> tuple[list[Item], list[Store]]:
-    """The same with indices that begin at `start`."""
-    if not any(start):
-        return list(items), list(stores)
-
-    def moved(access: Access) -> Access:
-        back = sum(begin * step for begin, step in zip(start, access.strides, strict=True))
-        return Access(access.offset - back, access.strides)
-
-    return (
-        with_accesses(list(items), moved),
-        [replace(store, access=moved(store.access)) for store in stores],
-    )
-
-
-def _common(boxes: Iterable[Box], other: Box) -> Iterator[Box]:
-    """What the boxes and another one have in common, where they have anything."""
-    for box in boxes:
-        both = tuple(
-            [
-                (max(one[0], two[0]), min(one[1], two[1]))
-                for one, two in zip(box, other, strict=True)
-            ]
-        )
-        if all(low < high for low, high in both):
-            yield both
-
-
-def _without(box: Box, other: Box) -> Iterator[Box]:
-    """What is left of a box without another one."""
-    common = next(_common([box], other), None)
-    if common is None:
-        yield box
-        return
-    start = [low for low, _ in box]
-    inner = _shifted(common, [-low for low in start])
-    for part in outside(inner, [high - low for low, high in box]):
-        yield _shifted(part, start)

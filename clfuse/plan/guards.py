@@ -25,7 +25,8 @@ from typing import Final, NamedTuple
 
 from ..traits import DeviceTraits
 from . import cost
-from .cells import Apart, Arrays, Cells, folded, has_parts, scans_in_order, touched
+from .boxes import Apart, has_parts
+from .cells import Arrays, Cells, folded, scans_in_order, touched
 from .geometry import permuted
 from .lowering import Lowering, Pending
 from .memory import reads_of, writes_of
