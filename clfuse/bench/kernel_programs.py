@@ -1,6 +1,6 @@
 """The programs of ``python -m clfuse bench kernels``: BabelStream, nstream, a stencil with a norm,
-transpose, y'Ax, gather, GUPS, Lennard-Jones forces, a loop over rows, Mandelbrot; `bench.kernels`
-times them.
+sums of what comes before, columns of what an inner part becomes, transpose, y'Ax, gather, GUPS,
+Lennard-Jones forces, a loop over rows, Mandelbrot; `bench.kernels` times them.
 
 Each is written as kernels in Python and as array code, the short ones as kernels in OpenCL C too;
 `numba_programs` has them for Numba. A program is a function of NumPy or clfuse and of the arrays,
@@ -204,6 +204,52 @@ def _stencil_arrays(xp: Any, given: list[Any]) -> list[Any]:
     new[2:-2, 2:-2] += 0.25 * near + 0.125 * far
     old += 1
     return [abs(new).sum(), old, new]
+
+
+# -- over unequal ranges: sums of what comes before, columns of what an inner part becomes ---------
+
+
+@np.kernel
+def element(i, x):
+    return x[i]
+
+
+@np.kernel
+def centre(i, start, x, y):
+    y[i] = start[i] + 0.5 * x[i]
+
+
+def _prefix(xp: Any, given: list[Any]) -> list[Any]:
+    x, y = given
+    starts = element.scan(len(x), x, exclusive=True)
+    centre(len(x), starts, x, y)
+    return [starts, y]
+
+
+def _prefix_arrays(xp: Any, given: list[Any]) -> list[Any]:
+    x, y = given
+    starts = xp.concatenate((xp.zeros(1), xp.cumsum(x[:-1])))
+    y[:] = starts + 0.5 * x
+    return [starts, y]
+
+
+@np.kernel
+def smooth(i, j, a, b):
+    b[i, j] = 0.25 * (a[i - 1, j] + a[i + 1, j] + a[i, j - 1] + a[i, j + 1])
+
+
+def _columns(xp: Any, given: list[Any]) -> list[Any]:
+    a, b = given
+    n, m = a.shape
+    smooth(((1, n - 1), (1, m - 1)), a, b)
+    return [b.sum(axis=0), b]
+
+
+def _columns_arrays(xp: Any, given: list[Any]) -> list[Any]:
+    a, b = given
+    down, along = a[:-2, 1:-1] + a[2:, 1:-1], a[1:-1, :-2] + a[1:-1, 2:]
+    b[1:-1, 1:-1] = 0.25 * (down + along)
+    return [b.sum(axis=0), b]
 
 
 # -- transpose, y'Ax, gather -----------------------------------------------------------------------
@@ -504,6 +550,11 @@ def programs(*, quick: bool = False) -> list[Program]:
         return [old, numpy.zeros_like(old)]
 
     found.append(Program("stencil", 4 * plane, ramp, _stencil, _stencil_arrays))
+    parts = random.random(n)
+    found.append(Program(
+        "prefix", 3 * size, lambda: [parts, numpy.zeros(n)], _prefix, _prefix_arrays,
+    ))
+    found.append(Program("columns", 2 * plane, ramp, _columns, _columns_arrays))
     found.append(Program("transpose", 4 * plane, ramp, _transpose, _transpose_arrays))
 
     def matrix() -> list[numpy.ndarray[Any, Any]]:

@@ -26,7 +26,7 @@ import clfuse as np
 from clfuse import config
 from clfuse.bench.kernel_programs import Program, programs
 from clfuse.bench.limit import Copy
-from clfuse.bench.measure import Timing, repeat
+from clfuse.bench.measure import Timing, ratio, repeat
 
 __all__ = ["Row", "lines", "measure"]
 
@@ -46,8 +46,9 @@ class Row:
     ----------
     seconds : dict
         Median of every way: ``kernels`` and those of `WAYS` in which it is written.
-    copy_s : float
-        Median of a copy by hand, at the same time.
+    ratios : dict
+        How many times faster the kernels are than each way, and than the copy, in the middle of all
+        turns.
     launches : dict
         Kernels that a run of ``kernels`` and ``unfused`` launches.
     wrong : list of str
@@ -56,7 +57,7 @@ class Row:
 
     program: Program
     seconds: dict[str, float] = field(default_factory=dict)
-    copy_s: float = 0.0
+    ratios: dict[str, float] = field(default_factory=dict)
     launches: dict[str, int] = field(default_factory=dict)
     wrong: list[str] = field(default_factory=list)
 
@@ -67,7 +68,7 @@ class Row:
 
     def ratio(self, way: str) -> float:
         """How many times faster the kernels in Python are than another way; NaN without it."""
-        return self.seconds.get(way, math.nan) / self.seconds["kernels"]
+        return self.ratios.get(way, math.nan)
 
 
 def numba_programs() -> tuple[dict[str, dict[str, Any]], str]:
@@ -148,9 +149,10 @@ def _measured(
     runs["copy"] = copy.run
     repeat([(timings[name], run) for name, run in runs.items()], repetitions,
            lambda stage: progress(f"{program.name}: {stage}"))
-    row.copy_s = timings.pop("copy").median_s
     row.seconds = {name: timing.median_s for name, timing in timings.items()}
+    row.ratios = {name: ratio(timings[name].times, timings["kernels"].times) for name in timings}
     row.seconds["unfused"] *= program.unfused_part
+    row.ratios["unfused"] *= program.unfused_part
     return row
 
 
@@ -184,7 +186,7 @@ def lines(
         rows.append(row)
         own = row.seconds["kernels"]
         rate = program.nbytes / own / 1e9
-        part = rate / (copy.nbytes / row.copy_s / 1e9)
+        part = program.nbytes / copy.nbytes * row.ratio("copy")
         ratios = " ".join(
             f"{row.ratio(way):7.2f}x" if way in row.seconds else " " * 8 for way in WAYS
         )

@@ -2,9 +2,9 @@
 `bench.command` calls it.
 
 In turn, because a machine's speed drifts: what is compared must have been measured within the same
-second. Who comes after whom changes from turn to turn, and every repetition starts with calls that
-are not timed: a core that slept through a contender with one thread is slow to wake. Medians and
-minima are kept.
+second, and ratios are those of a turn, of which the middle one is kept. Who comes after whom
+changes from turn to turn, and every repetition starts with calls that are not timed: a core that
+slept through a contender with one thread is slow to wake. Medians and minima are kept, too.
 """
 
 from __future__ import annotations
@@ -94,7 +94,9 @@ class Row:
 
     def ratio(self, name: str) -> float:
         """How many times faster clfuse is than a contender: above 1, clfuse is faster."""
-        return self.seconds(name) / self.seconds("clfuse")
+        if math.isnan(self.seconds(name)) or math.isnan(self.seconds("clfuse")):
+            return math.nan
+        return ratio(self.timings[name].times, self.timings["clfuse"].times)
 
     @property
     def best_peer(self) -> str:
@@ -207,6 +209,16 @@ def first_run(
     ):
         timing.failure = f"wrong: largest error {timing.error:.1e} of the largest value"
     return timing, run
+
+
+def ratio(theirs: Sequence[float], ours: Sequence[float]) -> float:
+    """How many times longer the one takes than the other, in the middle of all turns.
+
+    The ratio of two medians is another one where the machine changes its speed: the one may be of a
+    fast turn, the other of a slow one.
+    """
+    turns = [one / other for one, other in zip(theirs, ours, strict=True)]
+    return statistics.median(turns) if turns else math.nan
 
 
 def repeat(

@@ -58,6 +58,29 @@ def nstream(a, b, c):
         a[i] += b[i] + SCALAR * c[i]
 
 
+@njit(parallel=True)
+def prefix(x, y):
+    starts = numpy.empty(len(x))
+    total = 0.0
+    for i in range(len(x)):
+        starts[i] = total
+        y[i] = total + 0.5 * x[i]
+        total += x[i]
+    return starts
+
+
+@njit(parallel=True)
+def columns(a, b):
+    n, m = a.shape
+    sums = numpy.zeros(m)
+    for i in prange(n):
+        if 0 < i < n - 1:
+            for j in range(1, m - 1):
+                b[i, j] = 0.25 * (a[i - 1, j] + a[i + 1, j] + a[i, j - 1] + a[i, j + 1])
+        sums += b[i]
+    return sums
+
+
 def stencil(old, new):
     n, m = old.shape
     for i in prange(2, n - 2):
@@ -209,6 +232,8 @@ def _adding(**options: Any) -> dict[str, Callable[[Any, list[Any]], list[Any]]]:
 
 PROGRAMS: Final[dict[str, Callable[[Any, list[Any]], list[Any]]]] = {
     **{f.__name__: _all_of(f) for f in (copy, mul, add, triad, nstream, transpose)},
+    "prefix": lambda xp, given: [prefix(*given), given[1]],
+    "columns": lambda xp, given: [columns(*given), given[1]],
     **{f.__name__: _last_of(f) for f in (gather, gups, forces, rows, mandelbrot)},
     **{f"{f.__name__}{ITERATIONS}": _several(f) for f in (nstream, transpose)},
     **_adding(),

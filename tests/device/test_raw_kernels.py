@@ -562,10 +562,10 @@ def test_rows_of_an_array_that_launches_write_to_are_asked_for_without_running_t
 def test_the_benchmark_of_kernels_compares_all_ways_with_numpy() -> None:
     copy = Copy(cf.get_device(), 4096)
     found = {program.name: program for program in programs(quick=True)}
-    assert len(found) == 19
-    for name in ("stream", "gups", "forces"):
+    assert len(found) == 21
+    for name in ("stream", "gups", "forces", "prefix", "columns"):
         row = kernels.measure(found[name], 1, copy, lambda stage: None)
         assert not row.wrong
-        assert min(*row.seconds.values(), row.copy_s) > 0
+        assert min(*row.seconds.values(), *row.ratios.values()) > 0
     wrong = replace(found["gups"], kernels=lambda xp, given: [given[0] + xp.uint32(1)])
     assert "kernels" in kernels.measure(wrong, 1, copy, lambda stage: None).wrong
