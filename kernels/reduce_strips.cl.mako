@@ -40,6 +40,22 @@ ${repeated(single, deep)}\
             }
 % endif
 </%def>\
+<%def name="streamed(b, lines, single, deep)">\
+% if b.aligned:
+            if (${b.aligned}) {
+${lines(b.streamed, single, deep)}\
+            } else {
+${lines(b.body[0], single, deep)}\
+            }
+% else:
+${lines(b.body[0], single, deep)}\
+% endif
+</%def>\
+<%def name="vectors(wide, single, deep)">\
+            for (${k.index} j = edge, v = (edge - start) / ${k.width}; j < rest; j += ${k.width}, v++) {
+${repeated(wide, deep)}\
+            }
+</%def>\
 <%def name="pause(p, rows)">\
 % if p.pause[0] or p.pause[1]:
             if ((since += ${rows}) >= ${k.pause}) {
@@ -75,9 +91,8 @@ ${strips(p.pause[0], p.pause[1])}\
             if (edge < rest) {
             ${k.index} down = i${dim};
 % if b.depth > 1:
-            for (; down + ${b.depth} <= under; down += ${b.depth})
-            for (${k.index} j = edge, v = (edge - start) / ${k.width}; j < rest; j += ${k.width}, v++) {
-${repeated(b.body[0], b)}\
+            for (; down + ${b.depth} <= under; down += ${b.depth}) {
+${streamed(b, vectors, None, b)}\
             }
 % endif
             for (; down < under; down++) {
@@ -85,9 +100,7 @@ ${repeated(b.body[0], b)}\
 % for line in b.groups + b.before:
             ${line}
 % endfor
-            for (${k.index} j = edge, v = (edge - start) / ${k.width}; j < rest; j += ${k.width}, v++) {
-${repeated(b.body[0], None)}\
-            }
+${streamed(b, vectors, None, None)}\
             }
             }
 % endif
@@ -122,7 +135,7 @@ ${strips(p.pause[0], p.pause[1])}\
             ${k.index} down = ${begin};
 % if b.depth > 1:
             for (; down + ${b.depth} <= ${end}; down += ${b.depth}) {
-${strips(b.body[0], b.body[1], b)}\
+${streamed(b, strips, b.body[1], b)}\
 ${pause(p, b.depth)}\
             }
 % endif
@@ -130,7 +143,7 @@ ${pause(p, b.depth)}\
 % for line in b.groups + b.before:
             ${line}
 % endfor
-${strips(b.body[0], b.body[1])}\
+${streamed(b, strips, b.body[1], None)}\
 ${pause(p, 1)}\
             }
 % endif

@@ -371,7 +371,8 @@ def _finish_map(kernel: Kernel, traits: DeviceTraits) -> Kernel:
         kernel.tile_rows = tiles.rows_of(rows, pieces, items, tiles.most_rows(kernel))
     kernel.chunks = pieces
     kernel.chunk_length = round_up(-(-extent // pieces), kernel.width)
-    kernel.work_items = min(items, max(1, rows * pieces))
+    units = pieces * (-(-rows // kernel.tile_rows) if kernel.tile_rows else rows)
+    kernel.work_items = _items_for(max(1, units), items)
     for sister in kernel.then:
         _like_sister(sister, kernel)
     return kernel
@@ -398,13 +399,15 @@ def should_stream(kernel: Kernel, traits: DeviceTraits) -> bool:
     )
 
 
-def rows_are_aligned(phase: Kernel) -> bool:
-    """Whether every row that a phase stores begins with a whole vector if its array does."""
+def rows_are_aligned(kernel: Kernel, part: Kernel) -> bool:
+    """Whether every row that a part of a kernel stores begins with a whole vector if its array
+    does."""
     return not any(
-        place % phase.width
-        for store in phase.stores
-        for place in (store.access.offset, *store.access.strides)
-        if place != 1
+        place % kernel.width
+        for store in part.stores
+        for place in (
+            store.access.offset, *[stride for stride in store.access.strides if stride != 1],
+        )
     )
 
 
@@ -498,7 +501,18 @@ def count_items(kernel: Kernel, traits: DeviceTraits, groups: int, length: int) 
         return
     work = groups * max(kernel.width, 1) * kernel.strips * length
     most = work // cost.min_elements_per_item(traits)
-    kernel.work_items = max(1, min(units, traits.work_items, most))
+    kernel.work_items = _items_for(units, max(1, min(traits.work_items, most)))
+
+
+def _items_for(units: int, most: int) -> int:
+    """Work-items of a CPU for so many units, of which each takes as many in a row: no more than
+    have work.
+
+    Of 66 units 64 work-items would take two each, and the last 31 none. Runtimes deal work-items to
+    their threads in long runs: one thread would have nearly all of the work.
+    """
+    run = -(-units // min(units, most))
+    return -(-units // run)
 
 
 def is_long(kernel: Kernel, length: int) -> bool:

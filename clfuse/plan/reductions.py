@@ -134,7 +134,7 @@ def _streams(phase: Kernel, kernel: Kernel, traits: DeviceTraits) -> bool:
     aligned; strips of columns have no such way."""
     stored = [part for part in (phase.phases if phase.where else [phase]) if part.stores]
     along_rows = kernel.vector >= _kept(kernel)
-    are_aligned = along_rows or all(g.rows_are_aligned(part) for part in stored)
+    are_aligned = along_rows or all(g.rows_are_aligned(kernel, part) for part in stored)
     return bool(stored) and are_aligned and g.should_stream(kernel, traits)
 
 

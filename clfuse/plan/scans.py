@@ -74,7 +74,7 @@ def finish_scan(
         piece = g.round_up(piece, kernel.width * unroll)
     # Along a row one by one up to where the result is aligned; strips of columns have no such way.
     kernel.streams = (
-        along == axis or g.rows_are_aligned(kernel)
+        along == axis or g.rows_are_aligned(kernel, kernel)
     ) and g.should_stream(kernel, traits)
     if piece >= length:
         g.count_items(kernel, traits, groups, length)

@@ -67,6 +67,8 @@ class Body:
         """Registers of earlier phases, at the width that is being written."""
         self.turned: dict[int, str] = {}
         """Vectors of loads that were made before, by register."""
+        self.streams: bool | None = None
+        """Whether streamed stores go past the caches, where that is known; None has each ask."""
         self.scan: Callable[..., tuple[list[str], Register]] | None = None
         """Writes a `Prefix`: (item, writer, registers, name) -> its lines and its register."""
 
@@ -397,10 +399,12 @@ class Body:
         kind = writer.in_memory(store.dtype)
         if stride == 1:
             plain = writer.stored(store.dtype, text, f"{pointer} + {place}")
-            if not self.is_streamed(store):
+            if self.streams is False or not self.is_streamed(store):
                 return [plain]
             self.preamble.libraries["stream.cl"] = None
             streamed = f"STREAM({kind}, {text}, {pointer} + {place});"
+            if self.streams:
+                return [streamed]
             test = f"IS_ALIGNED({kind}, {pointer} + {place})"
             return [f"if ({test}) {streamed}", f"else {plain}"]
         if stride == -1:
@@ -447,6 +451,18 @@ class Body:
                 wide = self.writer(self.kernel.width).in_memory(store.dtype)
                 return f"UNALIGNED({kind}, {wide}, {pointer} + {self.place(store.access)})"
         return ""
+
+    def are_aligned(self) -> str:
+        """A test whether all streamed stores are aligned, where rows are if their array is; empty
+        if there are none."""
+        tests = []
+        for store in self.kernel.stores:
+            if self.kernel.width > 1 and self.is_streamed(store):
+                self.preamble.libraries["stream.cl"] = None
+                kind = self.writer(self.kernel.width).in_memory(store.dtype)
+                pointer = self.arguments.buffer(store.value, store.dtype, written=True)
+                tests.append(f"IS_ALIGNED({kind}, {pointer})")
+        return " && ".join(tests)
 
     def memory_text(self, writer: Expressions, register: Register, dtype: np.dtype) -> str:
         """A register converted to what `dtype` looks like in memory."""

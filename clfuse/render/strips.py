@@ -24,7 +24,7 @@ arrays, each taken out for its row, and put back:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, Final
@@ -202,22 +202,37 @@ def _loops(
     if depth > 1:
         kernel = replace(kernel, body=unasked(kernel.body))
     uniform_lines, uniform = before(body, kernel)
-    loop = []
-    for way, own in zip(ways, names, strict=True):
+
+    def lines_of(way: Lanes, names: list[tuple[str, str]]) -> list[str]:
         body.carried = way.carried
         lines, registers = compute(body, kernel, way.width, uniform)
-        for fold, (value, position) in zip(folds, own, strict=True):
+        for fold, (value, position) in zip(folds, names, strict=True):
             item, item_position = fold.item(way.writer, registers)
             lines += folding(kernel, fold)(way.writer, value, position, item, item_position)
-        loop.append(lines)
-    return _body_part(body, ways, loop, uniform_lines, depth)
+        return lines
+
+    aligned, streamed = body.are_aligned(), []
+    if aligned:  # compilers make one plain store of both where a loop asks at every store
+        body.streams = True
+        streamed = lines_of(ways[0], names[0])
+        body.streams = False
+    loop = list(map(lines_of, ways, names))
+    return _body_part(body, ways, loop, uniform_lines, depth, aligned, streamed)
 
 
 def _body_part(
-    body: Body, ways: list[Lanes], loop: list[list[str]], uniform: list[str], depth: int
+    body: Body,
+    ways: list[Lanes],
+    loop: list[list[str]],
+    uniform: list[str],
+    depth: int = 1,
+    aligned: str = "",
+    streamed: Sequence[str] = (),
 ) -> SimpleNamespace:
-    """The lines of a body for the template."""
+    """The lines of a body for the template; where results are `aligned`, `streamed` ones of
+    vectors."""
     b = _part(ways, body=loop)
+    b.aligned, b.streamed = aligned, streamed
     b.depth, b.before, b.test = depth, uniform, body.is_within(body.kernel.where)
     b.groups = list(body.group_lines)
     body.group_lines.clear()
@@ -360,7 +375,7 @@ def fill_scan(
                 fold.carry = carry
             lines, _ = compute(each, each.kernel, way.width, uniform)
             loop.append(lines)
-        parts.append(_body_part(each, ways, loop, uniform_lines, 1))
+        parts.append(_body_part(each, ways, loop, uniform_lines))
     none: list[list[str]] = [[] for _ in ways]
     part = _part(ways, start=start, pause=none, finish=none)
     part.bodies, part.groups_after, part.known = parts, [], None
