@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from .geometry import accesses, with_accesses
 from .iterations import outside
-from .scans import needed, prefixes
+from .scans import prefixes
 from .schedule import (
     Access,
     Accumulator,
@@ -25,6 +25,7 @@ from .schedule import (
     Prefix,
     Step,
     Store,
+    needed,
     operands_of,
 )
 from .seams import Box, cut

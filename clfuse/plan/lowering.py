@@ -15,7 +15,7 @@ from typing import Any, Final
 from ..graph.ir import Kind
 from ..graph.layout import contiguous_strides
 from ..traits import DeviceTraits
-from . import cost, seams
+from . import cost, seams, tiles
 from .emission import Emitter, Refines, Registers, Straddles, ValueTable, identity
 from .geometry import lane_nbytes, merge_dimensions, suits_vectors
 from .graph import Graph
@@ -254,9 +254,13 @@ class Lowering:
                 raise Straddles(written, None, 0)
         places = [lift.access(sink.access) for sink in sinks]
         unbroken = shape if lift.extents == shape and bodies is not None else None
-        for kernel in self._kernels(sinks, places, lift.extents, parts, bodies):
-            order = tuple(range(len(shape)))
-            self.pending.append(Pending(level, kernel, updates, unbroken, order))
+        kernels = self._kernels(sinks, places, lift.extents, parts, bodies)
+        if len(kernels) == 1 and (groups := tiles.apart(kernels[0], self.traits)):
+            for group in groups:
+                self._map(level, [sinks[number] for number in group])
+            return
+        order = tuple(range(len(shape)))
+        self.pending += [Pending(level, kernel, updates, unbroken, order) for kernel in kernels]
         if bodies is None:
             label = self.graph.label(sinks[0].node)
             reason = f"{len(parts)} kernels: each reads one part of what was joined, where it lies"

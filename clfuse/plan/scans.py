@@ -32,7 +32,7 @@ from .schedule import (
     Step,
     Store,
     is_sequential,
-    operands_of,
+    needed,
 )
 from .strips import lay_strips
 
@@ -179,18 +179,6 @@ def _folds_of(body: Kernel, accumulators: list[Accumulator]) -> Kernel:
 def prefixes(items: Iterable[Item]) -> list[Prefix]:
     """The scans among some items."""
     return [item for item in items if isinstance(item, Prefix)]
-
-
-def needed(body: list[Item], wanted: set[int]) -> list[Item]:
-    """The items that the registers `wanted` are made of."""
-    needed = set(wanted)
-    kept = []
-    for item in reversed(body):
-        if item.var not in needed:
-            continue
-        kept.append(item)
-        needed.update(operands_of(item))
-    return kept[::-1]
 
 
 def _store_costly_operand(

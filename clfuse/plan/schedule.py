@@ -169,6 +169,18 @@ def operands_of(item: Item) -> tuple[int, ...]:
     return ()
 
 
+def needed(body: list[Item], wanted: set[int]) -> list[Item]:
+    """The items that the registers `wanted` are made of."""
+    needed = set(wanted)
+    kept = []
+    for item in reversed(body):
+        if item.var not in needed:
+            continue
+        kept.append(item)
+        needed.update(operands_of(item))
+    return kept[::-1]
+
+
 def operations_of(items: Sequence[Item]) -> list[str]:
     """Names of the operations that `items` perform, in order."""
     names = []

@@ -107,3 +107,18 @@ def test_vectors_are_taken_whole_where_the_device_would_take_them_apart() -> Non
     assert (whole.count("vload"), whole.count("vstore")) == (0, 0)
     assert whole.count("typedef double8 double8_anywhere") == 1
     assert whole.count("*(__global const double8_anywhere *)") == 2
+
+
+def test_what_goes_across_an_array_and_what_goes_along_it_are_two_where_it_is_large() -> None:
+    """From memory it comes twice all the same; in a cache once."""
+
+    def programs(side: int) -> tuple[list[Node], list[Node]]:
+        a, b = array(side, side), array(side, side)
+        alone = [call("add", b, transposed(a)), call("negative", a)]
+        return alone, [*alone, call("subtract", b, a)]
+
+    for side, expected in ((2900, 2), (500, 1)):
+        alone, together = programs(side)
+        assert len(kernels(planned(*alone))) == expected
+        assert len(kernels(planned(*together))) == 1  # the third reads what both read
+    assert len(kernels(planned(*programs(2900)[0], traits=with_schedule(TRAITS, "gpu")))) == 1
