@@ -60,8 +60,6 @@ SUBSET = (
     "[0-sum-float32]",
     "tests/device/test_guards.py::test_folds_of_all_kinds_over_parts_behind_a_write_to_another"
     "[0-all-bool]",
-    "tests/device/test_guards.py::test_what_goes_down_columns_is_one_launch_with_a_step_over_the_"
-    "inner_part[cached-(40, 301)]",
     "tests/device/test_row_blocks.py::test_batches_of_rows_are_numpys",
     "tests/device/test_columns.py::test_a_step_down_of_several_rows_leaves_none_out[cpu]",
     "tests/device/test_scans.py::test_every_ufunc_scans_every_dtype[cpu-int8]",
