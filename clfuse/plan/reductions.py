@@ -239,7 +239,7 @@ def _second(
             load_position = registers.new()
             body.append(Load(load_position, position, np.dtype(np.int64), access))
         first.append(replace(accumulator, partial=partial, partial_position=position))
-        second.append(replace(accumulator, operand=load, position=load_position))
+        second.append(replace(accumulator, operand=load, position=load_position, dtype=stored))
     folding = Kernel(
         "reduce",
         (*[high - low for low, high in kept], pieces),

@@ -259,10 +259,14 @@ class Fold:
         return f"({text})", f"({position})"
 
     def result(self, text: str) -> Register:
-        """The folded value as a register of the epilogue (an arg-reduction's is its position)."""
+        """The folded value as a register of the epilogue (an arg-reduction's is its position).
+
+        Halves are folded as floats, and rounded where the result is used.
+        """
         if self.is_argument:
             return Register(f"({text} == LONG_MAX ? 0L : {text})", np.dtype(np.int64))
-        return Register(text, self.dtype, self.lane_nbytes)
+        dtype = np.dtype(np.float32) if self.dtype.char == "e" else self.dtype
+        return Register(text, dtype, self.lane_nbytes)
 
 
 def beside(folds: Sequence[Fold], sister: Kernel) -> list[tuple[Fold, Fold]]:
