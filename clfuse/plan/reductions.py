@@ -28,6 +28,10 @@ LEAST_CUT: Final = 4
 than others."""
 
 
+FOLDED_MEANWHILE: Final = 1 << 16
+"""Elements that one core has folded before the work-items of another launch would have begun."""
+
+
 def finish_reduction(
     kernel: Kernel, traits: DeviceTraits, values: ValueTable, registers: Registers
 ) -> list[Kernel]:
@@ -55,7 +59,7 @@ def finish_reduction(
 
 def join_folds(launches: Sequence[Launch]) -> None:
     """See to it that what a reduction leaves is folded further in its launch, where one work-item
-    does that: pieces, or results of rows.
+    does that, or would be done before others had begun: pieces, or results of rows.
 
     On CPUs: there a launch takes 30 to 60 us, and work-items are few. On a GPU launches follow each
     other closely, and the fold keeps a work-group busy.
@@ -67,12 +71,14 @@ def join_folds(launches: Sequence[Launch]) -> None:
         if not before.follows:
             written = set()
         written |= _written_by(before)
-        launch.follows = (
+        can_follow = (
             launch.schedule == before.schedule == "cpu"
             and launch.kind == before.kind == "reduce"
-            and launch.work_items == 1
             and not written.isdisjoint(_read_by(launch))
         )
+        if can_follow and math.prod(launch.extents) <= FOLDED_MEANWHILE:
+            launch.work_items = 1
+        launch.follows = can_follow and launch.work_items == 1
 
 
 def _written_by(kernel: Kernel) -> set[int | None]:

@@ -221,8 +221,12 @@ class Body:
         """Statements that compute `items`; adds them to `registers`."""
         writer = self.writer(width)
         out = []
+        together = interleaved(items, self.vector) if width > 1 else {}
+        apart = dict(self.turned)
         for item in items:
             name = f"{prefix}{item.var}"
+            if item.var in together:
+                out += self._rows_of(together[item.var], name, width)
             if isinstance(item, Prefix):
                 assert self.scan is not None
                 scanned, registers[item.var] = self.scan(item, writer, registers, name)
@@ -258,7 +262,27 @@ class Body:
             kind = writer.type_of(register.dtype, register.lane_nbytes)
             out.append(f"const {kind} {name} = {text};")
             registers[item.var] = register
+        self.turned = apart
         return out
+
+    def _rows_of(self, loads: Sequence[Load], name: str, width: int) -> list[str]:
+        """Statements that load all that lies between the loads of a row, row after row; each of
+        these loads is chosen from there."""
+        first = loads[0]
+        writer, stride = self.writer(width), self._lane_stride(first.access)
+        start = f"{self.pointer(first.value, first.dtype)} + {self.place(first.access)}"
+        kind = writer.in_memory(first.dtype)
+        lines = [
+            f"const {kind} {name}_{number} = "
+            f"{writer.loaded(first.dtype, f'{start} + {number * width}')};"
+            for number in range(stride)
+        ]
+        for load in loads:
+            ahead = load.access.offset - first.access.offset
+            places = [divmod(lane * stride + ahead, width) for lane in range(width)]
+            chosen = [f"{name}_{number}.s{_LANES[lane]}" for number, lane in places]
+            self.turned[load.var] = f"({kind})({', '.join(chosen)})"
+        return lines
 
     def _carry(self, item: Carried, writer: Expressions, name: str) -> tuple[str, Register]:
         """A row's result, rounded as if it had been stored."""
@@ -479,6 +503,35 @@ class Body:
             return f"(uchar)(({mask}) != 0)"
         kind = vector(mask_type(lanes), writer.width)
         return f"convert_uchar{writer.width}(({mask}) & ({kind})(1))"
+
+
+MOST_INTERLEAVED: Final = 8
+"""Elements of a row that is loaded whole, where several of them are wanted for every index."""
+
+
+def interleaved(items: Sequence[Item], vector: int) -> dict[int, list[Load]]:
+    """Loads of which each row has the first and the last element, by the register of the one that
+    comes first: the sum of ``p[:, 0]``, ``p[:, 1]`` and ``p[:, 2]``, of three columns.
+
+    All that lies between is there, and what is loaded side by side comes sooner than lane by lane:
+    sums of (1000000, 4) doubles on PoCL, which gathers them, take a quarter of the time.
+    """
+    rows: dict[tuple[int, np.dtype, tuple[int, ...]], list[Load]] = {}
+    for item in items:
+        if not isinstance(item, Load) or item.position is not None or item.dtype.kind == "c":
+            continue
+        access = item.access
+        if vector >= len(access.strides) or access.jumps or access.within or item.turned:
+            continue
+        if 1 < access.strides[vector] <= MOST_INTERLEAVED:
+            rows.setdefault((item.value, item.dtype, access.strides), []).append(item)
+    found = {}
+    for (_, _, strides), loads in rows.items():
+        var = loads[0].var
+        loads.sort(key=lambda load: load.access.offset)
+        if loads[-1].access.offset - loads[0].access.offset == strides[vector] - 1:
+            found[var] = loads
+    return found
 
 
 _LANES = "0123456789abcdef"
