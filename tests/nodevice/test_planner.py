@@ -426,7 +426,7 @@ def test_what_one_work_item_folds_is_no_launch_of_its_own_on_a_cpu() -> None:
         ((4, 1 << 20), 1, [False, True]),
         ((125_000, 64), 0, [False, True]),
         ((1_000_001, 3), 0, [False, True, True]),  # the last row, and the pieces
-        ((200_000, 400), 0, [False, False]),  # more pieces than one work-item folds soon
+        ((200_000, 400), 0, [False, True]),
     ):
         assert [kernel.follows for kernel in folded(array(*shape), axis)] == follows, shape
     total = build.reduce("add", array(1 << 22), (0,), FLOAT64)
@@ -437,6 +437,9 @@ def test_what_one_work_item_folds_is_no_launch_of_its_own_on_a_cpu() -> None:
     means = call("divide", build.reduce("add", array(4000, 4000), (1,), FLOAT64), number(4000.0))
     schedule = planned(build.reduce("maximum", means, (0,), FLOAT64))
     assert [kernel.follows for kernel in kernels(schedule)] == [False, True]
+    many = build.reduce("add", array(200_000, 400), (1,), FLOAT64)  # others have begun by then
+    schedule = planned(build.reduce("maximum", many, (0,), FLOAT64))
+    assert [kernel.follows for kernel in kernels(schedule)] == [False, False, True]
     schedule = planned(means, build.reduce("add", array(3000), (0,), FLOAT64))
     assert [kernel.follows for kernel in kernels(schedule)] == [False, False]
 
