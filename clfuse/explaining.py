@@ -15,6 +15,7 @@ from .config import settings
 from .evaluate import is_planned, lock, pending
 from .graph.ir import Node
 from .graph.snapshot import Snapshot, take
+from .plan.dataflow import operations_of
 from .plan.device_libraries import is_ours
 from .plan.planner import plan
 from .plan.schedule import (
@@ -25,7 +26,6 @@ from .plan.schedule import (
     Schedule,
     SortPass,
     UserLaunch,
-    operations_of,
 )
 from .plan.traffic import (
     call_nbytes,

@@ -7,14 +7,14 @@ several kernels.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any, Final
 
+from .dataflow import fold_of_registers, needed, of_registers, operands_of, prefixes
 from .geometry import accesses, with_accesses
 from .iterations import outside
-from .scans import prefixes
 from .schedule import (
     Access,
     Accumulator,
@@ -22,11 +22,7 @@ from .schedule import (
     Item,
     Kernel,
     Load,
-    Prefix,
-    Step,
     Store,
-    needed,
-    operands_of,
 )
 from .seams import Box, cut
 
@@ -104,13 +100,15 @@ def _uncut(cell: Cell) -> list[Cell]:
             boxes = [part for box in boxes for part in _cut(box, dim, index)]
             if len(boxes) > MAX_BOXES:
                 raise Apart("one of them reads arrays of many parts")
-    alike: dict[tuple[Any, ...], list[Box]] = {}
+    alike: dict[tuple[Any, ...], Cell] = {}
     for box in boxes:
         made = _within(cell, box)
-        alike.setdefault((*made.needed(), None, *made.stores, *made.folds), []).append(box)
+        known = alike.setdefault((*made.items, None, *made.stores, *made.folds), made)
+        if known is not made:
+            known.boxes += made.boxes
     if len(alike) > MAX_CELLS:
         raise Apart(f"one of them reads joined arrays, which takes {len(alike)} bodies")
-    return [replace(_within(cell, boxes[0]), boxes=tuple(boxes)) for boxes in alike.values()]
+    return list(alike.values())
 
 
 def _within(cell: Cell, box: Box) -> Cell:
@@ -138,7 +136,8 @@ def _within(cell: Cell, box: Box) -> Cell:
         [replace(store, var=registers[store.var]) for store in cell.stores],
         [fold_of_registers(fold, registers) for fold in cell.folds],
     )
-    return replace(made, items=made.needed())
+    made.items = made.needed()
+    return made
 
 
 def _has_element(access: Access, box: Box) -> bool:
@@ -152,53 +151,6 @@ def _cut(box: Box, dim: int, index: int) -> list[Box]:
     """A box in two, where an index of a dimension lies inside of it."""
     low, high = box[dim]
     return cut(box, dim, index - low) if low < index < high else [box]
-
-
-def renumbered(kernel: Kernel, first: int) -> Kernel:
-    """The same with registers from `first` on, in all its bodies."""
-
-    def later(items: Sequence[Item]) -> list[Item]:
-        registers = {item.var: item.var + first for item in items}
-        registers.update([(fold.var, fold.var + first) for fold in kernel.accumulators])
-        return [replace(of_registers(item, registers), var=item.var + first) for item in items]
-
-    made = []
-    for body in kernel.phases:
-        registers = {item.var: item.var + first for item in body.body}
-        folds = [
-            replace(fold_of_registers(fold, registers), var=fold.var + first)
-            for fold in body.accumulators
-        ]
-        made.append(
-            replace(
-                body,
-                body=later(body.body),
-                stores=[replace(store, var=store.var + first) for store in body.stores],
-                accumulators=folds,
-                epilogue=later(body.epilogue),
-                results=[replace(store, var=store.var + first) for store in body.results],
-            )
-        )
-    return replace(made[0], then=made[1:])
-
-
-def of_registers(item: Item, registers: Mapping[int, int]) -> Item:
-    """An item that is made of other registers."""
-    if isinstance(item, Step):
-        return replace(item, operands=tuple([registers[operand] for operand in item.operands]))
-    if isinstance(item, Prefix):
-        return replace(item, operand=registers[item.operand])
-    if isinstance(item, Load) and operands_of(item):
-        position = None if item.position is None else registers[item.position]
-        other = None if item.other is None else registers[item.other]
-        return replace(item, position=position, other=other)
-    return item
-
-
-def fold_of_registers(fold: Accumulator, registers: Mapping[int, int]) -> Accumulator:
-    """A fold of other registers."""
-    position = None if fold.position is None else registers[fold.position]
-    return replace(fold, operand=registers[fold.operand], position=position)
 
 
 def shifted(box: Box, start: Sequence[int]) -> Box:

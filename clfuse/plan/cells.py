@@ -23,18 +23,15 @@ from .boxes import (
     Apart,
     Cell,
     cells_of,
-    fold_of_registers,
     moved,
-    of_registers,
     overlaps,
     remainder,
-    renumbered,
     shifted,
 )
+from .dataflow import fold_of_registers, of_registers, prefixes, renumbered
 from .geometry import permuted
 from .iterations import outside
 from .lowering import Lowering
-from .scans import prefixes
 from .schedule import (
     Access,
     Item,

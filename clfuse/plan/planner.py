@@ -15,6 +15,7 @@ from typing import Any, Final
 from ..graph.snapshot import Snapshot
 from ..traits import DeviceTraits
 from .block_folds import fold_in_blocks
+from .dataflow import operations_of
 from .device_libraries import device_call
 from .emission import Refines, Registers, Straddles, ValueTable
 from .epilogues import join_epilogues
@@ -40,7 +41,6 @@ from .schedule import (
     Schedule,
     Value,
     Written,
-    operations_of,
 )
 from .selections import finish_selection
 from .sorting import expanded, is_by_passes

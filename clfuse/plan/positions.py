@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from .schedule import Accumulator, Index, Kernel, Load, Step
+from .dataflow import operands_of
+from .schedule import Accumulator, Index, Kernel
 
 __all__ = ["counted", "is_searched", "sought"]
 
@@ -55,10 +56,7 @@ def sought(kernel: Kernel, phase: Kernel) -> set[int]:
         if position is not None:
             (searched if is_searched(kernel, phase, accumulator) else used).add(position)
     for item in phase.body if searched else ():
-        if isinstance(item, Step):
-            used.update(item.operands)
-        elif isinstance(item, Load):
-            used.update([var for var in (item.position, item.other) if var is not None])
+        used.update(operands_of(item))
     return searched - used
 
 

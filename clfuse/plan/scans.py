@@ -13,26 +13,24 @@ Pieces and lanes regroup what is folded, which changes the rounding of sums of f
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
 from ..traits import DeviceTraits
 from . import cost
 from . import geometry as g
+from .dataflow import needed, prefixes
 from .emission import Registers, ValueTable
 from .schedule import (
     Access,
     Accumulator,
     Cut,
-    Item,
     Kernel,
     Load,
     Prefix,
     Step,
     Store,
     is_sequential,
-    needed,
 )
 from .strips import lay_strips
 
@@ -174,11 +172,6 @@ def _folds_of(body: Kernel, accumulators: list[Accumulator]) -> Kernel:
             for fold in accumulators if fold.var in operands
         ],
     )
-
-
-def prefixes(items: Iterable[Item]) -> list[Prefix]:
-    """The scans among some items."""
-    return [item for item in items if isinstance(item, Prefix)]
 
 
 def _store_costly_operand(

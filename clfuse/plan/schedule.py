@@ -158,42 +158,6 @@ class Prefix:
 Item = Load | Index | Scalar | Carried | Step | Prefix
 
 
-def operands_of(item: Item) -> tuple[int, ...]:
-    """The registers that an item is made of."""
-    if isinstance(item, Step):
-        return item.operands
-    if isinstance(item, Prefix):
-        return (item.operand,)
-    if isinstance(item, Load):
-        return tuple([var for var in (item.position, item.other) if var is not None])
-    return ()
-
-
-def needed(body: list[Item], wanted: set[int]) -> list[Item]:
-    """The items that the registers `wanted` are made of."""
-    needed = set(wanted)
-    kept = []
-    for item in reversed(body):
-        if item.var not in needed:
-            continue
-        kept.append(item)
-        needed.update(operands_of(item))
-    return kept[::-1]
-
-
-def operations_of(items: Sequence[Item]) -> list[str]:
-    """Names of the operations that `items` perform, in order."""
-    names = []
-    for item in items:
-        if isinstance(item, Step):
-            names.append(item.op.name)
-        elif isinstance(item, Prefix):
-            names.append(f"accumulate {item.name}")
-        elif isinstance(item, Load) and item.position is not None:
-            names.append("gather")
-    return names
-
-
 @dataclass(frozen=True, slots=True)
 class Selection:
     """What a ``compact`` or ``expand`` kernel has beside its body.

@@ -31,7 +31,8 @@ from dataclasses import replace
 from typing import Final
 
 from ..traits import DeviceTraits
-from .schedule import Kernel, Load, Store, needed
+from .dataflow import needed
+from .schedule import Kernel, Load, Store
 
 __all__ = ["LONGEST_PIECE", "apart", "beside", "rows_of"]
 
@@ -104,6 +105,8 @@ def apart(kernel: Kernel, traits: DeviceTraits) -> list[list[int]] | None:
     times as long in one (2896 x 2896, both runtimes of an EPYC).
     """
     if traits.schedule != "cpu" or kernel.then or len(kernel.extents) == 1:
+        return None
+    if len(kernel.stores) == 1:
         return None
     size = math.prod(kernel.extents)
     if size * sum([store.dtype.itemsize for store in kernel.stores]) < CACHED_NBYTES:

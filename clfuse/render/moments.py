@@ -39,6 +39,7 @@ from typing import Any, Final
 import numpy as np
 
 from ..dtypes import register_type
+from ..plan.dataflow import needed
 from ..plan.schedule import Accumulator, Carried, Item, Kernel, Load, Scalar, Step
 from .body import Body
 from .expressions import Expressions, Register
@@ -157,7 +158,7 @@ def _around_a_guess(kernel: Kernel, number: int) -> Moments | None:
     if len(carried) != 1 or carried[0].var != distance.operands[1]:
         return None
     added = (carried[0].var, distance.var, square.var)
-    sampled = _needed(first.body, sum_.operand)
+    sampled = needed(first.body, {sum_.operand})
     value = _same_value(
         sampled, [item for item in second.body if item.var not in added], sum_.operand
     )
@@ -198,19 +199,6 @@ def _only_folds(phase: Kernel, columns: bool) -> bool:
     ):
         return False
     return not any(isinstance(item, Load) and item.access.seams for item in phase.body)
-
-
-def _needed(items: list[Item], register: int) -> list[Item]:
-    """Those of `items` that make a register."""
-    needed = {register}
-    for item in reversed(items):
-        if item.var not in needed:
-            continue
-        if isinstance(item, Step):
-            needed.update(item.operands)
-        elif isinstance(item, Load):
-            needed.update(each for each in (item.position, item.other) if each is not None)
-    return [item for item in items if item.var in needed]
 
 
 def _is_after(phase: Kernel, register: int) -> bool:

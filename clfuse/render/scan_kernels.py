@@ -6,8 +6,8 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-from ..plan.scans import prefixes
-from ..plan.schedule import Kernel, needed
+from ..plan.dataflow import needed, prefixes
+from ..plan.schedule import Kernel
 from . import strips
 from .body import Body
 from .loops import (

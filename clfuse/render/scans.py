@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from ..dtypes import mask_type
-from ..plan.scans import prefixes
+from ..plan.dataflow import prefixes
 from ..plan.schedule import Accumulator, Kernel, Prefix, is_sequential
 from .body import Body
 from .expressions import Expressions, Register

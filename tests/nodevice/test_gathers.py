@@ -11,7 +11,8 @@ import pytest
 from clfuse.graph import build
 from clfuse.graph.ir import Node
 from clfuse.graph.ranges import range_of
-from clfuse.plan.schedule import Copy, Kernel, LibraryCall, Load, operations_of
+from clfuse.plan.dataflow import operations_of
+from clfuse.plan.schedule import Copy, Kernel, LibraryCall, Load
 
 from .recording import array, call, kernels, moved_nbytes, number, planned
 
