@@ -18,7 +18,7 @@ from typing import Final
 from ..traits import DeviceTraits
 from .schedule import Item, Kernel, Step
 
-__all__ = ["pair_vectors", "waits_long"]
+__all__ = ["has_pairs", "pair_vectors", "waits_long"]
 
 LEAST_CHAIN: Final = 24.0
 """Operations, in additions, of which each waits for the one before. Where fewer do, several vectors
@@ -36,9 +36,12 @@ def pair_vectors(kernel: Kernel, traits: DeviceTraits) -> Kernel:
     """Let `kernel` work on two vectors at a time where that hides how long its operations take."""
     if traits.schedule != "cpu" or kernel.kind != "map" or kernel.then or kernel.width == 1:
         return kernel
-    if len(kernel.extents) > 1 and kernel.extents[kernel.vector] < LEAST_ROW * kernel.width:
-        return kernel
-    return replace(kernel, unroll=2) if waits_long(kernel) else kernel
+    return replace(kernel, unroll=2) if has_pairs(kernel) and waits_long(kernel) else kernel
+
+
+def has_pairs(kernel: Kernel) -> bool:
+    """Whether the rows of a kernel are long enough to take two vectors at a time."""
+    return len(kernel.extents) == 1 or kernel.extents[kernel.vector] >= LEAST_ROW * kernel.width
 
 
 def waits_long(kernel: Kernel) -> bool:

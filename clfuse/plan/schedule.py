@@ -61,8 +61,9 @@ class Load:
     A gather adds the register `position` to the element's number; its access alone names an
     existing element, too. Where the access is limited, the register `other` stands in elsewhere
     (zero without one: what nobody uses). Vectors are asked for `ahead` of their loop: (dimension,
-    how many indices of it); gathers, whose positions are computed for that, up to the end of the
-    dimension. Blocks of a kernel load a `turned` one along the rows.
+    how many indices of it), those that go `past` the caches once a line; gathers, whose positions
+    are computed for that, up to the end of the dimension. Blocks of a kernel load a `turned` one
+    along the rows.
     """
 
     var: int
@@ -73,6 +74,7 @@ class Load:
     other: int | None = None
     ahead: tuple[int, int] | None = None
     turned: bool = False
+    past: bool = False
 
 
 @dataclass(frozen=True, slots=True)

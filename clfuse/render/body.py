@@ -319,7 +319,8 @@ class Body:
         else:
             number = self.group(item.access)[1:]
             step = f"{count} * {self.arguments.integer(f's{number}_{dim}', stride)}"
-        return f"PREFETCH({pointer} + {self.place(item.access)} + {step});"
+        ask = "PREFETCH_ONCE" if item.past else "PREFETCH"
+        return f"{ask}({pointer} + {self.place(item.access)} + {step});"
 
     def _ask_for_gathered(
         self, item: Load, dim: int, count: int, width: int, registers: dict[int, Register]

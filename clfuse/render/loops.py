@@ -5,7 +5,7 @@ together.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any, Final
@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from ..dtypes import register_nbytes
+from ..plan.prefetching import LINE_NBYTES
 from ..plan.schedule import Accumulator, Index, Item, Kernel, Load, Step
 from .body import EPILOGUE, Body
 from .expressions import Expressions, Register
@@ -66,6 +67,19 @@ def unasked(items: list[Item]) -> list[Item]:
     """
     return [
         replace(item, ahead=None) if isinstance(item, Load) and item.ahead else item
+        for item in items
+    ]
+
+
+def asked_once(items: Sequence[Item], width: int, copy: int) -> list[Item]:
+    """The items of the vector of `width` that is number `copy` of those side by side: lines past
+    the caches are asked for by the first vector that has elements of them."""
+    return [
+        replace(item, ahead=None)
+        if isinstance(item, Load)
+        and item.past
+        and copy * width * item.dtype.itemsize % LINE_NBYTES
+        else item
         for item in items
     ]
 

@@ -14,6 +14,7 @@ from typing import Final
 from ..plan.schedule import Kernel
 from .body import Body
 from .expressions import Register
+from .loops import asked_once
 
 __all__ = ["pair"]
 
@@ -40,8 +41,9 @@ def pair(
         for item in inside:
             if item.var in made:
                 continue
-            for (body.index, letter), own in zip(NAMES, registers, strict=True):
-                lines += body.lines([item], kernel.width, own, letter)
+            for copy, ((body.index, letter), own) in enumerate(zip(NAMES, registers, strict=True)):
+                one = asked_once([item], kernel.width, copy)
+                lines += body.lines(one, kernel.width, own, letter)
         for store in kernel.stores:
             for (body.index, _), own in zip(NAMES, registers, strict=True):
                 lines += body.store(store, kernel.width, own[store.var])

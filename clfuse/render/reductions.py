@@ -12,6 +12,7 @@ the next phase.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import count
 from types import SimpleNamespace
 from typing import Any
@@ -29,6 +30,7 @@ from .expressions import Expressions, Preamble, Register
 from .folds import Fold, beside
 from .loops import (
     COLUMN_PLACE,
+    asked_once,
     before,
     chunk_arguments,
     column_arguments,
@@ -313,7 +315,8 @@ def _vector_copy(
     """One unrolled copy of the vector body, folding into accumulator number `copy`."""
     width = kernel.width
     writer = body.writer(width)
-    lines, registers = compute(body, kernel, width, uniform, sought(kernel, kernel))
+    copied = replace(kernel, body=asked_once(kernel.body, width, copy))
+    lines, registers = compute(body, copied, width, uniform, sought(kernel, kernel))
     for fold in folds:
         item, position = fold.item(writer, registers)
         lines += folding(kernel, fold)(

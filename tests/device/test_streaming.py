@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from dataclasses import replace
 from types import ModuleType
 from typing import Any
@@ -40,7 +42,7 @@ def test_folds_that_ask_for_memory_ahead_are_the_same(
     xp: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     device = xp.get_device()
-    asking = replace(device._own_traits, asks_ahead=True)
+    asking = replace(device._own_traits, asks_ahead=True, reads_past=False)
     monkeypatch.setattr(device, "_own_traits", asking)
     monkeypatch.setattr(device, "_forced", None)
     grid = ((np.arange(48 * 192) * 7) % 251).reshape(48, 192) - 100.0
@@ -72,6 +74,67 @@ def test_folds_that_ask_for_memory_ahead_are_the_same(
     with xp.config.override(stream_bytes=1):
         (kernel,) = xp.explain(x.max(1)).kernels
         assert "PREFETCH(a" not in kernel.source
+
+
+@pytest.fixture
+def reading_past(xp: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Every array is large enough to be read past the caches, on any processor."""
+    device = xp.get_device()
+    traits = replace(device._own_traits, reads_past=True, vector_bytes=32, light_vector_bytes=0)
+    monkeypatch.setattr(device, "_own_traits", traits)
+    monkeypatch.setattr(device, "_forced", None)
+    with xp.config.override(stream_bytes=0):
+        yield
+
+
+@pytest.mark.usefixtures("reading_past")
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "int16", "bool"])
+@pytest.mark.parametrize("part", [np.s_[1:, 3:], np.s_[::-1, ::2], np.s_[:, ::-1], np.s_[2, :5]])
+def test_what_is_read_past_the_caches_is_the_same(
+    xp: ModuleType, dtype: str, part: tuple[slice, ...]
+) -> None:
+    grid = ((np.arange(48 * 192) * 7) % 251).reshape(48, 192).astype(dtype)
+    batch = Batch(xp)
+
+    def of(m: ModuleType) -> Any:
+        return m.asarray(grid)[part]
+
+    batch.same("map", lambda m: [of(m) * 2 + 1, m.sqrt(of(m).astype("f4"))])
+    batch.same("in place", lambda m: m.add(y := of(m) * 1, y, out=y))
+    batch.same("beside", lambda m: of(m)[..., 1:].astype("f8") * of(m)[..., :-1] - 1)
+    batch.same("stencil", lambda m: of(m)[1:] + of(m)[:-1] * 3)
+    batch.same("folds", lambda m: [of(m).max(), of(m).sum(dtype="f8"), of(m).argmin(-1)])
+    batch.same("columns", lambda m: [of(m).max(0), (of(m).astype("f8") * 2 - 1).sum(0)])
+    batch.same("scan", lambda m: m.cumsum(of(m).astype("i8") % 5, -1))
+    batch.same("gather", lambda m: m.asarray(grid).ravel()[of(m).astype("i8")])
+    batch.same("rows", lambda m: of(m) - of(m).max(-1, keepdims=True).astype("f8"))
+    batch.check()
+
+
+@pytest.mark.usefixtures("reading_past")
+def test_lines_are_read_past_the_caches_once_and_only_where_nothing_comes_back_to_them(
+    xp: ModuleType,
+) -> None:
+    x, y = (xp.asarray(np.arange(192.0 * 192).reshape(192, 192) + first) for first in (0, 1))
+    is_cpu = xp.get_device().traits.schedule == "cpu"
+
+    def asks(result: object) -> list[str]:
+        sources = [kernel.source for kernel in xp.explain(result).kernels]
+        return re.findall(r"PREFETCH_ONCE\((a\d+)", "".join(sources))
+
+    def asked(result: object) -> int:
+        return len(set(asks(result)))
+
+    assert len(asks(x * y + 1)) == asked(x * y + 1) == 2 * is_cpu, "two vectors are a line"
+    assert len(asks((x * y).sum())) == 2 * (2 + 1) * is_cpu, "four vectors, then what is left"
+    assert asked(x[:, 1:] - x[:, :-1]) == is_cpu
+    assert asked(x[1:] - x[:-1]) == 0, "the next row comes back to it"
+    assert asked(x + x.T) == 0
+    assert asked(x - x.max(1, keepdims=True)) == 0, "read twice, row by row"
+    assert asked(x + xp.asarray(np.arange(192.0))) == is_cpu, "the row is kept"
+    assert asked((x * y).sum()) == 2 * is_cpu
+    with xp.config.override(stream_bytes=1 << 30):
+        assert asked(x * y + 1) == 0
 
 
 def test_gathers_from_large_arrays_ask_for_lines_ahead(xp: ModuleType) -> None:

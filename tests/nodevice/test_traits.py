@@ -59,8 +59,10 @@ def test_a_quirk_matches_texts_by_pattern_and_the_rest_by_value():
         ("pthread-neoverse-n1", True),
     ],
 )
-def test_amds_processors_are_not_asked_for_memory_ahead(name, asks):
-    assert apply_quirks(DeviceTraits(name=name, kind="cpu")).asks_ahead is asks
+def test_amds_processors_are_not_asked_for_memory_ahead_and_read_past_their_caches(name, asks):
+    traits = apply_quirks(DeviceTraits(name=name, kind="cpu"))
+    assert traits.asks_ahead is asks
+    assert traits.reads_past is not asks
 
 
 @pytest.mark.parametrize(
