@@ -8,6 +8,7 @@ that two runs agree.
 from __future__ import annotations
 
 import datetime
+import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -38,6 +39,7 @@ QUICK_FACTOR: Final = 16
 CHUNKS: Final = (1, 2, 4, 8, 16, 32, 64, 128)
 """Work-items of a CPU's large launch, or work-groups of a GPU's, for each compute unit."""
 
+TURNS: Final = 5
 LAUNCHES: Final = 200
 DEEP: Final = 5
 STREAMED: Final = (16, 32, 48, 64, 96, 128, 192, 256, 384, 512)
@@ -92,6 +94,7 @@ class Tuner:
             if self.traits.schedule == "cpu":
                 self._choose_vectors()
                 self._choose_stream()
+                self._choose_past()
             copy = self._measure_copy()
             launch = self._measure_launch(copy)
             operation = self._measure_operation(copy)
@@ -184,6 +187,32 @@ class Tuner:
                 break
             least = nbytes
         self.traits = replace(self.traits, stream_nbytes=least)
+
+    def _choose_past(self) -> None:
+        """Whether loops that move so much read past the caches: what they write to as well, and
+        what they only read. By turns: others may keep the memory busy, or stop to."""
+        self.progress("reads_past")
+        nbytes = self.traits.stream_nbytes // 2
+        if 4 * nbytes > self.traits.global_nbytes // 4:
+            return
+        x, y, z = [self._array(nbytes // self.itemsize) for _ in range(3)]
+
+        def updated() -> Any:
+            nonlocal x
+            x += y + 0.5 * z
+            return x
+
+        programs = [updated, lambda: (y * z).sum()]
+        ratios = []
+        for _ in range(1 if self.quick else TURNS):
+            past, cached = (
+                [self._seconds(each, replace(self.traits, reads_past=way)) for each in programs]
+                for way in (True, False)
+            )
+            ratios += [one / other for one, other in zip(past, cached, strict=True)]
+        ratio = statistics.median(ratios)
+        if ratio < CLEARLY or ratio > 1 / CLEARLY:
+            self.traits = replace(self.traits, reads_past=ratio < 1)
 
     def _measure_copy(self) -> float:
         self.progress("copy")

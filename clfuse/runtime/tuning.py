@@ -21,7 +21,7 @@ from clfuse.traits import MAX_VECTOR_BYTES, MIN_VECTOR_BYTES, DeviceTraits
 
 __all__ = ["RANGES", "Measured", "apply", "path_of", "read", "write"]
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Of the file: another one is not read."""
 
 LARGEST_FILE: Final = 1 << 16
@@ -32,6 +32,7 @@ RANGES: Final[Mapping[str, tuple[type, float, float]]] = {
     "vector_bytes": (int, MIN_VECTOR_BYTES, MAX_VECTOR_BYTES),
     "work_items": (int, 1, 1 << 24),
     "stream_nbytes": (int, 0, 1 << 62),
+    "reads_past": (bool, False, True),
     "operation_nbytes": (float, 1e-3, 1e3),
     "launch_nbytes": (int, 1 << 8, 1 << 30),
     "gather_weight": (float, 0.1, 1e3),
@@ -159,6 +160,10 @@ def read(path: Path, traits: DeviceTraits) -> DeviceTraits:
 
 
 def _number(name: str, value: Any, kind: type, least: float, most: float) -> float:
+    if kind is bool:
+        if type(value) is not bool:
+            raise _Wrong(f"{name} is {value!r} instead of true or false")
+        return value
     fits = type(value) is int or (kind is float and type(value) is float)
     # A NaN is in no range.
     if not fits or not least <= value <= most:
