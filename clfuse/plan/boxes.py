@@ -175,6 +175,50 @@ def moved(
     )
 
 
+def decomposed(
+    distance: int, strides: tuple[int, ...], single: Sequence[int]
+) -> list[tuple[int, ...]]:
+    """Steps along the dimensions that are together so many elements, none along those that are
+    `single`: the smallest ones, and those without a step back, where there are others."""
+    found: dict[tuple[int, ...], None] = {}
+    for is_nearest in (True, False):
+        start, left = [0] * len(strides), distance
+        for dim in sorted(range(len(strides)), key=lambda dim: -strides[dim]):
+            stride = strides[dim]
+            if dim in single:
+                continue
+            if stride <= 0:
+                return []
+            start[dim] = (left + (stride // 2 if is_nearest else 0)) // stride
+            left -= start[dim] * stride
+        if not left:
+            found[tuple(start)] = None
+    return list(found)
+
+
+def is_one_to_one(access: Access, box: Box) -> bool:
+    """Whether each index of a box is another element."""
+    reach = 0
+    for stride, (low, high) in sorted(
+        (abs(stride), side) for stride, side in zip(access.strides, box, strict=True)
+    ):
+        if high - low > 1:
+            if stride <= reach:
+                return False
+            reach += stride * (high - low - 1)
+    return True
+
+
+def hull(boxes: Sequence[Box]) -> Box:
+    """The smallest box that holds all of these."""
+    return tuple(
+        [
+            (min([low for low, _ in sides]), max([high for _, high in sides]))
+            for sides in zip(*boxes, strict=True)
+        ]
+    )
+
+
 def overlaps(boxes: Iterable[Box], other: Box) -> Iterator[Box]:
     """What the boxes and another one have in common, where they have anything."""
     for box in boxes:

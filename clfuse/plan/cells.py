@@ -23,12 +23,15 @@ from .boxes import (
     Apart,
     Cell,
     cells_of,
+    decomposed,
+    hull,
+    is_one_to_one,
     moved,
     overlaps,
     remainder,
     shifted,
 )
-from .dataflow import fold_of_registers, of_registers, prefixes, renumbered
+from .dataflow import fold_of_registers, needed, of_registers, prefixes, renumbered
 from .geometry import permuted
 from .iterations import outside
 from .lowering import Lowering
@@ -162,6 +165,7 @@ class Cells:
         self._check_results(kernel)
         kernel = renumbered(kernel, self._after())
         others = cells_of(kernel, start)
+        self._check_rows(others)
         written = self._written()
         for other in others:
             self._check_order(other, written)
@@ -266,6 +270,30 @@ class Cells:
             if not (left.isdisjoint(of(used)) and read.isdisjoint(of(stored))):
                 raise Apart("one of them needs what the other one folds or writes first")
 
+    def _check_rows(self, others: Sequence[Cell]) -> None:
+        """Different indices of what both touch are different elements, as they are to each: an
+        element more along a row is not the first one of the next row."""
+        own, theirs = (self._touched_by(cells) for cells in (self.cells, others))
+        for array in own.keys() & theirs.keys():
+            both = hull([own[array][0], theirs[array][0]])
+            for box, accesses in (own[array], theirs[array]):
+                for access in accesses:
+                    if is_one_to_one(access, box) and not is_one_to_one(access, both):
+                        raise Apart("rows of the one run into the next rows of the other")
+
+    def _touched_by(self, cells: Sequence[Cell]) -> dict[int, tuple[Box, set[Access]]]:
+        """By array, the box in which these cells touch it, and where."""
+        found: dict[int, tuple[list[Box], set[Access]]] = {}
+        for cell in cells:
+            for item in [*cell.items, *cell.stores]:
+                if isinstance(item, Load | Store):
+                    boxes, accesses = found.setdefault(
+                        self._arrays.root(item.value), ([], set())
+                    )
+                    boxes += cell.boxes
+                    accesses.add(item.access)
+        return {array: (hull(boxes), accesses) for array, (boxes, accesses) in found.items()}
+
     def _check_order(self, other: Cell, written: Mapping[int, Store]) -> None:
         """Whatever both touch, and one of them writes, is the very same element of both."""
         root = self._arrays.root
@@ -278,10 +306,25 @@ class Cells:
 
         if any(is_elsewhere(item, places) for item in other.items if isinstance(item, Load)):
             raise Apart("it reads what that one writes, at other elements")
-        if not places.keys().isdisjoint(own):
+        if any(self._is_written_twice(store, other.boxes, places) for store in other.stores):
             raise Apart("both write to the same array")
         if any(is_elsewhere(load, own) for load in self.loads):
             raise Apart("it writes what that one reads, at other elements")
+
+    def _is_written_twice(
+        self, store: Store, boxes: tuple[Box, ...], places: Mapping[int, Access]
+    ) -> bool:
+        """Whether another one's store, in these boxes, goes to an array that is written to, but for
+        a part of its own."""
+        root = self._arrays.root(store.value)
+        if places.get(root, store.access) != store.access:
+            return True
+        return any(
+            next(overlaps(cell.boxes, box), None) is not None
+            for cell in self.cells
+            if any(self._arrays.root(own.value) == root for own in cell.stores)
+            for box in boxes
+        )
 
     def _extended(
         self,
@@ -330,6 +373,55 @@ class Cells:
         items = sum([len(cell.items) for cell in self.cells])
         if items > MAX_ITEMS:
             raise Apart(f"together {items} loads and operations in all bodies, more than pays")
+
+
+def cells_of_parts(kernel: Kernel, arrays: Arrays) -> Cells | None:
+    """A kernel that writes several parts of an array at each of its indices, over all of that
+    array: to each part belongs a box of its own; None where it does not write so.
+
+        y[i], y[n + i] = a[i], b[i]     over n; [0, n): y[i] = a[i], [n, 2 * n): y[i] = b[i - n]
+
+    Raises
+    ------
+    Apart
+        The parts are no boxes side by side, or need each other.
+    """
+    first: dict[int, Access] = {}
+    for store in kernel.stores:
+        array = arrays.root(store.value)
+        least = first.setdefault(array, store.access)
+        if store.access.offset < least.offset:
+            first[array] = store.access
+    if kernel.kind != "map" or kernel.then or all(
+        store.access == first[arrays.root(store.value)] for store in kernel.stores
+    ):
+        return None
+    parts: dict[tuple[int, ...], list[Store]] = {}
+    for store in kernel.stores:
+        origin = first[arrays.root(store.value)]
+        starts: list[tuple[int, ...]] = []
+        if store.access.strides == origin.strides:
+            single = [dim for dim, extent in enumerate(kernel.extents) if extent == 1]
+            starts = decomposed(store.access.offset - origin.offset, origin.strides, single)
+        ahead = [start for start in starts if min(start) >= 0]
+        if not ahead:
+            raise Apart("one of them writes an array in parts that are not side by side")
+        parts.setdefault(ahead[0], []).append(store)
+    made: Cells | None = None
+    extents = tuple(
+        [
+            extent + max([start[dim] for start in parts])
+            for dim, extent in enumerate(kernel.extents)
+        ]
+    )
+    for start, stores in parts.items():
+        body = needed(kernel.body, {store.var for store in stores})
+        part = replace(kernel, body=body, stores=stores)
+        if made is None:
+            made = Cells(part, arrays).placed(extents, start)
+        else:
+            made = made.joined(part, start)
+    return made
 
 
 def touched(kernel: Kernel) -> list[Load | Store]:

@@ -23,10 +23,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
+from ..graph.ir import Kind
 from ..traits import DeviceTraits
 from . import cost
-from .boxes import Apart, has_parts
-from .cells import Arrays, Cells, folded, scans_in_order, touched
+from .boxes import Apart, decomposed, has_parts
+from .cells import Arrays, Cells, cells_of_parts, folded, scans_in_order, touched
 from .geometry import permuted
 from .lowering import Lowering, Pending
 from .memory import reads_of, writes_of
@@ -122,7 +123,7 @@ class _Joining:
         first = self._cells.get(other)
         if first is None:
             _check_kind(launch)
-            first = Cells(launch, self._arrays)
+            first = cells_of_parts(launch, self._arrays) or Cells(launch, self._arrays)
         self._check_moves(other, place)
         self._replace(other, place, self._joined(first, kernel))
         return True
@@ -160,10 +161,17 @@ class _Joining:
                 self._pending[place] = Pending(entry.level, cells.without(unread).kernel(), updates)
 
     def _has_computed_base(self, value: int) -> bool:
+        """Whether a value is an update of what is yet to be computed, from arrays."""
         node = self._lowering.values.node[value]
         if node is None or not self._lowering.is_written_in_place(node):
             return False
-        return self._arrays.older(value) is None
+        if self._arrays.older(value) is not None:
+            return False
+        graph = self._lowering.graph
+        base = self._lowering.placement.writes.base(node)
+        while graph.kinds[base] is Kind.VIEW:
+            (base,) = graph.inputs[base]
+        return graph.kinds[base] is not Kind.CONSTANT
 
     def _check_moves(self, first: int, second: int) -> None:
         """Whether a launch may run at the place of an earlier one: none between them makes what it
@@ -366,13 +374,13 @@ def _starts(
             for item in (each, other)
         ]
         order = _order(strides, others)
-        start = _decomposed(other.access.offset - each.access.offset, strides, single)
-        if order is not None and start is not None:
+        if order is not None:
             along = min(range(len(strides)), key=lambda dim: strides[dim] or math.inf)
-            found[_Start(order, start, along)] = None
-        if len(found) == MOST_STARTS:
+            for start in decomposed(other.access.offset - each.access.offset, strides, single):
+                found[_Start(order, start, along)] = None
+        if len(found) >= MOST_STARTS:
             break
-    return list(found)
+    return list(found)[:MOST_STARTS]
 
 
 def _order(strides: tuple[int, ...], others: tuple[int, ...]) -> tuple[int, ...] | None:
@@ -382,20 +390,3 @@ def _order(strides: tuple[int, ...], others: tuple[int, ...]) -> tuple[int, ...]
     if sorted(strides) != sorted(others) or len(set(strides)) < len(strides):
         return None
     return tuple([others.index(stride) for stride in strides])
-
-
-def _decomposed(
-    distance: int, strides: tuple[int, ...], single: Sequence[int]
-) -> tuple[int, ...] | None:
-    """The smallest steps along the dimensions that are together so many elements; none along those
-    that are `single`."""
-    start = [0] * len(strides)
-    for dim in sorted(range(len(strides)), key=lambda dim: -strides[dim]):
-        stride = strides[dim]
-        if dim in single:
-            continue
-        if stride <= 0:
-            return None
-        start[dim] = (distance + stride // 2) // stride
-        distance -= start[dim] * stride
-    return tuple(start) if not distance else None

@@ -83,6 +83,30 @@ def any_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guards, "LEAST_PART", 0.1)
 
 
+def in_parts(m: Any, what: str, parts: list[Any], axis: int) -> Any:
+    """An array of which the parts are written side by side along an axis, all of it or not."""
+    axis = min(axis, parts[0].ndim - 1)
+    if what == "joined":
+        return m.concatenate(parts[:2], axis=axis)
+    length = parts[0].shape[axis]
+    shape = list(parts[0].shape)
+    shape[axis] *= 3
+    made = m.zeros(shape, parts[0].dtype)
+    for number, part in enumerate(parts[:2]):
+        start = number * length * (2 if what == "thirds" else 1)
+        made[(slice(None),) * axis + (slice(start, start + length),)] = part
+    return made
+
+
+def read_on(m: Any, array: Any, fold: str) -> list[Any]:
+    """What is computed of an array that was written in parts, and whether it is kept."""
+    if fold == "sum":
+        return [m.cumsum(array, axis=-1)]
+    if fold == "max":
+        return [m.cumsum(array, axis=-1), array]
+    return [getattr(array, fold)(axis=0 if fold == "min" else None), array * 2]
+
+
 def drawn(shape: tuple[int, ...], draw: random.Random) -> Callable[[Any, list[Any]], list[Any]]:
     """A program of some statements over boxes of three arrays, written, read and folded; some of
     the arrays are forgotten then."""
@@ -113,7 +137,7 @@ def drawn(shape: tuple[int, ...], draw: random.Random) -> Callable[[Any, list[An
         way, fold = draw.randrange(4), draw.choice(["sum", "max", "min", "any"])
         what = draw.choice(
             ["write", "write", "add", "keep", "fold", "rows", "spread", "scan", "find", "columns",
-             "down", "frame", "before", "turn"]
+             "down", "frame", "before", "turn", "joined", "halves", "thirds"]
         )
         statements.append((part, sources, way, draw.choice([2, 3, 5]), what, fold,
                            draw.randrange(3)))
@@ -142,6 +166,8 @@ def drawn(shape: tuple[int, ...], draw: random.Random) -> Callable[[Any, list[An
             elif what == "turn":
                 turned = m.roll(made, number, axis=-1)
                 kept.append(m.cumsum(turned, axis=-1) if fold == "sum" else turned.max(axis=0))
+            elif what in ("joined", "halves", "thirds"):
+                kept += read_on(m, in_parts(m, what, [made, u, v - number], number % 2), fold)
             elif what == "find":
                 search = m.argmin if fold == "min" else m.argmax
                 kept.append(search(made, axis=[None, -1, 0][number % 3]))
@@ -439,6 +465,61 @@ def test_what_goes_down_columns_is_one_launch_with_a_step_over_the_inner_part(
         np.testing.assert_array_equal(b, c, err_msg=name)
         np.testing.assert_array_equal(found, expected, err_msg=name)
         assert found.dtype == expected.dtype
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_parts_that_kernels_write_are_one_launch_with_a_scan_or_a_fold_of_all(
+    xp: ModuleType, axis: int
+) -> None:
+    @xp.kernel
+    def twice(i, j, x, y):
+        y[i, j] = 2 * x[i, j]
+
+    draw = np.random.default_rng(4)
+    x, y = [draw.integers(-9, 9, (90, 130)).astype(float) for _ in range(2)]
+    a, b = xp.asarray(x), xp.asarray(y)
+    xp.evaluate(a, b)
+    joined = np.concatenate((2 * x, 2 * y), axis=axis)
+
+    def written() -> Any:
+        made = xp.empty(joined.shape)
+        for part, source in zip(np.split(np.arange(joined.shape[axis]), 2), (a, b), strict=True):
+            side = slice(int(part[0]), int(part[-1]) + 1)
+            twice(x.shape, source, made[side] if axis == 0 else made[:, side])
+        return made
+
+    for name, read in {
+        "scan": lambda m, y: [m.cumsum(y, axis=0)],
+        "fold": lambda m, y: [y.max()],
+        "rows": lambda m, y: [y.sum(axis=1)],
+        "kept": lambda m, y: [y, m.cumsum(y, axis=0)],
+        "part": lambda m, y: [y, y[3:-2, 5:].max(axis=0)],
+    }.items():
+        with xp.config.override(debug=True, host_us=0):
+            found = read(xp, written())
+            assert launched(xp, *found) == 1, name
+            xp.evaluate(*found)
+        for one, other in zip(found, read(np, joined), strict=True):
+            np.testing.assert_array_equal(one, other, err_msg=name)
+
+
+@pytest.mark.usefixtures("any_size")
+@pytest.mark.parametrize("by", [1, 2, 9, 13])
+def test_rows_that_go_on_in_the_next_ones(xp: ModuleType, by: int) -> None:
+    def further(array: Any) -> Any:
+        rows, columns = array.shape
+        return array.reshape(-1)[by : by + (rows - 1) * columns].reshape(rows - 1, columns)
+
+    programs: list[Callable[..., list[Any]]] = [
+        lambda m, a, b: [y := m.cumsum(a, axis=-1), m.cumsum(further(y) + b[1:], axis=-1)],
+        lambda m, a, b: [y := m.cumsum(a, axis=-1), further(y).sum(axis=0), b + y],
+        lambda m, a, b: [m.cumsum(a * 2, axis=-1), m.cumsum(further(a * 2), axis=-1)],
+        lambda m, a, b: [a.__setitem__(np.s_[1:], a[1:] + b[1:]), a, further(a).max(axis=-1)][1:],
+    ]
+    draw = np.random.default_rng(by)
+    values = [draw.integers(-9, 9, (33, 14)).astype(float) for _ in range(2)]
+    for program in programs:
+        check_program(xp, program, values)
 
 
 def test_a_product_along_rows_stays_apart_and_says_why(xp: ModuleType) -> None:

@@ -112,7 +112,7 @@ def twenty_results() -> tuple[Node, ...]:
 
 
 def scan_of_joined() -> Node:
-    return build.scan("add", build.concatenate([array(N), array(N)], 0), 0, FLOAT64)
+    return build.scan("multiply", build.concatenate([array(N), array(N)], 0), 0, FLOAT64)
 
 
 def rows_too_few() -> Node:

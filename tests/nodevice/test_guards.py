@@ -205,6 +205,24 @@ def test_a_scan_in_a_part_of_a_joined_array_is_stored_there(rows: int) -> None:
     )
 
 
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("read", ["scanned", "folded"])
+@pytest.mark.parametrize("is_kept", [False, True])
+def test_an_array_that_is_written_in_parts_is_not_read_again(
+    axis: int, read: str, is_kept: bool
+) -> None:
+    a, b = [array(ROWS, COLUMNS) for _ in range(2)]
+    both = build.concatenate([call("negative", a), call("add", b, b)], axis)
+    made = build.scan("add", both, 0, FLOAT64) if read == "scanned" else total(both)
+    roots = [both, made] if is_kept else [made]
+    del a, b, both, made  # nobody else holds them
+    schedule = planned(*roots)
+    (kernel,) = [each for each in kernels(schedule) if not each.follows]
+    assert sorted(len(body.stores) for body in kernel.phases) == 2 * [is_kept + (read == "scanned")]
+    expected = 2 * (1 + is_kept + (read == "scanned")) * NBYTES
+    assert moved_nbytes(schedule) == pytest.approx(expected, rel=0.03)
+
+
 def nothing_in_common() -> list[Node]:
     one, other, third = [array(ROWS, COLUMNS) for _ in range(3)]
     return [call("negative", one), written(other, neighbours(third))]
@@ -275,13 +293,20 @@ def products_along_rows() -> list[Node]:
     return [build.scan("multiply", written(b, neighbours(a)), 1, FLOAT64)]
 
 
+def rows_that_go_on_in_the_next_ones() -> list[Node]:
+    a = array(ROWS, COLUMNS)
+    scan = build.scan("add", a, 1, FLOAT64)
+    later = build.view(scan, (ROWS - 1, COLUMNS), 9, (COLUMNS, 1))
+    return [scan, build.scan("add", later, 1, FLOAT64)]
+
+
 @pytest.mark.parametrize(
     "program",
     [
         nothing_in_common, a_border, half_of_it, short_rows, out_of_step,
         one_writes_what_the_other_reads_elsewhere, the_fold_of_all_first,
         results_for_different_rows, folds_of_different_dimensions, a_fold_and_a_scan,
-        columns_of_what_is_stored_turned, products_along_rows,
+        columns_of_what_is_stored_turned, products_along_rows, rows_that_go_on_in_the_next_ones,
     ],
 )
 def test_where_that_saves_nothing_or_is_not_safe_they_are_two(
@@ -300,6 +325,7 @@ def test_where_that_saves_nothing_or_is_not_safe_they_are_two(
     (results_for_different_rows, "they have results for different rows"),
     (folds_of_different_dimensions, "they fold different dimensions"),
     (a_fold_and_a_scan, "one of them folds, the other one scans"),
+    (rows_that_go_on_in_the_next_ones, "run into the next rows"),
     (columns_of_what_is_stored_turned, "another array in the order of its columns"),
 ])
 def test_the_plan_says_why_two_kernels_that_read_the_same_are_two(
