@@ -403,7 +403,7 @@ def cells_of_parts(kernel: Kernel, arrays: Arrays) -> Cells | None:
         if store.access.strides == origin.strides:
             single = [dim for dim, extent in enumerate(kernel.extents) if extent == 1]
             starts = decomposed(store.access.offset - origin.offset, origin.strides, single)
-        ahead = [start for start in starts if min(start) >= 0]
+        ahead = [start for start in starts if all(step >= 0 for step in start)]
         if not ahead:
             raise Apart("one of them writes an array in parts that are not side by side")
         parts.setdefault(ahead[0], []).append(store)

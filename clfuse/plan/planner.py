@@ -1,9 +1,9 @@
 """(graph, device traits) -> Schedule: the passes in order; called by `evaluate` on a cache miss.
 
 merge equal nodes  ->  roll (small equal writes into large ones)  ->  folds by the blocks of others
-->  place (levels, what is stored)  ->  lower (kernels)  ->  rows (phases)
-->  epilogues (of matrix products)  ->  time tiles  ->  memory (in-place, copies, slots)
-->  geometry (vectors, pieces, work-items)
+->  read through (writes elsewhere)  ->  place (levels, what is stored)  ->  lower (kernels)
+->  rows (phases)  ->  epilogues (of matrix products)  ->  time tiles  ->  memory (in-place, copies,
+slots)  ->  geometry (vectors, pieces, work-items)
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from .packing import pack
 from .pairing import pair_vectors
 from .placement import Placement
 from .prefetching import ask_ahead
+from .reading_through import read_through
 from .reductions import finish_reduction, join_folds
 from .rolling import roll
 from .rows import join_rows
@@ -67,7 +68,7 @@ def plan(snapshot: Snapshot, traits: DeviceTraits, *, fuse: bool = True) -> Sche
 def _plan(snapshot: Snapshot, traits: DeviceTraits, fuse: bool) -> Schedule:
     graph = Graph(snapshot)
     if fuse:
-        graph = fold_in_blocks(roll(graph))
+        graph = read_through(fold_in_blocks(roll(graph)))
     placement, lowering, memory = _place_and_lower(graph, traits, fuse)
     values = lowering.values
     launches: list[Launch] = []
