@@ -12,7 +12,7 @@ the loop, in registers ``c``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 from typing import Final
@@ -25,6 +25,7 @@ from ..plan.schedule import Access, Carried, Index, Item, Kernel, Load, Prefix, 
 from ..traits import DeviceTraits
 from .arguments import Arguments
 from .expressions import Expressions, Preamble, Register, lanes_like, vector
+from .short_rows import filled_rows, interleaved
 
 EPILOGUE: Final = "f"
 """The prefix of registers of an epilogue, whose constants are arguments each of its own."""
@@ -412,6 +413,45 @@ class Body:
             ramp = f"{ramp} * (long)({self._stride_name(item.access)})"
         return f"(long{width})((long)({place})) + {ramp}", Register(name, dtype)
 
+    def stores(
+        self, stores: Sequence[Store], width: int, registers: Mapping[int, Register]
+    ) -> list[str]:
+        """Statements that write registers to memory; rows of which all is written, as a whole."""
+        filled = filled_rows(stores, self.vector) if width > 1 else []
+        lines = []
+        for row in filled:
+            lines += self._store_rows(row, width, registers)
+        for store in stores:
+            if not any(store is one for row in filled for one in row):
+                lines += self.store(store, width, registers[store.var])
+        return lines
+
+    def _store_rows(
+        self, stores: Sequence[Store], width: int, registers: Mapping[int, Register]
+    ) -> list[str]:
+        first, stride = stores[0], len(stores)
+        writer = self.writer(width)
+        kind = writer.in_memory(first.dtype)
+        pointer = self.arguments.buffer(first.value, first.dtype, written=True)
+        place = self.place(first.access)
+        lines = ["{"]
+        for number, store in enumerate(stores):
+            text = self.memory_text(writer, registers[store.var], store.dtype)
+            lines.append(f"  const {kind} w{number} = {text};")
+        for number in range(stride):
+            elements = [divmod(number * width + lane, stride) for lane in range(width)]
+            chosen = ", ".join([f"w{column}.s{_LANES[row]}" for row, column in elements])
+            there = f"{pointer} + {place} + {number * width}"
+            plain = writer.stored(first.dtype, f"({kind})({chosen})", there)
+            if self._goes_past(first):
+                self.preamble.libraries["stream.cl"] = None
+                lines.append(f"  if (IS_ALIGNED({kind}, {there}))")
+                lines.append(f"    STREAM({kind}, (({kind})({chosen})), {there});")
+                lines.append(f"  else {plain}")
+            else:
+                lines.append(f"  {plain}")
+        return [*lines, "}"]
+
     def store(self, store: Store, width: int, register: Register) -> list[str]:
         """Statements that write a register to memory."""
         pointer = self.arguments.buffer(store.value, store.dtype, written=True)
@@ -446,13 +486,12 @@ class Body:
 
     def is_streamed(self, store: Store) -> bool:
         """Whether vectors of this store go past the caches: not where its memory is read, too."""
-        return (
-            self.kernel.streams
-            and self._lane_stride(store.access) == 1
-            and not any(
-                isinstance(item, Load) and self.arguments.shares(item.value, store.value)
-                for item in self.kernel.body
-            )
+        return self._lane_stride(store.access) == 1 and self._goes_past(store)
+
+    def _goes_past(self, store: Store) -> bool:
+        return self.kernel.streams and not any(
+            isinstance(item, Load) and self.arguments.shares(item.value, store.value)
+            for item in self.kernel.body
         )
 
     def is_aligned(self, store: Store) -> bool:
@@ -504,35 +543,6 @@ class Body:
             return f"(uchar)(({mask}) != 0)"
         kind = vector(mask_type(lanes), writer.width)
         return f"convert_uchar{writer.width}(({mask}) & ({kind})(1))"
-
-
-MOST_INTERLEAVED: Final = 8
-"""Elements of a row that is loaded whole, where several of them are wanted for every index."""
-
-
-def interleaved(items: Sequence[Item], vector: int) -> dict[int, list[Load]]:
-    """Loads of which each row has the first and the last element, by the register of the one that
-    comes first: the sum of ``p[:, 0]``, ``p[:, 1]`` and ``p[:, 2]``, of three columns.
-
-    All that lies between is there, and what is loaded side by side comes sooner than lane by lane:
-    sums of (1000000, 4) doubles on PoCL, which gathers them, take a quarter of the time.
-    """
-    rows: dict[tuple[int, np.dtype, tuple[int, ...]], list[Load]] = {}
-    for item in items:
-        if not isinstance(item, Load) or item.position is not None or item.dtype.kind == "c":
-            continue
-        access = item.access
-        if vector >= len(access.strides) or access.jumps or access.within or item.turned:
-            continue
-        if 1 < access.strides[vector] <= MOST_INTERLEAVED:
-            rows.setdefault((item.value, item.dtype, access.strides), []).append(item)
-    found = {}
-    for (_, _, strides), loads in rows.items():
-        var = loads[0].var
-        loads.sort(key=lambda load: load.access.offset)
-        if loads[-1].access.offset - loads[0].access.offset == strides[vector] - 1:
-            found[var] = loads
-    return found
 
 
 _LANES = "0123456789abcdef"

@@ -55,9 +55,7 @@ def compute(
     _, inside = body.split(kernel.body)
     registers = dict(known)
     lines = body.lines([item for item in inside if item.var not in made], width, registers)
-    for store in kernel.stores:
-        lines += body.store(store, width, registers[store.var])
-    return lines, registers
+    return lines + body.stores(kernel.stores, width, registers), registers
 
 
 def unasked(items: list[Item]) -> list[Item]:

@@ -44,9 +44,8 @@ def pair(
             for copy, ((body.index, letter), own) in enumerate(zip(NAMES, registers, strict=True)):
                 one = asked_once([item], kernel.width, copy)
                 lines += body.lines(one, kernel.width, own, letter)
-        for store in kernel.stores:
-            for (body.index, _), own in zip(NAMES, registers, strict=True):
-                lines += body.store(store, kernel.width, own[store.var])
+        for (body.index, _), own in zip(NAMES, registers, strict=True):
+            lines += body.stores(kernel.stores, kernel.width, own)
     finally:
         body.index = NAMES[0][0]
     return lines, registers

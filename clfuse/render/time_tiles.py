@@ -11,7 +11,7 @@ A stage whose result stays in local memory, for ``b[1:-1] = a[:-2] + a[2:]``:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -259,6 +259,13 @@ class _StageBody(Body):
         if width == 1:
             return f"{pointer}[{place}]"
         return self.writer(width).loaded(item.dtype, f"{pointer} + {place}", space="__local")
+
+    def stores(
+        self, stores: Sequence[Store], width: int, registers: Mapping[int, Register]
+    ) -> list[str]:
+        return [
+            line for store in stores for line in self.store(store, width, registers[store.var])
+        ]
 
     def store(self, store: Store, width: int, register: Register) -> list[str]:
         scratch = self.scratch.get(store.value)

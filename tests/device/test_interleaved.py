@@ -72,3 +72,45 @@ def test_a_row_is_one_load_after_the_other(xp: ModuleType) -> None:
             assert "a0[x0 + (j + 1)" not in kernel.source
             assert "_3.s" in kernel.source
         np.testing.assert_array_equal(p.sum(axis=1), np.full(1000, 4.0))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("settings", [{}, {"stream_bytes": 0}], ids=["cached", "streamed"])
+def test_columns_that_are_written_together(
+    dtype: str, settings: dict[str, int], xp: ModuleType
+) -> None:
+    def written(m: ModuleType, columns: int, rows: int, part: Any) -> Any:
+        source = m.asarray(ordinary(rows, (columns, rows), dtype))
+        made = m.zeros((rows + 2, columns + part), dtype)
+        for column in reversed(range(columns)):
+            made[part : rows + part, column] = m.maximum(source[column], source[column - 1])
+        return made
+
+    batch = Batch(xp)
+    with xp.config.override(**settings):
+        for columns in (2, 3, 4, 8):
+            for rows in (1, 31, 64, 67):
+                sides = ordinary(rows, (columns, rows), dtype)
+                batch.same(f"stack {dtype} {columns} {rows}",
+                           lambda m, s=sides: m.stack([*m.asarray(s)], axis=-1))
+                for part in (0, 1):
+                    batch.same(f"written {dtype} {columns} {rows} {part}",
+                               lambda m, c=columns, r=rows, p=part: written(m, c, r, p))
+        batch.check()
+
+
+def test_rows_are_stored_whole_where_all_of_them_is_written(xp: ModuleType) -> None:
+    columns = [xp.asarray(np.arange(200.0) + place) for place in range(3)]
+    xp.evaluate(*columns)
+
+    def stores_lane_by_lane(result: Any) -> bool:
+        return any(".s1;" in kernel.source for kernel in xp.explain(result).kernels)
+
+    assert not stores_lane_by_lane(xp.stack(columns, axis=-1))
+    some = xp.ones((200, 3))
+    xp.evaluate(some)
+    some[:, 0], some[:, 2] = columns[0], columns[2]
+    assert stores_lane_by_lane(some)
+    expected = np.ones((200, 3))
+    expected[:, 0], expected[:, 2] = np.arange(200.0), np.arange(200.0) + 2
+    np.testing.assert_array_equal(some, expected)
