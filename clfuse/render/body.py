@@ -223,6 +223,7 @@ class Body:
         writer = self.writer(width)
         out = []
         together = interleaved(items, self.vector) if width > 1 else {}
+        together = {var: row for var, row in together.items() if self._is_own_row(row)}
         apart = dict(self.turned)
         for item in items:
             name = f"{prefix}{item.var}"
@@ -265,6 +266,18 @@ class Body:
             registers[item.var] = register
         self.turned = apart
         return out
+
+    def _is_own_row(self, loads: Sequence[Load]) -> bool:
+        """Whether nobody but who loads this row writes to it: also not to what it has no use for,
+        which might be written to while it is loaded."""
+        first = loads[0].access
+        return all(
+            store.access.strides == first.strides
+            and 0 <= store.access.offset - first.offset < first.strides[self.vector]
+            for body in self.kernel.phases
+            for store in body.stores
+            if self.arguments.shares(store.value, loads[0].value)
+        )
 
     def _rows_of(self, loads: Sequence[Load], name: str, width: int) -> list[str]:
         """Statements that load all that lies between the loads of a row, row after row; each of

@@ -3,6 +3,7 @@ lane by lane they are."""
 
 from __future__ import annotations
 
+import re
 from types import ModuleType
 from typing import Any
 
@@ -114,3 +115,21 @@ def test_rows_are_stored_whole_where_all_of_them_is_written(xp: ModuleType) -> N
     expected = np.ones((200, 3))
     expected[:, 0], expected[:, 2] = np.arange(200.0), np.arange(200.0) + 2
     np.testing.assert_array_equal(some, expected)
+
+
+def test_rows_that_others_write_to_are_not_loaded_whole(xp: ModuleType) -> None:
+    """Also not for elements of them that nobody writes to: the rest would be loaded meanwhile."""
+    points = np.random.default_rng(5).integers(-5, 5, (203, 4)).astype(float)
+
+    def program(p: Any, step: int) -> Any:
+        p[::step, 1] = p[:, 0] * 2 + p[:, 3]
+        return p
+
+    for step, is_whole in ((1, True), (-1, False)):
+        with xp.config.override(debug=True, host_us=0):
+            p = xp.array(points)
+            xp.evaluate(p)
+            program(p, step)
+            sources = [kernel.source for kernel in xp.explain(p).kernels]
+            assert any(re.search(r"r\d+_0 = ", source) for source in sources) is is_whole
+            np.testing.assert_array_equal(p, program(points.copy(), step))
