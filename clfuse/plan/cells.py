@@ -11,6 +11,7 @@ their registers; where they store nothing, in the array as it was before.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
@@ -40,6 +41,7 @@ from .schedule import (
     Item,
     Kernel,
     Load,
+    Step,
     Store,
     is_sequential,
 )
@@ -375,7 +377,7 @@ class Cells:
             raise Apart(f"together {items} loads and operations in all bodies, more than pays")
 
 
-def cells_of_parts(kernel: Kernel, arrays: Arrays) -> Cells | None:
+def cells_of_parts(kernel: Kernel, arrays: Arrays, operation_nbytes: float) -> Cells | None:
     """A kernel that writes several parts of an array at each of its indices, over all of that
     array: to each part belongs a box of its own; None where it does not write so.
 
@@ -384,7 +386,8 @@ def cells_of_parts(kernel: Kernel, arrays: Arrays) -> Cells | None:
     Raises
     ------
     Apart
-        The parts are no boxes side by side, or need each other.
+        The parts are no boxes side by side, need each other, or share what takes longer to load and
+        to compute for each than to read what they wrote.
     """
     first: dict[int, Access] = {}
     for store in kernel.stores:
@@ -414,14 +417,29 @@ def cells_of_parts(kernel: Kernel, arrays: Arrays) -> Cells | None:
             for dim, extent in enumerate(kernel.extents)
         ]
     )
+    bodies = {
+        start: needed(kernel.body, {store.var for store in stores})
+        for start, stores in parts.items()
+    }
+    again = Counter([item.var for body in bodies.values() for item in body])
+    shared = sum([(again[item.var] - 1) * _nbytes(item, operation_nbytes) for item in kernel.body
+                  if again[item.var] > 1])
+    if shared >= sum([store.dtype.itemsize for store in kernel.stores]):
+        raise Apart("one of them writes parts of an array of which it computes much only once")
     for start, stores in parts.items():
-        body = needed(kernel.body, {store.var for store in stores})
-        part = replace(kernel, body=body, stores=stores)
+        part = replace(kernel, body=bodies[start], stores=stores)
         if made is None:
             made = Cells(part, arrays).placed(extents, start)
         else:
             made = made.joined(part, start)
     return made
+
+
+def _nbytes(item: Item, operation_nbytes: float) -> float:
+    """What an item of a body takes for an element, in bytes moved."""
+    if isinstance(item, Load):
+        return item.dtype.itemsize
+    return item.op.weight * operation_nbytes if isinstance(item, Step) else 0.0
 
 
 def touched(kernel: Kernel) -> list[Load | Store]:

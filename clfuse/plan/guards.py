@@ -123,7 +123,8 @@ class _Joining:
         first = self._cells.get(other)
         if first is None:
             _check_kind(launch)
-            first = cells_of_parts(launch, self._arrays) or Cells(launch, self._arrays)
+            first = cells_of_parts(launch, self._arrays, self._traits.operation_nbytes)
+            first = first or Cells(launch, self._arrays)
         self._check_moves(other, place)
         self._replace(other, place, self._joined(first, kernel))
         return True

@@ -12,6 +12,7 @@ which goes through the lines of `p` once.
 from __future__ import annotations
 
 from collections import defaultdict
+from typing import Final
 
 from ..graph.ir import Kind
 from ..graph.layout import region_box
@@ -21,8 +22,12 @@ from .regions import Region, apart_at_a_glance
 
 __all__ = ["read_through"]
 
-MOST_BEFORE = 64
-"""Writes through which one view is read."""
+MOST_LOOKS: Final = 1 << 17
+"""Pairs of a view and a write that are compared in one plan, at 1 to 2 us each."""
+
+MOST_DEEP: Final = 2
+"""Values at hand of which one is made of the other: ``y[i + 1] = f(y[i])`` in one kernel would have
+ever more text, and a text for each length, where all its rows are one program otherwise."""
 
 
 def read_through(graph: Graph) -> Graph:
@@ -37,6 +42,8 @@ class _Reading:
         self._graph = graph
         self._views: defaultdict[int, list[int]] = defaultdict(list)
         self._readers: defaultdict[int, list[int]] = defaultdict(list)
+        self._looks = 0
+        self._depths = [0] * len(graph)  # how often something was at hand on the way to a node
         self._seen: set[int] = set()
         self._updated: set[int] = set()
         kinds = graph.kinds
@@ -56,10 +63,18 @@ class _Reading:
 
     def run(self) -> None:
         graph = self._graph
-        for update in sorted(self._updated - self._seen):
-            views = self._views[update]
-            if not views or graph.requested[update] or graph.live[update] or graph.computed[update]:
-                continue
+        for node, kind in enumerate(graph.kinds):
+            if kind is Kind.MAP:
+                below = [self._depths[operand] for operand in graph.inputs[node]]
+                self._depths[node] = max([self._depths[node], *below])
+            elif node in self._updated and node not in self._seen:
+                self._read_through(node)
+
+    def _read_through(self, update: int) -> None:
+        graph, views = self._graph, self._views[update]
+        if views and not (
+            graph.requested[update] or graph.live[update] or graph.computed[update]
+        ):
             bases = [self._base(view, update) for view in views]
             at_hand = [view for view, base in zip(views, bases, strict=True) if base is None]
             if all(map(self._is_at_hand, at_hand)):
@@ -77,10 +92,11 @@ class _Reading:
         graph = self._graph
         region: Region = (graph.shapes[view], *graph.params[view])
         base = update
-        for _ in range(MOST_BEFORE):
-            if graph.kinds[base] is not Kind.UPDATE or not self._are_apart(base, region):
-                break
+        while graph.kinds[base] is Kind.UPDATE and self._are_apart(base, region):
             base = graph.inputs[base][0]
+            self._looks += 1
+            if self._looks > MOST_LOOKS:
+                return None
         return None if base == update else base
 
     def _are_apart(self, update: int, region: Region) -> bool:
@@ -103,6 +119,8 @@ class _Reading:
         value = self._written.get(view)
         if value is None or not self._plain[value] or graph.requested[view] or graph.live[view]:
             return False
+        if self._depths[value] == MOST_DEEP:
+            return False
         return all(
             graph.kinds[reader] is Kind.MAP and self._plain[reader]
             for reader in self._readers[view]
@@ -111,6 +129,7 @@ class _Reading:
     def _replace(self, view: int, value: int) -> None:
         graph = self._graph
         for reader in self._readers[view]:
+            self._depths[reader] = max(self._depths[reader], self._depths[value] + 1)
             graph.inputs[reader] = tuple(
                 [value if operand == view else operand for operand in graph.inputs[reader]]
             )

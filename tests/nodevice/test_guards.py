@@ -223,6 +223,13 @@ def test_an_array_that_is_written_in_parts_is_not_read_again(
     assert moved_nbytes(schedule) == pytest.approx(expected, rel=0.03)
 
 
+def much_that_its_parts_share() -> list[Node]:
+    a, b = [array(ROWS, COLUMNS) for _ in range(2)]
+    both = call("sin", call("multiply", a, b))
+    joined = build.concatenate([both, call("multiply", both, b)], 0)
+    return [joined, total(joined)]
+
+
 def nothing_in_common() -> list[Node]:
     one, other, third = [array(ROWS, COLUMNS) for _ in range(3)]
     return [call("negative", one), written(other, neighbours(third))]
@@ -306,6 +313,7 @@ def rows_that_go_on_in_the_next_ones() -> list[Node]:
         nothing_in_common, a_border, half_of_it, short_rows, out_of_step,
         one_writes_what_the_other_reads_elsewhere, the_fold_of_all_first,
         results_for_different_rows, folds_of_different_dimensions, a_fold_and_a_scan,
+        much_that_its_parts_share,
         columns_of_what_is_stored_turned, products_along_rows, rows_that_go_on_in_the_next_ones,
     ],
 )
@@ -325,6 +333,7 @@ def test_where_that_saves_nothing_or_is_not_safe_they_are_two(
     (results_for_different_rows, "they have results for different rows"),
     (folds_of_different_dimensions, "they fold different dimensions"),
     (a_fold_and_a_scan, "one of them folds, the other one scans"),
+    (much_that_its_parts_share, "of which it computes much only once"),
     (rows_that_go_on_in_the_next_ones, "run into the next rows"),
     (columns_of_what_is_stored_turned, "another array in the order of its columns"),
 ])
