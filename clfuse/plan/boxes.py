@@ -15,6 +15,7 @@ from typing import Any, Final
 from .dataflow import fold_of_registers, needed, of_registers, operands_of, prefixes
 from .geometry import accesses, with_accesses
 from .iterations import outside
+from .regions import elements_at_least
 from .schedule import (
     Access,
     Accumulator,
@@ -197,16 +198,9 @@ def decomposed(
 
 
 def is_one_to_one(access: Access, box: Box) -> bool:
-    """Whether each index of a box is another element."""
-    reach = 0
-    for stride, (low, high) in sorted(
-        (abs(stride), side) for stride, side in zip(access.strides, box, strict=True)
-    ):
-        if high - low > 1:
-            if stride <= reach:
-                return False
-            reach += stride * (high - low - 1)
-    return True
+    """Whether each index of a box is another element, for all that its extents and strides say."""
+    shape = tuple([high - low for low, high in box])
+    return elements_at_least((shape, 0, access.strides)) == prod(shape)
 
 
 def hull(boxes: Sequence[Box]) -> Box:

@@ -69,13 +69,9 @@ class JointWrites:
         self._members[node] = (*self._members.pop(old, (old,)), node)
 
     def _are_apart(self, one: int, other: int) -> bool:
-        boxes = [self._box(node) for node in (one, other)]
-        if boxes[0] is not None and boxes[1] is not None:
-            return any(
-                first[1] <= second[0] or second[1] <= first[0]
-                for first, second in zip(*boxes, strict=True)
-            )
-        return bool(apart_at_a_glance(self._region(one), self._region(other)))
+        return are_apart(
+            self._box(one), self._box(other), self._region(one), self._region(other)
+        )
 
     def _region(self, node: int) -> Region:
         graph = self._graph
@@ -85,6 +81,17 @@ class JointWrites:
         if node not in self._boxes:
             self._boxes[node] = region_box(self._graph.shapes[node], *self._region(node))
         return self._boxes[node]
+
+
+def are_apart(
+    one_box: tuple[Side, ...] | None, other_box: tuple[Side, ...] | None, one: Region, other: Region
+) -> bool:
+    """Whether two regions of an array are known to have no element in common, as boxes of it where
+    both are some."""
+    if one_box is None or other_box is None:
+        return apart_at_a_glance(one, other)
+    sides = zip(one_box, other_box, strict=True)
+    return any(first[1] <= second[0] or second[1] <= first[0] for first, second in sides)
 
 
 def seen_between(graph: Graph) -> set[int]:

@@ -18,6 +18,7 @@ from ..graph.ir import Kind
 from ..graph.layout import region_box
 from .forwarding import just_written
 from .graph import Graph
+from .joint_writes import are_apart
 from .regions import Region, apart_at_a_glance
 
 __all__ = ["read_through"]
@@ -105,13 +106,10 @@ class _Reading:
         if graph.dtypes[old] != graph.dtypes[update]:
             return False
         written: Region = (graph.shapes[value], *graph.params[update])
-        if apart_at_a_glance(region, written):
+        if apart_at_a_glance(region, written):  # which takes less than to find their boxes
             return True
-        boxes = [region_box(graph.shapes[update], *each) for each in (region, written)]
-        if boxes[0] is None or boxes[1] is None:
-            return False
-        sides = zip(boxes[0], boxes[1], strict=True)
-        return any(one[1] <= other[0] or other[1] <= one[0] for one, other in sides)
+        one, other = (region_box(graph.shapes[update], *each) for each in (region, written))
+        return are_apart(one, other, region, written)
 
     def _is_at_hand(self, view: int) -> bool:
         """Whether a view is just what was written, and all that reads it waits for nothing else."""
