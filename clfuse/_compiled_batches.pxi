@@ -11,7 +11,7 @@ cdef Py_ssize_t most_calls
 cdef object Pending = None, Part = None, Series, checking
 cdef dict numbers_of_python
 cdef list bodies_running
-cdef bint may_append = False
+cdef bint may_append = False, may_launch_ahead = False
 cdef callfunc usual_call_of_kernels
 
 
@@ -39,9 +39,10 @@ def connect_batches(kernel, names):
 
 cdef int settle_batches() except -1:
     """Settings have changed."""
-    global may_append, checking
+    global may_append, may_launch_ahead, checking
     checking = settings.get("check")
     may_append = settings.get("kernels") == "compiled" and settings.get("fusion") is True
+    may_launch_ahead = may_append and settings.get("ahead") is True and checking == "off"
     return 0
 
 
@@ -156,13 +157,15 @@ cdef bint was_taken(object last, tuple args) except -1:
 
 
 cdef object slot_call_of_kernel(object self, object args, PyObject *kwargs):
+    if unseen is not None:
+        was_in_vain()
     if (
         PyTuple_GET_SIZE(<tuple>args) > 1
         and (kwargs == NULL or not PyDict_Size(<object>kwargs))
         and get(boundary, y_due) is False
         and (
             was_taken(self._last, <tuple>args)
-            or values_again(self, <tuple>args, 0, False) is not LATER
+            or values_again(self, <tuple>args, 0, None) is not LATER
         )
     ):
         return None

@@ -124,9 +124,9 @@ cdef class Ready:
         fill(buffer, b_owned, block)
         return buffer
 
-    cdef int run(self, list nodes, list buffers) except -1:
+    cdef list places(self, list buffers):
+        """Where the plan's values lie; allocates."""
         cdef Py_ssize_t number
-        cdef Direct direct
         slots = []
         for number in range(len(self.slots)):
             reused = self.reuses[number]
@@ -140,6 +140,12 @@ cdef class Ready:
                 places.append(slots[slot])
             else:
                 places.append(None if place is None else buffers[place])
+        return places
+
+    cdef int run(self, list nodes, list places) except -1:
+        """Launch, and give the nodes that somebody asks for their buffers."""
+        cdef Py_ssize_t number
+        cdef Direct direct
         for number in range(self.launches):
             direct = <Direct>PyList_GET_ITEM(self.direct, number)
             if direct.launched(self.address, self.inline, places, nodes):
@@ -165,41 +171,81 @@ cdef class Ready:
         return 0
 
 
+cdef list when_grown, grown_from, forget_at
+cdef object begin_turn
+
+
+cdef int after_evaluation() except -1:
+    """What `evaluate_nodes` does in the end."""
+    if len(recorded) >= <Py_ssize_t>forget_at[0]:
+        begin_turn()
+    else:
+        operations.clear()
+        turns[0] += 1
+    grown = tallies["device_bytes_now"] - grown_from[0]
+    if grown > settings["max_pinned_bytes"]:
+        (<object>PyList_GET_ITEM(when_grown, 0))()
+    return 0
+
+
 def evaluating(plain, names):
     """``evaluate_nodes(nodes, wait=wait)``, of graphs that are known and ready, before `plain`."""
-    cdef dict numbers = names["numbers"], counted = names["counters"]
-    cdef list when_grown = names["when_grown"], grown_from = names["grown_from"]
-    cdef list forget_at = names["forget_at"], turn = names["turn"]
-    lock, known, begin_turn = names["lock"], names["known"], names["begin_turn"]
+    global turns, when_grown, grown_from, forget_at, begin_turn
+    cdef dict numbers = names["numbers"]
+    when_grown, grown_from = names["when_grown"], names["grown_from"]
+    forget_at, turns, begin_turn = names["forget_at"], names["turn"], names["begin_turn"]
+    lock, known = names["lock"], names["known"]
 
     def evaluate_nodes(nodes, *, wait=False):
         ready = None
+        if unseen is not None:
+            were_seen(nodes)
+        if are_there(nodes):
+            if wait:
+                finish(nodes)
+            return
         if nodes and known:
             with lock:
                 ready = evaluated_again(nodes, known, numbers)
                 if ready is not None:
-                    if len(recorded) >= <Py_ssize_t>forget_at[0]:
-                        begin_turn()
-                    else:
-                        operations.clear()
-                        turn[0] += 1
-                    grown = counted["device_bytes_now"] - grown_from[0]
-                    if grown > settings["max_pinned_bytes"]:
-                        (<object>PyList_GET_ITEM(when_grown, 0))()
+                    after_evaluation()
         if ready is None:
             plain(nodes, wait=wait)
         elif wait:
             (<Ready>ready).queue.finish()
-            for node in nodes:
-                buffer = node.buffer
-                if buffer is not None and buffer.device is not (<Ready>ready).device:
-                    buffer.device.finish()
+            finish(nodes, (<Ready>ready).device)
 
     return evaluate_nodes
 
 
+cdef bint are_there(object nodes) except -1:
+    """Whether all of them are in a device's memory."""
+    cdef PyObject *buffer
+    for node in nodes:
+        if type(node) is not Node:
+            return False
+        buffer = peek(node, n_buffer)
+        if type(<object>buffer) is not DeviceBuffer:
+            return False
+    return True
+
+
+cdef int finish(object nodes, object done=None) except -1:
+    """Wait for the devices of nodes that are in memory, but for one that has been waited for."""
+    for node in nodes:
+        buffer = node.buffer
+        if buffer is not None and buffer.device is not done:
+            done = buffer.device
+            if is_usable(done):
+                done._queue.finish()
+            else:
+                done.finish()
+    return 0
+
+
 cdef object evaluated_again(object nodes, object known, dict numbers):
     """Compute nodes as before, and answer what has; None where that is not known."""
+    global latest
     roots = []
     for node in nodes:
         if type(node) is Node:
@@ -235,6 +281,10 @@ cdef object evaluated_again(object nodes, object known, dict numbers):
         if type(ready) is not Ready or not (<Ready>ready).suits(buffers):
             return None
         known.move_to_end((key, number))
-        (<Ready>ready).run(listed, buffers)
+        places = (<Ready>ready).places(buffers)
+        if latest is not None:
+            count_alone(latest, roots, listed, buffers, structure, <Ready>ready)
+            latest = None
+        (<Ready>ready).run(listed, places)
         return ready
     return None

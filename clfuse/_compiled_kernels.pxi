@@ -276,6 +276,15 @@ cdef class KnownCall:
     cdef tuple written, results
     cdef Py_ssize_t cells
     cdef bint may_batch
+    # Of the call recorded last, for `_compiled_ahead.pxi`: pointers hold nothing.
+    cdef bint waits
+    cdef object ahead, fold, mode
+    cdef list offsets, marks, shapes, sources
+    cdef Py_ssize_t alone, needed, roots, turn, moment
+    cdef PyObject *places[MOST_CELLS]
+    cdef PyObject *before[MOST_CELLS]
+    cdef PyObject *after[MOST_CELLS]
+    cdef PyObject *numbered[MOST_CELLS]
 
     def __init__(
         self, recipe, ranges, check, expected, scopes, cells, steps, written, results, may_batch
@@ -284,6 +293,13 @@ cdef class KnownCall:
         self.expected, self.scopes, self.steps = expected, scopes, steps
         self.written, self.results = written, results
         self.cells, self.may_batch = cells, may_batch
+        self.needed = least_alone
+        self.sources = [
+            (place, step[2], step[3])
+            for place, step in enumerate(steps) if step[0] == NUMBER_STEP
+        ]
+        if max(len(self.sources), len(written), len(results)) > MOST_CELLS:
+            self.needed = MOST_ALONE
 
     cdef bint suits(self, tuple args, Py_ssize_t first, PyObject **cells) except -1:
         """Whether ``args[first:]``, ranges and arguments, are like those of the earlier call;
@@ -345,9 +361,12 @@ cdef class KnownCall:
                 where.append(offset_in(argument))
         return tuple(where) in kernel._repeated
 
-    cdef list made_again(self, tuple args, Py_ssize_t first, PyObject **cells):
-        """Record the call; the nodes of what the kernel returns."""
+    cdef list made_again(self, tuple args, Py_ssize_t first, PyObject **cells, object fold):
+        """Record the call; the nodes of what the kernel returns, which `fold` is for."""
         cdef Py_ssize_t number
+        cdef bint may_be_alone = (
+            may_launch_ahead and fold is not LATER and self.needed < MOST_ALONE
+        )
         storages = [<object>cells[number] for number in range(self.cells)]
         values = [get(storage, s_node) for storage in storages]
         offsets = []
@@ -360,6 +379,8 @@ cdef class KnownCall:
                 numbers.append(get(get(argument, h_cell), s_node))
             else:
                 numbers.append(argument)
+        if may_be_alone:
+            begin_alone(self, cells, offsets, fold)
         for item in self.steps:
             step = <tuple>item
             node = carried_out(step, values, offsets, numbers)
@@ -374,6 +395,10 @@ cdef class KnownCall:
             values[<Py_ssize_t>item] if type(item) is int else item for item in self.results
         ]
         nodes = [values[<Py_ssize_t>item] for item in self.written]
+        if may_be_alone:
+            for number in range(PyList_GET_SIZE(self.sources)):
+                step = <tuple>self.steps[<Py_ssize_t>self.sources[number][0]]
+                self.numbered[number] = PyList_GET_ITEM(values, <Py_ssize_t>step[1])
         values = None
         for number in range(PyList_GET_SIZE(nodes)):
             node = nodes[number]
@@ -381,6 +406,8 @@ cdef class KnownCall:
             rebind(storages[<Py_ssize_t>self.written[number]], node)
         for node in results:
             name_after(node, self.name)
+        if may_be_alone and fold is None:
+            end_alone(self, [storages[<Py_ssize_t>item] for item in self.written])
         return results
 
 
@@ -390,9 +417,13 @@ cdef void name_after(object node, object kernel) noexcept:
     fill(node, n_kernel, kernel)
 
 
-cdef object values_again(object kernel, tuple args, Py_ssize_t first, bint returns_value):
+cdef object values_again(object kernel, tuple args, Py_ssize_t first, object fold):
     """Record a call as an earlier one, ``args[first:]`` being ranges and arguments: the nodes that
-    the kernel returns; `LATER` where it has to be recorded in Python."""
+    the kernel returns, or a tuple of what `fold` makes of them where it was launched; `LATER` where
+    it has to be recorded in Python.
+
+    `fold` is None where the kernel returns no value, and `LATER` for what is no fold."""
+    global begun
     cdef PyObject *cells[MOST_CELLS]
     if not may_append or PyList_GET_SIZE(bodies_running) or (
         get(boundary, y_due) is not False or PyList_GET_ITEM(tracers, 0) != <PyObject *>NONE_ALIVE
@@ -400,16 +431,43 @@ cdef object values_again(object kernel, tuple args, Py_ssize_t first, bint retur
         return LATER
     for item in <list>kernel.known:
         call = <KnownCall>item
-        if (PyTuple_GET_SIZE(call.results) > 0) is not returns_value:
+        if (PyTuple_GET_SIZE(call.results) > 0) is (fold is None):
             continue
         if call.suits(args, first, cells):
             if call.may_batch and not call.is_alone(kernel, args, cells):
                 return LATER
+            begun = None
             if not clfuse_has_company():
-                return call.made_again(args, first, cells)
+                return made_now(call, args, first, cells, fold)
             with turn_to_write:
-                return call.made_again(args, first, cells)
+                return made_now(call, args, first, cells, fold)
     return LATER
+
+
+cdef object made_now(KnownCall call, tuple args, Py_ssize_t first, PyObject **cells, object fold):
+    """Launch a call or record it: as `values_again`."""
+    if may_launch_ahead and call.ahead is not None:
+        made = launched_ahead(call, args, first, cells, fold)
+        if made is not LATER:
+            return made
+    return call.made_again(args, first, cells, fold)
+
+
+cdef list folded(list nodes, tuple how):
+    """What a fold makes of the values that a kernel returns."""
+    fold, function, known = how
+    made = []
+    for node in nodes:
+        value = folded_again(function, <dict>known, node)
+        made.append(fold(fresh(node)) if value is LATER else value)
+    if begun is not None:
+        for value in made:
+            if type(value) not in lazy_scalars or (
+                type(value) is not scalar_classes.get(get(value, h_dtype))
+            ):
+                return made
+        end_alone(begun, [get(value, h_cell) for value in made])
+    return made
 
 
 def valued(plain):
@@ -417,7 +475,7 @@ def valued(plain):
 
     def _values(self, ranges, args, named):
         if not named and type(self) is KernelClass:
-            nodes = values_again(self, (ranges, *args), 0, True)
+            nodes = values_again(self, (ranges, *args), 0, LATER)
             if nodes is not LATER:
                 return [fresh(node) for node in <list>nodes]
         return plain(self, ranges, args, named)
@@ -431,6 +489,8 @@ def reducing(plain, dict folds):
     `folds` has by name a function, what `remembered` made it of, and what that knows."""
 
     def reduce(*args, **kwargs):
+        if unseen is not None:
+            was_in_vain()
         op = "sum"
         if kwargs:
             op = kwargs.get("op")
@@ -439,14 +499,13 @@ def reducing(plain, dict folds):
         found = folds.get(op)
         if found is None or PyTuple_GET_SIZE(args) < 2 or type(args[0]) is not KernelClass:
             return plain(*args, **kwargs)
-        nodes = values_again(args[0], args, 1, True)
+        nodes = values_again(args[0], args, 1, op)
         if nodes is LATER:
             return plain(*args, **kwargs)
-        fold, function, known = <tuple>found
-        made = []
-        for node in <list>nodes:
-            value = folded_again(function, <dict>known, node)
-            made.append(fold(fresh(node)) if value is LATER else value)
+        if type(nodes) is tuple:
+            made = list(nodes)
+        else:
+            made = folded(<list>nodes, <tuple>found)
         return made[0] if len(made) == 1 else tuple(made)
 
     return reduce

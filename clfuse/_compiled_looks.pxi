@@ -42,6 +42,8 @@ cdef object number_in(object scalar):
         return LATER
     if peek(node, n_buffer) == <PyObject *>None:
         evaluate_now([node])
+    elif unseen is not None:
+        were_seen((node,))
     dtype = get(node, n_dtype)
     buffer = peek(node, n_buffer)
     if type(<object>buffer) is HostBuffer:

@@ -95,6 +95,12 @@ cdef object followed(object node, list steps):
     operations.append(get(node, n_op))
     if len(recorded) >= <Py_ssize_t>check_at[0]:
         check()
+    return holding(storage)
+
+
+cdef object holding(object storage):
+    """The array, or lazy scalar, of all of a cell."""
+    node = get(storage, s_node)
     shape, dtype = get(node, n_shape), get(node, n_dtype)
     if <tuple>shape:
         return new_handle(storage, shape, dtype, None)

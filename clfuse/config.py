@@ -232,6 +232,15 @@ SETTINGS: tuple[Setting, ...] = (
         plans=True,
     ),
     Setting(
+        "ahead",
+        "CLFUSE_AHEAD",
+        True,
+        _switch,
+        "on or off",
+        "on launches a call of a kernel written in Python at once where every call of it so far was"
+        " looked at before anything else was recorded; off records each",
+    ),
+    Setting(
         "kernels",
         "CLFUSE_KERNELS",
         "compiled",
@@ -337,6 +346,7 @@ class Settings:
     host_us: int
     build_after_ms: int
     inline: bool
+    ahead: bool
     kernels: str
     check: str
     debug: bool

@@ -328,6 +328,8 @@ def _make_plan(snapshot: Snapshot, device: Device) -> Planned:
 def forget_plans() -> None:
     """Plan anew from here on: a device's traits have changed."""
     with lock:
+        for planned in _plans.values():
+            planned.structure.ready = None
         _plans.clear()
         _numbers.clear()
         patience.forget()
