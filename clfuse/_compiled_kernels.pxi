@@ -434,22 +434,24 @@ cdef object values_again(object kernel, tuple args, Py_ssize_t first, object fol
         if (PyTuple_GET_SIZE(call.results) > 0) is (fold is None):
             continue
         if call.suits(args, first, cells):
-            if call.may_batch and not call.is_alone(kernel, args, cells):
-                return LATER
             begun = None
             if not clfuse_has_company():
-                return made_now(call, args, first, cells, fold)
+                return made_now(call, kernel, args, first, cells, fold)
             with turn_to_write:
-                return made_now(call, args, first, cells, fold)
+                return made_now(call, kernel, args, first, cells, fold)
     return LATER
 
 
-cdef object made_now(KnownCall call, tuple args, Py_ssize_t first, PyObject **cells, object fold):
+cdef object made_now(
+    KnownCall call, object kernel, tuple args, Py_ssize_t first, PyObject **cells, object fold
+):
     """Launch a call or record it: as `values_again`."""
     if may_launch_ahead and call.ahead is not None:
         made = launched_ahead(call, args, first, cells, fold)
         if made is not LATER:
             return made
+    if call.may_batch and not call.is_alone(kernel, args, cells):
+        return LATER
     return call.made_again(args, first, cells, fold)
 
 
