@@ -52,10 +52,17 @@ MAX_ITEMS: Final = 256
 
 
 class Arrays:
-    """Which values may lie in the same bytes: an array, and what updates make of it."""
+    """Which values may lie in the same bytes: an array, and what updates make of it.
+
+    Attributes
+    ----------
+    shared : set of int
+        Values that other launches write to, too: what one does not write need not be as it was.
+    """
 
     def __init__(self, lowering: Lowering) -> None:
         self._lowering = lowering
+        self.shared: set[int] = set()
         self._roots: dict[int, int] = {}
 
     def of(self, values: Iterable[int]) -> set[int]:
@@ -347,7 +354,9 @@ class Cells:
             made: Item = item
             if isinstance(item, Load):
                 value = item.value
-                while value in written and value not in stored:
+                while (
+                    value in written and value not in stored and value not in self._arrays.shared
+                ):
                     older = self._arrays.older(value)
                     if older is None or older == value:
                         break

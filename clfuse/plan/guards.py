@@ -19,11 +19,10 @@ of one of them. Maps turn their dimensions to those of a fold.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from ..graph.ir import Kind
 from ..traits import DeviceTraits
 from . import cost
 from .boxes import Apart, decomposed, has_parts
@@ -31,6 +30,7 @@ from .cells import Arrays, Cells, cells_of_parts, folded, scans_in_order, touche
 from .geometry import permuted
 from .lowering import Lowering, Pending
 from .memory import reads_of, writes_of
+from .rows import contents_before
 from .schedule import Access, Cut, Index, Kernel, Load, Prefix, Scalar, Step, Store
 
 LEAST_ROW: Final = 64
@@ -67,6 +67,9 @@ class _Joining:
         self._pending = lowering.pending
         self._traits = traits
         self._arrays = Arrays(lowering)
+        self._writers = Counter(
+            value for entry in self._pending for value in {*writes_of(entry.launch)}
+        )
         self._gone: dict[int, int] = {}  # the place of what was joined, and of what it is in
         self._cells: dict[int, Cells] = {}
         self._explained = {cut.node for cut in lowering.placement.cuts}
@@ -92,9 +95,9 @@ class _Joining:
                 self._note(place, *apart)
             latest.update([(item.value, into) for item in used])
         if self._gone:
-            self._drop_unread()
+            gone = self._drop_unread().union(self._gone)
             self._pending[:] = [
-                entry for place, entry in enumerate(self._pending) if place not in self._gone
+                entry for place, entry in enumerate(self._pending) if place not in gone
             ]
 
     def _now(self, place: int) -> int:
@@ -119,6 +122,10 @@ class _Joining:
             return False  # equal ranges are joined before, or cannot be
         if not folded(launch).isdisjoint(value for value, _ in reads_of(kernel)):
             return False  # a fold that has to be done before: that value has its reason
+        if not self._arrays.of(self._filled_from(place)).isdisjoint(
+            self._arrays.of(writes_of(launch))
+        ):
+            raise Apart("the one makes what the other's array is filled with before")
         _check_kind(kernel)
         first = self._cells.get(other)
         if first is None:
@@ -126,11 +133,13 @@ class _Joining:
             first = cells_of_parts(launch, self._arrays, self._traits.operation_nbytes)
             first = first or Cells(launch, self._arrays)
         self._check_moves(other, place)
+        self._arrays.shared = {value for value in writes_of(launch) if self._writers[value] > 1}
         self._replace(other, place, self._joined(first, kernel))
         return True
 
     def _replace(self, first: int, second: int, made: Cells) -> None:
         one, two = self._pending[first], self._pending[second]
+        self._writers.subtract({*writes_of(one.launch)} & {*writes_of(two.launch)})
         for value in writes_of(one.launch):
             self._lowering.apart.pop(value, None)
         self._cells.pop(second, None)
@@ -138,41 +147,53 @@ class _Joining:
         self._pending[first] = Pending(one.level, made.kernel(), [*one.updates, *two.updates])
         self._gone[second] = first
 
-    def _drop_unread(self) -> None:
-        """Store nothing that only the kernel itself has read."""
+    def _drop_unread(self) -> set[int]:
+        """Store nothing that only the kernel itself has read; the launches that do nothing else."""
         lowering = self._lowering
-        written = {
-            value for place, entry in enumerate(self._pending) if place not in self._gone
-            for value in writes_of(entry.launch)
-        }
-        if any(self._has_computed_base(value) for value in written):
-            return  # what it is computed from is read, too, and nobody knows yet what that is
-        read = lowering.values_needed_later() | {self._arrays.older(value) for value in written}
+        read = lowering.values_needed_later()
         for place, entry in enumerate(self._pending):
             if place not in self._gone:
                 read |= {value for value, _ in reads_of(entry.launch)}
+                for node in entry.updates:
+                    read.update(contents_before(lowering, node))
+        dropped = {
+            store.value for cells in self._cells.values() for store in cells.stores
+        } - read
+        gone = {  # until another result of theirs is read
+            place: {*writes_of(entry.launch)} for place, entry in enumerate(self._pending)
+            if place not in self._gone and place not in self._cells
+        }
+        while kept := [
+            place for place, written in gone.items()
+            if not written <= dropped or not isinstance(self._pending[place].launch, Kernel)
+        ]:
+            for place in kept:
+                dropped -= gone.pop(place)
+        nodes = {lowering.values.node[value] for value in dropped}
         for place, cells in self._cells.items():
-            unread = {store.value for store in cells.stores} - read
+            unread = dropped.intersection([store.value for store in cells.stores])
             if unread:
                 entry = self._pending[place]
-                nodes = {lowering.values.node[value] for value in unread}
                 updates = [node for node in entry.updates if node not in nodes]
-                cuts = lowering.placement.cuts
-                cuts[:] = [cut for cut in cuts if cut.node < 0 or cut.node not in nodes]
                 self._pending[place] = Pending(entry.level, cells.without(unread).kernel(), updates)
+        cuts = lowering.placement.cuts
+        cuts[:] = [cut for cut in cuts if cut.node < 0 or cut.node not in nodes]
+        return set(gone)
 
-    def _has_computed_base(self, value: int) -> bool:
-        """Whether a value is an update of what is yet to be computed, from arrays."""
-        node = self._lowering.values.node[value]
-        if node is None or not self._lowering.is_written_in_place(node):
-            return False
-        if self._arrays.older(value) is not None:
-            return False
-        graph = self._lowering.graph
-        base = self._lowering.placement.writes.base(node)
-        while graph.kinds[base] is Kind.VIEW:
-            (base,) = graph.inputs[base]
-        return graph.kinds[base] is not Kind.CONSTANT
+    def _filled_from(self, place: int) -> set[int]:
+        """What `memory` will compute the rest of an array from, before a launch that updates it,
+        where that lies nowhere yet."""
+        lowering = self._lowering
+        return {
+            value for node in self._pending[place].updates if lowering.placement.is_filled(node)
+            for value in contents_before(lowering, node)
+        }
+
+    def _reads(self, place: int) -> set[int]:
+        """What a launch, and what is done before it, read."""
+        return self._filled_from(place).union(
+            [value for value, _ in reads_of(self._pending[place].launch)]
+        )
 
     def _check_moves(self, first: int, second: int) -> None:
         """Whether a launch may run at the place of an earlier one: none between them makes what it
@@ -180,14 +201,14 @@ class _Joining:
         if second - first > MOST_BETWEEN:
             raise Apart(f"{second - first - 1} launches lie between them")
         launch = self._pending[second].launch
-        loads = self._arrays.of(value for value, _ in reads_of(launch))
+        loads = self._arrays.of(self._reads(second))
         stores = self._arrays.of(writes_of(launch))
         for place in range(first + 1, second):
             if place in self._gone:
                 continue
             other = self._pending[place].launch
             made = self._arrays.of(writes_of(other))
-            read = self._arrays.of(value for value, _ in reads_of(other))
+            read = self._arrays.of(self._reads(place))
             if not made.isdisjoint(loads | stores) or not stores.isdisjoint(read):
                 raise Apart("a launch between them needs the one or is needed by the other")
 

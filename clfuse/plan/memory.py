@@ -188,13 +188,11 @@ class Memory:
 
     def old_value(self, node: int) -> int | None:
         """The value that an update's old contents lie in, None where they are computed instead."""
+        if self.lowering.placement.is_filled(node):
+            return None
         old = self._writes.base(node)
-        if self.graph.kinds[old] is Kind.LEAF:
-            return self.values.leaf(old)
-        placement = self.lowering.placement
-        if placement.stored[old] and placement.level[old] < placement.level[node]:
-            return self.values.of_node[old]
-        return None
+        is_leaf = self.graph.kinds[old] is Kind.LEAF
+        return self.values.leaf(old) if is_leaf else self.values.of_node[old]
 
     def _free_after(
         self, value: int, stores: Mapping[int, Stored], update: int = -1

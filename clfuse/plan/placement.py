@@ -558,6 +558,13 @@ class Placement:
         """Whether `node` is a view of a value that lies in memory in any case."""
         return self.graph.kinds[node] is Kind.VIEW and self.sealed[self.graph.inputs[node][0]]
 
+    def is_filled(self, update: int) -> bool:
+        """Whether an update's old contents are computed into its array: they lie nowhere then."""
+        base = self.writes.base(update)
+        return self.graph.kinds[base] is not Kind.LEAF and not (
+            self.stored[base] and self.level[base] < self.level[update]
+        )
+
     def is_read_as_view(self, node: int, operand: int) -> bool:
         """Whether a library call reads an operand where a view says: not all take strides."""
         op = self.graph.ops[node]

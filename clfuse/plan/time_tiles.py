@@ -128,12 +128,9 @@ class _TimeTiles:
 
     def _value_of_base(self, node: int) -> int | None:
         """The value in memory that an update's old contents are; None where they are computed."""
-        placement = self.lowering.placement
-        old = placement.writes.base(node)
-        is_leaf = self.lowering.graph.kinds[old] is Kind.LEAF
-        if is_leaf or (placement.stored[old] and placement.level[old] < placement.level[node]):
-            return self._value_of(old)
-        return None
+        if self.lowering.placement.is_filled(node):
+            return None
+        return self._value_of(self.lowering.placement.writes.base(node))
 
     def _value_of(self, node: int) -> int:
         """The value of a node in memory."""
