@@ -17,6 +17,7 @@ import time
 from collections.abc import Sequence
 
 from tests.fuzz import text_runner, texts
+from tests.fuzz.bounds import Unbounded
 from tests.fuzz.generate import generate
 from tests.fuzz.runner import check, report
 from tests.fuzz.shrink import SECONDS, shrink
@@ -79,7 +80,11 @@ def run(seeds: range, options: argparse.Namespace) -> int:
         if options.trace:
             print(f"seed {seed}", file=sys.stderr, flush=True)
         tested = generate(seed)
-        difference = check(tested, xp)
+        try:
+            difference = check(tested, xp)
+        except Unbounded as reason:  # a traced function that writes to its arguments
+            print(f"seed {seed} is not compared: {reason}", file=sys.stderr, flush=True)
+            continue
         if difference is not None:
             failures += 1
             if options.shrink:
