@@ -298,7 +298,9 @@ cdef class KnownCall:
             (place, step[2], step[3])
             for place, step in enumerate(steps) if step[0] == NUMBER_STEP
         ]
-        if max(len(self.sources), len(written), len(results)) > MOST_CELLS:
+        if max(len(self.sources), len(written), len(results)) > MOST_CELLS or (
+            written and results  # a fold is looked at without what it writes
+        ):
             self.needed = MOST_ALONE
 
     cdef bint suits(self, tuple args, Py_ssize_t first, PyObject **cells) except -1:

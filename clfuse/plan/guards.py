@@ -127,13 +127,13 @@ class _Joining:
         ):
             raise Apart("the one makes what the other's array is filled with before")
         _check_kind(kernel)
+        self._arrays.shared = {value for value in writes_of(launch) if self._writers[value] > 1}
         first = self._cells.get(other)
         if first is None:
             _check_kind(launch)
             first = cells_of_parts(launch, self._arrays, self._traits.operation_nbytes)
             first = first or Cells(launch, self._arrays)
         self._check_moves(other, place)
-        self._arrays.shared = {value for value in writes_of(launch) if self._writers[value] > 1}
         self._replace(other, place, self._joined(first, kernel))
         return True
 

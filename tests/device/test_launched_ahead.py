@@ -119,6 +119,22 @@ def test_a_fold_is_launched_at_the_call_and_is_what_it_was() -> None:
     assert list(product.scan(SIZE, x, y).get()[:3]) == [0, 3, 9]
 
 
+def test_a_fold_of_a_kernel_that_writes_leaves_what_it_writes() -> None:
+    @cf.kernel
+    def moved(i, x, y):
+        y[i] = y[i] + x[i]
+        return x[i] - y[i]
+
+    x, y = arrays()
+    for turn in range(1, MANY):
+        total = float(moved.reduce(SIZE, x, y))
+        expected = 3.0 + turn * np.arange(SIZE)
+        assert total == (np.arange(SIZE) - expected).sum()
+        if turn % 3 == 0:
+            np.testing.assert_array_equal(y.get(), expected)
+    np.testing.assert_array_equal(y.get(), 3.0 + (MANY - 1) * np.arange(SIZE))
+
+
 def test_what_is_written_to_is_seen_by_folds_and_array_code() -> None:
     axpy, _, product, _ = kernels()
     x, y = arrays()
