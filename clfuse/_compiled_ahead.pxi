@@ -5,7 +5,7 @@
 `y` after every call nothing comes next: after `least_alone` calls in a row that were evaluated by
 themselves the next one like them, on the same arrays, is launched at the call. Nothing is recorded
 or recognised then, and what Python does from there to the look it does beside the kernel. Between
-kernels that read large arrays, when the caches hold nothing of Python's, that is 50 us.
+kernels that read large arrays, when the caches hold nothing of Python's, that is 30 to 45 us.
 
 It is a guess: where something else comes before the look, that might have been fused with the call.
 The kernel records again then, and has to be alone `MORE` times as often as before until it is
