@@ -16,6 +16,7 @@ the call would launch.
 cdef enum:
     LIVE_FLAG = 1  # as `snapshot.LIVE`
     MORE = 4
+    USUAL = 16  # calls in a row that were not alone: one in as many is watched from there on
     MOST_ALONE = 1 << 24  # never
 
 cdef Py_ssize_t least_alone = 8
@@ -46,7 +47,7 @@ cdef int begin_alone(KnownCall call, PyObject **cells, list offsets, object fold
     cdef Py_ssize_t number
     cdef PyObject *node
     if call.waits:
-        call.alone = 0
+        was_not_alone(call)
     call.waits, call.fold, call.offsets, call.mode = True, fold, offsets, mode[0]
     call.shapes = []
     for number in range(call.cells):
@@ -237,6 +238,13 @@ cdef int was_in_vain() except -1:
     return 0
 
 
+cdef void was_not_alone(KnownCall call) noexcept:
+    call.alone = 0
+    call.together += 1
+    if call.together >= USUAL:
+        call.together = call.unwatched = USUAL - 1
+
+
 cdef void waits_longer(KnownCall call) noexcept:
     call.ahead, call.alone = None, 0
     call.needed = min(call.needed * MORE, MOST_ALONE - 1)
@@ -267,8 +275,9 @@ cdef int count_alone(
     of that, and know how to launch it after enough of them."""
     call.waits = False
     if not is_all_of(call, roots):
-        call.alone = 0
+        was_not_alone(call)
         return 0
+    call.together = 0
     call.alone += 1
     if call.alone >= call.needed and (
         call.ahead is None or not (<Ahead>call.ahead).is_of(call.places, call.offsets)

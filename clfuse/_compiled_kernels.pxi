@@ -280,7 +280,7 @@ cdef class KnownCall:
     cdef bint waits
     cdef object ahead, fold, mode
     cdef list offsets, marks, shapes, sources
-    cdef Py_ssize_t alone, needed, roots, turn, moment
+    cdef Py_ssize_t alone, together, unwatched, needed, roots, turn, moment
     cdef PyObject *places[MOST_CELLS]
     cdef PyObject *before[MOST_CELLS]
     cdef PyObject *after[MOST_CELLS]
@@ -369,6 +369,9 @@ cdef class KnownCall:
         cdef bint may_be_alone = (
             may_launch_ahead and fold is not LATER and self.needed < MOST_ALONE
         )
+        if may_be_alone and self.unwatched:
+            self.unwatched -= 1
+            may_be_alone = False
         storages = [<object>cells[number] for number in range(self.cells)]
         values = [get(storage, s_node) for storage in storages]
         offsets = []

@@ -184,6 +184,18 @@ def test_several_calls_in_a_row_are_still_one_launch() -> None:
     np.testing.assert_array_equal(y.get(), 3.0 + np.arange(SIZE) * (MANY + 25))
 
 
+def test_a_kernel_that_was_never_alone_may_be_later() -> None:
+    axpy, _, _, _ = kernels()
+    x, y = arrays()
+    for _ in range(20):
+        for _ in range(3):
+            axpy(SIZE, 1.0, x, y)
+        cf.evaluate(y)
+    counts = at_the_call(lambda: axpy(SIZE, 1.0, x, y), lambda: cf.evaluate(y), 40)
+    assert (counts[0], counts[-1]) == (0, 1)
+    np.testing.assert_array_equal(y.get(), 3.0 + 100 * np.arange(SIZE))
+
+
 def test_other_arrays_are_not_guessed_of() -> None:
     axpy, _, _, _ = kernels()
     x, y = arrays()
