@@ -159,13 +159,10 @@ cdef class Ahead:
         nodes = list(self.template)
         if not self.numbers:
             return nodes
-        given = []
-        for number in range(first + 1, PyTuple_GET_SIZE(args)):
-            argument = <object>PyTuple_GET_ITEM(args, number)
-            if type(argument) is not ARRAY:
-                if type(argument) in lazy_scalars:
-                    return None
-                given.append(argument)
+        given = scalars_of(args, first)
+        for number in range(PyList_GET_SIZE(given)):
+            if is_plain_node(<object>PyList_GET_ITEM(given, number)):
+                return None  # a lazy scalar
         for position, place, dtype, only in self.numbers:
             node = numbered(given[place], dtype)
             if only is not None and node is not only:
@@ -218,16 +215,6 @@ cdef object launched_ahead(KnownCall call, tuple args, Py_ssize_t first, PyObjec
     after_evaluation()
     unseen, call.turn = call, turns[0]
     return made if fold is None else tuple([holding(new_storage(node)) for node in made])
-
-
-cdef inline list offsets_of(tuple args, Py_ssize_t first):
-    cdef Py_ssize_t place
-    offsets = []
-    for place in range(first + 1, PyTuple_GET_SIZE(args)):
-        argument = <object>PyTuple_GET_ITEM(args, place)
-        if type(argument) is ARRAY:
-            offsets.append(offset_in(argument))
-    return offsets
 
 
 cdef int was_in_vain() except -1:
@@ -302,7 +289,7 @@ cdef bint holds(object items, object node) except -1:
 cdef Ahead ahead_of(KnownCall call, list nodes, list buffers, object structure, Ready ready):
     """How to launch the next call like this one, which is about to be evaluated; None where that
     cannot be said."""
-    cdef Py_ssize_t number, position, other
+    cdef Py_ssize_t number, position
     cdef PyObject *node
     cdef Ahead made = Ahead()
     roots = list(structure.roots)

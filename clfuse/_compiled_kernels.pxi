@@ -348,7 +348,9 @@ cdef class KnownCall:
                 return False
         return True
 
-    cdef bint is_alone(self, object kernel, tuple args, PyObject **cells) except -1:
+    cdef bint is_alone(
+        self, object kernel, tuple args, Py_ssize_t first, PyObject **cells
+    ) except -1:
         """Whether `Kernel._run` would not begin a batch with this call."""
         cdef Py_ssize_t number
         last = kernel._last
@@ -357,10 +359,7 @@ cdef class KnownCall:
         where = [<object><size_t><PyObject *>self.recipe]
         for number in range(self.cells):
             where.append(<object><size_t>cells[number])
-        for number in range(1, PyTuple_GET_SIZE(args)):
-            argument = <object>PyTuple_GET_ITEM(args, number)
-            if type(argument) is ARRAY:
-                where.append(offset_in(argument))
+        where += offsets_of(args, first)
         return tuple(where) in kernel._repeated
 
     cdef list made_again(self, tuple args, Py_ssize_t first, PyObject **cells, object fold):
@@ -374,16 +373,7 @@ cdef class KnownCall:
             may_be_alone = False
         storages = [<object>cells[number] for number in range(self.cells)]
         values = [get(storage, s_node) for storage in storages]
-        offsets = []
-        numbers = []
-        for number in range(first + 1, PyTuple_GET_SIZE(args)):
-            argument = <object>PyTuple_GET_ITEM(args, number)
-            if type(argument) is ARRAY:
-                offsets.append(offset_in(argument))
-            elif type(argument) in lazy_scalars:
-                numbers.append(get(get(argument, h_cell), s_node))
-            else:
-                numbers.append(argument)
+        offsets, numbers = offsets_of(args, first), scalars_of(args, first)
         if may_be_alone:
             begin_alone(self, cells, offsets, fold)
         for item in self.steps:
@@ -414,6 +404,30 @@ cdef class KnownCall:
         if may_be_alone and fold is None:
             end_alone(self, [storages[<Py_ssize_t>item] for item in self.written])
         return results
+
+
+cdef list offsets_of(tuple args, Py_ssize_t first):
+    """Where the arrays of a call begin in their storages."""
+    cdef Py_ssize_t place
+    offsets = []
+    for place in range(first + 1, PyTuple_GET_SIZE(args)):
+        argument = <object>PyTuple_GET_ITEM(args, place)
+        if type(argument) is ARRAY:
+            offsets.append(offset_in(argument))
+    return offsets
+
+
+cdef list scalars_of(tuple args, Py_ssize_t first):
+    """The numbers of a call; of lazy scalars their nodes."""
+    cdef Py_ssize_t place
+    numbers = []
+    for place in range(first + 1, PyTuple_GET_SIZE(args)):
+        argument = <object>PyTuple_GET_ITEM(args, place)
+        if type(argument) in lazy_scalars:
+            numbers.append(get(get(argument, h_cell), s_node))
+        elif type(argument) is not ARRAY:
+            numbers.append(argument)
+    return numbers
 
 
 cdef void name_after(object node, object kernel) noexcept:
@@ -455,7 +469,7 @@ cdef object made_now(
         made = launched_ahead(call, args, first, cells, fold)
         if made is not LATER:
             return made
-    if call.may_batch and not call.is_alone(kernel, args, cells):
+    if call.may_batch and not call.is_alone(kernel, args, first, cells):
         return LATER
     return call.made_again(args, first, cells, fold)
 

@@ -122,12 +122,11 @@ class _Joining:
             return False  # equal ranges are joined before, or cannot be
         if not folded(launch).isdisjoint(value for value, _ in reads_of(kernel)):
             return False  # a fold that has to be done before: that value has its reason
-        if not self._arrays.of(self._filled_from(place)).isdisjoint(
-            self._arrays.of(writes_of(launch))
-        ):
+        written = writes_of(launch)
+        if not self._arrays.of(self._filled_from(place)).isdisjoint(self._arrays.of(written)):
             raise Apart("the one makes what the other's array is filled with before")
         _check_kind(kernel)
-        self._arrays.shared = {value for value in writes_of(launch) if self._writers[value] > 1}
+        self._arrays.shared = {value for value in written if self._writers[value] > 1}
         first = self._cells.get(other)
         if first is None:
             _check_kind(launch)

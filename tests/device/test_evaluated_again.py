@@ -3,13 +3,13 @@ can tell but by the time."""
 
 import gc
 import sys
-import threading
 
 import numpy as np
 import pytest
 
 import clfuse as cf
 from clfuse import compiled, config
+from tests.threads import in_threads
 
 TIMES = 12
 
@@ -165,9 +165,5 @@ def test_threads_evaluate_alike():
             if float((mine * mine).sum()) != (values * values).sum():
                 wrong.append(number)
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(work)
     assert not wrong

@@ -34,12 +34,17 @@ def a_part(random: np.random.Generator, extent: int) -> tuple[int, int]:
     return starts[random.integers(len(starts))], length
 
 
+def three(xp: ModuleType, base: np.ndarray[Any, Any]) -> list[Any]:
+    """The arrays of a program, in memory."""
+    made = [xp.array(base % 7), xp.array(base * 0 + 3), xp.array(base % 5)]
+    if xp is cf:
+        cf.evaluate(*made)
+    return made
+
+
 def along(xp: ModuleType, random: np.random.Generator) -> list[Any]:
     """A program over three vectors: what is held at the end, and the vectors."""
-    base = np.arange(float(LENGTH))
-    x, y, z = xp.array(base % 7), xp.array(base * 0 + 3), xp.array(base % 5)
-    if xp is cf:
-        cf.evaluate(x, y, z)
+    x, y, z = three(xp, np.arange(float(LENGTH)))
     held: list[Any] = []
     for _ in range(random.integers(3, 10)):
         start, length = a_part(random, LENGTH)
@@ -73,10 +78,7 @@ def along(xp: ModuleType, random: np.random.Generator) -> list[Any]:
 
 def across(xp: ModuleType, random: np.random.Generator) -> list[Any]:
     """The same over matrices, whose rows, columns and blocks are written to."""
-    base = np.arange(float(PLANE[0] * PLANE[1])).reshape(PLANE)
-    x, y, z = xp.array(base % 7), xp.array(base * 0 + 3), xp.array(base % 5)
-    if xp is cf:
-        cf.evaluate(x, y, z)
+    x, y, z = three(xp, np.arange(float(PLANE[0] * PLANE[1])).reshape(PLANE))
     held: list[Any] = []
     for _ in range(random.integers(3, 9)):
         parts = [a_part(random, extent) for extent in PLANE]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import threading
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from clfuse import config, planned
 from clfuse.counters import counters
 from clfuse.runtime import program
 from tests.agreement import assert_bitwise
+from tests.threads import in_threads
 
 pytestmark = pytest.mark.clfuse_only
 
@@ -187,11 +187,7 @@ def test_many_threads_may_run_small_and_large_plans() -> None:
                 if not np.isclose(total, (x * 2 + seed).sum(), rtol=1e-12):
                     wrong.append((seed, size, total))
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(work)
     assert wrong == []
 
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import gc
 import math
-import threading
 import types
 import weakref
 from typing import Any
@@ -19,6 +18,7 @@ from clfuse import compiled, config
 from clfuse.errors import KernelError
 from clfuse.graph.ir import Kind
 from clfuse.language.calls import Kernel
+from tests.threads import in_threads
 
 pytestmark = pytest.mark.clfuse_only
 
@@ -454,11 +454,7 @@ def test_several_threads_call_one_kernel() -> None:
             if total != turn * np.dot(values, values):
                 wrong.append((number, turn, total))
 
-    threads = [threading.Thread(target=run, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(run)
     assert not wrong
 
 

@@ -4,8 +4,8 @@ recorded, and where the guess is wrong the kernel records again."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ import pytest
 import clfuse as cf
 from clfuse import compiled, config
 from clfuse.evaluate import forget_plans
+from tests.threads import in_threads
 
 pytestmark = [
     pytest.mark.clfuse_only,
@@ -220,7 +221,7 @@ def test_arrays_by_turns_are_guessed_of() -> None:
     counts = []
     for turn in range(MANY):
         given = (x, y) if turn % 2 else (y, x)
-        counts.append(launched(lambda: copied(SIZE, *given)))  # noqa: B023, called at once
+        counts.append(launched(partial(copied, SIZE, *given)))
         cf.evaluate(given[1])
     assert counts[-3:] == [1] * 3
     assert set(x.get()) == {3 * 2.0 ** (MANY - 1)}
@@ -425,11 +426,7 @@ def test_threads_that_call_one_kernel_on_their_arrays() -> None:
             if total != np.dot(values, 1 + turn * values):
                 wrong.append((number, turn, total))
 
-    threads = [threading.Thread(target=run, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(run)
     assert not wrong
 
 
