@@ -225,6 +225,12 @@ def _same_value(first: list[Item], second: list[Item], register: int) -> int | N
             renamed = one
         else:
             return None
-        if replace(renamed, var=other.var) != other:
+        if _fetched_alike(replace(renamed, var=other.var)) != _fetched_alike(other):
             return None
     return of.get(register)
+
+
+def _fetched_alike(item: Item) -> Item:
+    """The item without how its load goes through the caches, which changes no value: only the first
+    pass over a row asks for what comes next, where the device does at all."""
+    return replace(item, ahead=None, past=False) if isinstance(item, Load) else item

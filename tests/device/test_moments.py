@@ -8,11 +8,14 @@ from their own ends.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
+
+from clfuse.evaluate import forget_plans
 
 ROWS, COLUMNS = 1300, 300
 GUESSED = "int fits"
@@ -220,6 +223,17 @@ def test_columns_without_a_mean_do_not_disturb_the_others(dtype: str, xp: Module
         np.testing.assert_allclose(np.asarray(got), wanted, rtol=rtol, atol=rtol)
 
 
+@pytest.fixture(params=[False, True], ids=["loads as they come", "asks ahead"])
+def asking_ahead(request: pytest.FixtureRequest, xp: ModuleType) -> Iterator[None]:
+    """The device without and with requests for what comes next, whichever suits its processor."""
+    device = xp.get_device()
+    with device.trying(replace(device.traits, asks_ahead=request.param)):
+        forget_plans()
+        yield
+    forget_plans()
+
+
+@pytest.mark.usefixtures("asking_ahead")
 @pytest.mark.parametrize("axis", [0, 1])
 def test_other_folds_of_the_same_pass_are_made_beside_the_sums(axis: int, xp: ModuleType) -> None:
     rng = np.random.default_rng(17)
