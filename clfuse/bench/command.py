@@ -16,6 +16,8 @@ __all__ = ["main"]
 
 RECORDING = "recording"
 KERNELS = "kernels"
+# What is left of the largest index that 32 bits hold.
+MOST_SCALE = 64
 # Where compiled kernels are kept between runs; pointing them at an empty folder makes a first run a
 # cold one.
 CACHE_VARIABLES = (
@@ -48,7 +50,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--peers",
         metavar="NAMES",
-        help="numexpr,jax,torch or part of them, or none (default: those installed)",
+        help="numexpr,cupy,jax,torch or part of them, or none (default: those installed)",
     )
     parser.add_argument("--limit", action="store_true", help="also the kernels written by hand")
     parser.add_argument("--unfused", action="store_true", help="also clfuse without fusion")
@@ -57,6 +59,13 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument(
         "--quick", action="store_true", help="small inputs: whether it works, not how fast it is"
+    )
+    parser.add_argument(
+        "--scale",
+        type=float,
+        default=1,
+        metavar="X",
+        help="X times the usual number of elements, 8 for a large GPU (default: 1)",
     )
     parser.add_argument(
         "--cold", action="store_true", help="start with empty caches of compiled kernels"
@@ -90,6 +99,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         )
     if options.repeat < 1:
         parser.error(f"--repeat {options.repeat}: it takes a number from 1")
+    if not 0 < options.scale <= MOST_SCALE:
+        parser.error(f"--scale {options.scale}: it takes a number above 0, up to {MOST_SCALE}")
     return options
 
 
@@ -129,7 +140,8 @@ def run(options: argparse.Namespace) -> int:
     title = f"{device.name} ({device.platform_name}), {context['when']}"
     print(f"measuring on {title}", file=sys.stderr, flush=True)
 
-    contenders: list[Contender] = [Clfuse(), Jit(), *peers(options.peers)]
+    on_gpu = device.kind == "gpu"
+    contenders: list[Contender] = [Clfuse(), Jit(), *peers(options.peers, on_gpu=on_gpu)]
     if options.unfused:
         contenders.append(Clfuse(fusion=False))
     if options.limit:
@@ -147,6 +159,7 @@ def run(options: argparse.Namespace) -> int:
                 PROGRAMS[name],
                 contenders,
                 quick=options.quick,
+                scale=options.scale,
                 repetitions=options.repeat,
                 copy=copy,
                 progress=lambda stage, name=name: show_progress(f"{name}: {stage}"),  # type: ignore[misc]
@@ -209,12 +222,15 @@ def run_tuning(options: argparse.Namespace) -> int:
     return 0
 
 
-def peers(names: str | None) -> list[Any]:
-    """The other compilers that were asked for; all that are installed if nothing was said."""
+def peers(names: str | None, *, on_gpu: bool = False) -> list[Any]:
+    """The other compilers that were asked for; all that are installed if nothing was said.
+
+    Beside a GPU they run on one, too, where they can.
+    """
     from clfuse.bench.peers import PEERS, installed
 
     wanted = (
-        installed()
+        installed(on_gpu=on_gpu)
         if names is None
         else [name for name in names.split(",") if name not in ("", "none")]
     )
@@ -226,7 +242,7 @@ def peers(names: str | None) -> list[Any]:
     chosen = []
     for name in wanted:
         try:
-            chosen.append(PEERS[name]())
+            chosen.append(PEERS[name](on_gpu))
         except ImportError as error:
             # Asked for by name it must be there; one that merely looked installed may turn out
             # broken.
@@ -244,7 +260,7 @@ def describe(device: Any) -> dict[str, Any]:
     from importlib import metadata
 
     versions = {}
-    for package in ("clfuse", "numpy", "pyopencl", "numexpr", "jax", "torch"):
+    for package in ("clfuse", "numpy", "pyopencl", "numexpr", "cupy", "jax", "torch"):
         try:
             versions[package] = metadata.version(package)
         except metadata.PackageNotFoundError:

@@ -37,6 +37,8 @@ SETTLE_S = 0.003
 # One program is given this long; a slow one gets fewer repetitions, but not less than three.
 BUDGET_S = 20.0
 LEAST_REPETITIONS = 3
+# Where NumPy takes this long, it is measured once.
+SLOW_S = 2.0
 # What a compiler that contracts a*b + c may differ by from NumPy in float32, and which part of the
 # elements by more.
 CONTRACTION = 1e-6
@@ -127,6 +129,7 @@ def measure(
     contenders: Sequence[Contender],
     *,
     quick: bool = False,
+    scale: float = 1,
     repetitions: int = REPETITIONS,
     copy: Copy | None = None,
     progress: Callable[[str], None] = lambda text: None,
@@ -143,6 +146,8 @@ def measure(
         By whom; NumPy is always measured.
     quick : bool
         Whether to take small inputs.
+    scale : float
+        How many times the usual number of elements otherwise.
     repetitions : int
         How often, at most.
     copy : Copy, optional
@@ -150,7 +155,7 @@ def measure(
     progress : callable
         Called with a few words before each stage.
     """
-    inputs = program.make_inputs(quick)
+    inputs = program.make_inputs(quick, scale)
     numpy = NumPy()
     expected = numpy.bind(program, inputs)()
     row = Row(program)
@@ -169,6 +174,10 @@ def measure(
             progress("the plan")
             row.footprint = contender.footprint(program, inputs)
     copies = Timing(0.0, 0.0)
+    if row.timings[numpy.name].first_s > SLOW_S and numpy.name in runs:
+        # It compiles nothing: its first run is one like the others.
+        row.timings[numpy.name].times.append(row.timings[numpy.name].first_s)
+        del runs[numpy.name]
     everybody: list[tuple[Timing, Run]] = [(row.timings[name], run) for name, run in runs.items()]
     if copy is not None:
         everybody.append((copies, copy.run))
@@ -217,6 +226,8 @@ def ratio(theirs: Sequence[float], ours: Sequence[float]) -> float:
     The ratio of two medians is another one where the machine changes its speed: the one may be of a
     fast turn, the other of a slow one.
     """
+    if len(theirs) == 1 and ours:  # it was slow
+        return theirs[0] / statistics.median(ours)
     turns = [one / other for one, other in zip(theirs, ours, strict=True)]
     return statistics.median(turns) if turns else math.nan
 

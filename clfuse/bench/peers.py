@@ -1,5 +1,8 @@
-"""Other compilers of array programs as contenders: numexpr, JAX and torch.compile, where they are
-installed; `bench.measure` times them.
+"""Other libraries of array programs as contenders: numexpr, CuPy, JAX and torch.compile, where they
+are installed; `bench.measure` times them.
+
+Beside a GPU, JAX and torch run on a GPU, too, and so does CuPy, which has nothing else; beside a
+CPU they run on the CPU.
 
 Each runs the lines of `bench.programs` where it understands them. `VARIANTS` holds the programs
 that a library spells differently; a program that it has no words for is left out for it.
@@ -8,6 +11,7 @@ that a library spells differently; a program that it has no words for is left ou
 from __future__ import annotations
 
 import importlib.util
+import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -16,7 +20,7 @@ import numpy
 from clfuse.bench.contenders import Contender, Run
 from clfuse.bench.programs import Arrays, Program, results
 
-__all__ = ["PEERS", "Jax", "Numexpr", "Torch", "installed"]
+__all__ = ["PEERS", "CuPy", "Jax", "Numexpr", "Torch", "installed"]
 
 
 # -- JAX -------------------------------------------------------------------------------------------
@@ -30,15 +34,19 @@ def jacobi2d_jax(np: Any, a: Any) -> Any:
 
 
 class Jax:
-    """``jax.jit`` with 64-bit types, on JAX's default device."""
+    """``jax.jit`` with 64-bit types, on JAX's default device, or on the CPU."""
 
     name = "jax"
     variants: Mapping[str, Callable[..., Any]] = {"jacobi2d": jacobi2d_jax}
 
-    def __init__(self) -> None:
+    def __init__(self, on_gpu: bool = False) -> None:
+        # Otherwise it takes three quarters of a GPU's memory, where others compute, too.
+        os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
         import jax
 
         jax.config.update("jax_enable_x64", True)
+        if not on_gpu:
+            jax.config.update("jax_platforms", "cpu")
         self.jax = jax
 
     def bind(self, program: Program, inputs: Arrays) -> Run:
@@ -79,7 +87,7 @@ def life_torch(np: Any, cells: Any) -> Any:
 
 
 class Torch:
-    """``torch.compile`` in its default mode, on torch's default device."""
+    """``torch.compile`` in its default mode, on the CPU or on the first CUDA (or ROCm) device."""
 
     name = "torch"
     # torch's statistics divide by n - 1 unless told; its max, cumsum and sort want the axis or
@@ -94,10 +102,11 @@ class Torch:
         "sort_f32": lambda np, x: np.sort(x).values,
     }
 
-    def __init__(self) -> None:
+    def __init__(self, on_gpu: bool = False) -> None:
         import torch
 
         self.torch = torch
+        self.device = "cuda" if on_gpu and torch.cuda.is_available() else "cpu"
 
     def bind(self, program: Program, inputs: Arrays) -> Run:
         """See `Contender.bind`."""
@@ -107,17 +116,52 @@ class Torch:
         # would be compiled for any dtype and size, which is slower.
         torch.compiler.reset()
         compiled = torch.compile(lambda *values: results(compute(torch, *values)), dynamic=False)
-        arrays = tuple(torch.from_numpy(value) for value in inputs)
+        arrays = tuple(torch.from_numpy(value).to(self.device) for value in inputs)
 
         def run() -> Arrays:
             with torch.inference_mode():
-                return tuple(compiled(*arrays))
+                values = tuple(compiled(*arrays))
+            if self.device != "cpu":
+                torch.cuda.synchronize()
+            return values
 
         return run
 
     def to_host(self, values: Arrays) -> Arrays:
         """See `Contender.to_host`."""
-        return tuple(value.numpy() for value in values)
+        return tuple(value.cpu().numpy() for value in values)
+
+
+# -- CuPy ------------------------------------------------------------------------------------------
+
+
+class CuPy:
+    """CuPy, which runs an operation as soon as it is asked for."""
+
+    name = "cupy"
+
+    def __init__(self, on_gpu: bool = True) -> None:
+        import cupy
+
+        if not on_gpu:
+            raise ImportError("it computes on GPUs, and clfuse's device is none")
+        self.cupy = cupy
+
+    def bind(self, program: Program, inputs: Arrays) -> Run:
+        """See `Contender.bind`."""
+        cupy = self.cupy
+        arrays = [cupy.asarray(value) for value in inputs]
+
+        def run() -> Arrays:
+            values = results(program.compute(cupy, *arrays))
+            cupy.cuda.Device().synchronize()
+            return values
+
+        return run
+
+    def to_host(self, values: Arrays) -> Arrays:
+        """See `Contender.to_host`."""
+        return tuple(self.cupy.asnumpy(value) for value in values)
 
 
 # -- numexpr ---------------------------------------------------------------------------------------
@@ -128,7 +172,7 @@ class Numexpr:
 
     name = "numexpr"
 
-    def __init__(self) -> None:
+    def __init__(self, on_gpu: bool = False) -> None:
         import numexpr
 
         self.evaluate = numexpr.evaluate
@@ -253,9 +297,16 @@ class Numexpr:
         return a
 
 
-PEERS: dict[str, Callable[[], Contender]] = {"numexpr": Numexpr, "jax": Jax, "torch": Torch}
+PEERS: dict[str, Callable[[bool], Contender]] = {
+    "numexpr": Numexpr, "cupy": CuPy, "jax": Jax, "torch": Torch,
+}  # fmt: skip
+"""Name -> what makes the contender, told whether clfuse computes on a GPU."""
 
 
-def installed() -> list[str]:
-    """The names of the peers that can be imported here."""
-    return [name for name in PEERS if importlib.util.find_spec(name) is not None]
+def installed(*, on_gpu: bool = False) -> list[str]:
+    """The names of the peers that can be imported here, and that run where clfuse does."""
+    return [
+        name
+        for name in PEERS
+        if importlib.util.find_spec(name) is not None and (on_gpu or name != CuPy.name)
+    ]

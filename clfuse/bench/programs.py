@@ -36,7 +36,8 @@ class Program:
         ``compute(np, *inputs)`` with NumPy or a library like it; returns an array or a tuple of
         arrays.
     inputs : callable
-        ``inputs(rng, part)`` -> NumPy arrays; `part` is 1, or less for quick runs.
+        ``inputs(rng, part)`` -> NumPy arrays; `part` is 1, less for quick runs, more where a
+        device has room for it.
     rtol : float
         How far a result may be from NumPy's, as a part of the largest value; 0 asks for the same
         bits.
@@ -48,9 +49,9 @@ class Program:
     inputs: Callable[[numpy.random.Generator, float], Arrays]
     rtol: float
 
-    def make_inputs(self, quick: bool = False) -> Arrays:
-        """The program's inputs, the same in every process."""
-        return self.inputs(numpy.random.default_rng(SEED), QUICK if quick else 1)
+    def make_inputs(self, quick: bool = False, scale: float = 1) -> Arrays:
+        """The program's inputs, the same in every process; `scale` times as many elements."""
+        return self.inputs(numpy.random.default_rng(SEED), QUICK if quick else scale)
 
 
 def results(value: Any) -> Arrays:
