@@ -1,8 +1,8 @@
 """A pytest plugin that writes each failure to a file as it happens, shortly: ``-p tests.failing``.
 
-A driver that ends the process, or a time limit, takes pytest's own summary with it. The file is named
-by ``CLFUSE_FAILURES``: a dot a test that passed, an s for one that was skipped, and for each failure
-its name and last lines.
+A driver that ends the process, or a time limit, takes pytest's own summary with it. The file is
+named by ``CLFUSE_FAILURES``: a dot a test that passed, an s for one that was skipped, and for each
+failure its name and last lines.
 """
 
 from __future__ import annotations
