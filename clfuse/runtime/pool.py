@@ -48,6 +48,10 @@ HUGE_PAGE = 2 << 20
 #: looks as if it depended on the last store.
 STAGGER, STAGGER_TURNS = 4096 + 2 * ALIGNMENT, 16
 
+#: What makes a driver allocate a block. It lives as long as the module: a driver may read it when
+#: the command runs, not when it is enqueued.
+FIRST_TOUCH = np.zeros(16, np.uint8)
+
 #: Where Linux says what a container may use (control groups, version 2).
 CONTAINER_LIMIT = "/sys/fs/cgroup/memory.max"
 
@@ -185,10 +189,11 @@ class Pool:
                     hostbuf=_host_block(size),
                 )
             block = cl.Buffer(self.device.context, flags, size)
-            # Makes the driver allocate now, where something can still be done about a failure.
-            cl.enqueue_migrate_mem_objects(
-                self.device.queue, [block], cl.mem_migration_flags.CONTENT_UNDEFINED
-            )
+            # Makes the driver allocate now, where something can still be done about a failure. Not
+            # clEnqueueMigrateMemObjects: NVIDIA's driver crashes in a thread of its own when that
+            # command was held back (580.159). Nobody waits for the fill; it has its place in the
+            # queue before whatever the block's owner puts there.
+            cl.enqueue_fill_buffer(self.device.queue, block, FIRST_TOUCH, 0, FIRST_TOUCH.nbytes)
             return block
         except (MemoryError, OSError, cl.MemoryError):
             return None
