@@ -20,8 +20,8 @@ pytestmark = pytest.mark.clfuse_only
 
 THREADS = 64
 
-#: Elements of an array: 40 bytes, what a CPU's driver copies by itself, staged uploads, and one that
-#: waits for the queue.
+#: Elements of an array: 40 bytes, what a CPU's driver copies by itself, staged uploads, and one
+#: that waits for the queue.
 SIZES = (10, 10_000, 50_000, 300_000)
 
 SHIFT = """
@@ -61,7 +61,7 @@ def run_in_threads(work):
         try:
             start.wait(60)
             work(number)
-        except BaseException as error:  # noqa: BLE001 (the test shows it)
+        except BaseException as error:
             raised.append(error)
 
     threads = [threading.Thread(target=attempt, args=(number,)) for number in range(THREADS)]
