@@ -146,12 +146,13 @@ cdef class Ready:
         """Launch, and give the nodes that somebody asks for their buffers."""
         cdef Py_ssize_t number
         cdef Direct direct
+        latest_launch[0] = self.bound
         for number in range(self.launches):
             direct = <Direct>PyList_GET_ITEM(self.direct, number)
             if direct.launched(self.address, self.inline, places, nodes):
                 tallies["kernels_launched"] += 1
             else:
-                self.bound[number].enqueue(places, nodes)  # pyopencl says what is wrong
+                self.bound[number].enqueue_again(places, nodes)  # pyopencl says what is wrong
         tallies["user_launches"] += self.user_launches
         tallies["plans_reused"] += 1
         self.is_used = True
@@ -212,7 +213,7 @@ def evaluating(plain, names):
         if ready is None:
             plain(nodes, wait=wait)
         elif wait:
-            (<Ready>ready).queue.finish()
+            wait_for((<Ready>ready).device, (<Ready>ready).queue)
             finish(nodes, (<Ready>ready).device)
 
     return evaluate_nodes
@@ -237,7 +238,7 @@ cdef int finish(object nodes, object done=None) except -1:
         if buffer is not None and buffer.device is not done:
             done = buffer.device
             if is_usable(done):
-                done._queue.finish()
+                wait_for(done, done._queue)
             else:
                 done.finish()
     return 0

@@ -25,10 +25,35 @@ cdef enum:
     MOST_DIMENSIONS = 3
     LARGEST_SCALAR = 16  # bytes: complex128
 
+cdef enum Refused:
+    SETTING, WAITING, LAUNCHING, ENDING  # what was done when the driver refused something
+
 cdef struct Slot:
     uint32_t number  # of the argument
     Py_ssize_t place  # among the buffers or the scalars of a launch
     Py_ssize_t nbytes  # of a scalar
+
+
+cdef object wait_failed, check_pinned
+cdef list latest_launch
+
+
+def connect_losses(waiting, check, list latest):
+    """Take what `runtime.lost` has for errors of waits, for uploads that are done, and its note of
+    what was launched last."""
+    global wait_failed, check_pinned, latest_launch
+    wait_failed, check_pinned, latest_launch = waiting, check, latest
+
+
+cdef int wait_for(object device, object queue) except -1:
+    """Wait until a device's queue is done; DeviceError where something in it has failed."""
+    try:
+        queue.finish()
+    except Exception as error:
+        raise wait_failed(device, error) from error
+    if device.pinned:
+        check_pinned(device)
+    return 0
 
 
 def connect_driver(uintptr_t set_address, uintptr_t enqueue_address, uintptr_t finish_address):
@@ -83,6 +108,8 @@ cdef class Direct:
     cdef size_t local_size[MOST_DIMENSIONS]
     cdef bint has_local_size, inline
     cdef uint32_t dimensions
+    cdef Refused refused
+    cdef int32_t status  # what was refused with
     cdef Slot *slots
     cdef Py_ssize_t buffers, scalars
     cdef list dtypes, types, before
@@ -120,6 +147,14 @@ cdef class Direct:
         """Set every scalar at the next launch: somebody else has set them."""
         self.before = [None] * self.scalars
 
+    def refusal(self):
+        """What the driver has refused last, with which status, and whether the launch was taken."""
+        if self.refused == SETTING:
+            return "clSetKernelArg", self.status, False
+        if self.refused == LAUNCHING:
+            return "clEnqueueNDRangeKernel", self.status, False
+        return "clFinish", self.status, self.refused == ENDING
+
     def __call__(self, uintptr_t queue, uintptr_t inline, list places, list values):
         """Whether the driver has taken the launch: see `launched`."""
         return self.launched(queue, inline, places, values)
@@ -137,11 +172,14 @@ cdef class Direct:
         cdef Slot *slot
         cdef void *memory
         cdef int32_t status
+        cdef Refused doing
         cdef size_t *local_size = self.local_size if self.has_local_size else NULL
         for number in range(self.buffers):
             slot = &self.slots[number]
             memory = memory_object(<object>PyList_GET_ITEM(places, slot.place))
-            if set_argument(self.handle, slot.number, sizeof(void *), &memory) != 0:
+            status = set_argument(self.handle, slot.number, sizeof(void *), &memory)
+            if status != 0:
+                self.refused, self.status = SETTING, status
                 return False
         for number in range(self.scalars):
             slot = &self.slots[self.buffers + number]
@@ -151,17 +189,22 @@ cdef class Direct:
             if value is not self.before[number] and not self.set_scalar(number, slot, value):
                 return False
         with nogil:
-            status = 0
+            status, doing = 0, LAUNCHING
             if self.inline:
+                doing = WAITING
                 status = finish_queue(<void *>queue)
                 queue = inline
             if status == 0:
+                doing = LAUNCHING
                 status = enqueue_kernel(
                     <void *>queue, self.handle, self.dimensions, NULL, self.global_size,
                     local_size, 0, NULL, NULL,
                 )
             if self.inline and status == 0:
+                doing = ENDING
                 status = finish_queue(<void *>queue)
+        if status != 0:
+            self.refused, self.status = doing, status
         return status == 0
 
     cdef bint set_scalar(self, Py_ssize_t number, Slot *slot, object value) except -1:
@@ -178,4 +221,6 @@ cdef class Direct:
             status = set_argument(self.handle, slot.number, slot.nbytes, given)
         if status == 0:
             self.before[number] = value
+        else:
+            self.refused, self.status = SETTING, status
         return status == 0

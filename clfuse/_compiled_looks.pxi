@@ -64,7 +64,7 @@ cdef object number_in(object scalar):
     memory = get(<object>buffer, b_mem).hostbuf
     if type(memory) is not NUMPY:
         return LATER
-    device._queue.finish()
+    wait_for(device, device._queue)
     return PyArray_Scalar(
         array_data(<PyObject *>memory), <PyArray_Descr *><PyObject *>dtype, NULL
     )
@@ -124,7 +124,7 @@ def synchronizing(plain):
         if device is None or not is_usable(device):
             plain()
         else:
-            device._queue.finish()
+            wait_for(device, device._queue)
 
     return synchronize
 

@@ -79,6 +79,10 @@ def _switch(given: Value) -> Value:
     raise ValueError(given)
 
 
+def _debug(given: Value) -> Value:
+    return "sync" if str(given).strip().lower() == "sync" else _switch(given)
+
+
 def _text(given: Value) -> Value:
     return str(given).strip()
 
@@ -260,9 +264,11 @@ SETTINGS: tuple[Setting, ...] = (
         "debug",
         "CLFUSE_DEBUG",
         False,
-        _switch,
-        "0 or 1",
-        "checks the invariants of every graph and plan",
+        _debug,
+        "0, 1 or sync",
+        "1 checks the invariants of every graph and plan, and allocates not a byte more than asked"
+        " for; sync, without these checks, waits after every launch, so that the error of a kernel"
+        " that faults names it",
     ),
     Setting(
         "tuning",
@@ -349,7 +355,7 @@ class Settings:
     ahead: bool
     kernels: str
     check: str
-    debug: bool
+    debug: bool | str
     tuning: bool
     compiled: bool
     vector_bytes: int

@@ -6,6 +6,7 @@ same step again only looks its plan up, allocates and launches (`planned`).
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gc
 import os
@@ -20,11 +21,11 @@ from . import compiled, experience, interpret, patience, smallness
 from .config import settings
 from .counters import counters
 from .dtypes import needs_fp64
-from .errors import KernelBuildError, fp64_error
+from .errors import ClfuseError, KernelBuildError, fp64_error
 from .graph import build, ir, recognition, trace
 from .graph.ir import Kind, Node
 from .graph.snapshot import Snapshot, take
-from .runtime import buffers, sharing
+from .runtime import buffers, lost, sharing
 from .runtime.device import Device, current_device
 
 if TYPE_CHECKING:
@@ -112,7 +113,9 @@ def _settle() -> None:
     """
     lock.acquire()
     if ir.waiting_count() and trace.active() is None:
-        evaluate_all()
+        # What cannot be computed stays recorded: both processes say why when they look at it.
+        with contextlib.suppress(ClfuseError):
+            evaluate_all()
 
 
 if hasattr(os, "register_at_fork"):
@@ -134,10 +137,19 @@ def _evaluate_apart(cells: Sequence[ir.Storage]) -> None:
 
 
 def _device_for(snapshot: Snapshot) -> Device:
-    """Where the inputs are; where they are on several devices, the current one gets copies."""
+    """Where the inputs are; where they are on several devices, or on one that was lost, the current
+    one gets copies.
+
+    Raises
+    ------
+    DeviceError
+        A device was lost, and one of them was in its memory alone.
+    """
     places = {buffer.device for buffer in snapshot.buffers}
     if len(places) == 1:
-        return places.pop()  # type: ignore[no-any-return]
+        (place,) = places
+        if not place.lost:
+            return place  # type: ignore[no-any-return]
     current = current_device()
     if places:
         moved = {}
@@ -337,6 +349,14 @@ def forget_plans() -> None:
         recognition.forget()
 
 
+def _forget_lost(device: Device) -> None:
+    """Let go of all that was made for a device that was lost."""
+    forget_plans()
+
+
+lost.when_renewed.append(_forget_lost)
+
+
 def upload(array: npt.NDArray[Any]) -> Node:
     """A leaf with a snapshot of a host array, on the current device."""
     current = current_device()
@@ -382,6 +402,7 @@ def host_copy(node: Node) -> npt.NDArray[Any]:
 
 _core: Final = compiled.load()
 if _core is not None:
+    _core.connect_losses(lost.waiting, lost.check_pinned, lost.latest)
     evaluate_nodes = functools.update_wrapper(
         _core.evaluating(
             evaluate_nodes,

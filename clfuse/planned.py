@@ -19,7 +19,7 @@ from . import compiled, interpret
 from .config import PLANNING, settings
 from .counters import counters
 from .dtypes import needs_fp64
-from .errors import fp64_error
+from .errors import DeviceError, fp64_error
 from .graph.ir import TABLE
 from .graph.snapshot import Snapshot
 from .plan.device_libraries import is_ours
@@ -47,7 +47,7 @@ from .render.matmul import render_matmul
 from .render.repeats import Repeats
 from .render.sorting import render_sort
 from .render.templates import keep_in
-from .runtime import buffers, host, launch, program, storage
+from .runtime import buffers, host, launch, program, stepping, storage
 from .runtime.buffers import Buffer
 from .runtime.launch import BoundKernel
 from .runtime.pool import block_size
@@ -197,7 +197,7 @@ def make_plan(snapshot: Snapshot, device: Device, *, fuse: bool) -> Planned:
             if needs_fp64(node.dtype):
                 raise fp64_error(device.name, node.dtype)
     schedule = plan(snapshot, traits, fuse=fuse)
-    if settings.debug:
+    if settings.debug is True:
         verify(schedule)
     structure = Snapshot([], snapshot.items, snapshot.flags, snapshot.roots, [])
     return Planned(structure, schedule, [])
@@ -371,6 +371,18 @@ def run_without_kernel(
 
     `scalars` are operands of a library call: place among the operands, and value.
     """
+    _run_without_kernel(step, places, scalars)
+    if stepping.is_on():
+        target = places[step.target]
+        assert target is not None
+        stepping.finish(target.device, step.name if isinstance(step, LibraryCall) else "copy")
+
+
+def _run_without_kernel(
+    step: Copy | LibraryCall,
+    places: Sequence[Buffer | None],
+    scalars: Sequence[tuple[int, np.generic]],
+) -> None:
     if isinstance(step, Copy):
         host.copy(places[step.source], places[step.target], step.nbytes)  # type: ignore[arg-type]
     elif step.name == TABLE:
@@ -399,6 +411,8 @@ def _made_on_device(step: LibraryCall, places: Sequence[Buffer | None]) -> bool:
 
     try:
         device_libraries.call(step, places)
+    except DeviceError:
+        raise
     except RuntimeError as error:
         warnings.warn(f"{step.name}: {error}; NumPy did it on the host", RuntimeWarning, 2)
         return False

@@ -322,7 +322,7 @@ def _device_of(cells: Iterable[Storage]) -> Any:
     found = None
     for cell in cells:
         buffer = cell.node.buffer
-        if buffer is not None:
+        if buffer is not None and not buffer.device.lost:
             if found is None:
                 found = buffer.device
             elif buffer.device is not found:

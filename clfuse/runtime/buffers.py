@@ -13,6 +13,7 @@ import numpy as np
 
 from clfuse.config import settings
 from clfuse.counters import counters
+from clfuse.runtime import lost
 from clfuse.runtime.device import Device
 from clfuse.runtime.memory import (
     Block,
@@ -190,7 +191,7 @@ def _copied(device: Device, array: npt.NDArray[Any]) -> Buffer:
     import pyopencl as cl
 
     flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
-    mem = cl.Buffer(device.context, flags, hostbuf=array)
+    mem = lost.put(device, "an upload", cl.Buffer, device.context, flags, hostbuf=array)
     counters["bytes_to_device"] += nbytes
     return Buffer(device, nbytes, mem, Block(pool, nbytes, mem, 0))
 
@@ -291,11 +292,24 @@ def write(buffer: Buffer, array: npt.NDArray[Any]) -> None:
         return
     if nbytes <= STAGED_NBYTES:
         staged = _as_bytes(array.copy())
-        pin(device, cl.enqueue_copy(device.queue, buffer.mem, staged, is_blocking=False), staged)
+        event = lost.put(
+            device, "an upload", cl.enqueue_copy, device.queue, buffer.mem, staged,
+            is_blocking=False,
+        )  # fmt: skip
+        pin(device, event, staged)
     else:
-        cl.enqueue_copy(
-            device.queue, buffer.mem, _as_bytes(np.ascontiguousarray(array)), is_blocking=True
-        )
+        _write_and_wait(buffer, np.ascontiguousarray(array))
+
+
+def _write_and_wait(buffer: Buffer, array: npt.NDArray[Any]) -> None:
+    """Fill a buffer's first bytes with those of a contiguous array."""
+    import pyopencl as cl
+
+    device = buffer.device
+    lost.put(
+        device, "an upload", cl.enqueue_copy, device.queue, buffer.mem, _as_bytes(array),
+        is_blocking=True,
+    )  # fmt: skip
 
 
 def _as_bytes(array: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
@@ -304,6 +318,11 @@ def _as_bytes(array: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
 
 def download(buffer: Buffer, dtype: npt.DTypeLike, shape: Sequence[int]) -> npt.NDArray[Any]:
     """Return a fresh host array, writable, with the buffer's contents in C order.
+
+    Raises
+    ------
+    DeviceError
+        The device was lost, and they are nowhere else.
 
     Parameters
     ----------
@@ -328,7 +347,13 @@ def download(buffer: Buffer, dtype: npt.DTypeLike, shape: Sequence[int]) -> npt.
         if memory is not None:
             _as_bytes(result)[...] = memory[: result.nbytes]
             return result
-        cl.enqueue_copy(buffer.device.queue, _as_bytes(result), buffer.mem, is_blocking=True)
+        device = buffer.device
+        lost.put(
+            device, "a download", cl.enqueue_copy, device.queue, _as_bytes(result), buffer.mem,
+            is_blocking=True,
+        )  # fmt: skip
+        if device.pinned:
+            lost.check_pinned(device)
     return result
 
 
@@ -350,17 +375,27 @@ class _HostMemory:
 
     def __del__(self) -> None:
         if self.map is not None:
-            if self.buffer.device.forked:
+            device = self.buffer.device
+            if device.forked or device.lost:
                 _maps_left.append(self.map)
                 return
             # The unmap must be enqueued before the memory can have a next owner, or be written to.
-            self.map.release()
+            _unmap(device, self.map)
         self.buffer.exported -= 1
 
 
 _maps_left: list[Any] = []
-"""Maps that this process has from the one that it was forked from: letting go of one would enqueue
-a command that nobody ever runs."""
+"""Maps of lost devices, and those that this process has from the one that it was forked from:
+letting go of one would enqueue a command that nobody ever runs."""
+
+
+def _unmap(device: Device, map_: Any) -> None:
+    """Take a map back; a device that was lost is noted, whoever needs it next says so."""
+    try:
+        map_.release()
+    except lost.driver_error() as error:
+        _maps_left.append(map_)
+        lost.waiting(device, error)
 
 
 def host_view(buffer: Buffer, dtype: npt.DTypeLike, shape: Sequence[int]) -> npt.NDArray[Any]:
@@ -409,8 +444,6 @@ def mapped(
     write : bool
         Whether the block may change them.
     """
-    import pyopencl as cl
-
     device = buffer.device
     if type(buffer) is HostBuffer and not write:
         yield buffer.read(np.dtype(dtype), tuple(shape))
@@ -426,7 +459,7 @@ def mapped(
         yield array
         if write and array.nbytes:
             counters["bytes_to_device"] += array.nbytes
-            cl.enqueue_copy(device.queue, buffer.mem, _as_bytes(array), is_blocking=True)
+            _write_and_wait(buffer, array)
         return
     memory = _finished_memory(buffer)
     if memory is not None:
@@ -441,7 +474,7 @@ def mapped(
     try:
         yield array
     finally:
-        map_.release()
+        _unmap(device, map_)
 
 
 def host_memory(buffer: Buffer) -> npt.NDArray[np.uint8] | None:
@@ -487,9 +520,13 @@ def _map(
 
     flags: Any = cl.map_flags.READ | cl.map_flags.WRITE if write else cl.map_flags.READ
     array: npt.NDArray[Any]
-    array, _ = cl.enqueue_map_buffer(
-        buffer.device.queue, buffer.mem, flags, 0, tuple(shape), dtype, is_blocking=True
-    )
+    device = buffer.device
+    array, _ = lost.put(
+        device, "a map", cl.enqueue_map_buffer, device.queue, buffer.mem, flags, 0, tuple(shape),
+        dtype, is_blocking=True,
+    )  # fmt: skip
+    if device.pinned:
+        lost.check_pinned(device)
     return array
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from clfuse.config import settings
 from clfuse.errors import DeviceError, DeviceWarning, warn_user
-from clfuse.runtime import preference
+from clfuse.runtime import lost, preference
 from clfuse.runtime.processor import instruction_set
 from clfuse.runtime.remedies import broken, inventory
 from clfuse.runtime.storage import writable_cache
@@ -65,12 +65,16 @@ class Device:
         Whether this process was forked from one that used it: the driver's threads stayed behind,
         nothing can be enqueued. Its memory is still there where it is the host's, and NumPy
         calculates (`clfuse.interpret`).
+    lost : bool
+        Whether it worked, and its context is gone (`runtime.lost`). It stays so; `set_device` puts
+        another object in its place.
 
     `current_device` may give one of which nothing is known yet. Whatever is asked of it, but for
     what follows here, has the devices listed and makes it one of them.
     """
 
     forked = False
+    lost = False
     #: Made by `runtime.buffers` for the first buffer.
     pool: Pool | None = None
     #: What runs small kernels in the calling thread, where the driver can.
@@ -78,6 +82,8 @@ class Device:
     _queue: cl.CommandQueue | None = None
     #: Made by `runtime.launch` for the first kernel that counts its work-items.
     count: cl.Buffer | None = None
+    #: Made by `runtime.lost`, to find out whether the context is still there.
+    canary: cl.Buffer | None = None
 
     def __getattr__(self, name: str) -> Any:
         if self.is_settled or name.startswith("__"):
@@ -226,16 +232,30 @@ class Device:
             )
 
     def finish(self) -> None:
-        """Wait until all that was enqueued is done; a fork has waited for it."""
-        if self._queue is not None and not self.forked:
+        """Wait until all that was enqueued is done; a fork has waited for it.
+
+        Raises
+        ------
+        DeviceError
+            Some of it has failed, or did before: the device is lost.
+        """
+        if self.lost:
+            self.require()
+        if self._queue is None or self.forked:
+            return
+        try:
             self.queue.finish()
+        except lost.driver_error() as error:
+            raise lost.waiting(self, error) from error
+        if self.pinned:
+            lost.check_pinned(self)
 
     def renew_queue(self, profiling: bool) -> None:
         """Wait for the queue and put a fresh one in its place; its events hold times if asked."""
         import pyopencl as cl
 
         with self.lock:
-            self.queue.finish()
+            self.finish()
             if profiling:
                 timed = cl.command_queue_properties.PROFILING_ENABLE
                 self._queue = cl.CommandQueue(self.context, self.handle, timed)
@@ -255,6 +275,7 @@ class Device:
             try:
                 queue = self._open_queues()
                 self.cause = probing.probe(queue, self._own_traits.builtins_read)
+                self.canary = lost.canary(queue)
             except (cl.Error, OSError) as error:
                 self.cause = _one_line(str(error))
             self._opened = True
@@ -399,19 +420,23 @@ def _finish_all(opened: list[Device]) -> None:
     """Wait for what is under way when the interpreter ends: its memory is about to go."""
     for candidate in opened:
         if candidate._queue is not None and candidate.cause is None:
-            candidate.finish()
+            # What fails now nobody will look at.
+            with suppress(DeviceError):
+                candidate.finish()
 
 
 def _finish_before_fork() -> None:
     """Have in memory what was enqueued: the forked process cannot wait for it."""
     for candidate in _listed or ():
         if candidate._queue is not None and candidate.cause is None:
-            candidate.finish()
+            # The device is marked as lost then, and both processes say so when they need it.
+            with suppress(DeviceError):
+                candidate.finish()
 
 
 def _note_fork() -> None:
     for candidate in _listed or ():
-        candidate.forked = candidate._opened and candidate.cause is None
+        candidate.forked = candidate._opened and (candidate.cause is None or candidate.lost)
 
 
 if hasattr(os, "register_at_fork"):
@@ -424,7 +449,7 @@ def devices() -> list[Device]:
     A device that is listed but does not work is left out, with one DeviceWarning per process that
     says why.
     """
-    ranked = sorted(listed(), key=preference.preference)
+    ranked = sorted(map(_renewed, list(listed())), key=preference.preference)
     return [candidate for candidate in ranked if _usable_or_warn(candidate)]
 
 
@@ -435,6 +460,31 @@ def _usable_or_warn(candidate: Device) -> bool:
         _warned.add(candidate.index)
         warn_user(f"left out: {broken(candidate)}", DeviceWarning)
     return False
+
+
+def _renewed(candidate: Device) -> Device:
+    """The device itself; of one that was lost, another one for the same hardware, with a context of
+    its own, which takes its place in the list and wherever it was chosen."""
+    global _chosen
+    if not candidate.lost or candidate.forked:
+        return candidate
+    with _lock:
+        known = listed()
+        if candidate not in known:  # it has been renewed before
+            found = next(other for other in known if other.index == candidate.index)
+            return _renewed(found)
+        inline = candidate.inline and type(candidate.inline)(candidate.inline.handle)
+        made = Device(candidate.handle, candidate.handle.platform, candidate.index, inline)
+        known[known.index(candidate)] = made
+        for spec, default in list(_defaults.items()):
+            if default is candidate:
+                _defaults[spec] = made
+        if _chosen is candidate:
+            _chosen = made
+        lost.let_go(candidate)
+    for function in lost.when_renewed:
+        function(candidate)
+    return made
 
 
 # --- selection ------------------------------------------------------------------------------------
@@ -511,6 +561,9 @@ def set_device(spec: str | Device | None) -> Device:
         (platform and device), ``"nvidia:1"`` (the second that fits), or a Device. None goes back to
         ``CLFUSE_DEVICE``.
 
+    Of a device that was lost a new context is made, and the Device that is returned is another one.
+    Arrays that are on the host are used there from then on.
+
     Raises
     ------
     DeviceError
@@ -518,7 +571,8 @@ def set_device(spec: str | Device | None) -> Device:
     """
     global _chosen
     _chosen = None if spec is None else find(spec)
-    return get_device()
+    current = get_device()
+    return _renewed(current) if current.lost else current
 
 
 @contextmanager
@@ -547,13 +601,16 @@ def find(spec: str | Device) -> Device:
         Nothing fits, or what fits does not work.
     """
     if isinstance(spec, Device):
+        spec = _renewed(spec)
         spec.require()
         return spec
     if not isinstance(spec, str) or not spec.strip():
         raise DeviceError(
             f"device: {spec!r}; it takes a text such as 'cpu', 'gpu', 'pocl', '0:1', or a device"
         )
-    fitting = preference.fitting(spec.strip().lower(), listed())
+    fitting = [
+        _renewed(candidate) for candidate in preference.fitting(spec.strip().lower(), listed())
+    ]
     if not fitting:
         raise DeviceError(f"no OpenCL device fits {spec!r}; {inventory(listed())}")
     for candidate in fitting:
@@ -581,11 +638,11 @@ def fitting(spec: str) -> list[Device]:
             for candidate in sorted(listed(), key=preference.preference)
             if (candidate.kind, candidate.platform_name) == (best.kind, best.platform_name)
         ]
-    return [candidate for candidate in candidates if candidate.usable]
+    return [candidate for candidate in map(_renewed, candidates) if candidate.usable]
 
 
 def _best() -> Device:
-    for candidate in sorted(listed(), key=preference.preference):
+    for candidate in map(_renewed, sorted(listed(), key=preference.preference)):
         if _usable_or_warn(candidate):
             return candidate
     raise DeviceError(f"no usable OpenCL device; {inventory(listed())}")

@@ -17,7 +17,9 @@ import numpy as np
 from clfuse.counters import counters
 from clfuse.errors import DeviceWarning, warn_user
 from clfuse.plan.schedule import LibraryCall, Matrix, Product, Transform
+from clfuse.runtime import lost
 from clfuse.runtime.buffers import Buffer
+from clfuse.runtime.device import Device
 
 MODULES: Final = {"clblast": "pyclblast", "vkfft": "pyvkfft.opencl"}
 """Name in `DeviceTraits.libraries` -> what has to be imported for it."""
@@ -49,8 +51,24 @@ def call(step: LibraryCall, places: Sequence[Buffer | None]) -> None:
     ------
     RuntimeError
         The library refuses.
+    DeviceError
+        The device was lost.
     """
     counters["library_calls"] += 1
+    try:
+        _call(step, places)
+    except lost.driver_error() as error:
+        target = places[step.target]
+        assert target is not None
+        raise lost.refused(target.device, error, step.name) from error
+    except RuntimeError as error:  # what both raise, whatever it was
+        target = places[step.target]
+        assert target is not None
+        lost.require_alive(target.device, error)
+        raise
+
+
+def _call(step: LibraryCall, places: Sequence[Buffer | None]) -> None:
     target = places[step.target]
     assert target is not None
     if isinstance(step.maker, Product):
@@ -102,6 +120,14 @@ def _application(
 
     # The inverse is divided by the number of points, the transform is not: NumPy's "backward".
     return VkFFTApp(shape, np.dtype(char), queue, axes=axes, inplace=False, norm=1, r2c=halves)
+
+
+def _forget(device: Device) -> None:
+    """Let go of kernels that were compiled for a lost device."""
+    _application.cache_clear()
+
+
+lost.when_renewed.append(_forget)
 
 
 def _transform(how: Transform, step: LibraryCall, source: Buffer, target: Buffer) -> None:

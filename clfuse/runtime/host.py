@@ -14,7 +14,7 @@ import numpy as np
 
 from clfuse.counters import counters
 from clfuse.graph.layout import contiguous_strides
-from clfuse.runtime import buffers, threads
+from clfuse.runtime import buffers, lost, threads
 from clfuse.runtime.buffers import Buffer, host_memory, mapped
 from clfuse.runtime.numerics import NUMERICS, Array
 
@@ -144,7 +144,11 @@ def copy(source: Buffer, target: Buffer, nbytes: int) -> None:
     import pyopencl as cl
 
     if nbytes:
-        cl.enqueue_copy(source.device.queue, target.mem, source.mem, byte_count=nbytes)
+        device = source.device
+        lost.put(
+            device, "a copy", cl.enqueue_copy, device.queue, target.mem, source.mem,
+            byte_count=nbytes,
+        )  # fmt: skip
 
 
 def write(target: Buffer, values: Array) -> None:
@@ -204,7 +208,7 @@ def call(
     counters["library_calls"] += 1
     memories = [host_memory(buffer) for buffer in (target[0], *[entry[0] for entry in operands])]
     if all(memory is not None for memory in memories):
-        target[0].device.queue.finish()
+        target[0].device.finish()
         out = _array(memories[0], *target[1:])
         in_place: list[Any] = []
         for memory, (_, dtype, shape, offset, strides) in zip(memories[1:], operands, strict=True):

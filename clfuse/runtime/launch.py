@@ -13,8 +13,9 @@ import numpy as np
 
 from clfuse import compiled
 from clfuse.counters import counters
-from clfuse.errors import AllocationError, KernelBuildError
+from clfuse.errors import KernelBuildError
 from clfuse.graph.ir import Node
+from clfuse.runtime import lost
 from clfuse.runtime.device import Device
 from clfuse.runtime.program import Program
 
@@ -47,12 +48,14 @@ def enqueue(
         owner of their memory comes later.
     """
     device = program.device
-    try:
+
+    def launch() -> cl.Event:
         # A kernel object holds its arguments, so setting them and the launch are one step.
         with device.lock, _queue_of(program) as queue:
-            event = program.kernel(queue, global_size, local_size, *args)
-    except Exception as error:
-        raise _explained(program, error) from error
+            return program.kernel(queue, global_size, local_size, *args)
+
+    event = lost.put(device, program.name, launch)
+    lost.latest[0] = program
     counters["kernels_launched"] += 1
     for observer in observers:
         observer(program, event)
@@ -70,10 +73,13 @@ def _queue_of(program: Program) -> Iterator[cl.CommandQueue]:
     if not program.inline:
         yield device.queue
         return
-    device.queue.finish()
+    device.finish()
     assert device.inline is not None
     yield device.inline.queue
-    device.inline.queue.finish()
+    try:
+        device.inline.queue.finish()
+    except lost.driver_error() as error:
+        raise lost.waiting(device, error, program.name) from error
 
 
 class BoundKernel:
@@ -112,7 +118,9 @@ class BoundKernel:
         import pyopencl as cl
 
         self.program = program
-        self._kernel = cl.Kernel(program.compiled, program.name)
+        self._kernel = lost.put(
+            program.device, program.name, cl.Kernel, program.compiled, program.name
+        )
         self._global_size = global_size
         self._local_size = local_size
         self._buffers = tuple(buffers)
@@ -153,11 +161,45 @@ class BoundKernel:
                     inline = device.inline.queue.int_ptr  # type: ignore[union-attr]
                 if direct(queue, inline, buffers, scalars):
                     counters["kernels_launched"] += 1
+                    lost.latest[0] = program
                     return None
+                self._check_refusal()
             direct.forget()
-        kernel = self._kernel
-        set_argument = kernel.set_arg
-        try:
+        return self._enqueue_by_pyopencl(buffers, scalars)
+
+    def enqueue_again(self, buffers: list[Any], scalars: list[Any]) -> None:
+        """As `enqueue`, after the driver has refused that without pyopencl; says why, or does it.
+
+        Raises
+        ------
+        DeviceError
+            The device was lost.
+        AllocationError
+            As `lost.put`.
+        """
+        direct = self._direct
+        assert direct is not None
+        self._check_refusal()
+        direct.forget()
+        self._enqueue_by_pyopencl(buffers, scalars)
+
+    def _check_refusal(self) -> None:
+        """Raise DeviceError where a launch that the driver has refused must not be tried again:
+        something has failed before it, or it was taken, and has failed."""
+        assert self._direct is not None
+        routine, status, was_taken = self._direct.refusal()
+        if routine != "clFinish" and not lost.means_lost(status):
+            return
+        program = self.program
+        error = lost.status_error(routine, status)
+        raise lost.waiting(program.device, error, program.name if was_taken else "") from error
+
+    def _enqueue_by_pyopencl(self, buffers: list[Any], scalars: list[Any]) -> cl.Event:
+        program = self.program
+
+        def launch() -> cl.Event:
+            kernel = self._kernel
+            set_argument = kernel.set_arg
             for number, place in self._buffers:
                 set_argument(number, buffers[place].mem)
             for number, place in self._scalars:
@@ -166,9 +208,10 @@ class BoundKernel:
                     value = value.param
                 set_argument(number, packed(value, program.arguments[number]))
             with _queue_of(program) as into:
-                event = self._enqueue(into, kernel, self._global_size, self._local_size)
-        except Exception as error:
-            raise _explained(program, error) from error
+                return self._enqueue(into, kernel, self._global_size, self._local_size)
+
+        event = lost.put(program.device, program.name, launch)
+        lost.latest[0] = program
         counters["kernels_launched"] += 1
         for observer in observers:
             observer(program, event)
@@ -205,17 +248,19 @@ def check_sizes(
     import pyopencl as cl
 
     device = program.device.handle
-    wanted = program.kernel.get_work_group_info(
-        cl.kernel_work_group_info.COMPILE_WORK_GROUP_SIZE, device
-    )
+
+    def info_of(which: Any) -> Any:
+        return lost.put(
+            program.device, program.name, program.kernel.get_work_group_info, which, device
+        )
+
+    wanted = info_of(cl.kernel_work_group_info.COMPILE_WORK_GROUP_SIZE)
     required = tuple(wanted[: len(global_size)])
     problem = ""
     if any(required) and local_size != required:
         problem = f"the kernel asks for groups of {required}"
     elif local_size is not None:
-        most = program.kernel.get_work_group_info(
-            cl.kernel_work_group_info.WORK_GROUP_SIZE, device
-        )
+        most = info_of(cl.kernel_work_group_info.WORK_GROUP_SIZE)
         sizes = device.max_work_item_sizes
         if math.prod(local_size) > most:
             problem = f"a group has {most} work-items at most"
@@ -243,7 +288,9 @@ def count_of_items(device: Device) -> cl.Buffer:
         import pyopencl as cl
 
         flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
-        device.count = cl.Buffer(device.context, flags, hostbuf=np.zeros(1, np.int32))
+        device.count = lost.put(
+            device, "a counter", cl.Buffer, device.context, flags, hostbuf=np.zeros(1, np.int32)
+        )
     return device.count
 
 
@@ -251,17 +298,6 @@ def packed(value: Any, dtype: np.dtype[Any] | None) -> bytes:
     """A scalar argument as the bytes that a kernel object takes without asking for their type."""
     assert dtype is not None
     return np.asarray(value, dtype).tobytes()
-
-
-def _explained(program: Program, error: Exception) -> Exception:
-    """Return the error to raise: the driver's own, unless it is about memory."""
-    import pyopencl as cl
-
-    if isinstance(error, cl.MemoryError):
-        return AllocationError(
-            f"{program.name}: {program.device.name} has not the memory for a launch: {error}"
-        )
-    return error
 
 
 def finish(device: Device) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from clfuse.counters import counters
+from clfuse.runtime import lost
 from clfuse.runtime.device import Device
 from clfuse.runtime.pool import Pool
 
@@ -138,20 +139,25 @@ def pool_of(device: Device) -> Pool:
 
 
 def pin(device: Device, event: Any, owner: object) -> None:
-    """Keep `owner` alive until `event` is complete."""
-    import pyopencl as cl
+    """Keep `owner` alive until `event` is complete.
 
+    Raises
+    ------
+    DeviceError
+        What was pinned before has failed: the device is lost.
+    """
     pinned = device.pinned
     pinned.append((event, owner))
-    complete = cl.command_execution_status.COMPLETE
     # In order: what comes after one that is not complete is not complete either.
-    while pinned:
+    lost.check_pinned(device)
+    while len(pinned) > STAGED_LIMIT:
         try:
             oldest, memory = pinned.popleft()
-        except IndexError:  # another thread took the last one
+        except IndexError:  # other threads took them
             return
-        if oldest.command_execution_status > complete:
-            if len(pinned) < STAGED_LIMIT:
-                pinned.appendleft((oldest, memory))
-                return
+        try:
             oldest.wait()
+        except lost.driver_error() as error:
+            pinned.appendleft((oldest, memory))
+            raise lost.waiting(device, error) from error
+        lost.check_pinned(device)

@@ -24,6 +24,7 @@ import numpy as np
 
 from clfuse.config import settings
 from clfuse.errors import AllocationError
+from clfuse.runtime import lost
 
 if TYPE_CHECKING:
     import pyopencl as cl
@@ -47,6 +48,10 @@ HUGE_PAGE = 2 << 20
 #: that all start at the same place of a page compete for the same sets of the caches, and a load
 #: looks as if it depended on the last store.
 STAGGER, STAGGER_TURNS = 4096 + 2 * ALIGNMENT, 16
+
+#: What makes a driver allocate a block. It lives as long as the module: a driver may read it when
+#: the command runs, not when it is enqueued.
+FIRST_TOUCH = np.zeros(16, np.uint8)
 
 #: Where Linux says what a container may use (control groups, version 2).
 CONTAINER_LIMIT = "/sys/fs/cgroup/memory.max"
@@ -97,7 +102,10 @@ class Pool:
         self.limit_nbytes = max(traits.global_nbytes, _host_nbytes() if self.host_backed else 0)
         self.largest_nbytes = traits.max_alloc_nbytes
         self._bins: dict[int, list[cl.Buffer]] = {}
-        self.in_place = self.host_backed and _works_in_place(device)
+        self._is_closed = False
+        self.in_place = self.host_backed and lost.put(
+            device, "the first buffer", _works_in_place, device
+        )
 
     def take(self, nbytes: int) -> tuple[cl.Buffer, int]:
         """Return a block for `nbytes`, and the size with which to `give` it back (0: not kept).
@@ -119,7 +127,7 @@ class Pool:
 
     def give(self, block: cl.Buffer, size: int) -> None:
         """Take a block back for its next owner."""
-        if not size:
+        if not size or self._is_closed:
             return
         held = self._bins.get(size)
         if held is None:
@@ -148,10 +156,20 @@ class Pool:
         for block in unused:
             block.release()
 
+    def close(self) -> None:
+        """Keep no block any more: the device was lost, and its memory is freed with the last one.
+
+        Blocks of host memory stay as long as the pool: commands that nobody can wait for may still
+        use them.
+        """
+        if not self.host_backed:
+            self._is_closed = True
+            self._bins.clear()
+
     def _take_fresh(self, nbytes: int, size: int) -> tuple[cl.Buffer, int]:
         if nbytes > self.largest_nbytes:
             raise AllocationError(self._too_much(nbytes))
-        if settings.debug:
+        if settings.debug is True:
             # Not a byte more than asked for, so that Oclgrind sees an access past the end.
             return self._make_exact(max(nbytes, 1)), 0
         with self.device.lock:
@@ -164,6 +182,8 @@ class Pool:
                 self.trim()
                 block = self._make(nbytes, size)
             if block is None:
+                if not lost.is_alive(self.device):
+                    raise lost.mark(self.device, f"{nbytes:,} bytes could not be allocated")
                 raise AllocationError(self._too_much(nbytes))
             self.managed_nbytes += size
         return block, size
@@ -185,20 +205,28 @@ class Pool:
                     hostbuf=_host_block(size),
                 )
             block = cl.Buffer(self.device.context, flags, size)
-            # Makes the driver allocate now, where something can still be done about a failure.
-            cl.enqueue_migrate_mem_objects(
-                self.device.queue, [block], cl.mem_migration_flags.CONTENT_UNDEFINED
-            )
+            # Makes the driver allocate now, where something can still be done about a failure. Not
+            # clEnqueueMigrateMemObjects: NVIDIA's driver crashes in a thread of its own when that
+            # command was held back (580.159). Nobody waits for the fill; it has its place in the
+            # queue before whatever the block's owner puts there.
+            cl.enqueue_fill_buffer(self.device.queue, block, FIRST_TOUCH, 0, FIRST_TOUCH.nbytes)
             return block
-        except (MemoryError, OSError, cl.MemoryError):
+        except (MemoryError, OSError):
             return None
+        except cl.Error as error:
+            if error.code in lost.MEMORY:
+                return None
+            raise lost.refused(self.device, error, f"{nbytes:,} bytes") from error
 
     def _make_exact(self, nbytes: int) -> cl.Buffer:
         import pyopencl as cl
 
+        device, what = self.device, f"{nbytes:,} bytes"
         try:
-            return cl.Buffer(self.device.context, cl.mem_flags.READ_WRITE, nbytes)
-        except cl.MemoryError as error:
+            return lost.put(
+                device, what, cl.Buffer, device.context, cl.mem_flags.READ_WRITE, nbytes
+            )
+        except AllocationError as error:
             raise AllocationError(self._too_much(nbytes)) from error
 
     def _too_much(self, nbytes: int) -> str:

@@ -14,7 +14,8 @@ import numpy as np
 
 from clfuse.config import settings
 from clfuse.counters import counters
-from clfuse.errors import KernelBuildError
+from clfuse.errors import AllocationError, KernelBuildError
+from clfuse.runtime import lost
 from clfuse.runtime.compiler import compile_program
 from clfuse.runtime.device import Device
 
@@ -64,6 +65,16 @@ PROGRAMS_LIMIT = 256
 
 _programs: dict[tuple[Device, str, str, str, Arguments, bool], Program] = {}
 _lock = threading.Lock()
+
+
+def _forget(device: Device) -> None:
+    """Let go of a lost device's programs."""
+    with _lock:
+        for key in [key for key in _programs if key[0] is device]:
+            del _programs[key]
+
+
+lost.when_renewed.append(_forget)
 
 
 def build(
@@ -133,12 +144,13 @@ def _build(
         assert device.inline is not None
         handle = device.inline.handle
     try:
-        compiled = compile_program(
-            device.context, handle, source, options, device.traits.builtins_read
-        )
-        kernel = cl.Kernel(compiled, name)
+        compiled = lost.put(
+            device, name, compile_program, device.context, handle, source, options,
+            device.traits.builtins_read,
+        )  # fmt: skip
+        kernel = lost.put(device, name, cl.Kernel, compiled, name)
         kernel.set_scalar_arg_dtypes(arguments)
-    except cl.Error as error:
+    except (cl.Error, AllocationError) as error:
         log = str(error)
         path = _write_report(device, source, name, options, log)
         raise KernelBuildError(

@@ -17,6 +17,12 @@ INSTALL_HINT = (
 
 def broken(candidate: Device) -> str:
     """Say why a device does not work, and what would help."""
+    if candidate.lost:
+        return (
+            f"{candidate.name} was lost: {candidate.cause}; what only its memory had is gone,"
+            f" arrays that are on the host are not; clfuse.set_device({candidate.index!r}) makes a"
+            " new context of it, and another device can be chosen"
+        )
     return (
         f"{candidate.name} of platform {candidate.platform_name} is listed but does not work:"
         f" {candidate.cause}; {_remedy(candidate.cause or '')}"

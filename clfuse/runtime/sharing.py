@@ -7,6 +7,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from clfuse.counters import counters
+from clfuse.errors import DeviceError
+from clfuse.runtime import lost
 from clfuse.runtime.buffers import Buffer, count_memory, pin
 from clfuse.runtime.device import Device
 
@@ -33,12 +35,18 @@ class _Shared:
     ) -> None:
         counters["device_bytes_now"] -= self.array.nbytes
         # The queues were finished when the interpreter began to end, and before a fork.
-        if is_finalizing() or self.device.forked:
+        device = self.device
+        if is_finalizing() or device.forked:
             return
         # Kernels that read it may not have run yet; the array must not go before them.
         import pyopencl as cl
 
-        pin(self.device, cl.enqueue_marker(self.device.queue), self.array)
+        try:
+            pin(device, cl.enqueue_marker(device.queue), self.array)
+        except (cl.Error, DeviceError) as error:
+            # Whoever needs the device next says so. Nobody can wait for the kernels.
+            lost.waiting(device, error)
+            lost.abandon(self.array)
 
 
 class SharedBuffer(Buffer):
@@ -79,7 +87,7 @@ def share(device: Device, array: npt.NDArray[Any], *, exported: bool = False) ->
         return None
     flags: Any = cl.mem_flags.USE_HOST_PTR
     flags |= cl.mem_flags.READ_WRITE if array.flags.writeable else cl.mem_flags.READ_ONLY
-    mem = cl.Buffer(device.context, flags, hostbuf=array)
+    mem = lost.put(device, "an array", cl.Buffer, device.context, flags, hostbuf=array)
     buffer = SharedBuffer(device, array.nbytes, mem, _Shared(device, array))
     buffer.exported = int(exported or not array.flags.writeable)
     return buffer
