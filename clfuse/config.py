@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from clfuse.errors import SettingError
+from clfuse.simulated_devices import SIMULATED_DEVICES
 
 __all__ = ["SETTINGS", "Setting", "Settings", "override", "reload", "settings"]
 
@@ -116,6 +117,15 @@ SETTINGS: tuple[Setting, ...] = (
         "which OpenCL runtimes are looked for: auto adds those of this Python environment and an"
         " unregistered NVIDIA driver to the system's; system takes what OCL_ICD_VENDORS or the"
         " system's folder lists, no more",
+    ),
+    Setting(
+        "simulate",
+        "CLFUSE_SIMULATE",
+        "",
+        _one_of("", *SIMULATED_DEVICES),
+        f"nothing, {', '.join(SIMULATED_DEVICES)}",
+        "makes the CPU devices appear as another device, with its traits, its limits and memory of"
+        " its own; read when devices are first listed (for tests)",
     ),
     Setting(
         "libraries",
@@ -339,6 +349,7 @@ class Settings:
 
     device: str
     vendors: str
+    simulate: str
     libraries: bool
     fusion: bool
     fallback: str

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from clfuse.runtime.inline import Inline
     from clfuse.runtime.pool import Pool
+    from clfuse.runtime.simulation import Simulation
 
 __all__ = [
     "Device", "current_device", "device", "devices", "find", "fitting", "get_device", "listed",
@@ -79,6 +80,8 @@ class Device:
     pool: Pool | None = None
     #: What runs small kernels in the calling thread, where the driver can.
     inline: Inline | None = None
+    #: What it does in place of another device (``CLFUSE_SIMULATE``).
+    simulation: Simulation | None = None
     _queue: cl.CommandQueue | None = None
     #: Made by `runtime.launch` for the first kernel that counts its work-items.
     count: cl.Buffer | None = None
@@ -137,6 +140,17 @@ class Device:
         except cl.Error as error:
             self._own_traits = DeviceTraits(name=self.name, platform=self.platform_name)
             self._give_up(f"it does not answer what it is: {_one_line(str(error))}")
+        if settings.simulate and self.kind == "cpu":
+            self._simulate(settings.simulate)
+
+    def _simulate(self, key: str) -> None:
+        from clfuse.runtime.pool import host_nbytes
+        from clfuse.runtime.simulation import Simulation
+
+        self.simulation = Simulation(key)
+        self._own_traits = self.simulation.traits(self._own_traits, host_nbytes())
+        self.name = self.simulation.name_on(self.name)
+        self.inline = None
 
     @property
     def kind(self) -> str:

@@ -52,7 +52,12 @@ def enqueue(
     def launch() -> cl.Event:
         # A kernel object holds its arguments, so setting them and the launch are one step.
         with device.lock, _queue_of(program) as queue:
-            return program.kernel(queue, global_size, local_size, *args)
+            if device.simulation is None:
+                return program.kernel(queue, global_size, local_size, *args)
+            return device.simulation.launch(
+                program, global_size, local_size, args,
+                lambda: program.kernel(queue, global_size, local_size, *args),
+            )  # fmt: skip
 
     event = lost.put(device, program.name, launch)
     lost.latest[0] = program
@@ -102,8 +107,8 @@ class BoundKernel:
     """
 
     __slots__ = (
-        "_buffers", "_direct", "_enqueue", "_global_size", "_kernel", "_local_size", "_scalars",
-        "program",
+        "_buffers", "_direct", "_enqueue", "_fixed", "_global_size", "_kernel", "_local_size",
+        "_scalars", "program",
     )  # fmt: skip
 
     def __init__(
@@ -124,12 +129,14 @@ class BoundKernel:
         self._global_size = global_size
         self._local_size = local_size
         self._buffers = tuple(buffers)
+        self._fixed = tuple(fixed.values())
         self._scalars = tuple(scalars)
         self._enqueue = cl.enqueue_nd_range_kernel
         for number, value in fixed.items():
             dtype = program.arguments[number]
             self._kernel.set_arg(number, value if dtype is None else packed(value, dtype))
-        core = _direct_core()
+        # A simulated device looks at every launch.
+        core = _direct_core() if program.device.simulation is None else None
         self._direct = None
         if core is not None:
             dtypes = [program.arguments[number] for number, _ in self._scalars]
@@ -207,8 +214,15 @@ class BoundKernel:
                 if isinstance(value, Node):
                     value = value.param
                 set_argument(number, packed(value, program.arguments[number]))
+            simulation = program.device.simulation
             with _queue_of(program) as into:
-                return self._enqueue(into, kernel, self._global_size, self._local_size)
+                if simulation is None:
+                    return self._enqueue(into, kernel, self._global_size, self._local_size)
+                return simulation.launch(
+                    program, self._global_size, self._local_size,
+                    [*self._fixed, *[buffers[place].mem for _, place in self._buffers]],
+                    lambda: self._enqueue(into, kernel, self._global_size, self._local_size),
+                )  # fmt: skip
 
         event = lost.put(program.device, program.name, launch)
         lost.latest[0] = program
@@ -268,6 +282,8 @@ def check_sizes(
             problem = f"a group has {tuple(sizes)} work-items at most, by dimension"
         elif any(n % each for n, each in zip(global_size, local_size, strict=True)):
             problem = "work-items must be a multiple of a group's"
+    if not problem and program.device.simulation is not None:
+        problem = program.device.simulation.problem_of_launch(program, global_size, local_size)
     if problem:
         raise KernelBuildError(
             f"{program.name}: {global_size} work-items in groups of {local_size} on "

@@ -134,7 +134,8 @@ def allocate(device: Device, nbytes: int) -> Buffer:
 def pool_of(device: Device) -> Pool:
     with device.lock:
         if device.pool is None:
-            device.pool = Pool(device)
+            simulation = device.simulation
+            device.pool = Pool(device) if simulation is None else simulation.pool(device)
         return device.pool
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from clfuse.runtime.device import Device
 
-__all__ = ["Pool", "block_size"]
+__all__ = ["Pool", "block_size", "host_nbytes"]
 
 #: Alignment and least size of a block: the largest OpenCL C type (double16, long16) and two cache
 #: lines.
@@ -99,7 +99,7 @@ class Pool:
         self.host_backed = traits.kind == "cpu" and traits.unified_memory
         # A CPU driver may report less than there is (PoCL: 7 of 23 GB); blocks of our own know no
         # such limit.
-        self.limit_nbytes = max(traits.global_nbytes, _host_nbytes() if self.host_backed else 0)
+        self.limit_nbytes = max(traits.global_nbytes, host_nbytes() if self.host_backed else 0)
         self.largest_nbytes = traits.max_alloc_nbytes
         self._bins: dict[int, list[cl.Buffer]] = {}
         self._is_closed = False
@@ -281,7 +281,7 @@ def _host_block(size: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
     return memory[start : start + size]
 
 
-def _host_nbytes() -> int:
+def host_nbytes() -> int:
     """Return the memory that this process may fill, 0 where the system does not say."""
     try:
         physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

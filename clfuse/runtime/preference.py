@@ -27,11 +27,12 @@ def preference(candidate: Device) -> tuple[int, int, str]:
     platform = candidate.platform_name.lower()
     if any(part in platform for part in PLATFORM_LAST):
         return len(KIND_ORDER), 0, candidate.index
+    first = -1 if candidate.simulation is not None else 0  # somebody has asked for it
     rank = len(PLATFORM_ORDER)
     for position, part in enumerate(PLATFORM_ORDER):
         if part in platform:
             rank = position
-    return KIND_ORDER.index(candidate.kind), rank, candidate.index
+    return first + KIND_ORDER.index(candidate.kind), rank, candidate.index
 
 
 def fitting(spec: str, listed: Iterable[Device]) -> list[Device]:

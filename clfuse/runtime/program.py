@@ -151,17 +151,24 @@ def _build(
         kernel = lost.put(device, name, cl.Kernel, compiled, name)
         kernel.set_scalar_arg_dtypes(arguments)
     except (cl.Error, AllocationError) as error:
-        log = str(error)
-        path = _write_report(device, source, name, options, log)
-        raise KernelBuildError(
-            f"{name}: OpenCL C did not build on {device.name} (driver {device.traits.driver}):"
-            f" {_first_error(log)}; source and build log are in {path}; CLFUSE_DEVICE selects"
-            " another device",
-            path,
-            log,
-        ) from error
+        raise _refused(device, source, name, options, str(error)) from error
+    if device.simulation is not None:
+        problem = device.simulation.problem_of_build(kernel, arguments, device)
+        if problem:
+            raise _refused(device, source, name, options, problem)
     counters["programs_built"] += 1
     return Program(device, name, source, arguments, kernel, compiled, inline)
+
+
+def _refused(device: Device, source: str, name: str, options: str, log: str) -> KernelBuildError:
+    path = _write_report(device, source, name, options, log)
+    return KernelBuildError(
+        f"{name}: OpenCL C did not build on {device.name} (driver {device.traits.driver}):"
+        f" {_first_error(log)}; source and build log are in {path}; CLFUSE_DEVICE selects"
+        " another device",
+        path,
+        log,
+    )
 
 
 def _first_error(log: str) -> str:
