@@ -3,6 +3,7 @@ kernels in Python (both ways that a call may take)."""
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,19 @@ from tests.queued import AXPY, AXPY_ARGUMENTS, Gate
 @pytest.fixture
 def device():
     return devices.get_device()
+
+
+@pytest.fixture
+def shares_memory(xp: ModuleType) -> bool:
+    """Whether arrays on the device lie in the host's memory, where NumPy sees them, too."""
+    return bool(xp is np or xp.get_device().traits.unified_memory)
+
+
+@pytest.fixture
+def shared_memory(shares_memory: bool) -> None:
+    """For tests of what only such a device can do."""
+    if not shares_memory:
+        pytest.skip("the device has memory of its own: NumPy cannot see what lies there")
 
 
 @pytest.fixture
