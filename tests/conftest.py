@@ -30,6 +30,9 @@ from tests.compiling import Compiling
 os.environ.setdefault("CLFUSE_HOST_US", "0")
 # What somebody has measured of this machine must not change what is tested.
 os.environ.setdefault("CLFUSE_TUNING", "off")
+# A device that has to copy says where NumPy takes its place, and warnings are errors here: tests of
+# that ask for it (`setting(fallback=...)`), the others compare what comes out on any device.
+os.environ.setdefault("CLFUSE_FALLBACK", "allow")
 
 MODULE = os.environ.get("CLFUSE_TEST_MODULE", "clfuse")
 ARITHMETIC_WARNINGS = ("Degrees of freedom", "Mean of empty", "invalid value", "divide by zero",

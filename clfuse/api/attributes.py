@@ -16,7 +16,7 @@ from . import floating
 from . import handle as handles
 from .at_once import alone
 from .conversion import NotNative, cast, host_copy, host_scalar, host_view, requested_dtype
-from .fallback import count_fallback, host_call, user_stacklevel
+from .fallback import announced, host_call, user_stacklevel
 from .geometry import completed_shape, requested_shape, reshaped_strides, strided
 from .handle import (
     Handle,
@@ -123,9 +123,9 @@ def viewed(handle: Handle, dtype: Any = _NOT_GIVEN, type: Any = None) -> Any:
     if type is not None and type not in (handles.ARRAY, np.ndarray):
         if not (isinstance(type, builtin_type) and issubclass(type, np.ndarray)):
             raise ValueError("Type must be a sub-type of ndarray type")
-        count_fallback("view", f"{type.__name__} is a subclass")
-        host = _on_host(handle)
-        return host.view(type) if dtype is _NOT_GIVEN else host.view(dtype, type)
+        with announced("view", f"{type.__name__} is a subclass"):
+            host = _on_host(handle)
+            return host.view(type) if dtype is _NOT_GIVEN else host.view(dtype, type)
     if dtype is _NOT_GIVEN:
         return view_of(handle, handle._shape, *layout(handle))
     if dtype is None:
@@ -133,14 +133,14 @@ def viewed(handle: Handle, dtype: Any = _NOT_GIVEN, type: Any = None) -> Any:
     try:
         wanted = requested_dtype(dtype)
     except NotNative as missing:
-        count_fallback("view", str(missing))
-        return _on_host(handle).view(dtype)
+        with announced("view", str(missing)):
+            return _on_host(handle).view(dtype)
     assert wanted is not None
     try:
         shape, offset, strides = _layout_as(handle, wanted)
     except NotNative as missing:
-        count_fallback("view", str(missing))
-        return _on_host(handle).view(wanted)
+        with announced("view", str(missing)):
+            return _on_host(handle).view(wanted)
     if builtin_type(handle) in handles.SCALARS:
         return result(handles.reinterpret.read(handle._storage.node, shape, wanted, 0, ()))
     return view_of(handle, shape, offset, strides, wanted)
@@ -219,10 +219,10 @@ def cast_to(
     try:
         wanted = requested_dtype(dtype if dtype is not None else float)
     except NotNative as missing:
-        count_fallback("astype", str(missing))
-        if type(handle) in handles.SCALARS:
-            return host_scalar(handle).astype(dtype, casting=casting)
-        return host_view(handle).astype(dtype, order=order, casting=casting, copy=True)
+        with announced("astype", str(missing)):
+            if type(handle) in handles.SCALARS:
+                return host_scalar(handle).astype(dtype, casting=casting)
+            return host_view(handle).astype(dtype, order=order, casting=casting, copy=True)
     assert wanted is not None
     if floating.mode[0] is floating.STRICT and handle._dtype.kind in "fc":
         options = {"order": order, "casting": casting, "copy": copy}

@@ -508,11 +508,16 @@ def fromfile(
 @native(np.from_dlpack)
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
     """What a DLPack exporter holds now, as an array; ``copy=False`` looks at its memory, as for
-    `array`."""
+    `array`, and is a BufferError where the device cannot."""
     if isinstance(x, Handle):
         return array(x, copy=copy)
     host = np.from_dlpack(x, copy=False if copy is False else None)
-    made = array(host, copy=copy is not False)
+    try:
+        made = array(host, copy=copy is not False)
+    except ValueError as error:
+        if copy is not False:
+            raise
+        raise BufferError(str(error)) from None
     if not host.flags.writeable:
         made.flags.writeable = False
     return made

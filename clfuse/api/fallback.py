@@ -120,31 +120,76 @@ def refuse_while_tracing(what: str, reason: str = "") -> None:
 def count_fallback(name: str, reason: str = "") -> None:
     """Count one operation that runs on the host, and say so as ``CLFUSE_FALLBACK`` wants it.
 
+    For what is recorded, and for what NumPy has accepted already; the others are `announced`.
+
+    Raises
+    ------
+    FallbackError, JitError
+        As `refuse_fallback`.
+    """
+    refuse_fallback(name, reason)
+    announce_fallback(name, reason)
+
+
+def refuse_fallback(name: str, reason: str = "") -> None:
+    """Raise where NumPy may not do one operation on the host; nothing has been done then.
+
     Raises
     ------
     FallbackError
-        Under ``CLFUSE_FALLBACK=raise``; nothing has been done then.
+        Under ``CLFUSE_FALLBACK=raise``.
     JitError
         While a function is traced: a replay runs no Python.
     """
     refuse_while_tracing(f"{name}: no kernel does this", reason)
-    if settings.fallback != "raise":
-        counters["fallbacks"] += 1
-        if not _is_announced():
-            return
+    if settings.fallback == "raise":
+        frame, _ = user_frame()
+        why = f" ({reason})" if reason else ""
+        raise FallbackError(
+            f"{name}: no kernel does this{why}, at {frame.f_code.co_filename}:{frame.f_lineno}; "
+            "CLFUSE_FALLBACK=allow lets NumPy do it"
+        )
+
+
+def announce_fallback(name: str, reason: str = "") -> None:
+    """Count one operation that NumPy has done on the host, and warn of it if that is wanted."""
+    counters["fallbacks"] += 1
+    if not _is_announced():
+        return
     frame, level = user_frame()
     why = f" ({reason})" if reason else ""
-    place = f"{frame.f_code.co_filename}:{frame.f_lineno}"
-    if settings.fallback == "raise":
-        raise FallbackError(
-            f"{name}: no kernel does this{why}, at {place}; CLFUSE_FALLBACK=allow lets NumPy do it"
-        )
     warnings.warn(
-        f"{name}: no kernel does this{why}; NumPy did it on the host, at {place}; "
-        "CLFUSE_FALLBACK=allow silences this",
+        f"{name}: no kernel does this{why}; NumPy did it on the host, "
+        f"at {frame.f_code.co_filename}:{frame.f_lineno}; CLFUSE_FALLBACK=allow silences this",
         FallbackWarning,
-        level + 1,  # above count_fallback itself
+        level + 1,  # above announce_fallback itself
     )
+
+
+class announced:
+    """A block in which NumPy does one operation on the host, counted and announced at its end.
+
+    Where NumPy refuses the call, its error is all that there is: nothing was done on the host, and
+    a warning that is an error must not stand in its place.
+
+    Raises
+    ------
+    FallbackError, JitError
+        As `refuse_fallback`, before the block.
+    """
+
+    __slots__ = ("_name", "_reason")
+
+    def __init__(self, name: str, reason: str = "") -> None:
+        self._name = name
+        self._reason = reason
+
+    def __enter__(self) -> None:
+        refuse_fallback(self._name, self._reason)
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            announce_fallback(self._name, self._reason)
 
 
 def count_copies(name: str, reason: str = "only the host has it") -> None:
@@ -302,7 +347,7 @@ def host_call(
     if library:
         counters["library_calls"] += 1
     else:
-        count_fallback(name, reason)
+        refuse_fallback(name, reason)
     function_name = name.rpartition(".")[2]
     if function_name in MUTATED and args:
         named[MUTATED[function_name]] = args[0]
@@ -323,6 +368,8 @@ def host_call(
             *[arguments.to_host(_as_array(value)) for value in on_host],
             **{key: arguments.to_host(_as_array(value)) for key, value in named_on_host.items()},
         )
+    if not library:
+        announce_fallback(name, reason)
     arguments.write_back()
     return arguments.to_device(result)
 

@@ -31,7 +31,7 @@ from .conversion import (
     value_node,
 )
 from .expressions import choose, shape_text
-from .fallback import HostArguments, count_fallback
+from .fallback import HostArguments, announced
 from .gathering import gathered, mutate, numpys_selection, parse, source_of
 from .handle import (
     Handle,
@@ -247,8 +247,8 @@ def _plain_item(item: Any) -> Any:
 def _get_on_host(handle: Handle, index: Any, reason: str) -> Any:
     host_index = HostArguments().to_host(index)
     _check(host_index)
-    count_fallback("__getitem__", reason)
-    chosen = host_view(handle)[host_index]
+    with announced("__getitem__", reason):
+        chosen = host_view(handle)[host_index]
     if isinstance(chosen, np.generic):
         return result(build.constant(chosen))
     return from_host(chosen)
@@ -373,9 +373,9 @@ def _put_advanced(handle: Handle, index: Any, value: Any) -> None:
     _check(host_index)
     arguments = HostArguments()
     given = arguments.to_host(value)
-    count_fallback("__setitem__", reason)
-    changed = np.array(host_view(handle))
-    changed[host_index] = given
+    with announced("__setitem__", reason):
+        changed = np.array(host_view(handle))
+        changed[host_index] = given
     write(handle, host_node(changed))
 
 

@@ -33,7 +33,7 @@ from . import (
 )
 from .at_once import alone
 from .conversion import host_view
-from .fallback import count_fallback, host_call
+from .fallback import announced, host_call
 from .handle import Handle, fresh, is_writeable, node_of
 from .present import LATER
 from .ufunc import UFUNCS
@@ -61,13 +61,13 @@ def _host_method_in_place(name: str) -> Callable[..., Any]:
         from .fallback import HostArguments
 
         arguments = HostArguments()
-        count_fallback(f"ndarray.{name}")
-        host = arguments.writable(self)
-        value = method(
-            host,
-            *[arguments.to_host(item) for item in args],
-            **{key: arguments.to_host(item) for key, item in kwargs.items()},
-        )
+        with announced(f"ndarray.{name}"):
+            host = arguments.writable(self)
+            value = method(
+                host,
+                *[arguments.to_host(item) for item in args],
+                **{key: arguments.to_host(item) for key, item in kwargs.items()},
+            )
         arguments.write_back()
         return arguments.to_device(value)
 

@@ -24,7 +24,7 @@ from . import handle as handles
 from .at_once import alone, modified, pair
 from .conversion import host_view
 from .expressions import broadcast_shapes
-from .fallback import HostArguments, count_fallback
+from .fallback import HostArguments, announced, count_fallback
 from .handle import modify, native_dtype, node_of, recorded_array
 from .present import LATER
 from .promotion import constant_of
@@ -274,8 +274,9 @@ def reflected(function: ufunc, short: str) -> Callable[[Any, Any], Any]:
                 return recorded_array(op, (left, right), shape, op.dtype)
             return call(other, self)
         if _is_subclass(kind):  # it does not know arrays of ours
-            count_fallback(function.__name__, f"{kind.__name__} is a subclass of numpy.ndarray")
-            return getattr(other, f"__{short}__")(host_view(self))
+            reason = f"{kind.__name__} is a subclass of numpy.ndarray"
+            with announced(function.__name__, reason):
+                return getattr(other, f"__{short}__")(host_view(self))
         answer = defers(self, other)
         return call(other, self) if answer is None else answer
 
@@ -333,10 +334,11 @@ def comparison(function: ufunc) -> Callable[[Any, Any], Any]:
     defers = deferring(_TURNED[name])
 
     def by_numpy(self: Any, other: Any) -> Any:
-        count_fallback(name, f"not for {type(other).__name__}")
         arguments = HostArguments()
-        host = arguments.to_host(self)
-        return arguments.to_device(getattr(host, _DUNDER[name])(arguments.to_host(other)))
+        with announced(name, f"not for {type(other).__name__}"):
+            host = arguments.to_host(self)
+            made = getattr(host, _DUNDER[name])(arguments.to_host(other))
+        return arguments.to_device(made)
 
     def answer(self: Any, other: Any) -> Any:
         on_host = isinstance(other, np.ndarray | np.generic) and native_dtype(other.dtype) is None

@@ -322,9 +322,13 @@ def reduced(handle: Handle, protocol: int) -> tuple[Any, tuple[Any, ...]]:
     writeable = protocol < OUT_OF_BAND or not is_contiguous(handle) or is_writeable(handle)
     host = host_view(handle)
     shape = host.shape
-    if 0 in host.strides and 0 not in shape:
-        host = host[tuple([slice(None) if stride else slice(1) for stride in host.strides])]
-    if not host.flags.forc:
+    if is_contiguous(handle):
+        return restored, (host, bool(writeable), shape)
+    # A copy from a device lies side by side, in whatever order: the array's own strides count.
+    _, strides = layout(handle)
+    if 0 in strides and 0 not in shape:
+        host = host[tuple([slice(None) if stride else slice(1) for stride in strides])]
+    if not host.flags.forc or not handle.flags.forc:  # type: ignore[attr-defined]
         host = np.ascontiguousarray(host)
     return restored, (host, bool(writeable), shape)
 

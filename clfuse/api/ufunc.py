@@ -412,10 +412,10 @@ class ufunc:
         else:
             return None
         arguments = fallback.HostArguments()
-        fallback.count_fallback(f"{self.__name__}.at", reason)
-        if isinstance(a, Handle):
-            arguments.writable(a)
-        self.numpy.at(*[arguments.to_host(value) for value in (a, indices, *b)])
+        with fallback.announced(f"{self.__name__}.at", reason):
+            if isinstance(a, Handle):
+                arguments.writable(a)
+            self.numpy.at(*[arguments.to_host(value) for value in (a, indices, *b)])
         arguments.write_back()
         return None
 
@@ -441,16 +441,19 @@ class ufunc:
         self, method: str, args: tuple[Any, ...], axis: Any, dtype: Any, out: Any, reason: str = ""
     ) -> Any:
         arguments = fallback.HostArguments()
-        fallback.count_fallback(f"{self.__name__}.{method}", reason)
-        for item in out if isinstance(out, tuple) else (out,):
-            if isinstance(item, Handle):
-                arguments.writable(item)
         # A class that answers itself is told of what was asked for, and of no more.
         options = (("axis", axis, 0), ("dtype", dtype, None), ("out", out, None))
-        given = {
-            name: arguments.to_host(value) for name, value, usual in options if value is not usual
-        }
-        value = getattr(self.numpy, method)(*[arguments.to_host(item) for item in args], **given)
+        with fallback.announced(f"{self.__name__}.{method}", reason):
+            for item in out if isinstance(out, tuple) else (out,):
+                if isinstance(item, Handle):
+                    arguments.writable(item)
+            given = {
+                name: arguments.to_host(value)
+                for name, value, usual in options
+                if value is not usual
+            }
+            operands = [arguments.to_host(item) for item in args]
+            value = getattr(self.numpy, method)(*operands, **given)
         arguments.write_back()
         return arguments.to_device(value)
 

@@ -3,21 +3,65 @@ kernels in Python (both ways that a call may take)."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
 
+from clfuse.evaluate import forget_plans
 from clfuse.language import calls
 from clfuse.language.arrays import NotArrays
 from clfuse.runtime import buffers, launch, program
 from clfuse.runtime import device as devices
+from clfuse.traits import DeviceTraits, with_schedule
 from tests.queued import AXPY, AXPY_ARGUMENTS, Gate
 
 
 @pytest.fixture
 def device():
     return devices.get_device()
+
+
+@pytest.fixture
+def shares_memory(xp: ModuleType) -> bool:
+    """Whether arrays on the device lie in the host's memory, where NumPy sees them, too."""
+    return bool(xp is np or xp.get_device().traits.unified_memory)
+
+
+@pytest.fixture
+def shared_memory(shares_memory: bool) -> None:
+    """For tests of what only such a device can do."""
+    if not shares_memory:
+        pytest.skip("the device has memory of its own: NumPy cannot see what lies there")
+
+
+@pytest.fixture
+def planned_for(xp: ModuleType) -> Iterator[Callable[..., None]]:
+    """Plan until the test ends as for a device whose costs are written down: the counts of a cost
+    model must not depend on where the test runs. ``planned_for("cpu", compute_units=8)``."""
+    with ExitStack() as stack:
+
+        def plan(schedule: str, **costs: Any) -> None:
+            device = xp.get_device()
+            plain = DeviceTraits()
+            written = {name: getattr(plain, name) for name in COSTS} | costs
+            traits = with_schedule(replace(device.untuned_traits, **written), schedule)
+            forget_plans()
+            stack.callback(forget_plans)
+            stack.enter_context(device.trying(traits))
+
+        yield plan
+
+
+COSTS = (
+    "compute_units", "vector_bytes", "light_vector_bytes", "local_nbytes", "max_work_group",
+    "stream_nbytes", "operation_nbytes", "launch_nbytes", "inline_nbytes", "asks_ahead",
+    "reads_past", "sorts_slowly", "gather_weight", "max_steps", "unrolled_weight",
+)  # fmt: skip
 
 
 @pytest.fixture

@@ -156,7 +156,10 @@ def load(dtype_name: str, pointer: str, width: int) -> str:
         wide = f"{MASK_LANES[BOOL_LANE_NBYTES]}{width}"
         return f"convert_{wide}(vload{width}(i, {pointer})) != ({wide})(0)"
     if dtype_name == "float16":
-        return f"vload_half{suffix}(i, {pointer})"
+        # vload_half may lose the sign of NaN: NVIDIA's makes the usual one of it.
+        bits = f"(__global const ushort *){pointer}"
+        loaded = f"({bits})[i]" if width == 1 else f"vload{width}(i, {bits})"
+        return f"from_half_{vector('float', width)}({loaded})"
     return f"{pointer}[i]" if width == 1 else f"vload{width}(i, {pointer})"
 
 
@@ -188,6 +191,10 @@ def kernel_source(cases: Sequence[Case], width: int, platform: str) -> str:
     replaced = replacements(platform)
     libraries: dict[str, None] = {}
     defines: dict[str, None] = {}
+    if "float16" in inputs:
+        libraries["narrow.cl"] = None
+        types = [vector(lane, width) for lane in ("float", "int", "uint", "ushort")]
+        defines[f"DEFINE_FROM_HALF({', '.join(types)})"] = None
     body = []
     for index, case in enumerate(cases):
         row = case.row

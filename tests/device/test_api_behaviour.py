@@ -94,6 +94,25 @@ def test_fallbacks_name_the_function_the_reason_and_the_line(xp: ModuleType,
     assert_bitwise(x, np.arange(4.0))
 
 
+def test_calls_that_numpy_refuses_are_no_fallbacks(xp: ModuleType, setting: Setting) -> None:
+    """Its error must not hide behind the warning, which is an error here as in many test suites."""
+    setting(fallback="warn")
+    x, mask = xp.arange(3.0), xp.array([True, False])
+    before = xp.stats()["fallbacks"]
+    for call, error in ((lambda: x[mask], IndexError), (lambda: x.__setitem__(mask, 1), IndexError),
+                        (lambda: x.__setitem__(x > 1, [1, 2]), ValueError),
+                        (lambda: xp.isnan("a"), TypeError), (lambda: x + None, TypeError),
+                        (lambda: xp.add.reduceat(x, [9]), IndexError),
+                        (lambda: xp.add.at(x, [0.5], 1), IndexError),
+                        (lambda: x.astype("M8[s]", casting="no"), TypeError),
+                        (lambda: x[:1].view("S3"), ValueError),
+                        (lambda: xp.random.poisson(-1), ValueError)):
+        with pytest.raises(error):
+            call()
+    assert xp.stats()["fallbacks"] == before
+    assert_bitwise(x, np.arange(3.0))
+
+
 def test_scalars_alone_are_numpys_business(xp: ModuleType) -> None:
     before = xp.stats()
     assert type(xp.sqrt(2.0)) is np.float64

@@ -192,7 +192,10 @@ def test_scans_down_columns_are_numpys(xp: ModuleType) -> None:
 
 
 @pytest.mark.parametrize("schedule", ["cpu"], indirect=True)
-def test_standardized_columns_are_read_twice_and_written_once(xp: ModuleType) -> None:
+def test_standardized_columns_are_read_twice_and_written_once(
+    xp: ModuleType, planned_for: Callable[..., None]
+) -> None:
+    planned_for("cpu")
     data = ordinary(1, (40_000, 64), "float32")
     x = xp.asarray(data)
     result = (x - x.mean(0)) / x.std(0)

@@ -346,13 +346,13 @@ def test_masks_write_to_recorded_small_arrays_at_the_call(xp: ModuleType, value:
 
 
 def test_batches_of_a_recorded_table_are_taken_at_the_call(xp: ModuleType) -> None:
-    values = np.arange(30_000.0 * 4).reshape(30_000, 4)
+    values = np.arange(15_000.0 * 4).reshape(15_000, 4)
     table = xp.asarray(values) * 0.5
-    order = np.random.default_rng(1).permutation(30_000)
+    order = np.random.default_rng(1).permutation(15_000)
     before = xp.stats()["nodes_recorded"]
-    for start in range(0, 30_000, 300):
-        index = xp.asarray(order[start : start + 300])
-        assert_array_equal(np.asarray(table[index]), values[order[start : start + 300]] * 0.5)
+    for start in range(0, 15_000, 150):
+        index = xp.asarray(order[start : start + 150])
+        assert_array_equal(np.asarray(table[index]), values[order[start : start + 150]] * 0.5)
     assert xp.stats()["nodes_recorded"] - before < 60
 
 

@@ -294,7 +294,8 @@ def test_a_lookup_is_one_kernel_and_its_check_another_once(xp: ModuleType,
     def lookup() -> None:
         xp.evaluate(table[index] * w + 1)
 
-    assert launched(lookup) == 2
+    # All bounds are found by one fold, which takes a GPU a launch for the pieces and one for them.
+    assert launched(lookup) == (2 if xp.get_device().traits.schedule == "cpu" else 3)
     assert launched(lookup) == 1
     assert launched(lambda: xp.evaluate(table[index[5:]] + 1)) == 1
     assert launched(lambda: xp.evaluate(table[numbers] * w + 1)) == 1, "a host index needs none"

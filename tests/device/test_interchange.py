@@ -34,6 +34,7 @@ class LegacyConsumer:
 
 @pytest.mark.clfuse_only
 @pytest.mark.parametrize("dtype", ["?", "i1", "u8", "f4", "c16"])
+@pytest.mark.usefixtures("shared_memory")
 def test_dlpack_without_a_copy_is_a_snapshot_in_the_arrays_memory(
     dtype: str, xp: ModuleType
 ) -> None:
@@ -46,8 +47,7 @@ def test_dlpack_without_a_copy_is_a_snapshot_in_the_arrays_memory(
     seen = np.from_dlpack(x, copy=False)
     legacy = np.from_dlpack(LegacyConsumer(x))
     assert not seen.flags.writeable
-    if xp.get_device().traits.unified_memory:
-        assert np.shares_memory(seen, legacy)
+    assert np.shares_memory(seen, legacy)
     expected = np.array(x)
     x[...] = 1
     del x
@@ -58,12 +58,34 @@ def test_dlpack_without_a_copy_is_a_snapshot_in_the_arrays_memory(
         xp.zeros(3).__dlpack__(dl_device=(2, 0))
 
 
-def test_from_dlpack_copies_unless_told_not_to(xp: ModuleType) -> None:
+@pytest.mark.clfuse_only
+def test_dlpack_of_what_a_device_has_in_memory_of_its_own_is_a_copy(xp: ModuleType) -> None:
+    device = xp.get_device()
+    traits = dataclasses.replace(device.untuned_traits, unified_memory=False)
+    values = np.arange(12.0).reshape(3, 4)
+    with device.trying(traits):
+        for x in (xp.asarray(values), xp.asarray(values) + 0, (xp.asarray(values) + 0)[:, ::-2]):
+            xp.evaluate(x)
+            for wanted in ({}, {"copy": None}, {"copy": True}):
+                given = np.from_dlpack(x, **wanted)
+                assert_bitwise(given, np.array(x))
+                assert given.flags.writeable
+            with pytest.raises(BufferError, match="belongs to the device"):
+                np.from_dlpack(x, copy=False)
+
+
+def test_from_dlpack_copies_unless_told_not_to(xp: ModuleType, shares_memory: bool) -> None:
     source = np.arange(100.0)
-    taken, looked_at = xp.from_dlpack(source, copy=True), xp.from_dlpack(source, copy=False)
-    source[0] = 7
-    assert float(taken[0]) == 0
-    assert float(looked_at[0]) == 7
+    taken = [xp.from_dlpack(source, copy=True), xp.from_dlpack(source)]
+    if shares_memory:
+        looked_at = xp.from_dlpack(source, copy=False)
+        source[0] = 7
+        assert float(looked_at[0]) == 7
+    else:
+        with pytest.raises(BufferError, match="avoid copy"):
+            xp.from_dlpack(source, copy=False)
+        source[0] = 7
+    assert float(taken[0][0]) == 0
     own = xp.arange(3.0)
     assert xp.from_dlpack(own, copy=None) is own or xp is np
 

@@ -65,7 +65,8 @@ def test_so_are_folds_of_what_rows_have_left(xp: ModuleType, pieces: int) -> Non
         lambda a: (a / a.sum(1)[:, None]).max(1).argmin(),
         lambda a: a.var(1).sum(),
     ):
-        assert launched(xp, partial(make, x)) == pieces
+        launches = launched(xp, partial(make, x))
+        assert launches == 1 if pieces == 1 else pieces <= launches <= 2 * pieces
         assert float(make(x)) == pytest.approx(float(make(values)), rel=1e-13)
 
 

@@ -498,7 +498,7 @@ def test_parameters_may_have_any_name(head: str, route: str) -> None:
     ("t = s\nx[i] = t * 2 if x[i] > 3 else t", "i, s, x", [np.float32(0.1), np.arange(12.0)], 12),
     ("t = i\nif x[i] > 3:\n    t = s\nx[i] = t", "i, s, x", [np.int16(7), np.arange(12.0)], 12),
     ("if s and x[i] > 3 or not s:\n    x[i] = 2", "i, s, x", [np.True_, np.arange(12.0)], 12),
-    ("x[i] = x[s] + x[s + i // 12]", "i, s, x", [np.int64(3), np.arange(12.0)], 12),
+    ("x[i] = x[s] + x[s + i // 12]", "i, s, x", [np.int64(12), np.arange(13.0)], 12),
     ("x[i] *= s", "i, s, x", [0x9E3779B97F4A7C15, np.arange(12, dtype=np.uint64)], 12),
     ("x[i] = 2", "i, x", [np.arange(12.0)], [(3, 5)]),
     ("x[i] = 2", "i, x", [np.arange(12.0)], ([3, 5],)),

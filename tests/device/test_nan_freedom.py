@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clfuse.config import override
 from tests.agreement import Batch
 
 ROWS, COLUMNS = 1024, 301
@@ -84,20 +83,22 @@ def test_nan_is_found_wherever_it_comes_from(
 @pytest.mark.clfuse_only
 @pytest.mark.parametrize("name", [*PAIRS, *OTHERS])
 def test_the_loop_watches_for_nan_only_where_finite_operands_may_give_it(
-    name: str, xp: ModuleType
+    name: str, xp: ModuleType, planned_for: Callable[..., None]
 ) -> None:
+    planned_for("cpu")
     p, q = arrays("float64", 7)
-    with override(schedule="cpu"):
-        made = (PAIRS | OTHERS)[name](xp, xp.asarray(p)[:, None], xp.asarray(q)[None]).argmin(1)
-        source = xp.explain(made).kernels[-1].source
+    made = (PAIRS | OTHERS)[name](xp, xp.asarray(p)[:, None], xp.asarray(q)[None]).argmin(1)
+    source = xp.explain(made).kernels[-1].source
     assert ("u0_0 +=" in source) is (name in OTHERS)
     assert ("isfinite(" in source and "finite0" in source) is (name in PAIRS)
 
 
 @pytest.mark.clfuse_only
-def test_rows_that_read_vectors_of_their_own_are_watched(xp: ModuleType) -> None:
+def test_rows_that_read_vectors_of_their_own_are_watched(
+    xp: ModuleType, planned_for: Callable[..., None]
+) -> None:
     """To look through these would take as long as to watch."""
     x = xp.asarray(np.random.default_rng(0).normal(size=(ROWS, COLUMNS)))
-    with override(schedule="cpu"):
-        source = xp.explain(((x - 1) ** 2).argmin(1)).kernels[-1].source
+    planned_for("cpu")
+    source = xp.explain(((x - 1) ** 2).argmin(1)).kernels[-1].source
     assert "u0_0 +=" in source

@@ -112,6 +112,7 @@ def test_arrays_are_read_to_text_and_records_as_numpys_are(xp: ModuleType, size:
         assert both.b[-1] == size - 1
 
 
+@pytest.mark.usefixtures("shared_memory")
 @pytest.mark.parametrize("size", [5, 40_000])
 def test_the_address_of_an_array_tells_what_it_shares(xp: ModuleType, size: int) -> None:
     x = xp.arange(float(size))

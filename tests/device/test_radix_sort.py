@@ -62,6 +62,7 @@ def test_what_a_view_shows_is_sorted_with_what_makes_it(
     np.testing.assert_array_equal(xp.sort(xp.asarray(complex_array)), np.sort(complex_array))
 
 
+@pytest.mark.usefixtures("shared_memory")
 @pytest.mark.parametrize("char", "?bHqed")
 @pytest.mark.parametrize("shape", [(1 << 17,), (3, (1 << 17) + 5), ((1 << 17) + 1, 2)])
 def test_sorts_of_long_rows_on_a_cpu_are_numpys(

@@ -173,7 +173,9 @@ def test_every_signature_agrees_with_numpy(xp: ModuleType) -> None:
 
 @pytest.mark.clfuse_only
 def test_scans_fuse_with_their_producers_and_consumers(
-        xp: ModuleType, launched: Callable[[Callable[[], object]], int]) -> None:
+        xp: ModuleType, launched: Callable[[Callable[[], object]], int],
+        planned_for: Callable[..., None]) -> None:
+    planned_for(xp.config.settings.schedule)
     data = ordinary(9, LONG, "float64")
     x, square = xp.array(data), xp.array(data[:62_500].reshape(250, 250))
 
