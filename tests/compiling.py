@@ -7,12 +7,15 @@ Two thirds (PoCL) to four fifths (Intel's runtime) of that are the compiler's op
 ``CLFUSE_TEST_OPTIMIZED=some``, as in ci/test, programs have them in the modules of `OPTIMIZED`, one
 half on PoCL and the other on other runtimes in those of `BY_HALVES`, and every sixteenth elsewhere;
 ``all``, the default, is what users have.
+
+No program may call one of its kernels: GPUs have no such calls, and CPUs' compilers say nothing.
 """
 
 from __future__ import annotations
 
 import hashlib
 import importlib
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -36,6 +39,23 @@ BY_HALVES = frozenset({
 optimizations were found. What another has built in the same process before is not built again."""
 
 UNOPTIMIZED = "-cl-opt-disable"
+
+_ATTRIBUTE = re.compile(r"__attribute__\s*\(\((?:[^()]|\([^()]*\))*\)\)")
+_SKIPPED = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"", re.DOTALL)
+
+
+def kernels_called(source: str) -> list[str]:
+    """The kernels of a program whose names stand anywhere in it but where they are declared.
+
+    >>> kernels_called("__kernel void f(int n) {} __kernel void g(int n) { f(n); }")
+    ['f']
+    """
+    text = _ATTRIBUTE.sub(" ", _SKIPPED.sub(" ", source))
+    declared = re.findall(r"\b(?:__)?kernel\s+void\s+(\w+)\s*\(", text)
+    return [
+        name for name in dict.fromkeys(declared)
+        if len(re.findall(rf"(?<![.\w]){name}\s*\(", text)) > declared.count(name)
+    ]
 
 
 class Compiling:
@@ -68,6 +88,8 @@ class Compiling:
         def watched(
             context: Any, handle: Any, source: str, options: str, builtins_read: str = ""
         ) -> Any:
+            called = kernels_called(source)
+            assert not called, f"kernels are called by the program itself: {called}"
             key = hashlib.sha256(f"{handle.name}\0{options}\0{source}".encode())
             self.built[self.module].add(key.hexdigest()[:16])
             is_pocl = handle.platform.name == "Portable Computing Language"

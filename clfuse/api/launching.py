@@ -37,7 +37,8 @@ from ..graph.launch import (
 from ..graph.layout import contiguous_strides, without_unit_strides
 from ..graph.number import TracedNumber
 from ..plan.rounds import rounds_of
-from .handle import Handle, layout
+from ..render.signatures import find
+from .handle import Handle, fresh, layout, node_of, write
 from .promotion import constant_of
 
 MODES: Final = ("r", "w", "rw")
@@ -90,6 +91,13 @@ def record_launch(
     ------
     ValueError
         An array is read-only and written to, or does not lie in C order and has no strides.
+
+    Notes
+    -----
+    A pointer to the middle of a buffer, and one launch of several calls, take a change of the
+    kernel's parameters in its text (`render.signatures`). Where that cannot be done with certainty,
+    views that do not begin at their buffer's first element are copied, and back if they are
+    written, and every call is a launch of its own.
     """
     if 0 in global_size:
         return
@@ -122,6 +130,10 @@ def _record(
     reason: str,
 ) -> Launch | None:
     """A new LAUNCH; None where equal ones may not be appended to it."""
+    may_change = not isinstance(source, str) or find(source, name) is not None
+    back: list[tuple[Any, Any]] = []
+    if not may_change:
+        arguments, back = _copied(arguments)
     storages: list[Storage] = []
     written: list[bool] = []
     needed: list[bool] = []
@@ -163,7 +175,7 @@ def _record(
     slots: list[Slot] = []
     results: list[Node] = []
     rebound: list[Storage] = []
-    may_grow = len(global_size) < MAX_DIMENSIONS and (
+    may_grow = may_change and len(global_size) < MAX_DIMENSIONS and (
         not isinstance(source, str) or _is_of_dimensions(source, len(global_size))
     )
     for number, storage in enumerate(storages):
@@ -189,10 +201,27 @@ def _record(
     made, parts = launch(name, (*inputs, *scalars), results, calls)
     for storage, part in zip(rebound, parts, strict=True):
         rebind(storage, part)
+    for target, copy in back:
+        write(target, node_of(copy))
     if not may_grow:
         return None
     calls.watch(made)
     return made
+
+
+def _copied(arguments: Sequence[Any]) -> tuple[list[Any], list[tuple[Any, Any]]]:
+    """Arguments whose arrays begin where their buffers do, and (view, copy) to be written back."""
+    passed: list[Any] = []
+    back: list[tuple[Any, Any]] = []
+    for argument in arguments:
+        handle = argument[0] if type(argument) is tuple else None
+        if isinstance(handle, Handle) and layout(handle)[0]:
+            copy = fresh(node_of(handle))
+            if argument[1] != "r":
+                back.append((handle, copy))
+            argument = (copy, *argument[1:])
+        passed.append(argument)
+    return passed, back
 
 
 _latest: Final[dict[tuple[Any, ...], weakref.ref[Launch]]] = {}

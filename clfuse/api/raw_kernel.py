@@ -12,6 +12,7 @@ import numpy as np
 
 from ..graph.launch import LocalParameter
 from ..graph.number import TracedNumber
+from ..render import signatures
 from . import handle as handles
 from .elementwise_kernel import array_of
 from .handle import DTYPES, Handle, fresh, is_contiguous, is_writeable, node_of, write
@@ -43,7 +44,9 @@ class RawKernel:
 
     A call is recorded, in order with what is done to its arrays; what it reads is computed first,
     and it is launched when somebody looks at what it writes. A pointer to ``const`` is only read;
-    all other arrays of a call may be changed by it.
+    all other arrays of a call may be changed by it. Calls that differ in where their arrays begin
+    and in numbers become one launch. Where macros or directives hide the kernel's parameters, every
+    call is a launch, and views that do not begin where their buffer does are copied.
 
     Parameters
     ----------
@@ -81,7 +84,6 @@ class RawKernel:
         self.code = code
         self.name = name
         self.options = tuple(options)
-        self.parameters = formals(code, name)
         defines = []
         for option in self.options:
             found = re.fullmatch(r"-D\s*(\w+)(?:=(.*))?", option)
@@ -90,6 +92,7 @@ class RawKernel:
             value = found.group(2)
             defines.append(f"#define {found.group(1)} {'1' if value is None else value}\n")
         self._source = "".join(defines) + code
+        self.parameters = formals(self._source, name)
         self._count = sum(formal.kind != "local" for formal in self.parameters)
 
     def __repr__(self) -> str:
@@ -193,12 +196,17 @@ def formals(code: str, name: str) -> tuple[Formal, ...]:
     >>> [(f.kind, f.mode) for f in formals("kernel void f(global const int *a, float b) {}", "f")]
     [('array', 'r'), ('scalar', '')]
     """
+    found = signatures.find(code, name)
+    if found is not None:
+        known = found.definitions[0].formals
+        return tuple([_formal(" ".join(formal.expanded), name) for formal in known])
+    # Macros or directives are part of it: what is in front of them is read.
     text = without_comments(code)
     pattern = rf"\b(?:__)?kernel\b(?:[^(){{}};]|\([^{{}};]*?\))*?\bvoid\s+{re.escape(name)}\s*\("
-    found = re.search(pattern, text)
-    if found is None:
+    head = re.search(pattern, text)
+    if head is None:
         raise ValueError(f"the code has no kernel {name}: expected __kernel void {name}(...)")
-    depth, start = 1, found.end()
+    depth, start = 1, head.end()
     end = start
     while depth and end < len(text):
         depth += (text[end] == "(") - (text[end] == ")")

@@ -244,7 +244,8 @@ def test_kernels_that_would_see_the_number_of_the_call_are_not_joined(
 ) -> None:
     a = stored(10, 4)
     for row in range(3):
-        record_launch(text, "f", [(view(a, (4,), 4 * row, (1,)), "rw")], (4,))
+        source = f"__kernel void f(__global double *a) {{ a[0] = {text}; }}"
+        record_launch(source, "f", [(view(a, (4,), 4 * row, (1,)), "rw")], (4,))
     found = []
     node = value_of(a)
     while node.buffer is None:
