@@ -18,7 +18,7 @@ from typing import Any
 import numpy
 
 from clfuse.bench.contenders import Contender, Run
-from clfuse.bench.programs import Arrays, Program, results
+from clfuse.bench.programs import BINS, Arrays, Program, results
 
 __all__ = ["PEERS", "CuPy", "Jax", "Numexpr", "Torch", "installed"]
 
@@ -37,7 +37,13 @@ class Jax:
     """``jax.jit`` with 64-bit types, on JAX's default device, or on the CPU."""
 
     name = "jax"
-    variants: Mapping[str, Callable[..., Any]] = {"jacobi2d": jacobi2d_jax}
+    # What a mask selects has no shape when it is traced, and random numbers want a key.
+    variants: Mapping[str, Callable[..., Any] | None] = {
+        "jacobi2d": jacobi2d_jax,
+        "histogram": lambda np, values: np.bincount(values, length=BINS),
+        "mask_select": None,
+        "random_pi": None,
+    }
 
     def __init__(self, on_gpu: bool = False) -> None:
         # Otherwise it takes three quarters of a GPU's memory, where others compute, too.
@@ -49,10 +55,12 @@ class Jax:
             jax.config.update("jax_platforms", "cpu")
         self.jax = jax
 
-    def bind(self, program: Program, inputs: Arrays) -> Run:
+    def bind(self, program: Program, inputs: Arrays) -> Run | None:
         """See `Contender.bind`."""
         jax = self.jax
         compute = self.variants.get(program.name, program.compute)
+        if compute is None:
+            return None
         compiled = jax.jit(lambda *values: results(compute(jax.numpy, *values)))
         arrays = jax.block_until_ready([jax.device_put(value) for value in inputs])
 
@@ -92,7 +100,7 @@ class Torch:
     name = "torch"
     # torch's statistics divide by n - 1 unless told; its max, cumsum and sort want the axis or
     # return more.
-    variants: Mapping[str, Callable[..., Any]] = {
+    variants: Mapping[str, Callable[..., Any] | None] = {
         "jacobi2d": jacobi2d_torch,
         "life": life_torch,
         "standardize": lambda np, a: (a - a.mean(0)) / a.std(0, correction=0),
@@ -100,6 +108,7 @@ class Torch:
         "var_all": lambda np, x: x.var(correction=0),
         "cumsum": lambda np, x: np.cumsum(x * 2, 0),
         "sort_f32": lambda np, x: np.sort(x).values,
+        "random_pi": None,  # torch.rand has another name and another default dtype
     }
 
     def __init__(self, on_gpu: bool = False) -> None:
@@ -108,10 +117,12 @@ class Torch:
         self.torch = torch
         self.device = "cuda" if on_gpu and torch.cuda.is_available() else "cpu"
 
-    def bind(self, program: Program, inputs: Arrays) -> Run:
+    def bind(self, program: Program, inputs: Arrays) -> Run | None:
         """See `Contender.bind`."""
         torch = self.torch
         compute = self.variants.get(program.name, program.compute)
+        if compute is None:
+            return None
         # Programs share code objects (Black-Scholes in two precisions): without this the second
         # would be compiled for any dtype and size, which is slower.
         torch.compiler.reset()

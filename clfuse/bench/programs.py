@@ -20,6 +20,7 @@ Arrays = tuple[Any, ...]
 SEED = 7
 # Quick inputs have about this part of the elements: enough for every vector loop and its tail.
 QUICK = 1 / 100
+BINS = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,6 +235,37 @@ def sort(np: Any, x: Any) -> Any:
     return np.sort(x)
 
 
+# -- selecting, indexing, counting ----------------------------------------------------------------
+
+
+def mask_select(np: Any, x: Any) -> Any:
+    return (x[x > 0.5] * 2).sum()
+
+
+def colsum(np: Any, a: Any) -> Any:
+    return (a * 2).sum(0)
+
+
+def transpose_add(np: Any, a: Any) -> Any:
+    return a + a.T
+
+
+def gather(np: Any, x: Any, places: Any) -> Any:
+    return x[places] + 1
+
+
+def histogram(np: Any, values: Any) -> Any:
+    return np.bincount(values, minlength=BINS)
+
+
+def random_pi(np: Any, samples: Any) -> Any:
+    x, y = np.random.random(samples.shape), np.random.random(samples.shape)
+    return (x * x + y * y < 1).mean() * 4
+
+
+# -- inputs ----------------------------------------------------------------------------------------
+
+
 def uniform(count: int, full: int, dtype: Any) -> Callable[[numpy.random.Generator, float], Arrays]:
     """Inputs: `count` vectors of uniform random numbers."""
 
@@ -279,9 +311,25 @@ def soup(rng: numpy.random.Generator, part: float) -> Arrays:
     return ((rng.random((n, n)) < 0.3).astype("i4"),)
 
 
+def places(rng: numpy.random.Generator, part: float) -> Arrays:
+    n = length(8_000_000, part)
+    return rng.random(n), rng.permutation(n)
+
+
+def bins(rng: numpy.random.Generator, part: float) -> Arrays:
+    return (rng.integers(0, BINS, length(8_000_000, part)),)
+
+
+def sample_count(rng: numpy.random.Generator, part: float) -> Arrays:
+    """As many elements as there are samples: their values do not matter."""
+    return (numpy.empty(length(16_000_000, part), "i1"),)
+
+
 # float32 results of a few hundred operations, or of long sums; float64 ones.
 F32 = 2e-5
 F64 = 1e-12
+# A mean of 160,000 random samples and more: eight standard deviations.
+SAMPLED = 1e-2
 
 PROGRAMS: dict[str, Program] = {
     program.name: program
@@ -334,5 +382,21 @@ PROGRAMS: dict[str, Program] = {
         ),
         Program("matmul_f32", "1024x1024 float32", matmul, squares(2, 1024, "f4"), F32),
         Program("sort_f32", "2M float32", sort, uniform(1, 2_000_000, "f4"), 0),
+        Program(
+            "mask_select",
+            "(x[x > .5] * 2).sum(), 8M float64",
+            mask_select,
+            uniform(1, 8_000_000, "f8"),
+            F64,
+        ),
+        Program("colsum", "(2a).sum(0), 8000x1000 float32", colsum, logits, 1e-4),
+        Program(
+            "transpose_add", "a + a.T, 4000x4000 float32", transpose_add, squares(1, 4000, "f4"), 0
+        ),
+        Program("gather", "x[i] + 1 at random places, 8M float64", gather, places, 0),
+        Program("histogram", "bincount into 1024 bins, 8M int64", histogram, bins, 0),
+        Program(
+            "random_pi", "16M pairs of random numbers in a circle", random_pi, sample_count, SAMPLED
+        ),
     )
 }

@@ -106,6 +106,10 @@ def test_wrong_result_of_a_demo_program_is_noticed():
 # -- the benchmark ---------------------------------------------------------------------------------
 
 
+# How many elements a mask selects, and how many bins there are, is known when that is computed.
+LOOKS = ("mask_select", "histogram")
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_bench_program_agrees_with_numpy_with_and_without_fusion(name):
     contenders = [Clfuse(), Clfuse(fusion=False), Jit()]
@@ -114,6 +118,8 @@ def test_bench_program_agrees_with_numpy_with_and_without_fusion(name):
     for contender in contenders:
         if contender.name == "jit" and row.footprint.fallbacks:
             assert "jit" not in row.timings  # what runs on the host cannot be replayed
+        elif contender.name == "jit" and name in LOOKS:
+            assert "jit" not in row.timings or row.timings["jit"].failure == ""
         else:
             assert row.timings[contender.name].failure == ""
     assert row.ratio("numpy") > 0
