@@ -128,7 +128,8 @@ class BoundKernel:
         self._enqueue = cl.enqueue_nd_range_kernel
         for number, value in fixed.items():
             dtype = program.arguments[number]
-            self._kernel.set_arg(number, value if dtype is None else packed(value, dtype))
+            content = value if dtype is None else packed(value, dtype)
+            lost.put(program.device, program.name, self._kernel.set_arg, number, content)
         core = _direct_core()
         self._direct = None
         if core is not None:
