@@ -27,6 +27,7 @@ def own_memory(device: Device) -> Iterator[Pool]:
         try:
             yield device.pool
         finally:
-            device.finish()
+            if not device.lost:
+                device.finish()
             device.pool = before
             forget_plans()

@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, TypeVar, overload
@@ -42,6 +43,8 @@ from ..graph.ir import Storage
 from ..graph.number import calculate
 from ..graph.trace import Calculation, GivenAway, Trace, active, tracing
 from ..replay import Replay
+from ..runtime.device import Device
+from ..runtime.lost import when_renewed
 from . import random as _random  # noqa: F401  (it makes a generator, which no trace may see)
 from .gathering import check_bounds
 from .handle import Handle, View
@@ -461,4 +464,18 @@ def jit(function: Any = None, *, donate: Any = ()) -> Any:
             order.clear()
 
     call.cache_clear = cache_clear  # type: ignore[attr-defined]
+    _jitted.add(call)
     return call
+
+
+_jitted: Final[weakref.WeakSet[Any]] = weakref.WeakSet()
+"""Every function that `jit` has made."""
+
+
+def _forget_lost(device: Device) -> None:
+    """Let go of kernels that were bound for a device that was lost."""
+    for function in list(_jitted):
+        function.cache_clear()
+
+
+when_renewed.append(_forget_lost)

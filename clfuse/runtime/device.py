@@ -536,13 +536,20 @@ def get_device() -> Device:
 
 def _find_default(spec: str) -> Device:
     with _lock:
-        if spec not in _defaults:
-            if _listed is None and not _awaited and settings.fp64 != "downcast":
-                _defaults[spec] = Device.__new__(Device)
-                _awaited[_defaults[spec]] = spec
-            else:
-                _defaults[spec] = find(spec) if spec else _best()
-        return _defaults[spec]
+        if (
+            spec not in _defaults
+            and _listed is None
+            and not _awaited
+            and settings.fp64 != "downcast"
+        ):
+            _defaults[spec] = Device.__new__(Device)
+            _awaited[_defaults[spec]] = spec
+        if spec in _defaults:
+            return _defaults[spec]
+    # Without the lock: where a lost device is renewed, those who are told take theirs.
+    found = find(spec) if spec else _best()
+    with _lock:
+        return _defaults.setdefault(spec, found)
 
 
 def _settle(awaited: Device) -> None:

@@ -134,7 +134,8 @@ class BoundKernel:
         self._enqueue = cl.enqueue_nd_range_kernel
         for number, value in fixed.items():
             dtype = program.arguments[number]
-            self._kernel.set_arg(number, value if dtype is None else packed(value, dtype))
+            content = value if dtype is None else packed(value, dtype)
+            lost.put(program.device, program.name, self._kernel.set_arg, number, content)
         # A simulated device looks at every launch.
         core = _direct_core() if program.device.simulation is None else None
         self._direct = None

@@ -3,10 +3,6 @@ afterwards."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -17,22 +13,21 @@ import pytest
 import clfuse as cf
 from clfuse import config
 from clfuse.counters import counters
-from clfuse.evaluate import forget_plans
 from clfuse.errors import AllocationError, DeviceError, KernelBuildError
-from clfuse.runtime import buffers, launch, lost, memory, program
+from clfuse.evaluate import forget_plans
+from clfuse.runtime import buffers, launch, memory
 from clfuse.runtime import device as devices
 from clfuse.runtime.device import Device
 from tests import driver_faults
 from tests.driver_faults import failing
 from tests.own_memory import own_memory
-from tests.queued import AXPY, AXPY_ARGUMENTS, Gate
 
 pytestmark = pytest.mark.clfuse_only
 
 #: Elements whose bytes are staged when they go up.
 N = 50_000
 
-RESOURCES, QUEUE, OWN = -5, -36, -9999
+NO_MEMORY, RESOURCES, QUEUE, OWN = -4, -5, -36, -9999
 
 
 def fresh(known: Device) -> Device:
@@ -50,7 +45,7 @@ def victim(monkeypatch: pytest.MonkeyPatch) -> Iterator[Device]:
     monkeypatch.setattr(devices, "_defaults", {})
     monkeypatch.setattr(devices, "_chosen", None)
     forget_plans()
-    with config.override(host_us=0, build_after_ms=0):
+    with config.override(host_us=0, build_after_ms=0, fallback="allow"):
         yield cf.set_device(original.index)
     forget_plans()
     for each in known:
@@ -78,6 +73,16 @@ def updated(m: Any) -> list[Any]:
     for _ in range(8):
         x[1:] += x[:-1] * 0.5
         x *= 0.75
+        float(x[7])
+    return [x]
+
+
+def short(m: Any) -> list[Any]:
+    """What PoCL runs in the calling thread."""
+    x = m.asarray(data(9)[:300])
+    for _ in range(8):
+        x *= 0.5
+        x[1:] += x[:-1]
         float(x[7])
     return [x]
 
@@ -118,7 +123,7 @@ def moved(m: Any) -> list[Any]:
     return [y[::-1], m.sort(x - 1), x]
 
 
-PROGRAMS: list[Callable[[Any], list[Any]]] = [fused, updated, replayed, rotated, moved]
+PROGRAMS: list[Callable[[Any], list[Any]]] = [fused, updated, short, replayed, rotated, moved]
 
 
 def run(work: Callable[[Any], list[Any]]) -> list[Any]:
@@ -140,24 +145,26 @@ def test_the_programs_of_this_file_are_run_by_kernels(victim: Device) -> None:
 # --- every call of a driver -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["own", "driver's memory"])
+@pytest.mark.parametrize("kind", ["in place", "mapped", "the driver's memory"])
 @pytest.mark.parametrize("work", PROGRAMS, ids=lambda work: work.__name__)
 @pytest.mark.parametrize("name", driver_faults.FUNCTIONS)
 def test_a_call_that_fails_gives_the_right_value_or_an_error(
     victim: Device, name: str, work: Callable[[Any], list[Any]], kind: str
 ) -> None:
     kept = on_the_host()
-    for status in (RESOURCES, QUEUE, OWN, -4, -6):
+    for status in (RESOURCES, QUEUE, OWN, NO_MEMORY):
         for times in (1, None):
             device = cf.set_device(victim.index)
             with ExitStack() as stack:
-                if kind != "own":
+                if kind == "the driver's memory":
                     stack.enter_context(own_memory(device))
+                elif kind == "mapped":
+                    memory.pool_of(device).in_place = False
                 forget_plans()
                 calls = driver_faults.calls_of(device, name, lambda: run(work))
                 if not calls:
                     return
-                for first in {0, calls // 2, calls - 1}:
+                for first in {0, calls - 1} if times else {calls // 2}:
                     if device.lost:
                         break
                     forget_plans()
