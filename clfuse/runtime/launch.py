@@ -55,7 +55,7 @@ def enqueue(
             if device.simulation is None:
                 return program.kernel(queue, global_size, local_size, *args)
             return device.simulation.launch(
-                program, global_size, local_size, args,
+                program, global_size, local_size, dict(enumerate(args)),
                 lambda: program.kernel(queue, global_size, local_size, *args),
             )  # fmt: skip
 
@@ -129,7 +129,7 @@ class BoundKernel:
         self._global_size = global_size
         self._local_size = local_size
         self._buffers = tuple(buffers)
-        self._fixed = tuple(fixed.values())
+        self._fixed = dict(fixed)
         self._scalars = tuple(scalars)
         self._enqueue = cl.enqueue_nd_range_kernel
         for number, value in fixed.items():
@@ -221,7 +221,7 @@ class BoundKernel:
                     return self._enqueue(into, kernel, self._global_size, self._local_size)
                 return simulation.launch(
                     program, self._global_size, self._local_size,
-                    [*self._fixed, *[buffers[place].mem for _, place in self._buffers]],
+                    self._fixed | {n: buffers[place].mem for n, place in self._buffers},
                     lambda: self._enqueue(into, kernel, self._global_size, self._local_size),
                 )  # fmt: skip
 

@@ -1,35 +1,48 @@
-"""Memory of a simulated device: fresh and reused blocks hold a pattern, not zeros or old values."""
+"""The pool of a simulated device: its blocks have guard pages on both sides, and undefined contents
+that show."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from clfuse.runtime.guard_memory import PATTERN, Guarded, arena
 from clfuse.runtime.pool import Pool
 
 if TYPE_CHECKING:
     import pyopencl as cl
 
-__all__ = ["PATTERN", "SimulatedPool"]
+    from clfuse.runtime.device import Device
 
-PATTERN: Final = 0x7FFA
-"""What undefined memory holds, every two bytes: NaN as half, float and double, and a number far
-from all indices as an integer of any width."""
+__all__ = ["SimulatedPool", "guarded"]
 
 
 class SimulatedPool(Pool):
-    """A pool whose blocks have undefined contents that show: `PATTERN`."""
+    """A pool whose blocks are `Guarded`, where the system can, and hold `PATTERN` when they are
+    taken, whoever had them before.
+
+    The CPU device works in place there; nothing else does: its memory is apart from the host's.
+    """
+
+    rounds_up_in_debug = True
+
+    def __init__(self, device: Device) -> None:
+        super().__init__(device)
+        self._arena = arena()
 
     def take(self, nbytes: int) -> tuple[cl.Buffer, int]:
         """As `Pool.take`."""
         import pyopencl as cl
 
         block, size = super().take(nbytes)
+        memory = guarded(block)
+        if memory is not None:
+            memory.used = nbytes
         pattern = np.array(PATTERN, np.uint16)
-        cl.enqueue_fill_buffer(
-            self.device.queue, block, pattern, 0, block.size // pattern.itemsize * pattern.itemsize
-        )
+        whole = block.size // pattern.itemsize * pattern.itemsize
+        # In the queue: commands of the last owner may still be under way.
+        cl.enqueue_fill_buffer(self.device.queue, block, pattern, 0, whole)
         return block, size
 
     def _make(self, nbytes: int, size: int) -> cl.Buffer | None:
@@ -38,7 +51,19 @@ class SimulatedPool(Pool):
         if self.managed_nbytes + size > self.limit_nbytes:
             return None
         size = min(size, max(nbytes, self.largest_nbytes))
+        flags: Any = cl.mem_flags.READ_WRITE
         try:
-            return cl.Buffer(self.device.context, cl.mem_flags.READ_WRITE, size)
+            if self._arena is None:
+                return cl.Buffer(self.device.context, flags, size)
+            memory = np.asarray(self._arena.take(size))
+            flags |= cl.mem_flags.USE_HOST_PTR
+            return cl.Buffer(self.device.context, flags, hostbuf=memory)
         except (MemoryError, cl.MemoryError):
             return None
+
+
+def guarded(block: Any) -> Guarded | None:
+    """The memory of a block, if it is `Guarded`."""
+    memory: Any = getattr(block, "hostbuf", None)
+    base = None if memory is None else memory.base
+    return base if isinstance(base, Guarded) else None

@@ -10,11 +10,12 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from clfuse.errors import KernelBuildError
+from clfuse.runtime.memory_watch import MemoryWatch
 from clfuse.simulated_devices import SIMULATED_DEVICES, SimulatedDevice
 from clfuse.traits import QUIRKS, DeviceTraits, apply_quirks, with_schedule
 
@@ -30,6 +31,9 @@ __all__ = ["Simulation"]
 HOST_SHARE: Final = 0.5
 """The part of the host's memory that a simulated device may have: programs, and what the host keeps
 of the same arrays, need the rest."""
+
+_lock = threading.RLock()
+"""Held while a kernel runs on any simulated device: a process has one handler of faults."""
 
 COMPILED: Final = {"expressions", "builtins_read", "build_options", "correctly_rounded_divide"}
 """Traits that are about the compiler at hand."""
@@ -53,7 +57,7 @@ class Simulation:
 
     def __init__(self, key: str) -> None:
         self.row: SimulatedDevice = SIMULATED_DEVICES[key]
-        self.lock = threading.RLock()
+        self._watch = MemoryWatch()
 
     def name_on(self, native: str) -> str:
         """What the device is called."""
@@ -162,30 +166,38 @@ class Simulation:
         program: Program,
         global_size: tuple[int, ...],
         local_size: tuple[int, ...] | None,
-        arguments: Sequence[Any],
+        arguments: Mapping[int, Any],
         enqueue: Callable[[], cl.Event],
     ) -> cl.Event:
         """Launch, wait, and say what was wrong.
 
         Parameters
         ----------
-        program, global_size, local_size, arguments
+        program, global_size, local_size
             As for `runtime.launch.enqueue`.
+        arguments : mapping
+            Number -> buffer, or what else it takes.
         enqueue : callable
             Puts the kernel into the queue.
         """
         import pyopencl as cl
 
-        local = sum(value.size for value in arguments if isinstance(value, cl.LocalMemory))
+        local = sum(value.size for value in arguments.values() if isinstance(value, cl.LocalMemory))
         problem = self.problem_of_launch(program, global_size, local_size, local)
         if problem:
             raise KernelBuildError(
                 f"{program.name}: {global_size} work-items in groups of {local_size} on"
                 f" {program.device.name}: {problem}"
             )
-        with self.lock:
-            event = enqueue()
-            _wait(program.device, event)
+        with _lock:
+            self._watch.begin(program.name, arguments)
+            try:
+                event = enqueue()
+            except BaseException:
+                self._watch.end(program.device.name)
+                raise
+            if _wait(program.device, event):
+                self._watch.end(program.device.name)
         return event
 
 
