@@ -105,6 +105,9 @@ class DeviceTraits:
     fp64, fp16, unified_memory, correctly_rounded_divide : bool
         Double and half arithmetic; memory shared with the host;
         ``CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT`` for float.
+    saturating_casts : bool
+        Whether a float past the range of an integer type may become another number than on x86-64,
+        so that conversions ask first.
     max_alloc_nbytes, global_nbytes, local_nbytes, max_parameter_nbytes, address_bits : int
         The largest buffer, all memory, local memory of a work-group, all arguments of a kernel,
         width of a pointer.
@@ -172,6 +175,7 @@ class DeviceTraits:
     fp16: bool = False
     unified_memory: bool = True
     correctly_rounded_divide: bool = True
+    saturating_casts: bool = False
     max_alloc_nbytes: int = 2 << 30
     global_nbytes: int = 8 << 30
     local_nbytes: int = 32 << 10
@@ -328,6 +332,15 @@ QUIRKS: tuple[Quirk, ...] = (
         "NumPy sorts with AVX-512's compressing stores, which Zen 4 takes apart: 2 million float32"
         " take 34 ns an element, on Xeons 5 and on Zen 5 3; our passes took 10 of processor time",
         "https://github.com/numpy/x86-simd-sort/issues/6",
+    ),
+    Quirk(
+        "casts-saturate",
+        {"kind": r"^(gpu|accelerator)$"},
+        {"saturating_casts": True},
+        "a float past the range of an integer type becomes the nearest number of that type, and NaN"
+        " becomes 0 (PTX, GCN and Xe alike); OpenCL C leaves it open, and x86-64, whose numbers are"
+        " NumPy's, gives the least number of an int or a long",
+        "https://docs.nvidia.com/cuda/parallel-thread-execution/#data-movement-and-conversion-instructions-cvt",
     ),
     Quirk(
         "oclgrind-takes-no-wide-integers",

@@ -93,7 +93,8 @@ class Program:
     ) -> tuple[str, tuple[int, ...], tuple[int, ...] | None]:
         """OpenCL C, global and local size."""
         items = traits.work_items if traits.schedule == "cpu" else 0
-        key = (items, traits.vector_bytes, traits.fp64, id(traits.expressions))
+        key = (items, traits.vector_bytes, traits.fp64, traits.saturating_casts,
+               id(traits.expressions))
         found = self._texts.get(key)
         if found is None:
             found = self._texts[key] = self._written(traits, items)

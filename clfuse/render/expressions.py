@@ -184,7 +184,7 @@ class Expressions:
             if name_of(dtype) == "uint64":
                 return self._float_to_ulong(text, source)
             through = "long" if name_of(dtype) in ("int64", "uint32") else "int"
-            converted = f"convert_{vector(through, self.width)}({text})"
+            converted = self._truncated(text, register_type(source), through)
             return (
                 converted
                 if name_of(dtype) == f"int{64 if through == 'long' else 32}"
@@ -194,19 +194,34 @@ class Expressions:
             return text
         return f"convert_{target}({text})"
 
+    def _truncated(self, text: str, scalar: str, through: str) -> str:
+        """A float or double as an int or long; NaN and what does not fit is the least of them, as
+        x86-64's instructions have it. Other devices' give their nearest integer, and 0 for NaN.
+        """
+        kind = vector(through, self.width)
+        converted = f"convert_{kind}({text})"
+        if not self.traits.saturating_casts:
+            return converted
+        suffix = "f" if scalar == "float" else ""
+        limit, least = ("0x1p31", "INT_MIN") if through == "int" else ("0x1p63", "LONG_MIN")
+        fits = f"fabs({text}) < ({vector(scalar, self.width)})({limit}{suffix})"
+        if self.width > 1 and (scalar == "double") != (through == "long"):
+            fits = f"convert_{kind}({fits})"
+        return f"({fits} ? {converted} : ({kind})({least}))"
+
     def _float_to_ulong(self, text: str, source: np.dtype) -> str:
         """Values past 2**63 are shifted, negative ones wrap: what compilers emit on x86-64."""
-        signed = vector("long", self.width)
-        wide = vector("double", self.width) if self.traits.fp64 else None
-        if wide is None:
-            return f"convert_{vector('ulong', self.width)}({text})"
-        value = f"convert_{wide}({text})" if name_of(source) != "float64" else text
-        limit = f"({wide})(9223372036854775808.0)"
-        low = f"convert_{signed}({value})"
-        high = f"(convert_{signed}({value} - {limit}) ^ ({signed})(LONG_MIN))"
-        if self.width == 1:
-            return f"as_ulong({value} >= {limit} ? {high} : {low})"
-        return f"as_{vector('ulong', self.width)}({value} >= {limit} ? {high} : {low})"
+        signed, scalar = vector("long", self.width), register_type(source)
+        if self.traits.fp64 and scalar == "float" and not self.traits.saturating_casts:
+            # Doubles have lanes of a long's size; the difference of floats is exact, too.
+            text, scalar = f"convert_{vector('double', self.width)}({text})", "double"
+        limit = f"({vector(scalar, self.width)})({'0x1p63' + 'f' * (scalar == 'float')})"
+        low = self._truncated(text, scalar, "long")
+        high = f"({self._truncated(f'({text} - {limit})', scalar, 'long')} ^ ({signed})(LONG_MIN))"
+        past = f"{text} >= {limit}"
+        if self.width > 1 and scalar == "float":
+            past = f"convert_{signed}({past})"
+        return f"as_{vector('ulong', self.width)}({past} ? {high} : {low})"
 
     def _round_to_odd(self, text: str) -> str:
         """A double as the float from which rounding to half gives what one rounding would."""
@@ -250,6 +265,7 @@ class Expressions:
             id(self.traits.expressions),
             self.traits.schedule,
             self.traits.fp64,
+            self.traits.saturating_casts,
         )
         known = _steps.get(key)
         if known is None:

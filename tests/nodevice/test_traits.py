@@ -106,3 +106,8 @@ def test_every_quirk_says_why_and_names_traits_that_exist():
 
 def test_traits_are_hashable_with_expressions_too():
     assert len({DeviceTraits(), DeviceTraits(expressions={("sin", "float32"): "x"})}) == 2
+
+
+@pytest.mark.parametrize(("kind", "asks"), [("cpu", False), ("gpu", True), ("accelerator", True)])
+def test_conversions_to_integers_ask_for_their_range_where_instructions_saturate(kind, asks):
+    assert apply_quirks(DeviceTraits(kind=kind)).saturating_casts is asks
