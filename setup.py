@@ -81,7 +81,7 @@ setup(
     packages=[*find_packages(include=["clfuse", "clfuse.*"]), "clfuse.kernels"],
     package_data={
         "clfuse": ["py.typed", "_compiled.pyx", "_compiled_*.pxi", "guide/*.md"],
-        "clfuse.bench": ["kernels/*.cl"],
+        "clfuse.bench": ["kernels/*.cl", "*.cpp"],
         "clfuse.demo": ["programs/*.py"],
         "clfuse.kernels": ["*.cl.mako", "lib/*.cl"],
     },

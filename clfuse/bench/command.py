@@ -77,6 +77,11 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         "(CLFUSE_TUNING=off ignores it); runs no programs",
     )
     parser.add_argument(
+        "--traffic", action="store_true",
+        help="count the memory traffic that the programs would have on an H100, under Oclgrind "
+        "(it takes minutes, and no GPU); times nothing",
+    )
+    parser.add_argument(
         "--json", type=Path, metavar="FILE", help="write everything that was measured"
     )
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table")
@@ -117,6 +122,8 @@ def main(arguments: Sequence[str]) -> int:
         return 0
     if options.tune:
         return run_tuning(options)
+    if options.traffic:
+        return run_traffic(options)
     if not options.cold:
         return run(options)
     with tempfile.TemporaryDirectory(prefix="clfuse-cold-", ignore_cleanup_errors=True) as folder:
@@ -199,6 +206,26 @@ def run(options: argparse.Namespace) -> int:
         timing.failure for row in rows for name, timing in row.timings.items() if name in own
     )
     return 1 if wrong or any(line.endswith("WRONG") for line in written) else 0
+
+
+def run_traffic(options: argparse.Namespace) -> int:
+    """Count the memory traffic of programs under Oclgrind; 1 where that cannot be had."""
+    from clfuse.bench import traffic
+    from clfuse.bench.oclgrind import Missing
+    from clfuse.bench.programs import PROGRAMS
+
+    try:
+        rows = traffic.measure([name for name in options.programs or PROGRAMS if name in PROGRAMS])
+    except Missing as error:
+        print(f"clfuse bench: {error}", file=sys.stderr)
+        return 1
+    text = traffic.markdown(rows)
+    print(text)
+    if options.markdown is not None:
+        options.markdown.write_text(text, encoding="utf-8")
+    if options.json is not None:
+        options.json.write_text(traffic.to_json(rows), encoding="utf-8")
+    return 0
 
 
 def run_tuning(options: argparse.Namespace) -> int:

@@ -43,22 +43,22 @@ class Counts:
     Attributes
     ----------
     requests : int
-        Memory instructions of warps.
-    lanes : int
-        Accesses of work-items in them.
+        Memory instructions of warps; a vector that is loaded in pieces has one for each.
     asked : int
         Bytes that the work-items named, each as often as they did.
-    used : int
-        Bytes of a request, each once.
     sectors : int
-        Sectors of a request, each once.
+        Sectors that a request touches, summed.
+    whole : int
+        The same, if vectors were never loaded in pieces.
+    least : int
+        Sectors that the different bytes of a vector's request would fill, summed.
     """
 
     requests: int
-    lanes: int
     asked: int
-    used: int
     sectors: int
+    whole: int
+    least: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,12 +127,6 @@ class Measured:
     def cached_nbytes(self) -> int:
         """The same, if each group has a cache that forgets nothing."""
         return SECTOR * (self.fetched_sectors + self.written_sectors)
-
-    @property
-    def used_part(self) -> float:
-        """Which part of the sectors' bytes the work-items asked for."""
-        used = self.loads.used + self.stores.used
-        return used / self.sector_nbytes if self.sector_nbytes else 1.0
 
     @property
     def requests_per_warp(self) -> float:

@@ -1,9 +1,8 @@
 """``python -m clfuse.bench.simulated FILE PROGRAM ...``: runs programs of the benchmark under
 Oclgrind and writes what each of their kernels did to FILE; `bench.traffic` starts it.
 
-Oclgrind takes a million instructions a second, so inputs are small, and so is the device: as many
-multiprocessors as give each work-item about as much to do as the whole device does on whole inputs.
-How many work-items a kernel has there is read from its plan, for which no input is needed.
+Oclgrind takes a million instructions a second, so inputs are small. How many work-items a kernel
+has on whole inputs is read from its plan, for which nobody needs the inputs.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import math
 import os
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -25,30 +24,67 @@ import clfuse
 from clfuse import config
 from clfuse.api.handle import fresh
 from clfuse.bench.oclgrind import FILE_VARIABLE, Measured, read
-from clfuse.bench.programs import PROGRAMS, SEED, Program, results
+from clfuse.bench.programs import PROGRAMS, SEED, Arrays, Program, results, sample_count
 from clfuse.evaluate import pending
 from clfuse.graph import build
 from clfuse.graph.snapshot import take
 from clfuse.plan.device_libraries import is_ours
 from clfuse.plan.planner import plan
 from clfuse.plan.schedule import Kernel, LibraryCall, Schedule, SortPass
+from clfuse.plan.traffic import call_nbytes, kernel_nbytes, pass_nbytes
 from clfuse.planned import Prepared, observers, storage_roots
 from clfuse.render.kernels import render
 from clfuse.render.matmul import render_matmul
 from clfuse.render.sorting import render_sort
 from clfuse.runtime.device import Device, get_device
-from clfuse.traits import DeviceTraits, with_schedule
+from clfuse.traits import DeviceTraits, apply_quirks, with_schedule
 
-__all__ = ["LOCAL_NBYTES", "UNITS", "Seen"]
+__all__ = ["LOCAL_NBYTES", "UNITS", "Planned", "Seen"]
 
-#: An H100's multiprocessors and the local memory of a group (as its driver says), and how many of
-#: them there are here.
-H100_UNITS: Final = 132
-LOCAL_NBYTES: Final = 48 << 10
+#: An H100's multiprocessors and the local memory of a group, as its driver says.
 UNITS: Final = 132
+LOCAL_NBYTES: Final = 48 << 10
 
-#: Other inputs than those of ``bench --quick``: columns as many as there are, but few rows of them.
-PARTS: Final[dict[str, float]] = {"random_pi": 1 / 400}
+#: Devices like it, but smaller: the first on which small inputs make the same kernels as whole
+#: inputs do on the whole one is simulated.
+FEWER_UNITS: Final = (UNITS, 64, 32, 16, 8, 4, 2, 1)
+
+
+def table(rows: int) -> Callable[[numpy.random.Generator], Arrays]:
+    """Inputs: 64 columns, in enough rows for several pieces of each."""
+
+    def inputs(rng: numpy.random.Generator) -> Arrays:
+        return (rng.random((rows, 64), dtype="f4"),)
+
+    return inputs
+
+
+#: Other inputs than those of ``bench --quick``.
+INPUTS: Final[dict[str, Callable[[numpy.random.Generator], Arrays]]] = {
+    "standardize": table(8192),
+    "colsum": table(4096),
+    "random_pi": lambda rng: sample_count(rng, 1 / 400),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A kernel of a plan.
+
+    Attributes
+    ----------
+    name : str
+    kind : str
+        Its class: ``map``, ``reduce``, ``scan``, ..., ``sort``, or ``library``.
+    work_items : int
+    nbytes : int
+        Bytes that must move: every array once.
+    """
+
+    name: str
+    kind: str
+    work_items: int
+    nbytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,44 +93,45 @@ class Seen:
 
     Attributes
     ----------
-    measured : Measured
-        What the kernel did.
-    kind : str
-        Its class: ``map``, ``reduce``, ``scan``, ..., ``sort`` or ``library``.
-    nbytes : int
-        Bytes that must move, by the plan: every array once.
-    whole_items, whole_nbytes : int or None
-        Work-items, and bytes that must move, on whole inputs and a whole H100. None where the plan
-        depends on values.
+    planned : Planned or None
+        On small inputs; None for a kernel that only whole inputs have.
+    measured : Measured or None
+        What that did.
+    whole : Planned or None
+        On whole inputs and a whole H100; None where that depends on values, or has no such kernel.
+    units : int
+        Multiprocessors of the device that was simulated.
     """
 
-    measured: Measured
-    kind: str
-    nbytes: int
-    whole_items: int | None
-    whole_nbytes: int | None
+    planned: Planned | None
+    measured: Measured | None
+    whole: Planned | None
+    units: int
 
 
 def of_an_h100(own: DeviceTraits, units: int) -> DeviceTraits:
-    """The traits of Oclgrind's device, but for those of a GPU with `units` multiprocessors."""
-    gpu = replace(
-        own,
+    """The traits of an H100 with so many multiprocessors, and of the compiler at hand."""
+    traits = DeviceTraits(
+        name="NVIDIA H100 80GB HBM3",
+        vendor="NVIDIA Corporation",
+        platform="NVIDIA CUDA",
+        version="OpenCL 3.0 CUDA",
         kind="gpu",
         compute_units=units,
         unified_memory=False,
+        correctly_rounded_divide=own.correctly_rounded_divide,
+        max_alloc_nbytes=own.max_alloc_nbytes,
+        global_nbytes=own.global_nbytes,
         local_nbytes=LOCAL_NBYTES,
-        max_parameter_nbytes=32764,
-        max_work_group=1024,
-        libraries=(),
+        max_parameter_nbytes=32_764,
     )
-    return with_schedule(gpu, "gpu")
-
-
-def kind_of(step: Any) -> str:
-    """The class of a kernel."""
-    if isinstance(step, Kernel):
-        return step.kind
-    return "sort" if isinstance(step, SortPass) else "library"
+    traits = apply_quirks(with_schedule(traits, "gpu"))
+    return replace(
+        traits,
+        expressions={**traits.expressions, **own.expressions},
+        builtins_read=own.builtins_read,
+        build_options=own.build_options,
+    )
 
 
 class NeedsValuesError(Exception):
@@ -120,34 +157,43 @@ def stand_in(device: Device, shape: tuple[int, ...], dtype: Any) -> Any:
     return fresh(build.leaf(StandIn(device, nbytes), shape, numpy.dtype(dtype)))
 
 
-def planned_whole(program: Program, device: Device) -> list[tuple[int, int]] | None:
-    """Work-items and bytes of every kernel on whole inputs; None where that needs their values."""
-    forms = [(array.shape, array.dtype) for array in program.make_inputs()]
-    arrays = [stand_in(device, *form) for form in forms]
+def planned(program: Program, inputs: Arrays, device: Device) -> list[Planned] | None:
+    """The kernels for inputs of these shapes; None where they depend on values."""
+    arrays = [stand_in(device, array.shape, array.dtype) for array in inputs]
     try:
         values = results(program.compute(clfuse, *arrays))
-        schedule = plan(
-            take(pending([value._storage.node for value in values])), device.traits, fuse=True
-        )
+        roots = pending([value._storage.node for value in values])
+        schedule = plan(take(roots), device.traits, fuse=True)
     except NeedsValuesError:
         return None
-    return list(launches_of(schedule, device.traits))
+    return list(kernels_of(schedule, device.traits))
 
 
-def launches_of(schedule: Schedule, traits: DeviceTraits) -> Iterator[tuple[int, int]]:
-    """Work-items and bytes of what a schedule launches."""
-    from clfuse.plan.traffic import call_nbytes, kernel_nbytes, pass_nbytes
-
+def kernels_of(schedule: Schedule, traits: DeviceTraits) -> Iterator[Planned]:
+    """What a schedule launches, in order."""
     root = storage_roots(schedule)
     for step in schedule.launches:
         if isinstance(step, Kernel):
-            yield math.prod(render(step, traits, root).global_size), kernel_nbytes(step, schedule)
+            rendered = render(step, traits, root)
+            kind, nbytes = step.kind, kernel_nbytes(step, schedule)
         elif isinstance(step, SortPass):
-            items = math.prod(render_sort(step, traits, root).global_size)
-            yield items, pass_nbytes(step, schedule)
+            rendered, kind, nbytes = (
+                render_sort(step, traits, root), "sort", pass_nbytes(step, schedule)
+            )
         elif isinstance(step, LibraryCall) and is_ours(step, traits):
-            items = math.prod(render_matmul(step, traits, root).global_size)
-            yield items, call_nbytes(step, schedule)
+            rendered, kind, nbytes = (
+                render_matmul(step, traits, root), "library", call_nbytes(step, schedule)
+            )
+        else:
+            continue
+        yield Planned(rendered.name, kind, math.prod(rendered.global_size), nbytes)
+
+
+def kernel_of(step: Prepared) -> Planned:
+    """A kernel that was launched, as the plan has it."""
+    kind = step.kernel.kind if isinstance(step.kernel, Kernel) else "library"
+    kind = "sort" if isinstance(step.kernel, SortPass) else kind
+    return Planned(step.rendered.name, kind, math.prod(step.rendered.global_size), step.nbytes)
 
 
 @contextmanager
@@ -165,14 +211,21 @@ def observed() -> Iterator[list[Prepared]]:
         observers.remove(observer)
 
 
-def run(program: Program, device: Device, own: DeviceTraits, counted: Path) -> list[Seen]:
-    """One run of a program on small inputs: every launch."""
-    with device.trying(of_an_h100(own, H100_UNITS)):
-        whole = planned_whole(program, device)
-    part = PARTS.get(program.name)
+def run(program: Program, device: Device, counted: Path) -> list[Seen]:
+    """One run of a program on small inputs: every launch, and those of whole inputs."""
+    own = device.untuned_traits
+    small = INPUTS.get(program.name)
     rng = numpy.random.default_rng(SEED)
-    inputs = program.make_inputs(quick=True) if part is None else program.inputs(rng, part)
+    inputs = program.make_inputs(quick=True) if small is None else small(rng)
     with device.trying(of_an_h100(own, UNITS)):
+        whole = planned(program, program.make_inputs(), device)
+    units = UNITS
+    for fewer in FEWER_UNITS if whole is not None else ():
+        with device.trying(of_an_h100(own, fewer)):
+            if names_of(planned(program, inputs, device)) == names_of(whole):
+                units = fewer
+                break
+    with device.trying(of_an_h100(own, units)):
         arrays = [clfuse.asarray(array) for array in inputs]
         clfuse.evaluate(*arrays)
         clfuse.synchronize()
@@ -182,21 +235,30 @@ def run(program: Program, device: Device, own: DeviceTraits, counted: Path) -> l
             clfuse.evaluate(*values)
             clfuse.synchronize()
         launches = read(counted, before)
-    names, ran = [step.rendered.name for step in steps], [launch.kernel for launch in launches]
-    if names != ran:
-        raise RuntimeError(f"{program.name}: launched {names}, but Oclgrind ran {ran}")
-    print(names, whole, [step.nbytes for step in steps], file=sys.stderr)
-    if whole is None or len(whole) != len(steps):
-        whole = None
-    return [
-        Seen(
-            launch,
-            kind_of(step.kernel),
-            step.nbytes,
-            *(whole[number] if whole is not None else (None, None)),
-        )
-        for number, (launch, step) in enumerate(zip(launches, steps, strict=True))
-    ]
+    kernels = [kernel_of(step) for step in steps]
+    if names_of(kernels) != [launch.kernel for launch in launches]:
+        ran = [launch.kernel for launch in launches]
+        raise RuntimeError(f"{program.name}: launched {names_of(kernels)}, Oclgrind ran {ran}")
+    return together(kernels, launches, whole or [], units)
+
+
+def names_of(kernels: Sequence[Planned] | None) -> list[str]:
+    """Their names, in order."""
+    return [kernel.name for kernel in kernels or ()]
+
+
+def together(
+    kernels: Sequence[Planned], launches: Sequence[Measured], whole: Sequence[Planned], units: int
+) -> list[Seen]:
+    """Each launch beside the kernel of its name on whole inputs, and those that have no launch."""
+    left = list(whole)
+    seen = []
+    for kernel, launch in zip(kernels, launches, strict=True):
+        same = next((other for other in left if other.name == kernel.name), None)
+        if same is not None:
+            left.remove(same)
+        seen.append(Seen(kernel, launch, same, units))
+    return [*seen, *(Seen(None, None, other, units) for other in left)]
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -207,13 +269,12 @@ def main(arguments: Sequence[str]) -> int:
     if "oclgrind" not in device.platform_name.lower():
         print(f"the programs ran on {device.platform_name}, not on Oclgrind", file=sys.stderr)
         return 1
-    own = device.untuned_traits
     found: dict[str, Any] = {}
     with config.override(build_after_ms=0, host_us=0), warnings.catch_warnings():
         warnings.simplefilter("ignore", clfuse.FallbackWarning)
         for number, name in enumerate(names, 1):
             print(f"{name} ({number} of {len(names)})", file=sys.stderr, flush=True)
-            found[name] = [asdict(seen) for seen in run(PROGRAMS[name], device, own, counted)]
+            found[name] = [asdict(seen) for seen in run(PROGRAMS[name], device, counted)]
     target.write_text(json.dumps(found), encoding="utf-8")
     return 0
 

@@ -6,6 +6,9 @@
 // work-item after the other, so a request is put together from the same execution (first, second,
 // ...) of the same instruction by the work-items of a warp, between two barriers.
 //
+// A vector is loaded at once where the instruction promises that its address is a multiple of 16 (or
+// of its size), and in pieces otherwise: then each piece is a request. Compilers for GPUs do that.
+//
 // Every kernel's counts are one line of JSON in the file that OCLGRIND_TRAFFIC_FILE names;
 // OCLGRIND_TRAFFIC_WARP and OCLGRIND_TRAFFIC_SECTOR change the 32 and the 32.
 
@@ -54,10 +57,10 @@ typedef std::pair<size_t, size_t> Span; // address, bytes
 struct Counts
 {
   uint64_t requests = 0; // of warps
-  uint64_t lanes = 0;    // accesses of work-items in them
   uint64_t asked = 0;    // bytes that the work-items name, each time
-  uint64_t used = 0;     // different bytes in a request
   uint64_t sectors = 0;  // different sectors in a request
+  uint64_t whole = 0;    // the same, with the pieces of an instruction together
+  uint64_t least = 0;    // sectors that the different bytes of an instruction would fill
 };
 
 struct LocalCounts
@@ -284,9 +287,9 @@ private:
   {
     bool isStore;
     bool isLocal;
-    std::vector<Span> spans;
+    std::vector<std::vector<Span>> pieces;
   };
-  // (instruction, execution, piece) -> what the lanes of a warp touch there
+  // (instruction, execution) -> what the lanes of a warp touch there
   typedef std::unordered_map<uint64_t, Request> Warp;
 
   size_t lane(const WorkItem* item) const
@@ -320,15 +323,15 @@ private:
     if (times.size() <= place)
       times.resize(place + 1);
     const uint64_t execution = times[place]++;
-    Warp& warp = m_warps[number / m_warp];
+    Request& request = m_warps[number / m_warp][(place << 40) | execution];
+    request.isStore = isStore;
+    request.isLocal = space == AddrSpaceLocal;
     const size_t piece = std::min(site.piece, std::max<size_t>(size, 1));
     for (size_t done = 0; done < size; done += piece)
     {
-      const uint64_t key = (place << 44) | (execution << 8) | std::min<size_t>(done / piece, 255);
-      Request& request = warp[key];
-      request.isStore = isStore;
-      request.isLocal = space == AddrSpaceLocal;
-      request.spans.emplace_back(address + done, std::min(piece, size - done));
+      if (request.pieces.size() <= done / piece)
+        request.pieces.emplace_back();
+      request.pieces[done / piece].emplace_back(address + done, std::min(piece, size - done));
     }
     if (space != AddrSpaceGlobal)
       return;
@@ -346,7 +349,8 @@ private:
       Request& request = whole[done / (WIDEST * m_warp)];
       request.isStore = isStore;
       request.isLocal = memory->getAddressSpace() == AddrSpaceLocal;
-      request.spans.emplace_back(address + done, std::min(WIDEST, size - done));
+      request.pieces.resize(1);
+      request.pieces[0].emplace_back(address + done, std::min(WIDEST, size - done));
     }
     flush(whole);
     if (memory->getAddressSpace() != AddrSpaceGlobal)
@@ -361,7 +365,10 @@ private:
   {
     for (auto& entry : warp)
       if (entry.second.isLocal)
-        countLocal(entry.second);
+      {
+        for (const std::vector<Span>& spans : entry.second.pieces)
+          countLocal(spans);
+      }
       else
         countGlobal(entry.second);
     warp.clear();
@@ -371,41 +378,49 @@ private:
   {
     Counts& counts = request.isStore ? m_stores : m_loads;
     std::unordered_set<size_t>& seen = request.isStore ? m_groupStores : m_groupLoads;
-    counts.requests++;
-    counts.lanes += request.spans.size();
-    m_touched.clear();
-    for (const Span& span : request.spans)
+    std::vector<Span> together;
+    std::unordered_set<size_t> whole;
+    for (const std::vector<Span>& spans : request.pieces)
     {
-      counts.asked += span.second;
-      for (size_t sector = span.first / m_sector; sector * m_sector < span.first + span.second; sector++)
-        m_touched.push_back(sector);
+      m_touched.clear();
+      for (const Span& span : spans)
+      {
+        const size_t end = span.first + span.second;
+        counts.asked += span.second;
+        for (size_t sector = span.first / m_sector; sector * m_sector < end; sector++)
+          m_touched.push_back(sector);
+      }
+      std::sort(m_touched.begin(), m_touched.end());
+      m_touched.erase(std::unique(m_touched.begin(), m_touched.end()), m_touched.end());
+      counts.requests++;
+      counts.sectors += m_touched.size();
+      whole.insert(m_touched.begin(), m_touched.end());
+      together.insert(together.end(), spans.begin(), spans.end());
     }
-    counts.used += different(request.spans);
-    std::sort(m_touched.begin(), m_touched.end());
-    m_touched.erase(std::unique(m_touched.begin(), m_touched.end()), m_touched.end());
-    counts.sectors += m_touched.size();
-    seen.insert(m_touched.begin(), m_touched.end());
+    counts.whole += whole.size();
+    counts.least += (different(together) + m_sector - 1) / m_sector;
+    seen.insert(whole.begin(), whole.end());
   }
 
   // Lanes whose accesses are 128 bytes together take turns; in each turn a bank delivers one word.
-  void countLocal(const Request& request)
+  void countLocal(const std::vector<Span>& spans)
   {
     m_local.requests++;
     size_t widest = BANK_BYTES;
-    for (const Span& span : request.spans)
+    for (const Span& span : spans)
     {
       m_local.asked += span.second;
       widest = std::max(widest, span.second);
     }
     const size_t together = std::max<size_t>(BANKS * BANK_BYTES / widest, 1);
-    for (size_t first = 0; first < request.spans.size(); first += together)
+    for (size_t first = 0; first < spans.size(); first += together)
     {
-      const size_t end = std::min(first + together, request.spans.size());
+      const size_t end = std::min(first + together, spans.size());
       std::vector<std::unordered_set<size_t>> words(BANKS);
       size_t passes = 1;
       for (size_t lane = first; lane < end; lane++)
       {
-        const Span& span = request.spans[lane];
+        const Span& span = spans[lane];
         for (size_t word = span.first / BANK_BYTES; word * BANK_BYTES < span.first + span.second; word++)
         {
           words[word % BANKS].insert(word);
@@ -419,9 +434,9 @@ private:
 
   void write(const char* name, const Counts& counts)
   {
-    m_out << ", \"" << name << "\": {\"requests\": " << counts.requests << ", \"lanes\": " << counts.lanes
-          << ", \"asked\": " << counts.asked << ", \"used\": " << counts.used
-          << ", \"sectors\": " << counts.sectors << "}";
+    m_out << ", \"" << name << "\": {\"requests\": " << counts.requests << ", \"asked\": " << counts.asked
+          << ", \"sectors\": " << counts.sectors << ", \"whole\": " << counts.whole
+          << ", \"least\": " << counts.least << "}";
   }
 
   std::ofstream m_out;
