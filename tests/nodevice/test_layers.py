@@ -17,7 +17,8 @@ PACKAGE = Path(__file__).parent.parent.parent / "clfuse"
 # From left to right. Names in one row may import those before them in the row; those in a set
 # never import each other. op_row and op_rows_* are the rows that ops collects.
 LAYERS: tuple[tuple[str, ...] | frozenset[str], ...] = (
-    ("openblas", "errors", "config", "_compiled", "compiled", "counters", "dtypes"),
+    ("openblas", "errors", "config", "_compiled", "compiled", "counters", "releases",
+     "dtypes"),
     ("op_row", "op_rows_*", "ops", "traits"),
     ("graph",),
     ("plan",),
