@@ -141,10 +141,21 @@ class OutsideWarnings:
 
     @staticmethod
     def warn(
-        message: Any, category: type[Warning] | None = None, stacklevel: int = 1, source: Any = None
+        message: Any,
+        category: type[Warning] | None = None,
+        stacklevel: int = 1,
+        source: Any = None,
+        *,
+        skip_file_prefixes: tuple[str, ...] = (),
     ) -> None:
         """`warnings.warn`."""
         frame, level = sys._getframe(1), 2
+        if skip_file_prefixes:  # since Python 3.12; they then count whatever the level is
+            folders = (_PACKAGE, *skip_file_prefixes)
+            while frame.f_back is not None and frame.f_code.co_filename.startswith(folders):
+                frame = frame.f_back
+                level += 1
+            stacklevel = 1
         while stacklevel > 1 and frame.f_back is not None:
             frame = frame.f_back
             level += 1

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from .op_row import Ufunc
+from .releases import HALVES_STEP_TO_ZEROS
 
 COMPLEX: Final = ("complex.cl",)
 INTEGER: Final = ("lanes.cl", "integer.cl")
@@ -200,7 +201,9 @@ ROWS: Final = (
     Ufunc("copysign", 2, {"float": "copysign({0}, {1})"}),
     # Halves are rounded to after the fact, so the next float is not the next half.
     Ufunc("nextafter", 2, {
-        "float": "nextafter_{T}({0}, {1})", "float16": "half_nextafter_{T}({0}, {1})",
+        "float": "nextafter_{T}({0}, {1})",
+        "float16": "({0} == {1} ? {1} : half_nextafter_{T}({0}, {1}))"
+        if HALVES_STEP_TO_ZEROS else "half_nextafter_{T}({0}, {1})",
     }, define={
         "float": "DEFINE_NEXTAFTER({T}, {I})", "float16": "DEFINE_HALF_NEXTAFTER({T}, {I})",
     }, libraries=FLOAT + HALF, weight=6),

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..graph import build
+from ..releases import CHECKS_PARTS, DEPRECATED_SETTERS
 from ..runtime.buffers import HostBuffer
 from . import floating
 from . import handle as handles
@@ -59,9 +60,9 @@ def imaginary_part(handle: Handle) -> Any:
 
 
 def as_strong(value: Any) -> Any:
-    """What is assigned to ``x.real``: NumPy makes an array of it first, so a number that the dtype
-    does not hold wraps there."""
-    return value if isinstance(value, Handle) else np.asarray(value)
+    """What is assigned to ``x.real``: NumPy before 2.5 makes an array of it first, so a number that
+    the dtype does not hold wraps there."""
+    return value if CHECKS_PARTS or isinstance(value, Handle) else np.asarray(value)
 
 
 def _component(handle: Handle, part: int) -> Any:
@@ -162,8 +163,20 @@ def _settle(handle: Handle, shape: tuple[int, ...], offset: int, strides: tuple[
     handle._view = View(offset, strides, base, is_ordered(shape, strides), writeable)
 
 
+def _warn_of_setting(attribute: str) -> None:
+    """The installed NumPy's warning of setting an attribute, if it has one."""
+    if attribute in DEPRECATED_SETTERS:
+        warnings.warn(DEPRECATED_SETTERS[attribute], DeprecationWarning, user_stacklevel())
+
+
 def set_shape(handle: Handle, shape: Any) -> None:
     """``x.shape = shape``: AttributeError where that takes a copy."""
+    _warn_of_setting("shape")
+    reshape_in_place(handle, shape)
+
+
+def reshape_in_place(handle: Handle, shape: Any) -> None:
+    """`set_shape` for methods that no release deprecates."""
     wanted = completed_shape(requested_shape(shape), math.prod(handle._shape))
     offset, strides = layout(handle)
     found = reshaped_strides(handle._shape, strides, wanted)
@@ -177,13 +190,7 @@ def set_shape(handle: Handle, shape: Any) -> None:
 
 def set_strides(handle: Handle, strides: Any) -> None:
     """``x.strides = strides``: other elements of the same memory, in place."""
-    if np.lib.NumpyVersion(np.__version__) >= "2.4.0":
-        warnings.warn(
-            "Setting the strides on a NumPy array has been deprecated in NumPy 2.4.\nAs an "
-            "alternative, you can create a new view using np.lib.stride_tricks.as_strided.",
-            DeprecationWarning,
-            user_stacklevel(),
-        )
+    _warn_of_setting("strides")
     if strides is None:
         raise TypeError("invalid strides")
     try:
@@ -195,6 +202,7 @@ def set_strides(handle: Handle, strides: Any) -> None:
 
 def set_dtype(handle: Handle, dtype: Any) -> None:
     """``x.dtype = dtype``: the same bytes under another dtype, in place."""
+    _warn_of_setting("dtype")
     wanted = native_dtype(np.dtype(dtype))
     if wanted is None:
         raise TypeError(f"{np.dtype(dtype)}: an array on a device keeps a dtype that lives there")

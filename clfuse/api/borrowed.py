@@ -187,12 +187,19 @@ class _Warnings(OutsideWarnings):
 
     @staticmethod
     def warn(
-        message: Any, category: type[Warning] | None = None, stacklevel: int = 1, source: Any = None
+        message: Any,
+        category: type[Warning] | None = None,
+        stacklevel: int = 1,
+        source: Any = None,
+        *,
+        skip_file_prefixes: tuple[str, ...] = (),
     ) -> None:
         """`warnings.warn`."""
         if category is RuntimeWarning and is_attempt() and not _is_of_nans(sys._getframe(1)):
             raise FloatingPointError(message)
-        OutsideWarnings.warn(message, category, stacklevel + 1, source)
+        OutsideWarnings.warn(
+            message, category, stacklevel + 1, source, skip_file_prefixes=skip_file_prefixes
+        )
 
 
 def _replaced() -> Mapping[Any, Any]:
@@ -214,7 +221,8 @@ WARNING: Final = (
     "_core._methods", "_core.fromnumeric", "_core.function_base", "_core.numeric",
     "lib._arraysetops_impl", "lib._function_base_impl", "lib._histograms_impl",
     "lib._nanfunctions_impl", "lib._npyio_impl", "lib._polynomial_impl", "lib._shape_base_impl",
-    "lib._twodim_base_impl", "linalg._linalg", "fft._pocketfft",
+    "lib._twodim_base_impl", "lib._type_check_impl", "lib._ufunclike_impl", "linalg._linalg",
+    "fft._pocketfft",
 )  # fmt: skip
 """NumPy's modules whose functions warn their caller, and are called from here."""
 

@@ -41,10 +41,11 @@ CALCULATING: Final = frozenset(
         np.tensordot, np.einsum, np.linalg.norm, np.trapezoid, np.interp, np.gradient, np.ptp,
         np.linspace, np.geomspace, np.logspace, np.convolve, np.correlate, np.diff, np.around,
         np.linalg.matmul, np.linalg.vector_norm, np.linalg.matrix_norm, np.nancumsum,
-        np.nancumprod, np.cumulative_sum, np.cumulative_prod, np.kron, np.cross, np.linalg.det,
+        np.nancumprod, np.kron, np.cross, np.linalg.det,
         np.linalg.slogdet, np.linalg.multi_dot, np.linalg.matrix_power, np.linalg.vecdot,
         np.linalg.tensordot, np.linalg.outer, np.linalg.cross, np.cov, np.corrcoef, np.polyval,
         *[getattr(np.fft, name) for name in np.fft.__all__ if "fft" in name[-4:]],
+        *[getattr(np, name) for name in ("cumulative_sum", "cumulative_prod") if hasattr(np, name)],
     )
 )  # fmt: skip
 """Functions that are no ufuncs, and that NumPy makes in the strict mode too."""

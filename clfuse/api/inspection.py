@@ -7,12 +7,17 @@ Source: https://data-apis.org/array-api/2024.12/API_specification/inspection.htm
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
+HAS_INFO: Final = hasattr(np, "__array_namespace_info__")
+"""Whether NumPy can be asked, and so clfuse (2.1)."""
 
-class __array_namespace_info__(type(np.__array_namespace_info__())):  # type: ignore[misc]
+_Info: Any = type(np.__array_namespace_info__()) if HAS_INFO else object
+
+
+class __array_namespace_info__(_Info):  # type: ignore[misc]
     """What the array API standard lets a program ask: devices, dtypes, capabilities.
 
     Examples

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..releases import FLAT_BY_BOOL, FLAT_BY_FLOATS
 from ..runtime.buffers import BY_ROWS, HostBuffer
 from . import indexing
 from .conversion import host_view
@@ -169,10 +170,7 @@ def _flat_index(index: Any, size: int) -> Any:
     if index is None or isinstance(index, str):
         raise IndexError(_INVALID)
     if isinstance(index, bool):
-        _deprecated(
-            "Indexing flat iterators with a 0-dimensional boolean index is deprecated and may be "
-            "removed in a future version. (Deprecated NumPy 2.4)"
-        )
+        _deprecated(FLAT_BY_BOOL)
         return 0 if index else slice(0, 0)
     if isinstance(index, Handle | np.ndarray) and index.dtype == bool and index.ndim:
         if index.shape != (size,):
@@ -184,16 +182,17 @@ def _flat_index(index: Any, size: int) -> Any:
     if isinstance(index, slice | int | Handle | np.ndarray) or index is Ellipsis:
         return index
     found = np.asarray(index)
+    if not FLAT_BY_FLOATS and found.dtype.kind in "bfc":
+        if not found.ndim:
+            raise IndexError("unsupported iterator index")
+        return found.astype(np.intp)
     if found.dtype == bool:
         raise IndexError(
             "boolean indices for iterators are not supported because of previous behavior that was "
             "confusing (valid boolean indices are expected to work in the future)"
         )
     if found.dtype.kind in "fc" and found.size:
-        _deprecated(
-            "Invalid non-array indices for iterator objects are deprecated and will be removed in "
-            "a future version. (Deprecated NumPy 2.4)"
-        )
+        _deprecated(FLAT_BY_FLOATS)
         found = found.astype(np.intp)
     if found.ndim:
         return found if found.size else []
@@ -205,4 +204,5 @@ def _deprecated(message: str) -> None:
 
     from .fallback import user_stacklevel
 
-    warnings.warn(message, DeprecationWarning, user_stacklevel())
+    if message:
+        warnings.warn(message, DeprecationWarning, user_stacklevel())

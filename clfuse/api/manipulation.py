@@ -16,6 +16,7 @@ import numpy as np
 from ..graph import build, trace
 from ..graph.ir import Node
 from ..graph.layout import contiguous_strides
+from ..releases import CHECKS_STRIDES
 from . import geometry, indexing
 from .conversion import NotNative, as_handle, host_view
 from .fallback import HostArguments, native
@@ -298,7 +299,13 @@ def sliding_window_view(
 
 @native(np.lib.stride_tricks.as_strided)
 def as_strided(
-    x: Any, shape: Any = None, strides: Any = None, subok: bool = False, writeable: bool = True
+    x: Any,
+    shape: Any = None,
+    strides: Any = None,
+    subok: bool = False,
+    writeable: bool = True,
+    *,
+    check_bounds: Any = None,
 ) -> Any:
     """The array's memory under another shape and other strides, in bytes: a view.
 
@@ -307,8 +314,10 @@ def as_strided(
     Raises
     ------
     ValueError
-        The view would reach outside of the memory; NumPy would read what is there.
+        The view would reach outside of the memory; NumPy looks if `check_bounds` is true.
     """
+    if check_bounds is not None and not CHECKS_STRIDES:
+        raise TypeError("as_strided() got an unexpected keyword argument 'check_bounds'")
     handle = as_handle(x)
     return geometry.strided(handle, shape, strides, writeable=writeable)
 
@@ -364,7 +373,9 @@ def rot90(m: Any, k: Any = 1, axes: Any = (0, 1)) -> Any:
     if not all(-rank <= axis < rank for axis in axes):
         raise ValueError(f"Axes={tuple(axes)} out of range for array of ndim={rank}.")
     first, second = (axis % rank for axis in axes)
-    turns = k % 4
+    if not hasattr(type(k), "__index__"):
+        raise NotNative("by what is no integer")  # NumPy before 2.5 takes it, and then warns
+    turns = as_index(k) % 4
     if turns == 0:
         return flipped(handle, ())
     if turns == 2:

@@ -61,8 +61,10 @@ def identity(n: Any, dtype: Any = None, *, like: Any = None) -> Any:
 
 
 def _diagonal(k: Any) -> int:
-    """The number of a diagonal; NumPy cuts off what is behind the point."""
-    return math.trunc(k) if isinstance(k, float | np.floating) else as_index(k)
+    """The number of a diagonal. What is no integer NumPy takes in ways of its releases."""
+    if not hasattr(type(k), "__index__"):
+        raise NotNative("the number of a diagonal is no integer")
+    return as_index(k)
 
 
 def triangle(rows: int, columns: int, k: int) -> Node:

@@ -277,10 +277,16 @@ class ArrayMethods:
         return searching.searchsorted(self, v, side, sorter)
 
     def argsort(
-        self, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None
+        self,
+        axis: Any = -1,
+        kind: Any = None,
+        order: Any = None,
+        *,
+        stable: Any = None,
+        descending: Any = None,
     ) -> Any:
         """`numpy.argsort`."""
-        return sorting.argsort(self, axis, kind, order, stable=stable)
+        return sorting.argsort(self, axis, kind, order, stable=stable, descending=descending)
 
     def argpartition(
         self, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None
@@ -399,10 +405,16 @@ class MutatingMethods:
         taking.put(self, indices, values, mode)
 
     def sort(
-        self, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None
+        self,
+        axis: Any = -1,
+        kind: Any = None,
+        order: Any = None,
+        *,
+        stable: Any = None,
+        descending: Any = None,
     ) -> None:
         """Sort the array where it lies."""
-        sorting.sort_in_place(self, axis, kind, order, stable)  # type: ignore[arg-type]
+        sorting.sort_in_place(self, axis, kind, order, stable, descending)  # type: ignore[arg-type]
 
     def partition(
         self, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None
@@ -437,7 +449,7 @@ def _resize_in_place(handle: Handle, shape: tuple[int, ...]) -> None:
     if any(extent < 0 for extent in shape):
         raise ValueError("negative dimensions not allowed")
     if math.prod(handle._shape) == math.prod(shape):
-        attributes.set_shape(handle, shape)
+        attributes.reshape_in_place(handle, shape)
         return
     if handle._view is not None and handle._view.base is not None:
         raise ValueError("cannot resize this array: it does not own its data")

@@ -47,7 +47,7 @@ from . import (  # noqa: F401  (each registers its functions)
 from .fallback import AT_CALL, NATIVE, host_call, hosted
 from .files import FILES, load
 from .floating import errstate, seterr
-from .inspection import __array_namespace_info__
+from .inspection import HAS_INFO, __array_namespace_info__
 from .ndarray import ndarray
 from .nditer import nditer, nested_iters
 from .overrides import Mixin
@@ -148,7 +148,7 @@ SUBMODULES: Final[dict[str, types.ModuleType]] = {
 """Modules of ours below `clfuse`, by their paths."""
 
 _OWN: Final[dict[str, Any]] = {
-    "__array_namespace_info__": __array_namespace_info__,
+    **({"__array_namespace_info__": __array_namespace_info__} if HAS_INFO else {}),
     "ndarray": ndarray,
     "ufunc": ufunc,
     "mgrid": mgrid,

@@ -11,6 +11,7 @@ import array
 import collections
 import math
 import operator
+import warnings
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -19,12 +20,13 @@ from numpy._core._exceptions import UFuncTypeError
 
 from ..graph.ir import boundary
 from ..graph.number import concrete
+from ..releases import EMPTY_IS_FALSE, ONE_IS_A_NUMBER
 from ..runtime.buffers import Buffer, HostBuffer
 from . import handle as handles
 from .at_once import alone, modified, pair
 from .conversion import host_view
 from .expressions import broadcast_shapes
-from .fallback import HostArguments, announced, count_fallback
+from .fallback import HostArguments, announced, count_fallback, user_stacklevel
 from .handle import modify, native_dtype, node_of, recorded_array
 from .present import LATER
 from .promotion import constant_of
@@ -471,6 +473,9 @@ def to_bool(self: Any) -> bool:
     """``bool(self)``: the truth of the one element; ValueError for several."""
     if self._shape:
         size = math.prod(self._shape)
+        if size == 0 and EMPTY_IS_FALSE:
+            warnings.warn(EMPTY_IS_FALSE, DeprecationWarning, user_stacklevel())
+            return False
         if size == 0:
             raise ValueError(
                 "The truth value of an empty array is ambiguous. Use `array.size > 0` to check "
@@ -497,6 +502,9 @@ def python_conversion(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def method(self: Any) -> Any:
         if math.prod(self._shape) != 1:
             raise TypeError("only 0-dimensional arrays can be converted to Python scalars")
+        if self._shape and ONE_IS_A_NUMBER:
+            warnings.warn(ONE_IS_A_NUMBER, DeprecationWarning, user_stacklevel())
+            return convert(host_view(self).reshape(()))
         return convert(_host_value(self))
 
     return method

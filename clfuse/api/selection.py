@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from operator import index as as_index
 from typing import Any
 
@@ -10,11 +11,12 @@ import numpy as np
 from ..graph import build
 from ..graph.ir import Node, Op, loop
 from ..graph.number import TracedNumber, concrete
+from ..releases import CHECKS_BOUNDS, CHECKS_CHOSEN, CHECKS_FILLS, DEPRECATED_FUNCTIONS
 from . import attributes
 from . import handle as handles
 from .conversion import NotNative, as_handle, copied_node, requested_dtype, value_node
 from .expressions import broadcast_shapes, choose, combine, convert, scalar
-from .fallback import native
+from .fallback import native, user_stacklevel
 from .handle import DTYPES, Handle, fresh, is_writeable, node_of, result, write
 from .indexing import fitted, put
 from .masks import nonzero
@@ -55,7 +57,7 @@ def _as_node(value: Any, dtype: np.dtype) -> Node:
 
 
 def _wrapped_node(value: Any, dtype: np.dtype) -> Node:
-    """Unlike operators, `where` and `select` wrap a Python int that the dtype does not hold."""
+    """Unlike operators, `select` wraps a Python int that the dtype does not hold."""
     if type(value) in WEAK:
         return build.constant(np.asarray(value).astype(dtype)[()])
     return _as_node(value, dtype)
@@ -120,7 +122,8 @@ def where(condition: Any, x: Any = _Missing, y: Any = _Missing, /) -> Any:
     (x_key, chosen), (y_key, other) = _operand(x), _operand(y)
     dtype = requested_dtype(np.result_type(x_key, y_key))
     assert dtype is not None
-    nodes = [_wrapped_node(item, dtype) for item in (chosen, other)]
+    node_for = _as_node if CHECKS_CHOSEN else _wrapped_node
+    nodes = [node_for(item, dtype) for item in (chosen, other)]
     shape = broadcast_shapes(mask._shape, *[node.shape for node in nodes])
     args = (mask, chosen, other)
     order = result_order(args, shape)
@@ -160,7 +163,11 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
     """Write one array into another, where a mask lets it."""
     if not isinstance(dst, Handle):
         raise NotNative("the target is not an array of clfuse's")
-    if type(src) in WEAK or type(src) is bool:
+    if type(src) is int and not CHECKS_FILLS:
+        cast = np.empty((), dst._dtype)
+        np.copyto(cast, src, casting=casting)  # type: ignore[arg-type]
+        node = build.constant(cast[()])
+    elif type(src) in WEAK or type(src) is bool:
         node = value_node(src, dst._dtype)
         is_number = type(src) is int and dst._dtype is BOOL
         if is_number or (isinstance(src, float) and dst._dtype.kind in "iub") or (
@@ -229,7 +236,7 @@ def clip(
 def clipped(a: Any, low: Any, high: Any, out: Any = None, **kwargs: Any) -> Any:
     """The elements between two bounds, of which either may be None."""
     handle = as_handle(a)
-    if handle._dtype.kind in "iu":
+    if handle._dtype.kind in "iu" and not CHECKS_BOUNDS:
         # Bounds beyond what the dtype holds bound nothing.
         low, high = concrete(low), concrete(high)
         limits = np.iinfo(handle._dtype)
@@ -273,6 +280,8 @@ around = round
 @native(np.fix, numbers=True)
 def fix(x: Any, out: Any = None) -> Any:
     """The elements rounded toward zero."""
+    if np.fix in DEPRECATED_FUNCTIONS:
+        warnings.warn(DEPRECATED_FUNCTIONS[np.fix], DeprecationWarning, user_stacklevel())
     return UFUNCS["trunc"](x, out=out)
 
 

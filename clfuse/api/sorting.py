@@ -17,12 +17,14 @@ import numpy as np
 from ..graph import build
 from ..graph.ir import Node
 from ..graph.ranges import known_within
+from ..releases import SORTS_DESCENDING
 from ..traits import LEAST_SORTED
 from .conversion import NotNative, as_handle, host_view
 from .fallback import count_copies, native
 from .gathering import mutate
-from .geometry import flipped, normalized_axis, reshaped
+from .geometry import normalized_axis, reshaped
 from .handle import Handle, c_strides, fresh, is_writeable, node_of
+from .indexing import put
 from .library import size_of, step
 from .order import arranged, copy_order, permuted_node
 from .promotion import INT64
@@ -31,14 +33,26 @@ from .ufunc import UFUNCS
 How = tuple[tuple[str, Any], ...]
 """Keyword arguments of a sort, sorted out: what a node carries."""
 
+_NOT_GIVEN = (None, np._NoValue)
+
+
 def _checked(
-    function: Callable[..., Any], handle: Handle, axis: Any, kind: Any, order: Any, stable: Any
+    function: Callable[..., Any],
+    handle: Handle,
+    axis: Any,
+    kind: Any,
+    order: Any,
+    stable: Any,
+    descending: Any,
 ) -> How:
-    """How to sort; NumPy's errors, from NumPy."""
-    if type(axis) is int and kind is None and order is None and stable is None:
+    """How to sort, but for the direction; NumPy's errors, from NumPy."""
+    is_plain = kind is None and order is None and stable is None and descending in _NOT_GIVEN
+    if type(axis) is int and is_plain:
         normalized_axis(axis, len(handle._shape))
         return ()
-    function(np.zeros((1,) * len(handle._shape), handle._dtype), axis, kind, order, stable=stable)
+    newer = {"descending": descending} if SORTS_DESCENDING else {}
+    one = np.zeros((1,) * len(handle._shape), handle._dtype)
+    function(one, axis, kind, order, stable=stable, **newer)
     if stable is not None:
         return (("stable", bool(stable)),)
     return () if kind is None else (("kind", str(kind)),)
@@ -50,6 +64,17 @@ def _flattened(a: Any, axis: Any) -> tuple[Handle, int]:
     if axis is None:
         return reshaped(handle, (math.prod(handle._shape),)), 0
     return handle, normalized_axis(axis, len(handle._shape))
+
+
+def _is_true(descending: Any) -> bool:
+    return descending is not np._NoValue and bool(descending)
+
+
+def _reversed(handle: Handle) -> Handle:
+    """The elements as others that sort the other way around: done twice it is nothing. NaN stays
+    NaN, which comes last in both directions."""
+    name = {"b": "logical_not", "i": "invert", "u": "invert"}.get(handle._dtype.kind, "negative")
+    return UFUNCS[name](handle)  # type: ignore[no-any-return]
 
 
 def _has_kernels(name: str, dtype: np.dtype) -> bool:
@@ -89,14 +114,14 @@ def sort(
     order: Any = None,
     *,
     stable: Any = None,
-    descending: bool = False,
+    descending: Any = np._NoValue,
 ) -> Any:
-    """A sorted copy. `descending` is the array API standard's: NumPy has none."""
-    if descending:
-        handle, place = _flattened(as_handle(a), axis)
-        return flipped(sort(handle, place, kind, order, stable=stable), (place,))
-    how = _checked(np.sort, as_handle(a), axis, kind, order, stable)
+    """A sorted copy. `descending` is the array API standard's, and NumPy's since 2.5."""
+    how = _checked(np.sort, as_handle(a), axis, kind, order, stable, descending)
     handle, place = _flattened(a, axis)
+    if _is_true(descending):
+        ascending = _changed(_reversed(handle), place, "sort", lambda axis: (("axis", axis), *how))
+        return _reversed(ascending)
     return _changed(handle, place, "sort", lambda axis: (("axis", axis), *how))
 
 
@@ -108,22 +133,19 @@ def argsort(
     order: Any = None,
     *,
     stable: Any = None,
-    descending: bool = False,
+    descending: Any = np._NoValue,
 ) -> Any:
-    """The indices that sort an array along an axis. `descending` is the array API standard's: NumPy
-    has none; what is equal stays in its order."""
+    """The indices that sort an array along an axis. `descending` is the array API standard's, and
+    NumPy's since 2.5; what is equal stays in its order then."""
     handle = as_handle(a)
-    if descending:
-        handle, place = _flattened(handle, axis)
-        if stable is None and kind is None:
-            stable = True
-        turned = argsort(flipped(handle, (place,)), place, kind, order, stable=stable)
-        return UFUNCS["subtract"](handle._shape[place] - 1, flipped(turned, (place,)))
     if not handle._shape:
         raise NotNative("of a 0-d array")
-    how = _checked(np.argsort, handle, axis, kind, order, stable)
+    how = _checked(np.argsort, handle, axis, kind, order, stable, descending)
     handle, place = _flattened(handle, axis)
     size_of(handle._shape)
+    if _is_true(descending):
+        handle = _reversed(handle)
+        how = how or (("kind", "stable"),)
     if not how and handle._shape[place] >= LEAST_SORTED:
         how = (("kind", "stable"),)
     extra = (("axis", place), *how)
@@ -201,9 +223,18 @@ def lexsort(keys: Any, axis: Any = -1) -> Any:
     return fresh(step("lexsort", nodes, shape, INT64, axis % len(shape)))
 
 
-def sort_in_place(handle: Handle, axis: Any, kind: Any, order: Any, stable: Any) -> None:
+def sort_in_place(
+    handle: Handle, axis: Any, kind: Any, order: Any, stable: Any, descending: Any = None
+) -> None:
     """``a.sort()``."""
-    how = _checked(np.sort, handle, axis, kind, order, stable)
+    how = _checked(np.sort, handle, axis, kind, order, stable, descending)
+    if _is_true(descending):
+        if not is_writeable(handle):
+            raise ValueError("sort array is read-only")
+        place = normalized_axis(axis, len(handle._shape))
+        named = {} if stable is None else {"stable": stable}
+        put(handle, Ellipsis, sort(handle, place, kind, order, descending=True, **named))
+        return
     _change_in_place(handle, axis, "sort", lambda place: (("axis", place), *how))
 
 

@@ -1,0 +1,96 @@
+"""What differs between releases of NumPy; the installed one is asked once, by calling it.
+
+Where nothing tells but its number, `at_least` compares that. A name that only some releases have is
+looked up with ``hasattr`` where it is used.
+"""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+
+def at_least(release: str) -> bool:
+    """Whether the installed NumPy is of this release or of a later one."""
+    return bool(np.lib.NumpyVersion(np.__version__) >= release)
+
+
+def _deprecation(call: Callable[[], object]) -> str:
+    """The text of the DeprecationWarning that a call issues; empty where it issues none, or is an
+    error."""
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        try:
+            call()
+        except (TypeError, ValueError):
+            return ""
+    texts = [str(one.message) for one in seen if issubclass(one.category, DeprecationWarning)]
+    return texts[0] if texts else ""
+
+
+def _is_refused(call: Callable[[], object]) -> bool:
+    """Whether a Python integer that the dtype does not hold is an error there."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            call()
+        except OverflowError:
+            return True
+    return False
+
+
+def _sets(attribute: str, value: Any) -> Callable[[], object]:
+    return lambda: setattr(np.zeros(1, np.uint8), attribute, value)
+
+
+DEPRECATED_SETTERS: Final = {
+    name: text
+    for name, value in (("shape", (1,)), ("strides", (1,)), ("dtype", np.int8))
+    if (text := _deprecation(_sets(name, value)))
+}
+"""Attributes that may be set, though they should not: what NumPy says of it (2.4, 2.5)."""
+
+DEPRECATED_FUNCTIONS: Final = {
+    function: text
+    for function, argument in ((np.fix, 0.0),)
+    if (text := _deprecation(lambda: function(argument)))  # noqa: B023 (it is called here)
+}
+"""Functions that are recorded, though they should not be called: what NumPy says of it (2.5)."""
+
+EMPTY_IS_FALSE: Final = _deprecation(lambda: bool(np.zeros(0)))
+"""What NumPy says of the truth of an empty array; an error since 2.2, where this is empty."""
+
+ONE_IS_A_NUMBER: Final = _deprecation(lambda: float(np.zeros(1)))
+"""What NumPy says of an array of one element as a number; an error since 2.4, where it has axes."""
+
+FLAT_BY_FLOATS: Final = _deprecation(lambda: np.zeros(1).flat[[0.5]])
+"""What NumPy says of floats that index ``x.flat`` (2.4); before it took lists of them silently."""
+
+FLAT_BY_BOOL: Final = _deprecation(lambda: np.zeros(1).flat[True])
+"""What NumPy says of a bool that indexes ``x.flat`` (2.4)."""
+
+SORTS_DESCENDING: Final = "descending" in inspect.signature(np.sort).parameters
+"""Whether `sort` and `argsort`, functions and methods, take ``descending`` (2.5)."""
+
+CHECKS_STRIDES: Final = "check_bounds" in inspect.signature(as_strided).parameters
+"""Whether `as_strided` takes ``check_bounds`` (2.5)."""
+
+CHECKS_CHOSEN: Final = _is_refused(lambda: np.where(np.True_, np.uint8(0), 300))
+"""Whether `where` refuses a Python integer that the dtype does not hold (2.5); it wraps before."""
+
+CHECKS_PARTS: Final = _is_refused(_sets("real", 300))
+"""Whether ``x.real = 300`` does so (2.5). Before it made an array of the number first."""
+
+CHECKS_FILLS: Final = _is_refused(lambda: np.full(1, 300, np.uint8))
+"""Whether `full` and `copyto` do so (2.1)."""
+
+CHECKS_BOUNDS: Final = _is_refused(lambda: np.clip(np.zeros(1, np.uint8), 0, 300))
+"""Whether the bounds of `clip` must be held by its dtype (2.0); they need not be later."""
+
+HALVES_STEP_TO_ZEROS: Final = bool(np.signbit(np.nextafter(np.float16(0), np.float16(-0.0))))
+"""Whether `nextafter` of equal halves is the second one (2.5): zeros have signs."""
