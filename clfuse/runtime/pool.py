@@ -92,6 +92,9 @@ class Pool:
         commands the host may, too, without mapping.
     """
 
+    #: Whether blocks are as large as ever under CLFUSE_DEBUG=1: their ends are guarded.
+    rounds_up_in_debug = False
+
     def __init__(self, device: Device) -> None:
         traits = device.traits
         self.device = device

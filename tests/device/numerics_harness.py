@@ -149,7 +149,6 @@ def memory_type(dtype_name: str) -> str:
 
 
 def load(dtype_name: str, pointer: str, width: int) -> str:
-    suffix = "" if width == 1 else str(width)
     if dtype_name == "bool":
         if width == 1:
             return f"{pointer}[i] != 0"
