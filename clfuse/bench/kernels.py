@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 import statistics
+import warnings
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -135,7 +136,10 @@ def _measured(
     for name, start in runs.items():
         progress(f"{program.name}: {name}, first run")
         before = np.stats()["kernels_launched"]
-        results = start()
+        with warnings.catch_warnings():
+            # What Numba has to say about its own compiling is not the benchmark's.
+            warnings.simplefilter("ignore")
+            results = start()
         row.launches[name] = (np.stats()["kernels_launched"] - before) * (
             program.unfused_part if name == "unfused" else 1
         )

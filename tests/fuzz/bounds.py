@@ -211,6 +211,9 @@ def for_reduction(name: str, value: Array, bound: Array, result: Array, axis: An
             raise Unbounded("the order of inexact complex values")
         most = np.asarray(np.maximum.reduce(size, axis=_axes(axis, value.ndim), keepdims=keep,
                                             initial=0.0))
+        if value.dtype.kind == "c":
+            # Of several that are no numbers it is one, which depends on the order.
+            most = np.where(total(kept & np.isnan(value)) > 1, np.inf, most)
         return np.where(result == 0, np.maximum(most, UNSIGNED_ZERO), most)
     with np.errstate(all="ignore"):
         wide = np.where(kept, np.abs(value).astype(np.float64), 0.0)
