@@ -196,6 +196,7 @@ def probes() -> Iterator[str]:
 
     from clfuse.errors import ClfuseError
     from clfuse.runtime import device
+    from clfuse.verified import verified
 
     start = time.perf_counter()
     try:
@@ -233,6 +234,14 @@ def probes() -> Iterator[str]:
             f"{traits.launch_nbytes / 2**10:.0f} KiB, "
             + (f"measured {traits.tuned}" if traits.tuned else "not measured (bench --tune)")
         )
+        known = verified(traits)
+        for row in known:
+            yield f"    verified on this kind: {row}"
+        if not any(row.how == "ran" for row in known):
+            yield (
+                "    nobody has run clfuse's tests on this kind yet: `bash ci/gpu` in a checkout"
+                " does, and makes one file to attach to an issue"
+            )
     try:
         yield f"used: {device.get_device()!r}"
     except ClfuseError as error:
