@@ -162,7 +162,7 @@ def test_a_call_that_fails_gives_the_right_value_or_an_error(
     victim: Device, name: str, work: Callable[[Any], list[Any]], kind: str
 ) -> None:
     kept = on_the_host()
-    for status in (RESOURCES, QUEUE, OWN, NO_MEMORY):
+    for status in (RESOURCES, QUEUE, OWN, NO_MEMORY) if kind == "in place" else (RESOURCES, OWN):
         for times in (1, None):
             device = cf.set_device(victim.index)
             with ExitStack() as stack:
@@ -401,7 +401,9 @@ def test_threads_all_learn_of_it(victim: Device) -> None:
         for thread in threads:
             thread.join(60)
     assert [type(error) for error in found] == [DeviceError] * 8
-    assert sum("CLFUSE_DEBUG" in str(error) for error in found) == 1
+    said = {str(error) for error in found}
+    assert len(said) <= 2  # what the first one is told, and all others
+    assert all("-9999" in text for text in said)
     cf.set_device(victim.index)
     assert_right(fused, run(fused))
 
