@@ -507,7 +507,7 @@ def _finished_memory(buffer: Buffer) -> npt.NDArray[np.uint8] | None:
 def _left(buffer: Buffer, dtype: np.dtype[Any], shape: Sequence[int]) -> npt.NDArray[Any]:
     """A forked process's copy of a buffer's bytes, as an array on them."""
     memory = host_memory(buffer)
-    if memory is None:
+    if memory is None or (buffer.device.lost and type(buffer) is not HostBuffer):
         buffer.device.require()  # raises
     return np.ndarray(shape, dtype, memory if 0 not in shape else None)
 

@@ -3,8 +3,13 @@ afterwards."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -123,6 +128,11 @@ def moved(m: Any) -> list[Any]:
     return [y[::-1], m.sort(x - 1), x]
 
 
+#: pyopencl itself tries once more where there is no memory.
+TWICE = 2
+
+EXPECTED = (DeviceError, AllocationError, KernelBuildError)
+
 PROGRAMS: list[Callable[[Any], list[Any]]] = [fused, updated, short, replayed, rotated, moved]
 
 
@@ -152,7 +162,7 @@ def test_a_call_that_fails_gives_the_right_value_or_an_error(
     victim: Device, name: str, work: Callable[[Any], list[Any]], kind: str
 ) -> None:
     kept = on_the_host()
-    for status in (RESOURCES, QUEUE, OWN, NO_MEMORY):
+    for status in (RESOURCES, QUEUE, OWN, NO_MEMORY) if kind == "in place" else (RESOURCES, OWN):
         for times in (1, None):
             device = cf.set_device(victim.index)
             with ExitStack() as stack:
@@ -161,7 +171,7 @@ def test_a_call_that_fails_gives_the_right_value_or_an_error(
                 elif kind == "mapped":
                     memory.pool_of(device).in_place = False
                 forget_plans()
-                calls = driver_faults.calls_of(device, name, lambda: run(work))
+                calls = driver_faults.calls_of(device, name, partial(run, work))
                 if not calls:
                     return
                 for first in {0, calls - 1} if times else {calls // 2}:
@@ -169,18 +179,19 @@ def test_a_call_that_fails_gives_the_right_value_or_an_error(
                         break
                     forget_plans()
                     case = (name, status, times, first)
-                    refusal = None
-                    try:
-                        with failing(device, name, status, first=first, times=times):
+                    raised, results = None, []
+                    with failing(device, name, status, first=first, times=times):
+                        try:
                             results = run(work)
-                    except (DeviceError, AllocationError, KernelBuildError) as error:
-                        refusal = error
-                    if refusal is None:
+                        except EXPECTED as error:
+                            raised = error
+                    assert isinstance(raised, DeviceError) or not device.lost, case
+                    if isinstance(raised, DeviceError):
+                        assert device.lost, case
+                    elif isinstance(raised, KernelBuildError):
+                        assert name in ("clBuildProgram", "clCreateKernel"), case
+                    elif raised is None:
                         assert_right(work, results)
-                    else:
-                        assert isinstance(refusal, DeviceError) == device.lost, case
-                        is_about_building = isinstance(refusal, KernelBuildError)
-                        assert not is_about_building or name == "clBuildProgram", case
                     assert_array_is_there(kept)
                     if not device.lost:
                         assert_right(work, run(work))
@@ -203,3 +214,301 @@ def on_the_host() -> Any:
 
 def assert_array_is_there(array: Any) -> None:
     np.testing.assert_array_equal(cf.asnumpy(array), np.arange(100.0))
+
+
+# --- what is said ---------------------------------------------------------------------------------
+
+
+def on_the_device() -> Any:
+    made = cf.arange(float(N)) * 2
+    cf.evaluate(made)
+    return made
+
+
+def lose(device: Device) -> DeviceError:
+    with failing(device, "clFinish", OWN), pytest.raises(DeviceError) as raised:
+        float(cf.arange(float(N)).sum())
+    return raised.value
+
+
+def test_the_first_error_says_most_and_later_ones_that_the_device_was_lost(
+    victim: Device,
+) -> None:
+    kept, gone = on_the_host(), on_the_device()
+    first = str(lose(victim))
+    for part in (victim.name, "was lost", "clFinish", "-9999", "launched last: ",
+                 "CLFUSE_DEBUG=sync", f"clfuse.set_device({victim.index!r})"):
+        assert part in first
+    assert victim.lost
+    for look in (
+        lambda: cf.asnumpy(gone),
+        lambda: float(gone.sum()),
+        lambda: gone.tolist(),
+        lambda: repr(gone),
+        lambda: cf.asnumpy(gone + cf.asarray(np.ones(N))),
+        lambda: cf.asarray(np.ones(1 << 20)),
+        cf.synchronize,
+    ):
+        with pytest.raises(DeviceError, match="was lost") as raised:
+            look()
+        assert "CLFUSE_DEBUG" not in str(raised.value)
+    assert_array_is_there(kept)
+
+
+def test_an_array_that_was_lost_says_so_beside_a_new_context(victim: Device) -> None:
+    gone = on_the_device()
+    pending = gone * 3
+    lose(victim)
+    made = cf.set_device(victim.index)
+    assert made is not victim
+    assert not made.lost
+    for array in (gone, pending, gone + 1):
+        with pytest.raises(DeviceError, match="was lost"):
+            cf.asnumpy(array)
+    assert_right(fused, run(fused))
+
+
+def test_recorded_work_on_arrays_of_the_host_is_done_on_the_new_context(victim: Device) -> None:
+    kept = on_the_host()
+    pending = cf.sqrt(kept) + kept
+    lose(victim)
+    cf.set_device(victim.index)
+    expected = np.sqrt(np.arange(100.0)) + np.arange(100.0)
+    np.testing.assert_allclose(cf.asnumpy(pending), expected, rtol=1e-15)
+
+
+@pytest.mark.parametrize("how", ["index", "device", "None", "block", "listing"])
+def test_every_way_to_choose_a_device_makes_the_new_context(victim: Device, how: str) -> None:
+    lose(victim)
+    if how == "index":
+        made = cf.set_device(victim.index)
+    elif how == "device":
+        made = cf.set_device(victim)
+    elif how == "None":
+        with config.override(device=victim.index):
+            cf.set_device(None)
+            made = devices.get_device()
+            assert_right(fused, run(fused))
+            return
+    elif how == "block":
+        with cf.device(victim.index) as made:
+            assert_right(fused, run(fused))
+    else:
+        made = next(device for device in cf.devices() if device.index == victim.index)
+    assert made is not victim
+    assert made.index == victim.index
+    assert cf.get_device() is made  # it was the chosen one
+    assert cf.set_device(victim) is made  # once, not again
+    assert_right(fused, run(fused))
+
+
+def test_work_goes_on_on_another_device(victim: Device) -> None:
+    kept = on_the_host()
+    lose(victim)
+    with cf.device(fresh(victim)) as other:
+        assert_array_is_there(kept * 2 / 2)
+        assert_right(fused, run(fused))
+        assert not other.lost
+    assert victim.lost
+
+
+def test_functions_under_jit_are_traced_for_the_new_context(victim: Device) -> None:
+    @cf.jit
+    def step(x: Any) -> Any:
+        return cf.exp(-x) + x
+
+    kept = on_the_host()
+    cf.evaluate(step(kept), step(kept))
+    lose(victim)
+    with pytest.raises(DeviceError, match="was lost"):
+        cf.asnumpy(step(kept))
+    cf.set_device(victim.index)
+    x = np.arange(100.0)
+    np.testing.assert_allclose(cf.asnumpy(step(kept)), np.exp(-x) + x, rtol=1e-14)
+
+
+def test_an_upload_that_has_failed_is_noticed(victim: Device) -> None:
+    class Failed:
+        command_execution_status = OWN
+
+    on_the_device()
+    launch.finish(victim)
+    victim.pinned.append((Failed(), object()))
+    with pytest.raises(DeviceError, match=r"an upload .* -9999"):
+        launch.finish(victim)
+    assert victim.lost
+
+
+def test_a_launch_that_is_too_large_loses_nothing(victim: Device) -> None:
+    kept = on_the_device()
+    for status in (NO_MEMORY, RESOURCES):
+        with (
+            failing(victim, "clEnqueueNDRangeKernel", status) as fault,
+            pytest.raises(AllocationError, match="nothing is lost"),
+        ):
+            cf.asnumpy(kept + 1)
+        assert fault.failed > 1  # once more after memory went back
+        with failing(victim, "clEnqueueNDRangeKernel", status, times=TWICE):
+            np.testing.assert_array_equal(cf.asnumpy(kept + 2), np.arange(float(N)) * 2 + 2)
+    assert not victim.lost
+    np.testing.assert_array_equal(cf.asnumpy(kept), np.arange(float(N)) * 2)
+
+
+def test_unused_memory_goes_back_where_the_driver_has_none(victim: Device) -> None:
+    with own_memory(victim) as pool:
+        for number in range(4):
+            buffers.allocate(victim, 100_000 << number)  # held by the pool from here on
+        held = pool.held_nbytes
+        assert held
+        with failing(victim, "clCreateBuffer", NO_MEMORY, times=TWICE):
+            kept = buffers.allocate(victim, 3_000_000)
+        assert pool.held_nbytes == 0
+        with failing(victim, "clEnqueueFillBuffer", NO_MEMORY, times=TWICE):
+            another = buffers.allocate(victim, 3_000_000)
+        assert kept.mem is not another.mem
+        assert not victim.lost
+
+
+def test_what_the_driver_says_of_a_call_alone_is_said_as_it_is(victim: Device) -> None:
+    import pyopencl as cl
+
+    on_the_device()
+    with (
+        failing(victim, "clEnqueueNDRangeKernel", -54),
+        pytest.raises(cl.LogicError, match="INVALID_WORK_GROUP_SIZE"),
+    ):
+        cf.asnumpy(cf.arange(float(N)) + 5)
+    assert not victim.lost
+
+
+def test_threads_all_learn_of_it(victim: Device) -> None:
+    found: list[BaseException] = []
+    start = threading.Barrier(8)
+
+    def work(number: int) -> None:
+        start.wait(30)
+        try:
+            for _ in range(10):
+                float((cf.arange(float(N)) * number).sum())
+        except BaseException as error:
+            found.append(error)
+
+    on_the_device()
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    with failing(victim, "clFinish", OWN, first=3):
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+    assert [type(error) for error in found] == [DeviceError] * 8
+    said = {str(error) for error in found}
+    assert len(said) <= 2  # what the first one is told, and all others
+    assert all("-9999" in text for text in said)
+    cf.set_device(victim.index)
+    assert_right(fused, run(fused))
+
+
+# --- CLFUSE_DEBUG=sync ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("work", PROGRAMS, ids=lambda work: work.__name__)
+def test_sync_names_the_kernel_that_fails(
+    victim: Device, work: Callable[[Any], list[Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every wait of a program fails in its turn: the error names the kernel launched before it."""
+    launched: list[str] = []
+    with config.override(debug="sync"):
+        run(work)  # plans are known
+        launch.observers.insert(0, lambda program, event: launched.append(program.name))
+        try:
+            waits = driver_faults.calls_of(victim, "clFinish", partial(run, work))
+            assert waits >= len(launched) > 0
+            named = 0
+            for number in {*range(0, waits, max(waits // 8, 1))}:
+                device = cf.set_device(victim.index)
+                run(work)
+                launched.clear()
+                with (
+                    failing(device, "clFinish", OWN, first=number, times=1),
+                    pytest.raises(DeviceError, match="was lost") as raised,
+                ):
+                    run(work)
+                if launched and f"kernel {launched[-1]} failed" in str(raised.value):
+                    assert "CLFUSE_DEBUG" not in str(raised.value)
+                    named += 1
+            assert named
+        finally:
+            del launch.observers[0]
+    cf.set_device(victim.index)
+    assert_right(work, run(work))
+
+
+def test_sync_waits_after_every_launch_and_finds_every_way_to_launch(victim: Device) -> None:
+    for work in PROGRAMS:
+        run(work)
+        with config.override(debug="sync"):
+            before = counters["kernels_launched"]
+            waits = driver_faults.calls_of(victim, "clFinish", partial(run, work))
+            assert waits >= counters["kernels_launched"] - before > 0
+        assert not launch.observers
+
+
+# --- the end --------------------------------------------------------------------------------------
+
+ENDS = """
+import os, sys
+import numpy as np
+import clfuse as cf
+from clfuse.runtime import device as devices
+from tests.driver_faults import failing
+x = cf.arange(200_000.0) * 2
+cf.evaluate(x)
+view = np.asarray(x)
+shared = cf.asarray(np.ones(200_000), copy=False)
+y = shared + x
+cf.evaluate(y)
+device = cf.get_device()
+faults = [failing(device, name, -9999) for name in (
+    "clFinish", "clWaitForEvents", "clEnqueueMarkerWithWaitList", "clEnqueueUnmapMemObject",
+    "clEnqueueReadBuffer", "clEnqueueMapBuffer", "clGetEventInfo")]
+[fault.__enter__() for fault in faults]
+del shared, y, view
+MIDDLE
+print("end")
+"""
+FORK = """
+child = os.fork()
+if not child:
+    try:
+        print(float(x[1]))
+    except cf.DeviceError as error:
+        print("was lost" in str(error), flush=True)
+    os._exit(3)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
+"""
+
+
+def ended(middle: str) -> subprocess.CompletedProcess[str]:
+    top = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    return subprocess.run(
+        [sys.executable, "-c", ENDS.replace("MIDDLE", middle)],
+        capture_output=True, text=True, timeout=120, cwd=top,
+        env={**os.environ, "CLFUSE_HOST_US": "0", "CLFUSE_BUILD_AFTER_MS": "0"},
+    )  # fmt: skip
+
+
+def test_a_process_ends_as_any_other_though_nothing_can_be_waited_for() -> None:
+    done = ended("")
+    assert done.returncode == 0
+    assert done.stdout == "end\n"
+    assert "Traceback" not in done.stderr
+    assert "Exception ignored" not in done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_process_forks_though_nothing_can_be_waited_for() -> None:
+    done = ended(FORK)
+    assert done.returncode == 0
+    assert done.stdout == "True\nend\n"
+    assert "Traceback" not in done.stderr
+    assert "Exception ignored" not in done.stderr
