@@ -263,6 +263,8 @@ class Device:
             raise lost.waiting(self, error) from error
         if self.pinned:
             lost.check_pinned(self)
+        if self.simulation is not None:
+            self.simulation.finished(self)
 
     def renew_queue(self, profiling: bool) -> None:
         """Wait for the queue and put a fresh one in its place; its events hold times if asked."""

@@ -143,17 +143,19 @@ def _build(
     if inline:
         assert device.inline is not None
         handle = device.inline.handle
+    simulation = device.simulation
+    given = source if simulation is None else simulation.source(source)
     try:
         compiled = lost.put(
-            device, name, compile_program, device.context, handle, source, options,
+            device, name, compile_program, device.context, handle, given, options,
             device.traits.builtins_read,
         )  # fmt: skip
         kernel = lost.put(device, name, cl.Kernel, compiled, name)
         kernel.set_scalar_arg_dtypes(arguments)
     except (cl.Error, AllocationError) as error:
         raise _refused(device, source, name, options, str(error)) from error
-    if device.simulation is not None:
-        problem = device.simulation.problem_of_build(kernel, arguments, device)
+    if simulation is not None:
+        problem = simulation.problem_of_build(kernel, arguments, device)
         if problem:
             raise _refused(device, source, name, options, problem)
     counters["programs_built"] += 1
@@ -161,6 +163,8 @@ def _build(
 
 
 def _refused(device: Device, source: str, name: str, options: str, log: str) -> KernelBuildError:
+    if device.simulation is not None:
+        log = device.simulation.log(log)
     path = _write_report(device, source, name, options, log)
     return KernelBuildError(
         f"{name}: OpenCL C did not build on {device.name} (driver {device.traits.driver}):"

@@ -38,6 +38,9 @@ _lock = threading.RLock()
 COMPILED: Final = {"expressions", "builtins_read", "build_options", "correctly_rounded_divide"}
 """Traits that are about the compiler at hand."""
 
+POISONED: Final = "attempt to use a poisoned identifier"
+"""What clang says of a word that ``#pragma GCC poison`` names."""
+
 HELD_SECONDS: Final = 0.25
 """A launch that has not begun after this time is held back by an event of somebody else, and is not
 waited for."""
@@ -104,7 +107,7 @@ class Simulation:
             traits,
             expressions={**traits.expressions, **native.expressions},
             builtins_read=native.builtins_read,
-            build_options=f"{native.build_options} -cl-std={row.language}".strip(),
+            build_options=f"{native.build_options} -cl-std={_language(row, native)}".strip(),
             quirks=(*traits.quirks, *_about_compiler(native.quirks)),
         )
 
@@ -115,6 +118,25 @@ class Simulation:
         return SimulatedPool(device)
 
     # -- builds and launches -----------------------------------------------------------------------
+
+    def source(self, source: str) -> str:
+        """OpenCL C in which the compiler at hand knows no type that the simulated one does not."""
+        lines = []
+        if not self.row.fp64:
+            lines += ["#undef cl_khr_fp64", f"#pragma GCC poison {' '.join(_DOUBLE)}"]
+        if not self.row.fp16:
+            lines += [
+                "#undef cl_khr_fp16",
+                "#pragma OPENCL EXTENSION cl_khr_fp16 : disable",
+                f"#pragma GCC poison {' '.join(_HALF)}",
+            ]
+        return "\n".join([*lines, "#line 1", source]) if lines else source
+
+    def log(self, log: str) -> str:
+        """What the compiler at hand says, in words of the simulated one."""
+        return log.replace(
+            POISONED, f"a type that {self.row.name} has not: no cl_khr_fp64 or no cl_khr_fp16"
+        )
 
     def problem_of_build(self, program: cl.Kernel, arguments: Sequence[Any], device: Device) -> str:
         """Why the simulated device's compiler would refuse a kernel; empty where it would not."""
@@ -183,6 +205,12 @@ class Simulation:
         import pyopencl as cl
 
         local = sum(value.size for value in arguments.values() if isinstance(value, cl.LocalMemory))
+        if local:
+            # What the kernel has by itself: a new kernel object, which has no arguments yet.
+            fresh = cl.Kernel(program.compiled, program.name)
+            local += fresh.get_work_group_info(
+                cl.kernel_work_group_info.LOCAL_MEM_SIZE, program.device.handle
+            )
         problem = self.problem_of_launch(program, global_size, local_size, local)
         if problem:
             raise KernelBuildError(
@@ -199,6 +227,32 @@ class Simulation:
             if _wait(program.device, event):
                 self._watch.end(program.device.name)
         return event
+
+    def finished(self, device: Device) -> None:
+        """All that was enqueued is done: say what was wrong with launches that were held back.
+
+        Raises
+        ------
+        DeviceError
+            One of them has read or written outside its arrays.
+        """
+        with _lock:
+            self._watch.end(device.name)
+
+
+_WIDTHS: Final = ("", "2", "3", "4", "8", "16")
+_DOUBLE: Final = tuple(
+    [f"{word}double{width}" for word in ("", "as_", "convert_") for width in _WIDTHS]
+)
+_HALF: Final = tuple([f"half{width}" for width in _WIDTHS if width])
+"""The scalar is a type of memory without the extension, too (``vload_half``)."""
+
+
+def _language(row: SimulatedDevice, native: DeviceTraits) -> str:
+    """What ``-cl-std`` is given."""
+    if row.language == "CL2.0" and native.platform == "Portable Computing Language":
+        return "CL3.0"  # PoCL's header has no vload4 and vstore4 for 2.0 (3.1)
+    return row.language
 
 
 def _about_compiler(names: Sequence[str]) -> list[str]:
