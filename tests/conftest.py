@@ -13,7 +13,7 @@ import importlib
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from types import ModuleType
@@ -24,6 +24,7 @@ import pytest
 # `from tests.hostile import ...` works whichever folder pytest was started from.
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+from tests.agreement import needs_double
 from tests.compiling import Compiling
 
 # Arrays in tests are small: NumPy would calculate them (`clfuse.interpret`), and test no kernel.
@@ -54,6 +55,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("clfuse_only"):
             item.add_marker(pytest.mark.skip(reason=f"the module under test is {MODULE}"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Generator[None, object, object]:
+    """A test that needs double precision is skipped on a device that has none."""
+    try:
+        return (yield)
+    except Exception as error:
+        if needs_double(error) and not _has_double():
+            pytest.skip(f"it needs double precision: {error}")
+        raise
+
+
+def _has_double() -> bool:
+    return bool(importlib.import_module("clfuse").get_device().traits.fp64)
 
 
 def _device_is_required() -> bool:

@@ -84,16 +84,20 @@ def test_sorting_hostile_values(xp: ModuleType, dtype: str) -> None:
     rows = data[: len(data) // 3 * 3].reshape(3, -1)
     batch = Batch(xp)
 
-    def several(m: ModuleType) -> list[Any]:
+    def in_order(m: ModuleType) -> list[Any]:
         x, made = m.asarray(rows), []
         for axis in (0, 1, -1, None):
             made += [
-                m.sort(x, axis=axis),
                 m.sort(x, axis, stable=True),
-                m.sort(x, axis, "heapsort"),
                 m.argsort(x, axis=axis, kind="stable"),
                 x.argsort(axis, stable=True),
             ]
+        return made
+
+    def several(m: ModuleType) -> list[Any]:
+        x, made = m.asarray(rows), []
+        for axis in (0, 1, -1, None):
+            made += [m.sort(x, axis=axis), m.sort(x, axis, "heapsort")]
             made.append(m.sort(m.partition(x, 1, axis=axis), axis))
         y = x.copy()
         made += [y.sort(), y]
@@ -109,7 +113,8 @@ def test_sorting_hostile_values(xp: ModuleType, dtype: str) -> None:
         ]
         return [item for item in made if item is not None]
 
-    batch.same(dtype, several)
+    batch.same(f"{dtype} in order", in_order)
+    batch.same(dtype, several, zero_signs=False)  # equal zeros may come out in any order
     batch.same("one", lambda m: m.sort(m.asarray([7]).astype(dtype)))
     batch.same("flat one", lambda m: m.sort(m.asarray(7).astype(dtype), axis=None))
     batch.check()
@@ -523,6 +528,7 @@ def test_sets(xp: ModuleType, dtype: str) -> None:
             m.unique(one(m)[:0]),
             m.isin(one(m), two(m), invert=True),
         ],
+        zero_signs=False,  # of equal zeros any one may be left
     )
     batch.check()
 
@@ -567,10 +573,12 @@ def test_devices_that_copy_count_fallbacks(
 ) -> None:
     from dataclasses import replace
 
+    from clfuse.traits import with_schedule
+
     device = xp.get_device()
     setting(fallback="warn")
     x = xp.asarray(ordinary(13, (30, 30), "float64", "unit"))
-    traits = replace(device.traits, unified_memory=False)
+    traits = with_schedule(replace(device.traits, unified_memory=False), "cpu")  # which has no sort
     monkeypatch.setattr(type(device), "traits", property(lambda self: traits))
     for call, name in (
         (xp.sort, "sort"),

@@ -124,14 +124,31 @@ def test_lists_in_a_traced_function_stay_inputs(xp: ModuleType) -> None:
     @xp.jit
     def turned(x: Any, t: float) -> Any:
         y = x * [t, 2 * t, 1.0]
-        y[[0, 2]] = [t, 3.0]
+        y[::2] = [t, 3.0]
         return y @ [1.0, t, 2.0]
 
     x = xp.arange(3.0)
     for t in (0.5, 2.5, -1.0):
         y = np.arange(3.0) * [t, 2 * t, 1.0]
-        y[[0, 2]] = [t, 3.0]
+        y[::2] = [t, 3.0]
         assert float(turned(x, t)) == pytest.approx(float(y @ [1.0, t, 2.0]))
+
+
+def test_lists_are_places_in_a_traced_function_where_no_copy_is_needed(
+    xp: ModuleType, shares_memory: bool
+) -> None:
+    @xp.jit
+    def written(x: Any, t: float) -> Any:
+        y = x * 2
+        y[[0, 2]] = [t, 3.0]
+        return y
+
+    if shares_memory:
+        for t in (0.5, 2.5):
+            assert written(xp.arange(3.0), t).tolist() == [t, 2.0, 3.0]
+    else:
+        with pytest.raises(xp.JitError, match="NumPy would do it on the host"):
+            written(xp.arange(3.0), 0.5)
 
 
 def test_large_lists_are_recorded(xp: ModuleType) -> None:
