@@ -9,6 +9,7 @@ half on PoCL and the other on other runtimes in those of `BY_HALVES`, and every 
 ``all``, the default, is what users have.
 
 No program may call one of its kernels: GPUs have no such calls, and CPUs' compilers say nothing.
+Nor may names be of other letters than ASCII's, or longer than all drivers take.
 """
 
 from __future__ import annotations
@@ -58,6 +59,20 @@ def kernels_called(source: str) -> list[str]:
     ]
 
 
+MOST_LETTERS = 120
+"""Of a name: 96 (`graph.symbols`), and what is added to it."""
+
+
+def odd_names(source: str) -> list[str]:
+    """Names in a program that are not ASCII's, or too long.
+
+    >>> odd_names("__kernel void \u00c9t\u00e9(int n) {} /* \u00e9 */")
+    ['\u00c9t\u00e9']
+    """
+    words = set(re.findall(r"[^\W\d]\w*", _SKIPPED.sub(" ", source)))
+    return sorted(word for word in words if not word.isascii() or len(word) > MOST_LETTERS)
+
+
 class Compiling:
     """Which programs were asked of the compiler during which module's tests.
 
@@ -90,6 +105,8 @@ class Compiling:
         ) -> Any:
             called = kernels_called(source)
             assert not called, f"kernels are called by the program itself: {called}"
+            odd = odd_names(source)
+            assert not odd, f"names that OpenCL C does not take everywhere: {odd}"
             key = hashlib.sha256(f"{handle.name}\0{options}\0{source}".encode())
             self.built[self.module].add(key.hexdigest()[:16])
             is_pocl = handle.platform.name == "Portable Computing Language"

@@ -15,6 +15,7 @@ from ..graph import build
 from ..graph.functions import Function, called
 from ..graph.ir import Node
 from ..graph.number import TracedNumber
+from ..graph.symbols import symbol
 from . import handle as handles
 from . import kernel_text as text
 from .conversion import NotNative, as_handle
@@ -368,7 +369,7 @@ class ElementwiseKernel:
         kernel = self._kernel(tuple(sorted(types.items())), tuple(forms), len(loop))
         if size:
             reason = "raw arguments are indexed by the body"
-            record_launch(kernel, f"kernel_{self.name}", arguments, (size,), reason=reason)
+            record_launch(kernel, symbol(f"kernel_{self.name}"), arguments, (size,), reason=reason)
         for target, copy in back:
             write(target, node_of(copy))
         return given
@@ -422,7 +423,7 @@ class ElementwiseKernel:
             index.append(_places(rank))
         body = text.block_of(parts.concrete(self._body), " ".join([*after, "return;"]))
         lines = "\n    ".join([*index, *before, body, *after])
-        head = f"__kernel void kernel_{self.name}({', '.join(declared)})"
+        head = f"__kernel void {symbol(f'kernel_{self.name}')}({', '.join(declared)})"
         return f"{parts.preamble}\n{head}\n{{\n    {lines}\n}}\n"
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from ..dtypes import register_type
 from ..graph import build
 from ..graph.functions import Function
+from ..graph.symbols import MOST_LETTERS
 from . import handle as handles
 from .handle import DTYPES, Handle, fresh, native_dtype, node_of
 from .kernel_names import KEYWORDS, declared, members, renamed, without_comments, words
@@ -226,7 +227,7 @@ def is_assigned(text: str, name: str) -> bool:
 
 def identifier(name: str, text: str) -> str:
     """A C identifier that no other text gets."""
-    word = re.sub(r"\W", "_", name)
+    word = re.sub(r"\W", "_", name, flags=re.ASCII)[:MOST_LETTERS]
     return f"{word}_{hashlib.blake2b(text.encode(), digest_size=6).hexdigest()}"
 
 

@@ -16,6 +16,7 @@ from ..config import settings
 from ..graph import build
 from ..graph.functions import Function
 from ..graph.ir import Node
+from ..graph.symbols import symbol
 from . import kernel_text as text
 from .elementwise_kernel import FORMS_KEPT, argument_of, called_on, stretched, written
 from .handle import DTYPES, Handle, fresh, is_writeable, layout, node_of, result, view_of
@@ -345,7 +346,7 @@ class ReductionKernel:
         results = fresh(build.filled(out.type(0), kept))
         numbers = [*sizes, np.int64(length), np.int64(count)]
         items = math.prod(kept)
-        name = f"kernel_{self.name}"
+        name = symbol(f"kernel_{self.name}")
         if chunks == 1:
             record_launch(first, name, [*arguments, (results, "w"), *numbers], (items, 1),
                           reason=reason)
@@ -418,7 +419,7 @@ class ReductionKernel:
         if not self.identity or is_split:
             start = f"{kind} _a; {{ const long _j = _low; {inner} _a = {mapped}; }}"
             begin = "_low + 1"
-        name = f"kernel_{self.name}"
+        name = symbol(f"kernel_{self.name}")
         first = (
             f"{head}__kernel void {name}({', '.join(declared)}, "
             f"__global {stored_type(target)} *_result, {numbers})\n{{\n"

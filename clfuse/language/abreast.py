@@ -26,6 +26,7 @@ from typing import Any, Final
 import numpy as np
 
 from ..dtypes import memory_type
+from ..graph.symbols import symbol
 from ..render.expressions import Expressions, Register, vector
 from .c import Text, Writer, parameters_of
 from .folding import NUMBERS, expressions
@@ -83,7 +84,7 @@ def function_for(text: Text, function: Function, width: int) -> str:
 
     It takes what the one for a single iteration takes, the first one's indices, and gives vectors.
     """
-    name = f"{function.name}_{width}_lanes"
+    name = symbol(f"{function.name}_{width}_lanes")
     writer = Writer(text, function, name)
     Abreast(writer, width).write()
     declared = [f"const long i{axis}" for axis in range(len(function.indices))]

@@ -29,6 +29,7 @@ from typing import Any, Final
 import numpy as np
 
 from ..dtypes import memory_type, register_type
+from ..graph.symbols import symbol
 from ..render.expressions import Expressions, Preamble, Register
 from ..traits import DeviceTraits
 from . import lanes, tallies
@@ -122,7 +123,9 @@ class Text:
         """The C function for a function of the language; written now if it is new."""
         found = self.names.get(id(function))
         if found is None:
-            found = self.names[id(function)] = f"{function.name}_{len(self.names)}"
+            found = self.names[id(function)] = symbol(
+                f"{function.name}_{len(self.names)}"
+            )
             self.parts.append(Writer(self, function, found).text())
         return found
 
@@ -130,18 +133,19 @@ class Text:
 def parameters_of(text: Text, function: Function) -> list[str]:
     """The C parameters of its scalars and arrays."""
     restrict = "restrict " if text.apart is function else ""
-    found = [f"const {register_type(t.dtype)} a_{n}" for n, t in function.scalars.items()]
+    found = [f"const {register_type(t.dtype)} a_{symbol(n)}" for n, t in function.scalars.items()]
     for name, kind in function.arrays.items():
-        found.append(f"__global {text.memory_type(kind.dtype)} *{restrict}p_{name}")
-        found += [f"const long n{axis}_{name}" for axis in range(kind.ndim)]
-        found += [f"const long s{axis}_{name}" for axis in range(kind.ndim)]
+        found.append(f"__global {text.memory_type(kind.dtype)} *{restrict}p_{symbol(name)}")
+        found += [f"const long n{axis}_{symbol(name)}" for axis in range(kind.ndim)]
+        found += [f"const long s{axis}_{symbol(name)}" for axis in range(kind.ndim)]
     return found
 
 
 def array_arguments(name: str, kind: ArrayType) -> list[str]:
     """An array of the caller's as arguments."""
-    return [f"p_{name}", *[f"n{axis}_{name}" for axis in range(kind.ndim)],
-            *[f"s{axis}_{name}" for axis in range(kind.ndim)]]
+    known = symbol(name)
+    return [f"p_{known}", *[f"n{axis}_{known}" for axis in range(kind.ndim)],
+            *[f"s{axis}_{known}" for axis in range(kind.ndim)]]
 
 
 class Writer:
@@ -180,7 +184,7 @@ class Writer:
         ]
         if self.tallied:
             lane = register_type(function.arrays[self.tallied].dtype)
-            parameters.append(f"{lane} *w_{self.tallied}")
+            parameters.append(f"{lane} *w_{symbol(self.tallied)}")
         parameters += [
             f"{self.c.type_of(kind.dtype)} *r{k}" for k, kind in enumerate(function.results)
         ]
@@ -235,13 +239,13 @@ class Writer:
         return Register(f"i{node.axis}", _INT64)
 
     def _scalar(self, node: Scalar) -> Register:
-        return Register(f"a_{node.name}", node.type.dtype)
+        return Register(f"a_{symbol(node.name)}", node.type.dtype)
 
     def _local(self, node: Local) -> Register:
         return Register(self.variables[node.name], node.type.dtype)
 
     def _extent(self, node: Extent) -> Register:
-        return Register(f"n{node.axis}_{node.array}", _INT64)
+        return Register(f"n{node.axis}_{symbol(node.array)}", _INT64)
 
     def _apply(self, node: Apply) -> Register:
         node = shifted(node)
@@ -296,7 +300,7 @@ class Writer:
         pointer, steps = self.layout_of(array, is_local)
         test = ""
         if self.shared.checked:
-            extents = [f"n{axis}_{array}" for axis in range(len(steps))]
+            extents = [f"n{axis}_{symbol(array)}" for axis in range(len(steps))]
             if is_local:
                 extents = [f"{extent}L" for extent in self.function.local_arrays[array].shape]
             texts = [self.kept(text, _INT64).text for text in texts]
@@ -312,7 +316,7 @@ class Writer:
             steps = [str(math.prod(shape[axis + 1 :])) for axis in range(len(shape))]
             return self.locals[array], steps
         rank = self.function.arrays[array].ndim
-        return f"p_{array}", [f"s{axis}_{array}" for axis in range(rank)]
+        return f"p_{symbol(array)}", [f"s{axis}_{symbol(array)}" for axis in range(rank)]
 
     def _checked(
         self, array: str, texts: list[str], extents: list[str], line: int,
@@ -372,7 +376,7 @@ class Writer:
             return f"atom_{word}" if wide else f"atomic_{word}"
         kind, bits = register_type(dtype), _BITS[dtype.itemsize]
         name = f"atomic_{operation}_{kind}_{space[2:]}"
-        symbol = "+" if operation == "add" else "-"
+        sign = "+" if operation == "add" else "-"
         exchange = "atom_cmpxchg" if wide else "atomic_cmpxchg"
         self.shared.above[
             f"static inline {kind} {name}(volatile {space} {kind} *place, const {kind} value)\n"
@@ -380,7 +384,7 @@ class Writer:
             f"    volatile {space} {bits} *word = (volatile {space} {bits} *)place;\n"
             f"    {bits} old = *word, seen;\n"
             "    for (;;) {\n"
-            f"        seen = {exchange}(word, old, as_{bits}(as_{kind}(old) {symbol} value));\n"
+            f"        seen = {exchange}(word, old, as_{bits}(as_{kind}(old) {sign} value));\n"
             f"        if (seen == old) return as_{kind}(old);\n"
             "        old = seen;\n"
             "    }\n"

@@ -35,6 +35,7 @@ import numpy as np
 
 from ..dtypes import memory_type, register_type
 from ..graph.ir import Op
+from ..graph.symbols import symbol
 from ..render.expressions import Expressions, Register, lanes_like, vector
 from .folding import (
     SUMS,
@@ -330,7 +331,7 @@ class Round:
 
     def _extent(self, node: Extent) -> Register:
         array = self.frame.arrays.get(node.array, node.array)
-        return Register(f"n{node.axis}_{array}", _INT64, uniform=True)
+        return Register(f"n{node.axis}_{symbol(array)}", _INT64, uniform=True)
 
     def _apply(self, node: Apply) -> Register:
         node = shifted(node)

@@ -18,6 +18,7 @@ from ..dtypes import mask_type, memory_type, register_type
 from ..evaluate import evaluate_nodes, host_view
 from ..graph import build
 from ..graph.ir import Kind, Node, rebind
+from ..graph.symbols import symbol
 from ..render.templates import head
 from ..traits import DeviceTraits
 from . import abreast, tallies
@@ -86,7 +87,7 @@ class Program:
     @property
     def name(self) -> str:
         """Of the kernel in OpenCL C, which has functions of its own called `dot` and `min`."""
-        return f"{self.function.name}_kernel"
+        return symbol(f"{self.function.name}_kernel")
 
     def __call__(
         self, traits: DeviceTraits
@@ -146,18 +147,18 @@ class Program:
         passed = [f"i{axis}" for axis in range(rank)]
         for name, kind in function.scalars.items():
             if name in self.shape.pointers:
-                declared.append(f"__global const {memory_type(kind.dtype)} *q_{name}")
-                lines.append(f"const {register_type(kind.dtype)} a_{name} = "
-                             f"{_loaded(f'q_{name}', kind.dtype)};")
+                declared.append(f"__global const {memory_type(kind.dtype)} *q_{symbol(name)}")
+                lines.append(f"const {register_type(kind.dtype)} a_{symbol(name)} = "
+                             f"{_loaded(f'q_{symbol(name)}', kind.dtype)};")
             else:
-                declared.append(f"const {register_type(kind.dtype)} a_{name}")
-            passed.append(f"a_{name}")
+                declared.append(f"const {register_type(kind.dtype)} a_{symbol(name)}")
+            passed.append(f"a_{symbol(name)}")
         for name, array in function.arrays.items():
             restrict = "restrict " if self.shape.apart else ""
-            declared.append(f"__global {text.memory_type(array.dtype)} *{restrict}p_{name}")
-            declared += [f"const long s{axis}_{name}" for axis in range(array.ndim)]
-            declared += [f"const long n{axis}_{name}" for axis in range(array.ndim)]
-            ones = {f"s{axis}_{name}" for where, axis in self.shape.unit if where == name}
+            declared.append(f"__global {text.memory_type(array.dtype)} *{restrict}p_{symbol(name)}")
+            declared += [f"const long s{axis}_{symbol(name)}" for axis in range(array.ndim)]
+            declared += [f"const long n{axis}_{symbol(name)}" for axis in range(array.ndim)]
+            ones = {f"s{axis}_{symbol(name)}" for where, axis in self.shape.unit if where == name}
             passed += ["1" if part in ones else part for part in array_arguments(name, array)]
         for number, (name, local) in enumerate(function.local_arrays.items()):
             if local.shared:
@@ -192,7 +193,7 @@ class Program:
         head, loop = self._loop(call, after, items, width, together)
         if kept:
             more = len(passed) - len(function.results)
-            call = f"{keeping}({', '.join([*passed[:more], f'w_{kept}', *passed[more:]])});"
+            call = f"{keeping}({', '.join([*passed[:more], f'w_{symbol(kept)}', *passed[more:]])});"
             _, own = self._loop(call, after, items, width, together)
             loop = tallies.loops(kept, function.arrays[kept], addition, loop, own)
         lines += [*head, *loop]

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from ..dtypes import register_type
+from ..graph.symbols import symbol
 from .folding import expressions
 from .literals import literal
 from .tree import Atomic, Call, Do, Function, Load, Stmt, Store
@@ -78,18 +79,18 @@ def add(writer: Writer, node: Atomic) -> None:
     dtype = node.type.dtype
     (value,) = [writer.as_type(argument, dtype) for argument in node.args]
     indices = [writer.as_type(index, np.dtype(np.int64)) for index in node.indices]
-    place = indices[0]
+    array, place = symbol(node.array), indices[0]
     for axis, index in enumerate(indices[1:], 1):
-        place = f"({place}) * n{axis}_{node.array} + {index}"
+        place = f"({place}) * n{axis}_{array} + {index}"
     at = writer.fresh()
     writer.put(f"const ulong {at} = {place};")
-    symbol = "+" if node.operation == "add" else "-"
-    element = f"w_{node.array}[{at}]"
-    changed = f"{element} {symbol} {value}"
+    sign = "+" if node.operation == "add" else "-"
+    element = f"w_{array}[{at}]"
+    changed = f"{element} {sign} {value}"
     if dtype.kind == "i":
         kind = register_type(dtype)
-        changed = f"({kind})((u{kind}){element} {symbol} (u{kind}){value})"
-    extents = " * ".join(f"n{axis}_{node.array}" for axis in range(len(indices)))
+        changed = f"({kind})((u{kind}){element} {sign} (u{kind}){value})"
+    extents = " * ".join(f"n{axis}_{array}" for axis in range(len(indices)))
     writer.put(f"if ({at} < (ulong)({extents})) {element} = {changed};")
 
 
@@ -100,7 +101,7 @@ def loops(
 
     `plain` and `keeping` are the loops themselves; `addition` is the atomic function.
     """
-    lane = register_type(kind.dtype)
+    lane, array = register_type(kind.dtype), symbol(array)
     extents = " * ".join(f"n{axis}_{array}" for axis in range(kind.ndim))
     rest, places = "k", []
     for axis in reversed(range(kind.ndim)):

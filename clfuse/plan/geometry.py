@@ -41,6 +41,18 @@ _COMPLEX_FOLDS: Final = frozenset(["add", "multiply"])
 """Folds of complex numbers that are vectors; the others compare them one by one."""
 
 
+LEAST_RESERVE: Final = 1 << 16
+"""How far indices may go past the end at least: work-groups of a reduction are so many
+(`MOST_GROUPS`), and vectors, tiles and what is asked for ahead are much shorter."""
+
+MOST_GROUPS: Final = 1 << 16
+"""Work-groups of a reduction along rows on a GPU, which take more results than one in turn."""
+
+OVERSHOOT_OF_ITEM: Final = 128
+"""How far a work-item of a CPU may be counted past the end: its pieces are whole unrolled vectors
+(64 elements), its runs whole blocks of rows."""
+
+
 _PLACED: Final = (Load, Index)
 """Items with an access; a tuple, because to write ``Load | Index`` makes a type at every look."""
 
@@ -51,7 +63,7 @@ def begin(kernel: Kernel, traits: DeviceTraits) -> Kernel:
     """The kernel over as few dimensions as possible, for the traits' schedule."""
     kernel = merge_dimensions(kernel)
     kernel.schedule = traits.schedule
-    kernel.wide_index = needs_wide_index(kernel)
+    kernel.wide_index = needs_wide_index(kernel, traits)
     return kernel
 
 
@@ -181,12 +193,28 @@ def _reach(access: Access, extents: tuple[int, ...]) -> int:
     )
 
 
-def needs_wide_index(kernel: Kernel) -> bool:
-    """Whether an index of this kernel may leave 32 bits."""
-    limit = 2**31 - 2**16  # room for the overshoot of unrolled loops
+def index_limit(traits: DeviceTraits, overshoot: int = 0) -> int:
+    """From how many elements on an index needs 64 bits.
+
+    Loops go past the end before they stop: on a GPU by as many elements as there are work-items,
+    which is a million on large ones, on a CPU by what its pieces are rounded up by. `overshoot` is
+    what a kernel of its own kind goes further.
+    """
+    items = round_up(traits.work_items, max(traits.work_group, 1))
+    if traits.schedule == "cpu":
+        items *= OVERSHOOT_OF_ITEM
+    return 2**31 - max(LEAST_RESERVE, items, overshoot)
+
+
+def needs_wide_index(kernel: Kernel, traits: DeviceTraits, overshoot: int = 0) -> bool:
+    """Whether an index of this kernel may leave 32 bits: see `index_limit`."""
+    limit = index_limit(traits, overshoot)
     if math.prod(kernel.extents) >= limit:
         return True
-    return any(_reach(access, kernel.extents) >= limit for access in accesses(kernel))
+    return any(
+        _reach(access, kernel.extents) >= limit
+        for access in (*accesses(kernel), *_kept_accesses(kernel))
+    )
 
 
 def lane_nbytes(kernel: Kernel) -> int:
@@ -497,7 +525,7 @@ def count_items(kernel: Kernel, traits: DeviceTraits, groups: int, length: int) 
         if kernel.vector < len(kernel.extents) - kernel.reduced:
             kernel.work_items = round_up(min(units, traits.work_items), kernel.work_group)
         else:
-            kernel.work_items = min(units, 1 << 16) * kernel.work_group
+            kernel.work_items = min(units, MOST_GROUPS) * kernel.work_group
         return
     work = groups * max(kernel.width, 1) * kernel.strips * length
     most = work // cost.min_elements_per_item(traits)

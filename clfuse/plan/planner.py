@@ -13,6 +13,7 @@ import itertools
 from typing import Any, Final
 
 from ..graph.snapshot import Snapshot
+from ..graph.symbols import symbol
 from ..traits import DeviceTraits
 from .block_folds import fold_in_blocks
 from .dataflow import operations_of
@@ -260,4 +261,4 @@ def _label(kernel: Kernel) -> str:
         words = ["copy" if any(isinstance(item, Load) for item in items) else "fill"]
     is_rows = kernel.then and not kernel.where and kernel.tiling is None
     kind = "rows" if is_rows else kernel.kind
-    return "_".join([kind, *words]).replace(" ", "_")
+    return symbol("_".join([kind, *words]).replace(" ", "_"))

@@ -44,7 +44,7 @@ def finish_scan(
     """Fix the geometry of a scan; one with few rows becomes two kernels."""
     kernel = g.merge_dimensions(kernel)
     kernel.schedule = traits.schedule
-    kernel.wide_index = g.needs_wide_index(kernel)
+    kernel.wide_index = g.needs_wide_index(kernel, traits)
     scans = prefixes(kernel.body)
     sequential = is_sequential(scans[0].name, scans[0].dtype)  # they share a kernel by that
     if sequential and len(kernel.extents) == 1:

@@ -102,7 +102,7 @@ def finish_selection(kernel: Kernel, traits: DeviceTraits) -> list[Kernel]:
     """Fix the geometry of a kernel whose pieces are given."""
     pieces, length = kernel.chunks, kernel.chunk_length
     kernel.schedule = traits.schedule
-    kernel.wide_index = g.needs_wide_index(kernel)
+    kernel.wide_index = g.needs_wide_index(kernel, traits)
     kernel.vector = 0
     if traits.schedule == "gpu":
         kernel.work_group = traits.work_group

@@ -18,6 +18,7 @@ from typing import Final
 
 from ..traits import LEAST_SORTED, DeviceTraits
 from .emission import ValueTable
+from .geometry import index_limit
 from .schedule import LibraryCall, SortPass, is_sortable
 
 DIGIT_BITS: Final = {"gpu": 4, "cpu": 8}
@@ -41,7 +42,7 @@ DIGITS_OF_NUMPYS: Final = 2
 
 def is_by_passes(call: LibraryCall, traits: DeviceTraits) -> bool:
     """Whether a library call is a sort that our launches do in less time than the host."""
-    if not is_sortable(call):
+    if not is_sortable(call) or not _fits_32_bits(call, traits):
         return False
     if traits.schedule == "gpu":
         return True
@@ -55,6 +56,26 @@ def is_by_passes(call: LibraryCall, traits: DeviceTraits) -> bool:
     return itemsize > DIGITS_OF_NUMPYS and (is_stable(call) or traits.sorts_slowly)
 
 
+def _fits_32_bits(call: LibraryCall, traits: DeviceTraits) -> bool:
+    """Whether the launches' indices do: of elements, wherever they lie, and of counters."""
+    (operand,) = call.operands
+    rows, n, chunks = _divided(call, traits)
+    steps = zip(operand.shape, operand.strides, strict=True)
+    reach = abs(operand.offset) + sum([abs(step) * (extent - 1) for extent, step in steps])
+    counters = rows * chunks << DIGIT_BITS[traits.schedule]
+    return max(rows * n, reach, counters) < index_limit(traits)
+
+
+def _divided(call: LibraryCall, traits: DeviceTraits) -> tuple[int, int, int]:
+    """Rows, the elements of each, and the chunks of a row."""
+    (operand,) = call.operands
+    n = operand.shape[sort_axis(call)]
+    rows = math.prod(operand.shape) // n
+    if traits.schedule == "gpu":
+        return rows, n, min(-(-n // LEAST_CHUNK), max(1, CHUNKS // rows))
+    return rows, n, min(-(-n // (LEAST_SORTED // 2)), -(-traits.compute_units // rows))
+
+
 def expanded(call: LibraryCall, values: ValueTable, traits: DeviceTraits) -> list[SortPass]:
     """The launches that sort, with memory of their own for keys and counters.
 
@@ -63,14 +84,8 @@ def expanded(call: LibraryCall, values: ValueTable, traits: DeviceTraits) -> lis
     assert is_sortable(call)
     digit_bits = DIGIT_BITS[traits.schedule]
     (operand,) = call.operands
-    count = math.prod(operand.shape)
-    axis = sort_axis(call)
-    n = operand.shape[axis]
-    rows = count // n
-    if traits.schedule == "gpu":
-        chunks = min(-(-n // LEAST_CHUNK), max(1, CHUNKS // rows))
-    else:
-        chunks = min(-(-n // (LEAST_SORTED // 2)), -(-traits.compute_units // rows))
+    rows, n, chunks = _divided(call, traits)
+    count = rows * n
     length = -(-n // chunks)
     nbits = 1 if operand.dtype.kind == "b" else 8 * operand.dtype.itemsize
     payload = _payload(call)

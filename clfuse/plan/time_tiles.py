@@ -190,7 +190,10 @@ class _TimeTiles:
             return None
         if kernel.boxed or entry.shape != kernel.extents or 0 in kernel.extents:
             return None
-        if not 1 <= len(kernel.extents) <= MOST_DIMENSIONS or needs_wide_index(kernel):
+        if not 1 <= len(kernel.extents) <= MOST_DIMENSIONS:
+            return None
+        # The last tile ends past the last element, and has as many of one byte as fit, and borders.
+        if needs_wide_index(kernel, self.traits, 2 * self.traits.tile_nbytes):
             return None
         weight = 0.0
         reads: dict[int, int] = {}

@@ -14,6 +14,7 @@ from typing import Final
 
 from ..dtypes import needs_fp64, register_type
 from ..graph.layout import contiguous_strides
+from ..plan.geometry import index_limit
 from ..plan.schedule import Access, Kernel, LibraryCall, Load, Operand, Store
 from ..traits import DeviceTraits
 from . import templates
@@ -60,7 +61,7 @@ def render_matmul(call: LibraryCall, traits: DeviceTraits, root: Callable[[int],
     reaches += [_reach(store.access, after.extents) for store in after.stores]
     reaches += [_reach(Access(o.offset, o.strides), o.shape) for o in call.operands]
     reach = max(*reaches, math.prod(call.shape) * tile)
-    arguments = Arguments(reach >= 2**31 - 2**16, root, all_offsets=True)
+    arguments = Arguments(reach >= index_limit(traits, tile), root, all_offsets=True)
     preamble = Preamble()
     writer = Expressions(1, traits, preamble)
     for name, extent in (("rows", rows), ("columns", columns), ("inner", inner)):

@@ -591,3 +591,35 @@ def test_arguments_that_do_not_fit_are_type_errors(
     given = [cf.zeros(3) if each == 1 else each for each in args]
     with pytest.raises(TypeError, match=message):
         kernel(3, *given, **named)
+
+
+@cf.kernel
+def Été(größe, масштаб, ñandú, out):
+    straße = ñandú[größe] * масштаб
+    out[größe] = straße + 1
+
+
+@cf.kernel
+def enqueue(i, x):
+    x[i] += 1
+
+
+@cf.kernel
+def a_name_that_no_table_of_kernels_has_a_column_for_and_that_is_longer_than_what_compilers_promise(
+    i, x
+):
+    x[i] *= 2
+
+
+def test_kernels_have_any_name_of_pythons_whatever_opencl_c_takes(route: str) -> None:
+    x, out = cf.arange(5.0), cf.zeros(5)
+    Été(5, 3.0, x, out)
+    np.testing.assert_array_equal(out, np.arange(5) * 3.0 + 1)
+    for kernel in (
+        enqueue,
+        a_name_that_no_table_of_kernels_has_a_column_for_and_that_is_longer_than_what_compilers_promise,
+    ):
+        kernel(5, x)
+    np.testing.assert_array_equal(x, (np.arange(5) + 1) * 2.0)
+    exec_ = cf.ElementwiseKernel("raw T x, T c", "T y", "y = x[i] + c", "exec")
+    np.testing.assert_array_equal(exec_(x, cf.ones(5)), (np.arange(5) + 1) * 2.0 + 1)

@@ -13,7 +13,7 @@ from clfuse.plan.schedule import UserLaunch
 from clfuse.render.launches import render_launch
 from clfuse.render.signatures import Replaced, find
 from clfuse.traits import DeviceTraits
-from tests.compiling import kernels_called
+from tests.compiling import kernels_called, odd_names
 
 from .recording import array, planned
 
@@ -139,3 +139,9 @@ def test_a_kernel_that_a_program_calls_is_found() -> None:
     assert kernels_called("__kernel void f(int n); kernel void f(int n) { /* f(n) */ g(n); }") == []
     assert kernels_called("__kernel __attribute__((vec_type_hint(int))) void f(int n) {}\n"
                           "__kernel void g() { f (3); }") == ["f"]
+
+
+def test_a_name_that_is_not_ascii_is_found() -> None:
+    assert odd_names("__kernel void f(int n) { /* \u00e9 */ }") == []
+    long = "x" * 121
+    assert odd_names(f"__kernel void \u00e9(int n) {{}} int {long};") == [long, "\u00e9"]
