@@ -197,7 +197,7 @@ def measure(programs: Sequence[str]) -> list[Row]:
 
     Raises
     ------
-    bench.oclgrind.Missing
+    bench.oclgrind.SimulatorError
         Oclgrind, its headers or a compiler is not installed; or a program failed.
     """
     with tempfile.TemporaryDirectory(prefix="clfuse-traffic-") as folder:
