@@ -157,7 +157,9 @@ def require(program: str, package: str) -> str:
     """Where a program is; SimulatorError where it is not installed."""
     found = shutil.which(program)
     if found is None:
-        raise SimulatorError(f"{program} is not installed (Debian and Ubuntu: apt-get install {package})")
+        raise SimulatorError(
+            f"{program} is not installed (Debian and Ubuntu: apt-get install {package})"
+        )
     return found
 
 
