@@ -211,12 +211,13 @@ def run(options: argparse.Namespace) -> int:
 def run_traffic(options: argparse.Namespace) -> int:
     """Count the memory traffic of programs under Oclgrind; 1 where that cannot be had."""
     from clfuse.bench import traffic
-    from clfuse.bench.oclgrind import Missing
-    from clfuse.bench.programs import PROGRAMS
+    from clfuse.bench.oclgrind import SimulatorError
+    from clfuse.bench.programs import PROGRAMS, QUICK
 
     try:
-        rows = traffic.measure([name for name in options.programs or PROGRAMS if name in PROGRAMS])
-    except Missing as error:
+        chosen = [name for name in options.programs or PROGRAMS if name in PROGRAMS]
+        rows = traffic.measure(chosen, traffic.QUICKER if options.quick else QUICK)
+    except SimulatorError as error:
         print(f"clfuse bench: {error}", file=sys.stderr)
         return 1
     text = traffic.markdown(rows)

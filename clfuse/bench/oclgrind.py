@@ -20,7 +20,7 @@ from typing import Any
 
 from clfuse.runtime.storage import cache_folder, write_whole
 
-__all__ = ["Counts", "LocalCounts", "Measured", "Missing", "plugin", "read", "under"]
+__all__ = ["Counts", "LocalCounts", "Measured", "SimulatorError", "plugin", "read", "under"]
 
 SOURCE = Path(__file__).parent / "traffic.cpp"
 FILE_VARIABLE = "OCLGRIND_TRAFFIC_FILE"
@@ -32,7 +32,7 @@ WARP, SECTOR = 32, 32
 OPTIONS = ("-std=c++14", "-O2", "-fPIC", "-shared", "-fno-rtti")
 
 
-class Missing(RuntimeError):
+class SimulatorError(RuntimeError):
     """Something that the simulation needs is not installed, or does not work."""
 
 
@@ -154,10 +154,12 @@ def read(path: Path, start: int = 0) -> list[Measured]:
 
 
 def require(program: str, package: str) -> str:
-    """Where a program is; Missing where it is not installed."""
+    """Where a program is; SimulatorError where it is not installed."""
     found = shutil.which(program)
     if found is None:
-        raise Missing(f"{program} is not installed (Debian and Ubuntu: apt-get install {package})")
+        raise SimulatorError(
+            f"{program} is not installed (Debian and Ubuntu: apt-get install {package})"
+        )
     return found
 
 
@@ -171,7 +173,7 @@ def plugin(folder: Path) -> Path:
 
     Raises
     ------
-    Missing
+    SimulatorError
         There is no compiler or no header, with what to install; or it does not compile.
     """
     simulator = require("oclgrind", "oclgrind")
@@ -190,7 +192,7 @@ def plugin(folder: Path) -> Path:
     command = [compiler, *OPTIONS, str(SOURCE), "-o", str(made), "-loclgrind"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise Missing(
+        raise SimulatorError(
             "the plugin for Oclgrind does not compile; it needs the headers of Oclgrind and of"
             " OpenCL (Debian and Ubuntu: apt-get install liboclgrind-dev opencl-c-headers):\n"
             f"{done.stderr.strip()[:2000]}"
@@ -226,7 +228,7 @@ def under(
 
     Raises
     ------
-    Missing
+    SimulatorError
         See `plugin`; or the command failed.
     """
     library = plugin(folder)
@@ -237,5 +239,5 @@ def under(
         ["oclgrind", "--plugins", str(library), *options, *command], env=variables, check=False
     )
     if done.returncode:
-        raise Missing(f"{' '.join(command)} under Oclgrind ended with {done.returncode}")
+        raise SimulatorError(f"{' '.join(command)} under Oclgrind ended with {done.returncode}")
     return read(Path(name))

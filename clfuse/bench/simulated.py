@@ -1,4 +1,4 @@
-"""``python -m clfuse.bench.simulated FILE PROGRAM ...``: runs programs of the benchmark under
+"""``python -m clfuse.bench.simulated FILE PART PROGRAM ...``: runs programs of the benchmark under
 Oclgrind and writes what each of their kernels did to FILE; `bench.traffic` starts it.
 
 Oclgrind takes a million instructions a second, so inputs are small. How many work-items a kernel
@@ -37,13 +37,15 @@ from clfuse.render.kernels import render
 from clfuse.render.matmul import render_matmul
 from clfuse.render.sorting import render_sort
 from clfuse.runtime.device import Device, get_device
-from clfuse.traits import DeviceTraits, apply_quirks, with_schedule
+from clfuse.runtime.simulation import Simulation
+from clfuse.simulated_devices import SIMULATED_DEVICES
+from clfuse.traits import DeviceTraits, with_schedule
 
-__all__ = ["LOCAL_NBYTES", "UNITS", "Planned", "Seen"]
+__all__ = ["H100", "UNITS", "Planned", "Seen"]
 
-#: An H100's multiprocessors and the local memory of a group, as its driver says.
-UNITS: Final = 132
-LOCAL_NBYTES: Final = 48 << 10
+#: The device whose kernels are run, and how many multiprocessors it has.
+H100: Final = SIMULATED_DEVICES["h100"]
+UNITS: Final = H100.compute_units
 
 #: Devices like it, but smaller: the first on which small inputs make the same kernels as whole
 #: inputs do on the whole one is simulated.
@@ -59,7 +61,7 @@ def table(rows: int) -> Callable[[numpy.random.Generator], Arrays]:
     return inputs
 
 
-#: Other inputs than those of ``bench --quick``.
+#: Inputs of which a part is too small, or still too large.
 INPUTS: Final[dict[str, Callable[[numpy.random.Generator], Arrays]]] = {
     "standardize": table(8192),
     "colsum": table(4096),
@@ -111,27 +113,8 @@ class Seen:
 
 def of_an_h100(own: DeviceTraits, units: int) -> DeviceTraits:
     """The traits of an H100 with so many multiprocessors, and of the compiler at hand."""
-    traits = DeviceTraits(
-        name="NVIDIA H100 80GB HBM3",
-        vendor="NVIDIA Corporation",
-        platform="NVIDIA CUDA",
-        version="OpenCL 3.0 CUDA",
-        kind="gpu",
-        compute_units=units,
-        unified_memory=False,
-        correctly_rounded_divide=own.correctly_rounded_divide,
-        max_alloc_nbytes=own.max_alloc_nbytes,
-        global_nbytes=own.global_nbytes,
-        local_nbytes=LOCAL_NBYTES,
-        max_parameter_nbytes=32_764,
-    )
-    traits = apply_quirks(with_schedule(traits, "gpu"))
-    return replace(
-        traits,
-        expressions={**traits.expressions, **own.expressions},
-        builtins_read=own.builtins_read,
-        build_options=own.build_options,
-    )
+    traits = Simulation(H100.key).traits(own, 0)
+    return with_schedule(replace(traits, compute_units=units), "gpu")
 
 
 class NeedsValuesError(Exception):
@@ -211,12 +194,12 @@ def observed() -> Iterator[list[Prepared]]:
         observers.remove(observer)
 
 
-def run(program: Program, device: Device, counted: Path) -> list[Seen]:
+def run(program: Program, part: float, device: Device, counted: Path) -> list[Seen]:
     """One run of a program on small inputs: every launch, and those of whole inputs."""
     own = device.untuned_traits
     small = INPUTS.get(program.name)
     rng = numpy.random.default_rng(SEED)
-    inputs = program.make_inputs(quick=True) if small is None else small(rng)
+    inputs = program.inputs(rng, part) if small is None else small(rng)
     with device.trying(of_an_h100(own, UNITS)):
         whole = planned(program, program.make_inputs(), device)
     units = UNITS
@@ -263,7 +246,7 @@ def together(
 
 def main(arguments: Sequence[str]) -> int:
     """Run the programs that are named; the exit code is 1 where Oclgrind is not there."""
-    target, names = Path(arguments[0]), arguments[1:]
+    target, part, names = Path(arguments[0]), float(arguments[1]), arguments[2:]
     counted = Path(os.environ[FILE_VARIABLE])
     device = get_device()
     if "oclgrind" not in device.platform_name.lower():
@@ -274,7 +257,7 @@ def main(arguments: Sequence[str]) -> int:
         warnings.simplefilter("ignore", clfuse.FallbackWarning)
         for number, name in enumerate(names, 1):
             print(f"{name} ({number} of {len(names)})", file=sys.stderr, flush=True)
-            found[name] = [asdict(seen) for seen in run(PROGRAMS[name], device, counted)]
+            found[name] = [asdict(seen) for seen in run(PROGRAMS[name], part, device, counted)]
     target.write_text(json.dumps(found), encoding="utf-8")
     return 0
 

@@ -11,13 +11,15 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
+import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from clfuse.bench.oclgrind import SECTOR, Counts, Measured, measured, under
-from clfuse.bench.simulated import LOCAL_NBYTES, UNITS, Planned, Seen
+from clfuse.bench.programs import QUICK
+from clfuse.bench.simulated import H100, UNITS, Planned, Seen
 
 __all__ = ["Row", "flags", "markdown", "measure", "rows_of", "to_json"]
 
@@ -32,18 +34,28 @@ APART: Final = 2.0
 #: The same for the pieces of vectors.
 PIECES: Final = 1.5
 #: How often a kernel's groups fetch what must move.
-AGAIN: Final = 1.5
+AGAIN: Final = 2.0
 #: Passes over the banks of local memory, as a multiple of the least.
 CONFLICTS: Final = 1.5
+#: What moves less has no flags but ``few``: a launch takes longer.
+LEAST_NBYTES: Final = 4096
 #: A side (loads or stores) with less than this part of a kernel's sectors is left out of its flags.
 SMALL_SIDE: Final = 0.1
 #: How far the plan's bytes may be from those that were seen.
 MISCOUNTED: Final = 1.1
 
+#: Of the process under Oclgrind, whatever the settings here are.
+ENVIRONMENT: Final = {
+    "CLFUSE_DEVICE": "oclgrind", "CLFUSE_SIMULATE": "", "CLFUSE_SCHEDULE": "auto",
+    "CLFUSE_FUSION": "on", "CLFUSE_TUNING": "off", "CLFUSE_FALLBACK": "allow", "CLFUSE_DEBUG": "",
+}  # fmt: skip
+
 HEADINGS: Final = (
     "program", "kernel", "class", "launches", "work-items", "must move kB", "loads kB", "stores kB",
     "ratio", "per vector", "by group", "requests/warp", "local kB", "atomics", "flags",
 )  # fmt: skip
+#: The part of whole inputs that ``--quick`` takes.
+QUICKER: Final = 1 / 1000
 #: Columns of text.
 LEFT: Final = {0, 1, 2, 14}
 LONGEST_NAME: Final = 44
@@ -148,13 +160,13 @@ def flags(row: Row) -> list[str]:
     ``pieces``: vectors are loaded or stored in pieces. ``banks``: lanes wait for one bank of local
     memory. ``plan``: other bytes were touched than the plan counts.
     """
-    found = []
+    found = ["few"] if is_few(row) else []
+    if row.nbytes < LEAST_NBYTES:
+        return found
     sides = [side for side in ("loads", "stores") if is_large(row, side)]
     apart = any(multiple(row, side, "whole", "least") >= APART for side in sides)
     if apart:
-        found.append("apart")
-    if is_few(row):
-        found.append("few")
+        found.insert(0, "apart")
     if not apart and row.by_group >= AGAIN and row.seen:
         found.append("again")
     if any(multiple(row, side, "sectors", "whole") >= PIECES for side in sides):
@@ -169,9 +181,10 @@ def flags(row: Row) -> list[str]:
 
 def is_few(row: Row) -> bool:
     """Whether a launch has too few work-items for the whole device, each with much to move."""
-    if row.whole_nbytes is None:
-        return False
-    each = row.whole_nbytes / row.work_items
+    nbytes = row.whole_nbytes
+    if nbytes is None:
+        nbytes = row.nbytes // max(len(row.seen), 1)
+    each = nbytes / row.work_items
     return row.work_items < ENOUGH_ITEMS * UNITS and each >= FEW_NBYTES
 
 
@@ -192,21 +205,27 @@ def counts(launch: Measured, side: str) -> Counts:
     return launch.loads if side == "loads" else launch.stores
 
 
-def measure(programs: Sequence[str]) -> list[Row]:
+def measure(programs: Sequence[str], part: float = QUICK) -> list[Row]:
     """Run programs of the benchmark under Oclgrind, in another process.
+
+    Parameters
+    ----------
+    programs : sequence of str
+    part : float
+        Which part of their whole inputs the small ones are.
 
     Raises
     ------
-    bench.oclgrind.Missing
+    bench.oclgrind.SimulatorError
         Oclgrind, its headers or a compiler is not installed; or a program failed.
     """
     with tempfile.TemporaryDirectory(prefix="clfuse-traffic-") as folder:
         target = Path(folder) / "programs.json"
         under(
-            [sys.executable, "-m", "clfuse.bench.simulated", str(target), *programs],
+            [sys.executable, "-m", "clfuse.bench.simulated", str(target), str(part), *programs],
             Path(folder),
-            ["--compute-units", str(UNITS), "--local-mem-size", str(LOCAL_NBYTES)],
-            {"CLFUSE_DEVICE": "oclgrind", "CLFUSE_TUNING": "off", "CLFUSE_FALLBACK": "allow"},
+            ["--local-mem-size", str(H100.local_nbytes)],
+            ENVIRONMENT,
         )
         found = json.loads(target.read_text(encoding="utf-8"))
     return [row for name, records in found.items() for row in rows_of(name, map(launch, records))]
@@ -276,18 +295,20 @@ def markdown(rows: Sequence[Row]) -> str:
     return f"{line(HEADINGS)}\n|{rule}|\n{body}\n\n{LEGEND}\n"
 
 
-LEGEND: Final = (
-    "An H100's kernels on small inputs, interpreted by Oclgrind; a request is what a memory"
-    " instruction touches in 32\nwork-items, and memory moves in sectors of 32 bytes. Work-items:"
-    " of a launch on whole inputs; in brackets on small\nones, where the plan depends on values."
-    " Must move: by the plan, every array once. Loads, stores: sectors of all\nrequests. Ratio:"
-    " these to what must move. Per vector: sectors to those that the bytes of a request would fill,"
-    " if no\nvector is loaded in pieces; 8 means that every lane of 4 bytes has a sector of its"
-    " own. By group: the ratio if each\nwork-group has a cache that forgets nothing. Atomics: in"
-    " global and in local memory. Flags: apart (lanes of a warp\ntouch sectors of their own), few"
-    " (too few work-items for 132 multiprocessors, though each moves much), again (groups\nfetch"
-    " what others fetch, too), pieces (vectors in pieces, as their alignment is not known), banks"
-    " (conflicts in local\nmemory), plan (other bytes were touched than the plan counts)."
+LEGEND: Final = textwrap.fill(
+    f"The kernels of an H100 ({UNITS} multiprocessors) on small inputs, interpreted by Oclgrind. A"
+    " request is what a memory instruction touches in 32 work-items; memory moves in sectors of 32"
+    " bytes. Work-items: of a launch on whole inputs; in brackets on small ones, where the plan"
+    " depends on values. Must move: by the plan, every array once. Loads, stores: the sectors of"
+    " all requests. Ratio: these to what must move. Per vector: sectors to those that the bytes of"
+    " a request would fill, if no vector is loaded in pieces; 8 means that every lane of 4 bytes"
+    " has a sector of its own. By group: the ratio if each work-group has a cache that forgets"
+    " nothing. Atomics: in global and in local memory. Flags: apart (lanes of a warp touch sectors"
+    " of their own), few (too few work-items for all multiprocessors, though each moves much),"
+    " again (groups fetch what others fetch, too), pieces (vectors in pieces, as their alignment is"
+    " not known), banks (conflicts in local memory), plan (other bytes were touched than the plan"
+    " counts).",
+    100,
 )
 
 
