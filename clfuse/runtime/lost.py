@@ -228,6 +228,7 @@ def let_go(device: Device) -> None:
         if not is_done:
             abandon((event, owner))
     device.pinned.clear()
+    latest[0] = None
     device._queue = device._context = device.canary = device.count = None
 
 

@@ -489,9 +489,13 @@ assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
 
 
 def ended(middle: str) -> subprocess.CompletedProcess[str]:
+    return in_a_process(ENDS.replace("MIDDLE", middle))
+
+
+def in_a_process(code: str) -> subprocess.CompletedProcess[str]:
     top = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     return subprocess.run(
-        [sys.executable, "-c", ENDS.replace("MIDDLE", middle)],
+        [sys.executable, "-c", code],
         capture_output=True, text=True, timeout=120, cwd=top,
         env={**os.environ, "CLFUSE_HOST_US": "0", "CLFUSE_BUILD_AFTER_MS": "0"},
     )  # fmt: skip
@@ -512,3 +516,62 @@ def test_a_process_forks_though_nothing_can_be_waited_for() -> None:
     assert done.stdout == "True\nend\n"
     assert "Traceback" not in done.stderr
     assert "Exception ignored" not in done.stderr
+
+
+# --- a real fault ---------------------------------------------------------------------------------
+
+FAULT = """
+import numpy as np
+import clfuse as cf
+from clfuse import config
+from clfuse.runtime import buffers, launch, program
+SOURCE = "__kernel void wild(__global int *x) { x[((long)1 << 38) + get_global_id(0)] = 1; }"
+with config.override(host_us=50):
+    kept = cf.asarray(np.arange(100.0))
+def faults(device):
+    gone = cf.arange(1e6) * 2
+    cf.evaluate(gone)
+    built = program.build(device, SOURCE, "wild", (None,))
+    target = buffers.allocate(device, 1000)
+    first = "no error"
+    try:
+        launch.enqueue(built, (1024,), (64,), (target.mem,))
+        cf.asnumpy(gone)
+    except cf.DeviceError as error:
+        first = str(error)
+    print(first)
+    assert device.lost
+    try:
+        cf.asnumpy(gone)
+    except cf.DeviceError as error:
+        assert "was lost" in str(error), error
+    else:
+        raise AssertionError("an array of a lost device has a value")
+    return first
+def works(device):
+    assert not device.lost
+    assert float((cf.arange(1e6) * 2).sum()) == 999999e6
+    assert (cf.asnumpy(kept * 2) == np.arange(100.0) * 2).all()
+device = cf.get_device()
+works(device)
+first = faults(device)
+assert "launched last: wild" in first, first
+device = cf.set_device(device.index)
+works(device)
+with config.override(debug="sync"):
+    first = faults(device)
+assert "kernel wild failed" in first, first
+works(cf.set_device(device.index))
+print("end")
+"""
+
+
+def test_a_kernel_that_faults_on_a_gpu_is_named_and_work_goes_on() -> None:
+    """In a process of its own: other contexts may go with the one that is lost."""
+    import pyopencl as cl
+
+    if not devices.get_device().handle.type & cl.device_type.GPU:
+        pytest.skip("on a CPU the process itself would be killed")
+    done = in_a_process(FAULT)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.endswith("end\n")
