@@ -81,6 +81,8 @@ def _is_returned(buffer: HostBuffer) -> bool:
     """
     if buffer.memory is None or buffer.nbytes <= ROW_NBYTES or not has_sole_memory(buffer):
         return False
+    if buffer.device.lost:  # nobody can wait for what it does with the memory
+        return False
     buffer.device.finish()
     return True
 
