@@ -227,6 +227,8 @@ def probes() -> Iterator[str]:
             f"rounds float division correctly {traits.correctly_rounded_divide}, "
             f"quirks {', '.join(traits.quirks) or 'none'}"
         )
+        if candidate.simulation is not None:
+            yield f"    simulated: {candidate.simulation}"
         if candidate.inline is not None:
             yield f"    kernels of some microseconds run in the calling thread: {candidate.inline}"
         yield (

@@ -171,7 +171,9 @@ def forget() -> None:
 def note_half_earned() -> None:
     """Note also what would have earned its kernels in a run of twice the length: the next run, if
     it is of this length, spends the other half."""
-    if settings.build_after_ms:
+    # Without anything that waits the settings are not asked for: a value that is not taken was
+    # said before.
+    if _waiting and settings.build_after_ms:
         for found in _waiting.values():
             is_half = found.spent_ns * 2 >= settings.build_after_ms * 1e6
             if found.name and is_half and found.spent_ns < math.inf:

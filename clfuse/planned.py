@@ -233,7 +233,10 @@ def _steps(
             reads, writes = uses_of_launch(step, schedule)
             moved = sum(nbytes for _, _, nbytes in reads + writes)
             prepared = _built(step, rendered, device, moved, inline)
-            launch.check_sizes(prepared.program, rendered.global_size, rendered.local_size)
+            local = [each.nbytes for each in rendered.bindings if isinstance(each, LocalArgument)]
+            launch.check_sizes(
+                prepared.program, rendered.global_size, rendered.local_size, sum(local)
+            )
             steps.append(prepared)
         elif isinstance(step, LibraryCall) and is_ours(step, traits):
             rendered = render_matmul(step, traits, root)

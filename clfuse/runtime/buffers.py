@@ -13,6 +13,7 @@ import numpy as np
 
 from clfuse.config import settings
 from clfuse.counters import counters
+from clfuse.errors import DeviceError
 from clfuse.runtime import lost
 from clfuse.runtime.device import Device
 from clfuse.runtime.memory import (
@@ -518,6 +519,8 @@ def _map(
     """Wait for the queue and return the buffer's bytes as an array whose base is the map."""
     import pyopencl as cl
 
+    if not buffer.device.traits.unified_memory:
+        raise DeviceError(f"map of {buffer!r}: the device has memory of its own")
     flags: Any = cl.map_flags.READ | cl.map_flags.WRITE if write else cl.map_flags.READ
     array: npt.NDArray[Any]
     device = buffer.device

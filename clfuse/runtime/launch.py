@@ -257,9 +257,15 @@ def _direct_core() -> Any:
 
 
 def check_sizes(
-    program: Program, global_size: tuple[int, ...], local_size: tuple[int, ...] | None
+    program: Program,
+    global_size: tuple[int, ...],
+    local_size: tuple[int, ...] | None,
+    local_nbytes: int = 0,
 ) -> None:
-    """Raise KernelBuildError where a driver would refuse a launch, before anything has run."""
+    """Raise KernelBuildError where a driver would refuse a launch, before anything has run.
+
+    `local_nbytes` are the bytes of local memory that are passed as arguments.
+    """
     import pyopencl as cl
 
     device = program.device.handle
@@ -283,8 +289,14 @@ def check_sizes(
             problem = f"a group has {tuple(sizes)} work-items at most, by dimension"
         elif any(n % each for n, each in zip(global_size, local_size, strict=True)):
             problem = "work-items must be a multiple of a group's"
+    local_nbytes += program.kernel.get_work_group_info(
+        cl.kernel_work_group_info.LOCAL_MEM_SIZE, device
+    )
+    most_local = program.device.traits.local_nbytes
+    if not problem and local_nbytes > most_local:
+        problem = f"{local_nbytes:,} bytes of local memory, but the device has {most_local:,}"
     if not problem and program.device.simulation is not None:
-        problem = program.device.simulation.problem_of_launch(program, global_size, local_size)
+        problem = program.device.simulation.problem_of_launch(global_size, local_size)
     if problem:
         raise KernelBuildError(
             f"{program.name}: {global_size} work-items in groups of {local_size} on "

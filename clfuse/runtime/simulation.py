@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from clfuse.errors import KernelBuildError
+from clfuse.runtime.guard_memory import arena
 from clfuse.runtime.memory_watch import MemoryWatch
 from clfuse.simulated_devices import SIMULATED_DEVICES, SimulatedDevice
 from clfuse.traits import QUIRKS, DeviceTraits, apply_quirks, with_schedule
@@ -41,9 +42,9 @@ COMPILED: Final = {"expressions", "builtins_read", "build_options", "correctly_r
 POISONED: Final = "attempt to use a poisoned identifier"
 """What clang says of a word that ``#pragma GCC poison`` names."""
 
-HELD_SECONDS: Final = 0.25
+HELD_SECONDS: Final = 1.0
 """A launch that has not begun after this time is held back by an event of somebody else, and is not
-waited for."""
+waited for: what it did is looked at when it is done, by the next launch or wait."""
 
 POLL_SECONDS: Final = 20e-6, 1e-3
 """How long it takes to look again whether a launch is done: at first, and at most."""
@@ -61,6 +62,18 @@ class Simulation:
     def __init__(self, key: str) -> None:
         self.row: SimulatedDevice = SIMULATED_DEVICES[key]
         self._watch = MemoryWatch()
+        self._held: cl.Event | None = None
+
+    def __str__(self) -> str:
+        memory, row = arena(), self.row
+        guarded = "are not seen"
+        if memory is not None:
+            guarded = "are errors" if memory.handles_faults else "end the process"
+        return (
+            f"{row.local_nbytes >> 10} KiB of local memory, {row.max_parameter_nbytes:,} bytes of"
+            f" arguments, groups of {row.max_work_group}, {row.wave} work-items in lockstep,"
+            f" {row.language}; accesses outside arrays {guarded}"
+        )
 
     def name_on(self, native: str) -> str:
         """What the device is called."""
@@ -162,7 +175,6 @@ class Simulation:
 
     def problem_of_launch(
         self,
-        program: Program,
         global_size: tuple[int, ...],
         local_size: tuple[int, ...] | None,
         local_nbytes: int = 0,
@@ -211,21 +223,26 @@ class Simulation:
             local += fresh.get_work_group_info(
                 cl.kernel_work_group_info.LOCAL_MEM_SIZE, program.device.handle
             )
-        problem = self.problem_of_launch(program, global_size, local_size, local)
+        problem = self.problem_of_launch(global_size, local_size, local)
         if problem:
             raise KernelBuildError(
                 f"{program.name}: {global_size} work-items in groups of {local_size} on"
                 f" {program.device.name}: {problem}"
             )
+        device = program.device
         with _lock:
+            if self._held is not None and _is_done(self._held):
+                self.finished(device)
             self._watch.begin(program.name, arguments)
             try:
                 event = enqueue()
             except BaseException:
-                self._watch.end(program.device.name)
+                if self._held is None:
+                    self._watch.end(device.name)
                 raise
-            if _wait(program.device, event):
-                self._watch.end(program.device.name)
+            self._held = event
+            if _wait(device, event):
+                self.finished(device)
         return event
 
     def finished(self, device: Device) -> None:
@@ -237,6 +254,7 @@ class Simulation:
             One of them has read or written outside its arrays.
         """
         with _lock:
+            self._held = None
             self._watch.end(device.name)
 
 
@@ -258,6 +276,12 @@ def _language(row: SimulatedDevice, native: DeviceTraits) -> str:
 def _about_compiler(names: Sequence[str]) -> list[str]:
     """Those quirks that say what a compiler gets wrong."""
     return [quirk.name for quirk in QUIRKS if quirk.name in names and COMPILED & set(quirk.change)]
+
+
+def _is_done(event: cl.Event) -> bool:
+    import pyopencl as cl
+
+    return bool(event.command_execution_status <= cl.command_execution_status.COMPLETE)
 
 
 def _wait(device: Device, event: cl.Event) -> bool:
