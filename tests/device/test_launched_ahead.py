@@ -37,6 +37,13 @@ def soon() -> Iterator[None]:
     core.launch_ahead_after(before)
 
 
+@pytest.fixture
+def direct() -> None:
+    """For tests that count what is launched at the call."""
+    if cf.get_device().simulation is not None:
+        pytest.skip("launches of a simulated device are looked at first: none is made at the call")
+
+
 def kernels() -> tuple[Any, Any, Any, Any]:
     """Kernels that nobody has called."""
 
@@ -80,6 +87,7 @@ def at_the_call(call: Callable[[], Any], look: Callable[[], Any], times: int = M
     return found
 
 
+@pytest.mark.usefixtures("direct")
 def test_a_call_that_is_always_looked_at_next_is_launched_at_once() -> None:
     axpy, _, _, _ = kernels()
     x, y = arrays()
@@ -94,6 +102,7 @@ def test_a_call_that_is_always_looked_at_next_is_launched_at_once() -> None:
     (lambda y: y.get(), 1), (lambda y: np.asarray(y), 1), (lambda y: cf.evaluate(), 1),
     (lambda y: cf.evaluate(y, wait=False), 1), (str, 1), (lambda y: float((y + 1)[3]), 0),
 ])
+@pytest.mark.usefixtures("direct")
 def test_every_way_to_look_at_all_that_was_written_counts(
     look: Callable[[Any], Any], at_once: int
 ) -> None:
@@ -104,6 +113,7 @@ def test_every_way_to_look_at_all_that_was_written_counts(
     assert counts[-3:] == [at_once] * 3
 
 
+@pytest.mark.usefixtures("direct")
 def test_a_fold_is_launched_at_the_call_and_is_what_it_was() -> None:
     _, _, product, _ = kernels()
     x, y = arrays()
@@ -148,6 +158,7 @@ def test_what_is_written_to_is_seen_by_folds_and_array_code() -> None:
         np.testing.assert_array_equal((y * 2).get(), 6 + 2.0 * turn * np.arange(SIZE))
 
 
+@pytest.mark.usefixtures("direct")
 def test_a_wrong_guess_is_made_once() -> None:
     axpy, _, _, _ = kernels()
     x, y = arrays()
@@ -170,6 +181,7 @@ def test_a_wrong_guess_is_made_once() -> None:
     )
 
 
+@pytest.mark.usefixtures("direct")
 def test_several_calls_in_a_row_are_still_one_launch() -> None:
     axpy, _, _, _ = kernels()
     x, y = arrays()
@@ -185,6 +197,7 @@ def test_several_calls_in_a_row_are_still_one_launch() -> None:
     np.testing.assert_array_equal(y.get(), 3.0 + np.arange(SIZE) * (MANY + 25))
 
 
+@pytest.mark.usefixtures("direct")
 def test_a_kernel_that_was_never_alone_may_be_later() -> None:
     axpy, _, _, _ = kernels()
     x, y = arrays()
@@ -215,6 +228,7 @@ def test_other_arrays_are_not_guessed_of() -> None:
     np.testing.assert_array_equal(y.get(), expected)
 
 
+@pytest.mark.usefixtures("direct")
 def test_arrays_by_turns_are_guessed_of() -> None:
     _, copied, _, _ = kernels()
     x, y = arrays()
@@ -341,6 +355,7 @@ def test_a_look_at_a_part_of_what_was_written_is_another() -> None:
     assert at_the_call(lambda: both(SIZE, x, y, z), lambda: cf.evaluate(z))[-1] == 0
 
 
+@pytest.mark.usefixtures("direct")
 def test_settings_are_those_of_the_call() -> None:
     axpy, _, _, _ = kernels()
     x, y = arrays()

@@ -107,6 +107,7 @@ def test_what_was_computed_leaves_no_list_of_what_was_recorded(held: bool) -> No
     before = cf.stats()["nodes_recorded"]
     x = cf.arange(40.0)
     pending = [x + number for number in range(10)] if held else []
+    first = ir.forget_at[0]  # earlier tests may have left more that waited
     most = 0
     with cf.config.override(loop_nodes=0, host_us=0):
         for step in range(100):
@@ -115,7 +116,9 @@ def test_what_was_computed_leaves_no_list_of_what_was_recorded(held: bool) -> No
                 y = y * 0.5 + step
             cf.evaluate(y)
             most = max(most, len(ir.recorded))
-    assert most < ir.FORGET_AT + 2 * len(pending) + 41
+    usual = ir.FORGET_AT + 2 * len(pending)
+    assert most < max(first, usual) + 41
+    assert len(ir.recorded) < usual + 41
     assert cf.stats()["nodes_recorded"] - before == 100 * 40 + 1 + len(pending)
     assert ir.waiting_count() >= len(pending)
     for number, each in enumerate(pending):
