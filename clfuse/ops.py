@@ -95,6 +95,7 @@ REDUCTIONS: Final[Mapping[str, Reduction]] = MappingProxyType({
 """Name -> how an axis is folded by that ufunc."""
 
 _POCL: Final = "^Portable Computing Language$"
+_NVIDIA: Final = "^NVIDIA CUDA$"
 _INTEL: Final = r"^Intel\(R\) OpenCL$"
 _FLOATS: Final = ("float16", "float32", "float64")
 _DOUBLE_EXP: Final = ("exp", "float64")
@@ -110,6 +111,15 @@ FAULTY_BUILTINS: Final = (
         "PoCL 3.1 with SLEEF: a vector of float with one lane past 2**23, or infinite, gets wrong"
         " sines and cosines in its small lanes (sin(-0.00082) = -0.0132); and 1.5 ns an element"
         " where ours take 0.7 (float16), 2.9 and 1.4 (double8)",
+    ),
+    FaultyBuiltins(
+        _NVIDIA,
+        {
+            **{("power", dtype): "finite_pow_{T}({0}, {1})" for dtype in _FLOATS},
+            ("float_power", "float64"): "finite_pow_{T}({0}, {1})",
+        },
+        "NVIDIA's compiler (580.159): pow(-inf, -inf) of what it knows to be infinite is inf,"
+        " not 0; of numbers that it does not know the builtin is right",
     ),
     FaultyBuiltins(
         _INTEL,

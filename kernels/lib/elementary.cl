@@ -242,6 +242,26 @@ static inline T vector_tan_##T(T angle)                                         
     const I outside = base < (T)(0) && base > (T)(-INFINITY) && !whole_exponent;                   \
     return exponent == (T)(0) || base == (T)(1) ? (T)(1) : (outside ? (T)(NAN) : with_sign);
 
+/* The builtin of finite numbers alone, for compilers that take pow of NaN or infinity, where they know
+ * that it is one, for something else.  What it would be asked for otherwise is 1: nothing is known wrongly
+ * of pow(1, 1). */
+#define DEFINE_FINITE_POW(T, I)                                                                    \
+static inline T finite_pow_##T(T base, T exponent)                                                 \
+{                                                                                                  \
+    const T magnitude = fabs(base);                                                                \
+    const I finite = magnitude < (T)(INFINITY) && fabs(exponent) < (T)(INFINITY);                  \
+    const T known = pow(finite ? base : (T)(1), finite ? exponent : (T)(1));                       \
+    const T half_exponent = exponent * (T)(0.5f);                                                  \
+    const I odd = VECTOR_trunc(exponent) == exponent                                               \
+        && VECTOR_trunc(half_exponent) != half_exponent;                                           \
+    const I grows = (magnitude > (T)(1)) == (exponent > (T)(0));                                   \
+    const T limit = magnitude == (T)(1) ? (T)(1) : (grows ? (T)(INFINITY) : (T)(0));               \
+    const T with_sign = odd && base < (T)(0) ? -limit : limit;                                     \
+    const I is_nan = base != base || exponent != exponent;                                         \
+    const T beyond = is_nan ? base + exponent : with_sign;                                         \
+    return exponent == (T)(0) || base == (T)(1) ? (T)(1) : (finite ? known : beyond);              \
+}
+
 /* In sums of two doubles where one is not enough: the error of the logarithm counts as often as the
  * exponent is large. */
 #define DEFINE_POW_DOUBLE(T, I, N)                                                                 \
