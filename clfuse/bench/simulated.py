@@ -245,7 +245,10 @@ def together(
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the programs that are named; the exit code is 1 where Oclgrind is not there."""
+    """Run the programs that are named; the exit code is 1 where Oclgrind is not there.
+
+    FILE gets, by program, its `launches` (`Seen`) and how many operations were NumPy's (`on_host`).
+    """
     target, part, names = Path(arguments[0]), float(arguments[1]), arguments[2:]
     counted = Path(os.environ[FILE_VARIABLE])
     device = get_device()
@@ -257,7 +260,10 @@ def main(arguments: Sequence[str]) -> int:
         warnings.simplefilter("ignore", clfuse.FallbackWarning)
         for number, name in enumerate(names, 1):
             print(f"{name} ({number} of {len(names)})", file=sys.stderr, flush=True)
-            found[name] = [asdict(seen) for seen in run(PROGRAMS[name], part, device, counted)]
+            before = clfuse.stats()["fallbacks"]
+            launches = [asdict(seen) for seen in run(PROGRAMS[name], part, device, counted)]
+            on_host = clfuse.stats()["fallbacks"] - before
+            found[name] = {"launches": launches, "on_host": on_host}
     target.write_text(json.dumps(found), encoding="utf-8")
     return 0
 

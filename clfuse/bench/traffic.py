@@ -60,6 +60,8 @@ QUICKER: Final = 1 / 1000
 LEFT: Final = {0, 1, 2, 14}
 LONGEST_NAME: Final = 44
 MISSING: Final = "-"
+#: The class of what NumPy does.
+HOST: Final = "host"
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,8 +160,10 @@ def flags(row: Row) -> list[str]:
     ``apart``: lanes of a warp touch sectors of their own. ``few``: not enough work-items for all
     multiprocessors, though each has much to move. ``again``: groups fetch what others fetch, too.
     ``pieces``: vectors are loaded or stored in pieces. ``banks``: lanes wait for one bank of local
-    memory. ``plan``: other bytes were touched than the plan counts.
+    memory. ``plan``: other bytes were touched than the plan counts. ``host``: no kernel does it.
     """
+    if row.kind == HOST:
+        return [HOST]
     found = ["few"] if is_few(row) else []
     if row.nbytes < LEAST_NBYTES:
         return found
@@ -181,6 +185,8 @@ def flags(row: Row) -> list[str]:
 
 def is_few(row: Row) -> bool:
     """Whether a launch has too few work-items for the whole device, each with much to move."""
+    if not row.work_items:
+        return False
     nbytes = row.whole_nbytes
     if nbytes is None:
         nbytes = row.nbytes // max(len(row.seen), 1)
@@ -228,7 +234,12 @@ def measure(programs: Sequence[str], part: float = QUICK) -> list[Row]:
             ENVIRONMENT,
         )
         found = json.loads(target.read_text(encoding="utf-8"))
-    return [row for name, records in found.items() for row in rows_of(name, map(launch, records))]
+    rows = []
+    for name, record in found.items():
+        rows += rows_of(name, map(launch, record["launches"]))
+        if record["on_host"]:
+            rows.append(Row(name, "NumPy, on the host", HOST, record["on_host"], 0, None, 0, (), 0))
+    return rows
 
 
 def launch(record: Mapping[str, Any]) -> Seen:
@@ -250,6 +261,7 @@ def cells(row: Row) -> tuple[str, ...]:
     """One line of the table."""
     name = row.kernel if len(row.kernel) <= LONGEST_NAME else f"{row.kernel[:LONGEST_NAME - 1]}…"
     items = f"{row.work_items:,}" if row.whole_nbytes is not None else f"({row.work_items:,})"
+    items = items if row.work_items else MISSING
     if not row.seen:
         start = (row.program, name, row.kind, str(row.launches), items)
         return (*start, *[MISSING] * (len(HEADINGS) - 6), " ".join(flags(row)))
@@ -307,7 +319,7 @@ LEGEND: Final = textwrap.fill(
     " of their own), few (too few work-items for all multiprocessors, though each moves much),"
     " again (groups fetch what others fetch, too), pieces (vectors in pieces, as their alignment is"
     " not known), banks (conflicts in local memory), plan (other bytes were touched than the plan"
-    " counts).",
+    " counts), host (no kernel does it).",
     100,
 )
 

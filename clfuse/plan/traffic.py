@@ -19,6 +19,9 @@ def reads_of(kernel: Kernel, schedule: Schedule) -> list[Use]:
     """What the kernel loads."""
     kept = kernel.extents[: len(kernel.extents) - kernel.reduced]
     moved: dict[int, tuple[str, int]] = {}
+    # Value -> step -> which of so many elements -> bytes: loads that take turns (of the columns of
+    # points) share none.
+    turns: dict[int, dict[int, dict[int, int]]] = {}
     written: set[int] = set()
     parts = []
     for phase in kernel.phases:
@@ -32,13 +35,18 @@ def reads_of(kernel: Kernel, schedule: Schedule) -> list[Use]:
             if not isinstance(item, Load) or item.value in written:
                 continue
             elements = _elements(item, lengths)
+            whole = schedule.values[item.value].nbytes
             nbytes = min(
-                elements * item.dtype.itemsize + before.get(item.value, ("", 0))[1],
-                schedule.values[item.value].nbytes,
+                elements * item.dtype.itemsize + before.get(item.value, ("", 0))[1], whole
             )
             known = moved.get(item.value, ("", 0))[1]
             if kernel.kind == "tiles" and not phase.stores:  # borders of arrays, none read twice
-                nbytes = min(known + nbytes, schedule.values[item.value].nbytes)
+                nbytes = min(known + nbytes, whole)
+            elif not kernel.where:
+                step, turn = _turn(item, lengths)
+                shares = turns.setdefault(item.value, {}).setdefault(step, {})
+                shares[turn] = max(shares.get(turn, 0), nbytes)
+                nbytes = min(sum(shares.values()), whole)
             moved[item.value] = (str(item.dtype), max(known, nbytes))
         if not kernel.where:
             written.update(store.value for store in phase.stores)
@@ -70,6 +78,24 @@ def _elements(load: Load, lengths: list[tuple[int, ...]]) -> int:
             for each in lengths
         ]
     )
+
+
+def _turn(load: Load, lengths: list[tuple[int, ...]]) -> tuple[int, int]:
+    """The step between the elements that a load takes, and which of so many these are.
+
+    1 and 0 where it may take each. A step of 0 is one element for all iterations.
+    """
+    access = load.access
+    if load.position is not None or access.jumps:
+        return 1, 0
+    strides = [
+        stride
+        for each in lengths
+        for length, stride in zip(each, access.strides, strict=True)
+        if length > 1
+    ]
+    step = math.gcd(*strides)
+    return step, access.offset % step if step else access.offset
 
 
 def _iterations(phase: Kernel) -> int:

@@ -144,6 +144,30 @@ def test_minimum_and_maximum_read_their_array_once() -> None:
     assert moved_nbytes(schedule) == 8 * N + 2 * 8 * 1000
 
 
+@pytest.mark.parametrize(
+    ("columns", "read"),
+    [
+        ([0, 1, 2], 3),
+        ([0, 2, 0], 2),
+        ([1], 1),
+    ],
+)
+def test_columns_of_points_are_bytes_of_their_own(columns: list[int], read: int) -> None:
+    points = array(N, 3)
+    total = build.view(points, (N,), columns[0], (3,))
+    for column in columns[1:]:
+        total = call("add", total, build.view(points, (N,), column, (3,)))
+    schedule = planned(call("negative", total))
+    assert moved_nbytes(schedule) == (read + 1) * 8 * N
+
+
+def test_shifted_reads_are_the_same_bytes() -> None:
+    x = array(N)
+    views = [build.view(x, (N - 2,), shift, (1,)) for shift in range(3)]
+    schedule = planned(call("add", call("add", views[0], views[1]), views[2]))
+    assert moved_nbytes(schedule) == 2 * 8 * (N - 2)
+
+
 def test_what_follows_a_sum_element_by_element_runs_in_its_kernel() -> None:
     x = array(1000, 1000)
     mean = call("divide", build.reduce("add", x, (1,), FLOAT64), number(1000.0))

@@ -98,6 +98,14 @@ def test_launches_of_one_kernel_are_one_row_and_kernels_of_whole_inputs_have_das
     assert lines[1] == ["program", "reduce_add", "reduce", "1", "256", *"-" * 9, ""]
 
 
+def test_what_numpy_does_is_a_row_without_counts() -> None:
+    on_host = traffic.Row("program", "NumPy, on the host", traffic.HOST, 1, 0, None, 0, (), 0)
+    assert traffic.flags(on_host) == ["host"]
+    assert traffic.cells(on_host) == (
+        "program", "NumPy, on the host", "host", "1", *"-" * 10, "host",
+    )  # fmt: skip
+
+
 def test_work_items_of_small_inputs_stand_in_brackets() -> None:
     assert traffic.cells(row(whole=None))[4] == "(8,192)"
 
