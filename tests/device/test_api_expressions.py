@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from clfuse import releases
 from tests.agreement import host
 
 SETUP = """
@@ -98,9 +99,14 @@ def agree(actual: Any, expected: Any) -> bool:
     return np.allclose(actual[3], expected[3], rtol=tolerance, atol=0, equal_nan=True)
 
 
+# They end the process of NumPy before 2.4.
+CRASHES = frozenset() if releases.at_least("2.4.0") else frozenset(["a.flat[()]=1"])
+
+
 def check(lines: list[str], xp: ModuleType, run: Any) -> None:
     """Run every line under both modules and say which differ."""
     problems = []
+    lines = [line for line in lines if line not in CRASHES]
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         actual = [run(xp, line) for line in lines]
