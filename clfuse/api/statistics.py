@@ -11,6 +11,7 @@ import numpy as np
 from ..evaluate import evaluate_nodes
 from ..graph import build, trace
 from ..graph.ir import Node
+from ..releases import MEAN_OF_NOTHING
 from . import blocks, floating
 from .conversion import NotNative, as_handle, as_mask, assigned, from_host, requested_dtype
 from .expressions import broadcast_shapes, choose, combine, convert
@@ -163,7 +164,7 @@ def mean(
     handle, axes, where, order = in_memory_order(handle, axes, where, out)
     count = _Count(handle, axes, where)
     if count.least == 0:
-        warnings.warn("Mean of empty slice", RuntimeWarning, user_stacklevel())
+        warnings.warn(MEAN_OF_NOTHING, RuntimeWarning, user_stacklevel())
     node = node_of(handle)
     is_selection = len(axes) == len(handle._shape) and spread_sum(node) is not node
     if (
