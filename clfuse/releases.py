@@ -20,17 +20,27 @@ def at_least(release: str) -> bool:
     return bool(np.lib.NumpyVersion(np.__version__) >= release)
 
 
-def _deprecation(call: Callable[[], object]) -> str:
-    """The text of the DeprecationWarning that a call issues; empty where it issues none, or is an
-    error."""
+def _warning(
+    call: Callable[[], object], category: type[Warning] = DeprecationWarning
+) -> str:
+    """The text of the first such warning of a call; empty where there is none, or an error."""
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         try:
             call()
         except (TypeError, ValueError):
             return ""
-    texts = [str(one.message) for one in seen if issubclass(one.category, DeprecationWarning)]
+    texts = [str(one.message) for one in seen if issubclass(one.category, category)]
     return texts[0] if texts else ""
+
+
+def _takes(call: Callable[[], object]) -> bool:
+    """Whether the arguments of a call are parameters there."""
+    try:
+        call()
+    except TypeError:
+        return False
+    return True
 
 
 def _is_refused(call: Callable[[], object]) -> bool:
@@ -51,28 +61,37 @@ def _sets(attribute: str, value: Any) -> Callable[[], object]:
 DEPRECATED_SETTERS: Final = {
     name: text
     for name, value in (("shape", (1,)), ("strides", (1,)), ("dtype", np.int8))
-    if (text := _deprecation(_sets(name, value)))
+    if (text := _warning(_sets(name, value)))
 }
 """Attributes that may be set, though they should not: what NumPy says of it (2.4, 2.5)."""
 
 DEPRECATED_FUNCTIONS: Final = {
     function: text
     for function, argument in ((np.fix, 0.0),)
-    if (text := _deprecation(lambda: function(argument)))  # noqa: B023 (it is called here)
+    if (text := _warning(lambda: function(argument)))  # noqa: B023 (it is called here)
 }
 """Functions that are recorded, though they should not be called: what NumPy says of it (2.5)."""
 
-EMPTY_IS_FALSE: Final = _deprecation(lambda: bool(np.zeros(0)))
+EMPTY_IS_FALSE: Final = _warning(lambda: bool(np.zeros(0)))
 """What NumPy says of the truth of an empty array; an error since 2.2, where this is empty."""
 
-ONE_IS_A_NUMBER: Final = _deprecation(lambda: float(np.zeros(1)))
+ONE_IS_A_NUMBER: Final = _warning(lambda: float(np.zeros(1)))
 """What NumPy says of an array of one element as a number; an error since 2.4, where it has axes."""
 
-FLAT_BY_FLOATS: Final = _deprecation(lambda: np.zeros(1).flat[[0.5]])
+FLAT_BY_FLOATS: Final = _warning(lambda: np.zeros(1).flat[[0.5]])
 """What NumPy says of floats that index ``x.flat`` (2.4); before it took lists of them silently."""
 
-FLAT_BY_BOOL: Final = _deprecation(lambda: np.zeros(1).flat[True])
+FLAT_BY_BOOL: Final = _warning(lambda: np.zeros(1).flat[True])
 """What NumPy says of a bool that indexes ``x.flat`` (2.4)."""
+
+POWERS_OF_SCALARS: Final = (np.ones(1, np.float32) ** np.float64(2)).dtype == np.float32
+"""Whether scalars of NumPy's as exponents select squares and roots (2.0), as Python's do."""
+
+HAS_DLPACK_1: Final = _takes(lambda: np.zeros(1).__dlpack__(max_version=(1, 0)))
+"""Whether ``__dlpack__`` and `from_dlpack` know version 1.0 of the protocol (2.1)."""
+
+MEAN_OF_NOTHING: Final = _warning(lambda: np.mean(np.zeros(0)), RuntimeWarning)
+"""What NumPy says of a mean of no elements."""
 
 SORTS_DESCENDING: Final = "descending" in inspect.signature(np.sort).parameters
 """Whether `sort` and `argsort`, functions and methods, take ``descending`` (2.5)."""

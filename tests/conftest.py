@@ -23,6 +23,8 @@ import pytest
 
 # `from tests.hostile import ...` works whichever folder pytest was started from.
 sys.path.insert(0, str(Path(__file__).parent.parent))
+# Child processes find what this one finds, also where nothing is installed and a variable said so.
+os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(filter(None, sys.path)))
 
 from tests.agreement import needs_double
 from tests.compiling import Compiling

@@ -18,6 +18,7 @@ from ..evaluate import share
 from ..graph import build
 from ..graph.ir import Node
 from ..graph.number import TracedNumber, concrete
+from ..releases import HAS_DLPACK_1
 from . import handle as handles
 from .conversion import (
     MOST_AXES,
@@ -511,7 +512,8 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     `array`, and is a BufferError where the device cannot."""
     if isinstance(x, Handle):
         return array(x, copy=copy)
-    host = np.from_dlpack(x, copy=False if copy is False else None)
+    # Before 2.1 it has no such parameter, and never copies.
+    host = np.from_dlpack(x, copy=False) if copy is False and HAS_DLPACK_1 else np.from_dlpack(x)
     try:
         made = array(host, copy=copy is not False)
     except ValueError as error:

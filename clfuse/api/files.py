@@ -58,12 +58,18 @@ class Archive(NpzFile):  # type: ignore[misc]
     """
 
     def __getitem__(self, key: str) -> Any:
-        member = self._files.get(key)
+        member = self._member(key)
         if member is not None:
             with self.zip.open(member) as stream:
                 nbytes = self.zip.getinfo(member).file_size
                 _require_bytes(stream, nbytes, member, self.max_header_size)
         return _given(super().__getitem__(key))
+
+    def _member(self, key: str) -> str | None:
+        """The name that a member has in the file; older releases of NumPy keep a list of these."""
+        if isinstance(self._files, dict):
+            return self._files.get(key)
+        return next((name for name in (key, f"{key}.npy") if name in self._files), None)
 
 
 def _given(found: Any) -> Any:

@@ -144,6 +144,7 @@ class flatiter:
     __hash__ = None  # type: ignore[assignment]
 
 
+_COMPLEX_TO_REAL = "Casting complex values to real discards the imaginary part"
 _INVALID = (
     "only integers, slices (`:`), ellipsis (`...`) and integer or boolean arrays are valid indices"
 )
@@ -170,7 +171,8 @@ def _flat_index(index: Any, size: int) -> Any:
     if index is None or isinstance(index, str):
         raise IndexError(_INVALID)
     if isinstance(index, bool):
-        _deprecated(FLAT_BY_BOOL)
+        if FLAT_BY_BOOL:
+            _warned(FLAT_BY_BOOL)
         return 0 if index else slice(0, 0)
     if isinstance(index, Handle | np.ndarray) and index.dtype == bool and index.ndim:
         if index.shape != (size,):
@@ -192,17 +194,19 @@ def _flat_index(index: Any, size: int) -> Any:
             "confusing (valid boolean indices are expected to work in the future)"
         )
     if found.dtype.kind in "fc" and found.size:
-        _deprecated(FLAT_BY_FLOATS)
+        if found.dtype.kind == "c":
+            _warned(_COMPLEX_TO_REAL, np.exceptions.ComplexWarning)
+            found = found.real
+        _warned(FLAT_BY_FLOATS)
         found = found.astype(np.intp)
     if found.ndim:
         return found if found.size else []
     return int(found) if found.dtype.kind in "iu" else index
 
 
-def _deprecated(message: str) -> None:
+def _warned(message: str, category: type[Warning] = DeprecationWarning) -> None:
     import warnings
 
     from .fallback import user_stacklevel
 
-    if message:
-        warnings.warn(message, DeprecationWarning, user_stacklevel())
+    warnings.warn(message, category, user_stacklevel())

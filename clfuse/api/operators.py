@@ -20,7 +20,7 @@ from numpy._core._exceptions import UFuncTypeError
 
 from ..graph.ir import boundary
 from ..graph.number import concrete
-from ..releases import EMPTY_IS_FALSE, ONE_IS_A_NUMBER
+from ..releases import EMPTY_IS_FALSE, ONE_IS_A_NUMBER, POWERS_OF_SCALARS
 from ..runtime.buffers import Buffer, HostBuffer
 from . import handle as handles
 from .at_once import alone, modified, pair
@@ -426,11 +426,20 @@ def _fast_power(base: Any, exponent: Any) -> str | None:
     return _POWERS.get(exponent)
 
 
+def _as_python(exponent: np.generic) -> Any:
+    """An exponent which selects another ufunc as a number of Python's, which adapts to the base."""
+    value = exponent.item()
+    is_selecting = value in (*_POWERS, 0.0) if type(value) is float else value == 2
+    return value if is_selecting and type(value) in (int, float) else exponent
+
+
 def power(self: Any, other: Any, modulo: Any = None) -> Any:
     """``self ** other``, by multiplication or a root where NumPy does it so."""
     if modulo is not None:
         return NotImplemented
     other = concrete(other)
+    if POWERS_OF_SCALARS and isinstance(other, np.generic):
+        other = _as_python(other)
     name = _fast_power(self, other)
     return _power(self, other) if name is None else of_one[name](self)
 
@@ -438,6 +447,8 @@ def power(self: Any, other: Any, modulo: Any = None) -> Any:
 def power_in_place(self: Any, other: Any) -> Any:
     """``self **= other``."""
     other = concrete(other)
+    if POWERS_OF_SCALARS and isinstance(other, np.generic):
+        other = _as_python(other)
     name = _fast_power(self, other)
     if name is not None and self._dtype.kind != "b" and (
         type(self._storage.node.buffer) is not HostBuffer

@@ -15,6 +15,7 @@ import numpy as np
 from ..evaluate import upload
 from ..graph import build
 from ..graph.ir import Kind
+from ..releases import HAS_DLPACK_1
 from ..runtime.buffers import HostBuffer
 from . import handle as handles
 from .at_once import pair
@@ -273,6 +274,10 @@ class _Lent:
         self.__array_interface__ = {**described, "data": (described["data"][0], False)}
 
 
+_HOST = (1, 0)
+"""DLPack's name of the host: kDLCPU, the first one."""
+
+
 def to_dlpack(handle: Handle, stream: Any, max_version: Any, dl_device: Any, copy: Any) -> Any:
     """`__dlpack__`: a copy on the host; with ``copy=False`` a snapshot in the array's own memory.
 
@@ -287,12 +292,16 @@ def to_dlpack(handle: Handle, stream: Any, max_version: Any, dl_device: Any, cop
     """
     if copy is not None:
         copy = bool(copy)
-    is_old = max_version is None or max_version[0] < 1
+    is_old = max_version is None or max_version[0] < 1 or not HAS_DLPACK_1
     if is_old and not handle.flags.writeable:  # type: ignore[attr-defined]
         raise BufferError(
             "Cannot export readonly array since signalling readonly is unsupported by DLPack."
         )
-    options = {"stream": stream, "max_version": max_version, "dl_device": dl_device}
+    options = {"stream": stream}
+    if HAS_DLPACK_1:
+        options |= {"max_version": max_version, "dl_device": dl_device}
+    elif dl_device not in (None, _HOST):
+        raise BufferError(f"dl_device {dl_device}: the installed NumPy exports to {_HOST} only")
     if copy is not False:
         return host_copy(handle).__dlpack__(**options)
     if not device_of(handle).traits.unified_memory:
@@ -300,7 +309,7 @@ def to_dlpack(handle: Handle, stream: Any, max_version: Any, dl_device: Any, cop
     host = host_view(handle)
     if is_old:
         host = np.asarray(_Lent(host))
-    return host.__dlpack__(**options, copy=False)
+    return host.__dlpack__(**options, copy=False) if HAS_DLPACK_1 else host.__dlpack__(**options)
 
 
 def wrapped(made: Any, return_scalar: bool) -> Any:

@@ -14,6 +14,7 @@ Calls that succeed pay nothing for it.
 from __future__ import annotations
 
 import functools
+import re
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -32,6 +33,9 @@ FLAGS: Final = frozenset(("subok", "copy", "keepdims", "overwrite_input", "shuff
 """Arguments of which some functions ignore the value, as it has no meaning here."""
 
 _USUAL: Final = frozenset((bool, np.bool_, type(None), type(np._NoValue)))
+
+
+_NO_KEYWORD: Final = re.compile("unexpected keyword|invalid keyword|missing . required")
 
 
 class _Unanswerable(Exception):
@@ -112,6 +116,9 @@ def preferred(
         return error
     if found is None and type(error) in (TypeError, AttributeError):
         return None
+    # A release that lacks one of our parameters says nothing of the call.
+    if type(found) is TypeError and _NO_KEYWORD.search(str(found)):
+        return error
     # The same class: ours says which values were wrong, stand-ins have none.
     return error if found is None or isinstance(error, type(found)) else found
 

@@ -120,8 +120,7 @@ def sort(
     how = _checked(np.sort, as_handle(a), axis, kind, order, stable, descending)
     handle, place = _flattened(a, axis)
     if _is_true(descending):
-        ascending = _changed(_reversed(handle), place, "sort", lambda axis: (("axis", axis), *how))
-        return _reversed(ascending)
+        return _reversed(sort(_reversed(handle), place, kind, order, stable=stable))
     return _changed(handle, place, "sort", lambda axis: (("axis", axis), *how))
 
 
@@ -142,10 +141,11 @@ def argsort(
         raise NotNative("of a 0-d array")
     how = _checked(np.argsort, handle, axis, kind, order, stable, descending)
     handle, place = _flattened(handle, axis)
-    size_of(handle._shape)
     if _is_true(descending):
-        handle = _reversed(handle)
-        how = how or (("kind", "stable"),)
+        if stable is None and kind is None:
+            stable = True
+        return argsort(_reversed(handle), place, kind, order, stable=stable)
+    size_of(handle._shape)
     if not how and handle._shape[place] >= LEAST_SORTED:
         how = (("kind", "stable"),)
     extra = (("axis", place), *how)

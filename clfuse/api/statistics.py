@@ -11,6 +11,7 @@ import numpy as np
 from ..evaluate import evaluate_nodes
 from ..graph import build, trace
 from ..graph.ir import Node
+from ..releases import MEAN_OF_NOTHING
 from . import blocks, floating
 from .conversion import NotNative, as_handle, as_mask, assigned, from_host, requested_dtype
 from .expressions import broadcast_shapes, choose, combine, convert
@@ -156,6 +157,13 @@ def mean(
     where: Any = _Missing,
 ) -> Any:
     """Arithmetic mean over axes; integers in float64, float16 through float32."""
+    return _mean(a, axis, dtype, out, keepdims, where, MEAN_OF_NOTHING)
+
+
+def _mean(
+    a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, where: Any, of_nothing: str
+) -> Any:
+    """`mean`, and what it warns with where there is no element."""
     handle = as_handle(a)
     _require_array(where)
     axes = _axes(handle, axis, where)
@@ -163,7 +171,7 @@ def mean(
     handle, axes, where, order = in_memory_order(handle, axes, where, out)
     count = _Count(handle, axes, where)
     if count.least == 0:
-        warnings.warn("Mean of empty slice", RuntimeWarning, user_stacklevel())
+        warnings.warn(of_nothing, RuntimeWarning, user_stacklevel())
     node = node_of(handle)
     is_selection = len(axes) == len(handle._shape) and spread_sum(node) is not node
     if (
@@ -397,7 +405,7 @@ def nanmean(
     """Mean over axes of what is not NaN."""
     handle, mask = _present(a, where)
     _check_inexact(handle, dtype, out)
-    return mean(handle, axis, dtype, out, keepdims, where=mask)
+    return _mean(handle, axis, dtype, out, keepdims, mask, "Mean of empty slice")
 
 
 @native(np.nanvar)

@@ -15,7 +15,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests import releases
 from tests.agreement import host
+from tests.releases import is_of_later_releases
 
 SETUP = """
 a = m.arange(12.0).reshape(3, 4)
@@ -98,9 +100,23 @@ def agree(actual: Any, expected: Any) -> bool:
     return np.allclose(actual[3], expected[3], rtol=tolerance, atol=0, equal_nan=True)
 
 
+# What NumPy before 2.4 does otherwise, and nobody misses; the first ends its process.
+OF_LATER_RELEASES = frozenset("""
+a.flat[()]=1
+a.flat[()]
+a.flat[a==a]
+a.flat[a>5]=[1,2]
+a.flat[m.arange(5)>0]
+m.count_nonzero(b)
+m.count_nonzero(c)
+m.histogram(m.array([1,1+2e-16]*10))
+""".split("\n")) if releases.IS_BEFORE_2_4 else frozenset()
+
+
 def check(lines: list[str], xp: ModuleType, run: Any) -> None:
     """Run every line under both modules and say which differ."""
     problems = []
+    lines = [line for line in lines if line not in OF_LATER_RELEASES]
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         actual = [run(xp, line) for line in lines]
@@ -108,7 +124,7 @@ def check(lines: list[str], xp: ModuleType, run: Any) -> None:
         for line, one in zip(lines, actual, strict=True):
             other = run(np, line)
             if isinstance(one, Exception) or isinstance(other, Exception):
-                if not isinstance(one, type(other)):
+                if not isinstance(one, type(other)) and not is_of_later_releases(one, other):
                     problems.append(f"{line}: {one!r}, NumPy: {other!r}")
             elif not agree(form(one), form(other)):
                 problems.append(f"{line}: {form(one)}, NumPy: {form(other)}")

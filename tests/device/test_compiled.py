@@ -159,7 +159,6 @@ def said(mode: str, host_us: int) -> tuple[list[str], str]:
         **os.environ,
         "CLFUSE_COMPILED": mode,
         "CLFUSE_HOST_US": str(host_us),
-        "PYTHONPATH": str(ROOT),
     }
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", PROGRAM],

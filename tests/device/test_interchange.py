@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from clfuse.releases import HAS_DLPACK_1
 from tests.agreement import assert_bitwise
 
 
@@ -32,6 +33,19 @@ class LegacyConsumer:
         return self._array.__dlpack__(copy=False)
 
 
+knows_dlpack_1 = pytest.mark.skipif(not HAS_DLPACK_1, reason="NumPy 2.1 knows DLPack 1.0")
+
+
+@pytest.mark.clfuse_only
+def test_dlpack_gives_copies_to_whoever_asks_as_before_version_1(xp: ModuleType) -> None:
+    x = xp.arange(6.0).reshape(2, 3)[:, ::-1]
+    for given in (np.from_dlpack(x), np.from_dlpack(LegacyConsumer(xp.asarray(x)))):
+        assert np.array_equal(given, [[2, 1, 0], [5, 4, 3]])
+    with pytest.raises(BufferError):
+        x.__dlpack__(dl_device=(2, 0))
+
+
+@knows_dlpack_1
 @pytest.mark.clfuse_only
 @pytest.mark.parametrize("dtype", ["?", "i1", "u8", "f4", "c16"])
 @pytest.mark.usefixtures("shared_memory")
@@ -58,6 +72,7 @@ def test_dlpack_without_a_copy_is_a_snapshot_in_the_arrays_memory(
         xp.zeros(3).__dlpack__(dl_device=(2, 0))
 
 
+@knows_dlpack_1
 @pytest.mark.clfuse_only
 def test_dlpack_of_what_a_device_has_in_memory_of_its_own_is_a_copy(xp: ModuleType) -> None:
     device = xp.get_device()
@@ -90,6 +105,12 @@ def test_from_dlpack_copies_unless_told_not_to(xp: ModuleType, shares_memory: bo
     assert xp.from_dlpack(own, copy=None) is own or xp is np
 
 
+has_info = pytest.mark.skipif(
+    not hasattr(np, "__array_namespace_info__"), reason="NumPy 2.1 has __array_namespace_info__"
+)
+
+
+@has_info
 @pytest.mark.clfuse_only
 def test_functions_put_their_results_on_the_device_they_are_given(xp: ModuleType) -> None:
     info = xp.__array_namespace_info__()
@@ -114,6 +135,7 @@ def test_functions_put_their_results_on_the_device_they_are_given(xp: ModuleType
         info.default_dtypes(device="nowhere")
 
 
+@has_info
 def test_inspection_gives_what_numpys_does(xp: ModuleType) -> None:
     ours, numpys = xp.__array_namespace_info__(), np.__array_namespace_info__()
     assert ours.capabilities() == numpys.capabilities()

@@ -53,6 +53,8 @@ def layouts(m: ModuleType) -> Iterator[tuple[str, Any]]:
 
 def form(array: Any) -> Any:
     """What shows of the order: shape, strides of axes longer than 1, contiguity."""
+    if type(array) is int:  # of `count_nonzero`, which gives a scalar in later releases
+        array = np.int64(array)
     strides = None
     if 0 not in array.shape:
         strides = tuple([s for s, n in zip(array.strides, array.shape, strict=True) if n != 1])

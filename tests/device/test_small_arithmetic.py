@@ -14,6 +14,7 @@ import pytest
 import clfuse
 from tests.agreement import assert_bitwise
 from tests.hostile import hostile
+from tests.releases import IS_BEFORE_2_4
 
 pytestmark = pytest.mark.clfuse_only
 
@@ -29,6 +30,8 @@ NUMBERS = [
     np.complex128(1 + 2j), np.float64(0.0), np.int64(2**60), np.bool_(True), np.array(0.5),
     np.array(7, "i4"),
 ]  # fmt: skip
+if IS_BEFORE_2_4:  # NumPy 2.0 ends the process: `np.zeros((2, 2), "i4")[:, 1:] < 2**40`
+    NUMBERS = [number for number in NUMBERS if type(number) is not int or abs(number) < 128]
 LAYOUTS: dict[str, Callable[[Any], Any]] = {
     "a row": lambda m: m[1],
     "a column": lambda m: m[:, 1],

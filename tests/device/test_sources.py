@@ -34,7 +34,7 @@ def test_calls_that_make_arrays_give_raise_and_warn_as_numpys(compiled: str) -> 
     done = subprocess.run(
         [sys.executable, str(ROOT / "tests" / "sources.py")],
         env={**os.environ, "CLFUSE_COMPILED": compiled, "CLFUSE_HOST_US": "50",
-             "CLFUSE_FALLBACK": "allow", "PYTHONPATH": str(ROOT)},
+             "CLFUSE_FALLBACK": "allow"},
         capture_output=True, text=True, check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -97,8 +97,7 @@ def test_however_much_numpy_may_do_what_is_made_is_numpys(name: str, xp: ModuleT
 def test_the_first_array_of_a_program_is_made_at_the_call_too(compiled: str) -> None:
     program = "import clfuse as np; x = np.arange(5.0); y = x + 1; y[0]; np.evaluate(); " \
               "print(np.stats()['nodes_recorded'])"  # fmt: skip
-    environment = {**os.environ, "CLFUSE_COMPILED": compiled, "CLFUSE_HOST_US": "50",
-                   "PYTHONPATH": str(ROOT)}  # fmt: skip
+    environment = {**os.environ, "CLFUSE_COMPILED": compiled, "CLFUSE_HOST_US": "50"}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True,
                           text=True, check=True)  # fmt: skip
     assert done.stdout == "0\n"

@@ -19,11 +19,8 @@ REPOSITORY = Path(__file__).parents[2]
 def python(
     *arguments: str, cwd: Path, text: str | None = None, **variables: str
 ) -> subprocess.CompletedProcess[str]:
-    path = os.pathsep.join(
-        filter(
-            None, [variables.pop("PYTHONPATH", ""), str(REPOSITORY), os.environ.get("PYTHONPATH")]
-        )
-    )
+    first = variables.pop("PYTHONPATH", "")
+    path = os.pathsep.join(filter(None, [first, os.environ["PYTHONPATH"]]))
     return subprocess.run(
         [sys.executable, *arguments],
         cwd=cwd,

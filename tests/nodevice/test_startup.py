@@ -43,7 +43,6 @@ def run(tmp_path: Path, program: str, **variables: str) -> str:
         key: value for key, value in os.environ.items() if not key.startswith("CLFUSE_")
     }
     environment |= {"OCL_ICD_VENDORS": str(tmp_path), "CLFUSE_VENDORS": "system", **variables}
-    environment["PYTHONPATH"] = str(REPOSITORY)
     finished = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, env=environment
     )
