@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
@@ -122,14 +122,3 @@ def _of(
 def processors() -> int:
     """How many batches are compiled side by side where nobody says it."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def worst(results: Sequence[Figures]) -> Figures:
-    """The largest of each figure, but of loads the narrowest that is one."""
-    return Figures(
-        max(one.registers for one in results),
-        max(one.spilled_nbytes for one in results),
-        max(one.stack_nbytes for one in results),
-        max(one.local_nbytes for one in results),
-        min((one.load_nbytes for one in results if one.load_nbytes), default=0),
-    )

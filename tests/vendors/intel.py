@@ -1,7 +1,7 @@
 """Intel: ocloc runs IGC, the compiler of Intel's GPU driver, and takes its binaries apart.
 
-Its registers belong to a hardware thread, which runs 8 to 32 work-items. What a thread has in memory
-of its own (scratch) are spilled registers and private arrays, not told apart.
+Its registers belong to a hardware thread, which runs 8 to 32 work-items. What a thread has in
+memory of its own (scratch) are spilled registers and private arrays, not told apart.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _LOCAL, _SCRATCH, _ENVIRONMENT = 15, 18, 23
 _NBYTES_AT, _SIMD_AT, _REGISTERS_AT = 4, 12, 80
 
 _TOKEN = re.compile(r"4 Token (\d+)\n\t4 Size \d+\n\tHex ((?:[0-9a-f]{1,2} ?)*)")
-# dg2, pvc: load.ugm.d32x4.a64. With a "t" before the address, it is a block that a thread loads for
-# all of its work-items; other addresses are scratch.
-_LSC_LOAD = re.compile(r"\bload\.ugm\.d(\d+)(?:u\d+)?(?:x(\d+))?\.a64")
+# dg2, pvc: load.ugm.d32x4.a64, or .a32 with a buffer's number. With a "t" before the address, it is
+# a block that a thread loads for all of its work-items; other addresses are scratch.
+_LSC_LOAD = re.compile(r"\bload\.ugm\.d(\d+)(?:u\d+)?(?:x(\d+))?\.a(?:64\b|32\S*\.bti\[)")
 # Chips before: "untyped surface read with xyzw", "byte gathering read 16b".
 _UNTYPED_READ = re.compile(r"untyped surface read with (x?y?z?w?)")
 _GATHERING_READ = re.compile(r"gathering read (\d+)b")

@@ -23,8 +23,8 @@ from clfuse.render.expressions import Preamble
 
 __all__ = ["Batch", "Program", "batches", "read", "write"]
 
-#: Kernels of a batch: enough that the compilers' start is little of it, few enough that a failure is
-#: soon found and that two processes are busy to the end.
+#: Kernels of a batch: enough that the compilers' start is little of it, few enough that a failure
+#: is soon found and that two processes are busy to the end.
 BATCH_KERNELS = 48
 
 _CLASS, _OPTIONS = "// class: ", "// options: "

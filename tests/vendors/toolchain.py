@@ -3,9 +3,8 @@
 - Clang with libclc, its library of OpenCL C's built-in functions, of the same version: Debian's and
   Ubuntu's clang-15 and libclc-15. It makes NVIDIA's PTX and AMD's machine code.
 - ptxas of CUDA 12, the last one that knows sm_70: the wheel nvidia-cuda-nvcc-cu12.
-- libocloc, Intel's compiler as a library, with IGC and IGA: Debian's intel-opencl-icd, unpacked into
-  a folder instead of installed, because a driver without its device would be listed for every
-  program on the machine.
+- ocloc, which runs Intel's compiler: Debian's intel-opencl-icd, unpacked into a folder and not
+  installed, because a driver without its device would be there for every program on the machine.
 """
 
 from __future__ import annotations
@@ -89,9 +88,7 @@ def _version(command: list[str], pattern: str) -> str:
 def _clang() -> tuple[Path | None, Path | None]:
     for version in CLANG_VERSIONS:
         clang = shutil.which(f"clang-{version}")
-        folders = [
-            Path("/usr/lib/clc"), Path(f"/usr/lib/llvm-{version}/lib/clc"), UNPACKED / "usr/lib/clc",
-        ]
+        folders = [Path("/usr/lib/clc"), UNPACKED / "usr/lib/clc"]
         for folder in folders:
             # Debian's libclc packages exclude each other, and bitcode is for the version it is of.
             if clang and all((folder / name).exists() for name in LIBCLC.values()):
