@@ -30,6 +30,10 @@ GPU_WORK_GROUP = 256
 #: GPUs load 16 bytes per work-item at best.
 GPU_VECTOR_BYTES = 16
 
+#: What every buffer of a GPU begins at a multiple of: the largest type of OpenCL C, to which a
+#: pointer may be declared that gets any buffer (OpenCL API, CL_DEVICE_MEM_BASE_ADDR_ALIGN).
+BUFFER_ALIGNMENT = 128
+
 #: What a unit of a row program walks over again and again should stay in the second-level cache.
 REREAD_NBYTES = 1 << 19
 
@@ -143,6 +147,10 @@ class DeviceTraits:
     whole_vectors : bool
         Whether vectors are loaded and stored through pointers to vectors, because ``vloadn`` and
         ``vstoren`` become several instructions.
+    buffer_alignment : int
+        Bytes that every buffer begins at a multiple of, so that vectors which lie at multiples of
+        their size are loaded and stored as what they are; 1 where memory of the host's may be a
+        buffer.
     build_options : str
         What the compiler is told beside what settings and the other traits ask for.
     builtins_read : str
@@ -195,6 +203,7 @@ class DeviceTraits:
     unrolled_weight: float = UNROLLED_WEIGHT
     tuned: str = ""
     whole_vectors: bool = False
+    buffer_alignment: int = 1
     build_options: str = ""
     builtins_read: str = ""
     libraries: tuple[str, ...] = ()
@@ -233,6 +242,7 @@ def with_schedule(traits: DeviceTraits, schedule: str) -> DeviceTraits:
             work_group=group,
             work_items=units * GROUPS_PER_UNIT * group,
             tile_nbytes=0,
+            buffer_alignment=BUFFER_ALIGNMENT if traits.kind == "gpu" else 1,
         )
     return replace(
         traits,
@@ -240,6 +250,7 @@ def with_schedule(traits: DeviceTraits, schedule: str) -> DeviceTraits:
         vector_bytes=max(traits.vector_bytes, MIN_VECTOR_BYTES),
         work_group=1,
         work_items=min(max(CHUNKS_PER_UNIT * units, MIN_CHUNKS), MAX_CHUNKS),
+        buffer_alignment=1,
         tile_nbytes=min(traits.local_nbytes, REREAD_NBYTES),
     )
 

@@ -10,12 +10,16 @@ half on PoCL and the other on other runtimes in those of `BY_HALVES`, and every 
 
 No program may call one of its kernels: GPUs have no such calls, and CPUs' compilers say nothing.
 Nor may names be of other letters than ASCII's, or longer than all drivers take.
+
+With ``CLFUSE_TEST_KERNELS=FOLDER`` every kernel that is built for a GPU's schedule is written
+there, to be compiled by `tests.vendors`.
 """
 
 from __future__ import annotations
 
 import hashlib
 import importlib
+import os
 import re
 from collections import defaultdict
 from collections.abc import Iterator
@@ -97,6 +101,8 @@ class Compiling:
 
     def watch(self) -> None:
         """Look at every program that this process builds."""
+        if folder := os.environ.get("CLFUSE_TEST_KERNELS"):
+            importlib.import_module("tests.vendors.recording").record(Path(folder))
         program: Any = importlib.import_module("clfuse.runtime.program")
         compile_program = program.compile_program
 

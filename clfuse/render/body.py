@@ -64,6 +64,8 @@ class Body:
         self.group_numbers = count() if group_numbers is None else group_numbers
         self.index = "j"
         """The name of the index along the lanes that is being written."""
+        self.steps_by_vectors = False
+        """Whether that index is a multiple of the width wherever vectors are written."""
         self.carried: dict[int, Register] = {}
         """Registers of earlier phases, at the width that is being written."""
         self.turned: dict[int, str] = {}
@@ -75,7 +77,9 @@ class Body:
 
     def beside(self, kernel: Kernel) -> Body:
         """The body of another part of the launch: same arguments, preamble and numbers."""
-        return Body(kernel, self.traits, self.arguments, self.preamble, self.group_numbers)
+        made = Body(kernel, self.traits, self.arguments, self.preamble, self.group_numbers)
+        made.steps_by_vectors = self.steps_by_vectors
+        return made
 
     def in_boxes(self, sister: Kernel) -> Body:
         """The body of a sister, which runs in its boxes as this one does elsewhere, run by run
@@ -402,10 +406,14 @@ class Body:
             # variances of one array and greatest differences as long (PoCL, 512 bit, EPYC); other
             # loops over two such streams were seen to take 1.05 times as long.
             whole = self.kernel.kind in ("map", "reduce") or not all(item.access.strides)
-            return writer.loaded(item.dtype, f"{pointer} + {place}", whole=whole)
+            aligned = self._lies_on_vectors(item, width)
+            start = f"{pointer} + {place}"
+            return writer.loaded(item.dtype, start, whole=whole, aligned=aligned)
         if stride == -1:
             start = f"{pointer} + {place} - {width - 1}"
-            return f"{writer.loaded(item.dtype, start)}.s{_turned(item.dtype, width)}"
+            aligned = self._lies_on_vectors(item, width)
+            loaded = writer.loaded(item.dtype, start, aligned=aligned)
+            return f"{loaded}.s{_turned(item.dtype, width)}"
         kind = writer.in_memory(item.dtype)
         lanes = [f"{pointer}[{self.place(item.access, lane)}]" for lane in range(width)]
         return f"({kind})({', '.join(lanes)})"
@@ -476,7 +484,8 @@ class Body:
         stride = self._lane_stride(store.access)
         kind = writer.in_memory(store.dtype)
         if stride == 1:
-            plain = writer.stored(store.dtype, text, f"{pointer} + {place}")
+            aligned = self._lies_on_vectors(store, width)
+            plain = writer.stored(store.dtype, text, f"{pointer} + {place}", aligned=aligned)
             if self.streams is False or not self.is_streamed(store):
                 return [plain]
             self.preamble.libraries["stream.cl"] = None
@@ -488,7 +497,8 @@ class Body:
         if stride == -1:
             order = _turned(store.dtype, width)
             start = f"{pointer} + {place} - {width - 1}"
-            stored = writer.stored(store.dtype, f"w.s{order}", start)
+            aligned = self._lies_on_vectors(store, width)
+            stored = writer.stored(store.dtype, f"w.s{order}", start, aligned=aligned)
             return [f"{{ const {kind} w = {text}; {stored} }}"]
         lines = [f"{{ const {kind} w = {text};"]
         for lane in range(width):
@@ -496,6 +506,25 @@ class Body:
             lines.append(f"  {pointer}[{where}] = w.s{components(store.dtype, lane)};")
         lines.append("}")
         return lines
+
+    def _lies_on_vectors(self, touched: Load | Store, width: int) -> bool:
+        """Whether all vectors of a load or store lie at multiples of their size.
+
+        Where one that is said to does not, NVIDIA's devices fault. So all that is added to the
+        index must be a multiple of the width: the offset, rows, and jumps at seams. They are known
+        here: a view at another offset is another kernel.
+        """
+        nbytes = width * touched.dtype.itemsize
+        if not self.steps_by_vectors or self.traits.buffer_alignment % nbytes:
+            return False
+        if self.kernel.boxed or (isinstance(touched, Load) and touched.position is not None):
+            return False
+        access = touched.access
+        # Backwards, a vector's first element in memory is that of its last lane.
+        first = access.offset - (width - 1 if self._lane_stride(access) == -1 else 0)
+        others = [stride for dim, stride in enumerate(access.strides) if dim != self.vector]
+        jumps = [by for _, _, by in access.jumps]
+        return all(distance % width == 0 for distance in (first, *others, *jumps))
 
     def is_streamed(self, store: Store) -> bool:
         """Whether vectors of this store go past the caches: not where its memory is read, too."""

@@ -58,11 +58,20 @@ class Expressions:
         return vector(memory_type(dtype), self.width)
 
     def loaded(
-        self, dtype: np.dtype, place: str, *, whole: bool = True, space: str = "__global"
+        self,
+        dtype: np.dtype,
+        place: str,
+        *,
+        whole: bool = True,
+        aligned: bool = False,
+        space: str = "__global",
     ) -> str:
         """The vector whose first element in memory (of that address space) is at `place`, wherever
-        that is; `whole` allows one load of all its bytes.
+        that is; `whole` allows one load of all its bytes, `aligned` says that it lies at a multiple
+        of its size.
         """
+        if aligned:
+            return f"(*({space} const {self.in_memory(dtype)} *)({place}))"
         if whole and self.traits.whole_vectors:
             return f"(*({space} const {self._anywhere(dtype)} *)({place}))"
         if dtype.kind != "c" or self.width == 1:
@@ -77,9 +86,13 @@ class Expressions:
         place: str,
         *,
         whole: bool = True,
+        aligned: bool = False,
         space: str = "__global",
     ) -> str:
-        """A statement that stores a vector to memory of that address space, from `place` on."""
+        """A statement that stores a vector to memory of that address space, from `place` on; whole
+        and aligned as in `loaded`."""
+        if aligned:
+            return f"*({space} {self.in_memory(dtype)} *)({place}) = {text};"
         if whole and self.traits.whole_vectors:
             return f"*({space} {self._anywhere(dtype)} *)({place}) = {text};"
         if dtype.kind != "c" or self.width == 1:

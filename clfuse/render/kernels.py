@@ -121,6 +121,7 @@ def uses_fp64(kernel: Kernel) -> bool:
 
 def _map(kernel: Kernel, body: Body, k: Any) -> None:
     arguments = body.arguments
+    body.steps_by_vectors = kernel.schedule == "gpu"
     dims = list(range(len(kernel.extents) - 1))
     # Whole rows need no division for every row, which short ones would feel.
     k.whole_rows = bool(dims) and kernel.chunks == 1

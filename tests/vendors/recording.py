@@ -1,0 +1,41 @@
+"""Writes every kernel that clfuse builds in this process for a GPU into a folder; `tests.compiling`
+and `rendering` ask for it."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Any
+
+from tests.vendors.classes import kernel_class
+from tests.vendors.programs import Program, write
+
+__all__ = ["record"]
+
+#: What is not about the kernel: warnings, and the standard, which each target has its own of.
+LEFT_OUT = ("-w", "-cl-std=CL1.2", "-cl-opt-disable")
+
+
+def record(folder: Path) -> None:
+    """Begin to write."""
+    planned: Any = importlib.import_module("clfuse.planned")
+    program: Any = importlib.import_module("clfuse.runtime.program")
+    build_step, build = planned._built, program._build
+    classes: list[str | None] = []
+
+    def built_step(step: Any, rendered: Any, device: Any, *others: Any) -> Any:
+        classes.append(kernel_class(step, device.traits.schedule))
+        try:
+            return build_step(step, rendered, device, *others)
+        finally:
+            classes.pop()
+
+    def built(device: Any, source: str, name: str, options: str, *others: Any) -> Any:
+        is_for_gpus = device.traits.schedule == "gpu"
+        found = classes[-1] if classes else ("limit" if is_for_gpus else None)
+        if found is not None:
+            kept = [word for word in options.split() if word not in LEFT_OUT]
+            write(folder, Program(source, " ".join(kept), found))
+        return build(device, source, name, options, *others)
+
+    planned._built, program._build = built_step, built
