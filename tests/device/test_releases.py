@@ -236,9 +236,10 @@ def test_what_numpy_refuses_beside_descending_is_refused(xp: ModuleType) -> None
     for options in ({"kind": "stable", "descending": False},
                     {"kind": "heapsort", "descending": True}, {"order": "a", "descending": True}):
         for function in ("sort", "argsort"):
-            with pytest.raises(ValueError, match="") as expected:
+            refusal = "descending|kind|order"
+            with pytest.raises(ValueError, match=refusal):
                 getattr(np, function)(np.arange(3.0), **options)
-            with pytest.raises(ValueError, match="^" + str(expected.value)[:20]):
+            with pytest.raises(ValueError, match=refusal):
                 getattr(xp, function)(xp.arange(3.0), **options)
 
 
