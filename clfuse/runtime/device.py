@@ -487,8 +487,8 @@ def _renewed(candidate: Device) -> Device:
     with _lock:
         known = listed()
         if candidate not in known:  # it has been renewed before
-            found = next(other for other in known if other.index == candidate.index)
-            return _renewed(found)
+            found = [other for other in known if other.index == candidate.index]
+            return _renewed(found[0]) if found else candidate
         inline = candidate.inline and type(candidate.inline)(candidate.inline.handle)
         made = Device(candidate.handle, candidate.handle.platform, candidate.index, inline)
         known[known.index(candidate)] = made
