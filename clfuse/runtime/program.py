@@ -155,7 +155,7 @@ def _build(
     except (cl.Error, AllocationError) as error:
         raise _refused(device, source, name, options, str(error)) from error
     if simulation is not None:
-        problem = simulation.problem_of_build(kernel, arguments, device)
+        problem = simulation.problem_of_build(kernel, source, arguments, device)
         if problem:
             raise _refused(device, source, name, options, problem)
     counters["programs_built"] += 1

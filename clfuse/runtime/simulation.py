@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from clfuse.errors import KernelBuildError
 from clfuse.runtime.guard_memory import arena
 from clfuse.runtime.memory_watch import MemoryWatch
+from clfuse.runtime.simulated_sources import POISONED, problem_of, restricted
 from clfuse.simulated_devices import SIMULATED_DEVICES, SimulatedDevice
 from clfuse.traits import QUIRKS, DeviceTraits, apply_quirks, with_schedule
 
@@ -38,9 +39,6 @@ _lock = threading.RLock()
 
 COMPILED: Final = {"expressions", "builtins_read", "build_options", "correctly_rounded_divide"}
 """Traits that are about the compiler at hand."""
-
-POISONED: Final = "attempt to use a poisoned identifier"
-"""What clang says of a word that ``#pragma GCC poison`` names."""
 
 HELD_SECONDS: Final = 1.0
 """A launch that has not begun after this time is held back by an event of somebody else, and is not
@@ -134,16 +132,7 @@ class Simulation:
 
     def source(self, source: str) -> str:
         """OpenCL C in which the compiler at hand knows no type that the simulated one does not."""
-        lines = []
-        if not self.row.fp64:
-            lines += ["#undef cl_khr_fp64", f"#pragma GCC poison {' '.join(_DOUBLE)}"]
-        if not self.row.fp16:
-            lines += [
-                "#undef cl_khr_fp16",
-                "#pragma OPENCL EXTENSION cl_khr_fp16 : disable",
-                f"#pragma GCC poison {' '.join(_HALF)}",
-            ]
-        return "\n".join([*lines, "#line 1", source]) if lines else source
+        return restricted(source, self.row)
 
     def log(self, log: str) -> str:
         """What the compiler at hand says, in words of the simulated one."""
@@ -151,11 +140,16 @@ class Simulation:
             POISONED, f"a type that {self.row.name} has not: no cl_khr_fp64 or no cl_khr_fp16"
         )
 
-    def problem_of_build(self, program: cl.Kernel, arguments: Sequence[Any], device: Device) -> str:
+    def problem_of_build(
+        self, program: cl.Kernel, source: str, arguments: Sequence[Any], device: Device
+    ) -> str:
         """Why the simulated device's compiler would refuse a kernel; empty where it would not."""
         import pyopencl as cl
 
         row = self.row
+        problem = problem_of(source)
+        if problem:
+            return problem
         pointer = row.address_bits // 8
         nbytes = 0
         for dtype in arguments:
@@ -166,9 +160,7 @@ class Simulation:
                 f"error: its arguments have {nbytes:,} bytes, the device takes"
                 f" {row.max_parameter_nbytes:,}"
             )
-        local = program.get_work_group_info(
-            cl.kernel_work_group_info.LOCAL_MEM_SIZE, device.handle
-        )
+        local = program.get_work_group_info(cl.kernel_work_group_info.LOCAL_MEM_SIZE, device.handle)
         if local > row.local_nbytes:
             return f"error: it has {local:,} bytes of local memory, the device {row.local_nbytes:,}"
         return ""
@@ -256,14 +248,6 @@ class Simulation:
         with _lock:
             self._held = None
             self._watch.end(device.name)
-
-
-_WIDTHS: Final = ("", "2", "3", "4", "8", "16")
-_DOUBLE: Final = tuple(
-    [f"{word}double{width}" for word in ("", "as_", "convert_") for width in _WIDTHS]
-)
-_HALF: Final = tuple([f"half{width}" for width in _WIDTHS if width])
-"""The scalar is a type of memory without the extension, too (``vload_half``)."""
 
 
 def _language(row: SimulatedDevice, native: DeviceTraits) -> str:

@@ -8,6 +8,7 @@ import pytest
 
 from clfuse.config import override, settings
 from clfuse.errors import SettingError
+from clfuse.runtime.simulated_sources import problem_of
 from clfuse.runtime.simulation import Simulation
 from clfuse.simulated_devices import SIMULATED_DEVICES
 from clfuse.traits import DeviceTraits, apply_quirks
@@ -142,5 +143,25 @@ def test_a_launch_is_held_to_the_limits_of_the_device(
     key, global_size, local_size, local_nbytes, problem
 ):
     found = Simulation(key).problem_of_launch(global_size, local_size, local_nbytes)
+    assert bool(found) == bool(problem)
+    assert problem in found
+
+
+@pytest.mark.parametrize(
+    ("source", "problem"),
+    [
+        ("kernel void f(global int *x) { x[0] = 1; }", ""),
+        ("__kernel void f(); __kernel void f() {} /* f() ü */ // f(é)\nkernel void g() {}", ""),
+        ("void h() {} kernel void f() { h(); }", ""),
+        ("kernel void f(int a) {} kernel void ff() { printf(\"f(1)\"); }", ""),
+        ("kernel void f(local int *x) {}\nkernel void g(local int *x) { f (x); }", "kernel f"),
+        ("void h(); __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void f() {}"
+         " void h() { f(); }", "kernel f"),
+        ("kernel void été() {}", "'é'"),
+        ("kernel void f() { int größe = 1; }", "'ö'"),
+    ],
+)  # fmt: skip
+def test_sources_that_other_compilers_refuse_are_refused(source, problem):
+    found = problem_of(source)
     assert bool(found) == bool(problem)
     assert problem in found
