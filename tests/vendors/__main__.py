@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import random
 import sys
 import tempfile
@@ -96,11 +97,10 @@ def check(options: argparse.Namespace) -> int:
     print(f"{len(programs)} programs, {len(new)} of them new; {len(known)} are verified"
           f" ({', '.join(f'{name} {version}' for name, version in tools.versions.items())})",
           flush=True)
-    results, problems = compiled([*new, *sample], options.seconds, options.workers)
-    left = len(new) + len(sample) - len(results)
-    if left:
-        print(f"{left} programs were left out after {options.seconds} s; `python -m tests.vendors"
-              " verify` compiles all of them")
+    results, problems = compiled([*sample, *new], options.seconds, options.workers)
+    if left := len(new) + len(sample) - len(results):
+        print(f"{left} programs are not verified, and were left out after {options.seconds:.0f} s:"
+              " `python -m tests.vendors verify` compiles all")
     return report(problems)
 
 
@@ -171,8 +171,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return int(options.run(options))
     except MissingError as error:
-        print(error, file=sys.stderr)
-        return 1
+        # Where ci/setup may install them, or should have, that is a failure.
+        is_excused = options.run is check and os.geteuid() != 0 and not os.environ.get("CI")
+        print(f"{'skipped, ' if is_excused else ''}{error}", file=sys.stderr)
+        return 0 if is_excused else 1
 
 
 if __name__ == "__main__":

@@ -65,8 +65,10 @@ def compile_all(
     Programs whose batch is not begun before the time `until` (`time.monotonic`) are left out.
     """
     tools = find()
+    # Batches with much the same heads are neighbours: keys mix what is compiled before `until`.
+    order = sorted(batches(programs), key=lambda batch: batch.programs[0].key)
     with ThreadPoolExecutor(workers) as pool:
-        waiting = [pool.submit(_compiled, tools, batch, until) for batch in batches(programs)]
+        waiting = [pool.submit(_compiled, tools, batch, until) for batch in order]
         for done in as_completed(waiting):
             yield from done.result()
 

@@ -103,10 +103,15 @@ class Program:
         facts = f"{self.kernel_class}\0{self.options}\0{self.canonical}"
         return hashlib.sha256(facts.encode()).hexdigest()
 
-    @property
+    @cached_property
     def needs_fp64(self) -> bool:
-        """Whether it names a type of double precision."""
-        return re.search(r"\bu?double\d*\b|cl_khr_fp64", self.source) is not None
+        """Whether it names a type of double precision, library files aside, which have macros for
+        all types."""
+        text = self.source
+        for part in _known_parts():
+            if not part.startswith("#pragma"):
+                text = text.replace(part, "")
+        return re.search(r"\bdouble\d*\b|cl_khr_fp64", text) is not None
 
 
 @cache

@@ -1,5 +1,5 @@
-"""Writes every kernel that clfuse builds in this process for a GPU into a folder; `tests.compiling`
-and `rendering` ask for it."""
+"""Writes every kernel that clfuse builds in this process for a GPU, as a rule a simulated one, into
+a folder; `tests.compiling` and `rendering` ask for it."""
 
 from __future__ import annotations
 
@@ -24,15 +24,17 @@ def record(folder: Path) -> None:
     classes: list[str | None] = []
 
     def built_step(step: Any, rendered: Any, device: Any, *others: Any) -> Any:
-        classes.append(kernel_class(step, device.traits.schedule))
+        # A CPU that is forced to a GPU's schedule has its own way with vectors.
+        is_gpu = device.traits.kind == "gpu"
+        classes.append(kernel_class(step, device.traits.schedule) if is_gpu else None)
         try:
             return build_step(step, rendered, device, *others)
         finally:
             classes.pop()
 
     def built(device: Any, source: str, name: str, options: str, *others: Any) -> Any:
-        is_for_gpus = device.traits.schedule == "gpu"
-        found = classes[-1] if classes else ("limit" if is_for_gpus else None)
+        is_gpu = device.traits.kind == "gpu"
+        found = classes[-1] if classes else ("limit" if is_gpu else None)
         if found is not None:
             kept = [word for word in options.split() if word not in LEFT_OUT]
             write(folder, Program(source, " ".join(kept), found))

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
@@ -74,7 +75,7 @@ def find() -> Toolchain:
     versions = {
         "clang": _version([str(clang), "--version"], r"clang version (\S+)"),
         "ptxas": _version([str(ptxas), "--version"], r"\bV(\d\S+)"),
-        "igc": ", ".join(sorted(path.resolve().name.split(".so.")[-1] for path in _igc(ocloc))),
+        "igc": _igc_version(ocloc),
     }
     return Toolchain(clang, libclc, ptxas, ocloc, versions)
 
@@ -106,10 +107,10 @@ def _ocloc() -> Path | None:
     return found[0] if found else None
 
 
-def _igc(ocloc: Path) -> list[Path]:
-    places = [ocloc.parent, Path("/usr/lib") / ocloc.parent.name, Path("/usr/local/lib")]
-    for place in places:
-        found = list(place.glob("libigc.so.1"))
-        if found:
-            return found
-    return []
+def _igc_version(ocloc: Path) -> str:
+    """Intel's compiler is a library that ocloc loads, and has no way to ask it for its version."""
+    for folder in (ocloc.parent, Path("/usr/lib") / ocloc.parent.name, Path("/usr/local/lib")):
+        library = folder / "libigc.so.1"
+        if library.exists():
+            return hashlib.sha256(library.read_bytes()).hexdigest()[:12]
+    raise MissingError(f"missing: libigc.so.1, which {ocloc} needs (libigc1, apt)")
