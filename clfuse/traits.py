@@ -130,7 +130,8 @@ class DeviceTraits:
         Local memory that a chain of kernels over neighbours may keep a tile of its values in; 0
         where each goes through memory.
     asks_ahead : bool
-        Whether loops that read a large array once ask a CPU's caches for what comes next.
+        Whether loops that read a large array once ask a CPU's caches for what comes next; no other
+        device's.
     reads_past : bool
         Whether such loops read past the caches where they move `stream_nbytes` or more.
     sorts_slowly : bool
@@ -233,6 +234,8 @@ def with_schedule(traits: DeviceTraits, schedule: str) -> DeviceTraits:
         ``"cpu"`` or ``"gpu"``.
     """
     units = max(traits.compute_units, 1)
+    # A builtin of CPUs' compilers; NVIDIA's takes it for pointers that no kernel has.
+    traits = replace(traits, asks_ahead=traits.asks_ahead and traits.kind == "cpu")
     if schedule == "gpu":
         group = min(GPU_WORK_GROUP, traits.max_work_group)
         return replace(

@@ -70,6 +70,17 @@ def driver_error() -> type[Exception]:
     return cl.Error
 
 
+def status_of(error: Exception) -> int:
+    """The driver's status in an error of pyopencl's; 0 in those that pyopencl makes by itself, of a
+    text, but for memory."""
+    import pyopencl as cl
+
+    record = error.args[0] if error.args else None
+    if isinstance(record, cl._cl._ErrorRecord):
+        return record.code()
+    return -4 if isinstance(error, cl.MemoryError) else 0
+
+
 def means_lost(code: int) -> bool:
     """Whether a driver says by this that the context is gone.
 
@@ -104,7 +115,7 @@ def put(
     try:
         return call(*args, **options)
     except driver_error() as error:
-        code = error.code  # type: ignore[attr-defined]
+        code = status_of(error)
         if means_lost(code):
             raise refused(device, error, what) from error
         if code not in MEMORY:
@@ -136,7 +147,7 @@ def refused(device: Device, error: Exception, what: str, kernel: str = "") -> Ex
     To be raised from `error`; for what is about the call alone it is another object of the same
     contents.
     """
-    code = error.code  # type: ignore[attr-defined]
+    code = status_of(error)
     if means_lost(code) or (code in MEMORY and not is_alive(device)):
         return mark(device, _one_line(error), kernel)
     if code in MEMORY:

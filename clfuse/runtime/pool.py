@@ -217,7 +217,7 @@ class Pool:
         except (MemoryError, OSError):
             return None
         except cl.Error as error:
-            if error.code in lost.MEMORY:
+            if lost.status_of(error) in lost.MEMORY:
                 return None
             raise lost.refused(self.device, error, f"{nbytes:,} bytes") from error
 
