@@ -26,6 +26,7 @@ def totients(m: ModuleType, limit: int) -> Any:
     return phi
 
 
+@pytest.mark.usefixtures("shared_memory")  # elsewhere each write through indices is a copy there
 def test_an_array_that_is_read_by_elements_stays_where_it_is(xp: ModuleType) -> None:
     limit = 30_000
     before = xp.stats()
