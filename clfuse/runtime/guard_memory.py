@@ -78,12 +78,15 @@ class Guarded:
         Its bytes.
     used : int
         How many of them somebody has asked for; the others are `PATTERN`, and stay so.
+    turn : int
+        How often somebody has asked.
     """
 
     def __init__(self, owner: Arena, address: int, size: int) -> None:
         self.owner = owner
         self.address = address
         self.size = self.used = size
+        self.turn = 0
         # Whoever takes the block fills it; what lies before it in its first page nobody does.
         self._pages()[: self.lead].view(np.uint16)[...] = PATTERN
         self.__array_interface__ = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from clfuse.errors import DeviceError
@@ -17,12 +18,21 @@ FAR: Final = 1 << 30
 _DONE: Final = {True: "writes", False: "reads", None: "reads or writes"}
 
 
+@dataclass(frozen=True, slots=True)
+class _Argument:
+    """A kernel's argument, and who had its memory then (`Guarded.turn`)."""
+
+    name: str
+    block: Guarded
+    turn: int
+
+
 class MemoryWatch:
     """Watches launches one after the other; one that is held back is watched with the next."""
 
     def __init__(self) -> None:
         self._names: list[str] = []
-        self._blocks: dict[int, tuple[str, Guarded]] = {}
+        self._blocks: dict[int, _Argument] = {}
 
     def begin(self, name: str, arguments: Mapping[int, Any]) -> None:
         """A kernel is about to be launched.
@@ -41,7 +51,7 @@ class MemoryWatch:
         for number, argument in arguments.items():
             block = guarded(argument)
             if block is not None:
-                self._blocks[block.address] = f"argument {number}", block
+                self._blocks[block.address] = _Argument(f"argument {number}", block, block.turn)
         memory.watch(" or ".join(self._names))
 
     def end(self, device_name: str) -> None:
@@ -68,7 +78,7 @@ class MemoryWatch:
 
 
 def _of_accesses(
-    found: list[Access], blocks: Mapping[int, tuple[str, Guarded]], memory: Arena
+    found: list[Access], blocks: Mapping[int, _Argument], memory: Arena
 ) -> str:
     """What the first of some accesses was."""
     first = found[0]
@@ -80,16 +90,21 @@ def _of_accesses(
     away = distance(first.address, start, end)
     if away > FAR:
         return f"{what} at {first.address:#x}, {away:,} bytes away from every array"
-    name, block = blocks.get(start, ("an array that is not its own", None))
+    argument = blocks.get(start)
+    name, used = "an array that is not its own", end - start
+    if argument is not None:
+        name, used = argument.name, argument.block.used
     if first.address < start:
         return f"{what} {away:,} bytes before the start of {name}"
-    used = end - start if block is None else block.used
     return f"{what} at byte {first.address - start:,} of {name}, which has {used:,} bytes"
 
 
-def _of_slack(blocks: Mapping[int, tuple[str, Guarded]]) -> str:
+def _of_slack(blocks: Mapping[int, _Argument]) -> str:
     """What was written beside arrays, in their own pages; empty where nothing was."""
-    for name, block in blocks.values():
+    for argument in blocks.values():
+        name, block = argument.name, argument.block
+        if block.turn != argument.turn:  # a launch was held back, and somebody else has it now
+            continue
         place = block.overwritten()
         if place is not None and place < 0:
             return f"writes {-place:,} bytes before the start of {name}"

@@ -49,6 +49,10 @@ def fitting(spec: str, listed: Iterable[Device]) -> list[Device]:
         found = [d for d in ranked if d.kind == name]
     else:
         found = [d for d in ranked if name in f"{d.platform_name} {d.vendor_name}".lower()]
+        if not found:
+            # What a simulated device appears as, after what it is.
+            traits = [(d, d.untuned_traits) for d in ranked if d.simulation is not None]
+            found = [d for d, its in traits if name in f"{its.platform} {its.vendor}".lower()]
         if not found and name not in PLATFORM_WORDS:
             found = [d for d in ranked if name in d.name.lower()]
     return found if position is None else found[position : position + 1]

@@ -39,6 +39,7 @@ class SimulatedPool(Pool):
         memory = guarded(block)
         if memory is not None:
             memory.used = nbytes
+            memory.turn += 1
         pattern = np.array(PATTERN, np.uint16)
         whole = block.size // pattern.itemsize * pattern.itemsize
         # In the queue: commands of the last owner may still be under way.

@@ -40,9 +40,10 @@ _lock = threading.RLock()
 COMPILED: Final = {"expressions", "builtins_read", "build_options", "correctly_rounded_divide"}
 """Traits that are about the compiler at hand."""
 
-HELD_SECONDS: Final = 1.0
+HELD_SECONDS: Final = 5.0
 """A launch that has not begun after this time is held back by an event of somebody else, and is not
-waited for: what it did is looked at when it is done, by the next launch or wait."""
+waited for, nor is what comes after it: what they did is looked at when they are done, by the next
+launch or wait. (A machine with much else to do takes a second.)"""
 
 POLL_SECONDS: Final = 20e-6, 1e-3
 """How long it takes to look again whether a launch is done: at first, and at most."""
@@ -223,17 +224,19 @@ class Simulation:
             )
         device = program.device
         with _lock:
-            if self._held is not None and _is_done(self._held):
+            held = self._held
+            if held is not None and _is_done(held):
                 self.finished(device)
+                held = None
             self._watch.begin(program.name, arguments)
             try:
                 event = enqueue()
             except BaseException:
-                if self._held is None:
+                if held is None:
                     self._watch.end(device.name)
                 raise
             self._held = event
-            if _wait(device, event):
+            if held is None and _wait(device, event):
                 self.finished(device)
         return event
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 
 import numpy as np
@@ -312,6 +313,29 @@ def test_a_launch_that_is_held_back_is_not_waited_for_and_its_error_comes_with_t
     with pytest.raises(cf.DeviceError, match="reach writes at byte 4,096"):
         h100.finish()
     h100.finish()
+
+
+def test_memory_that_changes_hands_while_a_launch_is_held_back_is_no_fault(
+    h100: Device,
+) -> None:
+    x, y = block(h100, 1024), block(h100, 1024)
+    address = x.mem.int_ptr
+    program.build(h100, OUTSIDE, "reach", ARGUMENTS)
+    gate = Gate(h100)
+    try:
+        reach(h100, x, y, 1023, True)
+        del x
+        next_owner = buffers.allocate(h100, 4 * 1024 - 64)  # of the same block, but uses less of it
+        assert next_owner.mem.int_ptr == address
+        since = time.monotonic()
+        for _ in range(20):
+            reach(h100, y, y, 1023, True)
+        assert time.monotonic() - since < 5  # what is held back is waited for once
+    finally:
+        gate.open()
+    h100.finish()
+    assert np.isnan(buffers.download(next_owner, "f4", (1008,))).all()
+    assert buffers.download(y, "f4", (1024,))[1023] == 3
 
 
 @handles_faults

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from clfuse.config import override, settings
 from clfuse.errors import SettingError
+from clfuse.runtime import preference
 from clfuse.runtime.simulated_sources import problem_of
 from clfuse.runtime.simulation import Simulation
 from clfuse.simulated_devices import SIMULATED_DEVICES
@@ -165,3 +167,22 @@ def test_sources_that_other_compilers_refuse_are_refused(source, problem):
     found = problem_of(source)
     assert bool(found) == bool(problem)
     assert problem in found
+
+
+def listed(native, index, key=""):
+    traits = of(key, native) if key else native
+    return SimpleNamespace(
+        name=native.name, platform_name=native.platform, vendor_name="", index=index,
+        kind=traits.kind, untuned_traits=traits, simulation=Simulation(key) if key else None,
+    )  # fmt: skip
+
+
+def test_a_simulated_device_comes_first_and_is_found_as_what_it_is_and_as_what_it_appears_as():
+    nvidia = listed(replace(POCL, platform="NVIDIA CUDA", kind="gpu"), "0:0")
+    intel, pocl = listed(INTEL, "1:0", "arc"), listed(POCL, "2:0", "arc")
+    there = [nvidia, pocl, intel]
+    for spec, expected in (
+        ("gpu", [intel, pocl, nvidia]), ("portable", [pocl]), ("nvidia", [nvidia]), ("cpu", []),
+        ("intel", [intel]), ("graphics", [intel, pocl]), ("2:0", [pocl]), ("0", [nvidia]),
+    ):  # fmt: skip
+        assert preference.fitting(spec, there) == expected, spec
