@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
@@ -222,9 +223,23 @@ def mark(device: Device, cause: str, kernel: str = "") -> DeviceError:
         if names:
             hint = f" (launched last: {names})"
         hint += "; CLFUSE_DEBUG=sync says which kernel it is"
+    _let_end(device)
     if device.pool is not None:
         device.pool.close()
     return DeviceError(f"{broken(device)}{hint}")
+
+
+def _let_end(device: Device) -> None:
+    """Wait for what a lost device may yet be doing, before memory of its commands goes.
+
+    A context that is gone says so at once; but it may also be one call that was refused, while
+    kernels run that were taken before.
+    """
+    inline = device.inline
+    for queue in (device._queue, None if inline is None else getattr(inline, "queue", None)):
+        if queue is not None:
+            with suppress(driver_error()):
+                queue.finish()
 
 
 def let_go(device: Device) -> None:
