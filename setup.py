@@ -91,6 +91,7 @@ setup(
         "Intended Audience :: Science/Research",
         "Operating System :: POSIX :: Linux",
         "Programming Language :: Python :: 3",
+        *[f"Programming Language :: Python :: 3.{minor}" for minor in (10, 11, 12, 13)],
         "Topic :: Scientific/Engineering",
     ],
 )

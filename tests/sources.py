@@ -12,7 +12,7 @@ from typing import Any
 import numpy
 
 import clfuse
-from clfuse import compiled
+from clfuse import compiled, releases
 
 VALUES = numpy.arange(24.0).reshape(2, 3, 4)
 
@@ -164,7 +164,9 @@ def main() -> None:
     for state in ({}, {"all": "ignore"}, {"all": "raise"}):
         for call in calls():
             expected, found = told(numpy, call, state), told(clfuse, call, state)
-            if expected != found:
+            # A release without the argument says so, whatever its value is.
+            is_known = "copy=" not in call or releases.at_least("2.4.0")
+            if expected != found and (is_known or expected[0] != "TypeError"):
                 print("DIFFERENT", state, call, str(expected)[:200], str(found)[:200])
 
 

@@ -31,6 +31,7 @@ from .handle import (
     result,
     view_of,
 )
+from .indexing import put
 from .order import asked_order, checked, is_fortran, mapped, turned_back
 from .present import LATER
 from .shared_storage import seen_by_numpy
@@ -59,10 +60,12 @@ def imaginary_part(handle: Handle) -> Any:
     return array
 
 
-def as_strong(value: Any) -> Any:
-    """What is assigned to ``x.real``: NumPy before 2.5 makes an array of it first, so a number that
-    the dtype does not hold wraps there."""
-    return value if CHECKS_PARTS or isinstance(value, Handle) else np.asarray(value)
+def set_part(part: Handle, value: Any) -> None:
+    """``x.real = value``: NumPy makes an array of the value first, before 2.5 not yet of the dtype,
+    so a number that this does not hold wraps there."""
+    if not isinstance(value, Handle | np.ndarray | np.generic):
+        value = np.asarray(value, part._dtype if CHECKS_PARTS else None)
+    put(part, Ellipsis, value)
 
 
 def _component(handle: Handle, part: int) -> Any:

@@ -283,7 +283,7 @@ class ndarray(MutatingMethods, _Common, metaclass=ArrayType):
 
     @real.setter
     def real(self, value: Any) -> None:
-        indexing.put(attributes.real_part(self), Ellipsis, attributes.as_strong(value))
+        attributes.set_part(attributes.real_part(self), value)
 
     @property
     def imag(self) -> Any:
@@ -294,7 +294,7 @@ class ndarray(MutatingMethods, _Common, metaclass=ArrayType):
     def imag(self, value: Any) -> None:
         if self._dtype.kind != "c":
             raise TypeError("array does not have imaginary part to set")
-        indexing.put(attributes.imaginary_part(self), Ellipsis, attributes.as_strong(value))
+        attributes.set_part(attributes.imaginary_part(self), value)
 
     @property
     def flat(self) -> iteration.flatiter:

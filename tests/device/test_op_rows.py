@@ -19,6 +19,7 @@ from clfuse.op_row import Reduction, Ufunc
 from clfuse.ops import REDUCTIONS, UFUNCS, class_of
 from clfuse.runtime.device import get_device
 from tests.device import numerics_harness as harness
+from tests.releases import IS_BEFORE_2_4
 
 pytestmark = pytest.mark.clfuse_only
 
@@ -45,13 +46,16 @@ def groups() -> list[Any]:
 def test_rows_agree_with_numpy_on_hostile_values(inputs: tuple[str, ...], width: int) -> None:
     verdicts = harness.check(get_device(), CASES[inputs], width)
     wrong = [str(verdict) for verdict in verdicts if not verdict.passed]
+    if IS_BEFORE_2_4:  # another C library's result for an imaginary NaN
+        wrong = [text for text in wrong if not text.startswith("arccosh(complex")]
     assert not wrong, "\n".join(wrong)
 
 
 def test_every_loop_of_numpys_ufuncs_has_a_row() -> None:
     ufuncs = {f.__name__ for f in vars(np).values() if isinstance(f, np.ufunc)}
     missing = ufuncs - set(UFUNCS)
-    assert missing == NOT_ELEMENT_WISE | SEVERAL_OUTPUTS | OF_TIMES
+    assert missing == (NOT_ELEMENT_WISE | SEVERAL_OUTPUTS | OF_TIMES) & ufuncs
+    assert {"matmul", "divmod", "isnat"} <= missing
     for name in sorted(ufuncs & set(UFUNCS)):
         for inputs, _ in harness.numpy_loops(UFUNCS[name]):
             assert UFUNCS[name].key(inputs) is not None, (name, inputs)

@@ -8,6 +8,7 @@ algebra and damaged files at random. What differs on purpose is written down her
 from __future__ import annotations
 
 import os
+import warnings
 from pathlib import Path
 from types import ModuleType
 
@@ -15,6 +16,7 @@ import numpy as np
 import pytest
 
 from tests.fuzz import numpy_refusals, wrong_calls, wrong_statements
+from tests.releases import IS_BEFORE_2_4
 
 FUZZ_SEED = int(os.environ.get("CLFUSE_FUZZ_SEED", "0"))
 CALLS_THAT_DIFFER = {
@@ -24,6 +26,9 @@ CALLS_THAT_DIFFER = {
 """Start of the call -> why NumPy's class is not wanted."""
 
 TESTS_THAT_DIFFER = {
+    "TestArgmaxArgminCommon::test_compare_error_with_out": "an array of texts is NumPy's own",
+    "TestBooleanIndexing::test_assignment_cast_error": "one value is wrong: stand-ins have none",
+    "TestConcatenate::test_operator_concat": "Python's classes have no slot for it: it adds",
     "TestCApiAccess": "C's sequence protocol adds the length to negative indices of any class",
     "TestIndexing::test_index_no_floats": "a float in a slice and one as an index: both are wrong",
     "TestIndexing::test_too_many_fancy_indices_special_case": "a limit of NumPy's iterator",
@@ -37,6 +42,11 @@ TESTS_THAT_DIFFER = {
     "TestSeed::test_invalid_initialization": "a bit generator of the test's own",
 }
 """Part of a test's name -> why NumPy's class is not wanted."""
+
+
+# Of a call with two mistakes every release names the one that it meets first.
+if IS_BEFORE_2_4:
+    pytestmark = pytest.mark.skip("classes of errors are compared with NumPy 2.4 and later")
 
 
 @pytest.fixture(autouse=True)
@@ -92,5 +102,7 @@ def test_what_fails_by_its_type_is_left_to_numpy_if_numpy_takes_it(xp: ModuleTyp
     x = xp.arange(9.0).reshape(3, 3)
     for call in (lambda m, x: m.average(x, axis=[0]), lambda m, x: m.std(x, ddof=1j),
                  lambda m, x: m.tri(2.5)):
-        expected = call(np, np.arange(9.0).reshape(3, 3))
-        np.testing.assert_allclose(np.asarray(call(xp, x)), expected)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # of floats as extents: NumPy 2.5
+            expected = call(np, np.arange(9.0).reshape(3, 3))
+            np.testing.assert_allclose(np.asarray(call(xp, x)), expected)
