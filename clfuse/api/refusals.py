@@ -35,7 +35,11 @@ FLAGS: Final = frozenset(("subok", "copy", "keepdims", "overwrite_input", "shuff
 _USUAL: Final = frozenset((bool, np.bool_, type(None), type(np._NoValue)))
 
 
-_NO_KEYWORD: Final = re.compile("unexpected keyword|invalid keyword|missing . required")
+_NO_KEYWORD: Final = re.compile(
+    "unexpected keyword argument '(copy|descending|device|max|min|shape)'|"
+    "'copy' is an invalid keyword|missing 2 required positional arguments: 'a_min'"
+)
+"""What NumPy before 2.5 says of parameters that later releases have."""
 
 
 class _Unanswerable(Exception):
@@ -116,7 +120,7 @@ def preferred(
         return error
     if found is None and type(error) in (TypeError, AttributeError):
         return None
-    # A release that lacks one of our parameters says nothing of the call.
+    # A release that lacks a parameter of a later one says nothing of the call.
     if type(found) is TypeError and _NO_KEYWORD.search(str(found)):
         return error
     # The same class: ours says which values were wrong, stand-ins have none.

@@ -22,7 +22,7 @@ from . import handle as handles
 from .conversion import NotNative, as_handle, assigned
 from .folding import accumulator_dtype
 from .geometry import normalized_axis, reshaped, strict_axis
-from .handle import Handle, fresh, is_writeable, node_of, write
+from .handle import Handle, fresh, is_writeable, native_dtype, node_of, write
 from .order import arranged, result_order, turned
 
 
@@ -56,6 +56,8 @@ def accumulated(function: np.ufunc, array: Any, axis: Any, dtype: Any, out: Any)
     place = strict_axis(axis, len(shape))
     if out is not None and not isinstance(out, handles.ARRAY | np.ndarray):
         raise TypeError("return arrays must be of ArrayType")
+    if isinstance(out, np.ndarray) and native_dtype(out.dtype) is None:
+        raise NotNative("into an array of a dtype that does not live on devices")
     found = accumulator_dtype(function, handle._dtype, dtype, out)
     if name in ("fmax", "fmin") and found.kind == "c":
         raise NotNative("no complex number leaves every half NaN as it is")

@@ -245,6 +245,7 @@ def test_an_array_on_a_buffer_that_may_be_written_to_shares_its_memory(xp: Modul
 
 
 @pytest.mark.clfuse_only
+@pytest.mark.filterwarnings("ignore:The 'generic' unit:DeprecationWarning")  # NumPy 2.5
 @pytest.mark.parametrize("size", [4, 5000])
 def test_a_traced_function_reads_and_writes_what_lies_in_shared_memory_at_every_call(
     size: int, xp: ModuleType

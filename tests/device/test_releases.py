@@ -236,11 +236,9 @@ def test_what_numpy_refuses_beside_descending_is_refused(xp: ModuleType) -> None
     for options in ({"kind": "stable", "descending": False},
                     {"kind": "heapsort", "descending": True}, {"order": "a", "descending": True}):
         for function in ("sort", "argsort"):
-            refusal = "descending|kind|order"
-            with pytest.raises(ValueError, match=refusal):
-                getattr(np, function)(np.arange(3.0), **options)
-            with pytest.raises(ValueError, match=refusal):
-                getattr(xp, function)(xp.arange(3.0), **options)
+            for m in (np, xp):
+                with pytest.raises(ValueError, match=r"kind|fields"):
+                    getattr(m, function)(m.arange(3.0), **options)
 
 
 @pytest.mark.clfuse_only

@@ -287,6 +287,7 @@ MADE = (
 )
 
 
+@pytest.mark.filterwarnings("ignore:Setting the (shape|dtype):DeprecationWarning")  # NumPy 2.5
 @pytest.mark.parametrize("use", USES)
 @pytest.mark.parametrize("make", MADE)
 def test_what_was_calculated_is_an_array_like_any_other(
