@@ -167,8 +167,8 @@ class Reference:
         if error is not None:
             return Observation(error=error)
         seen = self._seen[0]
-        if step.function == "len":
-            return Observation(seen, np.zeros(()))
+        if step.function == "len" or not np.size(bound):  # NumPy 2.0: an empty array is false
+            return Observation(np.array(seen), np.zeros(np.shape(seen)))
         if isinstance(seen, str):
             return Observation(seen, None)
         return Observation(np.array(seen), np.array(bound).reshape(np.shape(seen)))
