@@ -120,3 +120,28 @@ def test_pow_of_finite_numbers_alone_is_pow(
         assert same_bits(got[special], expected[special]).all()
         wrong = (ulps_apart(got, exact) > ULP) & (ulps_apart(got, expected) > ULP)
         assert not wrong.any(), (x[wrong][:5], y[wrong][:5], got[wrong][:5], expected[wrong][:5])
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_small_whole_powers_are_products(
+    nvidias: None, dtype: str, setting: Callable[..., None]
+) -> None:
+    setting(schedule="gpu")
+    parts = np.random.default_rng(3).uniform(-9, 9, 300).astype(dtype)
+    bases = np.concatenate([np.arange(-20, 21).astype(dtype), parts, hostile(dtype)])
+    for exponent in range(16):
+        exact = np.power(bases.astype(np.longdouble), exponent)
+        got = cf.power(cf.array(bases), np.dtype(dtype).type(exponent)).get()
+        # As good as correctly rounded; what is subnormal, or nearly, is the builtin's.
+        expected = exact.astype(dtype)
+        size = np.abs(expected)
+        inside = (size < np.finfo(dtype).max / 2) & (size > 2.0**-100)
+        assert (ulps_apart(got[inside], exact[inside]) <= .51).all(), exponent
+        whole = [int(base) ** exponent for base in bases[:41].astype(int)]
+        held = np.abs(np.array(whole, "O")) < 2 ** (np.finfo(dtype).nmant + 1)
+        held &= np.abs(np.array(whole, "O")) <= int(np.finfo(dtype).max)
+        np.testing.assert_array_equal(
+            got[:41][held.astype(bool)], np.array(whole, "O")[held.astype(bool)].astype(dtype))
+        beyond = ~inside
+        apart = ulps_apart(got[beyond], np.power(bases, np.dtype(dtype).type(exponent))[beyond])
+        assert (apart <= ULP).all()
