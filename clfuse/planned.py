@@ -194,8 +194,10 @@ def make_plan(snapshot: Snapshot, device: Device, *, fuse: bool) -> Planned:
     traits = device.traits
     if not traits.fp64:
         for node in snapshot.nodes:
-            if needs_fp64(node.dtype):
-                raise fp64_error(device.name, node.dtype)
+            # A comparison's operands may be, too: NumPy compares int64 and float32 as float64.
+            for dtype in (node.dtype, *node.op.input_dtypes):
+                if needs_fp64(dtype):
+                    raise fp64_error(device.name, dtype)
     schedule = plan(snapshot, traits, fuse=fuse)
     if settings.debug is True:
         verify(schedule)

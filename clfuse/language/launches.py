@@ -7,6 +7,7 @@ a CPU gets a few work-items with a run of iterations each, and a GPU one work-it
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -15,6 +16,7 @@ import numpy as np
 from ..api.handle import Handle, fresh, layout
 from ..api.launching import record_launch
 from ..dtypes import mask_type, memory_type, register_type
+from ..errors import fp64_error
 from ..evaluate import evaluate_nodes, host_view
 from ..graph import build
 from ..graph.ir import Kind, Node, rebind
@@ -31,6 +33,9 @@ from .weight import weight_of
 _INT64: Final = np.dtype(np.int64)
 _FAULT_WORDS: Final = 5
 """What is kept of the first index out of bounds: whether, where, axis, index, extent."""
+
+_DOUBLE: Final = re.compile(r"\b(?:as_|convert_)?double\d*\b")
+"""A type that devices without double precision have not, and what makes values of it."""
 
 _FAULTS: Final = """\
 static inline void report_fault(__global long *faults, const long site, const long axis,
@@ -125,6 +130,8 @@ class Program:
             addition = writer.atomic_function("add", dtype, False)
         tally = kept, keeping, addition
         body = self._entry(text, called, items, width, abreast_called, tally)
+        if not traits.fp64 and _DOUBLE.search("\n".join([*text.above, *text.parts, body])):
+            raise fp64_error(traits.name, f"float64 in the kernel {self.function.name}")
         above = "".join([*head(text.preamble, traits.fp64), *text.above])
         if self.shape.checked:
             above += _FAULTS

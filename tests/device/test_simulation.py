@@ -528,3 +528,14 @@ def test_double_precision_is_refused_at_the_call_or_downcast_where_there_is_none
         np.testing.assert_array_equal((x + 1).get(), np.arange(1, 11, dtype="f4"))
         with override(fp64="downcast"):
             assert (cf.asarray(np.arange(10.0)) + 1).dtype == np.float32
+
+
+def test_what_is_compared_in_double_precision_needs_it_and_powers_of_floats_do_not() -> None:
+    with cf.device(simulated("arc")), override(host_us=0):
+        x, whole = cf.arange(10, dtype="float32"), cf.arange(10)
+        for call in (lambda: whole < x, lambda: cf.signbit(whole), lambda: whole == x[3]):
+            with pytest.raises(cf.DeviceDtypeError, match="no double precision"):
+                cf.evaluate(call())
+        expected = np.arange(10, dtype="f4") ** np.float32(2.5)
+        np.testing.assert_allclose((x ** 2.5).get(), expected, rtol=1e-6)
+        np.testing.assert_array_equal((x ** x[::-1]).get()[[0, 1, 8, 9]], [0, 1, 8, 1])
