@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from clfuse.runtime import lost
 from clfuse.runtime.guard_memory import PATTERN, Guarded, arena
 from clfuse.runtime.pool import Pool
 
@@ -43,7 +44,10 @@ class SimulatedPool(Pool):
         pattern = np.array(PATTERN, np.uint16)
         whole = block.size // pattern.itemsize * pattern.itemsize
         # In the queue: commands of the last owner may still be under way.
-        cl.enqueue_fill_buffer(self.device.queue, block, pattern, 0, whole)
+        lost.put(
+            self.device, f"{nbytes:,} bytes", cl.enqueue_fill_buffer, self.device.queue, block,
+            pattern, 0, whole,
+        )  # fmt: skip
         return block, size
 
     def _make(self, nbytes: int, size: int) -> cl.Buffer | None:
@@ -59,8 +63,12 @@ class SimulatedPool(Pool):
             memory = np.asarray(self._arena.take(size))
             flags |= cl.mem_flags.USE_HOST_PTR
             return cl.Buffer(self.device.context, flags, hostbuf=memory)
-        except (MemoryError, cl.MemoryError):
+        except MemoryError:
             return None
+        except cl.Error as error:
+            if error.code in lost.MEMORY:
+                return None
+            raise lost.refused(self.device, error, f"{nbytes:,} bytes") from error
 
 
 def guarded(block: Any) -> Guarded | None:

@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from clfuse.errors import KernelBuildError
+from clfuse.runtime import lost
 from clfuse.runtime.guard_memory import arena
 from clfuse.runtime.memory_watch import MemoryWatch
 from clfuse.runtime.simulated_sources import POISONED, problem_of, restricted
@@ -236,7 +237,11 @@ class Simulation:
                     self._watch.end(device.name)
                 raise
             self._held = event
-            if held is None and _wait(device, event):
+            try:
+                is_done = held is None and _wait(device, event)
+            except cl.Error as error:  # it was taken: nobody may launch it again
+                raise lost.waiting(device, error, program.name) from error
+            if is_done:
                 self.finished(device)
         return event
 
