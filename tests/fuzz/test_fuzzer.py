@@ -37,6 +37,10 @@ def numpy_but(**changed: Function) -> types.ModuleType:
     module.__dict__.update({name: getattr(np, name) for name in dir(np)
                             if not name.startswith("__")})
     module.__dict__.update(changed)
+    for name, function in changed.items():
+        if isinstance(getattr(np, name), np.ufunc):  # only its call is replaced
+            for method in ("accumulate", "at", "outer", "reduce", "reduceat"):
+                setattr(function, method, getattr(getattr(np, name), method))
     return module
 
 
