@@ -308,6 +308,8 @@ def test_errors_are_numpys(xp: ModuleType) -> None:
         wanted, actual = [
             failure(eval, line, {"g": m.random.default_rng(1), "a": m.array, "e": m.empty})
             for m in (np, xp)]
+        if actual[0] is getattr(xp, "DeviceDtypeError", None):
+            continue  # an array of doubles on a device that has none
         if line in ("g.random(2.5)", "g.random('a')", "g.normal(size=3.0)", "g.nonsense()",
                     "g.random(2,3)", "g.normal('a')", "g.normal(a([1j]))",
                     "g.normal([1,2],size=(3,3))", "g.normal(a([1.,2.]),a([1.,2.,3.]))",
