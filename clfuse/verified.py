@@ -82,7 +82,7 @@ VERIFIED: Final[tuple[Verified, ...]] = (
         "NVIDIA H100 80GB HBM3, driver 580.159",
         "2026-11-26",
         "0.1.0",
-        "device tests, 2,000 random programs, benchmark (ci/gpu)",
+        "8,000 device tests, 1,680 random programs, benchmark (ci/gpu)",
     ),
     Verified(
         {"platform": "NVIDIA"},

@@ -7,6 +7,7 @@ first considered, so that a broken one costs nothing where it is not asked for.
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import threading
 from collections import deque
@@ -75,6 +76,8 @@ class Device:
     """
 
     forked = False
+    #: Whether it took the place of one that was lost.
+    is_renewed = False
     lost = False
     #: Made by `runtime.buffers` for the first buffer.
     pool: Pool | None = None
@@ -491,6 +494,7 @@ def _renewed(candidate: Device) -> Device:
             return _renewed(found[0]) if found else candidate
         inline = candidate.inline and type(candidate.inline)(candidate.inline.handle)
         made = Device(candidate.handle, candidate.handle.platform, candidate.index, inline)
+        made.is_renewed = True
         known[known.index(candidate)] = made
         for spec, default in list(_defaults.items()):
             if default is candidate:
@@ -500,6 +504,8 @@ def _renewed(candidate: Device) -> Device:
         lost.let_go(candidate)
     for function in lost.when_renewed:
         function(candidate)
+    # What is left of the old context in reference cycles may keep a driver from making another.
+    gc.collect()
     return made
 
 

@@ -23,6 +23,12 @@ def broken(candidate: Device) -> str:
             f" arrays that are on the host are not; clfuse.set_device({candidate.index!r}) makes a"
             " new context of it, and another device can be chosen"
         )
+    if candidate.is_renewed:
+        return (
+            f"{candidate.name} was lost, and its driver gives this process no new context:"
+            f" {candidate.cause}; choose another device with clfuse.set_device, or start a new"
+            " process; arrays that are on the host are not lost"
+        )
     return (
         f"{candidate.name} of platform {candidate.platform_name} is listed but does not work:"
         f" {candidate.cause}; {_remedy(candidate.cause or '')}"

@@ -622,22 +622,31 @@ device = cf.get_device()
 works(device)
 first = faults(device)
 assert "launched last: wild" in first, first
-device = cf.set_device(device.index)
-works(device)
+try:
+    device = cf.set_device(device.index)
+except cf.DeviceError as error:  # NVIDIA's driver, for the rest of the process
+    assert "no new context" in str(error), error
+    works(cf.set_device("cpu"))
+else:
+    works(device)
+print("end")
+"""
+
+FAULT_IN_SYNC = FAULT[: FAULT.index("device = cf.get_device()")] + """
 with config.override(debug="sync"):
-    first = faults(device)
+    first = faults(cf.get_device())
 assert "kernel wild failed" in first, first
-works(cf.set_device(device.index))
 print("end")
 """
 
 
-def test_a_kernel_that_faults_on_a_gpu_is_named_and_work_goes_on() -> None:
+@pytest.mark.parametrize("code", [FAULT, FAULT_IN_SYNC], ids=["later", "sync"])
+def test_a_kernel_that_faults_on_a_gpu_is_named_and_work_goes_on(code: str) -> None:
     """In a process of its own: other contexts may go with the one that is lost."""
     import pyopencl as cl
 
     if not devices.get_device().handle.type & cl.device_type.GPU:
         pytest.skip("on a CPU the process itself would be killed")
-    done = in_a_process(FAULT)
+    done = in_a_process(code)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.endswith("end\n")

@@ -167,7 +167,7 @@ UNARY_TO_FLOAT = """sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh arcc
 # NVIDIA's compiler (NVVM of CUDA 13.0, and of driver 580.159) takes a quotient for a number that is
 # not NaN, and of the dividend's sign, where it finds when it builds that the divisor is 0; what is
 # asked of such a quotient then is answered wrongly. Literals and what arrays hold are right.
-WRONG_OF_KNOWN_QUOTIENTS = {"isnan(nan)", "maximum(nan, 2)", "exp(-inf)"}
+WRONG_OF_KNOWN_QUOTIENTS = {"isnan(nan)", "maximum(nan, 2)", "exp(-inf)", "power(nan, nan)"}
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -193,8 +193,9 @@ def test_nan_and_infinity_that_a_compiler_knows_of_stay_what_they_are(
                 batch.same(f"{name}({kind})", lambda m, n=name, p=place: getattr(m, n)(known(m)[p]),
                            ulp=ULP)
         for name in ("floor_divide", "remainder", "fmod", "power", "maximum", "fmin"):
-            batch.same(f"{name}({kind}, {kind})",
-                       lambda m, n=name, p=place: getattr(m, n)(known(m)[p], known(m)[p]))
+            if f"{name}({kind}, {kind})" not in wrong:
+                batch.same(f"{name}({kind}, {kind})",
+                           lambda m, n=name, p=place: getattr(m, n)(known(m)[p], known(m)[p]))
             if f"{name}({kind}, 2)" not in wrong:
                 batch.same(f"{name}({kind}, 2)",
                            lambda m, n=name, p=place: getattr(m, n)(known(m)[p], 2))

@@ -21,8 +21,8 @@ MOST_MODULES = 147
 """Of ours and of NumPy's beyond what ``import numpy`` brings: 142 were counted."""
 
 MOST_OF_PYTHONS = 30
-"""Of Python's: 12 to 22 were counted; that depends on the releases and on how all is installed. There
-had been 298 in all."""
+"""Of Python's: 12 to 22 were counted; that depends on the releases and on how all is installed.
+There had been 298 in all."""
 
 HEAVY = ("pyopencl", "mako", "numpy.random", "numpy.testing", "clfuse.plan", "clfuse.render",
          "clfuse.language", "clfuse.replay", "clfuse.api.jit", "clfuse.api.raw_kernel")
