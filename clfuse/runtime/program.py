@@ -163,8 +163,6 @@ def _build(
 
 
 def _refused(device: Device, source: str, name: str, options: str, log: str) -> KernelBuildError:
-    if device.simulation is not None:
-        log = device.simulation.log(log)
     path = _write_report(device, source, name, options, log)
     return KernelBuildError(
         f"{name}: OpenCL C did not build on {device.name} (driver {device.traits.driver}):"

@@ -6,10 +6,7 @@ import re
 
 from clfuse.simulated_devices import SimulatedDevice
 
-__all__ = ["POISONED", "problem_of", "restricted"]
-
-POISONED = "attempt to use a poisoned identifier"
-"""What clang says of a word that ``#pragma GCC poison`` names."""
+__all__ = ["problem_of", "restricted"]
 
 _WIDTHS = ("", "2", "3", "4", "8", "16")
 _DOUBLE = tuple([f"{word}double{width}" for word in ("", "as_", "convert_") for width in _WIDTHS])
@@ -23,16 +20,17 @@ _KERNEL = re.compile(r"\b(?:__)?kernel\b[^;{}]*?\bvoid\s+(\w+)\s*\(")
 def restricted(source: str, row: SimulatedDevice) -> str:
     """The source for a compiler that is to know no type that the device has not.
 
-    Its lines keep their numbers.
+    Its lines keep their numbers. A name that a macro drops is no use of the type: so the names are
+    macros themselves, for something that nobody has declared.
     """
     lines = []
     if not row.fp64:
-        lines += ["#undef cl_khr_fp64", f"#pragma GCC poison {' '.join(_DOUBLE)}"]
+        lines += ["#undef cl_khr_fp64", *[f"#define {name} no_cl_khr_fp64" for name in _DOUBLE]]
     if not row.fp16:
         lines += [
             "#undef cl_khr_fp16",
             "#pragma OPENCL EXTENSION cl_khr_fp16 : disable",
-            f"#pragma GCC poison {' '.join(_HALF)}",
+            *[f"#define {name} no_cl_khr_fp16" for name in _HALF],
         ]
     return "\n".join([*lines, "#line 1", source]) if lines else source
 

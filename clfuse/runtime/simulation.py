@@ -18,7 +18,7 @@ from clfuse.errors import KernelBuildError
 from clfuse.runtime import lost
 from clfuse.runtime.guard_memory import arena
 from clfuse.runtime.memory_watch import MemoryWatch
-from clfuse.runtime.simulated_sources import POISONED, problem_of, restricted
+from clfuse.runtime.simulated_sources import problem_of, restricted
 from clfuse.simulated_devices import SIMULATED_DEVICES, SimulatedDevice
 from clfuse.traits import QUIRKS, DeviceTraits, apply_quirks, with_schedule
 
@@ -135,12 +135,6 @@ class Simulation:
     def source(self, source: str) -> str:
         """OpenCL C in which the compiler at hand knows no type that the simulated one does not."""
         return restricted(source, self.row)
-
-    def log(self, log: str) -> str:
-        """What the compiler at hand says, in words of the simulated one."""
-        return log.replace(
-            POISONED, f"a type that {self.row.name} has not: no cl_khr_fp64 or no cl_khr_fp16"
-        )
 
     def problem_of_build(
         self, program: cl.Kernel, source: str, arguments: Sequence[Any], device: Device

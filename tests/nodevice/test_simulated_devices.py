@@ -120,7 +120,7 @@ def test_the_compiler_is_told_the_version_of_opencl_c():
 def test_types_that_a_device_has_not_are_taken_from_the_compiler_too():
     source = "kernel void f() {}\n"
     assert Simulation("gpumax").source(source) == source
-    assert "double16" not in Simulation("h100").source(source)
+    assert "define double16" not in Simulation("h100").source(source)
     assert "half16" in Simulation("h100").source(source)
     assert "double16" in Simulation("arc").source(source)
     # Errors name the user's lines.
