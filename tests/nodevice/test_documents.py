@@ -15,7 +15,9 @@ DOCUMENTS = [TOP / "README.md", *sorted((TOP / "clfuse" / "guide").glob("*.md"))
 LINK = re.compile(r"\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)")
 VARIABLE = re.compile(r"\bCLFUSE_[A-Z0-9_]+\b")
 # Read by scripts of ours and by tests, not by the library.
-OF_SCRIPTS = {"CLFUSE_FUZZ_PROGRAMS", "CLFUSE_FUZZ_SEED", "CLFUSE_TEST_OPTIMIZED"}
+OF_SCRIPTS = {
+    "CLFUSE_FUZZ_PROGRAMS", "CLFUSE_FUZZ_SEED", "CLFUSE_TEST_KERNELS", "CLFUSE_TEST_OPTIMIZED",
+}
 
 
 def names(documents: list[Path]) -> list[str]:
