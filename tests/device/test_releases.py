@@ -110,7 +110,6 @@ r = m.typename('f')
 r = m.row_stack([f4, f4])
 r = m.in1d(u8, [1])
 r = m.trapz(f4)
-r = m.bincount([1.0, 2.0])
 r = m.cross(f4[:2], f4[:2])
 """,
     "arrays that stand for one number": """
