@@ -16,7 +16,8 @@ LINK = re.compile(r"\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)")
 VARIABLE = re.compile(r"\bCLFUSE_[A-Z0-9_]+\b")
 # Read by scripts of ours and by tests, not by the library.
 OF_SCRIPTS = {
-    "CLFUSE_FUZZ_PROGRAMS", "CLFUSE_FUZZ_SEED", "CLFUSE_TEST_KERNELS", "CLFUSE_TEST_OPTIMIZED",
+    "CLFUSE_FUZZ_PROGRAMS", "CLFUSE_FUZZ_SEED", "CLFUSE_SIMULATED_TESTS", "CLFUSE_TEST_KERNELS",
+    "CLFUSE_TEST_OPTIMIZED",
 }
 
 
