@@ -251,8 +251,8 @@ def test_other_folds_of_the_same_pass_are_made_beside_the_sums(axis: int, xp: Mo
 
     actual = folds(lazy)
     kernels = xp.explain(*actual).kernels
-    assert len(kernels) == 1
-    if xp.get_device().traits.schedule == "cpu":
+    if xp.get_device().traits.schedule == "cpu":  # a GPU's units may want their sums in pieces
+        assert len(kernels) == 1
         assert GUESSED in kernels[0].source
     with np.errstate(all="ignore"):
         expected = folds(data.astype(np.float64))
