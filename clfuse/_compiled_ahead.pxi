@@ -104,6 +104,7 @@ cdef class Ahead:
     """
 
     cdef object structure, fold, mode
+    cdef object failed  # what the last launch ended with, after it had overwritten arrays
     cdef Ready ready
     cdef list offsets, shapes, template
     cdef list leaves, written, numbers
@@ -173,7 +174,7 @@ cdef class Ahead:
     cdef tuple launched(self, tuple args, Py_ssize_t first, PyObject **cells):
         """What was written, as new nodes, once it is launched; None where it has to be recorded."""
         buffers = self.buffers_of(cells)
-        if buffers is None or self.structure.ready is not self.ready:
+        if buffers is None or self.structure.ready is not self.ready or journal[0] is not None:
             return None
         if not self.ready.suits(buffers):
             return None
@@ -189,7 +190,17 @@ cdef class Ahead:
             places = self.ready.places(buffers)
         except MemoryError:
             return None  # the look says so, as it ever did, and nothing is lost
-        self.ready.run(nodes, places)
+        self.failed = None
+        try:
+            self.ready.run(nodes, places, True)
+        except BaseException as error:
+            # Arrays that were overwritten hold what is to come; else the call has done nothing.
+            for node in made:
+                if peek(node, n_buffer) != <PyObject *>None or get(node, n_op).kind is SUSPENDED:
+                    self.failed = error
+                    break
+            else:
+                raise
         return tuple(made)
 
 
@@ -212,6 +223,9 @@ cdef object launched_ahead(KnownCall call, tuple args, Py_ssize_t first, PyObjec
         if fold is None:
             cell = <object>cells[<Py_ssize_t>ahead.written[number][0]]
             refill(cell, s_node, node)
+    if ahead.failed is not None:
+        error, ahead.failed = ahead.failed, None
+        raise error
     after_evaluation()
     unseen, call.turn = call, turns[0]
     return made if fold is None else tuple([holding(new_storage(node)) for node in made])

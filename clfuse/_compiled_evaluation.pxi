@@ -36,7 +36,7 @@ cdef class Ready:
     says whether it has run since somebody set that to False.
     """
 
-    cdef object device, pool, planning, host_us, queue
+    cdef object device, pool, planning, host_us, queue, leave
     cdef dict bins
     cdef uintptr_t address, inline
     cdef list bound, direct, slots, sizes, reuses, values, keeps, recomputed
@@ -46,6 +46,7 @@ cdef class Ready:
     def __init__(self, planned, device, block_size, int user_launches):
         schedule = planned.schedule
         self.device, self.pool = device, device.pool
+        self.leave = planned.leave
         self.bins = device.pool._bins
         self.planning = settings[key_of_planning]
         self.host_us, self.hosted = planned.too_large
@@ -142,17 +143,34 @@ cdef class Ready:
                 places.append(None if place is None else buffers[place])
         return places
 
-    cdef int run(self, list nodes, list places) except -1:
-        """Launch, and give the nodes that somebody asks for their buffers."""
-        cdef Py_ssize_t number
+    cdef int run(self, list nodes, list places, bint whole=False) except -1:
+        """Launch, and give the nodes that somebody asks for their buffers.
+
+        Where this ends early, `rest.leave` puts the nodes in order, which are of no graph if `whole`.
+        """
+        cdef Py_ssize_t number = 0
         cdef Direct direct
+        cdef list tickets = None
         latest_launch[0] = self.bound
-        for number in range(self.launches):
-            direct = <Direct>PyList_GET_ITEM(self.direct, number)
-            if direct.launched(self.address, self.inline, places, nodes):
-                tallies["kernels_launched"] += 1
-            else:
-                self.bound[number].enqueue_again(places, nodes)  # pyopencl says what is wrong
+        try:
+            while number < self.launches:
+                direct = <Direct>PyList_GET_ITEM(self.direct, number)
+                if direct.launched(self.address, self.inline, places, nodes):
+                    tallies["kernels_launched"] += 1
+                else:  # pyopencl says what is wrong
+                    tickets = []
+                    self.bound[number].enqueue_again(places, nodes, tickets)
+                    tickets = None
+                number += 1
+            self.put(nodes, places)
+        except BaseException:
+            tickets = [None] * number if tickets is None else [None] * number + tickets
+            journal[0] = self.leave, (nodes, places, tickets, whole)
+            settle_journal()
+            raise
+        return 0
+
+    cdef int put(self, list nodes, list places) except -1:
         tallies["user_launches"] += self.user_launches
         tallies["plans_reused"] += 1
         self.is_used = True
@@ -170,6 +188,10 @@ cdef class Ready:
         for position in self.recomputed:
             nodes[position].computed = True
         return 0
+
+
+cdef list journal
+cdef object settle_journal
 
 
 cdef list when_grown, grown_from, forget_at
@@ -191,11 +213,12 @@ cdef int after_evaluation() except -1:
 
 def evaluating(plain, names):
     """``evaluate_nodes(nodes, wait=wait)``, of graphs that are known and ready, before `plain`."""
-    global turns, when_grown, grown_from, forget_at, begin_turn
+    global turns, when_grown, grown_from, forget_at, begin_turn, journal, settle_journal
     cdef dict numbers = names["numbers"]
     when_grown, grown_from = names["when_grown"], names["grown_from"]
     forget_at, turns, begin_turn = names["forget_at"], names["turn"], names["begin_turn"]
     lock, known = names["lock"], names["known"]
+    journal, settle_journal = names["journal"], names["settle"]
 
     def evaluate_nodes(nodes, *, wait=False):
         ready = None
@@ -248,6 +271,8 @@ cdef object evaluated_again(object nodes, object known, dict numbers):
     """Compute nodes as before, and answer what has; None where that is not known."""
     global latest
     roots = []
+    if journal[0] is not None:  # an evaluation ended early
+        return None
     for node in nodes:
         if type(node) is Node:
             if peek(node, n_buffer) != <PyObject *>None:

@@ -155,9 +155,14 @@ cdef class Direct:
             return "clEnqueueNDRangeKernel", self.status, False
         return "clFinish", self.status, self.refused == ENDING
 
-    def __call__(self, uintptr_t queue, uintptr_t inline, list places, list values):
-        """Whether the driver has taken the launch: see `launched`."""
-        return self.launched(queue, inline, places, values)
+    def __call__(
+        self, uintptr_t queue, uintptr_t inline, list places, list values, list tickets
+    ):
+        """Whether the driver has taken the launch: see `launched`. `tickets` is longer then."""
+        taken = self.launched(queue, inline, places, values)
+        if taken:
+            tickets.append(None)
+        return taken
 
     cdef bint launched(
         self, uintptr_t queue, uintptr_t inline, list places, list values

@@ -46,7 +46,7 @@ cdef Py_ssize_t v_base, v_offset, v_strides, v_ordered, v_writeable
 cdef Py_ssize_t i_layout, i_shape, i_path, i_start, y_due
 
 cdef object ARRAY, Node, Storage, HostBuffer, View, Indexed, NUMPY, FLOAT64, LATER, LOUD
-cdef object CONSTANT, UPDATE, VIEW
+cdef object CONSTANT, SUSPENDED, UPDATE, VIEW
 cdef object AS_A_WHOLE, IN_PARTS, BY_ROWS, SELECTED
 cdef object context, check, boundary, plain_owned
 cdef object plain_made, plain_part, node_of, expect_rows, element, c_strides
@@ -65,10 +65,11 @@ class _Slotted:
 
 def connect_graph(node, op, kind):
     """Take the classes of recorded operations."""
-    global Node, CONSTANT, UPDATE, VIEW, n_buffer, n_op, n_inputs, n_shape, n_dtype, n_param
-    global n_computed, o_dtype, o_input_dtypes, o_kind
+    global Node, CONSTANT, SUSPENDED, UPDATE, VIEW, n_buffer, n_op, n_inputs, n_shape, n_dtype
+    global n_param, n_computed, o_dtype, o_input_dtypes, o_kind
     Node = node
     CONSTANT, UPDATE, VIEW = kind.CONSTANT, kind.UPDATE, kind.VIEW
+    SUSPENDED = kind.SUSPENDED
     n_buffer, n_op = _offset(node, "buffer"), _offset(node, "op")
     n_inputs, n_shape = _offset(node, "inputs"), _offset(node, "shape")
     n_dtype, n_param = _offset(node, "dtype"), _offset(node, "param")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from . import compiled, experience, interpret, patience, smallness
+from . import compiled, experience, interpret, patience, smallness, unfinished
 from .config import settings
 from .counters import counters
 from .dtypes import needs_fp64
@@ -76,12 +76,17 @@ def pending(nodes: Sequence[Node]) -> list[Node]:
 def evaluate_nodes(nodes: Sequence[Node], *, wait: bool = False) -> None:
     """Compute `nodes`: afterwards each has its buffer (constants excepted, they need none)."""
     with lock:
+        if unfinished.journal[0] is not None:
+            unfinished.settle()
         roots = pending(nodes)
+        if roots and unfinished.rests:
+            unfinished.finish_below(roots)
+            roots = pending(roots)
         if roots:
             # The collector would look through what is listed and planned again and again, in vain.
             collects = gc.isenabled()
-            gc.disable()
             try:
+                gc.disable()
                 _run(recognition.find(roots) or take(roots))
             finally:
                 if collects:
@@ -235,7 +240,7 @@ def _settle_rest(device: Device) -> None:
         _rest_in_vain[1] -= 1
         return
     roots = pending(trace.untraced([cell.node for cell in ir.sweep()]))
-    if not roots:
+    if not roots or unfinished.rests:
         return
     rest = take(roots)
     is_here = {buffer.device for buffer in rest.buffers} <= {device}
@@ -410,6 +415,8 @@ if _core is not None:
                 "begin_turn": ir.begin_turn,
                 "counters": counters,
                 "forget_at": ir.forget_at,
+                "journal": unfinished.journal,
+                "settle": unfinished.settle,
                 "grown_from": grown_from,
                 "known": recognition.known,
                 "lock": lock,

@@ -37,6 +37,7 @@ from .plan.traffic import (
     writes_of_call,
 )
 from .planned import storage_roots
+from .unfinished import finish_below, settle
 
 _SMALL = "so small that NumPy calculates it (CLFUSE_HOST_US); on the device it would be:"
 _WAITING = (
@@ -186,10 +187,12 @@ def explain_nodes(nodes: Sequence[Node]) -> Plan:
     from .runtime import device
 
     current = device.get_device()
-    roots = pending(nodes)
-    if not roots:
-        return Plan((), (), current.name)
     with lock:
+        settle()
+        finish_below(nodes)
+        roots = pending(nodes)
+        if not roots:
+            return Plan((), (), current.name)
         snapshot = take(roots)
     schedule = plan(snapshot, current.traits, fuse=settings.fusion)
     kernels = tuple(

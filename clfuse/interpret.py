@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Mapping
 from contextlib import ExitStack
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final
@@ -24,6 +24,7 @@ from .graph.sequence import calculation
 from .graph.snapshot import LIVE, Snapshot
 from .runtime.buffers import Buffer, HostBuffer, calculated, lent, mapped
 from .runtime.host import FUNCTIONS
+from .unfinished import journal, settle
 
 if TYPE_CHECKING:
     from .runtime.device import Device
@@ -47,8 +48,9 @@ def run(snapshot: Snapshot, device: Device, *, sparing: bool = False) -> None:
     `sparing` lets go of what nobody reads any more; with small arrays that would take longer.
 
     No node changes before everything is calculated, unless an array was written to in place: what
-    was calculated by then is kept if the rest fails. Floating-point errors in what the user called
-    himself (`graph.ir.loud`) are warned of, as the state in force wants it, when all is stored.
+    was calculated by then is kept if the rest fails (`_leave`). Floating-point errors in what the
+    user called himself (`graph.ir.loud`) are warned of, as the state in force wants it, when all is
+    stored.
     """
     counters["host_evaluations"] += 1
     nodes, items = snapshot.nodes, snapshot.items
@@ -58,6 +60,7 @@ def run(snapshot: Snapshot, device: Device, *, sparing: bool = False) -> None:
     last = way.last
     given = _given(snapshot, stored) if last else {}
     written: dict[int, Buffer | None] = {}
+    writes: list[_Write] = []
     sums = vectors.products(snapshot, stored) if sparing else {}
     summed = set(sums.values())
     op: Op | None = None
@@ -70,6 +73,9 @@ def run(snapshot: Snapshot, device: Device, *, sparing: bool = False) -> None:
 
     with ExitStack() as stack, np.errstate(call=meet, **_noticed(**modes)):
         sources, is_mapped = _sources(snapshot.buffers, stack)
+        if given:
+            left = snapshot, values, sums, device, given, written, writes, is_mapped
+            journal[0] = _leave, left
         try:
             for position in way.order:
                 item = items[position]
@@ -111,9 +117,14 @@ def run(snapshot: Snapshot, device: Device, *, sparing: bool = False) -> None:
                         values[number] = None
                     one = two = value = None  # names that may hold the same array
                     operands = []
-                    value = _updated(old, new, item[2], item[3] in given)
-                    if value is old and item[3] in given:
-                        given[position] = written[position] = given[item[3]]
+                    if item[3] in given:
+                        value = _changed(writes, position, item, old, new)
+                        if value is old:
+                            given[position] = written[position] = given[item[3]]
+                            values[position] = value
+                            writes.clear()  # it holds the array, too
+                    else:
+                        value = _updated(old, new, item[2])
                     old = new = None
                 else:
                     operands = [values[number] for number in item[3:]]
@@ -125,14 +136,12 @@ def run(snapshot: Snapshot, device: Device, *, sparing: bool = False) -> None:
                 if position in last:
                     for number in last[position]:
                         values[number] = None
+            results = _results(snapshot, stored, values, device, written, is_mapped)
+            _store(results)
+            journal[0] = None
         except BaseException:
-            if written:
-                # What was calculated from the old contents cannot be calculated again.
-                done = [place for place, value in enumerate(values) if value is not None]
-                _store(_results(snapshot, done, values, device, written, is_mapped))
+            settle()
             raise
-        results = _results(snapshot, stored, values, device, written, is_mapped)
-    _store(results)
     for message in met:
         warn_user(message, RuntimeWarning)
 
@@ -291,21 +300,68 @@ def _stored(snapshot: Snapshot) -> set[int]:
     return stored
 
 
-def _updated(old: Array, value: Array, param: Any, is_given: bool) -> Array:
+_Write = tuple[int, int, Array, Array, Array]
+"""The position of an update and of what it updates, the array, the part that is written, and what
+is written there: none of what the array held before. So it may be written again."""
+
+
+def _updated(old: Array, value: Array, param: Any) -> Array:
     """`old` with `value` written to a part of it; in its own memory where nobody else has it.
 
-    The caller holds `old` and `value` by one name each. What `is_given` is held by its buffer too.
+    The caller holds `old` and `value` by one name each.
     """
     # What NumPy has selected with index arrays need not lie in C order, and `_seen` would copy it.
-    is_own = is_given or (
-        type(old) is np.ndarray and old.base is None and old.flags.c_contiguous
-    )
-    if is_own and _ALONE > 0 and sys.getrefcount(old) == _ALONE + is_given:
+    is_own = type(old) is np.ndarray and old.base is None and old.flags.c_contiguous
+    if is_own and _ALONE > 0 and sys.getrefcount(old) == _ALONE:
         result = old
     else:
         result = np.array(old, order="C")
     _seen(result, value.shape, *param)[...] = value
     return result
+
+
+def _changed(
+    writes: list[_Write], position: int, item: tuple[Any, ...], old: Array, value: Array
+) -> Array:
+    """As `_updated`, of an array that is given, and that its buffer holds, too: where it is written
+    to in place, `writes` says so before."""
+    if not (_CHANGED > 0 and sys.getrefcount(old) == _CHANGED):
+        result = np.array(old, order="C")
+        _seen(result, value.shape, *item[2])[...] = value
+        return result
+    part = _seen(old, value.shape, *item[2])
+    writes.append((position, item[3], old, part, value))
+    part[...] = value
+    return old
+
+
+def _leave(
+    snapshot: Snapshot,
+    values: list[Array],
+    sums: Mapping[int, int],
+    device: Device,
+    given: dict[int, Buffer | None],
+    written: dict[int, Buffer | None],
+    writes: list[_Write],
+    is_mapped: bool,
+) -> None:
+    """Keep what was calculated by then, if arrays were written to since: it cannot be calculated
+    again. A write that has begun is made once more, for it may not have been made."""
+    if writes:
+        position, below, array, part, value = writes[-1]
+        part[...] = value
+        values[position] = array
+        given[position] = written[position] = given[below]
+    if not written:
+        return
+    items = snapshot.items
+    done = [
+        place
+        for place, found in enumerate(values)
+        if found is not None and place not in sums and items[place][0] is not None
+        and items[place][0].kind is not Kind.CONSTANT
+    ]
+    _store(_results(snapshot, done, values, device, written, is_mapped))
 
 
 def _references() -> int:
@@ -316,14 +372,17 @@ def _references() -> int:
     if not getattr(sys, "_is_gil_enabled", lambda: True)():
         return -1
 
-    def count(old: Array, value: Array, param: Any, is_given: bool) -> int:
+    def count(old: Array, value: Array, param: Any) -> int:
         return sys.getrefcount(old)
 
     one, two = np.zeros(2), np.zeros(1)
-    return count(one, two, None, False)
+    return count(one, two, None)
 
 
 _ALONE: Final = _references()
+
+_CHANGED: Final = _ALONE + 1 if _ALONE > 0 else -1
+"""Those to one that its buffer holds, too."""
 
 
 def _sources(buffers: list[Buffer], stack: ExitStack) -> tuple[list[Array], bool]:

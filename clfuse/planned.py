@@ -1,8 +1,9 @@
 """A plan with its programs: made once for a structure, run whenever that is evaluated; `evaluate`
 and `replay` make them.
 
-Everything that can fail (planning, building, allocating) happens before the first launch, and no
-node changes until the last one. A process that leaves everything to NumPy never imports this.
+What fails as a rule (planning, building, allocating) happens before the first launch. No node
+changes until the last one, unless the evaluation ends early: then `rest` says which do. A process
+that leaves everything to NumPy never imports this.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from .config import PLANNING, settings
 from .counters import counters
 from .dtypes import needs_fp64
 from .errors import DeviceError, fp64_error
-from .graph.ir import TABLE
+from .graph.ir import TABLE, Kind, Node
 from .graph.snapshot import Snapshot
 from .plan.device_libraries import is_ours
 from .plan.planner import plan
@@ -47,10 +48,12 @@ from .render.matmul import render_matmul
 from .render.repeats import Repeats
 from .render.sorting import render_sort
 from .render.templates import keep_in
+from .rest import leave
 from .runtime import buffers, host, launch, program, stepping, storage
 from .runtime.buffers import Buffer
 from .runtime.launch import BoundKernel
 from .runtime.pool import block_size
+from .unfinished import journal, settle
 
 if TYPE_CHECKING:
     from .render.kernels import Rendered
@@ -154,16 +157,42 @@ class Planned:
             for step in self.steps:
                 if isinstance(step, Prepared):
                     step.bound = bind(step, lambda constant: (constant.position, None))
-        for step in self.steps:
-            _launch(step, places, snapshot)
-        for position, value_number in schedule.keeps.items():
-            node = snapshot.nodes[position]
-            buffer = places[value_number]
-            assert buffer is not None
-            node.buffer = buffer.of(node.dtype, node.shape)
-            node.inputs = ()
-        for position in schedule.recomputed:
-            snapshot.nodes[position].computed = True
+        nodes = snapshot.nodes
+        tickets: list[Any] = []
+        journal[0] = self.leave, (nodes, places, tickets)
+        try:
+            for step in self.steps:
+                _launch(step, places, nodes, tickets)
+            for position, value_number in schedule.keeps.items():
+                node = nodes[position]
+                buffer = places[value_number]
+                assert buffer is not None
+                node.buffer = buffer.of(node.dtype, node.shape)
+                node.inputs = ()
+            for position in schedule.recomputed:
+                nodes[position].computed = True
+            journal[0] = None
+        except BaseException:
+            settle()
+            raise
+
+    def leave(
+        self,
+        nodes: list[Node],
+        places: list[Buffer | None],
+        tickets: list[Any],
+        whole: bool = False,
+    ) -> bool:
+        """Put the nodes in order after a run that ended early, as `rest.leave`."""
+        constants = [
+            node if type(node) is Node and node.op.kind is Kind.CONSTANT else None for node in nodes
+        ]
+
+        def continued(number: int, tickets: list[Any]) -> None:
+            _launch(self.steps[number], places, constants, tickets)
+
+        keeps = [(nodes[position], value) for position, value in self.schedule.keeps.items()]
+        return leave(self.schedule, continued, keeps, places, tickets, whole=whole)
 
 
 observers: Final[list[Callable[[Prepared, Any], None]]] = []
@@ -302,11 +331,15 @@ _PASSED_AS: Final[dict[str, type]] = {"i": int, "f": float}
 
 
 def _launch(
-    step: Prepared | Copy | LibraryCall, places: list[Buffer | None], snapshot: Snapshot
+    step: Prepared | Copy | LibraryCall,
+    places: list[Buffer | None],
+    nodes: Sequence[Any],
+    tickets: list[Any],
 ) -> None:
+    """Do a step, and add its ticket. Of `nodes` the constants are read."""
     if isinstance(step, Prepared):
         if step.bound is not None:
-            event = step.bound.enqueue(places, snapshot.nodes, wants_event=bool(observers))
+            event = step.bound.enqueue(places, nodes, tickets, wants_event=bool(observers))
             counters["user_launches"] += isinstance(step.kernel, UserLaunch)
             for observer in observers:
                 observer(step, event)
@@ -318,21 +351,21 @@ def _launch(
                 if position is None:
                     arguments.append(places[value].mem)  # type: ignore[union-attr]
                 elif value is None:
-                    arguments.append(snapshot.nodes[position].param)
+                    arguments.append(nodes[position].param)
                 else:
-                    arguments.append(value(snapshot.nodes[position].param))
+                    arguments.append(value(nodes[position].param))
             else:
                 arguments.append(argument)
         event = launch.enqueue(
-            step.program, step.rendered.global_size, step.rendered.local_size, arguments
+            step.program, step.rendered.global_size, step.rendered.local_size, arguments, tickets
         )
         counters["user_launches"] += isinstance(step.kernel, UserLaunch)
         for observer in observers:
             observer(step, event)
     else:
         numbers = step.scalars if isinstance(step, LibraryCall) else ()
-        scalars = [(place, snapshot.nodes[number].param) for place, number in numbers]
-        run_without_kernel(step, places, scalars)
+        scalars = [(place, nodes[number].param) for place, number in numbers]
+        run_without_kernel(step, places, scalars, tickets)
 
 
 def bind(
@@ -371,12 +404,16 @@ def run_without_kernel(
     step: Copy | LibraryCall,
     places: Sequence[Buffer | None],
     scalars: Sequence[tuple[int, np.generic]],
+    tickets: list[Any],
 ) -> None:
-    """Run a step that is no kernel of ours, with the buffers of the plan's values.
+    """Run a step that is no kernel of ours, with the buffers of the plan's values; add its ticket.
 
     `scalars` are operands of a library call: place among the operands, and value.
     """
-    _run_without_kernel(step, places, scalars)
+    before = len(tickets)
+    _run_without_kernel(step, places, scalars, tickets)
+    if len(tickets) == before:
+        tickets.append(None)
     if stepping.is_on():
         target = places[step.target]
         assert target is not None
@@ -387,6 +424,7 @@ def _run_without_kernel(
     step: Copy | LibraryCall,
     places: Sequence[Buffer | None],
     scalars: Sequence[tuple[int, np.generic]],
+    tickets: list[Any],
 ) -> None:
     if isinstance(step, Copy):
         host.copy(places[step.source], places[step.target], step.nbytes)  # type: ignore[arg-type]
@@ -407,6 +445,7 @@ def _run_without_kernel(
                 (places[step.target], step.dtype, step.shape),  # type: ignore[arg-type]
                 step.param,
                 scalars,
+                tickets,
             )
 
 

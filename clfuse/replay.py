@@ -7,7 +7,7 @@ records nothing.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -22,9 +22,11 @@ from .graph.trace import Drawn, Placeholder
 from .plan.schedule import Copy, LibraryCall, UserLaunch
 from .planned import Prepared, bind, observers, run_without_kernel
 from .render.arguments import ConstantArgument
+from .rest import leave
 from .runtime import buffers, host
 from .runtime.buffers import Buffer
 from .runtime.launch import BoundKernel
+from .unfinished import journal, settle
 
 if TYPE_CHECKING:
     from .runtime.device import Device
@@ -84,7 +86,7 @@ class Replay:
             return
         snapshot = _snapshot(roots, scalars, donated)
         planned = find_plan(snapshot, device)
-        schedule = planned.schedule
+        schedule = self._schedule = planned.schedule
         # Graph buffers: those of cells, by position among `inputs`, and those that are fixed.
         sources: list[int | Buffer] = []
         for buffer in snapshot.buffers:
@@ -141,9 +143,10 @@ class Replay:
     def run(
         self,
         nodes: Sequence[Node],
+        put: Callable[[list[Node]], None],
         draws: Sequence[tuple[int, int]] = (),
         numbers: Sequence[Any] = (),
-    ) -> list[Node]:
+    ) -> None:
         """Launch everything; `evaluate.lock` is held.
 
         Parameters
@@ -151,15 +154,13 @@ class Replay:
         nodes : sequence of Node
             What the cells hold, by number. Those of `inputs` have their bytes, and those of
             scalars are constants.
+        put : callable
+            Called with a leaf for each root, when its buffer is there. Where this ends early and
+            arrays were overwritten, leaves stand for what is to come. It may be called twice.
         draws : sequence of (int, int)
             Key and first position of every generator that is drawn from.
         numbers : sequence of float or int
             The Python numbers among the arguments, and what is calculated of them.
-
-        Returns
-        -------
-        list of Node
-            A leaf with its buffer, for each root.
 
         Raises
         ------
@@ -167,7 +168,8 @@ class Replay:
             As `runtime.buffers.allocate`; nothing has been launched then.
         """
         if not self._roots:
-            return []
+            put([])
+            return
         scalars = [_scalar(source, nodes, draws, numbers) for source, _ in self._passed]
         device = self.device
         held: list[Buffer] = [nodes[number].buffer for number in self.inputs]
@@ -188,25 +190,60 @@ class Replay:
             places[value] = held[number]
         for value, number in self._from_slots:
             places[value] = slots[number]
-        with device.lock:
-            for bound, step, sources in self._steps:
-                if bound is None:
-                    found = [
-                        (place, _scalar(source, nodes, draws, numbers)) for place, source in sources
-                    ]
-                    run_without_kernel(step, places, found)  # type: ignore[arg-type]
-                    continue
-                event = bound.enqueue(places, scalars, wants_event=bool(observers))
+        results = [Node(op, (), shape, dtype) for op, shape, dtype in self._leaves]
+        tickets: list[Any] = []
+        journal[0] = self._leave, (results, places, tickets, scalars, nodes, draws, numbers, put)
+        try:
+            with device.lock:
+                for bound, step, sources in self._steps:
+                    if bound is None:
+                        found = [
+                            (place, _scalar(source, nodes, draws, numbers))
+                            for place, source in sources
+                        ]
+                        run_without_kernel(step, places, found, tickets)  # type: ignore[arg-type]
+                        continue
+                    event = bound.enqueue(places, scalars, tickets, wants_event=bool(observers))
+                    counters["user_launches"] += isinstance(step.kernel, UserLaunch)  # type: ignore
+                    if observers:
+                        for observer in observers:
+                            observer(step, event)  # type: ignore[arg-type]
+            for node, value in zip(results, self._roots, strict=True):
+                node.buffer = places[value].of(node.dtype, node.shape)
+            put(results)
+            journal[0] = None
+        except BaseException:
+            settle()
+            raise
+
+    def _leave(
+        self,
+        results: list[Node],
+        places: list[Any],
+        tickets: list[Any],
+        scalars: list[Any],
+        nodes: Sequence[Node],
+        draws: Sequence[tuple[int, int]],
+        numbers: Sequence[Any],
+        put: Callable[[list[Node]], None],
+    ) -> None:
+        """Have results put where a run that ended early has overwritten arrays, or was all done."""
+        operands = [
+            [(place, _scalar(source, nodes, draws, numbers)) for place, source in sources]
+            for _, _, sources in self._steps
+        ]
+
+        def launch(number: int, tickets: list[Any]) -> None:
+            bound, step, _ = self._steps[number]
+            if bound is None:
+                run_without_kernel(step, places, operands[number], tickets)  # type: ignore[arg-type]
+            else:
+                bound.enqueue(places, scalars, tickets)
                 counters["user_launches"] += isinstance(step.kernel, UserLaunch)  # type: ignore
-                if observers:
-                    for observer in observers:
-                        observer(step, event)  # type: ignore[arg-type]
-        results = []
-        for (op, shape, dtype), value in zip(self._leaves, self._roots, strict=True):
-            node = Node(op, (), shape, dtype)
-            node.buffer = places[value].of(node.dtype, node.shape)
-            results.append(node)
-        return results
+
+        keeps = list(zip(results, self._roots, strict=True))
+        if leave(self._schedule, launch, keeps, places, tickets, whole=True):
+            put(results)
 
 
 def _scalar(

@@ -39,7 +39,7 @@ from ..counters import counters
 from ..errors import JitError, JitWarning, warn_user
 from ..evaluate import evaluate_nodes, lock
 from ..graph import build
-from ..graph.ir import Storage
+from ..graph.ir import Node, Storage
 from ..graph.number import calculate
 from ..graph.trace import Calculation, GivenAway, Trace, active, tracing
 from ..replay import Replay
@@ -148,22 +148,23 @@ class _Recorded:
         for number, views, extent in self._indices:
             check_bounds(nodes[number], views, extent)
         draws = [generator.take(count)[:2] for generator, count in self._generators]
-        computed = replay.run(nodes, draws, numbers)
-        storages = []
-        for kind, source in self._made:
-            if kind == "root":
-                storages.append(Storage(computed[source]))
-            else:
-                storages.append(Storage(nodes[source] if kind == "cell" else source))
-        for number, (kind, source) in self._written:
-            if kind == "root":
-                cells[number].node = computed[source]
-            else:
-                cells[number].node = nodes[source] if kind == "cell" else source
-        for number in self._given_away:
-            node = nodes[number]
-            gone = GivenAway(self._name, replay.device)
-            cells[number].node = build.leaf(gone, node.shape, node.dtype)
+        storages: list[Storage] = []
+
+        def put(computed: list[Node]) -> None:
+            def node_of(kind: str, source: Any) -> Node:
+                if kind == "root":
+                    return computed[source]
+                return nodes[source] if kind == "cell" else source  # type: ignore[no-any-return]
+
+            storages[:] = [Storage(node_of(*origin)) for origin in self._made]
+            for number, origin in self._written:
+                cells[number].node = node_of(*origin)
+            for number in self._given_away:
+                node = nodes[number]
+                gone = GivenAway(self._name, replay.device)
+                cells[number].node = build.leaf(gone, node.shape, node.dtype)
+
+        replay.run(nodes, put, draws, numbers)
         made = arguments.leaves.copy()
         for kind, number, shape, dtype, view in self._handles:
             handle = _new(kind)

@@ -48,6 +48,7 @@ class Kind(IntEnum):
     EXPAND = 14  # inputs (mask, other, starts, packed): packed where mask is true; param as COUNTS
     LAUNCH = 15  # a kernel that somebody wrote, on base buffers and scalars; param: `launch.Spec`
     PART = 16  # inputs (launch,): an array that a launch has written; param: its number there
+    SUSPENDED = 17  # what the rest of a plan that ended early computes; param: `clfuse.rest.Rest`
 
 
 TRANSFORM: Final = "transform"
@@ -57,6 +58,11 @@ dtype that VkFFT takes and lies in C order. `runtime.numerics` treats it as it d
 TABLE: Final = "table"
 """The library call that fills an array with scalars of the program, which are its inputs, or with
 numbers of the program's structure, which are its param, as bytes: an upload."""
+
+
+ONCE: Final = frozenset(["at"])
+"""Library calls that change their first operand, and change it again when they are called again: on
+a device with memory of its own they never do so in place (`clfuse.rest`)."""
 
 
 class Op:

@@ -64,7 +64,7 @@ class Modification(Node):
 
     __slots__ = ("_loop", "_old", "_operand", "_region")
     _old: Node | None
-    _loop: Op | None
+    _loop: Any  # operation on the part; the node that all of it is, once that was found; None
     _operand: Node | None
     _region: _Shape
 
@@ -73,32 +73,34 @@ class Modification(Node):
         """(old, value), as of every UPDATE; of the value, where all of the array is written."""
         with finding:
             if self._loop is not None:
-                # No name for what is before: references to it are counted.
-                joined = _joined(self) if settings.fusion else None
-                if joined is None:
-                    self._expand()
-                else:
-                    self.op, self.param = joined.op, joined.param
-                    self.inputs = joined.inputs
+                if type(self._loop) is Op:
+                    # No name for what is before: references to it are counted. One assignment says
+                    # what this is, so that it is the same after an interrupt.
+                    self._loop = (_joined(self) if settings.fusion else None) or self._expanded()
+                made = self._loop
+                self.op, self.param = made.op, made.param
+                self.inputs = made.inputs
             return _get_inputs(self)  # type: ignore[no-any-return]
 
     @inputs.setter
     def inputs(self, inputs: tuple[Node, ...]) -> None:
-        self._old = self._operand = self._loop = None
         _set_inputs(self, inputs)
+        self._loop = None
+        self._old = self._operand = None
 
     def place(self) -> Any:
         """As of every UPDATE: in a loop over places every round has another, and is joined."""
         return self.param
 
-    def _expand(self) -> None:
-        """Be an UPDATE of its own."""
+    def _expanded(self) -> Node:
+        """The UPDATE that it is by itself."""
         old, op, operand = self._old, self._loop, self._operand
         assert old is not None
-        assert op is not None
+        assert type(op) is Op
         assert operand is not None
         part = view(old, self._region, *self.param)
-        self.inputs = (old, Node(op, (part, operand), self._region, self.dtype))
+        value = Node(op, (part, operand), self._region, self.dtype)
+        return Node(self.op, (old, value), self.shape, self.dtype, self.param)
 
 
 _get_inputs: Final[Any] = Node.__dict__["inputs"].__get__
@@ -189,7 +191,7 @@ def _joined(last: Modification) -> Node | None:
         for _ in offsets[1:]:
             assert type(before) is Modification
             earlier = before._old
-            before._expand()
+            before._loop = before._expanded()
             before = earlier
     return joined
 

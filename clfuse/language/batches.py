@@ -355,13 +355,15 @@ class Batch:
         return made
 
     def close(self) -> None:
-        """Make every `Pending` of this batch what the calls make of it."""
+        """Make every `Pending` of this batch what the calls make of it.
+
+        An interrupt leaves all that this needs: it begins anew when somebody asks again.
+        """
         with finding:
-            if not self.is_open:
+            if not self.is_open and not self._series:
                 return
             self.is_open = False
-            nodes, every = self._nodes, self._series
-            self._nodes, self._series, self._storages, self.present = [], [], [], []
+            nodes, every = self._nodes.copy(), self._series
             if max([len(series) for series in every]) < FEW:
                 # None of them comes often enough for rounds: 0.03 ms to look for them.
                 self._one_by_one(nodes, every)
@@ -371,7 +373,8 @@ class Batch:
                 made = reference()
                 if made is not None:
                     made.become(nodes[place])
-
+            self._nodes, self._storages, self.present = [], [], []
+            self._series = []  # last: it is closed
 
     def _in_rounds(self, nodes: list[Node], every: list[Series]) -> None:
         for part in turns(self.order, every):

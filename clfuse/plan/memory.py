@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 
-from ..graph.ir import Kind
+from ..graph.ir import ONCE, Kind
 from ..graph.layout import contiguous_strides
 from .geometry import stored_nbytes
 from .graph import Graph
@@ -306,6 +306,8 @@ class Memory:
     def _mutate_in_place(self, index: int, call: LibraryCall) -> None:
         """Let a library call change its first operand itself, where that dies with the call."""
         if call.name not in MUTATIONS or not call.operands or 0 in dict(call.scalars):
+            return
+        if call.name in ONCE and not self.lowering.traits.unified_memory:
             return
         old = call.operands[0]
         whole = old.offset == 0 and old.strides == contiguous_strides(old.shape)

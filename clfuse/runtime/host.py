@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from clfuse.counters import counters
+from clfuse.graph.ir import ONCE
 from clfuse.graph.layout import contiguous_strides
 from clfuse.runtime import buffers, lost, threads
 from clfuse.runtime.buffers import Buffer, host_memory, mapped
@@ -57,17 +58,15 @@ Layout = tuple[str, tuple[int, ...], int, tuple[int, ...]]
 """dtype character, shape, offset and strides of a view on a storage; in elements of that dtype."""
 
 
-def _mutation(
-    change: Callable[[Array, list[Any], Any], None],
-) -> Callable[[Sequence[Array], Array, Any], None]:
+def _mutation(change: Callable[..., None]) -> Callable[..., None]:
     """A library function that gives its first operand with a view of it changed by NumPy.
 
     Its param is ``(layout, shapes, extra)``: the view, the shapes that the other operands are
     stretched to, and what `change` needs besides. Where the planner has put the result into the
-    operand's own bytes nothing is copied.
+    operand's own bytes nothing is copied. More arguments are given to `change`.
     """
 
-    def call(operands: Sequence[Array], out: Array, param: Any) -> None:
+    def call(operands: Sequence[Array], out: Array, param: Any, *more: Any) -> None:
         layout, shapes, extra = param
         if np.ndim(operands[0]) != out.ndim or not _same_memory(operands[0], out):
             threads.copy(out, operands[0])
@@ -75,7 +74,7 @@ def _mutation(
             np.broadcast_to(operand, shape)
             for operand, shape in zip(operands[1:], shapes, strict=True)
         ]
-        change(_seen(out, layout), arrays, extra)
+        change(_seen(out, layout), arrays, extra, *more)
 
     return call
 
@@ -113,9 +112,12 @@ def _setitem(view: Array, arrays: list[Any], template: Any) -> None:
     view[index_of(template, arrays[:-1])] = arrays[-1]
 
 
-def _at(view: Array, arrays: list[Any], extra: Any) -> None:
+def _at(view: Array, arrays: list[Any], extra: Any, tickets: list[Any] | None = None) -> None:
+    """Twice is not the same as once: the ticket is added by the same call of C."""
     function, template, count = extra
-    function.at(view, index_of(template, arrays[:count]), *arrays[count:])
+    operands = view, index_of(template, arrays[:count]), *arrays[count:]
+    done = [] if tickets is None else tickets
+    done.extend(map(function.at, *[(each,) for each in operands]))
 
 
 def _partition(view: Array, arrays: list[Any], how: Any) -> None:
@@ -123,7 +125,7 @@ def _partition(view: Array, arrays: list[Any], how: Any) -> None:
     threads.in_parts(lambda part: part.partition(kth, axis), [view], [axis], view.nbytes)
 
 
-FUNCTIONS: Final[dict[str, Callable[[Sequence[Array], Array, Any], None]]] = {
+FUNCTIONS: Final[dict[str, Callable[..., None]]] = {
     "matmul": _matmul,
     "bincount": _bincount,
     "weigh": _weigh,
@@ -137,7 +139,6 @@ FUNCTIONS: Final[dict[str, Callable[[Sequence[Array], Array, Any], None]]] = {
     **NUMERICS,
 }
 """Name of a LIBRARY operation -> function of (operands, result to fill, param)."""
-
 
 def copy(source: Buffer, target: Buffer, nbytes: int) -> None:
     """Enqueue a copy of the first `nbytes` bytes of a buffer, on the device."""
@@ -189,6 +190,7 @@ def call(
     target: tuple[Buffer, np.dtype[Any], tuple[int, ...]],
     param: Any,
     scalars: Sequence[tuple[int, Any]] = (),
+    tickets: list[Any] | None = None,
 ) -> None:
     """Run the library function `name`; waits for the device first.
 
@@ -204,7 +206,11 @@ def call(
         What the node carried.
     scalars : sequence of (int, NumPy scalar)
         Further operands, each with its place among all of them.
+    tickets : list, optional
+        Functions `ONCE` add something to it as soon as they have changed the target itself.
     """
+    is_once = name in ONCE and tickets is not None and target[0].device.traits.unified_memory
+    more = (tickets,) if is_once else ()
     counters["library_calls"] += 1
     memories = [host_memory(buffer) for buffer in (target[0], *[entry[0] for entry in operands])]
     if all(memory is not None for memory in memories):
@@ -217,7 +223,7 @@ def call(
             in_place.append(view)
         for place, scalar in scalars:
             in_place.insert(place, scalar)
-        FUNCTIONS[name](in_place, out, param)
+        FUNCTIONS[name](in_place, out, param, *more)
         return
     with ExitStack() as stack:
         out = stack.enter_context(mapped(*target, write=True))
@@ -230,4 +236,4 @@ def call(
             views.append(_view(flat[id(buffer)], shape, offset, strides))
         for place, scalar in scalars:
             views.insert(place, scalar)
-        FUNCTIONS[name](views, out, param)
+        FUNCTIONS[name](views, out, param, *more)

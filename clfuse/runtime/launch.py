@@ -33,6 +33,7 @@ def enqueue(
     global_size: tuple[int, ...],
     local_size: tuple[int, ...] | None,
     args: Sequence[Any],
+    tickets: list[Any] | None = None,
 ) -> cl.Event:
     """Put one launch of a kernel into its device's queue and return its event, without waiting.
 
@@ -46,17 +47,22 @@ def enqueue(
         In the kernel's order: `Buffer.mem` for buffers, Python or NumPy scalars for scalars. The
         buffers must live until this returns, not longer: the queue is in order, so that the next
         owner of their memory comes later.
+    tickets : list, optional
+        The event is added once the driver has taken the launch, before any Python runs.
     """
     device = program.device
+    taken = [] if tickets is None else tickets
 
     def launch() -> cl.Event:
         # A kernel object holds its arguments, so setting them and the launch are one step.
         with device.lock, _queue_of(program) as queue:
+            kernel = program.kernel
+            kernel.set_args(*args)
             if device.simulation is None:
-                return program.kernel(queue, global_size, local_size, *args)
+                return _put(taken, queue, kernel, global_size, local_size)
             return device.simulation.launch(
                 program, global_size, local_size, dict(enumerate(args)),
-                lambda: program.kernel(queue, global_size, local_size, *args),
+                lambda: _put(taken, queue, kernel, global_size, local_size),
             )  # fmt: skip
 
     event = lost.put(device, program.name, launch)
@@ -65,6 +71,15 @@ def enqueue(
     for observer in observers:
         observer(program, event)
     return event
+
+
+def _put(tickets: list[Any], *launch: Any) -> cl.Event:
+    """Launch a kernel whose arguments are set, and add its event to `tickets` by one call of C: no
+    signal handler runs between the two."""
+    import pyopencl as cl
+
+    tickets.extend(map(cl.enqueue_nd_range_kernel, *[(each,) for each in launch]))
+    return tickets[-1]  # type: ignore[no-any-return]
 
 
 @contextmanager
@@ -80,11 +95,13 @@ def _queue_of(program: Program) -> Iterator[cl.CommandQueue]:
         return
     device.finish()
     assert device.inline is not None
-    yield device.inline.queue
     try:
-        device.inline.queue.finish()
-    except lost.driver_error() as error:
-        raise lost.waiting(device, error, program.name) from error
+        yield device.inline.queue
+    finally:
+        try:
+            device.inline.queue.finish()
+        except lost.driver_error() as error:
+            raise lost.waiting(device, error, program.name) from error
 
 
 class BoundKernel:
@@ -107,8 +124,8 @@ class BoundKernel:
     """
 
     __slots__ = (
-        "_buffers", "_direct", "_enqueue", "_fixed", "_global_size", "_kernel", "_local_size",
-        "_scalars", "program",
+        "_buffers", "_direct", "_fixed", "_global_size", "_kernel", "_local_size", "_scalars",
+        "program",
     )  # fmt: skip
 
     def __init__(
@@ -131,7 +148,6 @@ class BoundKernel:
         self._buffers = tuple(buffers)
         self._fixed = dict(fixed)
         self._scalars = tuple(scalars)
-        self._enqueue = cl.enqueue_nd_range_kernel
         for number, value in fixed.items():
             dtype = program.arguments[number]
             content = value if dtype is None else packed(value, dtype)
@@ -152,7 +168,12 @@ class BoundKernel:
         return self._direct is not None
 
     def enqueue(
-        self, buffers: list[Any], scalars: list[Any], *, wants_event: bool = False
+        self,
+        buffers: list[Any],
+        scalars: Sequence[Any],
+        tickets: list[Any],
+        *,
+        wants_event: bool = False,
     ) -> cl.Event | None:
         """Launch with these buffers, and scalars or the nodes of constants, as `enqueue` does.
 
@@ -167,15 +188,17 @@ class BoundKernel:
                 queue, inline = device.queue.int_ptr, 0
                 if program.inline:
                     inline = device.inline.queue.int_ptr  # type: ignore[union-attr]
-                if direct(queue, inline, buffers, scalars):
+                if direct(queue, inline, buffers, scalars, tickets):
                     counters["kernels_launched"] += 1
                     lost.latest[0] = program
                     return None
                 self._check_refusal()
             direct.forget()
-        return self._enqueue_by_pyopencl(buffers, scalars)
+        return self._enqueue_by_pyopencl(buffers, scalars, tickets)
 
-    def enqueue_again(self, buffers: list[Any], scalars: list[Any]) -> None:
+    def enqueue_again(
+        self, buffers: list[Any], scalars: Sequence[Any], tickets: list[Any]
+    ) -> None:
         """As `enqueue`, after the driver has refused that without pyopencl; says why, or does it.
 
         Raises
@@ -189,7 +212,7 @@ class BoundKernel:
         assert direct is not None
         self._check_refusal()
         direct.forget()
-        self._enqueue_by_pyopencl(buffers, scalars)
+        self._enqueue_by_pyopencl(buffers, scalars, tickets)
 
     def _check_refusal(self) -> None:
         """Raise DeviceError where a launch that the driver has refused must not be tried again:
@@ -202,7 +225,9 @@ class BoundKernel:
         error = lost.status_error(routine, status)
         raise lost.waiting(program.device, error, program.name if was_taken else "") from error
 
-    def _enqueue_by_pyopencl(self, buffers: list[Any], scalars: list[Any]) -> cl.Event:
+    def _enqueue_by_pyopencl(
+        self, buffers: list[Any], scalars: Sequence[Any], tickets: list[Any]
+    ) -> cl.Event:
         program = self.program
 
         def launch() -> cl.Event:
@@ -218,11 +243,11 @@ class BoundKernel:
             simulation = program.device.simulation
             with _queue_of(program) as into:
                 if simulation is None:
-                    return self._enqueue(into, kernel, self._global_size, self._local_size)
+                    return _put(tickets, into, kernel, self._global_size, self._local_size)
                 return simulation.launch(
                     program, self._global_size, self._local_size,
                     self._fixed | {n: buffers[place].mem for n, place in self._buffers},
-                    lambda: self._enqueue(into, kernel, self._global_size, self._local_size),
+                    lambda: _put(tickets, into, kernel, self._global_size, self._local_size),
                 )  # fmt: skip
 
         event = lost.put(program.device, program.name, launch)

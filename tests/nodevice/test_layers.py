@@ -26,8 +26,8 @@ LAYERS: tuple[tuple[str, ...] | frozenset[str], ...] = (
     ("plan",),
     frozenset({"render", "runtime"}),
     (
-        "vectors", "drawn", "interpret", "smallness", "patience", "experience", "planned",
-        "evaluate", "automatic", "replay",
+        "unfinished", "vectors", "drawn", "interpret", "smallness", "patience", "experience",
+        "rest", "planned", "evaluate", "automatic", "replay",
     ),
     ("explaining", "profiling"),
     ("userkernels",),

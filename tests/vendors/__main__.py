@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from pathlib import Path
 
 from tests.vendors import verified
@@ -29,12 +29,12 @@ SAMPLE = 96
 MOST_SHOWN = 20
 
 
-def problems_of(result: Result) -> list[str]:
+def problems_of(result: Result, *, has_bars: bool = True) -> list[str]:
     """What is wrong with a program, a text each."""
     name = ", ".join(result.program.names)
     refused = [f"{vendor} refuses {name}:\n{_shortened(log)}"
                for vendor, log in result.problems.items()]
-    return [*refused, *exceeded(result)]
+    return [*refused, *(exceeded(result) if has_bars else ())]
 
 
 def _shortened(log: str) -> str:
@@ -43,14 +43,15 @@ def _shortened(log: str) -> str:
 
 
 def compiled(
-    programs: Sequence[Program], seconds: float, workers: int
+    programs: Sequence[Program], seconds: float, workers: int, barred: Container[str] | None = None
 ) -> tuple[list[Result], list[str]]:
-    """(what was compiled until so much time had passed, what is wrong with it)."""
+    """(what was compiled until so much time had passed, what is wrong with it). `barred` are the
+    keys of the programs that must keep their bars; None: all."""
     results, problems = [], []
     begin = time.monotonic()
     for result in compile_all(programs, workers, begin + seconds):
         results.append(result)
-        found = problems_of(result)
+        found = problems_of(result, has_bars=barred is None or result.program.key in barred)
         if found:
             write(FAILED, result.program)
             path = FAILED / f"{result.program.key[:24]}.cl"
@@ -84,20 +85,29 @@ def show(options: argparse.Namespace) -> int:
 
 
 def check(options: argparse.Namespace) -> int:
-    """Compile what is in the folders and not verified yet, and a sample of the rest."""
+    """Compile what is in the folders and not verified yet, and a sample of the rest.
+
+    What tests have built may be as large as a test makes it: it has to compile, and keeps no bars.
+    """
     tools = find()
     known = verified.read(tools.versions)
-    programs = everything(options.folders)
-    new = [program for program in programs if verified.digest(program) not in known]
+    barred = everything(options.folders)
+    keys = {program.key for program in barred}
+    built = everything(options.built) if options.built else []
+    programs = [*barred, *[program for program in built if program.key not in keys]]
+    new = [program for program in barred if verified.digest(program) not in known]
     old = [program for program in programs if verified.digest(program) in known]
     # Another sample for other programs: nobody's clock decides what fails.
     chosen = random.Random("".join(program.key for program in programs))
-    chosen.shuffle(new)
+    others = [program for program in programs[len(barred):]
+              if verified.digest(program) not in known]
+    chosen.shuffle(others)
+    new += others
     sample = chosen.sample(old, min(SAMPLE, len(old)))
     print(f"{len(programs)} programs, {len(new)} of them new; {len(known)} are verified"
           f" ({', '.join(f'{name} {version}' for name, version in tools.versions.items())})",
           flush=True)
-    results, problems = compiled([*sample, *new], options.seconds, options.workers)
+    results, problems = compiled([*sample, *new], options.seconds, options.workers, keys)
     if left := len(new) + len(sample) - len(results):
         print(f"{left} programs are not verified, and were left out after {options.seconds:.0f} s:"
               " `python -m tests.vendors verify` compiles all")
@@ -163,6 +173,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         command.add_argument("folders", type=Path, nargs="+")
         command.add_argument("--workers", type=int, default=processors())
         if name == "check":
+            command.add_argument("--built", type=Path, nargs="*", default=[], metavar="FOLDER",
+                                 help="programs that tests have built: they keep no bars")
             command.add_argument("--seconds", type=float, default=float("inf"),
                                  help="begin nothing more after so much time")
         if name == "verify":

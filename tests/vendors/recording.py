@@ -13,7 +13,7 @@ from tests.vendors.programs import Program, write
 __all__ = ["record"]
 
 #: What is not about the kernel: warnings, and the standard, which each target has its own of.
-LEFT_OUT = ("-w", "-cl-std=CL1.2", "-cl-opt-disable")
+LEFT_OUT = ("-w", "-cl-opt-disable")
 
 
 def record(folder: Path) -> None:
@@ -36,7 +36,8 @@ def record(folder: Path) -> None:
         is_gpu = device.traits.kind == "gpu"
         found = classes[-1] if classes else ("limit" if is_gpu else None)
         if found is not None:
-            kept = [word for word in options.split() if word not in LEFT_OUT]
+            kept = [word for word in options.split()
+                    if word not in LEFT_OUT and not word.startswith("-cl-std=")]
             write(folder, Program(source, " ".join(kept), found))
         return build(device, source, name, options, *others)
 

@@ -1,0 +1,252 @@
+"""Evaluations that end early, by an interrupt or by a failure: every array has its right value
+afterwards, and what was begun is finished by who looks."""
+
+from __future__ import annotations
+
+import gc
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import pytest
+
+import clfuse as cf
+from clfuse import planned, unfinished
+from clfuse.graph.ir import Kind
+from tests import driver_faults
+from tests.fuzz import ended_early
+
+pytestmark = pytest.mark.clfuse_only
+
+N = 40
+
+
+def arrays() -> tuple[Any, Any]:
+    x, w = cf.arange(N * N, dtype="f8").reshape(N, N) % 7, cf.eye(N) * 2
+    cf.evaluate(x, w)
+    return x, w
+
+
+@pytest.fixture
+def ends_at(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """``ends_at(2)``: the next plan is interrupted before its third step; with ``after=True`` right
+    behind it."""
+
+    def end(step: int, *, after: bool = False) -> None:
+        launch, count = planned._launch, [0]
+
+        def launched(*arguments: Any) -> None:
+            count[0] += 1
+            if count[0] == step + 1 and not after:
+                raise KeyboardInterrupt
+            launch(*arguments)
+            if count[0] == step + 1:
+                raise KeyboardInterrupt
+
+        monkeypatch.setattr(planned, "_launch", launched)
+
+    return end
+
+
+def interrupted(*wanted: Any) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        cf.evaluate(*wanted)
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("step", range(3))
+def test_what_was_written_in_place_is_written_once(
+    ends_at: Callable[..., None], monkeypatch: pytest.MonkeyPatch, step: int, after: bool
+) -> None:
+    x, w = arrays()
+    expected = np.array(x)
+    x += 1
+    y = (x + w) @ w
+    x[::2] += 3
+    wanted = (expected + 1 + np.eye(N) * 2) @ (np.eye(N) * 2)
+    expected = expected + 1
+    expected[::2] += 3
+    ends_at(step, after=after)
+    interrupted(x, y)
+    monkeypatch.undo()
+    np.testing.assert_array_equal(x.get(), expected)
+    np.testing.assert_array_equal(y.get(), wanted)
+    assert not unfinished.rests
+
+
+def test_the_rest_of_a_plan_is_done_where_its_operands_were_overwritten(
+    ends_at: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = 0
+    for step in range(1, 3):
+        x, w = arrays()
+        old = np.array(x)
+        twice = x * 2
+        x += 1
+        y = twice @ w
+        y += cf.roll(y, 1)
+        del twice
+        ends_at(step)
+        interrupted(x, y)
+        begun += len(unfinished.rests)
+        monkeypatch.undo()
+        product = old * 4
+        np.testing.assert_array_equal(y.get(), product + np.roll(product, 1))
+        np.testing.assert_array_equal(x.get(), old + 1)
+    assert begun
+    assert not unfinished.rests
+
+
+def test_what_depends_on_the_rest_may_be_recorded_and_explained_meanwhile(
+    ends_at: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, w = arrays()
+    old = np.array(x)
+    y = (x * 2) @ w
+    x += 1
+    ends_at(1)
+    interrupted(x, y)
+    monkeypatch.undo()
+    z = y + x
+    y[0] = 5
+    assert "launch" in str(cf.explain(z))
+    np.testing.assert_array_equal(z.get(), old * 4 + old + 1)
+    expected = old * 4
+    expected[0] = 5
+    np.testing.assert_array_equal(y.get(), expected)
+
+
+def test_a_rest_that_nobody_wants_is_let_go(
+    ends_at: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, w = arrays()
+    twice = x * 2
+    x += 1
+    y = twice @ w
+    del twice
+    ends_at(1)
+    interrupted(x, y)
+    monkeypatch.undo()
+    assert len(unfinished.rests) == 1
+    del x, y
+    gc.collect()
+    assert not unfinished.rests
+
+
+def test_a_second_interrupt_leaves_the_work_to_who_comes_next(
+    ends_at: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupts(*arguments: Any, **options: Any) -> None:
+        raise KeyboardInterrupt
+
+    x, w = arrays()
+    old = np.array(x)
+    x += 1
+    y = (x + w) @ w
+    ends_at(1)
+    monkeypatch.setattr(planned, "leave", interrupts)
+    interrupted(x, y)
+    monkeypatch.undo()
+    assert unfinished.journal[0] is not None
+    np.testing.assert_array_equal(x.get(), old + 1)
+    assert unfinished.journal[0] is None
+    np.testing.assert_array_equal(y.get(), (old + 1 + np.eye(N) * 2) * 2)
+
+
+def test_a_warning_that_is_an_error_changes_nothing_but_what_it_is_about() -> None:
+    x, w = arrays()
+    old = np.array(x)
+    w[0] = np.inf
+    cf.evaluate(w)
+    for _ in range(2):
+        with cf.config.override(host_us=0), warnings.catch_warnings():
+            warnings.simplefilter("error")
+            x += 1
+            y = (x - 1) @ w
+            with suppress(RuntimeWarning):
+                cf.evaluate(x, y)
+        old = old + 1
+        np.testing.assert_array_equal(x.get(), old)
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        np.testing.assert_array_equal(y.get(), (old - 1) @ np.array(w))
+
+
+def test_a_launch_that_is_refused_for_good_leaves_recorded_what_it_would_write() -> None:
+    device = cf.get_device()
+    for _ in range(6):  # known plans are run without Python
+        x, w = arrays()
+        old = np.array(x)
+        x += 1
+        y = (x + w).sum(0)
+        x *= 3
+        with driver_faults.failing(device, "clEnqueueNDRangeKernel", -5, first=1):
+            with suppress(cf.AllocationError):
+                cf.evaluate(x, y)
+        np.testing.assert_array_equal(x.get(), (old + 1) * 3)
+        np.testing.assert_array_equal(y.get(), (old + 1 + np.eye(N) * 2).sum(0))
+    assert not device.lost
+
+
+def test_a_donated_array_holds_the_result_where_a_replay_ends_early() -> None:
+    @cf.jit(donate="a")
+    def step(a: Any, w: Any) -> Any:
+        a += 1
+        total = a.sum(0)
+        a[...] = cf.roll(a, 1, 0) * 2
+        return a @ w + total
+
+    def plain(a: Any, w: Any) -> tuple[Any, Any]:
+        a = a + 1
+        total = a.sum(0)
+        a = np.roll(a, 1, 0) * 2
+        return a, a @ w + total
+
+    device = cf.get_device()
+    ended = 0
+    for first in range(6):
+        a, w = arrays()
+        before, after = np.array(a), plain(np.array(a), np.array(w))
+        try:
+            with driver_faults.failing(device, "clEnqueueNDRangeKernel", -5, first=first):
+                step(a, w)
+        except cf.AllocationError:
+            ended += 1
+            found = a.get()
+            assert (found == before).all() or (found == after[0]).all()
+    assert ended
+    assert not device.lost
+
+
+def test_what_numpy_calculates_in_place_is_calculated_once() -> None:
+    with cf.config.override(host_us=1_000_000):
+        for at in range(1, 400, 7):
+            x = cf.arange(12.0)
+            cf.evaluate(x)
+            x[1:] += 2
+            y = x * 3
+            x[::2] += cf.ones(6)
+            with suppress(KeyboardInterrupt), ended_early.Interrupt(at) as interrupt:
+                cf.evaluate(x, y)
+            expected = np.arange(12.0)
+            expected[1:] += 2
+            wanted = expected * 3
+            expected[::2] += 1
+            np.testing.assert_array_equal(x.get(), expected, interrupt.where)
+            np.testing.assert_array_equal(y.get(), wanted, interrupt.where)
+
+
+def test_no_node_of_a_finished_plan_waits() -> None:
+    x, w = arrays()
+    y = x @ w
+    cf.evaluate(y)
+    assert y._storage.node.op.kind is not Kind.SUSPENDED
+
+
+@pytest.mark.parametrize("batch", range(4))
+def test_random_programs_that_end_early_have_numpys_values(batch: int) -> None:
+    count, problems = ended_early.run(cf, range(1000 * batch, 1000 * batch + 3), 5)
+    assert count == 30
+    assert not problems, "\n".join(problems)

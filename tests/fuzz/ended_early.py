@@ -1,0 +1,258 @@
+"""Evaluations that end early: random programs of writes in place, stopped anywhere while they are
+computed; afterwards every array has NumPy's values. ``python -m tests.fuzz.ended_early`` runs many.
+
+A trial records a program, has it computed, and ends that early in one of two ways:
+
+- an interrupt: KeyboardInterrupt at one of the instructions of Python that clfuse executes, which
+  is where a signal handler may raise it;
+- a fault: a call of the driver fails, once or from there on (`tests.driver_faults`).
+
+Then it looks at every array. Where a *wait* has failed nobody knows what the device has done: then
+DeviceError is right, too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import random
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import FrameType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from clfuse.runtime import lost
+from tests import driver_faults
+
+PACKAGE = str(Path(importlib.import_module("clfuse").__file__ or "").parent)
+#: What only reads the program: thousands of instructions that leave nothing behind.
+READERS = tuple(f"{PACKAGE}/{name}/" for name in ("plan", "render"))
+
+SHAPES = [(7, 7), (33, 33), (5, 5, 5)]
+NAMES = "xyz"
+TEMPLATES = """
+    {x} += 1|{x} *= 2|{x} -= {y}|{x} += {y}[::-1]|{x}[1:] += 2|{x}[1:] += {x}[:-1]|{x}[...] = {y}
+    {x}[::2] = {y}[::2]|{x}[:, 0] = {y}[:, 1]|{x}[0], {x}[-1] = {x}[-1], {x}[0]|{x}[2:, 1:] *= 3
+    {x} = {y} + {z}|{x} = {y} @ {z}|{x} = np.roll({y}, 1, axis=0)|{x} = {y} * 2
+    {x} = {y} - {y}.max()
+    t = {x} * 2; {x} += 1; {y} = t @ {z}|{y} = ({x} + {z}) @ {z}|{x} += ({y} @ {z}) % 8
+    np.add.at({x}, [0, 2, 0], 1)|{x}[[2, 0]] = 3|{x}[{y} > 3] = 0|{x}[{y} > 3] += 1
+    np.maximum({x}, {y}, out={x})|{x}, {y} = np.divmod({y}, 3)|{x}.sort(axis=1)|{x}.sort(axis=0)
+    {x} = np.cumsum({y}, axis=1)|s = {x}.sum(axis=0); {x} -= s; {y} += s|{x} /= 1; {x} -= {x}.min(0)
+    {x} = np.concatenate([{y}[1:], {z}[:1]])|{x} = np.where({y} > 2, {x}, {z})|{x}.T[...] = {y}
+    v = {x}[1:]; v += 1; v[0] = 5|c = {x}.copy(); {x} += c[::-1]; {y} -= c|np.put({x}, [3, 1], 7)
+    for i in range(4): {x}[i] += {x}[i - 1]; {y}[i] -= 1
+    for i in range(3): {x} += {y}; {y} %= 7; {z}[1:-1] = {x}[2:] - {x}[:-2]
+    axpy(len({x}), {x}, {y})|axpy(len({x}), {x}, {y}); {y} += 1; axpy(len({x}), {z}, {x})
+    {x} = stepped({x}, {y})|{x} = blended({y}, {z}); {y} += {x}
+"""
+STATEMENTS = [each for line in TEMPLATES.strip().splitlines() for each in line.strip().split("|")]
+
+
+def generate(seed: int) -> tuple[tuple[int, ...], list[str]]:
+    """Shape of the arrays, and statements; all numbers stay small."""
+    draw = random.Random(seed)
+    shape = draw.choice(SHAPES)
+    lines = []
+    for _ in range(draw.randint(2, 9)):
+        x, y, z = draw.sample(NAMES, 3)
+        lines.append(draw.choice(STATEMENTS).format(x=x, y=y, z=z))
+        if draw.random() < 0.4:
+            lines.append(f"{x} %= 16")
+    return shape, lines
+
+
+def _stepped(a: Any, b: Any) -> Any:
+    c = a + b
+    c[1:] += 1
+    return c % 16
+
+
+def _numpys_axpy(n: int, x: Any, y: Any) -> None:
+    x.reshape(len(x), -1)[:, 0] += 2 * y.reshape(len(y), -1)[:, 0]
+
+
+class Subject:
+    """clfuse, or NumPy, with what programs use of it by name."""
+
+    def __init__(self, xp: ModuleType) -> None:
+        self.xp = xp
+        self.names: dict[str, Any] = {"np": xp, "axpy": _numpys_axpy, "stepped": _stepped,
+                                      "blended": _stepped}
+        if xp is not np:
+            self.names |= {"axpy": _ours(xp), "stepped": xp.jit(_stepped, donate="a"),
+                           "blended": xp.jit(_stepped)}
+
+    def record(self, shape: tuple[int, ...], lines: Sequence[str]) -> dict[str, Any]:
+        """The arrays after the program, as they are then: recorded, as a rule."""
+        draw = np.random.RandomState(len(lines))
+        names = dict(self.names)
+        for name in NAMES:
+            names[name] = self.xp.array(draw.randint(0, 9, shape).astype("f8"))
+        for line in lines:
+            exec(compile(line, "<program>", "exec"), names)
+        return {name: value for name, value in names.items() if len(name) == 1}
+
+
+def _ours(xp: ModuleType) -> Any:
+    @xp.kernel
+    def axpy(i, x, y):  # type: ignore[no-untyped-def]
+        x[i] += 2 * y[i]
+
+    def call(n: int, x: Any, y: Any) -> None:
+        axpy(n, x.reshape(n, -1)[:, 0], y.reshape(n, -1)[:, 0])
+
+    return call
+
+
+class Interrupt:
+    """Counts the instructions that clfuse executes in Python, and raises at one of them."""
+
+    def __init__(self, at: int = 0) -> None:
+        self.at = at
+        self.count = 0
+        self.where = ""
+
+    def __enter__(self) -> Interrupt:
+        sys.settrace(self._called)
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        sys.settrace(None)
+
+    def _called(self, frame: FrameType, event: str, argument: Any) -> Any:
+        name = frame.f_code.co_filename
+        if not name.startswith(PACKAGE) or name.startswith(READERS):
+            return None
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        return self._executed
+
+    def _executed(self, frame: FrameType, event: str, argument: Any) -> Any:
+        if event == "opcode":
+            self.count += 1
+            if self.count == self.at:
+                self.where = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
+                raise KeyboardInterrupt
+        return self._executed
+
+
+def looked(arrays: dict[str, Any]) -> dict[str, Any]:
+    return {name: np.array(value).tolist() for name, value in arrays.items()}
+
+
+def interrupted(
+    subject: Subject, seed: int, trials: int, choose: random.Random
+) -> tuple[int, list[str]]:
+    """How many trials there were, and what was wrong."""
+    shape, lines = generate(seed)
+    wanted = looked(Subject(np).record(shape, lines))
+    for _ in range(choose.choice([1, 1, 4, 6])):  # known plans are run in other ways
+        with Interrupt() as counted:
+            arrays = subject.record(shape, lines)
+            counted.count = 0
+            subject.xp.evaluate(*arrays.values())
+    most = max(counted.count, 1)
+    problems = []
+    for _ in range(trials):
+        arrays = subject.record(shape, lines)
+        interrupt = Interrupt(choose.randrange(1, most + 1))
+        try:
+            with interrupt:
+                subject.xp.evaluate(*arrays.values())
+        except KeyboardInterrupt:
+            pass
+        problem = _problem(arrays, wanted, choose)
+        if problem:
+            problems.append(f"seed {seed}, interrupted at {interrupt.where}: {problem}\n    "
+                            + "\n    ".join([str(shape), *lines]))
+    return trials, problems
+
+
+def faulty(
+    subject: Subject, seed: int, trials: int, choose: random.Random
+) -> tuple[int, list[str]]:
+    """As `interrupted`, with calls of the driver that fail."""
+    xp = subject.xp
+    shape, lines = generate(seed)
+    wanted = looked(Subject(np).record(shape, lines))
+    problems = []
+    for _ in range(trials):
+        device = xp.get_device()
+        name = choose.choice(["clEnqueueNDRangeKernel", "clSetKernelArg", "clEnqueueCopyBuffer",
+                              "clEnqueueWriteBuffer", "clEnqueueMapBuffer", "clCreateBuffer"])
+        arrays = subject.record(shape, lines)
+        status, times = choose.choice([-4, -5, -6, -54]), choose.choice([1, 2, None])
+        first = choose.randrange(8)
+        try:
+            with driver_faults.failing(device, name, status, first=first, times=times):
+                xp.evaluate(*arrays.values())
+        except (xp.ClfuseError, MemoryError, lost.driver_error()):
+            pass
+        problem = _problem(arrays, wanted, choose)
+        if problem:
+            problems.append(f"seed {seed}, {name} after {first} gave {status} x {times}: {problem}"
+                            "\n    " + "\n    ".join([str(shape), *lines]))
+        if device.lost:
+            problems.append(f"seed {seed}: {name} with {status} is no reason to give the device up")
+            xp.set_device(xp.set_device(None))
+    return trials, problems
+
+
+def _problem(arrays: dict[str, Any], wanted: dict[str, Any], choose: random.Random) -> str:
+    """Which array has another value than NumPy's; they are looked at in any order."""
+    names = sorted(arrays)
+    choose.shuffle(names)
+    for name in names:
+        try:
+            found = np.array(arrays[name]).tolist()
+        except Exception as error:
+            return f"{name}: {type(error).__name__}: {error}"
+        if found != wanted[name]:
+            return f"{name} is {str(found)[:200]}; NumPy: {str(wanted[name])[:200]}"
+    return ""
+
+
+def run(
+    xp: ModuleType, seeds: Sequence[int], trials: int,
+    ways: Sequence[Callable[..., tuple[int, list[str]]]] = (interrupted, faulty),
+    seconds: float = float("inf"),
+) -> tuple[int, list[str]]:
+    """Trials of the programs of these seeds: how many, and what was wrong."""
+    subject, begin = Subject(xp), time.monotonic()
+    count, problems = 0, []
+    for seed in seeds:
+        choose = random.Random(seed)
+        for way in ways:
+            with xp.config.override(host_us=choose.choice([0, 0, 1_000_000])):
+                done, found = way(subject, seed, trials, choose)
+            count += done
+            problems += found
+        if time.monotonic() - begin > seconds:
+            break
+    return count, problems
+
+
+def main() -> int:
+    """Run the command line; 1 if a value was wrong."""
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz.ended_early", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--programs", type=int, default=100, help="how many (default 100)")
+    parser.add_argument("--start", type=int, default=0, help="the first seed (default 0)")
+    parser.add_argument("--trials", type=int, default=20, help="of each program and way")
+    parser.add_argument("--way", choices=["interrupted", "faulty"], help="only this one")
+    options = parser.parse_args()
+    ways = [globals()[options.way]] if options.way else [interrupted, faulty]
+    seeds = range(options.start, options.start + options.programs)
+    count, problems = run(importlib.import_module("clfuse"), seeds, options.trials, ways)
+    for text in problems[:10]:
+        print(text)
+    print(f"{count} trials, {len(problems)} wrong")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
