@@ -1,10 +1,11 @@
 """Evaluations that end early: random programs of writes in place, stopped anywhere while they are
 computed; afterwards every array has NumPy's values. ``python -m tests.fuzz.ended_early`` runs many.
 
-A trial records a program, has it computed, and ends that early in one of two ways:
+A trial records a program, has it computed, and ends that early in one of three ways:
 
 - an interrupt: KeyboardInterrupt at one of the instructions of Python that clfuse executes, which
   is where a signal handler may raise it;
+- the same while one of the statements is recorded: each array is as before it or as after it;
 - a fault: a call of the driver fails, once or from there on (`tests.driver_faults`).
 
 Then it looks at every array. Where a *wait* has failed nobody knows what the device has done: then
@@ -19,6 +20,7 @@ import random
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Any
@@ -87,14 +89,24 @@ class Subject:
             self.names |= {"axpy": _ours(xp), "stepped": xp.jit(_stepped, donate="a"),
                            "blended": xp.jit(_stepped)}
 
-    def record(self, shape: tuple[int, ...], lines: Sequence[str]) -> dict[str, Any]:
-        """The arrays after the program, as they are then: recorded, as a rule."""
-        draw = np.random.RandomState(len(lines))
+    def record(
+        self, shape: tuple[int, ...], lines: Sequence[str],
+        before: Callable[[int], Any] = lambda number: None,
+    ) -> dict[str, Any]:
+        """The arrays after the program, as they are then: recorded, as a rule. Before each line a
+        function is called with its number; where it answers something, that is the end."""
+        draw = np.random.RandomState(shape[0])
         names = dict(self.names)
         for name in NAMES:
             names[name] = self.xp.array(draw.randint(0, 9, shape).astype("f8"))
-        for line in lines:
-            exec(compile(line, "<program>", "exec"), names)
+        for number, line in enumerate(lines):
+            code = compile(line, "<program>", "exec")
+            interrupt = before(number)
+            if interrupt:
+                with suppress(KeyboardInterrupt), interrupt:
+                    exec(code, names)
+                break
+            exec(code, names)
         return {name: value for name, value in names.items() if len(name) == 1}
 
 
@@ -160,15 +172,38 @@ def interrupted(
     for _ in range(trials):
         arrays = subject.record(shape, lines)
         interrupt = Interrupt(choose.randrange(1, most + 1))
-        try:
-            with interrupt:
-                subject.xp.evaluate(*arrays.values())
-        except KeyboardInterrupt:
-            pass
+        with suppress(KeyboardInterrupt), interrupt:
+            subject.xp.evaluate(*arrays.values())
         problem = _problem(arrays, wanted, choose)
         if problem:
             problems.append(f"seed {seed}, interrupted at {interrupt.where}: {problem}\n    "
                             + "\n    ".join([str(shape), *lines]))
+    return trials, problems
+
+
+def recorded(
+    subject: Subject, seed: int, trials: int, choose: random.Random
+) -> tuple[int, list[str]]:
+    """As `interrupted`, while a statement is recorded."""
+    shape, lines = generate(seed)
+    simple = [number for number, line in enumerate(lines) if ";" not in line
+              and not line.startswith("for")]
+    problems = []
+    for _ in range(trials if simple else 0):
+        chosen = choose.choice(simple)
+        counted = Interrupt()
+        subject.record(shape, lines, lambda n, at=chosen, c=counted: c if n == at else None)
+        interrupt = Interrupt(choose.randrange(1, max(counted.count, 1) + 1))
+        arrays = subject.record(
+            shape, lines, lambda n, at=chosen, i=interrupt: i if n == at else None
+        )
+        either = [looked(Subject(np).record(shape, lines[:end])) for end in (chosen, chosen + 1)]
+        for name in arrays:
+            texts = [_problem({name: arrays[name]}, wanted, choose) for wanted in either
+                     if name in wanted]
+            if texts and all(texts):
+                problems.append(f"seed {seed}, {lines[chosen]!r} interrupted at {interrupt.where}:"
+                                f" {texts[0]}\n    " + "\n    ".join([str(shape), *lines]))
     return trials, problems
 
 
@@ -187,11 +222,11 @@ def faulty(
         arrays = subject.record(shape, lines)
         status, times = choose.choice([-4, -5, -6, -54]), choose.choice([1, 2, None])
         first = choose.randrange(8)
-        try:
-            with driver_faults.failing(device, name, status, first=first, times=times):
-                xp.evaluate(*arrays.values())
-        except (xp.ClfuseError, MemoryError, lost.driver_error()):
-            pass
+        with (
+            suppress(xp.ClfuseError, MemoryError, lost.driver_error()),
+            driver_faults.failing(device, name, status, first=first, times=times),
+        ):
+            xp.evaluate(*arrays.values())
         problem = _problem(arrays, wanted, choose)
         if problem:
             problems.append(f"seed {seed}, {name} after {first} gave {status} x {times}: {problem}"
@@ -218,7 +253,7 @@ def _problem(arrays: dict[str, Any], wanted: dict[str, Any], choose: random.Rand
 
 def run(
     xp: ModuleType, seeds: Sequence[int], trials: int,
-    ways: Sequence[Callable[..., tuple[int, list[str]]]] = (interrupted, faulty),
+    ways: Sequence[Callable[..., tuple[int, list[str]]]] = (interrupted, recorded, faulty),
     seconds: float = float("inf"),
 ) -> tuple[int, list[str]]:
     """Trials of the programs of these seeds: how many, and what was wrong."""
@@ -243,9 +278,10 @@ def main() -> int:
     parser.add_argument("--programs", type=int, default=100, help="how many (default 100)")
     parser.add_argument("--start", type=int, default=0, help="the first seed (default 0)")
     parser.add_argument("--trials", type=int, default=20, help="of each program and way")
-    parser.add_argument("--way", choices=["interrupted", "faulty"], help="only this one")
+    parser.add_argument("--way", choices=["interrupted", "recorded", "faulty"],
+                        help="only this one")
     options = parser.parse_args()
-    ways = [globals()[options.way]] if options.way else [interrupted, faulty]
+    ways = [globals()[options.way]] if options.way else [interrupted, recorded, faulty]
     seeds = range(options.start, options.start + options.programs)
     count, problems = run(importlib.import_module("clfuse"), seeds, options.trials, ways)
     for text in problems[:10]:
