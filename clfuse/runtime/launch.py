@@ -53,10 +53,10 @@ def enqueue(
         # A kernel object holds its arguments, so setting them and the launch are one step.
         with device.lock, _queue_of(program) as queue:
             if device.simulation is None:
-                return program.kernel(queue, global_size, local_size, *args)
+                return _enqueue(program, queue, global_size, local_size, args)
             return device.simulation.launch(
                 program, global_size, local_size, dict(enumerate(args)),
-                lambda: program.kernel(queue, global_size, local_size, *args),
+                lambda: _enqueue(program, queue, global_size, local_size, args),
             )  # fmt: skip
 
     event = lost.put(device, program.name, launch)
@@ -65,6 +65,26 @@ def enqueue(
     for observer in observers:
         observer(program, event)
     return event
+
+
+def _enqueue(
+    program: Program,
+    queue: cl.CommandQueue,
+    global_size: tuple[int, ...],
+    local_size: tuple[int, ...] | None,
+    args: Sequence[Any],
+) -> cl.Event:
+    """Set all arguments, and launch.
+
+    Not by calling the kernel object: what pyopencl makes for that it keeps in a database of the
+    user's, which it reads with `pickle`, and which may be damaged, or on a full disk.
+    """
+    import pyopencl as cl
+
+    kernel = program.kernel
+    for number, (value, dtype) in enumerate(zip(args, program.arguments, strict=True)):
+        kernel.set_arg(number, value if dtype is None else packed(value, dtype))
+    return cl.enqueue_nd_range_kernel(queue, kernel, global_size, local_size)
 
 
 @contextmanager

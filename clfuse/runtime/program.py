@@ -151,7 +151,10 @@ def _build(
             device.traits.builtins_read,
         )  # fmt: skip
         kernel = lost.put(device, name, cl.Kernel, compiled, name)
-        kernel.set_scalar_arg_dtypes(arguments)
+    except OSError as error:  # the driver's compiler has no room on its disk
+        raise KernelBuildError(
+            f"{name}: OpenCL C cannot be built on {device.name}: {error.strerror}"
+        ) from error
     except (cl.Error, AllocationError) as error:
         raise _refused(device, source, name, options, str(error)) from error
     if simulation is not None:
