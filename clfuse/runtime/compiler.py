@@ -189,7 +189,9 @@ def _unpacked(kept: bytes, name: str) -> bytes | None:
 
 
 def _digest(binary: bytes, name: str) -> bytes:
-    return hashlib.sha256(b"%s\0%d\0" % (name.encode(), len(binary)) + binary).digest()
+    digest = hashlib.sha256(b"%s\0%d\0" % (name.encode(), len(binary)))
+    digest.update(binary)
+    return digest.digest()
 
 
 _writes = itertools.count()
@@ -202,10 +204,12 @@ def _store(path: Path, binary: bytes) -> None:
         return
     try:
         write_whole(path, contents)
-        if next(_writes) % COUNT_EVERY == 0:
-            _remove_oldest(path.parent)
     except OSError as error:
         warn_once(error)
+        return
+    if next(_writes) % COUNT_EVERY == 0:
+        with suppress(OSError):  # another process does the same
+            _remove_oldest(path.parent)
 
 
 def _remove_oldest(folder: Path) -> None:
