@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 from clfuse.runtime import driver_cache
 from clfuse.runtime.builtins import declarations
 from clfuse.runtime.processor import instruction_set
-from clfuse.runtime.storage import read_ours, subfolder, warn_once, write_whole
+from clfuse.runtime.storage import read_checked, subfolder, warn_once, write_checked
 
 if TYPE_CHECKING:
     import pyopencl as cl
@@ -40,9 +40,6 @@ FORMAT = "2"
 
 LARGEST_BINARY: Final = 64 << 20
 """Bytes; a file that has more was not written by us, and a binary that has more is not kept."""
-
-MAGIC: Final = b"clfuse program\n"
-"""What a file begins with; then a digest follows, and the binary."""
 
 POCL: Final = "Portable Computing Language"
 
@@ -158,40 +155,16 @@ def _load(
     """Return the program of a stored binary; None where there is none that the driver takes."""
     import pyopencl as cl
 
-    try:
-        binary = _unpacked(read_ours(path, LARGEST_BINARY), path.name)
-    except FileNotFoundError:
+    binary = read_checked(path, LARGEST_BINARY)
+    if binary is None:
         return None
-    except OSError:  # a pipe, a link, somebody else's
-        binary = None
-    if binary is not None:
-        with suppress(OSError):
-            os.utime(path)  # the time of the last use, by which old ones are removed
-        with suppress(cl.Error):
-            return _built(cl._cl._Program(context, [handle], [binary]), handle, options)
-    # Damaged, or the driver does not take it: it is built again, and kept.
+    with suppress(OSError):
+        os.utime(path)  # the time of the last use, by which old ones are removed
+    with suppress(cl.Error):
+        return _built(cl._cl._Program(context, [handle], [binary]), handle, options)
     with suppress(OSError):
         path.unlink()
     return None
-
-
-def _packed(binary: bytes, name: str) -> bytes:
-    """What is kept of a binary: with a digest over it, its length and its key. Drivers believe
-    what they are given: one flipped bit ends the process, or computes something else."""
-    return MAGIC + _digest(binary, name) + binary
-
-
-def _unpacked(kept: bytes, name: str) -> bytes | None:
-    """The binary in a file of this name; None of one that is damaged."""
-    start = len(MAGIC) + hashlib.sha256().digest_size
-    binary = kept[start:]
-    return binary if kept[:start] == MAGIC + _digest(binary, name) else None
-
-
-def _digest(binary: bytes, name: str) -> bytes:
-    digest = hashlib.sha256(b"%s\0%d\0" % (name.encode(), len(binary)))
-    digest.update(binary)
-    return digest.digest()
 
 
 _writes = itertools.count()
@@ -199,11 +172,10 @@ _writes = itertools.count()
 
 def _store(path: Path, binary: bytes) -> None:
     """Keep a binary for later runs, which compile again where it cannot be written."""
-    contents = _packed(binary, path.name)
-    if len(contents) > LARGEST_BINARY:
+    if len(binary) > LARGEST_BINARY:
         return
     try:
-        write_whole(path, contents)
+        write_checked(path, binary)
     except OSError as error:
         warn_once(error)
         return

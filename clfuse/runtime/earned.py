@@ -14,7 +14,7 @@ import re
 import threading
 from pathlib import Path
 
-from .storage import cache_folder, write_whole
+from .storage import cache_folder, open_ours, open_to_append, warn_once, write_whole
 
 __all__ = ["forget", "is_known", "note"]
 
@@ -55,8 +55,11 @@ def note(name: str) -> None:
         known.add(name)
         try:
             _append(path, name)
-        except OSError:
+        except OSError as error:
+            problem = error
+        else:
             return
+    warn_once(problem)
 
 
 def forget() -> None:
@@ -80,7 +83,7 @@ def _read(path: Path) -> set[str]:
 def _tail(path: Path) -> bytes:
     """The file's bytes, of one that is too large the last ones; none where there is no file."""
     try:
-        with path.open("rb") as file:
+        with open_ours(path) as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - LARGEST_FILE))
             return file.read(LARGEST_FILE)
     except OSError:
@@ -89,16 +92,15 @@ def _tail(path: Path) -> bytes:
 
 def _append(path: Path, name: str) -> None:
     try:
-        is_full = path.stat().st_size >= LARGEST_FILE
+        is_full = path.lstat().st_size >= LARGEST_FILE
     except FileNotFoundError:
         is_full = False
-        path.parent.mkdir(parents=True, exist_ok=True)
     if is_full:
         names = _LINE.findall(_tail(path))
         write_whole(path, b"".join(_line(kept) for kept in names[len(names) // 2 :]))
     # The line ends one that another process has left unfinished. One write: others' come before it
     # or after it.
-    handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+    handle = open_to_append(path)
     try:
         os.write(handle, b"\n" + _line(name.encode()))
     finally:

@@ -8,10 +8,12 @@ nothing can be written, everything works without, and one warning says why.
 from __future__ import annotations
 
 import errno
+import hashlib
 import io
 import os
 import shutil
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -23,10 +25,12 @@ __all__ = [
     "has_room",
     "open_ours",
     "open_to_append",
+    "read_checked",
     "read_ours",
     "subfolder",
     "temporary_folder",
     "warn_once",
+    "write_checked",
     "write_whole",
 ]
 
@@ -201,6 +205,47 @@ def write_whole(path: Path, contents: bytes) -> None:
     except BaseException:
         os.unlink(temporary)
         raise
+
+
+MAGIC: Final = b"clfuse 1\n"
+"""What a checked file begins with; then a digest follows, and the contents."""
+
+
+def write_checked(path: Path, contents: bytes) -> None:
+    """Write a file with a digest over its name, its length and its contents: for machine code,
+    which drivers believe, and one flipped bit of which ends the process or computes something else.
+
+    Raises
+    ------
+    OSError
+        The folder cannot be made or written.
+    """
+    write_whole(path, MAGIC + _digest(contents, path.name) + contents)
+
+
+def read_checked(path: Path, largest: int) -> bytes | None:
+    """Return what `write_checked` has written; None where there is no such file. One that is
+    damaged, of another name, or no regular file is removed."""
+    start = len(MAGIC) + hashlib.sha256().digest_size
+    try:
+        found = read_ours(path, start + largest)
+    except FileNotFoundError:
+        return None
+    except OSError:  # a pipe, a link, somebody else's
+        pass
+    else:
+        contents = found[start:]
+        if found[:start] == MAGIC + _digest(contents, path.name):
+            return contents
+    with suppress(OSError):
+        path.unlink()
+    return None
+
+
+def _digest(contents: bytes, name: str) -> bytes:
+    digest = hashlib.sha256(b"%s\0%d\0" % (name.encode(), len(contents)))
+    digest.update(contents)
+    return digest.digest()
 
 
 #: Where temporary folders may be besides Python's choice, which may be on a full disk.
