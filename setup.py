@@ -81,7 +81,7 @@ class BuildWithTemplates(build_py):
         for source in sorted(kernels.glob("*.cl.mako")):
             text = source.read_bytes()
             made = Template(text=text, uri=source.name, strict_undefined=True).code
-            # The same text whenever and wherever it is made.
+            # No date: the text is what counts.
             made = re.sub(r"(?m)^_modified_time = .*$", "_modified_time = 0", made)
             made += f'\n_source_digest = "{hashlib.sha256(text).hexdigest()}"\n'
             name = source.name.replace(".", "_")

@@ -28,8 +28,9 @@ LARGEST_FILE = 1 << 20
 
 _LINE = re.compile(rb"^%d ([0-9a-f]{32})$" % FORMAT, re.MULTILINE)
 
-_known: dict[Path, set[str]] = {}
-"""File -> what was in it when it was read, and what this process has noted since."""
+_known: dict[Path | None, set[str]] = {}
+"""File, or None without one -> what was in it when it was read, and what this process has noted
+since."""
 
 _lock = threading.Lock()
 
@@ -37,8 +38,6 @@ _lock = threading.Lock()
 def is_known(name: str) -> bool:
     """Whether a structure of this digest had kernels, in an earlier run or in this one."""
     path = _path()
-    if path is None:
-        return False
     with _lock:
         return name in _read(path)
 
@@ -46,13 +45,13 @@ def is_known(name: str) -> bool:
 def note(name: str) -> None:
     """Keep a digest for later runs, which wait again where it cannot be written."""
     path = _path()
-    if path is None:
-        return
     with _lock:
         known = _read(path)
         if name in known:
             return
         known.add(name)
+        if path is None:
+            return
         try:
             _append(path, name)
         except OSError as error:
@@ -73,10 +72,11 @@ def _path() -> Path | None:
     return None if folder is None else folder / FILE_NAME
 
 
-def _read(path: Path) -> set[str]:
+def _read(path: Path | None) -> set[str]:
     found = _known.get(path)
     if found is None:
-        found = _known[path] = {name.decode() for name in _LINE.findall(_tail(path))}
+        tail = b"" if path is None else _tail(path)
+        found = _known[path] = {name.decode() for name in _LINE.findall(tail)}
     return found
 
 

@@ -52,16 +52,19 @@ def warn_once(problem: object) -> None:
         _has_warned = True
         warn_user(
             f"clfuse keeps no compiled kernels between runs: {problem}. Results are the same, first"
-            f" calls slower; {CACHE_VARIABLE} names another folder",
+            f" calls slower; {CACHE_VARIABLE} names another folder, and `python -m clfuse cache"
+            " clear` removes what is there",
             DeviceWarning,
         )
 
 
 def _cache_root() -> str | None:
     """Return the folder of all caches of this user; None for a user without a home."""
-    root = os.environ.get(CACHE_VARIABLE) or os.path.expanduser("~/.cache")
+    root = os.environ.get(CACHE_VARIABLE)
+    if not root and os.environ.get("HOME") != "":
+        root = os.path.expanduser("~/.cache")
     # Where there is no home, the tilde stays.
-    return root if os.path.isabs(root) else None
+    return root if root and os.path.isabs(root) else None
 
 
 def cache_folder() -> Path | None:

@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from clfuse.config import settings
+from clfuse.runtime import trust
 from clfuse.runtime.storage import cache_folder, read_ours, warn_once, write_whole
 
 __all__ = ["drivers", "load_errors", "loader_environment"]
@@ -194,9 +195,15 @@ def _cached_folder(listed: dict[str, str]) -> Path | None:
     if _holds(folder, listed):
         return folder
     try:
+        trust.make(str(cache))  # somebody may have cleared it
         fresh = Path(tempfile.mkdtemp(prefix=f"{folder.name}-", dir=folder.parent))
+    except OSError as error:
+        warn_once(error)
+        return None
+    try:
         _fill(fresh, listed)
     except OSError as error:
+        shutil.rmtree(fresh, ignore_errors=True)
         warn_once(error)
         return None
     shutil.rmtree(folder, ignore_errors=True)  # if it is there, somebody has changed it
