@@ -86,7 +86,7 @@ def take_device(spec: str = "") -> devices.Device:
 
 def _free_device(spec: str) -> tuple[devices.Device, Any]:
     for candidate, path in _places(devices.fitting(spec)):
-        file = os.fdopen(storage.open_to_append(path), "ab")
+        file = open(path, "ab", opener=lambda place, _: storage.open_to_append(Path(place)))  # noqa: SIM115
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
