@@ -115,7 +115,8 @@ class KernelError(ClfuseError, TypeError):
 
 
 class DeviceWarning(RuntimeWarning):
-    """A device that is listed but does not work was left out."""
+    """A device that is listed but does not work was left out, or a file about one is wrong, or
+    nothing can be kept between runs."""
 
 
 class FallbackWarning(UserWarning):
