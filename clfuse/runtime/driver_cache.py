@@ -3,7 +3,8 @@
 
 PoCL writes every program into its cache and loads the machine code from there, cannot do without,
 and asks where it is when it starts: without a cache that can be written it lists no device, and on
-a full disk its compiler ends the process (LLVM's ``report_fatal_error``). So it gets a folder of
+a full disk its compiler ends the process (LLVM's ``report_fatal_error``), as it does itself where a
+disk is mounted with ``noexec``. So it gets a folder of
 clfuse's own, which is checked (`trust`), or a temporary one; and before a build the disk is asked
 whether there is room.
 """
@@ -81,6 +82,8 @@ def _problem_of(place: str) -> str:
         # A quota shows only when something is written.
         with tempfile.TemporaryFile(dir=place, buffering=0) as file:
             file.write(bytes(4096))
+        if not storage.runs_programs(place):
+            return f"{place}: its disk is mounted so that no machine code is loaded from it"
         if storage.has_room(place, ROOM_AT_START):
             return ""
     except OSError as error:

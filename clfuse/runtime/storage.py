@@ -27,6 +27,7 @@ __all__ = [
     "open_to_append",
     "read_checked",
     "read_ours",
+    "runs_programs",
     "subfolder",
     "temporary_folder",
     "warn_once",
@@ -272,9 +273,17 @@ def has_room(folder: str, nbytes: int) -> bool:
     return disk.f_blocks == 0 or disk.f_bavail * disk.f_frsize >= nbytes
 
 
+def runs_programs(folder: str) -> bool:
+    """Whether machine code may be loaded from a disk, as far as it says so: some are mounted so
+    that it may not (``noexec``)."""
+    if not hasattr(os, "ST_NOEXEC"):
+        return True
+    return not os.statvfs(folder).f_flag & os.ST_NOEXEC
+
+
 def temporary_folder(nbytes: int) -> str | None:
-    """Make a private folder on a disk with that much room, which goes when the process ends; None
-    where there is no such disk."""
+    """Make a private folder for machine code on a disk with that much room, which goes when the
+    process ends; None where there is no such disk."""
     import atexit
 
     try:
@@ -283,7 +292,7 @@ def temporary_folder(nbytes: int) -> str | None:
         places = [*MORE_PLACES]
     for place in places:
         try:
-            if not has_room(place, nbytes):
+            if not (has_room(place, nbytes) and runs_programs(place)):
                 continue
             made = os.path.realpath(tempfile.mkdtemp(prefix="clfuse-cache-", dir=place))
             atexit.register(_remove, made, os.getpid())

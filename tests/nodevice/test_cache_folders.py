@@ -408,8 +408,26 @@ def test_a_folder_that_others_write_is_replaced_by_a_temporary_one(
 class Disk:
     f_blocks, f_frsize = 1000, 4096
 
-    def __init__(self, nbytes: int) -> None:
+    def __init__(self, nbytes: int, flags: int = 0) -> None:
         self.f_bavail = nbytes // 4096
+        self.f_flag = flags
+
+
+@pytest.mark.skipif(not hasattr(os, "ST_NOEXEC"), reason="disks do not say so here")
+def test_a_disk_that_runs_no_programs_is_left_for_another(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        storage.os, "statvfs",
+        lambda place: Disk(1 << 40, os.ST_NOEXEC if str(home) in str(place) else 0),
+    )
+    with pytest.warns(DeviceWarning, match="no machine code"):
+        given = shown()
+    assert given is not None
+    assert str(home) not in given
+    storage._remove(given, os.getpid())
+    monkeypatch.setattr(storage.os, "statvfs", lambda place: Disk(1 << 40, os.ST_NOEXEC))
+    assert storage.temporary_folder(1) is None
 
 
 def test_a_full_disk_is_left_for_another_and_nothing_is_built_on_one(
