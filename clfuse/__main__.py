@@ -7,9 +7,11 @@ Each command imports what it needs and no more: ``run`` must not make a small sc
 from __future__ import annotations
 
 import os
+import stat
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -293,7 +295,7 @@ def coverage(arguments: Sequence[str]) -> int:
 
 
 def cache(arguments: Sequence[str]) -> int:
-    """Show the caches on disk, or clear clfuse's and pyopencl's."""
+    """Show the caches on disk, or clear clfuse's and what pyopencl kept for it."""
     import shutil
 
     reader = parser(
@@ -306,29 +308,47 @@ def cache(arguments: Sequence[str]) -> int:
     options = reader.parse_args(arguments)
     failures = 0
     for name, folder in cache_folders().items():
-        if (
-            options.action == "clear"
-            and folder.is_dir()
-            and (name in ("clfuse", "pyopencl") or options.drivers)
-        ):
-            print(f"{name:10}clearing {summary(folder)}")
-            try:
-                shutil.rmtree(folder)
-            except OSError as error:
-                print(f"clfuse cache: {error}", file=sys.stderr)
-                failures += 1
-        else:
+        is_ours = name in ("clfuse", "pyopencl") or options.drivers
+        if options.action == "show" or not is_ours or not folder.is_dir():
             print(f"{name:10}{summary(folder)}")
+            continue
+        print(f"{name:10}clearing {summary(folder)}")
+        try:
+            shutil.rmtree(folder)
+        except OSError as error:
+            print(f"clfuse cache: {error}", file=sys.stderr)
+            failures += 1
+    for file in pyopencls_databases():
+        if options.action == "show":
+            print(f"{'pytools':10}{file}: {file.lstat().st_size / 2**20:.1f} MiB")
+            continue
+        print(f"{'pytools':10}clearing {file}")
+        try:
+            file.unlink()
+        except OSError as error:
+            print(f"clfuse cache: {error}", file=sys.stderr)
+            failures += 1
     return 1 if failures else 0
+
+
+def pyopencls_databases() -> list[Path]:
+    """What pyopencl keeps in the folder of pytools, which keeps there what others do, too: earlier
+    versions of clfuse have made them."""
+    folder = cache_folders()["pyopencl"].parent / "pytools"
+    return sorted(
+        file for file in folder.glob("pdict-*-pyopencl-*.sqlite*") if not file.is_dir()
+    )
 
 
 def cache_folders() -> dict[str, Path]:
     """Where compiled kernels, lists of drivers and measurements are kept: owner -> folder, existing
-    or not.
+    or not. PoCL has what it compiles for clfuse in clfuse's, unless a variable names another.
     """
     from pathlib import Path
 
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    home = Path(os.path.expanduser("~/.cache"))
+    if os.path.isabs(asked := os.environ.get("XDG_CACHE_HOME", "")):
+        home = Path(asked)
     try:
         # pyopencl's own dependency for this; on Linux the result is the same without it.
         import platformdirs
@@ -336,11 +356,12 @@ def cache_folders() -> dict[str, Path]:
         pyopencl = home / "pyopencl"
     else:
         pyopencl = Path(platformdirs.user_cache_dir("pyopencl", "pyopencl"))
+    cuda = os.environ.get("CUDA_CACHE_PATH") or os.path.expanduser("~/.nv/ComputeCache")
     folders = {
         "clfuse": home / "clfuse",
         "pyopencl": pyopencl,
         "PoCL": Path(os.environ.get("POCL_CACHE_DIR") or home / "pocl" / "kcache"),
-        "NVIDIA": Path(os.environ.get("CUDA_CACHE_PATH") or Path.home() / ".nv" / "ComputeCache"),
+        "NVIDIA": Path(cuda),
     }
     return {name: folder for name, folder in folders.items() if name != "NVIDIA" or folder.is_dir()}
 
@@ -355,9 +376,11 @@ def summary(folder: Path, most_s: float = COUNTING_S) -> str:
         return f"{folder}: none yet"
     files, nbytes, end, more = 0, 0, time.monotonic() + most_s, ""
     for path in folder.rglob("*"):
-        if path.is_file():
-            files += 1
-            nbytes += path.stat().st_size
+        with suppress(FileNotFoundError):  # another process writes and removes files
+            found = path.lstat()
+            if not stat.S_ISDIR(found.st_mode):
+                files += 1
+                nbytes += found.st_size
         if time.monotonic() > end:
             more = "more than "
             break

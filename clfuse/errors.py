@@ -6,6 +6,7 @@ written for NumPy catches it without knowing clfuse.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import warnings
@@ -30,6 +31,9 @@ __all__ = [
 ]
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+#: Frames between ours: of Python's `contextlib`, where a context manager warns.
+_PASSED = (_PACKAGE, contextlib.__file__)
 
 
 class ClfuseError(Exception):
@@ -111,7 +115,8 @@ class KernelError(ClfuseError, TypeError):
 
 
 class DeviceWarning(RuntimeWarning):
-    """A device that is listed but does not work was left out."""
+    """A device that is listed but does not work was left out, or a file about one is wrong, or
+    nothing can be kept between runs."""
 
 
 class FallbackWarning(UserWarning):
@@ -126,7 +131,7 @@ def warn_user(message: str, category: type[Warning]) -> None:
     """Warn as if from the innermost line that is not clfuse's: the line that a user can change."""
     level = 2
     frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PASSED):
         frame = frame.f_back
         level += 1
     warnings.warn(message, category, stacklevel=level)

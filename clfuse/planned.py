@@ -47,9 +47,8 @@ from .render.launches import render_launch
 from .render.matmul import render_matmul
 from .render.repeats import Repeats
 from .render.sorting import render_sort
-from .render.templates import keep_in
 from .rest import leave
-from .runtime import buffers, host, launch, program, stepping, storage
+from .runtime import buffers, host, launch, program, stepping
 from .runtime.buffers import Buffer
 from .runtime.launch import BoundKernel
 from .runtime.pool import block_size
@@ -238,8 +237,6 @@ def _steps(
     schedule: Schedule, device: Device, inline: bool
 ) -> list[Prepared | Copy | LibraryCall]:
     """What a plan does, its kernels rendered and built."""
-    kept = storage.cache_folder()
-    keep_in(kept and kept / "templates")
     traits = device.traits
     root = storage_roots(schedule)
     repeats = Repeats(traits, root)

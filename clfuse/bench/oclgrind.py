@@ -14,11 +14,12 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from clfuse.runtime.storage import cache_folder, write_whole
+from clfuse.runtime.storage import read_checked, subfolder, write_checked
 
 __all__ = ["Counts", "LocalCounts", "Measured", "SimulatorError", "plugin", "read", "under"]
 
@@ -28,6 +29,8 @@ FILE_VARIABLE = "OCLGRIND_TRAFFIC_FILE"
 #: warp and sector (CUDA C++ Best Practices Guide, "Coalesced Access to Global Memory"). AMD's and
 #: Intel's GPUs have other widths, and the same rule.
 WARP, SECTOR = 32, 32
+LARGEST_PLUGIN = 16 << 20
+"""Bytes; it has 75,000."""
 #: Oclgrind was built without run-time type information: so must what derives from its classes.
 OPTIONS = ("-std=c++14", "-O2", "-fPIC", "-shared", "-fno-rtti")
 
@@ -184,11 +187,14 @@ def plugin(folder: Path) -> Path:
     ]
     text = "\0".join([SOURCE.read_text(encoding="utf-8"), *versions, *OPTIONS])
     name = f"traffic-{hashlib.sha256(text.encode()).hexdigest()[:24]}.so"
-    cache = cache_folder()
-    for place in (cache and cache / "oclgrind", folder):
-        if place is not None and (place / name).exists():
-            return place / name
     made = folder / name
+    if made.exists():
+        return made
+    cache = subfolder("oclgrind")
+    kept = None if cache is None else read_checked(cache / name, LARGEST_PLUGIN)
+    if kept is not None:
+        made.write_bytes(kept)
+        return made
     command = [compiler, *OPTIONS, str(SOURCE), "-o", str(made), "-loclgrind"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -198,11 +204,8 @@ def plugin(folder: Path) -> Path:
             f"{done.stderr.strip()[:2000]}"
         )
     if cache is not None:
-        try:
-            write_whole(cache / "oclgrind" / name, made.read_bytes())
-        except OSError:  # made again next time
-            return made
-        return cache / "oclgrind" / name
+        with suppress(OSError):  # made again next time
+            write_checked(cache / name, made.read_bytes())
     return made
 
 

@@ -22,6 +22,7 @@ from ..api.handle import Handle
 from ..config import settings
 from ..errors import DeviceError
 from ..runtime import device as devices
+from ..runtime import storage, trust
 
 NAME: Final = "clfuse"
 """Of the plugin on a worker: there is one."""
@@ -39,11 +40,25 @@ _taking = threading.Lock()
 
 def _places(usable: Iterable[devices.Device]) -> Iterator[tuple[devices.Device, Path]]:
     """Each device once, then each device a second time, and so on; with the lock files."""
-    folder = Path(tempfile.gettempdir()) / f"clfuse-devices-{os.getuid()}"
-    folder.mkdir(mode=0o700, exist_ok=True)
+    folder = _lock_folder()
     for turn in range(SHARING):
         for candidate in usable:
             yield candidate, folder / f"{candidate.index.replace(':', '-')}-{turn}.lock"
+
+
+def _lock_folder() -> Path:
+    """The folder of the lock files, the same for all workers of this user on this machine."""
+    place = os.path.realpath(os.path.join(tempfile.gettempdir(), f"clfuse-devices-{os.getuid()}"))
+    try:
+        problem = trust.trouble_with(place)
+    except OSError as error:
+        problem = str(error)
+    if not problem:
+        return Path(place)
+    folder = storage.subfolder("devices")
+    if folder is None:
+        raise DeviceError(f"no folder for the locks that deal out devices: {problem}")
+    return folder
 
 
 def take_device(spec: str = "") -> devices.Device:
@@ -71,7 +86,7 @@ def take_device(spec: str = "") -> devices.Device:
 
 def _free_device(spec: str) -> tuple[devices.Device, Any]:
     for candidate, path in _places(devices.fitting(spec)):
-        file = path.open("a")
+        file = open(path, "ab", opener=lambda place, _: storage.open_to_append(Path(place)))  # noqa: SIM115
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

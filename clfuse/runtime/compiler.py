@@ -9,16 +9,19 @@ binary.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import itertools
 import os
 import warnings
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from clfuse.runtime import driver_cache
 from clfuse.runtime.builtins import declarations
 from clfuse.runtime.processor import instruction_set
-from clfuse.runtime.storage import cache_folder, write_whole
+from clfuse.runtime.storage import read_checked, subfolder, warn_once, write_checked
 
 if TYPE_CHECKING:
     import pyopencl as cl
@@ -33,7 +36,12 @@ BINARIES_LIMIT = 8192
 COUNT_EVERY = 256
 
 #: Enters every key: change it when the format of a file or the meaning of a key changes.
-FORMAT = "1"
+FORMAT = "2"
+
+LARGEST_BINARY: Final = 64 << 20
+"""Bytes; a file that has more was not written by us, and a binary that has more is not kept."""
+
+POCL: Final = "Portable Computing Language"
 
 
 def compile_program(
@@ -58,6 +66,8 @@ def compile_program(
     ------
     pyopencl.Error
         The compiler refused, with its log in the text.
+    OSError
+        The compiler was not asked: it would end the process, for want of room on its disk.
     """
     import pyopencl as cl
     from pyopencl.characterize import has_src_build_cache
@@ -65,6 +75,8 @@ def compile_program(
     # Intel's compiler leaves a log for each program, and pyopencl warns of every log. Set before
     # each build, since whoever restores the filters (pytest, after every test) drops it.
     warnings.filterwarnings("ignore", category=cl.CompilerWarning)
+    if handle.platform.name == POCL and (problem := driver_cache.problem_of_build()):
+        raise OSError(errno.ENOSPC, problem)
     if has_src_build_cache(handle):
         return _from_source(context, handle, source, options, builtins_read)
     path = _binary_path(handle, source, options)
@@ -118,7 +130,7 @@ def _binary_path(handle: cl.Device, source: str, options: str) -> Path | None:
     """Return where the binary for this source is or would be kept; None without a cache folder."""
     import pyopencl as cl
 
-    folder = cache_folder()
+    folder = subfolder("programs")
     if folder is None:
         return None
     # The instruction set belongs to the key: one home may serve machines whose devices have the
@@ -134,7 +146,7 @@ def _binary_path(handle: cl.Device, source: str, options: str) -> Path | None:
         options,
         source,
     )
-    return folder / "programs" / hashlib.sha256("\0".join(facts).encode()).hexdigest()
+    return folder / hashlib.sha256("\0".join(facts).encode()).hexdigest()
 
 
 def _load(
@@ -143,12 +155,16 @@ def _load(
     """Return the program of a stored binary; None where there is none that the driver takes."""
     import pyopencl as cl
 
-    try:
-        binary = path.read_bytes()
-        os.utime(path)  # the time of the last use, by which old ones are removed
-        return _built(cl._cl._Program(context, [handle], [binary]), handle, options)
-    except (OSError, cl.Error):
+    binary = read_checked(path, LARGEST_BINARY)
+    if binary is None:
         return None
+    with suppress(OSError):
+        os.utime(path)  # the time of the last use, by which old ones are removed
+    with suppress(cl.Error):
+        return _built(cl._cl._Program(context, [handle], [binary]), handle, options)
+    with suppress(OSError):
+        path.unlink()
+    return None
 
 
 _writes = itertools.count()
@@ -156,17 +172,25 @@ _writes = itertools.count()
 
 def _store(path: Path, binary: bytes) -> None:
     """Keep a binary for later runs, which compile again where it cannot be written."""
-    try:
-        write_whole(path, binary)
-        if next(_writes) % COUNT_EVERY == 0:
-            _remove_oldest(path.parent)
-    except OSError:
+    if len(binary) > LARGEST_BINARY:
         return
+    try:
+        write_checked(path, binary)
+    except OSError as error:
+        warn_once(error)
+        return
+    if next(_writes) % COUNT_EVERY == 0:
+        with suppress(OSError):  # another process does the same
+            _remove_oldest(path.parent)
 
 
 def _remove_oldest(folder: Path) -> None:
     with os.scandir(folder) as entries:
-        ages = sorted((entry.stat().st_mtime, entry.path) for entry in entries)
+        ages = sorted(
+            (entry.stat(follow_symlinks=False).st_mtime, entry.path)
+            for entry in entries
+            if not entry.is_dir(follow_symlinks=False)
+        )
     if len(ages) > BINARIES_LIMIT:
         for _, path in ages[: len(ages) // 2]:
             Path(path).unlink(missing_ok=True)

@@ -22,7 +22,6 @@ from clfuse.errors import DeviceError, DeviceWarning, warn_user
 from clfuse.runtime import lost, preference
 from clfuse.runtime.processor import instruction_set
 from clfuse.runtime.remedies import broken, inventory
-from clfuse.runtime.storage import writable_cache
 from clfuse.traits import (
     DeviceTraits,
     apply_quirks,
@@ -388,11 +387,11 @@ def listed() -> list[Device]:
 
 
 def _list_platforms() -> list[Device]:
-    from clfuse.runtime import inline, pinning, vendors
+    from clfuse.runtime import driver_cache, inline, invokers, pinning, vendors
 
     drivers = vendors.drivers()
     with (
-        writable_cache(),
+        driver_cache.environment(),
         vendors.loader_environment(),
         inline.loader_environment(drivers),
         pinning.loader_environment(),
@@ -400,8 +399,7 @@ def _list_platforms() -> list[Device]:
         try:
             import pyopencl as cl
 
-            # Opens pyopencl's cache of argument setters, and leaves it open.
-            import pyopencl.invoker
+            invokers.keep_in_memory()
         except ImportError as error:
             raise DeviceError(
                 f"pyopencl cannot be imported: {error}; python -m pip install pyopencl"

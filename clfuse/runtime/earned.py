@@ -14,7 +14,7 @@ import re
 import threading
 from pathlib import Path
 
-from .storage import cache_folder, write_whole
+from .storage import cache_folder, open_ours, open_to_append, warn_once, write_whole
 
 __all__ = ["forget", "is_known", "note"]
 
@@ -28,8 +28,9 @@ LARGEST_FILE = 1 << 20
 
 _LINE = re.compile(rb"^%d ([0-9a-f]{32})$" % FORMAT, re.MULTILINE)
 
-_known: dict[Path, set[str]] = {}
-"""File -> what was in it when it was read, and what this process has noted since."""
+_known: dict[Path | None, set[str]] = {}
+"""File, or None without one -> what was in it when it was read, and what this process has noted
+since."""
 
 _lock = threading.Lock()
 
@@ -37,8 +38,6 @@ _lock = threading.Lock()
 def is_known(name: str) -> bool:
     """Whether a structure of this digest had kernels, in an earlier run or in this one."""
     path = _path()
-    if path is None:
-        return False
     with _lock:
         return name in _read(path)
 
@@ -46,17 +45,20 @@ def is_known(name: str) -> bool:
 def note(name: str) -> None:
     """Keep a digest for later runs, which wait again where it cannot be written."""
     path = _path()
-    if path is None:
-        return
     with _lock:
         known = _read(path)
         if name in known:
             return
         known.add(name)
+        if path is None:
+            return
         try:
             _append(path, name)
-        except OSError:
+        except OSError as error:
+            problem = error
+        else:
             return
+    warn_once(problem)
 
 
 def forget() -> None:
@@ -70,17 +72,18 @@ def _path() -> Path | None:
     return None if folder is None else folder / FILE_NAME
 
 
-def _read(path: Path) -> set[str]:
+def _read(path: Path | None) -> set[str]:
     found = _known.get(path)
     if found is None:
-        found = _known[path] = {name.decode() for name in _LINE.findall(_tail(path))}
+        tail = b"" if path is None else _tail(path)
+        found = _known[path] = {name.decode() for name in _LINE.findall(tail)}
     return found
 
 
 def _tail(path: Path) -> bytes:
     """The file's bytes, of one that is too large the last ones; none where there is no file."""
     try:
-        with path.open("rb") as file:
+        with open_ours(path) as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - LARGEST_FILE))
             return file.read(LARGEST_FILE)
     except OSError:
@@ -89,16 +92,15 @@ def _tail(path: Path) -> bytes:
 
 def _append(path: Path, name: str) -> None:
     try:
-        is_full = path.stat().st_size >= LARGEST_FILE
+        is_full = path.lstat().st_size >= LARGEST_FILE
     except FileNotFoundError:
         is_full = False
-        path.parent.mkdir(parents=True, exist_ok=True)
     if is_full:
         names = _LINE.findall(_tail(path))
         write_whole(path, b"".join(_line(kept) for kept in names[len(names) // 2 :]))
     # The line ends one that another process has left unfinished. One write: others' come before it
     # or after it.
-    handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+    handle = open_to_append(path)
     try:
         os.write(handle, b"\n" + _line(name.encode()))
     finally:

@@ -35,7 +35,8 @@ def probe(queue: cl.CommandQueue, builtins_read: str = "") -> str | None:
     memory = cl.Buffer(context, cl.mem_flags.READ_WRITE, out.nbytes)
     program = compile_program(context, queue.device, PROBE_SOURCE, "", builtins_read)
     kernel = cl.Kernel(program, "probe")
-    kernel.set_args(memory, np.int32(3))
+    kernel.set_arg(0, memory)
+    kernel.set_arg(1, np.int32(3))
     cl.enqueue_nd_range_kernel(queue, kernel, (PROBE_ITEMS,), None)
     cl.enqueue_copy(queue, out, memory)
     expected = 3 * np.arange(PROBE_ITEMS, dtype=np.int32) + 1

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import tempfile
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -63,6 +64,10 @@ class Program:
 #: 1.5 MB (PoCL 3.1) to 6 MB (Intel 2026.2), and comes back from disk in some milliseconds.
 PROGRAMS_LIMIT = 256
 
+LONGEST_NAME: Final = 120
+"""Characters of a kernel's name. PoCL calls files and folders by it, and ends the process where a
+file system takes no name of that length; few take more than 255."""
+
 _programs: dict[tuple[Device, str, str, str, Arguments, bool], Program] = {}
 _lock = threading.Lock()
 
@@ -108,6 +113,10 @@ def build(
     KernelBuildError
         The compiler refused; its `path` names a file with source and log.
     """
+    if len(name) > LONGEST_NAME:
+        digest = hashlib.sha256(name.encode()).hexdigest()[:16]
+        short = f"{name[: LONGEST_NAME - 17]}_{digest}"
+        name, source = short, f"#define {name} {short}\n{source}"
     options = build_options(device, relaxed=relaxed)
     key = (device, source, name, options, tuple(arguments), inline)
     with _lock:
@@ -151,7 +160,10 @@ def _build(
             device.traits.builtins_read,
         )  # fmt: skip
         kernel = lost.put(device, name, cl.Kernel, compiled, name)
-        kernel.set_scalar_arg_dtypes(arguments)
+    except OSError as error:  # the driver's compiler has no room on its disk
+        raise KernelBuildError(
+            f"{name}: OpenCL C cannot be built on {device.name}: {error.strerror}"
+        ) from error
     except (cl.Error, AllocationError) as error:
         raise _refused(device, source, name, options, str(error)) from error
     if simulation is not None:

@@ -1,79 +1,207 @@
-"""Where files are kept between runs; `device`, `vendors` and `compiler` of the runtime ask here."""
+"""Where files are kept between runs, and how they are read and written; the runtime's `compiler`,
+`vendors`, `tuning`, `earned` and `driver_cache` ask here.
+
+The folder is believed only if it is this user's alone (`trust`). Where there is none to be had, or
+nothing can be written, everything works without, and one warning says why.
+"""
 
 from __future__ import annotations
 
-import atexit
+import errno
+import hashlib
+import io
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+import shutil
+import tempfile
+from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
-__all__ = ["cache_folder", "writable_cache", "write_whole"]
+from clfuse.errors import DeviceWarning, warn_user
+from clfuse.runtime import trust
 
-CACHE_VARIABLE = "XDG_CACHE_HOME"
+__all__ = [
+    "cache_folder",
+    "has_room",
+    "open_ours",
+    "open_to_append",
+    "read_checked",
+    "read_ours",
+    "runs_programs",
+    "subfolder",
+    "temporary_folder",
+    "warn_once",
+    "write_checked",
+    "write_whole",
+]
+
+CACHE_VARIABLE: Final = "XDG_CACHE_HOME"
+
+#: Folders of earlier versions: the Python modules of templates, which are imported no more.
+OBSOLETE: Final = ("templates",)
+
+_checked: dict[tuple[str | None, int], Path | None] = {}
+"""Path, and the user's number -> the folder if it is ours: asked once a process."""
+
+_has_warned = False
 
 
-def _cache_root() -> Path | None:
+def warn_once(problem: object) -> None:
+    """Say why there is no cache, or why nothing is kept in it: once a process."""
+    global _has_warned
+    if not _has_warned:
+        _has_warned = True
+        warn_user(
+            f"clfuse keeps no compiled kernels between runs: {problem}. Results are the same, first"
+            f" calls slower; {CACHE_VARIABLE} names another folder, and `python -m clfuse cache"
+            " clear` removes what is there",
+            DeviceWarning,
+        )
+
+
+def _cache_root() -> str | None:
     """Return the folder of all caches of this user; None for a user without a home."""
-    root = os.environ.get(CACHE_VARIABLE) or os.path.expanduser("~/.cache")
+    root = os.environ.get(CACHE_VARIABLE)
+    if not root and os.environ.get("HOME") != "":
+        root = os.path.expanduser("~/.cache")
     # Where there is no home, the tilde stays.
-    return Path(root) if os.path.isabs(root) else None
+    return root if root and os.path.isabs(root) else None
 
 
 def cache_folder() -> Path | None:
-    """Return the user's cache folder for clfuse, which need not exist; None without a home."""
+    """Return the user's folder for clfuse, which is there and this user's alone; None, with one
+    warning, where there is none."""
     root = _cache_root()
-    return root / "clfuse" if root is not None else None
+    return _checked_once(None if root is None else os.path.join(root, "clfuse"))
 
 
-@contextmanager
-def writable_cache() -> Iterator[None]:
-    """Give drivers a temporary cache where the user's cannot be written, for the length of a block.
+def subfolder(name: str) -> Path | None:
+    """Return a folder within the user's folder for clfuse, which is there and this user's alone;
+    None, with one warning, where it is not."""
+    folder = cache_folder()
+    return None if folder is None else _checked_once(str(folder / name))
 
-    Without one PoCL lists no device and pyopencl cannot call a kernel: so it is in a container that
-    runs under a user of its own. Both remember, when they start, where their cache is, so that
-    starting them is what belongs into the block. The temporary folder goes when the process ends.
+
+def is_ours(folder: str) -> bool:
+    """Whether a folder that the user has named is this user's alone; one warning where it is
+    not."""
+    return _checked_once(folder, is_users=True) is not None
+
+
+def _checked_once(folder: str | None, *, is_users: bool = False) -> Path | None:
+    user = os.geteuid() if hasattr(os, "geteuid") else 0
+    key = folder, user
+    if key not in _checked:
+        found, problem = _check(folder)
+        _checked[key] = found
+        if found is None:
+            warn_once(problem)
+        elif not is_users:
+            trust.close_to_others(str(found))
+            for name in OBSOLETE:
+                shutil.rmtree(found / name, ignore_errors=True)
+    return _checked[key]
+
+
+def _check(folder: str | None) -> tuple[Path | None, str]:
+    if folder is None:
+        return None, "this user has no home"
+    # Symbolic links are followed now and not again.
+    place = os.path.realpath(folder)
+    try:
+        problem = trust.trouble_with(place)
+    except OSError as error:
+        return None, str(error)
+    return (None, problem) if problem else (Path(place), "")
+
+
+def forget() -> None:
+    """Look at the folders again when they are asked for next, and warn again."""
+    global _has_warned
+    _checked.clear()
+    _has_warned = False
+
+
+# -- files -----------------------------------------------------------------------------------------
+
+_NOT_WAITING: Final = (
+    getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_BINARY", 0)
+)  # fmt: skip
+
+
+def open_ours(path: Path, largest: int | None = None) -> io.BufferedReader:
+    """Open a file that clfuse may have written: no link, no pipe, no device, nobody else's.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        In a folder that is ours.
+    largest : int, optional
+        Bytes that it may have.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is none.
+    OSError
+        It is something else, or cannot be read.
     """
-    root = _cache_root()
-    if root is not None and _is_writable(root):
-        yield
-        return
-    import shutil  # rarely needed, and they import much
-    import tempfile
-
-    temporary = tempfile.mkdtemp(prefix="clfuse-cache-")
-    atexit.register(shutil.rmtree, temporary, ignore_errors=True)
-    before = os.environ.get(CACHE_VARIABLE)
-    os.environ[CACHE_VARIABLE] = temporary
+    handle = os.open(path, os.O_RDONLY | _NOT_WAITING)
     try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[CACHE_VARIABLE]
+        problem = trust.problem_of_file(os.fstat(handle), largest)
+        if problem:
+            raise OSError(errno.EINVAL, problem, str(path))
+    except BaseException:
+        os.close(handle)
+        raise
+    return open(handle, "rb")
+
+
+def read_ours(path: Path, largest: int) -> bytes:
+    """Return what is in a file that clfuse may have written; raises as `open_ours` does."""
+    with open_ours(path, largest) as file:
+        return file.read(largest)
+
+
+def open_to_append(path: Path) -> int:
+    """Open a file to append to it and return its descriptor; another kind of thing in its place is
+    removed.
+
+    Raises
+    ------
+    OSError
+        It cannot be made or written.
+    """
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | _NOT_WAITING
+    trust.make(str(path.parent))
+    for _ in range(2):
+        try:
+            handle = os.open(path, flags, 0o600)
+        except OSError as error:
+            # A symbolic link; a pipe that nobody reads.
+            if error.errno not in (errno.ELOOP, errno.ENXIO):
+                raise
+            problem = str(error)
         else:
-            os.environ[CACHE_VARIABLE] = before
-
-
-def _is_writable(folder: Path) -> bool:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        return False
-    return os.access(folder, os.W_OK | os.X_OK)
+            problem = trust.problem_of_file(os.fstat(handle), None)
+            if not problem:
+                return handle
+            os.close(handle)
+        path.unlink()
+    raise OSError(errno.EINVAL, problem, str(path))
 
 
 def write_whole(path: Path, contents: bytes) -> None:
-    """Write a file so that another process sees all of it or none.
+    """Write a file so that another process sees all of it or none, and nobody else reads it.
 
     Raises
     ------
     OSError
         The folder cannot be made or written.
     """
-    import tempfile
-
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(prefix=path.name, dir=path.parent)
+    trust.make(str(path.parent))
+    handle, temporary = tempfile.mkstemp(prefix=path.name[:100], dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(contents)
@@ -81,3 +209,101 @@ def write_whole(path: Path, contents: bytes) -> None:
     except BaseException:
         os.unlink(temporary)
         raise
+
+
+MAGIC: Final = b"clfuse 1\n"
+"""What a checked file begins with; then a digest follows, and the contents."""
+
+
+def write_checked(path: Path, contents: bytes) -> None:
+    """Write a file with a digest over its name, its length and its contents: for machine code,
+    which drivers believe, and one flipped bit of which ends the process or computes something else.
+
+    Raises
+    ------
+    OSError
+        The folder cannot be made or written.
+    """
+    write_whole(path, MAGIC + _digest(contents, path.name) + contents)
+
+
+def read_checked(path: Path, largest: int) -> bytes | None:
+    """Return what `write_checked` has written; None where there is no such file. One that is
+    damaged, of another name, or no regular file is removed."""
+    start = len(MAGIC) + hashlib.sha256().digest_size
+    try:
+        found = read_ours(path, start + largest)
+    except FileNotFoundError:
+        return None
+    except OSError:  # a pipe, a link, somebody else's
+        pass
+    else:
+        contents = found[start:]
+        if found[:start] == MAGIC + _digest(contents, path.name):
+            return contents
+    with suppress(OSError):
+        path.unlink()
+    return None
+
+
+def _digest(contents: bytes, name: str) -> bytes:
+    digest = hashlib.sha256(b"%s\0%d\0" % (name.encode(), len(contents)))
+    digest.update(contents)
+    return digest.digest()
+
+
+#: Where temporary folders may be besides Python's choice, which may be on a full disk.
+MORE_PLACES: Final = ("/dev/shm", "/var/tmp")
+
+# -- room ------------------------------------------------------------------------------------------
+
+
+def has_room(folder: str, nbytes: int) -> bool:
+    """Whether a disk has as many bytes left for this user, as far as it says so.
+
+    Raises
+    ------
+    OSError
+        There is no such folder.
+    """
+    if not hasattr(os, "statvfs"):
+        return True
+    disk = os.statvfs(folder)
+    # Some file systems have no size.
+    return disk.f_blocks == 0 or disk.f_bavail * disk.f_frsize >= nbytes
+
+
+def runs_programs(folder: str) -> bool:
+    """Whether machine code may be loaded from a disk, as far as it says so: some are mounted so
+    that it may not (``noexec``)."""
+    if not hasattr(os, "ST_NOEXEC"):
+        return True
+    return not os.statvfs(folder).f_flag & os.ST_NOEXEC
+
+
+def temporary_folder(nbytes: int) -> str | None:
+    """Make a private folder for machine code on a disk with that much room, which goes when the
+    process ends; None where there is no such disk."""
+    import atexit
+
+    try:
+        places = [tempfile.gettempdir(), *MORE_PLACES]
+    except FileNotFoundError:  # no folder of them takes a file
+        places = [*MORE_PLACES]
+    for place in places:
+        try:
+            if not (has_room(place, nbytes) and runs_programs(place)):
+                continue
+            made = os.path.realpath(tempfile.mkdtemp(prefix="clfuse-cache-", dir=place))
+            atexit.register(_remove, made, os.getpid())
+            if not trust.trouble_with(made):
+                return made
+        except OSError:
+            continue
+    return None
+
+
+def _remove(folder: str, process: int) -> None:
+    # A process that was forked from this one needs it no less.
+    if os.getpid() == process:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from clfuse.errors import DeviceWarning, warn_user
-from clfuse.runtime.storage import cache_folder, write_whole
+from clfuse.runtime.storage import cache_folder, read_ours, write_whole
 from clfuse.traits import MAX_VECTOR_BYTES, MIN_VECTOR_BYTES, DeviceTraits
 
 __all__ = ["RANGES", "Measured", "apply", "path_of", "read", "write"]
@@ -79,7 +79,7 @@ def write(traits: DeviceTraits, measured: Measured, when: str) -> Path:
     """
     path = path_of(traits)
     if path is None:
-        raise OSError("no folder to keep files in: neither XDG_CACHE_HOME nor a home is set")
+        raise OSError("there is no folder to keep files in; XDG_CACHE_HOME names one")
     contents = {
         "version": VERSION,
         "when": when,
@@ -122,10 +122,7 @@ def read(path: Path, traits: DeviceTraits) -> DeviceTraits:
     OSError
         It cannot be read.
     """
-    with path.open("rb") as file:
-        text = file.read(LARGEST_FILE + 1)
-    if len(text) > LARGEST_FILE:
-        raise _Wrong(f"more than {LARGEST_FILE} bytes")
+    text = read_ours(path, LARGEST_FILE)
     try:
         contents = json.loads(text)
     except (ValueError, RecursionError) as error:

@@ -21,7 +21,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from clfuse.config import settings
-from clfuse.runtime.storage import cache_folder
+from clfuse.runtime import trust
+from clfuse.runtime.storage import cache_folder, read_ours, warn_once, write_whole
 
 __all__ = ["drivers", "load_errors", "loader_environment"]
 
@@ -31,6 +32,9 @@ INTEL_LIBRARY = "libintelocl.so"
 INTEL_WHEEL = "intel-opencl-rt"
 
 NVIDIA_LIBRARY = "libnvidia-opencl.so.1"
+
+LARGEST_ICD = 1 << 16
+"""Bytes of a file that names a library."""
 
 #: Where container runtimes mount NVIDIA's driver without telling the dynamic linker.
 NVIDIA_FOLDERS = (
@@ -191,11 +195,18 @@ def _cached_folder(listed: dict[str, str]) -> Path | None:
     if _holds(folder, listed):
         return folder
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
+        trust.make(str(cache))  # somebody may have cleared it
         fresh = Path(tempfile.mkdtemp(prefix=f"{folder.name}-", dir=folder.parent))
-        _fill(fresh, listed)
-    except OSError:
+    except OSError as error:
+        warn_once(error)
         return None
+    try:
+        _fill(fresh, listed)
+    except OSError as error:
+        shutil.rmtree(fresh, ignore_errors=True)
+        warn_once(error)
+        return None
+    shutil.rmtree(folder, ignore_errors=True)  # if it is there, somebody has changed it
     try:
         # Atomic: another process sees the whole folder or none.
         fresh.rename(folder)
@@ -206,8 +217,15 @@ def _cached_folder(listed: dict[str, str]) -> Path | None:
 
 def _fill(folder: Path, listed: dict[str, str]) -> None:
     for name, library in listed.items():
-        folder.joinpath(name).write_text(library + "\n", encoding="utf-8")
+        write_whole(folder / name, f"{library}\n".encode())
 
 
 def _holds(folder: Path, listed: dict[str, str]) -> bool:
-    return all(_read_icd(folder / name) == library for name, library in listed.items())
+    """Whether these drivers are in a folder, and no others: the loader loads all of them."""
+    try:
+        return set(os.listdir(folder)) == set(listed) and all(
+            read_ours(folder / name, LARGEST_ICD) == f"{library}\n".encode()
+            for name, library in listed.items()
+        )
+    except OSError:
+        return False

@@ -12,11 +12,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from clfuse.errors import DeviceWarning
 from clfuse.graph import build
 from clfuse.graph.digest import digest
 from clfuse.graph.ir import loop, loud
 from clfuse.graph.snapshot import take
-from clfuse.runtime import earned
+from clfuse.runtime import earned, storage
 from clfuse.runtime.earned import is_known, note
 
 from .recording import FLOAT64, array, call, number
@@ -89,7 +90,11 @@ def test_without_a_folder_nothing_is_kept_and_nothing_fails(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", "nowhere")  # not absolute
     monkeypatch.setenv("HOME", "")
-    note(ONE)
+    storage.forget()
+    with pytest.warns(DeviceWarning, match="no home"):
+        note(ONE)
+    assert is_known(ONE)
+    earned.forget()
     assert not is_known(ONE)
     assert not Path("nowhere").exists()
     file.parent.parent.joinpath("taken").write_text("")

@@ -399,17 +399,28 @@ def test_commands_are_listed_and_unknown_ones_refused(tmp_path):
 
 def test_caches_are_shown_and_cleared(tmp_path):
     kept = tmp_path / "pocl" / "kcache" / "kernel"
-    for path in (tmp_path / "clfuse" / "file", tmp_path / "pyopencl" / "file", kept):
-        path.parent.mkdir(parents=True)
+    database = tmp_path / "pytools" / "pdict-v5-pyopencl-invoker-cache-v42-nano-3.12.1.sqlite"
+    others = tmp_path / "pytools" / "pdict-v5-loopy-typed-3.12.1.sqlite"
+    for path in (tmp_path / "clfuse" / "file", tmp_path / "pyopencl" / "file", kept, database,
+                 database.with_name(f"{database.name}-journal"), others):
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"x" * 100)
+    os.mkfifo(tmp_path / "clfuse" / "pipe")
+    (tmp_path / "clfuse" / "link").symlink_to(kept.parent, target_is_directory=True)
     variables = {"XDG_CACHE_HOME": str(tmp_path), "POCL_CACHE_DIR": str(kept.parent)}
     shown = python("-m", "clfuse", "cache", cwd=tmp_path, **variables)
-    assert shown.stdout.count("1 files") == 3
+    assert shown.stdout.count("1 files") == 2
+    assert "3 files" in shown.stdout
+    assert shown.stdout.count("pytools") == 2 * 2
     cleared = python("-m", "clfuse", "cache", "clear", cwd=tmp_path, **variables)
     assert cleared.returncode == 0
     assert not (tmp_path / "clfuse").exists()
     assert not (tmp_path / "pyopencl").exists()
+    assert list((tmp_path / "pytools").iterdir()) == [others]
     assert kept.exists()
+    again = python("-m", "clfuse", "cache", "clear", cwd=tmp_path, **variables)
+    assert again.returncode == 0
+    assert "none yet" in again.stdout
 
 
 def test_bench_and_demo_list_their_programs_without_a_device(tmp_path):

@@ -1,11 +1,15 @@
-"""Templates are kept as modules between processes, and are the same with them and without."""
+"""Templates come as the modules that were shipped, or are compiled in memory: the same text, and
+never from a cache."""
 
 from __future__ import annotations
 
+import hashlib
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from mako.template import Template
 
 from clfuse.render import templates
 
@@ -15,50 +19,58 @@ NAME = "map.cl.mako"
 @pytest.fixture(autouse=True)
 def anew() -> Iterator[None]:
     templates._template.cache_clear()
-    before = templates._kept_in
     yield
-    templates.keep_in(before)
     templates._template.cache_clear()
 
 
-def code_of(place: Path | None) -> str:
-    templates.keep_in(place)
+@pytest.fixture
+def kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of templates with one of them, and what was shipped for it."""
+    text = b"% for n in range(count):\n${n},\n% endfor\n"
+    folder = tmp_path / "kernels"
+    (folder / "compiled").mkdir(parents=True)
+    (folder / NAME).write_bytes(text)
+    code = Template(text=text, uri=NAME, strict_undefined=True).code
+    digest = hashlib.sha256(text).hexdigest()
+    (folder / "compiled" / "map_cl_mako.py").write_text(f'{code}\n_source_digest = "{digest}"\n')
+    monkeypatch.setattr(templates, "folder", lambda: folder)
+    return folder
+
+
+def test_what_was_shipped_is_used_and_renders_as_the_text_does(kernels: Path) -> None:
+    assert templates._shipped(kernels / NAME) is not None
+    assert templates.render(NAME, {"count": 3}) == "0,\n1,\n2,\n"
+    with pytest.raises(NameError, match="count"):
+        templates.render(NAME, {})
+    shutil.rmtree(kernels / "compiled")
     templates._template.cache_clear()
-    return str(templates._template(NAME).code)
+    assert templates._shipped(kernels / NAME) is None
+    assert templates.render(NAME, {"count": 3}) == "0,\n1,\n2,\n"
+    with pytest.raises(NameError, match="count"):
+        templates.render(NAME, {})
 
 
-def test_a_template_is_kept_and_found_again(tmp_path: Path) -> None:
-    first = code_of(tmp_path / "new")
-    (kept,) = (tmp_path / "new").glob("*.py")
-    written = kept.stat().st_mtime_ns
-    assert code_of(tmp_path / "new") == first
-    assert kept.stat().st_mtime_ns == written
-
-
-def test_another_text_is_kept_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    code_of(tmp_path / "kept")
-    changed = tmp_path / "kernels"
-    changed.mkdir()
-    (changed / NAME).write_text("something else")
-    monkeypatch.setattr(templates, "folder", lambda: changed)
-    templates.keep_in(tmp_path / "kept")
-    templates._template.cache_clear()
+def test_another_text_than_was_shipped_is_compiled(kernels: Path) -> None:
+    (kernels / NAME).write_text("something else")
     assert templates.render(NAME, {}) == "something else"
-    assert len(list((tmp_path / "kept").glob("*.py"))) == 2
 
 
-@pytest.mark.parametrize("damage", [b"", b"def (", b"\xff\x00", b"_magic_number = 0\n"])
-def test_a_damaged_module_is_not_used(tmp_path: Path, damage: bytes) -> None:
-    plain = templates.folder() / NAME
-    code_of(tmp_path)
-    (kept,) = tmp_path.glob("*.py")
-    kept.write_bytes(damage)
-    templates.keep_in(tmp_path)
-    templates._template.cache_clear()
-    assert templates._template(NAME).source == plain.read_text(encoding="utf-8")
-    assert callable(templates._template(NAME).callable_)
+def test_what_another_mako_has_made_is_not_used(kernels: Path) -> None:
+    shipped = kernels / "compiled" / "map_cl_mako.py"
+    shipped.write_text(shipped.read_text().replace("_magic_number = ", "_magic_number = 9"))
+    assert templates._shipped(kernels / NAME) is None
+    assert templates.render(NAME, {"count": 1}) == "0,\n"
 
 
-def test_a_folder_that_cannot_be_made_changes_nothing(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("no folder")
-    assert "render_body" in code_of(tmp_path / "file" / "below")
+def test_every_template_is_compiled_in_memory_as_it_is_shipped() -> None:
+    for source in sorted(templates.folder().glob("*.cl.mako")):
+        shipped = templates._shipped(source)
+        if shipped is not None:  # a checkout whose templates were edited since it was installed
+            made = Template(text=source.read_bytes(), uri=source.name, strict_undefined=True).code
+            written = Path(shipped.__file__ or "").read_text(encoding="utf-8")
+            assert _steps(written) == _steps(made)
+
+
+def _steps(code: str) -> list[str]:
+    """The lines, sorted: Mako defines names in the order of a set."""
+    return sorted(code[code.index("def render_body"):code.index("__M_BEGIN_METADATA")].split("\n"))

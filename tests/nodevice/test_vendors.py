@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from clfuse import config
+from clfuse.errors import DeviceWarning
 from clfuse.runtime import storage, vendors
 
 VARIABLE = "OCL_ICD_VENDORS"
@@ -119,19 +120,30 @@ def test_a_damaged_folder_is_not_trusted(machine, monkeypatch):
     (folder,) = (machine / "cache" / "clfuse").iterdir()
     (folder / "clfuse-libintelocl.icd").write_text("/somewhere/else.so\n")
     assert shown()["clfuse-libintelocl.icd"] == str(library)
+    # The loader would load whatever is listed there.
+    (folder / "planted.icd").write_text("/somewhere/planted.so\n")
+    assert set(shown()) == {"pocl.icd", "clfuse-libintelocl.icd"}
+    (folder / "pocl.icd").unlink()
+    os.mkfifo(folder / "pocl.icd")
+    assert shown()["pocl.icd"] == "libpocl.so.2"
+    assert list((machine / "cache" / "clfuse").iterdir()) == [folder]
 
 
 @pytest.mark.parametrize("cache", ["/proc/nowhere", "/dev/null"])
 def test_without_a_place_for_a_cache_a_temporary_folder_serves(machine, monkeypatch, cache):
     library = add_intel(monkeypatch, machine)
     monkeypatch.setenv("XDG_CACHE_HOME", cache)
-    assert shown()["clfuse-libintelocl.icd"] == str(library)
+    storage.forget()
+    with pytest.warns(DeviceWarning, match=cache):
+        assert shown()["clfuse-libintelocl.icd"] == str(library)
 
 
 def test_a_user_without_a_home_has_no_cache_folder(monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", "")
     monkeypatch.setattr(os.path, "expanduser", lambda path: path)
-    assert storage.cache_folder() is None
+    storage.forget()
+    with pytest.warns(DeviceWarning, match="no home"):
+        assert storage.cache_folder() is None
 
 
 def test_a_driver_that_does_not_load_is_reported_with_the_linkers_words(machine):
