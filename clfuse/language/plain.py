@@ -301,10 +301,11 @@ class _Transform(ast.NodeTransformer):
             node.func = self._inject(f"math_{own}", special(called), node.func)
         elif ufunc is not None and called not in (math.floor, math.ceil, math.trunc):
             node.func = self._inject(f"math_{ufunc}", _ufunc_of(ufunc, called), node.func)
-        elif getattr(called, "__name__", "") in ("where", "clip"):
-            if getattr(called, "__module__", "").split(".")[0] in ("numpy", "clfuse"):
-                name = called.__name__
-                node.func = self._inject(name, _where if name == "where" else _clip, node.func)
+        elif getattr(called, "__name__", "") in ("where", "clip") and (
+            getattr(called, "__module__", "").split(".")[0] in ("numpy", "clfuse")
+        ):
+            name = called.__name__
+            node.func = self._inject(name, _where if name == "where" else _clip, node.func)
         return node
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
