@@ -22,6 +22,7 @@ __all__ = [
     "JitError",
     "JitWarning",
     "KernelBuildError",
+    "KernelBuildWarning",
     "KernelError",
     "SettingError",
     "fp64_error",
@@ -112,6 +113,10 @@ class KernelError(ClfuseError, TypeError):
 
 class DeviceWarning(RuntimeWarning):
     """A device that is listed but does not work was left out."""
+
+
+class KernelBuildWarning(RuntimeWarning):
+    """A kernel of ours that the device's compiler refused: its values were computed otherwise."""
 
 
 class FallbackWarning(UserWarning):

@@ -113,20 +113,31 @@ class Folds(Choices):
 
     def draw_joined_rows(self) -> Step | None:
         """Rows joined with an array, a map of all of them, a fold along any axis, and what is done
-        with its result."""
+        with its result; mostly nobody holds what comes in between."""
         name = self.array(1)
         if name is None:
             return None
+        before = set(self.reference.values)
+        result = self._joined_and_folded(name)
+        if result is None or self.random.random() < 0.9:
+            for made in sorted(self.reference.values.keys() - before - {result}):
+                self.keep(Step(program.DELETE, "", (), (Var(made),)))
+        if result is None:
+            return None
+        return Step(program.OPERATOR, self.random.choice("+-*"), self.new(),
+                    (Var(result), self.random.choice([1, 2, 0.5])))
+
+    def _joined_and_folded(self, name: str) -> str | None:
         for _ in range(self.random.choice([1, 1, 2])):
             step = self._rows_joined(name)
             if step is None or not self._makes(step):
                 return None
             (name,) = step.targets
-        if self.random.random() < 0.4:
+        if self.random.random() < 0.3:
             args = (Var(name), self.partner(name))
-            (name,) = self.new()
-            if not self._makes(Step(program.OPERATOR, self.random.choice("++-*<"), (name,), args)):
-                return None
+            (made,) = self.new()
+            if self._makes(Step(program.OPERATOR, self.random.choice("++-*<"), (made,), args)):
+                name = made
         ndim = np.ndim(self.value(name))
         function = self.random.choice(ROW_REDUCTIONS)
         kwargs: dict[str, Any] = {
@@ -134,20 +145,19 @@ class Folds(Choices):
         if self.random.random() < 0.25:
             kwargs["keepdims"] = True
         (folded,) = self.new("r")
-        step = Step(program.METHOD, function, (folded,), (Var(name),), kwargs)
-        if self.random.random() < 0.2 or not self._makes(step):
-            return step
-        for _ in range(self.random.randint(1, 3)):
-            if self.random.random() < 0.3 and np.ndim(self.value(folded)):
+        if not self._makes(Step(program.METHOD, function, (folded,), (Var(name),), kwargs)):
+            return None
+        for _ in range(self.random.randint(0, 3)):
+            if self.random.random() < 0.2 and np.ndim(self.value(folded)):
                 step = self._rows_joined(folded)
             else:
-                args = (Var(folded), self.partner(folded))
+                other = self.number() if self.random.random() < 0.6 else self.partner(folded)
+                args = (Var(folded), other)
                 step = Step(program.OPERATOR, self.random.choice("+-*/"), self.new(),
                             args if self.random.random() < 0.7 else args[::-1])
-            if step is None or not self._makes(step):
-                return None
-            (folded,) = step.targets
-        return Step(program.CALL, "negative", self.new(), (Var(folded),))
+            if step is not None and self._makes(step):
+                (folded,) = step.targets
+        return folded
 
     def _rows_joined(self, name: str) -> Step | None:
         """An array with more rows: of its own, of what is the same for all of them, or new ones."""

@@ -27,7 +27,7 @@ LAYERS: tuple[tuple[str, ...] | frozenset[str], ...] = (
     frozenset({"render", "runtime"}),
     (
         "vectors", "drawn", "interpret", "smallness", "patience", "experience", "planned",
-        "evaluate", "automatic", "replay",
+        "refused", "evaluate", "automatic", "replay",
     ),
     ("explaining", "profiling"),
     ("userkernels",),
