@@ -33,6 +33,10 @@ if TYPE_CHECKING:
 
 Launched = Kernel | LibraryCall | SortPass | UserLaunch
 
+STORED_NBYTES: Final = 1e6
+"""What an operation counts in bytes where kernels shall be small: none is done a second time rather
+than stored."""
+
 WARNED_AT_MOST: Final = 1024
 """Kernels that are remembered as having been warned of."""
 
@@ -74,7 +78,7 @@ def build(planned: Planned, snapshot: Snapshot, device: Device) -> None:
         _require_ours(latest)
         if _is_stuck(snapshot):
             raise latest.error
-        planned.by_host = True
+        planned.by_host = planned.is_built = True
     what = "NumPy computed its values" if planned.by_host else "it was made of smaller kernels"
     _warn(first.error, what)
 
@@ -85,7 +89,7 @@ def _smaller(refused: Refused, traits: DeviceTraits) -> Iterator[tuple[DeviceTra
         return
     operations = _operation_count(refused.kernels)
     if operations > 1:
-        yield replace(traits, max_steps=operations // 2), True
+        yield replace(traits, max_steps=operations // 2, operation_nbytes=STORED_NBYTES), True
     yield traits, False
 
 
