@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 SHAPES = [(20, 10), (5, 70), (3, 130), (40, 33), (7,), (300,), (4, 6, 9), (2, 3, 40), (150, 3)]
-DTYPES = ["float64", "float64", "float32", "int64", "int32", "bool", "complex128", "uint8"]
-FOLDS = ["sum", "mean", "max", "min", "std", "any", "argmax", "prod", "cumsum"]
+DTYPES = "float64 float64 float64 float64 float32 int64 int32 bool complex128 uint8".split()
+FOLDS = "sum sum mean mean mean max max max min std any argmax prod cumsum".split()
 
 
 class Expression:
@@ -39,8 +39,9 @@ class Expression:
         return self.random.choice(choices.split())
 
     def _array(self) -> str:
-        return self._choose("a a b (a+b) (a*2) (a-b).real a[::-1]") if self.dtype not in (
-            "bool", "uint8") else self._choose("a a b (a&b) (a|b) a[::-1]")
+        if self.dtype in ("bool", "uint8"):
+            return self._choose("a a a b (a&b) (a|b) a[::-1]")
+        return self._choose("a a a a b (a+b) (a*2) (a-b).real a[::-1]")
 
     def _row(self, axis: int) -> str:
         """Of length 1 along an axis."""
@@ -79,7 +80,7 @@ class Expression:
 
     def _map(self, text: str) -> str:
         return self.random.choice([
-            text, text, text, f"({text} + 1)", f"(lambda t: t * t)({text})", f"np.sqrt({text})",
+            *[text] * 7, f"({text} + 1)", f"(lambda t: t * t)({text})", f"np.sqrt({text})",
             f"(lambda t: np.where(t > 2, t, 1))({text})", f"({text}).astype(np.float64)"])
 
     def _folded(self) -> str:
@@ -94,8 +95,9 @@ class Expression:
     def _after(self, text: str, count: int) -> str:
         for _ in range(count):
             text = self.random.choice([
-                f"({text} / 2)", f"({text} * 3)", f"({text} - 1.5)", f"np.sqrt(abs({text}))",
-                f"np.concatenate([np.ravel({text}), np.ravel(r)])", f"np.append({text}, 2)",
+                f"({text} / 2)", f"({text} / 4)", f"({text} * 3)", f"({text} - 1.5)",
+                f"np.sqrt(abs({text}))", f"np.concatenate([np.ravel({text}), np.ravel(r)])",
+                f"np.append({text}, 2)",
                 f"(lambda t: np.where(t > 3, t, 7))({text})", f"({text} + r.sum())"])
         return text
 
