@@ -1,7 +1,7 @@
 """A plan of which the driver refuses a kernel is made again, of smaller kernels; in the end NumPy
 computes its values on the host.
 
-    a kernel of 12 operations is refused
+    a kernel of 12 operations is refused, twice
     -> 6 operations a kernel at most
     -> each operation by itself
     -> NumPy
@@ -24,12 +24,11 @@ from .errors import KernelBuildError, KernelBuildWarning, warn_user
 from .graph.functions import Function
 from .graph.ir import Kind, Node, Op
 from .graph.snapshot import Snapshot
-from .plan.schedule import Kernel, LibraryCall, SortPass, Step, UserLaunch
+from .plan.schedule import Kernel, LibraryCall, Schedule, SortPass, Step, UserLaunch
 from .planned import Planned, Refused, make_plan
 
 if TYPE_CHECKING:
     from .runtime.device import Device
-    from .traits import DeviceTraits
 
 Launched = Kernel | LibraryCall | SortPass | UserLaunch
 
@@ -64,11 +63,11 @@ def build(planned: Planned, snapshot: Snapshot, device: Device) -> None:
         planned.build(device)
         return
     except Refused as refused:
-        first = refused
-    latest = first
-    for traits, fuse in _smaller(first, device.traits):
+        first = latest = refused
+    refused_schedule = planned.schedule
+    for schedule in _others(planned, first, snapshot, device):
         _require_ours(latest)
-        planned.schedule = make_plan(snapshot, device, fuse=fuse, traits=traits).schedule
+        planned.schedule = schedule
         try:
             planned.build(device)
             break
@@ -79,18 +78,26 @@ def build(planned: Planned, snapshot: Snapshot, device: Device) -> None:
         if _is_stuck(snapshot):
             raise latest.error
         planned.by_host = planned.is_built = True
-    what = "NumPy computed its values" if planned.by_host else "it was made of smaller kernels"
-    _warn(first.error, what)
+    if planned.by_host:
+        _warn(first.error, "NumPy computes its values instead")
+    elif planned.schedule is not refused_schedule:
+        _warn(first.error, "smaller kernels compute its values instead")
 
 
-def _smaller(refused: Refused, traits: DeviceTraits) -> Iterator[tuple[DeviceTraits, bool]]:
-    """Other ways to plan: the traits, and whether operations are fused."""
+def _others(
+    planned: Planned, refused: Refused, snapshot: Snapshot, device: Device
+) -> Iterator[Schedule]:
+    """Schedules for the same values; first the same one: what failed for want of memory may not
+    fail again."""
+    yield planned.schedule
     if not settings.fusion:
         return
+    traits = device.traits
     operations = _operation_count(refused.kernels)
     if operations > 1:
-        yield replace(traits, max_steps=operations // 2, operation_nbytes=STORED_NBYTES), True
-    yield traits, False
+        small = replace(traits, max_steps=operations // 2, operation_nbytes=STORED_NBYTES)
+        yield make_plan(snapshot, device, fuse=True, traits=small).schedule
+    yield make_plan(snapshot, device, fuse=False).schedule
 
 
 def _operation_count(kernels: Sequence[Launched]) -> int:
@@ -124,7 +131,7 @@ def _warn(error: KernelBuildError, what: str) -> None:
     if len(_warned) >= WARNED_AT_MOST:
         del _warned[next(iter(_warned))]
     _warned[key] = None
-    warn_user(f"{error}; {what}, which are right, but took longer", KernelBuildWarning)
+    warn_user(f"{error}; {what}, which are right", KernelBuildWarning)
 
 
 # -- on the host ----------------------------------------------------------------------------------

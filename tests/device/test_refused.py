@@ -101,7 +101,7 @@ def test_what_no_kernel_of_its_kind_is_built_for_numpy_computes(driver: Driver, 
     with cf.config.override(schedule=schedule, host_us=0):
         a, b = cf.asarray(A), cf.asarray(B)
         before = cf.stats()["host_evaluations"]
-        with pytest.warns(cf.KernelBuildWarning, match="NumPy computed its values") as caught:
+        with pytest.warns(cf.KernelBuildWarning, match="NumPy computes its values") as caught:
             first = function(cf, a, b).get()
         assert cf.stats()["host_evaluations"] > before
         assert len(caught) == 1
@@ -139,8 +139,16 @@ def test_a_long_kernel_that_is_refused_is_cut_in_half(driver: Driver) -> None:
         a = cf.asarray(A)
         with pytest.warns(cf.KernelBuildWarning, match="smaller kernels"):
             found = (((((a + 1) * 2 - 3) * a + 5) * a - 7) * 2).get()
-    assert len(driver.tried) == 3  # itself, and two halves
+    assert len(driver.tried) == 4  # itself, twice, and two halves
     np.testing.assert_allclose(found, ((((A + 1) * 2 - 3) * A + 5) * A - 7) * 2, rtol=1e-13)
+
+
+def test_what_is_refused_once_is_built_at_the_second_time(driver: Driver) -> None:
+    driver.refuses(lambda name, source: len(driver.tried) == 1)
+    with cf.config.override(host_us=0):
+        found = (cf.sqrt(cf.asarray(A)) + 1).get()
+    assert len(driver.tried) == 2
+    np.testing.assert_array_equal(found, np.sqrt(A) + 1)
 
 
 def test_what_was_written_in_place_is_written_once(driver: Driver) -> None:
