@@ -53,6 +53,7 @@ from .errors import (
     JitError,
     JitWarning,
     KernelBuildError,
+    KernelBuildWarning,
     KernelError,
     SettingError,
 )
@@ -88,6 +89,7 @@ __all__ = [
     "JitError",
     "JitWarning",
     "KernelBuildError",
+    "KernelBuildWarning",
     "KernelError",
     "RawKernel",
     "ReductionKernel",

@@ -23,6 +23,7 @@ __all__ = [
     "JitError",
     "JitWarning",
     "KernelBuildError",
+    "KernelBuildWarning",
     "KernelError",
     "SettingError",
     "fp64_error",
@@ -117,6 +118,10 @@ class KernelError(ClfuseError, TypeError):
 class DeviceWarning(RuntimeWarning):
     """A device that is listed but does not work was left out, or a file about one is wrong, or
     nothing can be kept between runs."""
+
+
+class KernelBuildWarning(RuntimeWarning):
+    """A kernel of ours that the device's compiler refused: its values were computed otherwise."""
 
 
 class FallbackWarning(UserWarning):

@@ -210,14 +210,32 @@ def _run(snapshot: Snapshot) -> None:
             _settle_rest(device)
         return
     if not planned.is_built:
-        planned.build(device)
+        _build(planned, snapshot, device)
         patience.built(snapshot, device)
     else:
         counters["plans_reused"] += 1
+    if planned.by_host:
+        _run_by_host(snapshot, device)
+        return
     planned.run(snapshot, device)
     uses = planned.uses
     if uses & (uses - 1) == 0 and planned.structure.ready is None:
         planned.structure.ready = planned.ready(device)
+
+
+def _build(planned: Planned, snapshot: Snapshot, device: Device) -> None:
+    """Build the plan's kernels, or others for the same values where the driver refuses one."""
+    from . import refused
+
+    refused.build(planned, snapshot, device)
+
+
+def _run_by_host(snapshot: Snapshot, device: Device) -> None:
+    """Have NumPy compute what the driver refuses kernels for."""
+    from . import refused
+
+    _bring(snapshot)
+    refused.run(snapshot, device, evaluate_nodes)
 
 
 MOST_REST: Final = 256
@@ -304,13 +322,15 @@ def is_planned(snapshot: Snapshot, device: Device) -> bool:
 
 
 def find_plan(snapshot: Snapshot, device: Device) -> Planned:
-    """The plan for this structure on this device, with its kernels, made now if there is none."""
+    """The plan for this structure on this device, with its kernels, made now if there is none; it
+    may have none (`Planned.by_host`)."""
     planned = _known_plan(_key(snapshot, device), snapshot)
     if planned is not None:
         counters["plans_reused"] += 1
     else:
         planned = _make_plan(snapshot, device)
-    planned.build(device)
+    if not planned.is_built:
+        _build(planned, snapshot, device)
     return planned
 
 

@@ -20,7 +20,7 @@ from . import compiled, interpret
 from .config import PLANNING, settings
 from .counters import counters
 from .dtypes import needs_fp64
-from .errors import DeviceError, fp64_error
+from .errors import DeviceError, KernelBuildError, fp64_error
 from .graph.ir import TABLE, Kind, Node
 from .graph.snapshot import Snapshot
 from .plan.device_libraries import is_ours
@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from .render.kernels import Rendered
     from .runtime.device import Device
     from .runtime.program import Program
+    from .traits import DeviceTraits
 
 BIND_AT: Final = 2
 """Uses of a plan after the first from which its kernels have objects of their own: each takes 10 to
@@ -81,13 +82,26 @@ class Prepared:
     bound: BoundKernel | None = None
 
 
+class Refused(Exception):
+    """The driver takes no program with these kernels of a plan, for what `error` says."""
+
+    def __init__(
+        self, kernels: Sequence[Kernel | LibraryCall | SortPass | UserLaunch],
+        error: KernelBuildError,
+    ) -> None:
+        super().__init__(str(error))
+        self.kernels = kernels
+        self.error = error
+
+
 @dataclass(slots=True)
 class Planned:
     """A plan, with its programs once it `is_built`, and the structure that it is for (no buffers,
     no nodes).
 
     `too_large` is what `smallness.is_small` knew besides the structure when it last said no;
-    `is_left` says that NumPy is quicker (`experience`).
+    `is_left` says that NumPy is quicker (`experience`), `by_host` that nothing else can compute it
+    (`refused`).
     """
 
     structure: Snapshot
@@ -97,6 +111,7 @@ class Planned:
     uses: int = 0
     too_large: tuple[int, int] | None = None
     is_left: bool = False
+    by_host: bool = False
 
     def ready(self, device: Device) -> Any:
         """What runs the plan again without Python, or None: ``_compiled_evaluation.pxi``.
@@ -131,7 +146,7 @@ class Planned:
         return is_inline(self.schedule, device.traits)
 
     def build(self, device: Device) -> None:
-        """Render and build its kernels, if that was not done."""
+        """Render and build its kernels, if that was not done; raises `Refused`."""
         if not self.is_built:
             self.steps = _steps(self.schedule, device, self.is_inline(device))
             self.is_built = True
@@ -217,9 +232,11 @@ def _names() -> dict[str, Any]:
     }
 
 
-def make_plan(snapshot: Snapshot, device: Device, *, fuse: bool) -> Planned:
-    """Plan; nothing is built yet."""
-    traits = device.traits
+def make_plan(
+    snapshot: Snapshot, device: Device, *, fuse: bool, traits: DeviceTraits | None = None
+) -> Planned:
+    """Plan, for other `traits` than the device's if they are given; nothing is built yet."""
+    traits = device.traits if traits is None else traits
     if not traits.fp64:
         for node in snapshot.nodes:
             # A comparison's operands may be, too: NumPy compares int64 and float32 as float64.
@@ -252,44 +269,44 @@ def _steps(
             parts = [repeats.render(each) for each in together]
             rendered = join(parts) if len(parts) > 1 else parts[0]
             moved = sum([kernel_nbytes(each, schedule) for each in together])
-            steps.append(_built(step, rendered, device, moved, inline))
+            steps.append(_built(together, rendered, device, moved, inline))
         elif isinstance(step, SortPass):
             rendered = render_sort(step, traits, root)
-            steps.append(_built(step, rendered, device, pass_nbytes(step, schedule)))
+            steps.append(_built([step], rendered, device, pass_nbytes(step, schedule)))
         elif isinstance(step, UserLaunch):
             rendered = render_launch(step, traits, root)
             reads, writes = uses_of_launch(step, schedule)
             moved = sum(nbytes for _, _, nbytes in reads + writes)
-            prepared = _built(step, rendered, device, moved, inline)
-            local = [each.nbytes for each in rendered.bindings if isinstance(each, LocalArgument)]
-            launch.check_sizes(
-                prepared.program, rendered.global_size, rendered.local_size, sum(local)
-            )
-            steps.append(prepared)
+            steps.append(_built([step], rendered, device, moved, inline))
         elif isinstance(step, LibraryCall) and is_ours(step, traits):
             rendered = render_matmul(step, traits, root)
-            steps.append(_built(step, rendered, device, call_nbytes(step, schedule)))
+            steps.append(_built([step], rendered, device, call_nbytes(step, schedule)))
         else:
             steps.append(step)
     return steps
 
 
 def _built(
-    step: Kernel | LibraryCall | SortPass | UserLaunch,
+    kernels: Sequence[Kernel | LibraryCall | SortPass | UserLaunch],
     rendered: Rendered,
     device: Device,
     nbytes: int,
     inline: bool = False,
 ) -> Prepared:
-    built = program.build(
-        device,
-        rendered.source,
-        rendered.name,
-        rendered.dtypes,
-        relaxed=rendered.relaxed,
-        inline=inline,
-    )
-    return Prepared(step, rendered, built, _arguments(rendered, device), nbytes)
+    try:
+        built = program.build(
+            device,
+            rendered.source,
+            rendered.name,
+            rendered.dtypes,
+            relaxed=rendered.relaxed,
+            inline=inline,
+        )
+        local = [each.nbytes for each in rendered.bindings if isinstance(each, LocalArgument)]
+        launch.check_sizes(built, rendered.global_size, rendered.local_size, sum(local))
+    except KernelBuildError as error:
+        raise Refused(kernels, error) from error
+    return Prepared(kernels[0], rendered, built, _arguments(rendered, device), nbytes)
 
 
 def storage_roots(schedule: Schedule) -> Callable[[int], int]:

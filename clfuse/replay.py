@@ -31,7 +31,7 @@ from .unfinished import journal, settle
 if TYPE_CHECKING:
     from .runtime.device import Device
 
-__all__ = ["Replay"]
+__all__ = ["NoKernels", "Replay"]
 
 _Step = tuple[BoundKernel | None, Prepared | Copy | LibraryCall, Sequence[tuple[int, Any]]]
 
@@ -47,6 +47,10 @@ class _Scalar(NamedTuple):
     number: int
     drawn: bool
     offset: int | None
+
+
+class NoKernels(Exception):
+    """The driver refuses kernels without which there is nothing to replay."""
 
 
 class Replay:
@@ -67,6 +71,11 @@ class Replay:
     ----------
     inputs : list of int
         Numbers of the cells whose bytes are read.
+
+    Raises
+    ------
+    NoKernels
+        NumPy has to compute the values.
     """
 
     def __init__(
@@ -86,6 +95,8 @@ class Replay:
             return
         snapshot = _snapshot(roots, scalars, donated)
         planned = find_plan(snapshot, device)
+        if planned.by_host:
+            raise NoKernels
         schedule = self._schedule = planned.schedule
         # Graph buffers: those of cells, by position among `inputs`, and those that are fixed.
         sources: list[int | Buffer] = []

@@ -42,7 +42,7 @@ from ..graph import build
 from ..graph.ir import Node, Storage
 from ..graph.number import calculate
 from ..graph.trace import Calculation, GivenAway, Trace, active, tracing
-from ..replay import Replay
+from ..replay import NoKernels, Replay
 from ..runtime.device import Device
 from ..runtime.lost import when_renewed
 from . import random as _random  # noqa: F401  (it makes a generator, which no trace may see)
@@ -401,6 +401,7 @@ def jit(function: Any = None, *, donate: Any = ()) -> Any:
     families: dict[tuple[Any, ...], _Family] = {}
     order: OrderedDict[_Recorded, tuple[Any, ...]] = OrderedDict()
     warned: list[bool] = []
+    without_kernels: set[tuple[Any, ...]] = set()
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -432,7 +433,14 @@ def jit(function: Any = None, *, donate: Any = ()) -> Any:
                         return recorded.run(arguments)
                     del known[recorded.values], order[recorded]
                     break
-        recorded = _record(function, args, kwargs, arguments, donated, device)
+        try:
+            if key in without_kernels:
+                raise NoKernels
+            recorded = _record(function, args, kwargs, arguments, donated, device)
+        except NoKernels:
+            if len(without_kernels) < SIGNATURES_KEPT:
+                without_kernels.add(key)
+            return function(*args, **kwargs)
         with lock:
             result = recorded.run(arguments)
             known = families.setdefault(key, {}).setdefault(recorded.places, {})
@@ -463,6 +471,7 @@ def jit(function: Any = None, *, donate: Any = ()) -> Any:
         with lock:
             families.clear()
             order.clear()
+            without_kernels.clear()
 
     call.cache_clear = cache_clear  # type: ignore[attr-defined]
     _jitted.add(call)

@@ -278,6 +278,10 @@ class _Pass(Functions):
         is_shared = shared and function.__name__ == "local_array"
         if not is_shared and function is not local_array:
             return False
+        if is_shared and len(self.calling) > 1:
+            raise self.source.error(
+                value, "local arrays of the group stand in the kernel itself, as barriers do"
+            )
         options = {word.arg: word.value for word in value.keywords}
         given = dict(zip(("shape", "dtype"), value.args, strict=False)) | options
         if not given or not given.keys() <= {"shape", "dtype"}:

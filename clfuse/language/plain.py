@@ -301,22 +301,33 @@ class _Transform(ast.NodeTransformer):
             node.func = self._inject(f"math_{own}", special(called), node.func)
         elif ufunc is not None and called not in (math.floor, math.ceil, math.trunc):
             node.func = self._inject(f"math_{ufunc}", _ufunc_of(ufunc, called), node.func)
-        elif getattr(called, "__name__", "") in ("where", "clip"):
-            if getattr(called, "__module__", "").split(".")[0] in ("numpy", "clfuse"):
-                name = called.__name__
-                node.func = self._inject(name, _where if name == "where" else _clip, node.func)
-        elif getattr(called, "__self__", None) is group and called.__name__ == "local_array":
-            place = ast.copy_location(ast.Constant(node.lineno), node)
-            node.keywords.append(ast.keyword("place", place))
+        elif getattr(called, "__name__", "") in ("where", "clip") and (
+            getattr(called, "__module__", "").split(".")[0] in ("numpy", "clfuse")
+        ):
+            name = called.__name__
+            node.func = self._inject(name, _where if name == "where" else _clip, node.func)
         return node
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
+        if node.value is None:
+            return node
+        assigned = ast.Assign([node.target], node.value)
+        return self.visit_Assign(ast.copy_location(assigned, node))
 
     def visit_Assign(self, node: ast.Assign) -> Any:
         called: Any = None
         if isinstance(node.value, ast.Call):
             called = self._meaning(node.value.func)
         shared = getattr(called, "__self__", None) is group
+        shared = shared and called.__name__ == "local_array"
         self.generic_visit(node)
-        if called is local_array or (shared and called.__name__ == "local_array"):
+        if shared:
+            assert isinstance(node.value, ast.Call)
+            # One array a name, as on the device: line and column would make two of one that is
+            # bound twice.
+            variable = ast.copy_location(ast.Constant(ast.unparse(node.targets[0])), node.value)
+            node.value.keywords.append(ast.keyword("place", variable))
+        if called is local_array or shared:
             name = ast.Name(f"{_PREFIX}checked", ast.Load())
             text = ast.Constant(ast.unparse(node.targets[0]))
             node.value = ast.copy_location(ast.Call(name, [node.value, text], []), node.value)

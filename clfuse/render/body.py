@@ -25,13 +25,8 @@ from ..plan.schedule import Access, Carried, Index, Item, Kernel, Load, Prefix, 
 from ..traits import DeviceTraits
 from .arguments import Arguments
 from .expressions import Expressions, Preamble, Register, lanes_like, vector
+from .names import AHEAD, EPILOGUE, FAR, GROUP, JUMP, LOOP, SEAM, UNIFORM, WITHIN
 from .short_rows import filled_rows, interleaved
-
-EPILOGUE: Final = "f"
-"""The prefix of registers of an epilogue, whose constants are arguments each of its own."""
-
-AHEAD: Final = "ahead"
-"""The index of what a gather asks for before it comes to it, and the prefix of its registers."""
 
 LIMITING: Final = frozenset(("clip",))
 """Operations of positions that asking leaves out: it may ask for what does not exist."""
@@ -110,21 +105,25 @@ class Body:
                 name = self.arguments.integer(f"s{number}_{dim}", stride)
                 terms.append(f"{name} * i{dim}")
             text = " + ".join(terms + jumps) or "0"
-            self.groups[key] = f"x{number}"
-            self.group_lines.append(f"const {self.arguments.index_type} x{number} = {text};")
+            name = self.groups[key] = f"{GROUP}{number}"
+            self.group_lines.append(f"const {self.arguments.index_type} {name} = {text};")
         return self.groups[key]
+
+    def begin_scope(self) -> None:
+        """Forget the groups: what is written from here on does not see their declarations."""
+        self.groups.clear()
 
     def _is_from(self, dim: int, index: int) -> str:
         """A test whether this element's index of `dim` is `index` or behind it."""
         name = "at" if dim == self.vector else f"i{dim}"
-        return f"{name} >= {self.arguments.seam('c', (dim, index), index)}"
+        return f"{name} >= {self.arguments.seam(SEAM, (dim, index), index)}"
 
     def _jump(self, jump: tuple[int, int, int]) -> str:
         """The name of what a jump adds to the number of this run's elements."""
         if jump not in self.groups:
             dim, index, by = jump
-            far = self.arguments.seam("d", jump, by)
-            name = self.groups[jump] = f"t{next(self.group_numbers)}"
+            far = self.arguments.seam(FAR, jump, by)
+            name = self.groups[jump] = f"{JUMP}{next(self.group_numbers)}"
             kind = self.arguments.index_type
             test = self._is_from(dim, index)
             self.group_lines.append(f"const {kind} {name} = {test} ? {far} : 0;")
@@ -135,7 +134,7 @@ class Body:
         key = ("within", access.within)
         if key not in self.groups:
             tests = self._tests(access.within)
-            name = self.groups[key] = f"f{next(self.group_numbers)}"
+            name = self.groups[key] = f"{WITHIN}{next(self.group_numbers)}"
             self.group_lines.append(f"const int {name} = {tests};")
         return self.groups[key]
 
@@ -165,7 +164,7 @@ class Body:
     def _next(self, dim: int, seams: Sequence[int], begin: str, limit: str) -> str:
         if not seams:
             return limit
-        names = [self.arguments.seam("c", (dim, index), index) for index in seams]
+        names = [self.arguments.seam(SEAM, (dim, index), index) for index in seams]
         tests = "".join([f"{begin} < {name} ? {name} : " for name in names])
         return f"min({limit}, {tests}{limit})"
 
@@ -221,7 +220,7 @@ class Body:
         items: Sequence[Item],
         width: int,
         registers: dict[int, Register],
-        prefix: str = "r",
+        prefix: str = LOOP,
     ) -> list[str]:
         """Statements that compute `items`; adds them to `registers`."""
         writer = self.writer(width)
@@ -263,7 +262,7 @@ class Body:
             else:
                 operands = [registers[operand] for operand in item.operands]
                 text, register = writer.step(item.op, operands, name)
-            if prefix == "c":
+            if prefix == UNIFORM:
                 register = Register(register.text, register.dtype, register.lane_nbytes, True)
             kind = writer.type_of(register.dtype, register.lane_nbytes)
             out.append(f"const {kind} {name} = {text};")

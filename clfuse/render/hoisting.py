@@ -19,6 +19,7 @@ from ..plan.geometry import element_nbytes
 from ..plan.schedule import Index, Item, Kernel, Load, Scalar, Step
 from .body import Body
 from .expressions import Register
+from .names import UNIFORM
 
 HELD: Final = 64
 """Vectors of a row that are kept, of each array: a page."""
@@ -55,7 +56,7 @@ def hoist(kernel: Kernel, body: Body, k: Any) -> tuple[set[int], list[dict[int, 
     before, _ = body.split(fixed)
     uniform: dict[int, Register] = {}
     k.hoisted = SimpleNamespace(arrays=[], loops=[])
-    uniform_lines = body.lines(before, 1, uniform, "c")
+    uniform_lines = body.lines(before, 1, uniform, UNIFORM)
     stands = []
     for width, mark, length in ((kernel.width, "", HELD), (1, "y", kernel.width)):
         writer = body.writer(width)

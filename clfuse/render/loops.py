@@ -15,9 +15,10 @@ import numpy as np
 from ..dtypes import register_nbytes
 from ..plan.prefetching import LINE_NBYTES
 from ..plan.schedule import Accumulator, Index, Item, Kernel, Load, Step
-from .body import EPILOGUE, Body
+from .body import Body
 from .expressions import Expressions, Register
 from .folds import Fold
+from .names import EPILOGUE, UNIFORM
 
 COLUMN_PLACE: Final = "row * pitch + base + piece * n + j"
 """Where the partial results of a piece lie, of the columns from ``j`` on."""
@@ -85,7 +86,7 @@ def asked_once(items: Sequence[Item], width: int, copy: int) -> list[Item]:
 def before(body: Body, kernel: Kernel) -> tuple[list[str], dict[int, Register]]:
     same, _ = body.split(kernel.body)
     registers: dict[int, Register] = {}
-    return body.lines(same, 1, registers, "c"), registers
+    return body.lines(same, 1, registers, UNIFORM), registers
 
 
 def mask_lanes(kernel: Kernel, accumulator: Accumulator) -> int:

@@ -257,6 +257,7 @@ def _row_phase(
         p.joining, p.shared = joining, []
         p.own = partial_lines(body, single, folds, names, place)
         return p, results
+    body.begin_scope()
     computed, stores, results = epilogue_lines(kernel, body, 1, results)
     p.joining, computed = joining, body.group_lines + computed
     p.shared, p.own = ([], computed + stores) if last else (computed, stores)
@@ -505,6 +506,7 @@ def _column_phase(
         names = [(f"q{fold.number}", f"z{fold.number}") for fold in folds]
         p.finish += partial_lines(body, writer, folds, names, COLUMN_PLACE)
         return p, results
+    body.begin_scope()
     computed, stores, results = epilogue_lines(kernel, body, 1, results)
     p.finish += [*body.group_lines, *computed, *stores]
     body.group_lines.clear()

@@ -22,6 +22,7 @@ from ..dtypes import mask_type, memory_type
 from ..plan.schedule import Item, Kernel, Store
 from .body import Body
 from .expressions import Register, lanes_like, vector
+from .names import UNIFORM
 
 _INT64 = np.dtype(np.int64)
 _BOOL = np.dtype(np.bool_)
@@ -40,7 +41,7 @@ def write_selection(kernel: Kernel, body: Body, k: Any) -> None:
     k.expands = kernel.kind == "expand"
     before, inside = body.split(kernel.body)
     uniform: dict[int, Register] = {}
-    k.before = body.lines(before, 1, uniform, "c")
+    k.before = body.lines(before, 1, uniform, UNIFORM)
     registers = dict(uniform)
     k.scalar_body = body.lines(inside, 1, registers)
     k.mask = body.writer(1).cast(registers[selection.mask], _BOOL)

@@ -183,6 +183,7 @@ def _phase(
         chosen = [folds.index(fold) for fold, _ in own]
         places = [[of_way[number] for number in chosen] for of_way in names]
         bodies.append(_loops(body.in_boxes(sister), [fold for _, fold in own], ways, places))
+    body.begin_scope()
     for number, way in enumerate(ways):
         body.carried = way.carried
         end[number] += _finish(kernel, body, folds, way, names[number], carried)

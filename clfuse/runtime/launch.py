@@ -296,7 +296,8 @@ def check_sizes(
     """
     import pyopencl as cl
 
-    device = program.device.handle
+    inline = program.device.inline if program.inline else None
+    device = program.device.handle if inline is None else inline.handle
 
     def info_of(which: Any) -> Any:
         return lost.put(

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import tempfile
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -19,6 +16,7 @@ from clfuse.errors import AllocationError, KernelBuildError
 from clfuse.runtime import lost
 from clfuse.runtime.compiler import compile_program
 from clfuse.runtime.device import Device
+from clfuse.runtime.reports import write_report
 
 if TYPE_CHECKING:
     import pyopencl as cl
@@ -175,7 +173,7 @@ def _build(
 
 
 def _refused(device: Device, source: str, name: str, options: str, log: str) -> KernelBuildError:
-    path = _write_report(device, source, name, options, log)
+    path = write_report(name, _report(device, source, options, log))
     return KernelBuildError(
         f"{name}: OpenCL C did not build on {device.name} (driver {device.traits.driver}):"
         f" {_first_error(log)}; source and build log are in {path}; CLFUSE_DEVICE selects"
@@ -192,11 +190,8 @@ def _first_error(log: str) -> str:
     return " ".join(log.split())[:300]
 
 
-def _write_report(device: Device, source: str, name: str, options: str, log: str) -> str:
-    """Write source and log into one file that a compiler still takes, and return its path."""
-    handle, path = tempfile.mkstemp(prefix=f"clfuse-{name}-", suffix=".cl")
-    os.close(handle)
+def _report(device: Device, source: str, options: str, log: str) -> str:
+    """Source and log as one text that a compiler still takes."""
     comment = log.replace("*/", "* /")
     header = f"{device!r}, driver {device.traits.driver}, options {options!r}"
-    Path(path).write_text(f"/* {header}\n{comment}\n*/\n{source}", encoding="utf-8")
-    return path
+    return f"/* {header}\n{comment}\n*/\n{source}"

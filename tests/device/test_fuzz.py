@@ -14,6 +14,7 @@ from types import ModuleType
 
 import pytest
 
+from tests.fuzz import joined
 from tests.fuzz.generate import generate
 from tests.fuzz.runner import check, report
 from tests.fuzz.shrink import shrink
@@ -50,6 +51,17 @@ def test_random_programs_run_as_under_numpy(batch: int, xp: ModuleType) -> None:
             found = _report(program_seed, xp)
             if found is not None:
                 pytest.fail(f"python -m tests.fuzz --seed {program_seed}\n{found}", pytrace=False)
+
+
+@pytest.mark.clfuse_only
+def test_random_expressions_that_join_rows_and_fold_them_give_what_numpy_gives(
+    xp: ModuleType,
+) -> None:
+    drawn = random.Random(f"{FIRST} joined").sample(range(2 ** 32), max(1, PROGRAMS // 25))
+    for seed in drawn:
+        expression = joined.Expression(seed)
+        problem = joined.check(expression, xp)
+        assert problem is None, joined.report(seed, expression, problem)
 
 
 @pytest.mark.clfuse_only

@@ -189,3 +189,17 @@ def test_an_array_that_is_stored_after_all_is_no_other_ones_shape(xp: ModuleType
         rolled = xp.roll(inner, 3, axis=0)
         inner[...] = inner + rolled
         assert xp.explain(padded, inner, rolled).kernels
+
+
+@pytest.mark.parametrize("program", [
+    lambda m, a, row: m.concatenate([row[None], a]).mean(1),
+    lambda m, a, row: m.vstack([row, a]).max(1) / 2,
+    lambda m, a, row: m.pad(a, ((0, 3), (0, 0)), "mean").max(1) / 4 - 1,
+], ids=["mean", "most", "padded"])
+def test_a_row_above_an_array_is_folded_with_what_follows(
+    xp: ModuleType, program: Callable[..., Any]
+) -> None:
+    """Registers of what follows a fold and limits of loads have had one name."""
+    a = np.arange(20 * 16.0).reshape(20, 16) % 32
+    with scheduled(xp, "cpu"):
+        agree(xp, program, a, np.arange(16.0) / 4)

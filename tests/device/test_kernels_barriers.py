@@ -95,6 +95,23 @@ cf.group.barrier()
 y[i] += t[0]
 """
 
+TWO_ON_ONE_LINE = """
+q = cf.group.local_id()
+t = cf.group.local_array(4); b = cf.group.local_array(4)
+t[q] = x[i]; b[q] = y[i]
+cf.group.barrier()
+x[i] = t[3 - q] - 2 * b[q]
+"""
+
+ONE_BOUND_TWICE = """
+q = cf.group.local_id()
+t: np.float64 = cf.group.local_array(4)
+t[q] = x[i]
+cf.group.barrier()
+t = cf.group.local_array(4)
+y[i] = t[3 - q]
+"""
+
 
 @pytest.mark.parametrize("body", [
     TREE.strip(),
@@ -103,7 +120,8 @@ y[i] += t[0]
     "if n > 4:\n    return\ncf.group.barrier()\nx[i] = 2",
     "if y[0] > 3:\n    cf.group.barrier()\nx[i] = 1",
     "if cf.group.group_id() == 1:\n    cf.group.barrier()\nx[i] = 1",
-    SORT.strip(), BISECTION.strip(), EARLY.strip(),
+    SORT.strip(), BISECTION.strip(), EARLY.strip(), TWO_ON_ONE_LINE.strip(),
+    ONE_BOUND_TWICE.strip(),
 ])
 def test_barriers_that_all_work_items_of_a_group_come_to(body: str) -> None:
     given = [3, np.arange(12.0), np.arange(12.0) + 1]

@@ -4,6 +4,7 @@
     python -m tests.fuzz --seed 123               # this one program again
     python -m tests.fuzz --seed 123 --show        # print it, run nothing
     python -m tests.fuzz --texts                  # programs of tests.fuzz.texts
+    python -m tests.fuzz --joined                 # expressions of tests.fuzz.joined
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from tests.fuzz import text_runner, texts
+from tests.fuzz import joined, text_runner, texts
 from tests.fuzz.bounds import Unbounded
 from tests.fuzz.generate import generate
 from tests.fuzz.runner import check, report
@@ -40,15 +41,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
                         help="print each seed before it runs: a crash shows which one it was")
     parser.add_argument("--texts", action="store_true",
                         help="loops, functions, conditions and looks; each runs twice")
+    parser.add_argument("--joined", action="store_true",
+                        help="expressions that join rows and fold them")
     options = parser.parse_args(arguments)
     seeds = (range(options.start, options.start + options.programs) if options.seed is None
              else range(options.seed, options.seed + 1))
     if options.show:
         for seed in seeds:
-            print(text_runner.script(texts.generate(seed)) if options.texts
+            print(joined.Expression(seed).text if options.joined
+                  else text_runner.script(texts.generate(seed)) if options.texts
                   else generate(seed).script(options.module))
         return 0
     faulthandler.enable()
+    if options.joined:
+        return 1 if run_joined(seeds, options) else 0
     if options.texts:
         return 1 if run_texts(seeds, options) else 0
     return 1 if run(seeds, options) else 0
@@ -69,6 +75,22 @@ def run_texts(seeds: range, options: argparse.Namespace) -> int:
             if failures >= options.failures:
                 break
     print(f"{len(seeds)} texts, {failures} differ", file=sys.stderr)
+    return failures
+
+
+def run_joined(seeds: range, options: argparse.Namespace) -> int:
+    """How many expressions differed."""
+    xp = importlib.import_module(options.module)
+    failures = 0
+    for seed in seeds:
+        expression = joined.Expression(seed)
+        problem = joined.check(expression, xp)
+        if problem is not None:
+            failures += 1
+            print(f"\n=== {joined.report(seed, expression, problem)}", flush=True)
+            if failures >= options.failures:
+                break
+    print(f"{len(seeds)} expressions, {failures} differ", file=sys.stderr)
     return failures
 
 

@@ -111,6 +111,121 @@ class Folds(Choices):
         kwargs = {"axis": self.axis(len(shape))}
         return Step(program.CALL, "concatenate", self.new(), (parts,), kwargs)
 
+    def draw_joined_rows(self) -> Step | None:
+        """Rows joined with an array, a map of all of them, a fold along any axis, and what is done
+        with its result; mostly nobody holds what comes in between."""
+        name = self.array(1)
+        if name is None:
+            return None
+        before = set(self.reference.values)
+        result = self._joined_and_folded(name)
+        if result is None or self.random.random() < 0.9:
+            for made in sorted(self.reference.values.keys() - before - {result}):
+                self.keep(Step(program.DELETE, "", (), (Var(made),)))
+        if result is None:
+            return None
+        return Step(program.OPERATOR, self.random.choice("+-*"), self.new(),
+                    (Var(result), self.random.choice([1, 2, 0.5])))
+
+    def _joined_and_folded(self, name: str) -> str | None:
+        for _ in range(self.random.choice([1, 1, 2])):
+            step = self._rows_joined(name)
+            if step is None or not self._makes(step):
+                return None
+            (name,) = step.targets
+        if self.random.random() < 0.3:
+            args = (Var(name), self.partner(name))
+            (made,) = self.new()
+            if self._makes(Step(program.OPERATOR, self.random.choice("++-*<"), (made,), args)):
+                name = made
+        ndim = np.ndim(self.value(name))
+        function = self.random.choice(ROW_REDUCTIONS)
+        kwargs: dict[str, Any] = {
+            "axis": self.axis(ndim) if function.startswith("arg") else self.axes(ndim)}
+        if self.random.random() < 0.25:
+            kwargs["keepdims"] = True
+        (folded,) = self.new("r")
+        if not self._makes(Step(program.METHOD, function, (folded,), (Var(name),), kwargs)):
+            return None
+        for _ in range(self.random.randint(0, 3)):
+            if self.random.random() < 0.2 and np.ndim(self.value(folded)):
+                step = self._rows_joined(folded)
+            else:
+                other = self.number() if self.random.random() < 0.6 else self.partner(folded)
+                args = (Var(folded), other)
+                step = Step(program.OPERATOR, self.random.choice("+-*/"), self.new(),
+                            args if self.random.random() < 0.7 else args[::-1])
+            if step is not None and self._makes(step):
+                (folded,) = step.targets
+        return folded
+
+    def _rows_joined(self, name: str) -> Step | None:
+        """An array with more rows: of its own, of what is the same for all of them, or new ones."""
+        shape = np.shape(self.value(name))
+        axis = self.random.randrange(len(shape))
+        function = self.random.choice("""
+            concatenate concatenate concatenate vstack hstack dstack column_stack stack pad pad
+            insert append roll
+        """.split())
+        kwargs: dict[str, Any] = {"axis": axis}
+        if function == "pad":
+            mode = self.random.choice("constant edge wrap mean maximum minimum".split())
+            widths: Any = self.random.choice([0, 1, 2, 3])
+            if self.random.random() < 0.7:
+                widths = [(self.random.randint(0, 3), self.random.randint(0, 3))
+                          if at == axis else (0, 0) for at in range(len(shape))]
+            kwargs = {"mode": mode}
+            if mode == "constant":
+                kwargs["constant_values"] = self.random.choice([0, 1])
+            return Step(program.CALL, function, self.new(), (Var(name), widths), kwargs)
+        if function == "roll":
+            shift = self.random.choice([-2, -1, 1, 3])
+            return Step(program.CALL, function, self.new(), (Var(name), shift), kwargs)
+        row = self._row(name, axis)
+        if row is None:
+            return None
+        if function == "insert":
+            place = self.random.randint(0, shape[axis])
+            values = Var(row) if self.random.random() < 0.7 else self.random.choice([0, 1, 2])
+            if self.random.random() < 0.3:
+                place = [place, self.random.randint(0, shape[axis])]
+            return Step(program.CALL, function, self.new(), (Var(name), place, values), kwargs)
+        if function == "append":
+            if self.random.random() < 0.2:
+                kwargs = {}
+            return Step(program.CALL, function, self.new(), (Var(name), Var(row)), kwargs)
+        parts = [Var(name), Var(row)] if self.random.random() < 0.5 else [Var(row), Var(name)]
+        if function == "stack":
+            parts = [Var(name)] * self.random.randint(2, 3)
+            kwargs = {"axis": self.axis(len(shape) + 1)}
+        elif function != "concatenate":
+            kwargs = {}
+        elif self.random.random() < 0.4:
+            parts.append(Var(row))
+        return Step(program.CALL, function, self.new(), (parts,), kwargs)
+
+    def _row(self, name: str, axis: int) -> str | None:
+        """One row of a variable along an axis, or a fold of all of them: of length 1 there."""
+        shape = np.shape(self.value(name))
+        row, lead = self.new("n")[0], (slice(None),) * axis
+        if self.random.random() < 0.4 or not shape[axis]:
+            function = self.random.choice("sum max min".split())
+            kwargs = {"axis": axis, "keepdims": True}
+            return row if self._makes(
+                Step(program.METHOD, function, (row,), (Var(name),), kwargs)) else None
+        place = self.random.randrange(shape[axis])
+        if not self._makes(Step(program.GETITEM, "", (row,), (Var(name), (*lead, place)))):
+            return None
+        if self.random.random() < 0.5:
+            args = (Var(row), self.number())
+            (row,) = self.new("n")
+            if not self._makes(Step(program.OPERATOR, self.random.choice("+*-"), (row,), args)):
+                return None
+        whole = row
+        (row,) = self.new("n")
+        step = Step(program.GETITEM, "", (row,), (Var(whole), (*lead, None)))
+        return row if self._makes(step) else None
+
     def _joined(self, name: str, shape: tuple[int, ...]) -> str | None:
         """An array of this shape whose elements come from several places of a variable."""
         axis = self.random.randrange(len(shape))

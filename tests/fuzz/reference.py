@@ -23,8 +23,8 @@ from tests.fuzz.program import Program, Scalar, Step, Var, walk
 # Functions that only move values: the same statement, executed on the bounds, moves the bounds.
 MOVES = frozenset("""
     reshape ravel transpose swapaxes moveaxis expand_dims squeeze flip fliplr flipud roll
-    concatenate stack vstack hstack repeat tile broadcast_to diagonal rot90 atleast_1d atleast_2d
-    copy flatten take T tril triu
+    concatenate stack vstack hstack dstack column_stack insert append repeat tile broadcast_to
+    diagonal rot90 atleast_1d atleast_2d copy flatten take T tril triu
 """.split())
 CREATION = frozenset("""
     arange linspace zeros ones full eye array identity zeros_like ones_like full_like asarray
@@ -246,8 +246,9 @@ class Reference:
         names = dict(self._names)
         names.update({name: c.values for name, c in self.constants.items()})
         names.update(self.bounds)
-        names.update({v.name: self.values[v.name] for v in walk(step.args[1:])
-                      if isinstance(v, Var)})  # indices select bounds as they select values
+        indices = step.args[1:-1] if step.function in ("insert", "append") else step.args[1:]
+        names.update({v.name: self.values[v.name] for v in walk(indices)
+                      if isinstance(v, Var)})  # they select bounds as they select values
         kwargs = {k: 0 if k == "constant_values" else v for k, v in step.kwargs.items()}
         execute(Step(step.kind, step.function, step.targets, step.args, kwargs), names)
         made = names[step.targets[0]]
@@ -272,6 +273,8 @@ class Reference:
         given = [self.bound_of(a) for a in step.args]
         if name == "pad":
             mode = step.kwargs.get("mode", "constant")
+            if mode in ("mean", "maximum", "minimum"):
+                return _padded(inputs, given, np.asarray(result), mode)
             fill = {"constant_values": 0} if mode == "constant" else {}
             return np.asarray(np.pad(given[0], *inputs[1:], mode=mode, **fill))
         if name in REDUCTIONS:
@@ -417,6 +420,21 @@ def _after_cast(value: Any, bound: Any, target: Any) -> NDArray[Any]:
         made.imag += np.where(bound.imag > 0, one, 0)
         return made
     return np.asarray(bound + np.where(bound > 0, one, 0))
+
+
+def _padded(inputs: list[Any], given: list[Any], result: NDArray[Any], mode: str) -> NDArray[Any]:
+    """The bound of what is padded with folds of all rows."""
+    value = np.asarray(inputs[0])
+    if not bounds.is_exact(given):
+        raise Unbounded(f"pad with {mode} of inexact values")
+    if mode != "mean" or value.dtype.kind not in "fc":
+        return np.zeros(result.shape)
+    if not np.all(np.isfinite(result)):
+        raise Unbounded("means that are not finite")
+    largest = np.max(np.abs(value), initial=0).astype(value.real.dtype)
+    one = (4 + value.size) * bounds.spacing(np.asarray(largest))
+    own = np.pad(np.zeros(value.shape), *inputs[1:], mode="constant", constant_values=1)
+    return np.where(own > 0, one, 0.0)
 
 
 def variables(step: Step) -> list[str]:

@@ -35,6 +35,7 @@ def function_of(body: str, head: str = "i, a, x, y") -> Any:
         "cf": cf, "np": np, "table": TABLE, "config": {}, "doubled": doubled, "there": there,
         "twice_there": twice_there, "first": first, "steps": 3, "no": False, "math": math,
         "plain": plain, "nothing": nothing,
+        "shares": shares, "waits": waits,
     })
 
 
@@ -55,6 +56,17 @@ def there(v):
 @cf.device_function
 def twice_there(v):
     return 2 * there(v)
+
+
+@cf.device_function
+def shares(v):
+    t = cf.group.local_array(4)
+    t[cf.group.local_id()] = v
+
+
+@cf.device_function
+def waits(v):
+    cf.group.barrier()
 
 
 @cf.device_function
@@ -454,6 +466,8 @@ DISAGREE = [
     ("b, c = doubled(3)", "as many values"),
     ("y[i] = nothing(a)", "returns nothing: call it on a line of its own"),
     ("t = cf.local_array(3)\ny[i] = first(t)", "a local array, which no function is given"),
+    ("shares(a)", "arrays of the group stand in the kernel itself"),
+    ("waits(a)", "barriers stand in the kernel itself"),
     ("b, c = np.modf(a)", r"several numbers; write math.trunc\(x\)"),
     ("y[i] = np.divmod(a, 2)", r"write q, r = divmod\(x, y\)"),
     ("y[i] = pow(i, 2, 3)", r"write x \*\* y % m"),
