@@ -206,16 +206,7 @@ cdef class Ahead:
 
 cdef object launched_ahead(KnownCall call, tuple args, Py_ssize_t first, PyObject **cells, fold):
     """Launch a call, if that is what will be asked for next: a fold's values, or something else that
-    is not `LATER`, which says that it has to be recorded. As it has where another thread evaluates."""
-    if not evaluation_lock.acquire(False):
-        return LATER
-    try:
-        return launched_alone(call, args, first, cells, fold)
-    finally:
-        evaluation_lock.release()
-
-
-cdef object launched_alone(KnownCall call, tuple args, Py_ssize_t first, PyObject **cells, fold):
+    is not `LATER`, which says that it has to be recorded."""
     global unseen
     cdef Ahead ahead = call.ahead
     cdef Py_ssize_t number

@@ -191,7 +191,7 @@ cdef class Ready:
 
 
 cdef list journal
-cdef object settle_journal, evaluation_lock
+cdef object settle_journal
 
 
 cdef list when_grown, grown_from, forget_at
@@ -214,12 +214,10 @@ cdef int after_evaluation() except -1:
 def evaluating(plain, names):
     """``evaluate_nodes(nodes, wait=wait)``, of graphs that are known and ready, before `plain`."""
     global turns, when_grown, grown_from, forget_at, begin_turn, journal, settle_journal
-    global evaluation_lock
     cdef dict numbers = names["numbers"]
     when_grown, grown_from = names["when_grown"], names["grown_from"]
     forget_at, turns, begin_turn = names["forget_at"], names["turn"], names["begin_turn"]
     lock, known = names["lock"], names["known"]
-    evaluation_lock = lock
     journal, settle_journal = names["journal"], names["settle"]
 
     def evaluate_nodes(nodes, *, wait=False):

@@ -16,6 +16,7 @@ import warnings
 import zlib
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
+from fnmatch import fnmatch
 from pathlib import Path
 from types import ModuleType
 
@@ -55,12 +56,18 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if hand := os.environ.get("CLFUSE_TEST_HAND"):
         # "2/7": the third of seven hands that the tests are dealt to, the same ones on every run.
+        # CLFUSE_TEST_DEALT has patterns of the modules that are dealt; all others are in every hand.
         number, hands = map(int, hand.split("/"))
-        dealt: list[list[pytest.Item]] = [[] for _ in range(hands)]
-        for item in items:
-            dealt[zlib.crc32(item.nodeid.encode()) % hands].append(item)
-        items[:] = dealt.pop(number)
-        config.hook.pytest_deselected(items=[item for others in dealt for item in others])
+        patterns = os.environ.get("CLFUSE_TEST_DEALT", "test_*").split()
+        others = [
+            item
+            for item in items
+            if zlib.crc32(item.nodeid.encode()) % hands != number
+            and any(fnmatch(item.path.stem, pattern) for pattern in patterns)
+        ]
+        left = set(others)
+        items[:] = [item for item in items if item not in left]
+        config.hook.pytest_deselected(items=others)
     if MODULE == "clfuse":
         return
     for item in items:
