@@ -56,7 +56,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if hand := os.environ.get("CLFUSE_TEST_HAND"):
         # "2/7": the third of seven hands that the tests are dealt to, the same ones on every run.
-        # CLFUSE_TEST_DEALT has patterns of the modules that are dealt; all others are in every hand.
+        # CLFUSE_TEST_DEALT has patterns of the modules that are dealt; others are in every hand.
         number, hands = map(int, hand.split("/"))
         patterns = os.environ.get("CLFUSE_TEST_DEALT", "test_*").split()
         others = [
