@@ -6,7 +6,6 @@ same step again only looks its plan up, allocates and launches (`planned`).
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import gc
 import os
@@ -21,7 +20,7 @@ from . import compiled, experience, interpret, patience, smallness
 from .config import settings
 from .counters import counters
 from .dtypes import needs_fp64
-from .errors import ClfuseError, KernelBuildError, fp64_error
+from .errors import fp64_error
 from .graph import build, ir, recognition, trace
 from .graph.ir import Kind, Node
 from .graph.snapshot import Snapshot, take
@@ -93,16 +92,23 @@ def evaluate_nodes(nodes: Sequence[Node], *, wait: bool = False) -> None:
             device.finish()
 
 
-def evaluate_all(*, wait: bool = False) -> None:
-    """Compute everything that was recorded and that somebody still holds."""
+def evaluate_all(*, wait: bool = False, raising: bool = True) -> None:
+    """Compute everything that was recorded and that somebody still holds.
+
+    What cannot be computed does not keep the rest from it. It stays recorded and is not tried
+    again along with everything else: whoever looks at it gets the error. `raising` says whether
+    the caller gets the first one, too: a statement that only happens to record something is not
+    what went wrong.
+    """
     with lock:
         cells = ir.sweep()
         # What a thread that traces has recorded, or left behind, cannot be computed.
         try:
             evaluate_nodes(trace.untraced([cell.node for cell in cells]), wait=wait)
-        except KernelBuildError:
-            _evaluate_apart(cells)
-            raise
+        except Exception:
+            ir.forget(_broken(cells))
+            if raising:
+                raise
         ir.sweep()
 
 
@@ -114,26 +120,29 @@ def _settle() -> None:
     lock.acquire()
     if ir.waiting_count() and trace.active() is None:
         # What cannot be computed stays recorded: both processes say why when they look at it.
-        with contextlib.suppress(ClfuseError):
-            evaluate_all()
+        evaluate_all(raising=False)
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_settle, after_in_parent=lock.release, after_in_child=lock.release)
 
 
-def _evaluate_apart(cells: Sequence[ir.Storage]) -> None:
-    """Compute each cell by itself, because a kernel that somebody wrote cannot be built.
+def _broken(cells: Sequence[ir.Storage]) -> list[ir.Storage]:
+    """Compute these cells, which failed together, by halves; those that cannot be computed.
 
-    Those that need it are forgotten: looking at them raises again, evaluating everything does not.
+    A kernel that somebody wrote and that cannot be built, a dtype that the device lacks, memory
+    that cannot be had, a library call that raises: each belongs to few cells.
     """
-    broken = []
-    for cell in cells:
+    if len(cells) == 1:
+        return list(cells)
+    broken: list[ir.Storage] = []
+    middle = len(cells) // 2
+    for half in (cells[:middle], cells[middle:]):
         try:
-            evaluate_nodes(trace.untraced([cell.node]))
-        except KernelBuildError:
-            broken.append(cell)
-    ir.forget(broken)
+            evaluate_nodes(trace.untraced([cell.node for cell in half]))
+        except Exception:  # noqa: BLE001 (who looks at one of them gets it)
+            broken += _broken(half)
+    return broken
 
 
 def _device_for(snapshot: Snapshot) -> Device:

@@ -96,7 +96,7 @@ def parameters(text: str) -> tuple[Declared, ...]:
         dtype = None
         if len(kind) > 1:
             try:
-                dtype = native_dtype(np.dtype(kind))
+                dtype = DTYPES.get(np.dtype(kind).name) if np.dtype(kind).isnative else None
             except TypeError:
                 dtype = None
             if dtype is None:
@@ -111,7 +111,8 @@ def parameters(text: str) -> tuple[Declared, ...]:
 def decide_types(
     name: str, declared: Sequence[Declared], arguments: Sequence[Any]
 ) -> dict[str, np.dtype]:
-    """The dtype of every placeholder.
+    """The dtype of every placeholder, and of declared types for which float32 stands now
+    (``CLFUSE_FP64=downcast``).
 
     `arguments` are handles, scalars, or None for what is not given yet. Arrays decide; only where
     there is none do scalars, lazy ones as well as NumPy's and Python's.
@@ -124,11 +125,18 @@ def decide_types(
         Nothing decides.
     """
     types: dict[str, np.dtype] = {}
+    for parameter in declared:
+        if parameter.dtype is not None:
+            stands = native_dtype(parameter.dtype)
+            if stands is not None and stands is not parameter.dtype:
+                types[parameter.type] = stands
     for parameter, argument in zip(declared, arguments, strict=True):
         if not isinstance(argument, Handle) or type(argument) in handles.SCALARS:
             continue
         dtype = argument._dtype
-        wanted = parameter.dtype or types.setdefault(parameter.type, dtype)
+        if parameter.dtype is None:
+            types.setdefault(parameter.type, dtype)
+        wanted = type_of(parameter, types)
         if dtype != wanted:
             raise TypeError(
                 f"{name}: type is mismatched: {parameter.name} is {dtype}, not {wanted}"
@@ -155,7 +163,7 @@ def decide_types(
 
 def type_of(parameter: Declared, types: Mapping[str, np.dtype]) -> np.dtype:
     """The dtype of a parameter."""
-    return parameter.dtype or types[parameter.type]
+    return types.get(parameter.type) or parameter.dtype or types[parameter.type]
 
 
 def settled(
