@@ -67,7 +67,7 @@ class _Argument(IntEnum):
 
 
 made: Final[weakref.WeakSet[Kernel]] = weakref.WeakSet()
-"""Every kernel, whose known calls end with the setting ``CLFUSE_FP64`` that they were made under."""
+"""Every kernel: known calls end with the value of ``CLFUSE_FP64`` that they were made under."""
 
 _fp64: Final = [""]
 

@@ -1,5 +1,5 @@
-"""``CLFUSE_FP64=downcast``: what stands for float64 follows from the setting and from the device that
-is current where it is asked; nothing that was remembered elsewhere counts."""
+"""``CLFUSE_FP64=downcast``: what stands for float64 follows from the setting and from the device
+that is current where it is asked; nothing that was remembered elsewhere counts."""
 
 from __future__ import annotations
 
