@@ -21,7 +21,15 @@ from ..graph.functions import Function
 from ..graph.symbols import MOST_LETTERS
 from . import handle as handles
 from .handle import DTYPES, Handle, fresh, native_dtype, node_of
-from .kernel_names import KEYWORDS, declared, members, renamed, without_comments, words
+from .kernel_names import (
+    KEYWORDS,
+    declared,
+    defined,
+    members,
+    renamed,
+    without_comments,
+    words,
+)
 
 RESERVED: Final = ("i", "n")
 """Names that bodies have for the index and the number of elements."""
@@ -262,13 +270,18 @@ class Parts:
         names = {name: identifier(name, text) for name in declared(text)}
         self._members = members(text)
         self.preamble = renamed(text, names, self._members)
-        for parameter in parameters:
-            names.pop(parameter.name, None)
-        self._names = names
+        self._own = frozenset([parameter.name for parameter in parameters])
+        self._names = {name: other for name, other in names.items() if name not in self._own}
 
     def concrete(self, text: str) -> str:
-        """A body or an expression, with C types and the preamble's names."""
-        return renamed(concrete(text, self._types), self._names, self._members)
+        """A body or an expression, with C types and the preamble's names.
+
+        Macros that it defines get names of their own, too: those would mean something in all that
+        comes after it, other kernels' bodies and generated text.
+        """
+        text = concrete(text, self._types)
+        macros = {name: identifier(name, text) for name in defined(text) - self._own}
+        return renamed(text, self._names | macros, self._members)
 
 
 def block_of(body: str, end: str) -> str:
@@ -335,6 +348,7 @@ def function_of(
         for (word, each), start in zip(outputs, starts, strict=True)
     ])
     lines = f"{{\n{locals_}\n{block_of(body, f'return {target};')}\nreturn {target};\n}}"
+    lines += "".join([f"\n#undef {each}" for each in sorted(defined(body))])
     unique = identifier(name, f"{preamble}{kind}({parameters}){lines}")
     text = f"static inline {kind} {unique}({parameters})\n{lines}"
     dtypes = tuple([computed(each) for _, each in inputs])

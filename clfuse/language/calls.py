@@ -103,6 +103,11 @@ class Kernel:
     """Calls that came before, for what is compiled: see `known.remember`."""
 
     def __init__(self, function: Callable[..., Any], group: int = 0) -> None:
+        if not hasattr(type(group), "__index__"):
+            raise TypeError(
+                f"group={group!r}: expected the number of a group's work-items, as group=64; a "
+                "group lies along the last index"
+            )
         if as_index(group) < 0:
             raise ValueError(f"group={group}: it is how many work-items a group has")
         self.__clfuse_source__: Source = read(function)

@@ -1,4 +1,4 @@
-"""Sizes that no array can have are errors at the call, as in NumPy; what takes no memory is none."""
+"""Sizes that no array can have are errors at the call, as in NumPy; what needs no room is none."""
 
 from __future__ import annotations
 
