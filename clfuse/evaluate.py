@@ -25,7 +25,7 @@ from .graph import build, ir, recognition, trace
 from .graph.ir import Kind, Node
 from .graph.snapshot import Snapshot, take
 from .runtime import buffers, lost, sharing
-from .runtime.device import Device, current_device
+from .runtime.device import Device, current_device, is_any_open
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -115,9 +115,12 @@ def evaluate_all(*, wait: bool = False, raising: bool = True) -> None:
 def _settle() -> None:
     """Compute what was recorded before the process is forked, and let nobody evaluate meanwhile.
 
-    Otherwise every process would compute it again, and by NumPy.
+    Otherwise every process would compute it again, and by NumPy. Where no device was used yet, each
+    can use them, and this is no moment to begin with it.
     """
     lock.acquire()
+    if not is_any_open():
+        return
     if ir.waiting_count() and trace.active() is None:
         # What cannot be computed stays recorded: both processes say why when they look at it.
         evaluate_all(raising=False)

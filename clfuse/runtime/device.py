@@ -284,6 +284,10 @@ class Device:
                 self.inline.open(self.context, profiling=profiling)
 
     def _open(self) -> None:
+        # It has functions called before and after a fork, and so does `logging`, which pyopencl
+        # imports: imported by what is computed just before a fork, only the second would be called.
+        import concurrent.futures.thread  # noqa: F401
+
         import pyopencl as cl
 
         from clfuse.runtime import probing
@@ -442,6 +446,11 @@ def _finish_all(opened: list[Device]) -> None:
             # What fails now nobody will look at.
             with suppress(DeviceError):
                 candidate.finish()
+
+
+def is_any_open() -> bool:
+    """Whether a process that is forked now cannot use the devices that this one does."""
+    return any(candidate._opened for candidate in _listed or ())
 
 
 def _finish_before_fork() -> None:
