@@ -6,9 +6,11 @@ same step again only looks its plan up, allocates and launches (`planned`).
 
 from __future__ import annotations
 
+import atexit
 import functools
 import gc
 import os
+import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -20,11 +22,12 @@ from . import compiled, experience, interpret, patience, smallness
 from .config import settings
 from .counters import counters
 from .dtypes import needs_fp64
-from .errors import fp64_error
+from .errors import DeviceError, fp64_error
 from .graph import build, ir, recognition, trace
 from .graph.ir import Kind, Node
 from .graph.snapshot import Snapshot, take
-from .runtime import buffers, lost, sharing
+from .ops import UFUNCS
+from .runtime import buffers, ending, lost, sharing
 from .runtime.device import Device, current_device, is_any_open
 
 if TYPE_CHECKING:
@@ -82,6 +85,10 @@ def evaluate_nodes(nodes: Sequence[Node], *, wait: bool = False) -> None:
             gc.disable()
             try:
                 _run(recognition.find(roots) or take(roots))
+            except ImportError as error:
+                if not sys.is_finalizing():
+                    raise
+                _calculate_at_exit(roots, error)
             finally:
                 if collects:
                     gc.enable()
@@ -90,6 +97,27 @@ def evaluate_nodes(nodes: Sequence[Node], *, wait: bool = False) -> None:
     if wait:
         for device in {node.buffer.device for node in nodes if node.buffer is not None}:
             device.finish()
+
+
+def _calculate_at_exit(roots: Sequence[Node], cause: ImportError) -> None:
+    """Leave to NumPy what somebody looks at when the interpreter has ended: the modules that plan,
+    and make kernels, cannot be imported any more.
+
+    Raises
+    ------
+    DeviceError
+        That cannot be done.
+    """
+    snapshot = take(roots)
+    device = _device_for(snapshot)
+    try:
+        interpret.require(snapshot, device)
+        interpret.run(snapshot, device)
+    except Exception:  # noqa: BLE001 (whatever is missing, it is missing for the same reason)
+        raise DeviceError(
+            "the interpreter ends, and nothing is computed any more: call clfuse.evaluate(...) on "
+            "what objects look at when they are deleted"
+        ) from cause
 
 
 def evaluate_all(*, wait: bool = False, raising: bool = True) -> None:
@@ -125,6 +153,16 @@ def _settle() -> None:
         # What cannot be computed stays recorded: both processes say why when they look at it.
         evaluate_all(raising=False)
 
+
+def _end() -> None:
+    """Make ready for what is looked at while the interpreter is taken apart, by `__del__` and by
+    generators: no module can be imported then."""
+    ending.let_others_rest(lock)
+    if ir.waiting_count():
+        "add" in UFUNCS  # noqa: B015 (imports the tables of operations)
+
+
+atexit.register(_end)
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_settle, after_in_parent=lock.release, after_in_child=lock.release)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..dtypes import name_of
 from ..graph import build
 from ..graph.ir import Node, loop
 from ..ops import REDUCTIONS
@@ -78,7 +79,7 @@ def _accumulator(
     if found is None or dtypes[0] != dtypes[2]:
         raise NotNative(f"accumulates in {dtypes}")
     row = REDUCTIONS[name]
-    if row.identity_of(found.name) is None or not is_native(name, (found, found)):
+    if row.identity_of(name_of(found)) is None or not is_native(name, (found, found)):
         raise NotNative(f"not for {found}")
     return found
 

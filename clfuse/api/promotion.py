@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..dtypes import needs_fp64
+from ..dtypes import name_of, needs_fp64
 from ..graph import build
 from ..graph.ir import Node, Op, loop
 from ..graph.number import TracedNumber, concrete
@@ -61,7 +61,7 @@ def _operations(
     rows = ROWS_OF_OUTPUTS.get(name, (name,))
     if len(rows) != len(outputs):
         return None
-    names = [dtype.name for dtype in inputs]
+    names = [name_of(dtype) for dtype in inputs]
     for row in rows:
         if row not in UFUNCS or UFUNCS[row].key(names) is None:
             return None
@@ -70,7 +70,7 @@ def _operations(
 
 def is_native(name: str, inputs: tuple[np.dtype, ...]) -> bool:
     """Whether the op tables have the ufunc or internal row `name` for these input dtypes."""
-    return name in UFUNCS and UFUNCS[name].key([dtype.name for dtype in inputs]) is not None
+    return name in UFUNCS and UFUNCS[name].key([name_of(dtype) for dtype in inputs]) is not None
 
 
 def resolve(

@@ -284,14 +284,11 @@ class Device:
                 self.inline.open(self.context, profiling=profiling)
 
     def _open(self) -> None:
-        # It has functions called before and after a fork, and so does `logging`, which pyopencl
-        # imports: imported by what is computed just before a fork, only the second would be called.
-        import concurrent.futures.thread  # noqa: F401
-
         import pyopencl as cl
 
-        from clfuse.runtime import probing
+        from clfuse.runtime import probing, threads
 
+        threads.prepare()
         with self.lock:
             if self._opened:
                 return
