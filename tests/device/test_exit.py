@@ -18,10 +18,10 @@ def work():
     number = 0
     while True:
         number += 1
-        x = np.arange(1000.0 + number % 7) * 2 + number
+        x = np.arange(1000.0 + number % 7, dtype="float32") * 2 + number
         (x @ x).item(), np.sort(x).get(), x.sum().item()
 
-np.arange(10.0).sum().item()
+np.arange(10).sum().item()
 for _ in range(3):
     threading.Thread(target=work, daemon=True).start()
 time.sleep(0.7)
@@ -36,12 +36,12 @@ def total(x):
 
 class Kept:
     def __init__(self, value):
-        self.x = np.arange(1000.0) + value
+        self.x = np.arange(1000) + value
     def __del__(self, write=os.write, total=total):
         write(1, b"%d\\n" % total(self.x))
 
 def values(write=os.write, total=total):
-    kept = np.arange(1000.0) + 3
+    kept = np.arange(1000) + 3
     try:
         yield
     finally:
@@ -50,7 +50,7 @@ def values(write=os.write, total=total):
 kept, builtins.kept_longer = Kept(1), Kept(2)
 opened = values()
 next(opened)
-atexit.register(lambda x: os.write(1, b"%d\\n" % total(x)), np.arange(1000.0) + 4)
+atexit.register(lambda x: os.write(1, b"%d\\n" % total(x)), np.arange(1000) + 4)
 """
 
 
