@@ -5,6 +5,9 @@
 This comes right after a kernel that has read large arrays: see `_compiled_evaluation.pxi`.
 """
 
+cdef extern from "Python.h":
+    void PyErr_SetInterrupt()
+
 cdef object evaluate_now
 cdef frozenset lazy_scalars
 
@@ -130,19 +133,36 @@ def synchronizing(plain):
 
 
 def giving_back(plain, dict counters):
-    """``Block.__del__``, before `plain`."""
+    """``Block.__del__``, before `plain`.
+
+    Nobody catches what is raised here. There is no bytecode at which an interrupt could be, but for
+    the first block of a size; such an interrupt comes again where the program goes on.
+    """
 
     def __del__(self):
         pool, size = peek(self, k_pool), peek(self, k_block_nbytes)
         if pool == NULL or size == NULL:
-            plain(self)
-            return
+            return  # half made: an interrupt has ended its constructor
         counters["device_bytes_now"] -= get(self, k_nbytes)
         if <object>size:
             held = (<object>pool)._bins.get(<object>size)
             if held is None:
-                (<object>pool).give(get(self, k_mem), <object>size)
+                try:
+                    (<object>pool).give(get(self, k_mem), <object>size)
+                except KeyboardInterrupt:
+                    PyErr_SetInterrupt()
             else:
                 (<list>held).append(get(self, k_mem))
+
+    return __del__
+
+
+def uncounting(dict counters):
+    """``Counted.__del__``, without a bytecode at which an interrupt could be, and be lost."""
+
+    def __del__(self):
+        nbytes = getattr(self, "nbytes", None)
+        if nbytes is not None:
+            counters["device_bytes_now"] -= nbytes
 
     return __del__

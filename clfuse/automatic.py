@@ -85,7 +85,7 @@ _loop = _Loop()
 def _when_full(at_boundary: bool = False) -> None:
     """Evaluate if so much was recorded."""
     if trace.active() is None and (_ends_round(at_boundary) or _is_full(at_boundary)):
-        evaluate.evaluate_all()
+        evaluate.evaluate_all(raising=False)
         evaluate.grown_from[0] = counters["device_bytes_now"]
 
 
@@ -134,7 +134,7 @@ def _when_grown() -> None:
         return
     with evaluate.lock:
         if _pinned_nbytes() > PINNED_SHARE * settings.max_pinned_bytes:
-            evaluate.evaluate_all()
+            evaluate.evaluate_all(raising=False)
     evaluate.grown_from[0] = counters["device_bytes_now"]
 
 

@@ -6,10 +6,11 @@ same step again only looks its plan up, allocates and launches (`planned`).
 
 from __future__ import annotations
 
-import contextlib
+import atexit
 import functools
 import gc
 import os
+import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -21,12 +22,13 @@ from . import compiled, experience, interpret, patience, smallness, unfinished
 from .config import settings
 from .counters import counters
 from .dtypes import needs_fp64
-from .errors import ClfuseError, KernelBuildError, fp64_error
+from .errors import DeviceError, fp64_error
 from .graph import build, ir, recognition, trace
 from .graph.ir import Kind, Node
 from .graph.snapshot import Snapshot, take
-from .runtime import buffers, lost, sharing
-from .runtime.device import Device, current_device
+from .ops import UFUNCS
+from .runtime import buffers, ending, lost, sharing
+from .runtime.device import Device, current_device, is_any_open
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -88,6 +90,10 @@ def evaluate_nodes(nodes: Sequence[Node], *, wait: bool = False) -> None:
             try:
                 gc.disable()
                 _run(recognition.find(roots) or take(roots))
+            except ImportError as error:
+                if not sys.is_finalizing():
+                    raise
+                _calculate_at_exit(roots, error)
             finally:
                 if collects:
                     gc.enable()
@@ -98,47 +104,91 @@ def evaluate_nodes(nodes: Sequence[Node], *, wait: bool = False) -> None:
             device.finish()
 
 
-def evaluate_all(*, wait: bool = False) -> None:
-    """Compute everything that was recorded and that somebody still holds."""
+def _calculate_at_exit(roots: Sequence[Node], cause: ImportError) -> None:
+    """Leave to NumPy what somebody looks at when the interpreter has ended: the modules that plan,
+    and make kernels, cannot be imported any more.
+
+    Raises
+    ------
+    DeviceError
+        That cannot be done.
+    """
+    snapshot = take(roots)
+    device = _device_for(snapshot)
+    try:
+        interpret.require(snapshot, device)
+        interpret.run(snapshot, device)
+    except Exception:  # noqa: BLE001 (whatever is missing, it is missing for the same reason)
+        raise DeviceError(
+            "the interpreter ends, and nothing is computed any more: call clfuse.evaluate(...) on "
+            "what objects look at when they are deleted"
+        ) from cause
+
+
+def evaluate_all(*, wait: bool = False, raising: bool = True) -> None:
+    """Compute everything that was recorded and that somebody still holds.
+
+    What cannot be computed does not keep the rest from it. It stays recorded and is not tried
+    again along with everything else: whoever looks at it gets the error. `raising` says whether
+    the caller gets the first one, too: a statement that only happens to record something is not
+    what went wrong.
+    """
     with lock:
         cells = ir.sweep()
         # What a thread that traces has recorded, or left behind, cannot be computed.
         try:
             evaluate_nodes(trace.untraced([cell.node for cell in cells]), wait=wait)
-        except KernelBuildError:
-            _evaluate_apart(cells)
-            raise
+        except Exception:
+            ir.forget(_broken(cells))
+            if raising:
+                raise
         ir.sweep()
 
 
 def _settle() -> None:
     """Compute what was recorded before the process is forked, and let nobody evaluate meanwhile.
 
-    Otherwise every process would compute it again, and by NumPy.
+    Otherwise every process would compute it again, and by NumPy. Where no device was used yet, each
+    can use them, and this is no moment to begin with it.
     """
     lock.acquire()
+    if not is_any_open():
+        return
     if ir.waiting_count() and trace.active() is None:
         # What cannot be computed stays recorded: both processes say why when they look at it.
-        with contextlib.suppress(ClfuseError):
-            evaluate_all()
+        evaluate_all(raising=False)
 
+
+def _end() -> None:
+    """Make ready for what is looked at while the interpreter is taken apart, by `__del__` and by
+    generators: no module can be imported then."""
+    ending.let_others_rest(lock)
+    if ir.waiting_count():
+        "add" in UFUNCS  # noqa: B015 (imports the tables of operations)
+
+
+atexit.register(_end)
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_settle, after_in_parent=lock.release, after_in_child=lock.release)
 
 
-def _evaluate_apart(cells: Sequence[ir.Storage]) -> None:
-    """Compute each cell by itself, because a kernel that somebody wrote cannot be built.
+def _broken(cells: Sequence[ir.Storage]) -> list[ir.Storage]:
+    """Compute these cells, which failed together, by halves; those that cannot be computed.
 
-    Those that need it are forgotten: looking at them raises again, evaluating everything does not.
+    A kernel that somebody wrote and that cannot be built, a dtype that the device lacks, memory
+    that cannot be had, a library call that raises: each belongs to few cells.
     """
-    broken = []
-    for cell in cells:
+    if len(cells) == 1:
+        return list(cells)
+    broken: list[ir.Storage] = []
+    middle = len(cells) // 2
+    for half in (cells[:middle], cells[middle:]):
         try:
-            evaluate_nodes(trace.untraced([cell.node]))
-        except KernelBuildError:
-            broken.append(cell)
-    ir.forget(broken)
+            evaluate_nodes(trace.untraced([cell.node for cell in half]))
+        except Exception:  # noqa: BLE001 (who looks at one of them gets it)
+            broken += _broken(half)
+    return broken
 
 
 def _device_for(snapshot: Snapshot) -> Device:

@@ -113,6 +113,9 @@ ${loops(p, p)}\
                 ${line}
 % endfor
             }
+% for line in p.settle:
+            ${line}
+% endfor
 </%def>\
 __kernel void ${k.name}(${k.signature})
 {
@@ -152,7 +155,7 @@ ${every_row(b, p.groups + p.before + b.body)}\
         }
 % endif
         const ${k.index} rest = j;
-${every_row(b, p.start + b.taken + p.groups + p.before + [f"for ({k.index} j = rest; j < stop; j++) {{"] + p.scalar_body + ["}"] + p.tree + p.joining + p.shared + p.own)}\
+${every_row(b, p.start + b.taken + p.groups + p.before + [f"for ({k.index} j = rest; j < stop; j++) {{"] + p.scalar_body + ["}"] + p.settle + p.tree + p.joining + p.shared + p.own)}\
     }
     for (; unit < last; unit++) {
 % else:

@@ -144,6 +144,26 @@ def nobody_asked_for_the_namespace() -> None:
 
 
 @pytest.fixture(autouse=True)
+def leaves_nothing_behind() -> Iterator[None]:
+    """Settings and the current device are after a test what they were before it."""
+    before = _surroundings()
+    yield
+    after = _surroundings()
+    left = {name: after[name] for name in before if after[name] != before[name]}
+    assert not left, f"the test leaves behind: {left}"
+
+
+def _surroundings() -> dict[str, object]:
+    config = sys.modules.get("clfuse.config")
+    device = sys.modules.get("clfuse.runtime.device")
+    found: dict[str, object] = {} if config is None else dict(vars(config.settings))
+    if device is not None:
+        found["device of the context"] = device._scoped.get()
+        found["device of the process"] = device._chosen
+    return found
+
+
+@pytest.fixture(autouse=True)
 def trusted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plans that earlier tests made and never came back to are nothing against this one."""
     patience = sys.modules.get("clfuse.patience")

@@ -16,6 +16,7 @@ from ..graph import build, ir, trace
 from ..runtime import device
 from ..runtime.buffers import AS_A_WHOLE, BY_ROWS, IN_PARTS, SELECTED, Block, Buffer, HostBuffer
 from ..runtime.device import current_device
+from ..runtime.memory import Counted
 from ..smallness import GATHER_ADDITIONS
 from . import (
     at_once,
@@ -133,6 +134,7 @@ def accelerate_looks(core: Any) -> None:
         setattr(kind, name, core.converting(getattr(kind, name), convert))
     kind.item = functools.update_wrapper(core.item(kind.item), kind.item)
     Block.__del__ = core.giving_back(Block.__del__, counters)  # type: ignore[method-assign]
+    Counted.__del__ = core.uncounting(counters)  # type: ignore[method-assign]
 
 
 def _names(array: type) -> dict[str, Any]:

@@ -8,7 +8,6 @@ devices (object, strings, datetime64, structured, longdouble, foreign byte order
 
 from __future__ import annotations
 
-import math
 from operator import index as as_index
 from typing import Any
 
@@ -18,6 +17,7 @@ from ..evaluate import share
 from ..graph import build
 from ..graph.ir import Node
 from ..graph.number import TracedNumber, concrete
+from ..graph.room import require_room
 from ..releases import HAS_DLPACK_1
 from . import handle as handles
 from .conversion import (
@@ -59,8 +59,6 @@ from .order import (
 )
 from .present import LATER, filled
 
-_ADDRESSABLE_NBYTES = 2**47  # by a process, on the processors that there are
-_LARGEST_NBYTES = np.iinfo(np.intp).max
 _CANNOT_AVOID_COPY = (
     "Unable to avoid copy while creating an array as requested.\n"
     "If using `np.array(obj, copy=False)` replace it with `np.asarray(obj)` to allow a copy when "
@@ -277,12 +275,7 @@ def _checked_shape(shape: Any, dtype: np.dtype) -> tuple[int, ...]:
     extents = requested_shape(shape)
     if any(extent < 0 for extent in extents):
         raise ValueError("negative dimensions are not allowed")
-    nbytes = math.prod(extents) * dtype.itemsize
-    if nbytes > _LARGEST_NBYTES:
-        raise ValueError("Maximum allowed dimension exceeded")
-    if nbytes > _ADDRESSABLE_NBYTES:
-        raise np._core._exceptions._ArrayMemoryError(extents, dtype)  # type: ignore[attr-defined]
-    return extents
+    return require_room(extents, dtype)
 
 
 def _laid_out(node: Node, order: Any) -> Any:

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Sequence
 from functools import lru_cache
+from operator import index as as_index
 from typing import Any, Final
 
 import numpy as np
@@ -31,7 +32,7 @@ from .handle import (
     write,
 )
 from .kernel_expressions import program_of, results_of
-from .kernel_names import macros, words
+from .kernel_names import macros, require_name, require_text, words
 from .kernel_text import Declared, Parts, c_type, computed, settled, stored_type, type_of
 from .launching import record_launch
 from .promotion import constant_of
@@ -100,8 +101,9 @@ class ElementwiseKernel:
     ) -> None:
         if options:
             raise TypeError(f"ElementwiseKernel has no option {', '.join(options)} in OpenCL")
-        if not name.isidentifier() or not name.isascii():
-            raise ValueError(f"kernel name {name!r}: expected a C identifier")
+        require_name(name)
+        require_text(in_params=in_params, out_params=out_params, operation=operation,
+                     preamble=preamble, loop_prep=loop_prep, after_loop=after_loop)
         self._written = (in_params, out_params, operation, name, reduce_dims, preamble, no_return,
                          return_tuple, loop_prep, after_loop)
         self.in_params = text.parameters(in_params)
@@ -171,8 +173,12 @@ class ElementwiseKernel:
             Shapes do not broadcast; an output has another shape, or is read-only; the number of
             elements is not decided, or twice.
         """
-        if block_size is not None and block_size <= 0:
+        if block_size is not None and as_index(block_size) <= 0:
             raise ValueError(f"{self.name}: block_size is {block_size}: expected a positive number")
+        if size is not None:
+            size = as_index(size)
+            if size < 0:
+                raise ValueError(f"{self.name}: size is {size}: expected a number of elements")
         if len(args) not in (self.nin, self.nargs):
             raise TypeError(
                 f"{self.name}: wrong number of arguments: {len(args)}; {self.nin} inputs, and "
@@ -218,7 +224,7 @@ class ElementwiseKernel:
         if size is not None:
             if shapes or outs:
                 raise ValueError(f"{self.name}: size is for kernels all of whose arrays are raw")
-            return (int(size),)
+            return (size,)
         if not shapes and not outs and given:
             return ()  # of sums and means of arrays, for instance
         if not shapes and not outs:

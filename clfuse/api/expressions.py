@@ -4,13 +4,16 @@ of `api`."""
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from ..graph import build
 from ..graph.ir import Kind, Node, Op, loop
+from ..graph.room import CONCEIVABLE_NBYTES, require_room
 from .promotion import BOOL, resolve
+
+INT8: Final = np.dtype(np.int8)
 
 
 @lru_cache(maxsize=8192)
@@ -30,7 +33,7 @@ def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
                 texts = " ".join(map(shape_text, shapes))
                 raise ValueError(f"operands could not be broadcast together with shapes {texts} ")
             common[axis] = extent
-    return tuple(common)
+    return require_room(tuple(common), INT8, CONCEIVABLE_NBYTES)
 
 
 def shape_text(shape: tuple[int, ...]) -> str:

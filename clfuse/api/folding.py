@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..dtypes import name_of
 from ..graph import build
 from ..graph.ir import Node, loop
 from ..ops import REDUCTIONS
@@ -17,7 +18,7 @@ from . import handle as handles
 from .conversion import NotNative, as_handle, as_mask, assigned, requested_dtype
 from .expressions import broadcast_shapes, choose, convert, scalar, shape_text
 from .geometry import strict_axis
-from .handle import Handle, is_writeable, native_dtype, node_of, result, write
+from .handle import Handle, downcasts, is_writeable, native_dtype, node_of, result, write
 from .masks import spread_sum
 from .order import Permutation, arranged, result_order, turned
 from .overrides import ANSWERS_ITSELF, answers_itself
@@ -49,12 +50,16 @@ def reduction_axes(axis: Any, rank: int) -> tuple[int, ...]:
 def accumulator_dtype(function: np.ufunc, operand: np.dtype, dtype: Any, out: Any) -> np.dtype:
     """The dtype in which `function` folds elements of dtype `operand`."""
     wanted = requested_dtype(dtype)
-    return _accumulator(function, operand, wanted, getattr(out, "dtype", None))
+    return _accumulator(function, operand, wanted, getattr(out, "dtype", None), downcasts())
 
 
 @lru_cache(maxsize=1024)
 def _accumulator(
-    function: np.ufunc, operand: np.dtype, wanted: np.dtype | None, out: np.dtype | None
+    function: np.ufunc,
+    operand: np.dtype,
+    wanted: np.dtype | None,
+    out: np.dtype | None,
+    _downcasts: bool,
 ) -> np.dtype:
     name = function.__name__
     if name in _LOGICAL:
@@ -74,7 +79,7 @@ def _accumulator(
     if found is None or dtypes[0] != dtypes[2]:
         raise NotNative(f"accumulates in {dtypes}")
     row = REDUCTIONS[name]
-    if row.identity_of(found.name) is None or not is_native(name, (found, found)):
+    if row.identity_of(name_of(found)) is None or not is_native(name, (found, found)):
         raise NotNative(f"not for {found}")
     return found
 

@@ -76,9 +76,18 @@ def native_dtype(dtype: np.dtype) -> np.dtype | None:
         # Equal dtypes that carry metadata, or C's `long long`, must not replace the usual object.
         found = DTYPES.get(dtype.name) if dtype.isnative and dtype.names is None else None
         _native[dtype] = found
-    if settings.fp64 == "downcast" and found is not None and needs_fp64(found) and lacks_fp64():
+    if found is not None and needs_fp64(found) and downcasts():
         return DTYPES["complex64" if found.kind == "c" else "float32"]
     return found
+
+
+def downcasts() -> bool:
+    """Whether float32 stands for float64 here and now: by the setting and by the current device,
+    which a block, a thread or a task may have for itself.
+
+    A part of every key under which an answer of `native_dtype` is kept.
+    """
+    return settings.fp64 == "downcast" and lacks_fp64()
 
 
 def lacks_fp64() -> bool:

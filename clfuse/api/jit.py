@@ -47,7 +47,7 @@ from ..runtime.device import Device
 from ..runtime.lost import when_renewed
 from . import random as _random  # noqa: F401  (it makes a generator, which no trace may see)
 from .gathering import check_bounds
-from .handle import Handle, View
+from .handle import Handle, View, downcasts
 from .jit_arguments import Arguments, is_scalar
 from .jit_results import Results
 from .random_bits import ADOPTIONS
@@ -419,7 +419,7 @@ def jit(function: Any = None, *, donate: Any = ()) -> Any:
             key = (
                 device,
                 settings.planning,
-                settings.fp64,
+                downcasts(),
                 settings.exact_random,
                 ADOPTIONS[0],
                 *arguments.key,

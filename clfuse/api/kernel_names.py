@@ -78,6 +78,36 @@ def macros(preamble: str) -> str:
     ])
 
 
+_DEFINED: Final = re.compile(r"^\s*#\s*define\s+(\w+)", re.MULTILINE)
+
+
+@cache
+def defined(text: str) -> frozenset[str]:
+    """The macros that a text defines.
+
+    >>> sorted(defined("#define SQ(x) ((x) * (x))\\ny = SQ(x); // #define NONE"))
+    ['SQ']
+    """
+    return frozenset(_DEFINED.findall(macros(text)))
+
+
+def require_name(name: str) -> str:
+    """`name`, if it is a C identifier."""
+    if not isinstance(name, str):
+        raise TypeError(f"kernel name {name!r}: expected a str")
+    if not name.isidentifier() or not name.isascii():
+        raise ValueError(f"kernel name {name!r}: expected a C identifier")
+    return name
+
+
+def require_text(**texts: object) -> None:
+    """Raise TypeError where one of these is no str; their keywords are what the error calls them.
+    """
+    for what, given in texts.items():
+        if not isinstance(given, str):
+            raise TypeError(f"{what}: {given!r}; expected a str")
+
+
 @cache
 def declared(preamble: str) -> frozenset[str]:
     """The macros, functions, types, constants and variables that a preamble declares.
@@ -87,7 +117,7 @@ def declared(preamble: str) -> frozenset[str]:
     """
     defines = macros(preamble)
     text = _ATTRIBUTE.sub(" ", _DIRECTIVE.sub(" ", without_comments(preamble)))
-    found = set(re.findall(r"^\s*#\s*define\s+(\w+)", defines, re.MULTILINE))
+    found = set(_DEFINED.findall(defines))
     for macro in re.findall(r"^\s*#\s*define\s+(\w+)\(", defines, re.MULTILINE):
         use = re.compile(rf"\b{macro}\s*\(([^()]*)\)")
         if "##" not in defines:  # what it declares has one of its arguments as its name

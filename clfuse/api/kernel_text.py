@@ -21,7 +21,15 @@ from ..graph.functions import Function
 from ..graph.symbols import MOST_LETTERS
 from . import handle as handles
 from .handle import DTYPES, Handle, fresh, native_dtype, node_of
-from .kernel_names import KEYWORDS, declared, members, renamed, without_comments, words
+from .kernel_names import (
+    KEYWORDS,
+    declared,
+    defined,
+    members,
+    renamed,
+    without_comments,
+    words,
+)
 
 RESERVED: Final = ("i", "n")
 """Names that bodies have for the index and the number of elements."""
@@ -96,7 +104,7 @@ def parameters(text: str) -> tuple[Declared, ...]:
         dtype = None
         if len(kind) > 1:
             try:
-                dtype = native_dtype(np.dtype(kind))
+                dtype = DTYPES.get(np.dtype(kind).name) if np.dtype(kind).isnative else None
             except TypeError:
                 dtype = None
             if dtype is None:
@@ -111,7 +119,8 @@ def parameters(text: str) -> tuple[Declared, ...]:
 def decide_types(
     name: str, declared: Sequence[Declared], arguments: Sequence[Any]
 ) -> dict[str, np.dtype]:
-    """The dtype of every placeholder.
+    """The dtype of every placeholder, and of declared types for which float32 stands now
+    (``CLFUSE_FP64=downcast``).
 
     `arguments` are handles, scalars, or None for what is not given yet. Arrays decide; only where
     there is none do scalars, lazy ones as well as NumPy's and Python's.
@@ -124,11 +133,18 @@ def decide_types(
         Nothing decides.
     """
     types: dict[str, np.dtype] = {}
+    for parameter in declared:
+        if parameter.dtype is not None:
+            stands = native_dtype(parameter.dtype)
+            if stands is not None and stands is not parameter.dtype:
+                types[parameter.type] = stands
     for parameter, argument in zip(declared, arguments, strict=True):
         if not isinstance(argument, Handle) or type(argument) in handles.SCALARS:
             continue
         dtype = argument._dtype
-        wanted = parameter.dtype or types.setdefault(parameter.type, dtype)
+        if parameter.dtype is None:
+            types.setdefault(parameter.type, dtype)
+        wanted = type_of(parameter, types)
         if dtype != wanted:
             raise TypeError(
                 f"{name}: type is mismatched: {parameter.name} is {dtype}, not {wanted}"
@@ -155,7 +171,7 @@ def decide_types(
 
 def type_of(parameter: Declared, types: Mapping[str, np.dtype]) -> np.dtype:
     """The dtype of a parameter."""
-    return parameter.dtype or types[parameter.type]
+    return types.get(parameter.type) or parameter.dtype or types[parameter.type]
 
 
 def settled(
@@ -254,13 +270,18 @@ class Parts:
         names = {name: identifier(name, text) for name in declared(text)}
         self._members = members(text)
         self.preamble = renamed(text, names, self._members)
-        for parameter in parameters:
-            names.pop(parameter.name, None)
-        self._names = names
+        self._own = frozenset([parameter.name for parameter in parameters])
+        self._names = {name: other for name, other in names.items() if name not in self._own}
 
     def concrete(self, text: str) -> str:
-        """A body or an expression, with C types and the preamble's names."""
-        return renamed(concrete(text, self._types), self._names, self._members)
+        """A body or an expression, with C types and the preamble's names.
+
+        Macros that it defines get names of their own, too: those would mean something in all that
+        comes after it, other kernels' bodies and generated text.
+        """
+        text = concrete(text, self._types)
+        macros = {name: identifier(name, text) for name in defined(text) - self._own}
+        return renamed(text, self._names | macros, self._members)
 
 
 def block_of(body: str, end: str) -> str:
@@ -327,6 +348,7 @@ def function_of(
         for (word, each), start in zip(outputs, starts, strict=True)
     ])
     lines = f"{{\n{locals_}\n{block_of(body, f'return {target};')}\nreturn {target};\n}}"
+    lines += "".join([f"\n#undef {each}" for each in sorted(defined(body))])
     unique = identifier(name, f"{preamble}{kind}({parameters}){lines}")
     text = f"static inline {kind} {unique}({parameters})\n{lines}"
     dtypes = tuple([computed(each) for _, each in inputs])

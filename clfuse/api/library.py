@@ -35,7 +35,6 @@ def step(
     return floating.voiced(build.library(name, nodes, shape, dtype, (shapes, extra)), called)
 
 
-@lru_cache(maxsize=512)
 def dtype_of(function: Any, dtype: np.dtype, shape: tuple[int, ...]) -> np.dtype:
     """What dtype NumPy's function gives for one: asked with ones of that shape.
 
@@ -45,12 +44,17 @@ def dtype_of(function: Any, dtype: np.dtype, shape: tuple[int, ...]) -> np.dtype
         It refuses the dtype, or gives one that lives on no device.
     """
     try:
-        found = native_dtype(function(np.ones(shape, dtype)).dtype)
+        found = native_dtype(_numpys_dtype(function, dtype, shape))
     except TypeError as error:
         raise NotNative(str(error)) from None
     if found is None:
         raise NotNative(f"of {dtype}")
     return found
+
+
+@lru_cache(maxsize=512)
+def _numpys_dtype(function: Any, dtype: np.dtype, shape: tuple[int, ...]) -> np.dtype:
+    return function(np.ones(shape, dtype)).dtype  # type: ignore[no-any-return]
 
 
 def size_of(shape: tuple[int, ...]) -> int:

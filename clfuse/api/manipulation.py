@@ -16,6 +16,7 @@ import numpy as np
 from ..graph import build, trace
 from ..graph.ir import Node
 from ..graph.layout import contiguous_strides
+from ..graph.room import COUNTED_NBYTES, require_room
 from ..releases import CHECKS_STRIDES
 from . import geometry, indexing
 from .conversion import NotNative, as_handle, host_view
@@ -234,7 +235,8 @@ def atleast_3d(*arys: Any) -> Any:
 @native(np.broadcast_to)
 def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
     """The array stretched to a shape: a read-only view."""
-    return broadcast_view(as_handle(array), requested_shape(shape))
+    handle, extents = as_handle(array), requested_shape(shape)
+    return broadcast_view(handle, require_room(extents, handle._dtype, COUNTED_NBYTES))
 
 
 @native(np.broadcast_shapes)
@@ -450,7 +452,7 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
     inner = (*node.shape[: place + 1], 1, *node.shape[place + 1 :])
     outer = (*node.shape[: place + 1], count, *node.shape[place + 1 :])
     extent = node.shape[place] * count
-    shape = (*node.shape[:place], extent, *node.shape[place + 1 :])
+    shape = require_room((*node.shape[:place], extent, *node.shape[place + 1 :]), node.dtype)
     return fresh(build.reshape(build.broadcast(build.reshape(node, inner), outer), shape))
 
 
@@ -470,8 +472,9 @@ def tile(A: Any, reps: Any) -> Any:
     for count, extent in zip(counts, extents, strict=True):
         narrow += (1, extent)
         wide += (count, extent)
-    node = build.broadcast(build.reshape(node_of(handle), tuple(narrow)), tuple(wide))
     shape = tuple([count * extent for count, extent in zip(counts, extents, strict=True)])
+    require_room(shape, handle._dtype)
+    node = build.broadcast(build.reshape(node_of(handle), tuple(narrow)), tuple(wide))
     return fresh(build.reshape(node, shape))
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..graph import build
 from ..graph.ir import Node
+from ..graph.room import require_room
 from . import handle as handles
 from .conversion import NotNative, as_handle, requested_dtype
 from .creation import ordered
@@ -48,6 +49,8 @@ def eye(
     rows, columns = as_index(N), as_index(N if M is None else M)
     if rows < 0 or columns < 0:
         raise ValueError("negative dimensions are not allowed")
+    assert wanted is not None
+    require_room((rows, columns), wanted)
     row, column = _rows_and_columns(rows, columns)
     distance = min(max(as_index(k), -rows), columns)  # beyond these no diagonal is in the matrix
     node = combine(np.equal, row, _shifted(column, distance))
@@ -80,6 +83,8 @@ def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = float, *, like: Any = No
     wanted = requested_dtype(float if dtype is None else dtype)
     rows = max(as_index(N), 0)
     columns = rows if M is None else max(as_index(M), 0)
+    assert wanted is not None
+    require_room((rows, columns), wanted)
     return fresh(convert(triangle(rows, columns, _diagonal(k)), wanted))
 
 

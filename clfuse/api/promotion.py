@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from ..dtypes import name_of, needs_fp64
 from ..graph import build
 from ..graph.ir import Node, Op, loop
 from ..graph.number import TracedNumber, concrete
@@ -34,12 +35,17 @@ _LITTLE: Final = 4096  # remembered constants; more than any program has literal
 
 class Resolution:
     """The dtypes of one loop, and its operations, one an output; `ops` is None if it is not
-    native."""
+    native.
 
-    __slots__ = ("inputs", "ops", "outputs")
+    `is_double` says that NumPy's loop has double precision: under ``CLFUSE_FP64=downcast`` it is
+    another loop on another device.
+    """
+
+    __slots__ = ("inputs", "is_double", "ops", "outputs")
 
     def __init__(self, function: np.ufunc, dtypes: tuple[np.dtype, ...]) -> None:
         natives = [native_dtype(dtype) for dtype in dtypes]
+        self.is_double = any(map(needs_fp64, dtypes))
         self.inputs = tuple(dtypes[: function.nin])
         self.outputs = tuple(dtypes[function.nin :])
         self.ops: tuple[Op, ...] | None = None
@@ -55,7 +61,7 @@ def _operations(
     rows = ROWS_OF_OUTPUTS.get(name, (name,))
     if len(rows) != len(outputs):
         return None
-    names = [dtype.name for dtype in inputs]
+    names = [name_of(dtype) for dtype in inputs]
     for row in rows:
         if row not in UFUNCS or UFUNCS[row].key(names) is None:
             return None
@@ -64,7 +70,7 @@ def _operations(
 
 def is_native(name: str, inputs: tuple[np.dtype, ...]) -> bool:
     """Whether the op tables have the ufunc or internal row `name` for these input dtypes."""
-    return name in UFUNCS and UFUNCS[name].key([dtype.name for dtype in inputs]) is not None
+    return name in UFUNCS and UFUNCS[name].key([name_of(dtype) for dtype in inputs]) is not None
 
 
 def resolve(

@@ -15,15 +15,13 @@ from typing import Any, Final
 
 import numpy as np
 
+from ..graph.room import ADDRESSABLE_NBYTES, require_room
 from . import handle as handles
 from .conversion import from_host, host_scalar
 from .expressions import broadcast_shapes, shape_text
 from .handle import Handle, native_dtype
 from .promotion import FLOAT64
 from .random_bits import Draw, Philox4x32, SingleDraw, as_array
-
-_MOST_ELEMENTS: Final = np.iinfo(np.intp).max // 8
-"""What NumPy can make an array of."""
 
 Check = Callable[..., tuple[type[Exception], str] | None]
 
@@ -179,16 +177,14 @@ def requested_size(size: Any) -> tuple[int, ...] | None:
 
     if size is None:
         return None
-    if type(size) is int and 0 <= size <= _MOST_ELEMENTS:
+    if type(size) is int and 0 <= size <= ADDRESSABLE_NBYTES // 8:
         return (size,)
     if isinstance(size, bool | np.bool_):
         raise TypeError(f"expected a sequence of integers or a single integer, got {str(size)!r}")
     shape = requested_shape(size)
     if any(extent < 0 for extent in shape):
         raise ValueError("negative dimensions are not allowed")
-    if math.prod(shape) > _MOST_ELEMENTS:
-        raise ValueError("Maximum allowed dimension exceeded")
-    return shape
+    return require_room(shape, FLOAT64)
 
 
 def _parameter(value: Any) -> Any:

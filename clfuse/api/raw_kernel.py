@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import index as as_index
 from typing import Any, Final
 
 import numpy as np
@@ -16,7 +17,7 @@ from ..render import signatures
 from . import handle as handles
 from .elementwise_kernel import array_of
 from .handle import DTYPES, Handle, fresh, is_contiguous, is_writeable, node_of, write
-from .kernel_names import without_comments
+from .kernel_names import require_name, require_text, without_comments
 from .kernel_text import dtype_of
 from .launching import record_launch
 
@@ -24,6 +25,14 @@ _QUALIFIERS: Final = frozenset(
     "const restrict __restrict volatile global __global constant __constant local __local private"
     " __private".split()
 )
+
+
+MOST_LETTERS: Final = 200
+"""Of a kernel's name. PoCL keeps the kernel in a file that is called so, and ends the process where
+none can be."""
+
+MOST_GROUPS: Final = (1 << 31) - 1
+"""Of a dimension: drivers count them in 32 bits (PoCL ends the process), as CUDA does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +90,18 @@ class RawKernel:
     def __init__(self, code: str, name: str, options: Sequence[str] = (), **more: Any) -> None:
         if more:
             raise TypeError(f"RawKernel has no option {', '.join(more)} in OpenCL")
+        require_text(code=code)
         self.code = code
-        self.name = name
-        self.options = tuple(options)
+        self.name = require_name(name)
+        if len(name) > MOST_LETTERS:
+            raise ValueError(
+                f"kernel name {name[:40]}...: {len(name)} letters; {MOST_LETTERS} at most"
+            )
+        self.options = _options(name, options)
         defines = []
         for option in self.options:
-            found = re.fullmatch(r"-D\s*(\w+)(?:=(.*))?", option)
-            if found is None:
+            found = _OPTION.fullmatch(option)
+            if found is None or "//" in option or "/*" in option:
                 raise ValueError(f"{name}: option {option!r}: -DNAME and -DNAME=value are known")
             value = found.group(2)
             defines.append(f"#define {found.group(1)} {'1' if value is None else value}\n")
@@ -127,10 +141,9 @@ class RawKernel:
         ValueError
             An array that is written is read-only; the sizes are wrong.
         """
-        sizes, items = _sizes(
-            grid if isinstance(grid, int | np.integer | tuple) else tuple(grid),
-            block if isinstance(block, int | np.integer | tuple) else tuple(block),
-        )
+        sizes, items = _sizes(_extents("grid", grid), _extents("block", block))
+        if not isinstance(args, Sequence):
+            raise TypeError(f"{self.name}: args is a {type(args).__name__}: expected a tuple")
         if len(args) != self._count:
             raise TypeError(f"{self.name} takes {self._count} arguments, not {len(args)}")
         given = iter(args)
@@ -138,7 +151,7 @@ class RawKernel:
         back: list[tuple[Any, Any]] = []
         for formal in self.parameters:
             if formal.kind == "local":
-                if shared_mem <= 0:
+                if as_index(shared_mem) <= 0:
                     raise ValueError(f"{self.name}: {formal.name} needs shared_mem=")
                 arguments.append(LocalParameter(int(shared_mem)))
             elif formal.kind == "scalar":
@@ -235,20 +248,46 @@ def _formal(part: str, kernel: str) -> Formal:
     return Formal(name, "scalar", "", dtype_of(" ".join(kind) or "int"))
 
 
+_OPTION: Final = re.compile(
+    r"-D *([A-Za-z_]\w*)(?:=((?:[^\x00-\x1f\x7f-\x9f\\]|\\\S)*))?", re.ASCII
+)
+"""A definition: nothing in it may end the line, or join the next one to it."""
+
+
+def _options(name: str, options: Any) -> tuple[str, ...]:
+    is_right = not isinstance(options, str) and isinstance(options, Iterable)
+    found = tuple(options) if is_right else ()
+    if not is_right or not all(isinstance(option, str) for option in found):
+        raise TypeError(f"{name}: options are {options!r}: expected a tuple of str")
+    return found
+
+
+def _extents(what: str, given: Any) -> tuple[int, ...]:
+    """A number, or one for every dimension, as a tuple."""
+    if type(given) is tuple and all(type(each) is int for each in given):
+        return given
+    try:
+        if isinstance(given, Iterable) and not isinstance(given, str | Handle):
+            return tuple([as_index(each) for each in given])
+        return (as_index(given),)
+    except TypeError:
+        raise TypeError(f"{what} is {given!r}: expected one to three integers") from None
+
+
 @lru_cache(maxsize=1024)
 def _sizes(
-    grid: int | tuple[int, ...], block: int | tuple[int, ...]
+    groups: tuple[int, ...], items: tuple[int, ...]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Work-items, and those of a group.
 
-    >>> _sizes((2, 3), 4)
+    >>> _sizes((2, 3), (4,))
     ((8, 3), (4, 1))
     """
-    groups = tuple(map(int, grid)) if isinstance(grid, tuple) else (int(grid),)
-    items = tuple(map(int, block)) if isinstance(block, tuple) else (int(block),)
     rank = max(len(groups), len(items))
     groups += (1,) * (rank - len(groups))
     items += (1,) * (rank - len(items))
     if not 1 <= rank <= 3 or min(groups) < 0 or min(items) < 1:
         raise ValueError(f"{groups} groups of {items} work-items: one to three dimensions, no 0")
+    if max(groups) > MOST_GROUPS:
+        raise ValueError(f"{groups} groups: {MOST_GROUPS:,} a dimension at most")
     return tuple([n * each for n, each in zip(groups, items, strict=True)]), items

@@ -21,7 +21,7 @@ from . import kernel_text as text
 from .elementwise_kernel import FORMS_KEPT, argument_of, called_on, stretched, written
 from .handle import DTYPES, Handle, fresh, is_writeable, layout, node_of, result, view_of
 from .kernel_expressions import program_of, results_of
-from .kernel_names import macros, without_comments, words
+from .kernel_names import macros, require_name, require_text, without_comments, words
 from .kernel_text import Parts, c_type, settled, stored_type, type_of
 from .launching import record_launch
 from .promotion import constant_of
@@ -97,8 +97,9 @@ class ReductionKernel:
     ) -> None:
         if options:
             raise TypeError(f"ReductionKernel has no option {', '.join(options)} in OpenCL")
-        if not name.isidentifier() or not name.isascii():
-            raise ValueError(f"kernel name {name!r}: expected a C identifier")
+        require_name(name)
+        require_text(in_params=in_params, out_params=out_params, map_expr=map_expr,
+                     reduce_expr=reduce_expr, post_map_expr=post_map_expr, preamble=preamble)
         self._written = (in_params, out_params, map_expr, reduce_expr, post_map_expr, identity,
                          name, reduce_type, reduce_dims, preamble)
         self.in_params = text.parameters(in_params)

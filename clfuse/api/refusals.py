@@ -112,7 +112,7 @@ def preferred(
 ) -> Exception | None:
     """What to raise where our counterpart of NumPy's `function` failed with `error`; None where
     NumPy takes the call, and has to make it."""
-    if isinstance(error, ClfuseError | Warning):
+    if isinstance(error, ClfuseError | Warning | ImportError):
         return error
     try:
         found = numpys(function, args, kwargs)

@@ -16,6 +16,7 @@ import numpy as np
 
 from ..graph import build
 from ..graph.ir import Node
+from ..graph.room import require_room
 from .conversion import (
     MOST_AXES,
     NotNative,
@@ -83,6 +84,7 @@ def arange(
         raise ValueError("Maximum allowed size exceeded")
     if count <= 2 or wanted.kind == "b" or (first == 0 and math.copysign(1, first.real) < 0):
         return from_host(np.arange(first, last, step, dtype=dtype))
+    require_room((count,), wanted)
     second = np.empty(2, wanted)
     second[0], second[1] = first, first + step
     return fresh(_progression(second, count))
@@ -164,6 +166,7 @@ def _spaced(
     start: Node, stop: Node, count: int, endpoint: bool, dtype: np.dtype, rank: int
 ) -> tuple[Node, Node]:
     """The numbers along a new first axis, and the step between them."""
+    require_room((count,), dtype)
     intervals = count - 1 if endpoint else count
     index = build.reshape(convert(build.iota(count), dtype), (count,) + (1,) * rank)
     both_known = start.op.name == "constant" and stop.op.name == "constant"
@@ -266,6 +269,7 @@ def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
         raise ValueError("negative dimensions are not allowed")
     if rank >= MOST_AXES:
         raise ValueError(f"maximum supported dimension for an ndarray is {MOST_AXES}")
+    require_room(extents if sparse else (rank, *extents), wanted)
     rows = []
     for axis, extent in enumerate(extents):
         shape = (1,) * axis + (extent,) + (1,) * (rank - axis - 1)

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from ..config import changed, settings
 from ..graph import build
 from ..graph.ir import Node, Op, loud
 from ..graph.number import TracedNumber, concrete
@@ -26,7 +27,7 @@ from .conversion import MOST_AXES, NotNative, as_handle, as_mask, cast, stored_v
 from .expressions import broadcast_shapes
 from .folding import fold
 from .geometry import reshaped
-from .handle import Handle, native_dtype, node_of, result
+from .handle import Handle, lacks_fp64, native_dtype, node_of, result
 from .order import arranged, asked_order, checked, result_order, turned_nodes
 from .outputs import NO_OUT, deliver, given_outputs, outputs, shape_with_outputs
 from .overrides import ANSWERS_ITSELF, answers_itself
@@ -184,13 +185,18 @@ class ufunc:
 
     def learn(self, keys: tuple[Any, ...]) -> None:
         """Enter the loop for operands of these dtypes (or Python types) into `loops`."""
-        if keys not in self._resolutions:
-            self._resolve(keys)
+        self._resolve(keys)
 
     def _resolve(self, keys: tuple[Any, ...]) -> Resolution:
         found = self._resolutions.get(keys)
+        if found is None and settings.fp64 == "downcast":
+            found = self._resolutions.get((lacks_fp64(), *keys))
         if found is None:
             found = resolve(self.numpy, keys, (None,) * self.nout)
+            if found.is_double and settings.fp64 == "downcast":
+                # Not in `loops`, too: who looks there does not ask which device is the current one.
+                self._resolutions[(lacks_fp64(), *keys)] = found
+                return found
             self._resolutions[keys] = found
             if found.ops is not None and self.nout == 1:
                 if self.nin == 1:
@@ -212,6 +218,12 @@ class ufunc:
         if len(ops) > 1 and resolution.inputs[0].kind in "iu":
             return (self._voiced(ops[0]), *ops[1:])
         return tuple(map(self._voiced, ops))
+
+    def forget_loops(self) -> None:
+        """Ask NumPy anew which loops there are: others stand for those of double precision."""
+        self._resolutions.clear()
+        self._plain.clear()
+        self.loops.clear()
 
     def fill_loops(self) -> None:
         """Let `loops` hold the operations of the mode that is in force."""
@@ -515,6 +527,21 @@ def _refill() -> None:
 
 
 floating.changed.append(_refill)
+
+
+_fp64: Final = [""]
+"""The setting under which loops were found."""
+
+
+def _follow_settings() -> None:
+    now = vars(settings).get("fp64", "")
+    if now and now != _fp64[0]:
+        _fp64[0] = now
+        for function in BY_NUMPY.values():
+            function.forget_loops()
+
+
+changed.append(_follow_settings)
 
 
 def _without_kernel(keys: tuple[Any, ...]) -> str:

@@ -20,6 +20,7 @@ from .ir import (
     structural,
 )
 from .layout import contiguous_strides
+from .room import CONCEIVABLE_NBYTES, require_room
 
 _new: Final[Any] = object.__new__
 
@@ -54,7 +55,8 @@ def filled(value: np.generic, shape: tuple[int, ...]) -> Node:
 
 def iota(count: int) -> Node:
     """0, 1, ... count-1 as int64, shape (count,); takes no memory until somebody stores it."""
-    return Node(structural(Kind.IOTA, "iota", INT64), (), (count,), INT64)
+    shape = require_room((count,), INT64, CONCEIVABLE_NBYTES)
+    return Node(structural(Kind.IOTA, "iota", INT64), (), shape, INT64)
 
 
 def elementwise(op: Op, inputs: tuple[Node, ...], shape: tuple[int, ...]) -> Node:
@@ -93,6 +95,8 @@ def view(node: Node, shape: tuple[int, ...], offset: int, strides: tuple[int, ..
     """
     if offset == 0 and shape == node.shape and strides == contiguous_strides(shape):
         return node
+    if 0 in strides:
+        require_room(shape, node.dtype, CONCEIVABLE_NBYTES)
     if node.op.kind is Kind.VIEW and node.buffer is None:
         inner = node.inputs[0]
         if math.prod(inner.shape) == 1:
@@ -248,6 +252,7 @@ def concatenate(nodes: Sequence[Node], axis: int) -> Node:
     first = nodes[0].shape
     total = sum(node.shape[axis] for node in nodes)
     shape = (*first[:axis], total, *first[axis + 1 :])
+    require_room(shape, nodes[0].dtype, CONCEIVABLE_NBYTES)
     op = structural(Kind.CONCATENATE, "concatenate", nodes[0].dtype)
     return Node(op, tuple(nodes), shape, nodes[0].dtype, axis)
 
@@ -283,4 +288,5 @@ def library(
     name: str, nodes: Sequence[Node], shape: tuple[int, ...], dtype: np.dtype, param: Any = None
 ) -> Node:
     """A call that no generated kernel makes (matmul, sort); inputs and result lie in memory."""
+    require_room(shape, dtype)  # it lies in memory
     return Node(structural(Kind.LIBRARY, name, dtype), tuple(nodes), shape, dtype, param)

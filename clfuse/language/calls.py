@@ -18,7 +18,7 @@ from typing import Any, Final
 import numpy as np
 
 from ..api import reductions
-from ..api.handle import Handle, c_strides, fresh, node_of
+from ..api.handle import Handle, c_strides, downcasts, fresh, node_of
 from ..api.scans import along
 from ..config import settings
 from ..errors import KernelError
@@ -103,6 +103,11 @@ class Kernel:
     """Calls that came before, for what is compiled: see `known.remember`."""
 
     def __init__(self, function: Callable[..., Any], group: int = 0) -> None:
+        if not hasattr(type(group), "__index__"):
+            raise TypeError(
+                f"group={group!r}: expected the number of a group's work-items, as group=64; a "
+                "group lies along the last index"
+            )
         if as_index(group) < 0:
             raise ValueError(f"group={group}: it is how many work-items a group has")
         self.__clfuse_source__: Source = read(function)
@@ -122,9 +127,15 @@ class Kernel:
         self._alone: set[tuple[int, ...]] = set()
         self._begun: dict[tuple[int, ...], tuple[list[int], int]] = {}
         self.known = []
+        known.made.add(self)
 
     def __repr__(self) -> str:
         return f"<kernel {self.__name__}({', '.join(self.__clfuse_source__.parameters)})>"
+
+    def forget_calls(self) -> None:
+        """Let the next call be as the first one: what stands for float64 has changed."""
+        self.known.clear()
+        self._last = _nothing
 
     def __reduce__(self) -> str:
         return self.__qualname__  # by its name, as functions are pickled
@@ -263,7 +274,8 @@ class Kernel:
         self, recipe: Recipe, ranges: Any, given: Arguments, args: tuple[Any, ...] | None
     ) -> list[Node]:
         """Record array operations, or append the call to a batch of such."""
-        if recipe.alike is None or not settings.fusion or trace.active() is not None:
+        is_alone = recipe.alike is None or settings.fp64 == "downcast"
+        if is_alone or not settings.fusion or trace.active() is not None:
             return recipe.run(given.cells, given.offsets, given.numbers)
         for position, dtype in recipe.numbers:
             value = given.numbers[position]
@@ -315,7 +327,7 @@ class Kernel:
                 self._begun.pop(place, None)
 
     def _signature(self, ranges: Any, given: Arguments) -> Signature:
-        key = (ranges, settings.check, self._captured(), *given.key)
+        key = (ranges, settings.check, downcasts(), self._captured(), *given.key)
         found = self._signatures.get(key)
         if found is None:
             if len(self._signatures) >= _SIGNATURES:
@@ -329,7 +341,7 @@ class Kernel:
                         f"{_SNAPSHOT if given.snapshots else ''}"
                     )
             # Typing may have found more numbers in the surroundings.
-            key = (ranges, settings.check, self._captured(), *given.key)
+            key = (ranges, settings.check, downcasts(), self._captured(), *given.key)
             found = self._signatures[key] = Signature(function)
         return found
 
@@ -345,7 +357,7 @@ class Kernel:
         """The typed function for arguments of these kinds."""
         source = self.__clfuse_source__
         names = source.parameters
-        key = (rank, self._captured(), *kinds)
+        key = (rank, downcasts(), self._captured(), *kinds)
         found = self._typed.get(key)
         if found is None:
             typed = dict(zip(names[rank:], kinds, strict=True))
@@ -357,7 +369,7 @@ class Kernel:
             if len(fixed) > len(self._fixed):
                 self._fixed = tuple(fixed.values())
                 self.known.clear()  # these look at fewer numbers of the surroundings
-            self._typed[(rank, self._captured(), *kinds)] = found
+            self._typed[(rank, downcasts(), self._captured(), *kinds)] = found
         return found
 
     def _domain(self, ranges: Any, count: int) -> Domain:

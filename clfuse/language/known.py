@@ -10,6 +10,7 @@ the earlier call, and carries out the steps of the recipe. In every other case, 
 from __future__ import annotations
 
 import ast
+import weakref
 from collections.abc import Sequence
 from enum import IntEnum
 from types import CellType, ModuleType
@@ -20,7 +21,7 @@ import numpy as np
 from .. import compiled
 from ..api import handle as handles
 from ..api.fallback import REMEMBERED
-from ..config import settings
+from ..config import changed, settings
 from ..graph import build
 from ..graph.ir import Node, Storage
 from ..graph.launch import Part
@@ -65,6 +66,23 @@ class _Argument(IntEnum):
     SEVERAL = 4
 
 
+made: Final[weakref.WeakSet[Kernel]] = weakref.WeakSet()
+"""Every kernel: known calls end with the value of ``CLFUSE_FP64`` that they were made under."""
+
+_fp64: Final = [""]
+
+
+def _follow_settings() -> None:
+    now = vars(settings).get("fp64", "")
+    if now and now != _fp64[0]:
+        _fp64[0] = now
+        for kernel in made:
+            kernel.forget_calls()
+
+
+changed.append(_follow_settings)
+
+
 def remember(
     kernel: Kernel, recipe: Recipe, ranges: Any, given: Arguments, args: tuple[Any, ...],
     structural: Sequence[int], fixed: Sequence[tuple[Any, ast.expr]],
@@ -79,6 +97,8 @@ def remember(
         Numbers of the surroundings that the kernel uses.
     """
     if _core is None or any(known.recipe is recipe for known in kernel.known):
+        return
+    if settings.fp64 == "downcast":  # a known call does not ask which device is the current one
         return
     expected = _arguments(given, args, structural)
     scopes = _surroundings(fixed)

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..api.handle import DTYPES, native_dtype
+from ..api.handle import DTYPES, downcasts, native_dtype
 from ..api.promotion import is_native, resolve
 from ..graph.ir import Op, loop
 
@@ -137,7 +137,6 @@ class Operation:
     type: Type
 
 
-@lru_cache(maxsize=8192)
 def operation(name: str, types: tuple[Type, ...]) -> Operation | None:
     """The loop that NumPy takes for the ufunc `name`; None where the op tables lack it.
 
@@ -146,6 +145,11 @@ def operation(name: str, types: tuple[Type, ...]) -> Operation | None:
     TypeError
         NumPy's, where there is no such loop.
     """
+    return _operation(name, types, downcasts())
+
+
+@lru_cache(maxsize=8192)
+def _operation(name: str, types: tuple[Type, ...], _downcasts: bool) -> Operation | None:
     all_weak = all(t.weak for t in types)
     if all_weak and name in _ARITHMETIC:
         types = tuple([INT if t.kind == "b" else t for t in types])

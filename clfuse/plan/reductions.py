@@ -131,7 +131,7 @@ def _whole(kernel: Kernel, traits: DeviceTraits, groups: int, length: int) -> No
         phase.schedule, phase.vector, phase.width = traits.schedule, kernel.vector, kernel.width
         phase.wide_index, phase.work_group = kernel.wide_index, kernel.work_group
         phase.strips, phase.held = kernel.strips, kernel.held
-        phase.compensated = g.is_long(phase, length)
+        phase.compensated = g.is_long(phase, length, passes=len(kernel.passes))
         phase.streams = _streams(phase, kernel, traits)
 
 
@@ -157,7 +157,8 @@ def _unroll(phase: Kernel) -> int:
 def _group_that_fits(kernel: Kernel, traits: DeviceTraits) -> int:
     """Work-items of a group whose trees fit into local memory together."""
     each = sum(
-        register_nbytes(accumulator.dtype) * (4 if accumulator.dtype.kind == "b" else 1)
+        register_nbytes(accumulator.dtype)
+        * (4 if accumulator.dtype.kind == "b" else 2 if _is_sum(accumulator) else 1)
         + (8 if accumulator.position is not None else 0)
         for phase in kernel.passes
         for accumulator in phase.accumulators
@@ -189,7 +190,19 @@ def _stages_of_rows(
     kernel.compensated = g.is_long(kernel, length // kernel.extents[kernel.chunk] * piece)
     folding.vector = kept
     g.count_items(folding, traits, rows, pieces)
+    folding.compensated = _adds_up(folding)
     return [kernel, folding]
+
+
+def _adds_up(folding: Kernel) -> bool:
+    """Whether partial sums are added, each of which has a large part of the result: every addition
+    rounds as much as the whole sum may lose, so all of them are compensated."""
+    return any(map(_is_sum, folding.accumulators))
+
+
+def _is_sum(accumulator: Accumulator) -> bool:
+    """Whether it may keep the errors of its additions."""
+    return accumulator.name == "add" and accumulator.dtype.kind in "fc"
 
 
 def _cut(kernel: Kernel, split: int) -> int:
@@ -308,8 +321,10 @@ def _stages_of_columns(
     if traits.schedule == "gpu":
         folding.vector = kept
         g.count_items(folding, traits, math.prod(outer) * columns, pieces)
+        folding.compensated = _adds_up(folding)
     else:
         folding.vector = kept - 1
         groups, length, _ = _lay(folding, traits, splits=False)
         _whole(folding, traits, groups, length)
+        folding.compensated = _adds_up(folding)
     return [*launches, folding]

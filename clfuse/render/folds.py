@@ -161,6 +161,28 @@ class Fold:
             "}",
         ]
 
+    def total_across_lanes(self, writers: dict[int, Expressions], width: int) -> list[str]:
+        """Add the lanes of a compensated total into the single one: halves, quarters, ..., each
+        with the errors of its additions."""
+        number = self.number
+        total, error = f"tv{number}", f"ev{number}"
+        lines = [f"{error} = isfinite({error}) ? {error} : 0;"]
+        while width > 1:
+            half = width // 2
+            kind = self.type_at(writers[half])
+            low, high = ("x", "y") if half == 1 and self.dtype.kind != "c" else ("lo", "hi")
+            one, other = f"{total}.{low}", f"{total}.{high}"
+            added, lost = f"h{number}_{half}", f"g{number}_{half}"
+            lines += [
+                f"const {kind} {added} = {one} + {other}, b{number}_{half} = {added} - {one};",
+                f"const {kind} {lost} = ({error}.{low} + {error}.{high}) + "
+                f"(({one} - ({added} - b{number}_{half})) + ({other} - b{number}_{half}));",
+            ]
+            total, error, width = added, lost, half
+        lines += self.add_to_total(writers[1], total, f"q{number}")
+        lines.append(f"eq{number} += {error};")
+        return lines
+
     def total(self, number: str) -> str:
         """One compensated sum; an infinity or NaN has no error worth adding."""
         name = f"t{number}"
@@ -173,16 +195,13 @@ class Fold:
         return f"(isfinite(e{number}) ? {name} + e{number} : {name})"
 
     def join_copies(self, writer: Expressions, copies: int) -> list[str]:
-        """Fold the vectors of all unrolled ``copies`` into the first."""
+        """Fold the vectors of all unrolled ``copies`` into the first, by halves."""
         number, lines = self.number, []
-        for copy in range(1, copies):
-            lines += self.fold(
-                writer,
-                f"v{number}_0",
-                f"p{number}_0",
-                f"v{number}_{copy}",
-                f"p{number}_{copy}",
-            )
+        while copies > 1:
+            copies //= 2
+            for copy in range(copies):
+                one, other = f"{number}_{copy}", f"{number}_{copy + copies}"
+                lines += self.fold(writer, f"v{one}", f"p{one}", f"v{other}", f"p{other}")
         return lines
 
     def renamed(self, writer: Expressions, value: str) -> list[str]:

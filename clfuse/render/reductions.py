@@ -22,7 +22,7 @@ from ..plan.pairing import waits_long
 from ..plan.positions import is_searched, sought
 from ..plan.schedule import Kernel
 from ..traits import DeviceTraits
-from . import complexes, row_blocks, strips
+from . import row_blocks, strips
 from .arguments import Arguments
 from .body import Body
 from .column_moments import AroundGuess
@@ -230,6 +230,7 @@ def _row_phase(
     p.groups = list(body.group_lines)
     body.group_lines.clear()
     p.test = body.is_within(kernel.where)
+    p.settle = _settle_rest(kernel, folds, single) if width > 1 and not gpu else []
     p.others = [_other_loops(body, folds, other) for other in kernel.then if kernel.where]
     if p.others:
         p.others[-1].test = ""  # what is left
@@ -240,11 +241,13 @@ def _row_phase(
         if folds:
             _group_tree(kernel, body, folds, p)
             if not last:
-                joining = _from_first_item(folds)
+                joining = _from_first_item(
+                    [each for each in folds if not (kernel.compensated and each.compensates)]
+                )
     elif width > 1:
-        joining = _join_lanes(kernel, body, folds, writers, uniform, p)
         for rest in p.rests:
             joining += rest.joining
+        joining += _join_lanes(kernel, body, folds, writers, uniform, p)
     results: dict[int, Register] = {}
     for fold in folds:
         text = f"q{fold.number}"
@@ -273,7 +276,8 @@ def _write_loops(
     b.vector_bodies = []
     for fold in folds:
         item, position = fold.item(single, registers)
-        if kernel.compensated and fold.compensates:
+        alone = kernel.width == 1 or kernel.schedule == "gpu"
+        if kernel.compensated and fold.compensates and alone:
             b.scalar_body = b.scalar_body + fold.add_to_total(single, item, f"q{fold.number}")
         else:
             b.scalar_body = b.scalar_body + folding(kernel, fold)(
@@ -366,6 +370,17 @@ def _pause(kernel: Kernel, folds: list[Fold], writer: Expressions) -> list[str]:
     return lines
 
 
+def _settle_rest(kernel: Kernel, folds: list[Fold], single: Expressions) -> list[str]:
+    """Move the sum of the few elements behind a run's vectors into the compensated total."""
+    lines = []
+    for fold in folds:
+        if kernel.compensated and fold.compensates:
+            value = f"q{fold.number}"
+            lines += fold.add_to_total(single, value, value)
+            lines.append(f"{value} = {fold.identity(single)};")
+    return lines
+
+
 def _join_lanes(
     kernel: Kernel,
     body: Body,
@@ -383,23 +398,20 @@ def _join_lanes(
         if kernel.compensated and fold.compensates:
             parts = " + ".join(f"v{number}_{copy}" for copy in range(unroll))
             lines += fold.add_to_total(wide, f"({parts})", f"v{number}")
-            lines.append(f"{fold.type_at(single)} w{number}[{2 * width}];")
-            into = f"w{number}"
-            lanes = width
-            if fold.dtype.kind == "c":
-                into = f"(__private {complexes.part_type(fold.dtype)} *){into}"
-                lanes = 2 * width
-            lines.append(f"vstore{lanes}(tv{number}, 0, {into});")
-            lines.append(f"ev{number} = isfinite(ev{number}) ? ev{number} : 0;")
-            lines.append(f"vstore{lanes}(ev{number}, 1, {into});")
-            lines.append(f"for (int lane = 0; lane < {2 * width}; lane++)")
-            lines += fold.add_to_total(single, f"w{number}[lane]", f"q{number}")
+            lines += fold.total_across_lanes(writers, width)
             continue
         if isinstance(fold, SearchedFold):
             bounds, again = (p.begin, p.end), p.groups + p.before
             lines += fold.settle(body, kernel, writers, uniform, bounds, again)
         else:
             lines += fold.join_copies(wide, unroll)
+            if fold.compensates:
+                # To add the rest to the whole sum would round once more as much as that.
+                real_and_imaginary = [".x", ".y"] if fold.dtype.kind == "c" else [""]
+                for lane, which in enumerate(real_and_imaginary):
+                    lines.append(f"v{number}_0.s{lane} += q{number}{which};")
+                lines += [*fold.across_lanes(writers, width), f"q{number} = l{number};"]
+                continue
             lines += fold.across_lanes(writers, width)
         lines += fold.fold(single, f"q{number}", f"z{number}", f"l{number}", f"m{number}")
     return lines
@@ -444,7 +456,10 @@ def _group_tree(kernel: Kernel, body: Body, folds: list[Fold], k: Any) -> None:
         if fold.is_argument:
             k.local_memory.append(f"__local long y{number}[{kernel.work_group}];")
         if kernel.compensated and fold.compensates:
-            k.tree.append(f"q{number} = {fold.total(f'q{number}')};")
+            k.local_memory.append(f"__local {kind} w{number}[{kernel.work_group}];")
+            k.tree.append(f"s{number}[get_local_id(0)] = tq{number};")
+            k.tree.append(f"w{number}[get_local_id(0)] = eq{number};")
+            continue
         k.tree.append(f"s{number}[get_local_id(0)] = q{number};")
         if fold.is_argument:
             k.tree.append(f"y{number}[get_local_id(0)] = z{number};")
@@ -453,6 +468,14 @@ def _group_tree(kernel: Kernel, body: Body, folds: list[Fold], k: Any) -> None:
     k.tree.append("    if (get_local_id(0) < span) {")
     for fold in folds:
         number = fold.number
+        if kernel.compensated and fold.compensates:
+            k.tree += [
+                *fold.add_to_total(single, f"s{number}[get_local_id(0) + span]", f"q{number}"),
+                f"eq{number} += w{number}[get_local_id(0) + span];",
+                f"s{number}[get_local_id(0)] = tq{number};",
+                f"w{number}[get_local_id(0)] = eq{number};",
+            ]
+            continue
         k.tree += [
             f"        {line}"
             for line in fold.fold(
@@ -467,6 +490,11 @@ def _group_tree(kernel: Kernel, body: Body, folds: list[Fold], k: Any) -> None:
         if fold.is_argument:
             k.tree.append(f"        y{number}[get_local_id(0)] = z{number};")
     k.tree += ["    }", "    barrier(CLK_LOCAL_MEM_FENCE);", "}"]
+    for fold in folds:
+        number = fold.number
+        if kernel.compensated and fold.compensates:
+            k.tree.append(f"tq{number} = s{number}[0]; eq{number} = w{number}[0];")
+            k.tree.append(f"q{number} = {fold.total(f'q{number}')};")
 
 
 def _columns(kernel: Kernel, body: Body, phases: _Phases, k: Any) -> None:

@@ -375,6 +375,8 @@ class _HostMemory:
         }
 
     def __del__(self) -> None:
+        if not hasattr(self, "map"):
+            return  # half made: an interrupt has ended the constructor
         if self.map is not None:
             device = self.buffer.device
             if device.forked or device.lost:

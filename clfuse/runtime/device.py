@@ -285,8 +285,9 @@ class Device:
     def _open(self) -> None:
         import pyopencl as cl
 
-        from clfuse.runtime import probing
+        from clfuse.runtime import probing, threads
 
+        threads.prepare()
         with self.lock:
             if self._opened:
                 return
@@ -440,6 +441,11 @@ def _finish_all(opened: list[Device]) -> None:
             # What fails now nobody will look at.
             with suppress(DeviceError):
                 candidate.finish()
+
+
+def is_any_open() -> bool:
+    """Whether a process that is forked now cannot use the devices that this one does."""
+    return any(candidate._opened for candidate in _listed or ())
 
 
 def _finish_before_fork() -> None:

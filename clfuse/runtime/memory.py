@@ -34,12 +34,19 @@ class Block:
         self.nbytes = nbytes
         self.mem = mem
         self.block_nbytes = block_nbytes
-        count_memory(nbytes)
+        # No call follows: at one an interrupt might leave an object that was not counted.
+        now = counters["device_bytes_now"] = counters["device_bytes_now"] + nbytes
+        if now > counters["device_bytes_peak"]:
+            counters["device_bytes_peak"] = now
 
     # A default, because the module's globals may be gone when the interpreter ends.
     def __del__(self, counters: dict[str, int] = counters) -> None:
-        counters["device_bytes_now"] -= self.nbytes
-        self.pool.give(self.mem, self.block_nbytes)
+        try:
+            nbytes, size = self.nbytes, self.block_nbytes
+        except AttributeError:
+            return  # half made: an interrupt has ended the constructor
+        counters["device_bytes_now"] -= nbytes
+        self.pool.give(self.mem, size)
 
 
 def count_memory(nbytes: int) -> None:
@@ -56,10 +63,15 @@ class Counted:
 
     def __init__(self, nbytes: int) -> None:
         self.nbytes = nbytes
-        count_memory(nbytes)
+        now = counters["device_bytes_now"] = counters["device_bytes_now"] + nbytes  # as in `Block`
+        if now > counters["device_bytes_peak"]:
+            counters["device_bytes_peak"] = now
 
     def __del__(self, counters: dict[str, int] = counters) -> None:
-        counters["device_bytes_now"] -= self.nbytes
+        try:
+            counters["device_bytes_now"] -= self.nbytes
+        except AttributeError:
+            return  # half made
 
 
 class Buffer:

@@ -33,7 +33,10 @@ class _Shared:
         counters: dict[str, int] = counters,
         is_finalizing: Callable[[], bool] = sys.is_finalizing,
     ) -> None:
-        counters["device_bytes_now"] -= self.array.nbytes
+        try:
+            counters["device_bytes_now"] -= self.array.nbytes
+        except AttributeError:
+            return  # half made: an interrupt has ended the constructor
         # The queues were finished when the interpreter began to end, and before a fork.
         device = self.device
         if is_finalizing() or device.forked:

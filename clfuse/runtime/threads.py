@@ -17,7 +17,7 @@ import numpy as np
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
-__all__ = ["copy", "in_parts", "sort", "worker_count"]
+__all__ = ["copy", "in_parts", "prepare", "sort", "worker_count"]
 
 Array = Any
 
@@ -40,10 +40,23 @@ def worker_count() -> int:
 
 
 @cache
-def _workers() -> ThreadPoolExecutor:
-    from concurrent.futures import ThreadPoolExecutor
+def prepare() -> type[ThreadPoolExecutor] | None:
+    """What runs threads; None where the interpreter has begun to end, and no thread may be begun.
 
-    return ThreadPoolExecutor(worker_count(), "clfuse")
+    Its module has functions called before and after a fork, as `logging` has, which pyopencl
+    imports: if what is computed just before a fork imported it, only the second would be called.
+    """
+    try:
+        from concurrent.futures import ThreadPoolExecutor
+    except RuntimeError:
+        return None
+    return ThreadPoolExecutor
+
+
+@cache
+def _workers() -> ThreadPoolExecutor | None:
+    made = prepare()
+    return None if made is None else made(worker_count(), "clfuse")
 
 
 if hasattr(os, "register_at_fork"):
@@ -54,9 +67,16 @@ if hasattr(os, "register_at_fork"):
 def _together(calls: Sequence[Callable[[], Any]]) -> None:
     """Make these calls at the same time, the last one in this thread, with its state of
     floating-point errors; raises what one of them raises."""
-    futures: list[Future[Any]] = [
-        _workers().submit(copy_context().run, call) for call in calls[:-1]
-    ]
+    workers = _workers()
+    futures: list[Future[Any]] = []
+    for call in calls[:-1]:
+        try:
+            if workers is not None:
+                futures.append(workers.submit(copy_context().run, call))
+                continue
+        except RuntimeError:  # the interpreter ends
+            pass
+        call()
     try:
         calls[-1]()
     finally:

@@ -452,6 +452,29 @@ def test_a_forked_process_ends_as_any_other():
     assert finished.returncode == 0, finished.stderr
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.parametrize("is_used_before", [False, True])
+def test_a_fork_with_pending_work_says_nothing_and_computes_it(is_used_before):
+    """What is computed for a fork must not import what registers functions of forks."""
+    finished = python(
+        "import os, warnings\n"
+        "import clfuse as np\n"
+        "warnings.simplefilter('ignore', DeprecationWarning)\n"
+        f"before = (np.arange(10) + 1).sum().item() if {is_used_before} else None\n"
+        "recorded = np.arange(1000) + 1\n"
+        "child = os.fork()\n"
+        "if child or before is None:  # what lies on a device a forked process may not have\n"
+        "    assert (recorded * 2).sum() == 1_001_000\n"
+        "if child == 0:\n"
+        "    os._exit(0)\n"
+        "raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n",
+        CLFUSE_HOST_US="0",
+        **CHOSEN,
+    )
+    assert finished.returncode == 0, finished.stderr
+    assert finished.stderr == ""
+
+
 def test_a_device_that_does_not_answer_what_it_is_does_not_work(fresh):
     import pyopencl as cl
 
