@@ -17,7 +17,7 @@ VARIABLE = re.compile(r"\bCLFUSE_[A-Z0-9_]+\b")
 # Read by scripts of ours and by tests, not by the library.
 OF_SCRIPTS = {
     "CLFUSE_FUZZ_PROGRAMS", "CLFUSE_FUZZ_SEED", "CLFUSE_SIMULATED_TESTS", "CLFUSE_TEST_KERNELS",
-    "CLFUSE_TEST_OPTIMIZED",
+    "CLFUSE_TEST_LONG", "CLFUSE_TEST_OPTIMIZED",
 }
 
 
