@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ..dtypes import needs_fp64
 from ..graph import build
 from ..graph.ir import Node
 from ..graph.room import require_room
@@ -29,7 +30,7 @@ from .conversion import (
 from .expressions import choose, combine, convert, scalar
 from .fallback import native
 from .geometry import normalized_axis, permuted
-from .handle import Handle, fresh, native_dtype, node_of
+from .handle import Handle, fresh, lacks_fp64, native_dtype, node_of
 from .promotion import FLOAT16, FLOAT32, FLOAT64, INT64
 from .ufunc import UFUNCS
 
@@ -143,6 +144,7 @@ def linspace(
     wanted = requested_dtype(dtype) or computing
     assert computing is not None
     assert wanted is not None
+    _require_precision(computing, wanted)
     ends = [convert(node_of(as_handle(item)), computing) for item in (start, stop)]
     rank = max(len(end.shape) for end in ends)
     node, step = _spaced(ends[0], ends[1], count, bool(endpoint), computing, rank)
@@ -160,6 +162,19 @@ def linspace(
     if step.op.name == "constant":
         return spaced, step.param
     return spaced, fresh(step) if step.shape else host_scalar(fresh(step))
+
+
+def _require_precision(computing: np.dtype, wanted: np.dtype) -> None:
+    """Leave to NumPy what has to be computed in double precision on a device that has none, where
+    the result asks for none.
+
+    Raises
+    ------
+    NotNative
+        That is so.
+    """
+    if needs_fp64(computing) and not needs_fp64(wanted) and lacks_fp64():
+        raise NotNative("in double precision, which the device has not")
 
 
 def _spaced(
@@ -225,6 +240,8 @@ def logspace(
     """`num` numbers whose logarithms are evenly spaced."""
     if not isinstance(base, int | float) and np.ndim(base):
         raise NotNative("several bases")
+    if dtype is not None:
+        _require_precision(FLOAT64, np.dtype(dtype))
     exponents = linspace(start, stop, num, endpoint, axis=axis)
     powers = UFUNCS["power"](base, exponents)
     return powers if dtype is None else powers.astype(dtype, copy=False)
@@ -243,6 +260,7 @@ def geomspace(
     wanted = requested_dtype(dtype) or computing
     if computing is not FLOAT64 or (start < 0) != (stop < 0):
         raise NotNative("ends of different signs")
+    _require_precision(computing, wanted)
     sign = math.copysign(1.0, start)
     first, last = (np.float64(end) / sign for end in (start, stop))
     made = logspace(np.log10(first), np.log10(last), num, endpoint)

@@ -530,6 +530,16 @@ def test_double_precision_is_refused_at_the_call_or_downcast_where_there_is_none
             assert (cf.asarray(np.arange(10.0)) + 1).dtype == np.float32
 
 
+def test_numbers_of_single_precision_that_numpy_computes_in_double_are_its_own() -> None:
+    with cf.device(simulated("arc")), override(host_us=0):
+        for name, ends in (("linspace", (-1, 2.5)), ("logspace", (-1, 2)), ("geomspace", (1, 9))):
+            made = getattr(cf, name)(*ends, 50, dtype="f4")
+            np.testing.assert_array_equal(made.get(), getattr(np, name)(*ends, 50, dtype="f4"))
+            assert (made * 2).get().dtype == np.float32
+        with pytest.raises(cf.DeviceDtypeError, match="no double precision"):
+            cf.evaluate(cf.linspace(0, 1, 50))
+
+
 def test_what_is_compared_in_double_precision_needs_it_and_powers_of_floats_do_not() -> None:
     with cf.device(simulated("arc")), override(host_us=0):
         x, whole = cf.arange(10, dtype="float32"), cf.arange(10)
