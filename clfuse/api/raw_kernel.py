@@ -27,10 +27,6 @@ _QUALIFIERS: Final = frozenset(
 )
 
 
-MOST_LETTERS: Final = 200
-"""Of a kernel's name. PoCL keeps the kernel in a file that is called so, and ends the process where
-none can be."""
-
 MOST_GROUPS: Final = (1 << 31) - 1
 """Of a dimension: drivers count them in 32 bits (PoCL ends the process), as CUDA does."""
 
@@ -93,10 +89,6 @@ class RawKernel:
         require_text(code=code)
         self.code = code
         self.name = require_name(name)
-        if len(name) > MOST_LETTERS:
-            raise ValueError(
-                f"kernel name {name[:40]}...: {len(name)} letters; {MOST_LETTERS} at most"
-            )
         self.options = _options(name, options)
         defines = []
         for option in self.options:

@@ -51,12 +51,6 @@ def test_names_and_texts_are_str(wrong: Any) -> None:
             make()
 
 
-def test_a_name_that_a_driver_could_not_keep_is_refused() -> None:
-    name = "f" * 250
-    with pytest.raises(ValueError, match="250 letters; 200 at most"):
-        cf.RawKernel(f"__kernel void {name}(__global float *x) {{ x[0] = 1; }}", name)
-
-
 @pytest.mark.parametrize(
     "option",
     ["-DA=1\r", "-DA=1\n", "-DA=1\n#define B", "-DA=1\\", "-DA=1//", "-DA=/*", "-D1",
