@@ -23,22 +23,23 @@ def record(folder: Path) -> None:
     build_step, build = planned._built, program._build
     classes: list[str | None] = []
 
-    def built_step(step: Any, rendered: Any, device: Any, *others: Any) -> Any:
+    def built_step(kernels: Any, rendered: Any, device: Any, *others: Any) -> Any:
         # A CPU that is forced to a GPU's schedule has its own way with vectors.
         is_gpu = device.traits.kind == "gpu"
-        classes.append(kernel_class(step, device.traits.schedule) if is_gpu else None)
+        classes.append(kernel_class(kernels[0], device.traits.schedule) if is_gpu else None)
         try:
-            return build_step(step, rendered, device, *others)
+            return build_step(kernels, rendered, device, *others)
         finally:
             classes.pop()
 
     def built(device: Any, source: str, name: str, options: str, *others: Any) -> Any:
+        made = build(device, source, name, options, *others)  # what is refused is a test's
         is_gpu = device.traits.kind == "gpu"
         found = classes[-1] if classes else ("limit" if is_gpu else None)
         if found is not None:
             kept = [word for word in options.split()
                     if word not in LEFT_OUT and not word.startswith("-cl-std=")]
             write(folder, Program(source, " ".join(kept), found))
-        return build(device, source, name, options, *others)
+        return made
 
     planned._built, program._build = built_step, built
