@@ -149,21 +149,7 @@ class _Recorded:
             check_bounds(nodes[number], views, extent)
         draws = [generator.take(count)[:2] for generator, count in self._generators]
         storages: list[Storage] = []
-
-        def put(computed: list[Node]) -> None:
-            def node_of(kind: str, source: Any) -> Node:
-                if kind == "root":
-                    return computed[source]
-                return nodes[source] if kind == "cell" else source  # type: ignore[no-any-return]
-
-            storages[:] = [Storage(node_of(*origin)) for origin in self._made]
-            for number, origin in self._written:
-                cells[number].node = node_of(*origin)
-            for number in self._given_away:
-                node = nodes[number]
-                gone = GivenAway(self._name, replay.device)
-                cells[number].node = build.leaf(gone, node.shape, node.dtype)
-
+        put = functools.partial(self._put, storages, cells, nodes)
         replay.run(nodes, put, draws, numbers)
         made = arguments.leaves.copy()
         for kind, number, shape, dtype, view in self._handles:
@@ -179,6 +165,30 @@ class _Recorded:
                 handle._view = View(offset, strides, owner, ordered, writeable)
             made.append(handle)
         return self._make(made, numbers)
+
+    def _put(
+        self,
+        storages: list[Storage],
+        cells: list[Storage],
+        nodes: list[Node],
+        computed: list[Node],
+    ) -> None:
+        """Make the cells of new arrays, and write to those that the function has written to."""
+        storages.clear()
+        for kind, source in self._made:
+            if kind == "root":
+                storages.append(Storage(computed[source]))
+            else:
+                storages.append(Storage(nodes[source] if kind == "cell" else source))
+        for number, (kind, source) in self._written:
+            if kind == "root":
+                cells[number].node = computed[source]
+            else:
+                cells[number].node = nodes[source] if kind == "cell" else source
+        for number in self._given_away:
+            node = nodes[number]
+            gone = GivenAway(self._name, self._replay.device)
+            cells[number].node = build.leaf(gone, node.shape, node.dtype)
 
 
 def _layouts(leaves: Sequence[Any]) -> list[tuple[Any, ...]]:

@@ -93,7 +93,7 @@ def check(options: argparse.Namespace) -> int:
     known = verified.read(tools.versions)
     barred = everything(options.folders)
     keys = {program.key for program in barred}
-    built = everything(options.built) if options.built else []
+    built = everything(options.built) if any(map(_is_there, options.built)) else []
     programs = [*barred, *[program for program in built if program.key not in keys]]
     new = [program for program in barred if verified.digest(program) not in known]
     old = [program for program in programs if verified.digest(program) in known]
@@ -146,6 +146,11 @@ def write_table(options: argparse.Namespace) -> int:
     TABLE.write_text("\n".join(lines) + "\n", encoding="utf-8")
     print("\n".join(lines))
     return report(problems)
+
+
+def _is_there(folder: Path) -> bool:
+    """Whether tests have left programs there: those of simulated devices, where they were run."""
+    return folder.is_dir() and any(folder.iterdir())
 
 
 def everything(folders: Iterable[Path]) -> list[Program]:
