@@ -113,6 +113,8 @@ def run(snapshot: Snapshot, device: Device, *, sparing: bool = False) -> None:
                     value = values[item[3]]
                 elif op.kind is Kind.UPDATE:
                     old, new = values[item[3]], values[item[4]]
+                    if item[3] in given:
+                        writes.append((item, old, new))
                     for number in last.get(position, ()):
                         values[number] = None
                     one = two = value = None  # names that may hold the same array
@@ -121,8 +123,8 @@ def run(snapshot: Snapshot, device: Device, *, sparing: bool = False) -> None:
                         value = _changed(writes, position, item, old, new)
                         if value is old:
                             given[position] = written[position] = given[item[3]]
-                            values[position] = value
-                            writes.clear()  # it holds the array, too
+                        values[position] = value
+                        writes.clear()  # it holds the arrays, too
                     else:
                         value = _updated(old, new, item[2])
                     old = new = None
@@ -300,9 +302,10 @@ def _stored(snapshot: Snapshot) -> set[int]:
     return stored
 
 
-_Write = tuple[int, int, Array, Array, Array]
-"""The position of an update and of what it updates, the array, the part that is written, and what
-is written there: none of what the array held before. So it may be written again."""
+_Write = tuple[Any, ...]
+"""Of an update whose operands are no values any more: its item, and both of them. Then, where it is
+made in place: its position and that of what it updates, the array, the part that is written, and
+what is written there: none of what the array held before. So it may be written again."""
 
 
 def _updated(old: Array, value: Array, param: Any) -> Array:
@@ -347,7 +350,10 @@ def _leave(
 ) -> None:
     """Keep what was calculated by then, if arrays were written to since: it cannot be calculated
     again. A write that has begun is made once more, for it may not have been made."""
-    if writes:
+    if len(writes) == 1:  # the write has not begun
+        ((_, _, _, below, above, *_), old, new) = writes[0]
+        values[below], values[above] = old, new
+    elif writes:
         position, below, array, part, value = writes[-1]
         part[...] = value
         values[position] = array
@@ -381,8 +387,8 @@ def _references() -> int:
 
 _ALONE: Final = _references()
 
-_CHANGED: Final = _ALONE + 1 if _ALONE > 0 else -1
-"""Those to one that its buffer holds, too."""
+_CHANGED: Final = _ALONE + 2 if _ALONE > 0 else -1
+"""Those to one that its buffer holds, too, and the list of writes."""
 
 
 def _sources(buffers: list[Buffer], stack: ExitStack) -> tuple[list[Array], bool]:

@@ -49,7 +49,8 @@ TEMPLATES = """
     np.maximum({x}, {y}, out={x})|{x}, {y} = np.divmod({y}, 3)|{x}.sort(axis=1)|{x}.sort(axis=0)
     {x} = np.cumsum({y}, axis=1)|s = {x}.sum(axis=0); {x} -= s; {y} += s|{x} /= 1; {x} -= {x}.min(0)
     {x} = np.concatenate([{y}[1:], {z}[:1]])|{x} = np.where({y} > 2, {x}, {z})|{x}.T[...] = {y}
-    v = {x}[1:]; v += 1; v[0] = 5|c = {x}.copy(); {x} += c[::-1]; {y} -= c|np.put({x}, [3, 1], 7)
+    view = {x}[1:]; view += 1; view[0] = 5|c = {x}.copy(); {x} += c[::-1]; {y} -= c
+    np.put({x}, [3, 1], 7)
     for i in range(4): {x}[i] += {x}[i - 1]; {y}[i] -= 1
     for i in range(3): {x} += {y}; {y} %= 7; {z}[1:-1] = {x}[2:] - {x}[:-2]
     axpy(len({x}), {x}, {y})|axpy(len({x}), {x}, {y}); {y} += 1; axpy(len({x}), {z}, {x})
