@@ -9,7 +9,6 @@ that leaves everything to NumPy never imports this.
 from __future__ import annotations
 
 import warnings
-from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -258,14 +257,10 @@ def _steps(
     root = storage_roots(schedule)
     repeats = Repeats(traits, root)
     steps: list[Prepared | Copy | LibraryCall] = []
-    launches = deque(schedule.launches)
-    while launches:
-        step = launches.popleft()
+    for launches in schedule.steps:
+        step = launches[0]
         if isinstance(step, Kernel):
-            together = [step]
-            while launches and isinstance(after := launches[0], Kernel) and after.follows:
-                together.append(after)
-                launches.popleft()
+            together = [each for each in launches if isinstance(each, Kernel)]
             parts = [repeats.render(each) for each in together]
             rendered = join(parts) if len(parts) > 1 else parts[0]
             moved = sum([kernel_nbytes(each, schedule) for each in together])

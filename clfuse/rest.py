@@ -28,7 +28,7 @@ from .plan.schedule import Kernel, Schedule, SortPass, UserLaunch
 from .runtime.buffers import Buffer
 from .unfinished import journal, rests, settle
 
-__all__ = ["Rest", "leave", "put", "steps_of"]
+__all__ = ["Rest", "leave", "put"]
 
 Launch = Callable[[int, "list[Any]"], None]
 """Does the step of this number, and adds its ticket to the list."""
@@ -62,7 +62,7 @@ class Rest:
             return
         journal[0] = self._put, ()
         try:
-            for number in range(len(self._tickets), len(steps_of(self._schedule))):
+            for number in range(len(self._tickets), len(self._schedule.steps)):
                 self._launch(number, self._tickets)
         finally:
             settle()
@@ -81,24 +81,17 @@ def _nothing(number: int, tickets: list[Any]) -> None:
     """No step."""
 
 
-def steps_of(schedule: Schedule) -> list[list[int]]:
-    """The values that each step of a plan writes; kernels that follow others are of their step."""
-    steps: list[list[int]] = []
-    for launch in schedule.launches:
-        if steps and isinstance(launch, Kernel) and launch.follows:
-            steps[-1] += writes_of(launch)
-        else:
-            steps.append(writes_of(launch))
-    return steps
+def _written(schedule: Schedule, steps: Sequence[Sequence[Any]]) -> set[Place | None]:
+    """Where these steps of a plan write to."""
+    launches = [launch for step in steps for launch in step]
+    return {place_of(schedule, value) for launch in launches for value in writes_of(launch)}
 
 
 def put(
     schedule: Schedule, keeps: Keeps, places: Sequence[Buffer | None], done: int
 ) -> list[tuple[Node, int]]:
     """Give the nodes whose values are complete after `done` steps their buffers; the others."""
-    later = {
-        place_of(schedule, value) for step in steps_of(schedule)[done:] for value in step
-    }
+    later = _written(schedule, schedule.steps[done:])
     left = []
     for node, value in keeps:
         if node.buffer is not None:
@@ -141,7 +134,7 @@ def leave(
         was overwritten.
     """
     gone = _overwritten(schedule, places, len(tickets))
-    if whole and not gone and len(tickets) < len(steps_of(schedule)):
+    if whole and not gone and len(tickets) < len(schedule.steps):
         return False
     left = put(schedule, keeps, places, len(tickets))
     if not left:
@@ -150,7 +143,7 @@ def leave(
         if not any(_is_from(node, gone) for node, _ in left):
             return True
         # The rest overwrites more: what is computed from that belongs to it.
-        gone |= _overwritten(schedule, places, len(steps_of(schedule)))
+        gone |= _overwritten(schedule, places, len(schedule.steps))
         left = [each for each in left if _is_from(each[0], gone)]
     rest = Rest(schedule, launch, left, places, tickets)
     for node, _ in left:
@@ -166,18 +159,11 @@ def _overwritten(
 ) -> set[Any]:
     """The buffers of the graph that the first `done` steps write to; and what a host function that
     is the next one may have written before it failed."""
-    steps = steps_of(schedule)
-    touched: set[Place | None] = {
-        place_of(schedule, value) for step in steps[:done] for value in step
-    }
-    if done < len(steps):
-        heads = [
-            each
-            for each in schedule.launches
-            if not (isinstance(each, Kernel) and each.follows)
-        ]
-        if not isinstance(heads[done], Kernel | SortPass | UserLaunch):
-            touched |= {place_of(schedule, value) for value in steps[done]}
+    steps = schedule.steps
+    is_host_next = done < len(steps) and not isinstance(
+        steps[done][0], Kernel | SortPass | UserLaunch
+    )
+    touched = _written(schedule, steps[: done + is_host_next])
     return {
         places[number]
         for number, value in enumerate(schedule.values)

@@ -76,7 +76,7 @@ def native_dtype(dtype: np.dtype) -> np.dtype | None:
         # Equal dtypes that carry metadata, or C's `long long`, must not replace the usual object.
         found = DTYPES.get(dtype.name) if dtype.isnative and dtype.names is None else None
         _native[dtype] = found
-    if found is not None and needs_fp64(found) and downcasts():
+    if settings.fp64 == "downcast" and found is not None and needs_fp64(found) and lacks_fp64():
         return DTYPES["complex64" if found.kind == "c" else "float32"]
     return found
 

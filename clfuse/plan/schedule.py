@@ -589,3 +589,15 @@ class Schedule:
     recomputed: list[int]
     cuts: list[Cut]
     reuses: dict[int, int] = field(default_factory=dict)  # slot -> graph buffer it takes over
+
+    @property
+    def steps(self) -> list[list[Launch]]:
+        """The launches as they are put into the queue: kernels that follow one are part of it."""
+        steps: list[list[Launch]] = []
+        for launch in self.launches:
+            is_one = isinstance(launch, Kernel) and launch.follows
+            if is_one and steps and isinstance(steps[-1][0], Kernel):
+                steps[-1].append(launch)
+            else:
+                steps.append([launch])
+        return steps
