@@ -17,7 +17,9 @@ def literal(value: Any, dtype: np.dtype) -> str:
     ('((float)(0x1.99999a0000000p-4f))', '((char)(-3L))')
     """
     with np.errstate(all="ignore"):
-        number = dtype.type(value)
+        # NumPy's types take no NaN or infinity as an integer, its conversions of arrays do.
+        is_converted = dtype.kind in "iu" and isinstance(value, float)
+        number = np.asarray(value).astype(dtype)[()] if is_converted else dtype.type(value)
     if dtype.kind == "b":
         return str(int(number))
     if dtype.kind == "c":

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from clfuse.evaluate import forget_plans
-from clfuse.language import calls
+from clfuse.language import calls, known
 from clfuse.language.arrays import NotArrays
 from clfuse.runtime import buffers, launch, program
 from clfuse.runtime import device as devices
@@ -89,7 +89,11 @@ class Refusing:
 
 @pytest.fixture(params=["arrays", "launch"])
 def route(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Calls of kernels as array operations where they can be, or as launches."""
+    """Calls of kernels as array operations where they can be, or as launches. What kernels know of
+    calls that came before, of another test's route, is forgotten."""
+    for kernel in list(known.made):
+        kernel.known.clear()
+        kernel._signatures.clear()
     if request.param == "launch":
         monkeypatch.setattr(calls, "Translation", Refusing)
     return str(request.param)
