@@ -56,14 +56,14 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if hand := os.environ.get("CLFUSE_TEST_HAND"):
         # "2/7": the third of seven hands that the tests are dealt to, the same ones on every run.
-        # CLFUSE_TEST_DEALT has patterns of the modules that are dealt; others are in every hand.
+        # CLFUSE_TEST_WHOLE has patterns of modules that are in every hand.
         number, hands = map(int, hand.split("/"))
-        patterns = os.environ.get("CLFUSE_TEST_DEALT", "test_*").split()
+        patterns = os.environ.get("CLFUSE_TEST_WHOLE", "").split()
         others = [
             item
             for item in items
             if zlib.crc32(item.nodeid.encode()) % hands != number
-            and any(fnmatch(item.path.stem, pattern) for pattern in patterns)
+            and not any(fnmatch(item.path.stem, pattern) for pattern in patterns)
         ]
         left = set(others)
         items[:] = [item for item in items if item not in left]

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.rounds import rounds
+
 COLUMNS = 4
 
 
@@ -65,7 +67,7 @@ def test_random_writes_from_random_columns(xp: ModuleType, rows: int, are_kept: 
     made = [np.random.default_rng(place).integers(-9, 9, (rows, COLUMNS)) for place in range(2)]
     values = [each.astype("float64") for each in made]
     with xp.config.override(debug=True, host_us=0):
-        for _ in range(10):
+        for _ in range(rounds(10)):
             program = drawn(rows, draw)
             expected = program(np, [each.copy() for each in values])
             arrays = [xp.array(each) for each in values]

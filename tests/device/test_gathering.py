@@ -18,6 +18,7 @@ import pytest
 from tests import hostile
 from tests.agreement import Batch, assert_bitwise, host, problem_bitwise
 from tests.releases import is_of_later_releases
+from tests.rounds import rounds
 
 Launched = Callable[[Callable[[], object]], int]
 Setting = Callable[..., None]
@@ -245,7 +246,7 @@ def test_random_indices_select_and_write_what_numpys_do(xp: ModuleType, schedule
     draw = random.Random(f"gathers {schedule}")
     batch = Batch(xp)
     numbers = np.arange(120.0)
-    for _ in range(60):
+    for _ in range(rounds(60)):
         shape = draw.choice([(5,), (3, 4), (2, 3, 4), (2, 3, 4, 5), (1, 4), (0, 3), (4, 1, 3)])
         turn = draw.choice([lambda x: x, lambda x: x, lambda x: x.T, lambda x: x[::-1],
                             lambda x: x[..., 1:]])

@@ -12,6 +12,7 @@ import pytest
 
 from clfuse.plan import guards
 from tests.agreement import Batch
+from tests.rounds import rounds
 
 pytestmark = pytest.mark.clfuse_only
 
@@ -188,7 +189,7 @@ def test_random_statements_over_random_boxes(xp: ModuleType, shape: tuple[int, .
     draw = random.Random(len(shape))
     made = [np.random.default_rng(place).integers(-9, 9, shape) for place in range(3)]
     with xp.config.override(debug=True, host_us=0):
-        for _ in range(8):
+        for _ in range(rounds(8)):
             program = drawn(shape, draw)
             for dtype in ("int32", "float64"):
                 values = [each.astype(dtype) for each in made]

@@ -16,6 +16,7 @@ import clfuse as cf
 from clfuse import compiled
 from clfuse.language import batches
 from clfuse.language.together import turns
+from tests.rounds import rounds
 
 pytestmark = pytest.mark.clfuse_only
 
@@ -229,7 +230,7 @@ def test_turns_that_touch_what_others_write_stay_in_order() -> None:
         return flat[(4 + kind) * b + shift:][:7]
 
     random = np.random.default_rng(7)
-    for _ in range(60):
+    for _ in range(rounds(60)):
         a, c = random.integers(0, 9, (2, 16, 9)).astype(float)
         on_a, on_c = cf.asarray(a), cf.asarray(c)
         calls = []

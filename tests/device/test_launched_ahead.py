@@ -14,6 +14,7 @@ import pytest
 import clfuse as cf
 from clfuse import compiled, config
 from clfuse.evaluate import forget_plans
+from tests.rounds import rounds
 from tests.threads import in_threads
 
 pytestmark = [
@@ -497,6 +498,6 @@ def drawn(seed: int, calls: int = 120) -> None:
         np.testing.assert_array_equal(mine.get(), other, err_msg=f"seed {seed}")
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(rounds(20)))
 def test_any_sequence_of_calls_and_looks_leaves_what_numpy_leaves(seed: int) -> None:
     drawn(seed)

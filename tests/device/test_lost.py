@@ -27,6 +27,7 @@ from clfuse.runtime.device import Device
 from tests import driver_faults
 from tests.driver_faults import failing
 from tests.own_memory import own_memory
+from tests.rounds import IS_LONG
 
 pytestmark = pytest.mark.clfuse_only
 
@@ -177,10 +178,6 @@ CASES = [
 
 MAKES: Final = ("clCreateBuffer", "clBuildProgram", "clCreateKernel", "clSetKernelArg")
 """Functions that are called when a plan is made or its kernels are bound."""
-
-
-IS_LONG: Final = bool(os.environ.get("CLFUSE_TEST_LONG"))
-"""Whether every function fails in every case: three minutes."""
 
 
 def chosen() -> Iterator[Any]:

@@ -16,6 +16,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from tests.hostile import hostile
+from tests.rounds import rounds
 
 pytestmark = pytest.mark.clfuse_only
 
@@ -129,7 +130,7 @@ def test_small_draws_have_the_numbers_of_kernels_however_they_follow_each_other(
     def draws(host_us: int) -> list[np.ndarray]:
         with xp.config.override(host_us=host_us):
             rng, drawn = xp.random.default_rng(9), []
-            for turn in range(300):
+            for turn in range(rounds(300)):
                 drawn += [rng.normal(1, 2, size=2), rng.random((2, 3)), rng.integers(0, 2**40, 4)]
                 if turn % 7 == 0:
                     drawn += [rng.standard_normal(5, dtype="f4"), rng.uniform(2, 3, 3)]

@@ -12,6 +12,7 @@ import pytest
 import clfuse as cf
 from clfuse.plan import tile_layouts, time_tiles
 from tests.hostile import hostile
+from tests.rounds import rounds
 
 pytestmark = pytest.mark.clfuse_only
 
@@ -308,7 +309,7 @@ def program_of(seed: int) -> tuple[Program, list[Any]]:
     return program, [filled(shape, dtype, seed + number) for number in range(count)]
 
 
-@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize("seed", range(rounds(32)))
 def test_random_loops_of_statements_are_the_same(seed):
     program, inputs = program_of(seed)
     tile_bytes = random.Random(seed).choice([1024, 4096, 1 << 18])

@@ -15,6 +15,7 @@ import pytest
 
 from tests.agreement import Batch, assert_bitwise
 from tests.hostile import DTYPES, ordinary
+from tests.rounds import rounds
 
 Make = Callable[[Any, Any], Any]
 
@@ -513,7 +514,7 @@ def test_indices_of_recorded_arrays_do_what_numpys_do(xp: ModuleType) -> None:
         return np.asarray(twice), np.asarray(b), np.asarray(a)
 
     with xp.config.override(host_us=0, build_after_ms=10**9):  # NumPy calculates, what is recorded
-        for _ in range(400):
+        for _ in range(rounds(400)):
             shape = tuple(random.integers(0, 5, random.integers(0, 5)).tolist())
             index = an_index(random)
             expected, actual = outcome(np, shape, index), outcome(xp, shape, index)

@@ -13,8 +13,9 @@ import clfuse as cf
 from clfuse.plan import planner
 from tests.agreement import assert_bitwise
 from tests.device.test_joins import scheduled
+from tests.rounds import rounds
 
-PROGRAMS = 24
+PROGRAMS = rounds(48)
 
 
 def negative_laplacian(u: Any) -> Any:
