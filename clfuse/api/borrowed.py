@@ -32,7 +32,7 @@ from .at_once import is_attempt
 from .conversion import contains_handles
 from .fallback import NATIVE, OTHERWISE, dispatched, host_call, hosted, shares_memory
 from .floating import errstate
-from .handle import Handle, native_dtype
+from .handle import Handle, downcasts, lacks_fp64, native_dtype
 from .readers import before, settled
 from .ufunc import BY_NUMPY
 
@@ -265,6 +265,8 @@ def borrow(reference: Any, *, library: Callable[..., bool] | None = None) -> Non
         if reference in _ITERATING and not _is_iterable(*args, **kwargs):
             return host_call(reference, args, kwargs, "of no sequence")
         reason = _needs_host(args, kwargs)
+        if reference in _IN_DOUBLE and not reason and lacks_fp64() and not downcasts():
+            reason = "in double precision, which the device has not"
         at_once = library is not None and library(*args, **kwargs)
         if reason or at_once:
             return host_call(reference, args, kwargs, reason, library=at_once)
@@ -273,6 +275,9 @@ def borrow(reference: Any, *, library: Callable[..., bool] | None = None) -> Non
 
     NATIVE[reference] = before(reference, settled(reference, call))
 
+
+_IN_DOUBLE: Final = frozenset((np.percentile, np.quantile))
+"""What calculates in double precision, whatever it is of; results may be of single precision."""
 
 _ITERATING: Final = frozenset((np.poly, np.roots))
 """What NumPy's dispatcher iterates over, before the function sees it: TypeError of a number."""

@@ -22,7 +22,7 @@ from .conversion import NotNative, as_handle, host_view
 from .fallback import NATIVE, native, user_stacklevel
 from .folding import reduction_axes
 from .geometry import reshaped
-from .handle import Handle, node_of, result
+from .handle import Handle, downcasts, lacks_fp64, node_of, result
 from .joining import delivered as written
 from .manipulation import moveaxis
 from .promotion import INT64
@@ -130,6 +130,8 @@ def _quantiles(
     quantiles, is_weak = q
     if weights is not None or handle._dtype.kind != "f" or method not in formulas._QuantileMethods:
         raise NotNative("with weights, or of these elements")
+    if lacks_fp64() and not downcasts():
+        raise NotNative("in double precision, which the device has not")
     wanted = quantiles.reshape(-1)
     lanes = _Lanes(handle, axis)
     lanes.warn()

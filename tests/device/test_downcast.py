@@ -120,3 +120,19 @@ def test_what_cannot_be_computed_is_no_error_of_an_unrelated_statement(arc: Devi
             with pytest.raises(cf.DeviceDtypeError, match="no double precision"):
                 lost.get()
         cf.evaluate()  # nor does it fail again along with everything else
+
+
+@pytest.mark.parametrize("name", ["quantile", "nanquantile", "percentile", "nanpercentile"])
+def test_quantiles_of_single_precision_need_no_double(name: str, arc: Device) -> None:
+    """NumPy calculates them in double precision; the result has the array's dtype."""
+    values = np.random.default_rng(5).random((40, 50)).astype(np.float32)
+    if name.startswith("nan"):
+        values[3, 7] = np.nan
+    q = 0.3 if name.endswith("quantile") else 30
+    for axis in (None, 0, 1):
+        expected = getattr(np, name)(values, q, axis=axis)
+        for fp64 in ("error", "downcast"):
+            with override(host_us=0, fp64=fp64, fallback="allow"), cf.device(arc):
+                found = getattr(cf, name)(cf.asarray(values), q, axis=axis)
+                assert found.dtype == np.float32
+                np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-5)
