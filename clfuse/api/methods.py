@@ -286,7 +286,8 @@ class ArrayMethods:
         descending: Any = None,
     ) -> Any:
         """`numpy.argsort`."""
-        return sorting.argsort(self, axis, kind, order, stable=stable, descending=descending)
+        newer = {} if descending is None else {"descending": descending}
+        return sorting.argsort(self, axis, kind, order, stable=stable, **newer)
 
     def argpartition(
         self, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None
