@@ -265,6 +265,11 @@ cdef double times(object value) except -1:
     return value is None
 
 
+cdef bint is_numpys_own(object value) except -1:
+    """Whether it is an array of NumPy's own, and nobody traces."""
+    return type(value) is NUMPY and tracers is not None and not tracers[0]
+
+
 cdef object read(
     object apply, object method, int operands, int most, int cost, double weight, bint as_is,
     tuple args, dict kwargs,
@@ -310,7 +315,9 @@ cdef object read(
             if item is LATER:
                 return LATER
             named[key] = item
-    if work.device == NULL and numbers_of(args[0]) is not LATER:
+    if work.device == NULL and (
+        is_numpys_own(args[0]) or numbers_of(args[0]) is not LATER
+    ):
         own = current_device()
         work.device = NULL if own is None else <PyObject *>own
     if work.device == NULL or not is_read_now(

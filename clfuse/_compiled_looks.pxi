@@ -28,9 +28,18 @@ cdef bint is_usable(object device) except -1:
     return device._queue is not None and device.cause is None and not device.forked
 
 
-cdef object number_in(object scalar):
+cdef inline object number_in(object scalar):
     """The scalar of NumPy's that a lazy one is, computed now if need be; `LATER` where Python has
     to find out."""
+    return value_of(scalar, True)
+
+
+cdef inline object computed_number(object scalar):
+    """The same of one that was computed; `LATER` of any other."""
+    return value_of(scalar, False)
+
+
+cdef object value_of(object scalar, bint is_asked_for):
     cdef PyObject *cell
     cdef PyObject *buffer
     if type(scalar) not in lazy_scalars or PyList_GET_ITEM(tracers, 0) != <PyObject *>NONE_ALIVE:
@@ -44,6 +53,8 @@ cdef object number_in(object scalar):
     if type(node) is not Node or get(get(node, n_op), o_kind) is CONSTANT:
         return LATER
     if peek(node, n_buffer) == <PyObject *>None:
+        if not is_asked_for:
+            return LATER
         evaluate_now([node])
     elif unseen is not None:
         were_seen((node,))

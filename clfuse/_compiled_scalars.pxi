@@ -10,7 +10,29 @@ cdef extern from *:
     """
     #define CLFUSE_YIELDING_CLASSES 5
 
+    #define CLFUSE_MOST_LAZY_SCALARS 32
+
     static PyTypeObject *clfuse_yielded_to;
+    static PyTypeObject *clfuse_lazy_scalars[CLFUSE_MOST_LAZY_SCALARS];
+    static int clfuse_lazy_scalars_known;
+
+    /* A class whose operators know what to do with scalars of NumPy's. */
+    static inline int clfuse_is_yielded_to(PyTypeObject *kind) {
+        int number;
+        if (kind == clfuse_yielded_to)
+            return 1;
+        if (!(kind->tp_flags & Py_TPFLAGS_HEAPTYPE))
+            return 0;  /* a scalar of NumPy's, a number of Python's */
+        for (number = 0; number < clfuse_lazy_scalars_known; number++)
+            if (kind == clfuse_lazy_scalars[number])
+                return 1;
+        return 0;
+    }
+
+    static void clfuse_yield_to_number(PyTypeObject *kind) {
+        if (clfuse_lazy_scalars_known < CLFUSE_MOST_LAZY_SCALARS)
+            clfuse_lazy_scalars[clfuse_lazy_scalars_known++] = kind;
+    }
 
     /* The same function of another class has another table. */
     static struct clfuse_usual {
@@ -21,7 +43,7 @@ cdef extern from *:
 
     #define CLFUSE_YIELDING_OPERATOR(number, slot) \\
     static PyObject *clfuse_##slot##_##number(PyObject *left, PyObject *right) { \\
-        if (Py_TYPE(right) == clfuse_yielded_to) \\
+        if (clfuse_is_yielded_to(Py_TYPE(right))) \\
             Py_RETURN_NOTIMPLEMENTED; \\
         return clfuse_usuals[number].slot(left, right); \\
     }
@@ -34,7 +56,7 @@ cdef extern from *:
     CLFUSE_YIELDING_OPERATOR(number, nb_floor_divide) \\
     CLFUSE_YIELDING_OPERATOR(number, nb_remainder) \\
     static PyObject *clfuse_compare_##number(PyObject *left, PyObject *right, int which) { \\
-        if (Py_TYPE(right) == clfuse_yielded_to) \\
+        if (clfuse_is_yielded_to(Py_TYPE(right))) \\
             Py_RETURN_NOTIMPLEMENTED; \\
         return clfuse_usuals[number].compare(left, right, which); \\
     }
@@ -81,6 +103,7 @@ cdef extern from *:
     enum:
         CLFUSE_YIELDING_CLASSES
     void clfuse_let_yield(int, PyTypeObject *, PyTypeObject *)
+    void clfuse_yield_to_number(PyTypeObject *)
 
 
 def let_yield(classes):

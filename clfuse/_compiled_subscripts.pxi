@@ -340,15 +340,15 @@ def getitem(plain):
 
 # -- scalars of NumPy's ----------------------------------------------------------------------------
 
-cdef object by_scalar(Quick quick, object self, object scalar):
+cdef object by_first(Quick quick, object self, object first):
     return at_once(
-        NULL, quick.function, quick.weight, quick.which, quick.of_one_dtype, self, scalar, True
+        NULL, quick.function, quick.weight, quick.which, quick.of_one_dtype, self, first, True
     )
 
 
 def array_ufunc(plain, dict known):
-    """``scalar + self``, by a scalar of NumPy's and a ufunc of which there is a `Quick`, before
-    `plain`: what an element of an array on the host is, comes first in many a loop."""
+    """``scalar + self``, by a scalar or an array of NumPy's and a ufunc of which there is a `Quick`,
+    before `plain`: what an element of an array on the host is, comes first in many a loop."""
 
     def __array_ufunc__(*args, **kwargs):
         # The array, NumPy's ufunc, its method, operands.
@@ -357,14 +357,14 @@ def array_ufunc(plain, dict known):
             first = <object>PyTuple_GET_ITEM(args, 3)
             if (
                 PyTuple_GET_ITEM(args, 4) == <PyObject *>self
-                and type(first) in scalars
+                and (type(first) in scalars or type(first) is NUMPY)
                 and is_ours(self)
                 and <object>PyTuple_GET_ITEM(args, 2) == "__call__"
             ):
                 function = <object>PyTuple_GET_ITEM(args, 1)
                 about = known.get(function)
                 if about is not None:
-                    answer = by_scalar(<Quick>about, self, first)
+                    answer = by_first(<Quick>about, self, first)
                     if answer is not LATER:
                         return answer
         return plain(*args, **kwargs)

@@ -26,6 +26,12 @@ cdef class Quick:
 cdef callfunc usual_call  # what Python had put there
 
 
+cdef inline bint is_brought(object value):
+    """Whether it is a list, or an array of NumPy's own: what a call brings along that is not ours.
+    """
+    return type(value) is list or type(value) is NUMPY
+
+
 cdef object answer_of_ufunc(object self, tuple args, PyObject *kwargs):
     """``self(*args, **kwargs)``, of one of our ufuncs, or `LATER`."""
     cdef Py_ssize_t given = PyTuple_GET_SIZE(args)
@@ -54,7 +60,9 @@ cdef object answer_of_ufunc(object self, tuple args, PyObject *kwargs):
         if type(one) is not ARRAY:
             if type(one) in scalars and is_left_to_numpy():
                 return PyObject_CallObject(quick.function, args)
-            return with_options(quick, args, {}) if type(one) is list else LATER
+            if type(one) in lazy_scalars:
+                return of_known_numbers(quick.function, one, None)
+            return with_options(quick, args, {}) if is_brought(one) else LATER
         if quick.results != 1:
             return with_options(quick, args, {})
         if is_ours(one) and is_on_host(one):
@@ -88,7 +96,9 @@ cdef object answer_of_ufunc(object self, tuple args, PyObject *kwargs):
         return LATER
     if type(one) in scalars and type(two) in scalars and is_left_to_numpy():
         return PyObject_CallObject(quick.function, args)
-    return with_options(quick, args, {}) if type(one) is list or type(two) is list else LATER
+    if type(one) in lazy_scalars or type(two) in lazy_scalars:
+        return of_known_numbers(quick.function, one, two)
+    return with_options(quick, args, {}) if is_brought(one) or is_brought(two) else LATER
 
 
 cdef object slot_call(object self, object args, PyObject *kwargs):
@@ -154,6 +164,10 @@ cdef object with_options(Quick quick, tuple args, dict kwargs):
         if type(item) is tuple or type(item) is list:
             item = listed(item)
             if item is LATER:
+                return LATER
+            is_listed = True
+        elif type(item) is NUMPY:
+            if not is_numpys_own(item):
                 return LATER
             is_listed = True
         if out is not None and type(item) is ARRAY and share_cell(item, out):

@@ -115,6 +115,7 @@ def accelerate(array: type) -> None:
     )
     core.put_into_slots(_names_of_slots())
     core.let_yield((np.float64, np.float32, np.int64, np.int32, np.complex128))
+    core.put_into_slots_of_numbers(handle.SCALAR, handle.SCALARS)
     core.let_view()
     core.keep_spare()
 

@@ -39,6 +39,8 @@ EXAMINER: Final = np.random.Generator(np.random.PCG64(0))
 _FAR: Final = 1 << 62
 """Bounds of `integers` within this need no second look."""
 
+_NUMPYS_INTEGERS: Final = frozenset(np.dtype(char).type for char in "bBhHiIlLqQ")
+
 
 def on_host(value: Any) -> Any:
     """A seed or size without handles."""
@@ -201,6 +203,10 @@ class Generator:
         dtype: Any,
         endpoint: bool,
     ) -> Any:
+        if type(low) in _NUMPYS_INTEGERS:
+            low = int(low)
+        if type(high) in _NUMPYS_INTEGERS:
+            high = int(high)
         if type(low) is int and (dtype is np.int64 or dtype is int):
             first, last = (0, low) if high is None else (low, high)
             if type(last) is int and -_FAR < first < last < _FAR:

@@ -22,6 +22,7 @@ import numpy as np
 
 from .. import compiled, experience
 from ..evaluate import evaluate_nodes
+from ..graph import trace
 from ..runtime.buffers import BY_ROWS, Buffer, HostBuffer
 from ..smallness import LIBRARY_ADDITIONS
 from . import handle as handles
@@ -380,7 +381,10 @@ def read(
                 return LATER
             for key, value in kwargs.items():
                 named[key] = given.operand(value)
-        if given.device is None and args and numbers_of(args[0]) is not LATER:
+        if given.device is None and args and (
+            numbers_of(args[0]) is not LATER
+            or (type(args[0]) is np.ndarray and trace.active() is None)
+        ):
             from ..runtime.device import current_device
 
             device = current_device()
