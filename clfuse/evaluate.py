@@ -29,6 +29,7 @@ from .graph.snapshot import Snapshot, take
 from .ops import UFUNCS
 from .runtime import buffers, ending, lost, sharing
 from .runtime.device import Device, current_device, is_any_open
+from .runtime.pool import when_tight as pools_tight
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -422,6 +423,15 @@ def forget_plans() -> None:
         patience.forget()
         experience.forget()
         recognition.forget()
+
+
+def _forget_ready() -> None:
+    """Have every evaluation go by `_run` from here on: memory is short, and it says what is used."""
+    for planned in _plans.values():
+        planned.structure.ready = None
+
+
+pools_tight.append(_forget_ready)
 
 
 def _forget_lost(device: Device) -> None:
