@@ -22,7 +22,7 @@ from . import compiled, experience, interpret, patience, smallness, unfinished
 from .config import settings
 from .counters import counters
 from .dtypes import needs_fp64
-from .errors import DeviceError, fp64_error
+from .errors import AllocationError, DeviceError, fp64_error
 from .graph import build, ir, recognition, trace
 from .graph.ir import Kind, Node
 from .graph.snapshot import Snapshot, take
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from .planned import Planned
+    from .runtime.pool import Pool
 
 PLANS_KEPT: Final = 256
 """Plans in the cache; the least recently used goes first. A plan holds its programs, which take
@@ -260,6 +261,10 @@ def _run(snapshot: Snapshot) -> None:
         if is_known:
             _settle_rest(device)
         return
+    pool = device.pool
+    if pool is not None and pool.is_tight and not _has_room(planned, snapshot, pool):
+        _run_in_tiles(snapshot, device, None)
+        return
     if not planned.is_built:
         _build(planned, snapshot, device)
         patience.built(snapshot, device)
@@ -268,7 +273,15 @@ def _run(snapshot: Snapshot) -> None:
     if planned.by_host:
         _run_by_host(snapshot, device)
         return
-    planned.run(snapshot, device)
+    short: AllocationError | None = None
+    try:
+        planned.run(snapshot, device)
+    except AllocationError as error:
+        short = error
+    if short is not None:
+        # What the frames of the error hold, its arrays among them, would stay in memory.
+        _run_in_tiles(snapshot, device, short.with_traceback(None))
+        return
     uses = planned.uses
     if uses & (uses - 1) == 0 and planned.structure.ready is None:
         planned.structure.ready = planned.ready(device)
@@ -279,6 +292,53 @@ def _build(planned: Planned, snapshot: Snapshot, device: Device) -> None:
     from . import refused
 
     refused.build(planned, snapshot, device)
+
+
+def _has_room(planned: Planned, snapshot: Snapshot, pool: Pool) -> bool:
+    """Whether a plan can have the memory that it takes; then its operands lie on the device."""
+    from . import larger
+
+    if not larger.fits(planned.schedule, snapshot, pool):
+        return False
+    try:
+        larger.bring(snapshot)
+    except AllocationError:
+        return False
+    return True
+
+
+def _run_in_tiles(snapshot: Snapshot, device: Device, error: AllocationError | None) -> None:
+    """Compute what there is no memory for in parts."""
+    from . import larger
+
+    roots = [snapshot.nodes[position] for position in snapshot.roots]
+    # What it holds could not be spilled.
+    snapshot.nodes, snapshot.buffers = [], []
+    larger.run(
+        pending(roots), device, error, evaluate_nodes, functools.partial(_launch, device)
+    )
+
+
+def _launch(device: Device, nodes: Sequence[Node]) -> None:
+    """Compute nodes on the device, as a whole.
+
+    Raises
+    ------
+    AllocationError
+        There is not the memory for it.
+    """
+    from . import larger
+
+    roots = pending(nodes)
+    if not roots:
+        return
+    snapshot = take(roots)
+    larger.bring(snapshot)
+    planned = find_plan(snapshot, device)
+    if planned.by_host:
+        _run_by_host(snapshot, device)
+    else:
+        planned.run(snapshot, device)
 
 
 def _run_by_host(snapshot: Snapshot, device: Device) -> None:
@@ -426,7 +486,8 @@ def forget_plans() -> None:
 
 
 def _forget_ready() -> None:
-    """Have every evaluation go by `_run` from here on: memory is short, and it says what is used."""
+    """Have every evaluation go by `_run` from here on: memory is short, and it notes what is
+    used."""
     for planned in _plans.values():
         planned.structure.ready = None
 

@@ -1,5 +1,5 @@
-"""Moves arrays that nobody is using from a device's memory to the host; `pool` asks for it before an
-allocation fails.
+"""Moves arrays that nobody is using from a device's memory to the host; `pool` asks for it before
+an allocation fails.
 
 An array is idle when nobody but the nodes that are in its memory holds its buffer: what is being
 computed, a view that the host has of it, and a transfer that is under way hold it, too. Its nodes
@@ -115,6 +115,7 @@ def _idle(pool: Pool) -> list[_Idle]:
 
 
 def _subclasses(kind: type) -> Iterator[type]:
+    below: type
     for below in kind.__subclasses__():
         yield below
         yield from _subclasses(below)
