@@ -55,6 +55,9 @@ computed with its temporaries, and results of the one before."""
 STREAMED_NBYTES: Final = 1 << 12
 """Up to this size an operand on the host goes to the device as a whole."""
 
+MEASURED_ROWS: Final = 256
+"""Indices of an axis of which it is looked how much they need, to know what one more takes."""
+
 MOST_AXES: Final = 4
 """Axes that are tried, the first one first, then the longest ones."""
 
@@ -158,27 +161,44 @@ def _targets(node: Node, pool: Pool) -> Iterator[_Target]:
         extent = source.shape[axis]
         if extent < 2 or 0 in source.shape:
             continue
-        streamed: dict[tuple[Node, int], int] = {}
-        slices = Slices(functools.partial(_measured, streamed))
-        slices.part(source, axis, 0, 1)
-        result = _nbytes(node) // extent if how != FOLD else _nbytes(node)
-        row = sum(streamed.values()) + (result if how != FOLD else 0)
-        resident = [leaf for leaf, _ in streamed if not _is_streamed(leaf)]
-        read = dict.fromkeys([*slices.whole, *resident])
-        fixed = sum(map(_nbytes_read, read)) + (result if how == FOLD else 0)
-        before = [each for each in slices.whole if not is_given(each)]
-        if row + fixed <= pool.limit_nbytes and node not in before:
-            yield _Target(node, how, axis, extent, max(row, 1), fixed, before)
+        few = _measure(source, axis, 1)
+        many = _measure(source, axis, min(extent, MEASURED_ROWS))
+        row = -(-(many.streamed - few.streamed) // (min(extent, MEASURED_ROWS) - 1))
+        fixed = few.fixed + max(few.streamed - row, 0)
+        if how == FOLD:
+            fixed += _nbytes(node)
+        else:
+            row += _nbytes(node) // extent
+        if row + fixed <= pool.limit_nbytes and node not in few.before:
+            yield _Target(node, how, axis, extent, max(row, 1), fixed, few.before)
 
 
-def _measured(
-    streamed: dict[tuple[Node, int], int], leaf: Node, axis: int, start: int, stop: int
-) -> Node:
-    """A part of what lies in memory; notes what goes to the device for it."""
-    made = _viewed(leaf, axis, start, stop)
-    key = leaf, axis
-    streamed[key] = max(streamed.get(key, 0), _nbytes(made)) if _is_streamed(leaf) else 0
-    return made
+@dataclass(slots=True)
+class _Measured:
+    """What a part of a node takes: bytes that are brought for it, bytes that every part needs, and
+    what has to be computed before."""
+
+    streamed: int
+    fixed: int
+    before: list[Node]
+
+
+def _measure(source: Node, axis: int, rows: int) -> _Measured:
+    """What the first `rows` indices along an axis take."""
+    parts: dict[tuple[Node, int], int] = {}
+
+    def cut(leaf: Node, along: int, start: int, stop: int) -> Node:
+        made = _viewed(leaf, along, start, stop)
+        key = leaf, along
+        parts[key] = max(parts.get(key, 0), _nbytes(made)) if _is_streamed(leaf) else 0
+        return made
+
+    slices = Slices(cut)
+    slices.part(source, axis, 0, rows)
+    resident = [leaf for leaf, _ in parts if not _is_streamed(leaf)]
+    read = dict.fromkeys([*slices.whole, *resident])
+    before = [each for each in slices.whole if not is_given(each)]
+    return _Measured(sum(parts.values()), sum(map(_nbytes_read, read)), before)
 
 
 def _is_streamed(leaf: Node) -> bool:
@@ -257,25 +277,51 @@ def run(
         whole: list[Node] = []
         for node in waiting:
             target = next(_targets(node, pool), None)
-            before = _below(node) if target is None else target.before
-            if before:
-                first.update(dict.fromkeys(before))
-            elif target is not None:
-                ready.append(target)
-            else:
+            if target is None:
                 whole.append(node)
+            elif target.before:
+                first.update(dict.fromkeys(target.before))
+            else:
+                ready.append(target)
         for extent in dict.fromkeys([target.extent for target in ready]):
             together = [target for target in ready if target.extent == extent]
             _Stream(together, device, evaluate, launch).run()
         for node in whole:
-            try:
-                launch([node])
-            except AllocationError as again:
-                raise _refused(node, again) from error
+            first.update(dict.fromkeys(_as_a_whole(node, device, launch)))
         missing = [node for node in first if node.buffer is None]
         if missing:
             evaluate(missing)
         waiting = [node for node in waiting if node.buffer is None]
+
+
+def _as_a_whole(node: Node, device: Device, launch: Launch) -> list[Node]:
+    """Compute a node of which there are no parts; or return what to compute before.
+
+    Raises
+    ------
+    AllocationError
+        There is not the memory for it, and nothing to compute before.
+    """
+
+    def cut(leaf: Node, axis: int, start: int, stop: int) -> Node:
+        return _compacted(_viewed(leaf, axis, start, stop), device)
+
+    slices = Slices(cut, functools.partial(_compacted, device=device))
+    made = slices.narrowed(node)
+    before = [each for each in slices.whole if not is_given(each)]
+    if before:
+        return before
+    try:
+        launch([made])
+    except AllocationError as error:
+        before = _below(node)
+        if not before:
+            raise _refused(node, error) from error
+        return before
+    if made is not node:
+        journal[0] = _put, ([(node, made.buffer)],)
+        settle()
+    return []
 
 
 def _refused(node: Node, error: AllocationError) -> AllocationError:
@@ -444,7 +490,7 @@ class _Stream:
         settle()
 
 
-def _put(made: list[tuple[Node, HostBuffer]]) -> None:
+def _put(made: list[tuple[Node, Any]]) -> None:
     """Give nodes what was computed for them."""
     for node, buffer in made:
         if node.buffer is None:

@@ -33,6 +33,9 @@ Cut = Callable[[Node, int, int, int], Node]
 Given = Callable[[Node], Node]
 """What to read in place of all of a node that `is_given`."""
 
+ALL: Final = -1
+"""In place of an axis: all of the node."""
+
 INT64: Final = np.dtype(np.int64)
 
 
@@ -70,11 +73,15 @@ class Slices:
         self.whole: dict[Node, None] = {}
 
     def part(self, node: Node, axis: int, start: int, stop: int) -> Node:
-        """The elements of `node` whose index along `axis` is from `start` up to `stop`, not empty.
+        """The elements of `node` with an index along `axis` from `start` up to `stop`: some."""
+        return self._find((node, axis, start, stop))
 
-        No recursion: graphs may be deep.
-        """
-        wanted = (node, axis, start, stop)
+    def narrowed(self, node: Node) -> Node:
+        """All of a node, for which views take no more than they need of what they are views of."""
+        return self._find((node, ALL, 0, 0))
+
+    def _find(self, wanted: Request) -> Node:
+        """No recursion: graphs may be deep."""
         stack = [wanted]
         made = self._made
         while stack:
@@ -100,6 +107,8 @@ class Slices:
         self, node: Node, axis: int, start: int, stop: int
     ) -> tuple[Sequence[Request | None], Callable[[Sequence[Any]], Node]]:
         """The parts of other nodes that a part needs, and what makes it of them."""
+        if axis == ALL:
+            return self._rule_of_all(node)
         if node.buffer is not None:
             return (), lambda _: self._cut(node, axis, start, stop)
         inputs = node.inputs  # of a late node before the rest
@@ -110,6 +119,33 @@ class Slices:
         if found is None:
             return (), lambda _: self._cut_later(node, axis, start, stop)
         return found  # type: ignore[no-any-return]
+
+    def _rule_of_all(
+        self, node: Node
+    ) -> tuple[Sequence[Request | None], Callable[[Sequence[Any]], Node]]:
+        if is_given(node):
+            return (), lambda _: self.all_of(node)
+        inputs = node.inputs  # as in `_rule`
+        if 0 in node.shape or node.op.kind not in _RULES:
+            return (), lambda _: node
+        if node.op.kind is Kind.VIEW:
+            (source,) = inputs
+            found = None
+            if math.prod(source.shape) > 1:
+                offset, strides = node.param
+                found = _along_axis(source.shape, node.shape, offset, strides)
+            if found is not None:
+                along, low, high, offset, strides = found
+                return [(source, along, low, high)], lambda parts: build.view(
+                    parts[0], node.shape, offset, strides
+                )
+
+        def make(parts: Sequence[Any]) -> Node:
+            if all(part is each for part, each in zip(parts, inputs, strict=True)):
+                return node
+            return Node(node.op, tuple(parts), node.shape, node.dtype, node.param)
+
+        return [(each, ALL, 0, 0) for each in inputs], make
 
     def _cut_later(self, node: Node, axis: int, start: int, stop: int) -> Node:
         return _viewed(self.all_of(node), axis, start, stop)
@@ -146,8 +182,9 @@ class Slices:
         shape = _with(node.shape, axis, stop - start)
         offset += start * strides[axis]
         found = None
-        if math.prod(source.shape) > 1:
-            found = _along_axis(source.shape, shape, offset, strides, axis)
+        # What does not move with the part is the same for all parts.
+        if math.prod(source.shape) > 1 and (strides[axis] or node.shape[axis] == 1):
+            found = _along_axis(source.shape, shape, offset, strides)
         if found is None:
             return (), lambda _: build.view(self.all_of(source), shape, offset, strides)
         along, low, high, offset, strides = found
@@ -312,25 +349,22 @@ def _within(first: int, step: int, count: int, start: int, stop: int) -> tuple[i
 
 
 def _along_axis(
-    extents: tuple[int, ...], shape: tuple[int, ...], offset: int, strides: tuple[int, ...],
-    axis: int,
+    extents: tuple[int, ...], shape: tuple[int, ...], offset: int, strides: tuple[int, ...]
 ) -> tuple[int, int, int, int, tuple[int, ...]] | None:
     """A part of the array of these `extents` in which a view lies: axis, first index, end; and the
     view's offset and strides in that part. None where the view reaches over all of it.
 
-    >>> _along_axis((100, 6), (10, 6), 120, (6, 1), 0)  # rows 20 to 30
+    >>> _along_axis((100, 6), (10, 6), 120, (6, 1))  # rows 20 to 30
     (0, 20, 30, 0, (6, 1))
-    >>> _along_axis((100, 6), (2, 100), 3, (1, 6), 0)  # columns 3 and 4
+    >>> _along_axis((100, 6), (2, 100), 3, (1, 6))  # columns 3 and 4
     (1, 3, 5, 0, (1, 2))
-    >>> _along_axis((100, 6), (12,), 15, (1,), 0)  # elements of rows 2 to 4
+    >>> _along_axis((100, 6), (12,), 15, (1,))  # elements of rows 2 to 4
     (0, 2, 5, 3, (1,))
     """
     axes = delinearize(extents, shape, offset, strides)
     if axes is not None:
         best = None
         for number, (start, row) in enumerate(axes):
-            if not row[axis] and shape[axis] > 1:
-                continue
             low, high = reach(shape, start, row)
             share = (high + 1 - low) / extents[number]
             if share < 1 and (best is None or share < best[0]):
