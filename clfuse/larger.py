@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from .runtime.device import Device
     from .runtime.pool import Pool
 
-__all__ = ["bring", "fits", "run"]
+__all__ = ["bring", "describe", "fits", "run"]
 
 TILE_NBYTES: Final = 1 << 28
 """What a tile takes of operands and results, at most: the transfer of so much takes longer than all
@@ -98,6 +98,34 @@ def bring(snapshot: Snapshot) -> None:
     spilling.note(snapshot.buffers)
     for buffer in snapshot.buffers:
         buffer.on_device()
+
+
+def describe(
+    roots: Sequence[Node], schedule: Schedule, snapshot: Snapshot, pool: Pool
+) -> list[str]:
+    """What `explain` says of memory: nothing where there is enough."""
+    lines = []
+    if not fits(schedule, snapshot, pool):
+        lines.append(
+            f"memory: {needed_nbytes(schedule, snapshot):,} bytes of {pool.limit_nbytes:,}, one"
+            f" allocation {min(pool.largest_nbytes, pool.limit_nbytes):,}; instead of the above"
+        )
+        for node in roots:
+            target = next(_targets(node, pool), None)
+            how = f"{node.op.name} {node.shape} of {node.dtype}"
+            if target is None:
+                lines.append(f"   {how}: as a whole, after its operands")
+                continue
+            before = f", after {len(target.before)} other(s)" if target.before else ""
+            rows = _rows([target], pool)
+            lines.append(
+                f"   {how}: tiles of {rows:,} of {target.extent:,} along axis {target.axis}"
+                f"{' of its input' if target.how == FOLD else ''}{before}"
+            )
+    for number, buffer in enumerate(snapshot.buffers):
+        if type(getattr(buffer, "_owned", None)) is spilling.Spilled:
+            lines.append(f"spilled: input {number} ({buffer.nbytes:,} bytes) lies on the host")
+    return lines
 
 
 # -- what is computed how --------------------------------------------------------------------------
@@ -311,17 +339,29 @@ def _as_a_whole(node: Node, device: Device, launch: Launch) -> list[Node]:
     before = [each for each in slices.whole if not is_given(each)]
     if before:
         return before
+    short: AllocationError | None = None
     try:
         launch([made])
     except AllocationError as error:
-        before = _below(node)
+        short = error.with_traceback(None)  # whose frames hold arrays
+    if short is not None:
+        before = _below(node) if _is_possible(node, device) else []
         if not before:
-            raise _refused(node, error) from error
+            raise _refused(node, short) from None
         return before
     if made is not node:
         journal[0] = _put, ([(node, made.buffer)],)
         settle()
     return []
+
+
+def _is_possible(node: Node, device: Device) -> bool:
+    """Whether there is room for a node by itself, with operands that it takes from memory."""
+    pool = device.pool
+    assert pool is not None
+    stored = [node, *(node.inputs if node.op.kind in _WHOLE else ())]
+    sizes = [block_size(_nbytes(each)) for each in stored]
+    return max(sizes) <= pool.largest_nbytes and sum(sizes) <= pool.limit_nbytes
 
 
 def _refused(node: Node, error: AllocationError) -> AllocationError:
@@ -418,8 +458,12 @@ class _Stream:
         AllocationError
             It cannot be less.
         """
+        pool = self.device.pool
+        assert pool is not None
         if self.is_ahead:
             self.is_ahead = False
+        elif pool.spills and spilling.spill(pool, pool.limit_nbytes):
+            pass  # operands that were in memory are brought in parts from here on
         elif self.rows > self._least:
             self.rows = max(self.rows // 2, self._least)
         else:
@@ -428,7 +472,7 @@ class _Stream:
                 f"{error}; {node.op.name} {node.shape} of {node.dtype} is computed in tiles, and a"
                 f" tile of {self.rows} of {self.extent} along axis {self.targets[0].axis} is too"
                 " large; it is recorded as it was"
-            ) from error
+            ) from None
 
     def _prepared(self, start: int) -> _Tile:
         """The nodes of the tile that begins there, and memory for its operands."""
