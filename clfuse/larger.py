@@ -407,6 +407,7 @@ class _Stream:
         self._launch = launch
         self.rows = _rows(targets, device.pool)
         self.is_ahead = True
+        self._has_spilled = False
         self._least = 2 if any(target.how == FOLD for target in targets) else 1
         self._results = [_Result(target) for target in targets]
         self._transfers = Transfers(device)
@@ -462,10 +463,11 @@ class _Stream:
         assert pool is not None
         if self.is_ahead:
             self.is_ahead = False
-        elif pool.spills and spilling.spill(pool, pool.limit_nbytes):
-            pass  # operands that were in memory are brought in parts from here on
+        elif not self._has_spilled and pool.spills and spilling.spill(pool, pool.limit_nbytes):
+            self._has_spilled = True  # operands in memory are brought in parts from here on
         elif self.rows > self._least:
             self.rows = max(self.rows // 2, self._least)
+            self._has_spilled = False
         else:
             node = self.targets[0].node
             raise AllocationError(
