@@ -225,8 +225,8 @@ def _measure(source: Node, axis: int, rows: int) -> _Measured:
     slices.part(source, axis, 0, rows)
     resident = [leaf for leaf, _ in parts if not _is_streamed(leaf)]
     read = dict.fromkeys([*slices.whole, *resident])
-    before = [each for each in slices.whole if not is_given(each)]
-    return _Measured(sum(parts.values()), sum(map(_nbytes_read, read)), before)
+    later = sum([count * node.dtype.itemsize for node, count in slices.later.items()])
+    return _Measured(sum(parts.values()) + later, sum(map(_nbytes_read, read)), slices.missing())
 
 
 def _is_streamed(leaf: Node) -> bool:
@@ -298,6 +298,8 @@ def run(
     """
     pool = device.pool
     assert pool is not None
+    if pool.spills and pool.limit_nbytes - pool.used_nbytes < (room := _room_nbytes(pool)):
+        spilling.spill(pool, room)
     waiting = list(roots)
     while waiting:
         first: dict[Node, None] = {}
@@ -322,6 +324,11 @@ def run(
         waiting = [node for node in waiting if node.buffer is None]
 
 
+def _room_nbytes(pool: Pool) -> int:
+    """What tiles take, where there is as much."""
+    return min(pool.limit_nbytes // 2, TILES_IN_MEMORY * TILE_NBYTES)
+
+
 def _as_a_whole(node: Node, device: Device, launch: Launch) -> list[Node]:
     """Compute a node of which there are no parts; or return what to compute before.
 
@@ -336,7 +343,7 @@ def _as_a_whole(node: Node, device: Device, launch: Launch) -> list[Node]:
 
     slices = Slices(cut, functools.partial(_compacted, device=device))
     made = slices.narrowed(node)
-    before = [each for each in slices.whole if not is_given(each)]
+    before = slices.missing()
     if before:
         return before
     short: AllocationError | None = None
@@ -508,7 +515,7 @@ class _Stream:
         roots = [result.nodes(slices, start, stop) for result in self._results]
         tile = _Tile(start, stop, roots, uploads)
         tile.after = self._transfers.now()
-        return tile, [node for node in slices.whole if not is_given(node)]
+        return tile, slices.missing()
 
     def _given(self, node: Node) -> Node:
         """What to read in place of a view of an array on the host, that is smaller."""

@@ -64,6 +64,8 @@ class Slices:
     whole : dict of Node
         What the parts that were made need all of, in the order in which it was met. Where it is not
         in memory, it has to be computed, and the parts to be made again.
+    later : dict of Node
+        What cannot be cut before it is in memory, and how many elements of it were needed at most.
     """
 
     def __init__(self, cut: Cut, given: Given = lambda node: node) -> None:
@@ -71,6 +73,7 @@ class Slices:
         self._given = given
         self._made: dict[Request, Node] = {}
         self.whole: dict[Node, None] = {}
+        self.later: dict[Node, int] = {}
 
     def part(self, node: Node, axis: int, start: int, stop: int) -> Node:
         """The elements of `node` with an index along `axis` from `start` up to `stop`: some."""
@@ -79,6 +82,11 @@ class Slices:
     def narrowed(self, node: Node) -> Node:
         """All of a node, for which views take no more than they need of what they are views of."""
         return self._find((node, ALL, 0, 0))
+
+    def missing(self) -> list[Node]:
+        """What has to be computed before the parts that were made are right."""
+        whole = [node for node in self.whole if not is_given(node)]
+        return list(dict.fromkeys([*whole, *self.later]))
 
     def _find(self, wanted: Request) -> Node:
         """No recursion: graphs may be deep."""
@@ -148,7 +156,9 @@ class Slices:
         return [(each, ALL, 0, 0) for each in inputs], make
 
     def _cut_later(self, node: Node, axis: int, start: int, stop: int) -> Node:
-        return _viewed(self.all_of(node), axis, start, stop)
+        made = _viewed(node, axis, start, stop)
+        self.later[node] = max(self.later.get(node, 0), math.prod(made.shape))
+        return made
 
     # -- one kind of operation each ----------------------------------------------------------------
 

@@ -189,6 +189,11 @@ class Pool:
         """Bytes of the blocks that nobody owns."""
         return sum(size * len(held) for size, held in list(self._bins.items()))
 
+    @property
+    def used_nbytes(self) -> int:
+        """Bytes of the blocks that somebody owns."""
+        return max(self.managed_nbytes - self.held_nbytes, 0)
+
     def trim(self) -> None:
         """Return all blocks that nobody owns to the system."""
         unused = []
@@ -285,7 +290,7 @@ class Pool:
             raise AllocationError(self._too_much(nbytes)) from error
 
     def _too_much(self, nbytes: int) -> str:
-        used = max(self.managed_nbytes - self.held_nbytes, 0)
+        used = self.used_nbytes
         free = max(self.limit_nbytes - used, 0)
         by = " (CLFUSE_MEMORY_LIMIT)" if self.limit_nbytes == self._asked_limit else ""
         return (

@@ -7,7 +7,7 @@ get a buffer on the host with the same contents (`buffers.HostBuffer`), and the 
 the pool with the old one. A kernel that needs the array brings a copy to the device; that copy is
 the first to go when memory is short again, for the host still has the array.
 
-Which arrays there are is looked up when memory is short: all objects that Python's collector knows
+Which arrays there are is looked up when memory is short: the objects that Python's collector knows
 are gone through (some milliseconds), so that making an array costs nothing.
 """
 
@@ -17,13 +17,14 @@ import gc
 import itertools
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from clfuse.counters import counters
-from clfuse.graph.ir import Node
+from clfuse.graph.ir import Node, Storage
 
 if TYPE_CHECKING:
     from clfuse.runtime.memory import Buffer
@@ -37,8 +38,11 @@ takes as long as to copy some megabytes."""
 
 _clock: Final = itertools.count(1)
 
-_buffer_of: Final[Any] = Node.__dict__["buffer"].__get__
+_SLOTS: Final[dict[str, Any]] = {
+    name: Node.__dict__[name].__get__ for name in ("buffer", "inputs")
+}
 _put: Final[Any] = Node.__dict__["buffer"].__set__
+_node_in: Final[Any] = Storage.__dict__["node"].__get__
 
 
 class Spilled:
@@ -79,7 +83,7 @@ def spill(pool: Pool, nbytes: int) -> int:
     int
         The bytes that were given back; 0 where nobody's arrays are idle.
     """
-    missing = nbytes + pool.managed_nbytes - pool.limit_nbytes
+    missing = nbytes + pool.used_nbytes - pool.limit_nbytes
     # The driver may refuse what the limit allows.
     wanted = max(missing if missing > 0 else nbytes, pool.limit_nbytes // SPILLED_SHARE)
     found = _idle(pool)
@@ -94,24 +98,53 @@ def _idle(pool: Pool) -> list[_Idle]:
     if _COUNTS[0] < 0:
         return []
     device = pool.device
-    kinds = {Node, *_subclasses(Node)}
     by_buffer: dict[int, _Idle] = {}
-    for each in gc.get_objects():
-        if type(each) not in kinds:
-            continue
-        try:
-            buffer = _buffer_of(each)
-        except AttributeError:  # half made
-            continue
+    for node in _nodes():
+        buffer = _value(node, "buffer")
         if buffer is None or getattr(buffer, "device", None) is not device:
             continue
         idle = by_buffer.get(id(buffer))
         if idle is None:
-            by_buffer[id(buffer)] = _Idle(buffer, [each])
+            by_buffer[id(buffer)] = _Idle(buffer, [node])
         else:
-            idle.nodes.append(each)
-    each = buffer = idle = None
-    return sorted(by_buffer.values(), key=_Idle.used)
+            idle.nodes.append(node)
+    return sorted(by_buffer.values(), key=_Idle.used)  # no names for buffers: see `_is_idle`
+
+
+def _nodes() -> list[Node]:
+    """The nodes of all arrays, and of what these are recorded to be.
+
+    The collector does not know all nodes (what is compiled makes some that it need not look at),
+    but it knows the cells of the arrays. Who holds a node that is not found has one reference to
+    its buffer more than there are nodes.
+    """
+    kinds = {Node, *_subclasses(Node)}
+    stack: list[Node] = []
+    for each in gc.get_objects():
+        if type(each) is Storage:
+            with suppress(AttributeError):  # half made
+                stack.append(_node_in(each))
+        elif type(each) in kinds:
+            stack.append(each)
+    del each
+    found = dict.fromkeys(stack)
+    while stack:
+        node = stack.pop()
+        if _value(node, "buffer") is not None:
+            continue
+        for below in _value(node, "inputs") or ():
+            if below not in found:
+                found[below] = None
+                stack.append(below)
+    return list(found)
+
+
+def _value(node: Node, name: str) -> Any:
+    """An attribute as it lies there: late nodes would find out what they are."""
+    try:
+        return _SLOTS[name](node)
+    except AttributeError:
+        return None
 
 
 def _subclasses(kind: type) -> Iterator[type]:
@@ -166,7 +199,7 @@ def _move(found: list[_Idle], wanted: int) -> int:
         made = _on_host(idle.buffer, array, HostBuffer)
         for node in idle.nodes:
             # Another thread may have come meanwhile: it reads what it has found, or this.
-            if _buffer_of(node) is not idle.buffer:
+            if _value(node, "buffer") is not idle.buffer:
                 continue
             if node.dtype == first.dtype and node.shape == first.shape:
                 _put(node, made)

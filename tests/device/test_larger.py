@@ -4,6 +4,7 @@ cannot be done says so; under CLFUSE_MEMORY_LIMIT, on any device."""
 from __future__ import annotations
 
 import gc
+import importlib
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 
 import clfuse as cf
-from clfuse import evaluate, larger
+from clfuse import larger
 from clfuse.config import override
 from clfuse.counters import counters, reset_peak
 from clfuse.runtime import buffers
@@ -28,6 +29,8 @@ LIMIT = 100_000
 
 COUNT = 30_000
 """Elements of an array that is larger: 240,000 bytes of float64."""
+
+evaluate = importlib.import_module("clfuse.evaluate")  # the package has a function of that name
 
 pytestmark = pytest.mark.clfuse_only
 
@@ -100,8 +103,8 @@ def is_spilled(array: Any) -> bool:
 def test_idle_arrays_are_spilled_those_first_that_were_not_used_for_longest(pool: Pool) -> None:
     arrays = [stored(3_000, seed) for seed in range(4)]  # 24,000 bytes each, and some to be rounded
     assert not any(map(is_spilled, arrays[1:]))
-    cf.evaluate(arrays[0] + 1, arrays[1] * 2)  # these are used again
     before = dict(counters)
+    cf.evaluate(arrays[0] + 1, arrays[1] * 2)  # these are used again
     more = [stored(3_000, seed) for seed in range(4, 6)]
     assert is_spilled(arrays[2])
     assert is_spilled(arrays[3])
@@ -118,15 +121,14 @@ def test_a_spilled_array_is_brought_back_for_a_kernel_and_its_copy_goes_first(po
     others = [stored(3_000, seed) for seed in range(1, 5)]
     assert is_spilled(first)
     np.testing.assert_array_equal((first + 1).get(), numbers(3_000, 0) + 1)
-    buffer = first._storage.node.buffer
-    assert buffer.copy is not None
+    assert first._storage.node.buffer.copy is not None
     spills = counters["spills"]
     del others
-    kept = stored(5_000, 9), stored(4_000, 10)
-    assert buffer.copy is None
+    kept = stored(5_000, 9), stored(5_000, 10)
+    assert first._storage.node.buffer.copy is None
     assert counters["spills"] == spills
     np.testing.assert_array_equal(first.get(), numbers(3_000, 0))
-    np.testing.assert_array_equal(kept[1].get(), numbers(4_000, 10))
+    np.testing.assert_array_equal(kept[1].get(), numbers(5_000, 10))
 
 
 def test_writing_to_a_spilled_array_and_to_views_of_it(pool: Pool) -> None:
@@ -290,7 +292,9 @@ def test_tiles_of_other_dtypes(pool: Pool, dtype: str) -> None:
     found = program(cf, cf.asarray(values))
     for one, other in zip(found, expected, strict=True):
         assert one.dtype == other.dtype
-        np.testing.assert_allclose(one.get(), other, rtol=2e-4 if dtype == "float32" else 1e-12)
+        # NumPy's running sum of float32 is off by 0.02 itself.
+        rtol, atol = (1e-6, 0.05) if dtype == "float32" else (1e-12, 0)
+        np.testing.assert_allclose(one.get(), other, rtol, atol)
 
 
 def test_nan_and_infinities_in_tiles_are_numpys(pool: Pool) -> None:
@@ -479,7 +483,7 @@ def test_a_device_that_was_short_once_spills_without_a_limit() -> None:
     with override(host_us=0), own_memory(device) as pool:
         arrays = [stored(3_000, seed) for seed in range(3)]
         before = counters["spills"]
-        with driver_faults.failing(device, "clCreateBuffer", -4, times=2):
+        with driver_faults.failing(device, "clCreateBuffer", -4, times=4):
             more = stored(20_000, 9)
         assert counters["spills"] > before
         assert pool.is_tight
@@ -508,7 +512,7 @@ SHAPES = [(20_000,), (200, 100), (50, 20, 20)]
 
 
 def random_program(seed: int) -> Program:
-    """A program of maps, folds, rows, scans, writes and views, which is the same for both modules."""
+    """A program of maps, folds, rows, scans, writes and views, the same for both modules."""
 
     def program(xp: Any, *arrays: Any) -> Any:
         rng = np.random.default_rng(seed)
@@ -550,7 +554,9 @@ def _step(xp: Any, rng: Any, x: Any, y: Any) -> Any:
         return made
     if kind == 7:
         return xp.where(x > 0, x, -0.5) if rng.integers(2) else xp.flip(x, axis) * 0.5
-    return xp.concatenate([x, x[:3] * 2]) if rng.integers(2) else x.max(axis=axis, keepdims=True) - x
+    if rng.integers(2):
+        return xp.concatenate([x, x[:3] * 2])
+    return x.max(axis=axis, keepdims=True) - x
 
 
 @pytest.mark.parametrize("seed", range(24))
