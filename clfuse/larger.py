@@ -19,6 +19,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -32,7 +33,7 @@ from .graph.layout import contiguous_strides
 from .graph.slices import Slices, is_given
 from .runtime import buffers, spilling
 from .runtime.buffers import HostBuffer
-from .runtime.pool import block_size
+from .runtime.pool import block_size, host_nbytes
 from .runtime.streams import Transfers
 from .unfinished import journal, settle
 
@@ -416,7 +417,7 @@ class _Stream:
         self.is_ahead = True
         self._has_spilled = False
         self._least = 2 if any(target.how == FOLD for target in targets) else 1
-        self._results = [_Result(target) for target in targets]
+        self._results = _results_of(targets)
         self._transfers = Transfers(device)
         self._compact: dict[Node, Node] = {}
 
@@ -549,6 +550,27 @@ def _put(made: list[tuple[Node, Any]]) -> None:
         if node.buffer is None:
             node.buffer = buffer
             node.inputs = ()
+
+
+def _results_of(targets: list[_Target]) -> list[_Result]:
+    """Memory of the host for what is computed.
+
+    Raises
+    ------
+    AllocationError
+        It has not as much.
+    """
+    needed = sum([_nbytes(target.node) for target in targets if target.how != FOLD])
+    there = host_nbytes()
+    if not there or needed <= there:
+        with suppress(MemoryError):
+            return [_Result(target) for target in targets]
+    node = targets[0].node
+    raise AllocationError(
+        f"{needed:,} bytes asked for on the host, which has {there:,} in all: {node.op.name}"
+        f" {node.shape} of {node.dtype} is too large for the device, and its result would lie on"
+        " the host; use smaller arrays or work in parts; it is recorded as it was"
+    )
 
 
 def _rows(targets: Sequence[_Target], pool: Pool) -> int:

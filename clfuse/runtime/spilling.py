@@ -196,9 +196,11 @@ def _move(found: list[_Idle], wanted: int) -> int:
             array = download(idle.buffer, first.dtype, first.shape)
         except MemoryError:
             break  # nor has the host the memory for it: it stays where it is
+        if not _is_idle(idle):
+            continue  # another thread has come, and may write to it
         made = _on_host(idle.buffer, array, HostBuffer)
         for node in idle.nodes:
-            # Another thread may have come meanwhile: it reads what it has found, or this.
+            # Whoever comes now reads what he finds, the one or the other.
             if _value(node, "buffer") is not idle.buffer:
                 continue
             if node.dtype == first.dtype and node.shape == first.shape:

@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 
 import clfuse as cf
-from clfuse import larger
 from clfuse.config import override
 from clfuse.counters import counters, reset_peak
 from clfuse.runtime import buffers
@@ -263,6 +262,12 @@ def test_what_is_larger_than_memory_is_computed_in_tiles(pool: Pool, name: str) 
     assert counters["tiles"] - before >= 2 * least
 
 
+@pytest.mark.parametrize("name", ["mixed", "written", "scans"])
+def test_tiles_where_numpy_has_what_is_small(name: str) -> None:
+    with override(memory_limit=LIMIT, host_us=50, build_after_ms=0):
+        assert_as_numpy(PROGRAMS[name][0], numbers(), numbers(seed=2), table())
+
+
 def test_tiles_have_one_plan_and_one_kernel(pool: Pool) -> None:
     x = cf.asarray(numbers())
     cf.evaluate(cf.exp(x) * 3)
@@ -379,6 +384,13 @@ def test_what_cannot_be_tiled_is_an_error_with_the_numbers_and_stays_recorded() 
                     assert re.search(part, text), text
             np.testing.assert_array_equal(other.get(), values + 1)
         np.testing.assert_array_equal(y.get(), np.sort(values * 2))
+
+
+def test_what_is_too_large_for_the_host_too_is_an_error(pool: Pool) -> None:
+    huge = cf.zeros(10**13) + 1
+    with pytest.raises(cf.AllocationError, match=r"80,000,000,000,000 bytes asked for"):
+        huge.get()
+    assert float(huge[3]) == 1
 
 
 def test_a_sort_whose_operands_take_too_much_has_them_computed_before(pool: Pool) -> None:
@@ -577,8 +589,3 @@ def test_random_programs_have_numpys_results(seed: int) -> None:
                 np.asarray(found[number]), expected[number], rtol=1e-9, atol=1e-9
             )
         assert pool.managed_nbytes <= pool.limit_nbytes
-
-
-def test_there_is_a_reason_for_a_tile_to_be_as_large_as_it_is() -> None:
-    """A large device has few tiles of much, which its transfers are worth."""
-    assert larger.TILE_NBYTES >= 1 << 26
