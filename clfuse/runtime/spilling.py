@@ -97,11 +97,14 @@ def _idle(pool: Pool) -> list[_Idle]:
     """The buffers of a pool's device that nodes hold, the one that was used last at the end."""
     if _COUNTS[0] < 0:
         return []
+    from clfuse.runtime.memory import Buffer
+
     device = pool.device
     by_buffer: dict[int, _Idle] = {}
     for node in _nodes():
         buffer = _value(node, "buffer")
-        if buffer is None or getattr(buffer, "device", None) is not device:
+        # What a trace has in a buffer's place is none.
+        if not isinstance(buffer, Buffer) or buffer.device is not device:
             continue
         idle = by_buffer.get(id(buffer))
         if idle is None:

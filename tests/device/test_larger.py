@@ -344,6 +344,19 @@ def test_jitted_functions_run_in_tiles_too(pool: Pool) -> None:
         assert counters["tiles"] > before
 
 
+def test_memory_that_is_short_while_a_function_is_traced(pool: Pool) -> None:
+    kept = [stored(3_000, seed) for seed in range(4)]
+
+    @cf.jit
+    def shifted(x: Any) -> Any:
+        return x + cf.asarray(numbers(5_000, 9))[:3_000]
+
+    for seed, array in enumerate(kept):
+        np.testing.assert_array_equal(
+            shifted(array).get(), numbers(3_000, seed) + numbers(5_000, 9)[:3_000]
+        )
+
+
 def test_a_jitted_draw_that_does_not_fit_draws_once(pool: Pool) -> None:
     def draw(generator: Any, count: int) -> Any:
         return generator.random(count) + 1
