@@ -263,7 +263,7 @@ def _run(snapshot: Snapshot) -> None:
         return
     pool = device.pool
     if pool is not None and pool.is_tight and not _has_room(planned, snapshot, pool):
-        _run_in_tiles(snapshot, device, None)
+        _run_in_tiles(snapshot, device)
         return
     if not planned.is_built:
         _build(planned, snapshot, device)
@@ -273,14 +273,13 @@ def _run(snapshot: Snapshot) -> None:
     if planned.by_host:
         _run_by_host(snapshot, device)
         return
-    short: AllocationError | None = None
+    is_short = False
     try:
         planned.run(snapshot, device)
-    except AllocationError as error:
-        short = error
-    if short is not None:
-        # What the frames of the error hold, its arrays among them, would stay in memory.
-        _run_in_tiles(snapshot, device, short.with_traceback(None))
+    except AllocationError:
+        is_short = True
+    if is_short:  # the frames of the error, which hold arrays, are gone
+        _run_in_tiles(snapshot, device)
         return
     uses = planned.uses
     if uses & (uses - 1) == 0 and planned.structure.ready is None:
@@ -307,16 +306,14 @@ def _has_room(planned: Planned, snapshot: Snapshot, pool: Pool) -> bool:
     return True
 
 
-def _run_in_tiles(snapshot: Snapshot, device: Device, error: AllocationError | None) -> None:
+def _run_in_tiles(snapshot: Snapshot, device: Device) -> None:
     """Compute what there is no memory for in parts."""
     from . import larger
 
     roots = [snapshot.nodes[position] for position in snapshot.roots]
     # What it holds could not be spilled.
     snapshot.nodes, snapshot.buffers = [], []
-    larger.run(
-        pending(roots), device, error, evaluate_nodes, functools.partial(_launch, device)
-    )
+    larger.run(pending(roots), device, evaluate_nodes, functools.partial(_launch, device))
 
 
 def _launch(device: Device, nodes: Sequence[Node]) -> None:
