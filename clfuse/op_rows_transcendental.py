@@ -28,7 +28,7 @@ _SHORT_POWER: Final = "convert_{T}(power_uint{W}(convert_uint{W}({0}), convert_u
 
 # What FAULTY_BUILTINS puts in the place of a builtin; defined for every device, used by few.
 _CIRCULAR: Final = "DEFINE_CIRCULAR({}, {{T}}, {{I}}, int{{W}}, {{S}})"
-_POW_FLOAT: Final = "DEFINE_POW_FLOAT({T}, {I}, {W})"
+_POW_FLOAT: Final = "DEFINE_POW_FLOAT({T}, {I}, double{W}, long{W})"
 _POW_DOUBLE: Final = "DEFINE_POW_DOUBLE({T}, {I}, int{W})"
 _FINITE_POW: Final = "DEFINE_FINITE_POW({T}, {I})"
 
