@@ -14,9 +14,8 @@ import pytest
 
 import clfuse as cf
 from clfuse import planned, unfinished
+from clfuse.check import driver_faults, ended_early
 from clfuse.graph.ir import Kind
-from tests import driver_faults
-from tests.fuzz import ended_early
 
 pytestmark = pytest.mark.clfuse_only
 
