@@ -82,7 +82,9 @@ def scale_of(function: Function, given: tuple[Array, ...], exact: Array) -> Arra
         one, other = (operand.astype(scale.dtype) for operand in given)
         apart = np.abs(one - other)
         # The difference of the operands is rounded, and so is its exponential.
-        scale = np.fmax(np.fmax(scale, np.abs(np.maximum(one, other))), apart * np.exp(-apart))
+        power = np.exp if function.name == "logaddexp" else np.exp2
+        rounded = apart * power(-apart)
+        scale = np.fmax(np.fmax(scale, np.abs(np.maximum(one, other))), rounded)
     elif function.name == "gammaln":
         scale = np.where(given[0] < 0, np.fmax(scale, 1), scale)  # beside its zeros
     elif function.name == "sinc":
