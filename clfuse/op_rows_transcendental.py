@@ -20,8 +20,8 @@ EXPONENTIAL: Final = ("exponential.cl",)
 LOGARITHM: Final = ("logarithm.cl",)
 ANGLES: Final = ("angles.cl",)
 
-# Products of builtins, of which Intel's sin and cos alone are 3.2 ulp off, and sums of several: 5.05 at
-# worst (arccos on Intel's runtime, of 100,000 numbers; guide/accuracy.md).
+# Products of builtins, of which Intel's sin and cos alone are 3.2 ulp off, and sums of several:
+# 5.05 at worst (arccos on Intel's runtime, of 100,000 numbers; guide/accuracy.md).
 COMPLEX_ULP: Final = 6
 
 # Two ushorts multiply as ints at width 1, where 65535 * 65535 overflows: they are widened.
