@@ -60,7 +60,7 @@ def public(text: str, names: Mapping[str, str] | None = None) -> str:
 
     Examples
     --------
-    >>> public("KernelBuildError: see /home/jane/work/a.cl", {"jane": "<user>"})
+    >>> public("KernelBuildError: see /home/jane/papers/a.cl", {"jane": "<user>"})
     'KernelBuildError: see <...>/a.cl'
     >>> public("on jane-pc by jane", {"jane": "<user>", "jane-pc": "<host>"})
     'on <host> by <user>'
