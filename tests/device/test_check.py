@@ -97,7 +97,7 @@ def test_a_wrong_value_is_shown_with_its_program(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(values, "generate", lambda seed: lines)
     monkeypatch.setattr(cf, "roll", lambda a, n: a)
     finding = values.check(Budget(0.01))
-    assert len(finding.problems) == 1
+    assert 1 <= len(finding.problems) <= values.MOST_SHOWN
     assert finding.problems[0].startswith("r0 is np.int64(0) at (0,); NumPy: np.int64(5), with ")
     assert "    r0 = np.roll(a, 2)" in finding.problems[0]
 
