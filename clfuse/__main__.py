@@ -114,11 +114,30 @@ def describe(device: Device) -> str:
 
 def doctor(arguments: Sequence[str]) -> int:
     """Print what was found, what was skipped and why; the exit code is 0 when there is a usable
-    device.
+    device, and nothing wrong was found on it where that was asked for.
     """
-    parser(
+    from pathlib import Path
+
+    reader = parser(
         "doctor", "Say what was found, what was skipped and why: a bug report to paste."
-    ).parse_args(arguments)
+    )
+    reader.add_argument(
+        "--check", action="store_true",
+        help="instead, compute for a minute and compare with NumPy: values, accuracy, failing"
+        " calls of the driver, interrupts, memory; the report names no folders, users or hosts",
+    )
+    reader.add_argument("--device", metavar="SPEC", help="with --check: as in CLFUSE_DEVICE")
+    reader.add_argument(
+        "--seconds", type=float, metavar="S",
+        help=f"with --check: how long (default: {CHECK_S}); new kernels are built on top of it",
+    )
+    reader.add_argument("--json", type=Path, metavar="FILE", help="with --check: write it, too")
+    options = reader.parse_args(arguments)
+    if options.check:
+        return checked(options, reader)
+    for name in ("device", "seconds", "json"):
+        if getattr(options, name) is not None:
+            reader.error(f"--{name} belongs to --check")
     # The devices first: trying whether a driver's library loads could make it load for them too.
     found = list(probes())
     for line in (*software(), *variables(), *drivers(), *found):
@@ -127,6 +146,45 @@ def doctor(arguments: Sequence[str]) -> int:
     for name, folder in cache_folders().items():
         print(f"  {name:10}{summary(folder)}")
     return 1 if found[-1].startswith(NO_DEVICE) else 0
+
+
+CHECK_S: Final = 60
+
+MOST_CHECK_S: Final = 86_400
+
+
+def checked(options: argparse.Namespace, reader: argparse.ArgumentParser) -> int:
+    """Run the check, and write its report; 1 where something is wrong."""
+    from clfuse.check import report
+    from clfuse.errors import ClfuseError
+    from clfuse.runtime import device
+
+    seconds = CHECK_S if options.seconds is None else options.seconds
+    if not 0 < seconds <= MOST_CHECK_S:
+        reader.error(f"--seconds {seconds:g}: it takes a number above 0, up to {MOST_CHECK_S}")
+    if options.json is not None and not options.json.absolute().parent.is_dir():
+        reader.error(f"--json {options.json}: there is no folder {options.json.absolute().parent}")
+    try:
+        if options.device is not None:
+            device.set_device(options.device)
+            os.environ["CLFUSE_DEVICE"] = options.device
+        used = device.get_device()
+    except ClfuseError as error:
+        from clfuse.check.privacy import public
+
+        print(f"clfuse doctor: {NO_DEVICE}: {public(str(error))}", file=sys.stderr)
+        return 1
+    found = report.check(used, seconds, tell=_progress)
+    for line in found.lines():
+        print(line)
+    if options.json is not None:
+        options.json.write_text(found.to_json(), encoding="utf-8")
+    return 0 if found.is_right else 1
+
+
+def _progress(text: str) -> None:
+    if sys.stderr.isatty():
+        print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
 
 
 def software() -> Iterator[str]:
@@ -393,7 +451,7 @@ COMMANDS: dict[str, tuple[Callable[[Sequence[str]], int], str]] = {
     "run": (run, "run a NumPy program unchanged: run script.py, run -m module, run -c code"),
     "demo": (demo, "NumPy programs under NumPy and under clfuse, side by side"),
     "devices": (devices, "the OpenCL devices that work"),
-    "doctor": (doctor, "what was found, what was skipped and why: a bug report to paste"),
+    "doctor": (doctor, "what was found, what was skipped and why; --check: is it right?"),
     "bench": (bench, "ratios to NumPy, to other compilers and to hand-written OpenCL"),
     "coverage": (coverage, "which of NumPy's functions are recorded, which run on the host"),
     "cache": (cache, "show or clear the caches of compiled kernels"),

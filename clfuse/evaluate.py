@@ -326,7 +326,13 @@ def _launch(device: Device, nodes: Sequence[Node]) -> None:
     """
     from . import larger
 
+    if unfinished.journal[0] is not None:
+        unfinished.settle()
     roots = pending(nodes)
+    if roots and unfinished.rests:
+        # What is computed as a whole may be the rest of a plan for which there was no memory.
+        unfinished.finish_below(roots)
+        roots = pending(roots)
     if not roots:
         return
     snapshot = take(roots)

@@ -91,13 +91,32 @@ class _Count:
                     count = combine(np.maximum, less, least)
             if shape is not None:
                 count = build.reshape(count, shape)
-        divided = combine(np.divide, total, count)
+        divided = _by_number(total, count)
         if warns and self.least is not None and self.least <= ddof:  # 0 / 0
             divided = floating.voiced(divided, "divide" if total.shape else "scalar divide")
         return convert(divided, dtype)
 
 
 builtin_max = max
+
+
+def _by_number(total: Node, count: Node) -> Node:
+    """The quotient. NumPy divides complex64 by counts in double precision; as a complex number the
+    count would be multiplied by as its reciprocal, which is rounded once more."""
+    if total.dtype.char != "F":
+        return combine(np.divide, total, count)
+    part = count.dtype
+    nothing = build.constant(part.type(0))
+    real, imaginary = (
+        build.apply(name, (total,), part, total.shape) for name in ("real", "imag")
+    )
+    # Both are NaN where one part is infinite, as in a quotient of complex numbers.
+    turned = (
+        combine(np.add, real, combine(np.multiply, imaginary, nothing)),
+        combine(np.subtract, imaginary, combine(np.multiply, real, nothing)),
+    )
+    quotients = [combine(np.divide, each, count) for each in turned]
+    return build.apply("make_complex", tuple(quotients), total.dtype, quotients[0].shape)
 
 
 def _require_array(where: Any) -> None:

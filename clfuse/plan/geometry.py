@@ -38,9 +38,11 @@ LONG_SUM: Final = 128
 NumPy's pairwise summation has blocks of the same length."""
 
 SHORT_SUM: Final = 16
-"""The same at least where lanes run along what is folded, and half of the lanes where these are
-more: the fewer lanes, the more of the sum each has. Most is lost where they are added up in the
-end, and a compensated sum loses nothing there: its lanes are added with their errors."""
+"""The same where lanes run along what is folded: NumPy's blocks have eight accumulators. Where the
+magnitudes of what is added are far apart, 32 additions lost 1.2 times, 64 twice as much."""
+
+MANY_ROWS: Final = 1024
+"""Of fewer rows most work-items have only some: sums and squares are not made in one pass."""
 
 _COMPLEX_FOLDS: Final = frozenset(["add", "multiply"])
 """Folds of complex numbers that are vectors; the others compare them one by one."""
@@ -551,8 +553,8 @@ def _items_for(units: int, most: int) -> int:
 def is_long(kernel: Kernel, length: int, *, passes: int = 1) -> bool:
     """Whether a plain running sum would lose more than NumPy's pairwise one.
 
-    Rows that are passed over again have plain sums for longer: only of those are the moments made
-    in one pass (`render.moments`).
+    Many rows that are passed over again have plain sums for longer: only of those are the moments
+    made in one pass (`render.moments`).
     """
     if not any(
         accumulator.name == "add" and accumulator.dtype.kind in "fc"
@@ -563,8 +565,10 @@ def is_long(kernel: Kernel, length: int, *, passes: int = 1) -> bool:
     lanes = 1 if across_results else kernel.width * kernel.unroll
     if kernel.schedule == "gpu" and not across_results:
         lanes = max(kernel.work_group, 1)
-    along_lanes = kernel.schedule == "cpu" and lanes > 1 and passes == 1
-    return length // lanes > (max(lanes // 2, SHORT_SUM) if along_lanes else LONG_SUM)
+    along_lanes = kernel.schedule == "cpu" and lanes > 1
+    if along_lanes and passes > 1:
+        along_lanes = math.prod(kernel.extents[: -kernel.reduced]) < MANY_ROWS
+    return length // lanes > (SHORT_SUM if along_lanes else LONG_SUM)
 
 
 def stored_nbytes(stores: list[Store], extents: tuple[int, ...]) -> int:

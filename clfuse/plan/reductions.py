@@ -71,12 +71,15 @@ def join_folds(launches: Sequence[Launch]) -> None:
         if not before.follows:
             written = set()
         written |= _written_by(before)
-        can_follow = (
-            launch.schedule == before.schedule == "cpu"
-            and launch.kind == before.kind == "reduce"
-            and not written.isdisjoint(_read_by(launch))
+        folds_further = launch.kind == before.kind == "reduce" and not written.isdisjoint(
+            _read_by(launch)
         )
-        if can_follow and math.prod(launch.extents) <= FOLDED_MEANWHILE:
+        is_small = math.prod(launch.extents) <= FOLDED_MEANWHILE
+        if folds_further and is_small:
+            for phase in launch.phases:
+                phase.compensated = phase.compensated or _adds_up(phase)
+        can_follow = folds_further and launch.schedule == before.schedule == "cpu"
+        if can_follow and is_small:
             launch.work_items = 1
         launch.follows = can_follow and launch.work_items == 1
 

@@ -40,6 +40,7 @@ import numpy as np
 
 from ..dtypes import register_type
 from ..plan.dataflow import needed
+from ..plan.geometry import MANY_ROWS
 from ..plan.schedule import Accumulator, Carried, Item, Kernel, Load, Scalar, Step
 from .body import Body
 from .expressions import Expressions, Register
@@ -47,9 +48,6 @@ from .folds import Fold
 
 LEAST_LENGTH: Final = 256
 """Shorter rows take no longer twice than what is asked of a guess."""
-
-LEAST_ROWS: Final = 1024
-"""Of fewer rows most work-items have only some."""
 
 MOST_CANCELLED: Final = 2
 """The squares around the guess may be so many times those around the mean: a bit is lost."""
@@ -123,7 +121,7 @@ def moments_of(kernel: Kernel) -> Moments | None:
         return None
     if columns and not kernel.even:
         return None
-    if not columns and math.prod(kernel.extents[:-1]) < LEAST_ROWS:
+    if not columns and math.prod(kernel.extents[:-1]) < MANY_ROWS:
         return None
     if not _only_folds(first, columns) or not _only_folds(second, columns):
         return None

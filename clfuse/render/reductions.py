@@ -17,7 +17,7 @@ from itertools import count
 from types import SimpleNamespace
 from typing import Any
 
-from ..plan.geometry import LONG_SUM
+from ..plan.geometry import SHORT_SUM
 from ..plan.pairing import waits_long
 from ..plan.positions import is_searched, sought
 from ..plan.schedule import Kernel
@@ -205,7 +205,7 @@ def _row_phase(
     p.run_end = body.run_end(p.end) if body.seams else ""
     p.before, uniform = before(body, kernel)
     p.start, p.pause = [], []
-    p.block = f"{width * unroll * LONG_SUM // 4}"
+    p.block = f"{width * unroll * SHORT_SUM}"
     single = writers[1]
     for fold in folds:
         number = str(fold.number)

@@ -15,7 +15,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, Final
 
-from ..plan.geometry import LONG_SUM
+from ..plan.geometry import SHORT_SUM
 from ..plan.schedule import Kernel, Load, Step
 from .body import Body
 from .expressions import Register, vector
@@ -48,7 +48,7 @@ def of(
     width = kernel.width
     writer = body.writer(width)
     b.step = width
-    b.length = f"{width * LONG_SUM // 4}"
+    b.length = f"{width * SHORT_SUM}"
     b.arrays, b.start, b.pause, b.taken = [], [], [], []
     b.body, registers = compute(body, replace(kernel, body=unasked(kernel.body)), width, uniform)
     for fold in folds:

@@ -318,9 +318,10 @@ static inline R##2 complex_exp2_##R(R##2 z)                                     
 static inline R##2 complex_expm1_##R(R##2 z)                                                       \
 {                                                                                                  \
     const R half_sine = sin(z.y * (R)0.5f), cosine = cos(z.y);                                     \
+    const R##2 scaled = complex_scale_by_exp_##R(COMPLEX(R, cosine, sin(z.y)), z.x);               \
     const R real = fabs(z.x) < (R)1 && cosine > (R)0.5f                                            \
-        ? expm1(z.x) * cosine - (R)2 * half_sine * half_sine : exp(z.x) * cosine - (R)1;           \
-    return COMPLEX(R, real, exp(z.x) * sin(z.y));                                                  \
+        ? expm1(z.x) * cosine - (R)2 * half_sine * half_sine : scaled.x - (R)1;                    \
+    return COMPLEX(R, real, scaled.y);                                                             \
 }
 
 /* ---- hyperbolic and circular functions ---- */

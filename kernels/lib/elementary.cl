@@ -335,10 +335,9 @@ static inline T vector_pow_##T(T base, T exponent)                              
 }
 
 #ifdef cl_khr_fp64
-/* For floats in doubles: D and L are the double and long types with as many lanes as T, W.  Where there
+/* For floats in doubles: D and L are the double and long types with as many lanes as T.  Where there
  * are no doubles the builtin has to do. */
-#define DEFINE_POW_FLOAT(T, I, W) DEFINE_POW_FLOAT_IN(T, I, double##W, long##W)
-#define DEFINE_POW_FLOAT_IN(T, I, D, L)                                                            \
+#define DEFINE_POW_FLOAT(T, I, D, L)                                                               \
 static inline T vector_pow_##T(T base, T exponent)                                                 \
 {                                                                                                  \
     const T magnitude = fabs(base);                                                                \
@@ -361,7 +360,7 @@ static inline T vector_pow_##T(T base, T exponent)                              
     POW_WITH_SPECIAL_VALUES(T, I, base, exponent, plain)                                           \
 }
 #else
-#define DEFINE_POW_FLOAT(T, I, W)                                                                  \
+#define DEFINE_POW_FLOAT(T, I, D, L)                                                               \
 static inline T vector_pow_##T(T base, T exponent)                                                 \
 {                                                                                                  \
     return pow(base, exponent);                                                                    \

@@ -28,6 +28,7 @@ TRUE = (
     "(cl_khr_local_int32_",
     "(cl_khr_int64_",
 )
+PASTED_TYPE = re.compile(r"\b(?:u?(?:char|short|int|long)|float|double)[ \t]*##")
 ASSUMED = {"__cnfn": builtins.PURE, "__purefn": builtins.READS}
 
 
@@ -107,6 +108,31 @@ def test_no_kernel_of_ours_needs_the_header():
     texts += [repr(row) for row in rows]
     for text in texts:
         assert builtins.declarations(text) is not None, text[:80]
+        # convert_##D is declared where D stands in the source (double4), not where macros make it.
+        assert not PASTED_TYPE.search(text), text[:80]
+
+
+def test_powers_of_floats_are_built_once(pocl, monkeypatch):
+    """What is not declared is built with the header, after the compiler has printed its errors."""
+    refused = []
+    built = compiler._built
+
+    def spied(*arguments):
+        try:
+            return built(*arguments)
+        except Exception as error:
+            refused.append(error)
+            raise
+
+    monkeypatch.setattr(compiler, "_built", spied)
+    x = np.linspace(0.25, 8, 5003)
+    for dtype in ("float16", "float32", "float64"):
+        given = cf.asarray(x.astype(dtype))
+        with cf.config.override(host_us=0, build_after_ms=0):
+            # No other test has this program.
+            found = np.asarray(cf.power(given, -given * 0.625) * 0.375)
+        np.testing.assert_allclose(found, x ** (-x * 0.625) * 0.375, rtol=0.01)
+    assert not refused
 
 
 @pytest.fixture

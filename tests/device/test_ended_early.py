@@ -14,9 +14,8 @@ import pytest
 
 import clfuse as cf
 from clfuse import planned, unfinished
+from clfuse.check import driver_faults, ended_early
 from clfuse.graph.ir import Kind
-from tests import driver_faults
-from tests.fuzz import ended_early
 
 pytestmark = pytest.mark.clfuse_only
 
@@ -276,4 +275,11 @@ def test_no_node_of_a_finished_plan_waits() -> None:
 def test_random_programs_that_end_early_have_numpys_values(batch: int) -> None:
     count, problems = ended_early.run(cf, range(1000 * batch, 1000 * batch + 3), 4)
     assert count == 36
+    assert not problems, "\n".join(problems)
+
+
+def test_the_rest_of_a_plan_is_done_where_there_was_no_memory_for_it() -> None:
+    """What runs in tiles then is computed as a whole by plans that know nothing of a rest."""
+    count, problems = ended_early.run(cf, [14, *range(3000, 3003)], 6, [ended_early.faulty])
+    assert count == 24
     assert not problems, "\n".join(problems)

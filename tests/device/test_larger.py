@@ -15,13 +15,13 @@ import numpy as np
 import pytest
 
 import clfuse as cf
+from clfuse.check import driver_faults
 from clfuse.config import override
 from clfuse.counters import counters, reset_peak
 from clfuse.runtime import buffers
 from clfuse.runtime.buffers import HostBuffer
 from clfuse.runtime.memory import pool_of
 from clfuse.runtime.pool import Pool
-from tests import driver_faults
 
 LIMIT = 100_000
 """Bytes of memory."""

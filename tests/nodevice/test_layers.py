@@ -36,7 +36,7 @@ LAYERS: tuple[tuple[str, ...] | frozenset[str], ...] = (
     ("language",),
     ("__init__",),
     ("dask",),
-    ("verified", "run", "demo", "bench", "__main__"),
+    ("verified", "run", "demo", "bench", "check", "__main__"),
 )
 # Third-party packages that one layer alone may import, and no other.
 RESERVED = {"pyopencl": "runtime", "mako": "render"}

@@ -1,4 +1,4 @@
-"""Has calls of an OpenCL driver fail that would not: for tests of what clfuse does then.
+"""Has calls of an OpenCL driver fail that would not: to see what clfuse does then.
 
 Every object of a driver begins with a pointer to the table of its functions, by which the loader
 calls it: pyopencl's calls go there, and those that clfuse makes without it. `failing` puts a
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, Final
@@ -48,6 +49,9 @@ FUNCTIONS: Final[dict[str, tuple[int, tuple[Any, ...], bool, int | None]]] = {
 }  # fmt: skip
 
 FINISH: Final = FUNCTIONS["clFinish"][0]
+
+CAN_FAIL: Final = sys.platform == "linux"
+"""Elsewhere there may be no such table, or no way to write to it."""
 
 
 class Fault:
@@ -96,6 +100,8 @@ def failing(
     times : int or None
         How many fail; None: all.
     """
+    if not CAN_FAIL:
+        raise OSError("the driver's table of functions is written on Linux alone")
     table = ctypes.cast(device.handle.int_ptr, ctypes.POINTER(ctypes.POINTER(Pointer)))[0]
     place, types, waits, at = FUNCTIONS[name]
     kind = ctypes.CFUNCTYPE(Int if at is None else Pointer, *types)

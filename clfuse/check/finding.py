@@ -1,0 +1,42 @@
+"""What a part of the check has found, and how long it may take."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+__all__ = ["Budget", "Finding"]
+
+
+@dataclass(slots=True)
+class Finding:
+    """One part's result.
+
+    Attributes
+    ----------
+    what : str
+        What was done: ``"57 programs"``.
+    problems : list of str
+        What is wrong, a text each.
+    left_out : str
+        Why the part, or some of it, was not done here; empty where it was.
+    """
+
+    what: str = ""
+    problems: list[str] = field(default_factory=list)
+    left_out: str = ""
+
+
+@dataclass(slots=True)
+class Budget:
+    """A part's time, its random seed, and whom it tells how far it is."""
+
+    seconds: float
+    seed: int = 0
+    tell: Callable[[str], None] = lambda text: None
+    begin: float = field(default_factory=time.monotonic)
+
+    @property
+    def is_spent(self) -> bool:
+        return time.monotonic() - self.begin > self.seconds
