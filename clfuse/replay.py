@@ -244,7 +244,7 @@ class Replay:
             for _, _, sources in self._steps
         ]
 
-        def launch(number: int, tickets: list[Any]) -> None:
+        def launch(number: int, places: list[Any], tickets: list[Any]) -> None:
             bound, step, _ = self._steps[number]
             if bound is None:
                 run_without_kernel(step, places, operands[number], tickets)  # type: ignore[arg-type]

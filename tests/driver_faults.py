@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import mmap
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, Final
 
@@ -79,7 +79,8 @@ class Fault:
 
 @contextmanager
 def failing(
-    device: Any, name: str, status: int, *, first: int = 0, times: int | None = None
+    device: Any, name: str, status: int, *, first: int = 0, times: int | None = None,
+    which: Callable[..., bool] = lambda *args: True,
 ) -> Iterator[Fault]:
     """Have a driver's function fail for the length of a block.
 
@@ -95,6 +96,8 @@ def failing(
         How many calls succeed before.
     times : int or None
         How many fail; None: all.
+    which : callable
+        Whether a call with these arguments counts.
     """
     table = ctypes.cast(device.handle.int_ptr, ctypes.POINTER(ctypes.POINTER(Pointer)))[0]
     place, types, waits, at = FUNCTIONS[name]
@@ -104,7 +107,7 @@ def failing(
     fault = Fault(name, status, first, times)
 
     def called(*args: Any) -> Any:
-        if not fault.strikes():
+        if not which(*args) or not fault.strikes():
             return original(*args)
         if waits and name != "clWaitForEvents":
             # As a driver that notices: nothing runs any more when it says so.
@@ -126,6 +129,13 @@ def failing(
 
 
 _kept: list[Any] = []
+
+
+def kernel_of(*arguments: Any) -> str:
+    """The name of the kernel that clEnqueueNDRangeKernel with these arguments launches."""
+    import pyopencl as cl
+
+    return str(cl.Kernel.from_int_ptr(arguments[1], retain=True).function_name)
 
 
 def _write(table: Any, place: int, address: int | None) -> None:

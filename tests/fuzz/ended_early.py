@@ -1,12 +1,14 @@
 """Evaluations that end early: random programs of writes in place, stopped anywhere while they are
 computed; afterwards every array has NumPy's values. ``python -m tests.fuzz.ended_early`` runs many.
 
-A trial records a program, has it computed, and ends that early in one of three ways:
+A trial records a program, has it computed, and ends that early in one of these ways:
 
 - an interrupt: KeyboardInterrupt at one of the calls that clfuse makes in Python, which are the
   instructions where a signal handler may raise it;
 - the same while one of the statements is recorded: each array is as before it or as after it;
-- a fault: a call of the driver fails, once or from there on (`tests.driver_faults`).
+- a fault: a call of the driver fails, once or from there on (`tests.driver_faults`);
+- a refusal: every launch of one kernel fails as long as the arrays are looked at. Where somebody
+  wrote that kernel, what does not depend on it has its value all the same.
 
 Then it looks at every array. Where a *wait* has failed nobody knows what the device has done: then
 DeviceError is right, too.
@@ -20,6 +22,7 @@ import importlib
 import random
 import sys
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache
@@ -39,6 +42,8 @@ READERS = tuple(f"{PACKAGE}/{name}/" for name in ("plan", "render"))
 
 SHAPES = [(7, 7), (33, 33), (5, 5, 5)]
 NAMES = "xyz"
+APART = "uv"
+"""Arrays that no statement of `TEMPLATES` reads or writes."""
 TEMPLATES = """
     {x} += 1|{x} *= 2|{x} -= {y}|{x} += {y}[::-1]|{x}[1:] += 2|{x}[1:] += {x}[:-1]|{x}[...] = {y}
     {x}[::2] = {y}[::2]|{x}[:, 0] = {y}[:, 1]|{x}[0], {x}[-1] = {x}[-1], {x}[0]|{x}[2:, 1:] *= 3
@@ -101,7 +106,7 @@ class Subject:
         function is called with its number; where it answers something, that is the end."""
         draw = np.random.RandomState(shape[0])
         names = dict(self.names)
-        for name in NAMES:
+        for name in NAMES + APART:
             names[name] = self.xp.array(draw.randint(0, 9, shape).astype("f8"))
         for number, line in enumerate(lines):
             code = compile(line, "<program>", "exec")
@@ -245,8 +250,10 @@ def faulty(
         first = choose.randrange(8)
         with (
             suppress(xp.ClfuseError, MemoryError, lost.driver_error()),
+            warnings.catch_warnings(),
             driver_faults.failing(device, name, status, first=first, times=times),
         ):
+            warnings.simplefilter("ignore", xp.KernelBuildWarning)
             xp.evaluate(*arrays.values())
         problem = _problem(arrays, wanted, choose)
         if problem:
@@ -255,6 +262,56 @@ def faulty(
         if device.lost:
             problems.append(f"seed {seed}: {name} with {status} is no reason to give the device up")
             xp.set_device(xp.set_device(None))
+    return trials, problems
+
+
+def refused(
+    subject: Subject, seed: int, trials: int, choose: random.Random
+) -> tuple[int, list[str]]:
+    """As `interrupted`, with a kernel that the driver never launches."""
+    xp = subject.xp
+    shape, lines = generate(seed)
+    for _ in range(choose.choice([0, 1, 2])):  # nothing else has anything to do with u and v
+        line = choose.choice(["axpy(len(u), u, v)", "axpy(len(v), v, u); u += 1", "u[1:] = v[:-1]"])
+        lines.insert(choose.randrange(len(lines) + 1), line)
+    wanted = looked(Subject(np).record(shape, lines))
+    problems = []
+    for _ in range(trials):
+        device = xp.get_device()
+        launched: list[str] = []
+
+        def noted(*arguments: Any, launched: list[str] = launched) -> bool:
+            launched.append(driver_faults.kernel_of(*arguments))
+            return False
+
+        arrays = subject.record(shape, lines)
+        with driver_faults.failing(device, "clEnqueueNDRangeKernel", 0, which=noted):
+            xp.evaluate(*arrays.values())
+        if not launched:
+            break
+        name, status = choose.choice(launched), choose.choice([-4, -5, -54])
+        is_users = "axpy" in name
+
+        def is_chosen(*arguments: Any, name: str = name) -> bool:
+            return driver_faults.kernel_of(*arguments) == name
+
+        arrays = subject.record(shape, lines)
+        apart = {key: arrays[key] for key in "xyz"}
+        if is_users and any("axpy" in line and "u" not in line for line in lines):
+            apart = {}
+        with (
+            warnings.catch_warnings(),
+            driver_faults.failing(device, "clEnqueueNDRangeKernel", status, which=is_chosen),
+        ):
+            warnings.simplefilter("ignore", xp.KernelBuildWarning)
+            if choose.random() < 0.8:
+                with suppress(xp.ClfuseError, lost.driver_error()):
+                    xp.evaluate(*arrays.values())
+            problem = _problem(apart if is_users else arrays, wanted, choose)
+        problem = problem or _problem(arrays, wanted, choose)
+        if problem:
+            problems.append(f"seed {seed}, {name} is refused with {status}: {problem}\n    "
+                            + "\n    ".join([str(shape), *lines]))
     return trials, problems
 
 
@@ -277,7 +334,7 @@ def _problem(arrays: dict[str, Any], wanted: dict[str, Any], choose: random.Rand
 
 def run(
     xp: ModuleType, seeds: Sequence[int], trials: int,
-    ways: Sequence[Callable[..., tuple[int, list[str]]]] = (interrupted, recorded, faulty),
+    ways: Sequence[Callable[..., tuple[int, list[str]]]] = (interrupted, recorded, faulty, refused),
     seconds: float = float("inf"),
 ) -> tuple[int, list[str]]:
     """Trials of the programs of these seeds: how many, and what was wrong."""
@@ -302,10 +359,10 @@ def main() -> int:
     parser.add_argument("--programs", type=int, default=100, help="how many (default 100)")
     parser.add_argument("--start", type=int, default=0, help="the first seed (default 0)")
     parser.add_argument("--trials", type=int, default=20, help="of each program and way")
-    parser.add_argument("--way", choices=["interrupted", "recorded", "faulty"],
+    parser.add_argument("--way", choices=["interrupted", "recorded", "faulty", "refused"],
                         help="only this one")
     options = parser.parse_args()
-    ways = [globals()[options.way]] if options.way else [interrupted, recorded, faulty]
+    ways = [globals()[options.way]] if options.way else [interrupted, recorded, faulty, refused]
     seeds = range(options.start, options.start + options.programs)
     count, problems = run(importlib.import_module("clfuse"), seeds, options.trials, ways)
     for text in problems[:10]:

@@ -27,7 +27,7 @@ LAYERS: tuple[tuple[str, ...] | frozenset[str], ...] = (
     frozenset({"render", "runtime"}),
     (
         "unfinished", "vectors", "drawn", "interpret", "smallness", "patience", "experience",
-        "rest", "planned", "refused", "evaluate", "automatic", "replay",
+        "recorded_again", "rest", "planned", "refused", "evaluate", "automatic", "replay",
     ),
     ("explaining", "profiling"),
     ("userkernels",),
