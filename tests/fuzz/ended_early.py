@@ -361,10 +361,12 @@ def main() -> int:
     parser.add_argument("--trials", type=int, default=20, help="of each program and way")
     parser.add_argument("--way", choices=["interrupted", "recorded", "faulty", "refused"],
                         help="only this one")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="at most about")
     options = parser.parse_args()
     ways = [globals()[options.way]] if options.way else [interrupted, recorded, faulty, refused]
     seeds = range(options.start, options.start + options.programs)
-    count, problems = run(importlib.import_module("clfuse"), seeds, options.trials, ways)
+    count, problems = run(importlib.import_module("clfuse"), seeds, options.trials, ways,
+                          options.seconds)
     for text in problems[:10]:
         print(text)
     print(f"{count} trials, {len(problems)} wrong")
