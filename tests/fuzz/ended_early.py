@@ -8,7 +8,9 @@ A trial records a program, has it computed, and ends that early in one of these 
 - the same while one of the statements is recorded: each array is as before it or as after it;
 - a fault: a call of the driver fails, once or from there on (`tests.driver_faults`);
 - a refusal: every launch of one kernel fails as long as the arrays are looked at. Where somebody
-  wrote that kernel, what does not depend on it has its value all the same.
+  wrote that kernel, what does not depend on it has its value all the same;
+- an interrupt while a generator draws, or while what it drew is computed: it goes on as if the draw
+  had not begun, or as if it was made.
 
 Then it looks at every array. Where a *wait* has failed nobody knows what the device has done: then
 DeviceError is right, too.
@@ -315,6 +317,76 @@ def refused(
     return trials, problems
 
 
+DRAWS = """
+    a = rng.random(7)|a = rng.random((40, 50))|b = rng.normal(size=(7, 5))
+    d = rng.random()|a = rng.standard_normal(5000)|b = rng.permutation(20)|c = rng.choice(9, 4)
+    a = rng.exponential(size=20)|d = rng.integers(9)|rng.shuffle(x)|b = sampled(x)|d = rng.normal()
+    a = old.rand(20)|b = old.randint(0, 5, 30)|c = old.randn(9, 9)|b = rng.binomial(9, 0.5, 6)
+    a = rng.random(20_000) * 2 + x[0]|c = x[rng.integers(0, 20, 30)]|c = rng.integers(0, 9, 20)
+"""
+
+
+def drawn(
+    subject: Subject, seed: int, trials: int, choose: random.Random
+) -> tuple[int, list[str]]:
+    """As `interrupted`, with programs that draw random numbers."""
+    xp = subject.xp
+    draw = random.Random(seed)
+    statements = [each for line in DRAWS.strip().splitlines() for each in line.strip().split("|")]
+    lines = [draw.choice(statements) for _ in range(draw.randint(2, 6))]
+
+    def begun() -> dict[str, Any]:
+        rng = xp.random.default_rng(seed)
+        return {"rng": rng, "old": xp.random.RandomState(seed), "x": xp.arange(20.0),
+                "sampled": xp.jit(lambda x: x + rng.random(20))}
+
+    def values(names: dict[str, Any]) -> dict[str, Any]:
+        return {name: np.array(names[name]).tolist() for name in "xabcd" if name in names}
+
+    def following(names: dict[str, Any]) -> list[Any]:
+        """What the generators draw next."""
+        rng, old = names["rng"], names["old"]
+        return [rng.random(3).tolist(), rng.normal(size=3).tolist(), rng.random(),
+                rng.integers(0, 99, 5).tolist(), old.rand(3).tolist(), old.randn(2).tolist()]
+
+    def after(count: int) -> tuple[dict[str, Any], list[Any]]:
+        names = begun()
+        for line in lines[:count]:
+            exec(line, names)
+        return values(names), following(names)
+
+    wanted = [after(count) for count in range(len(lines) + 1)]
+    problems = []
+    for _ in range(trials):
+        chosen = choose.randrange(len(lines) + 1)  # the last one: while all is computed
+        at = 0
+        for is_trial in (False, True):
+            names = begun()
+            interrupt = Interrupt(at)
+            for line in lines[:chosen]:
+                exec(line, names)
+            with suppress(KeyboardInterrupt), interrupt:
+                if chosen < len(lines):
+                    exec(lines[chosen], names)
+                else:
+                    xp.evaluate(*[names[n] for n in "xabc" if n in names])
+            if not is_trial:
+                at = choose.randrange(1, max(interrupt.count, 1) + 1)
+        if lock._is_owned():  # type: ignore[attr-defined]
+            lock.release()
+            problems.append(f"seed {seed}, interrupted at {interrupt.where}: locked")
+            continue
+        found = values(names), following(names)
+        for name, (given, next_draws) in enumerate(zip(found, wanted[chosen], strict=True)):
+            other = wanted[min(chosen + 1, len(lines))][name]
+            if given not in (next_draws, other):
+                problems.append(
+                    f"seed {seed}, {[*lines, 'evaluate'][chosen]!r} interrupted at"
+                    f" {interrupt.where}: {str(given)[:300]}\n    before: {str(next_draws)[:300]}\n"
+                    f"    after: {str(other)[:300]}\n    " + "\n    ".join(lines))
+    return trials, problems
+
+
 def _problem(arrays: dict[str, Any], wanted: dict[str, Any], choose: random.Random) -> str:
     """Which array has another value than NumPy's; they are looked at in any order."""
     if lock._is_owned():  # type: ignore[attr-defined]
@@ -332,9 +404,12 @@ def _problem(arrays: dict[str, Any], wanted: dict[str, Any], choose: random.Rand
     return ""
 
 
+WAYS = (interrupted, recorded, faulty, refused, drawn)
+
+
 def run(
     xp: ModuleType, seeds: Sequence[int], trials: int,
-    ways: Sequence[Callable[..., tuple[int, list[str]]]] = (interrupted, recorded, faulty, refused),
+    ways: Sequence[Callable[..., tuple[int, list[str]]]] = WAYS,
     seconds: float = float("inf"),
 ) -> tuple[int, list[str]]:
     """Trials of the programs of these seeds: how many, and what was wrong."""
@@ -359,11 +434,11 @@ def main() -> int:
     parser.add_argument("--programs", type=int, default=100, help="how many (default 100)")
     parser.add_argument("--start", type=int, default=0, help="the first seed (default 0)")
     parser.add_argument("--trials", type=int, default=20, help="of each program and way")
-    parser.add_argument("--way", choices=["interrupted", "recorded", "faulty", "refused"],
+    parser.add_argument("--way", choices=["interrupted", "recorded", "faulty", "refused", "drawn"],
                         help="only this one")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="at most about")
     options = parser.parse_args()
-    ways = [globals()[options.way]] if options.way else [interrupted, recorded, faulty, refused]
+    ways = [globals()[options.way]] if options.way else list(WAYS)
     seeds = range(options.start, options.start + options.programs)
     count, problems = run(importlib.import_module("clfuse"), seeds, options.trials, ways,
                           options.seconds)

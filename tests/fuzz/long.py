@@ -381,7 +381,7 @@ def _quiet() -> Any:
         yield
 
 
-def _looked(values: Sequence[Any]) -> list[Any]:
+def looked(values: Sequence[Any]) -> list[Any]:
     return [np.asarray(value).tolist() if hasattr(value, "dtype") else value for value in values]
 
 
@@ -410,17 +410,17 @@ def run(
         with _quiet(), cf.config.override(host_us=draw.choice([0, 0, 50, 1_000_000])):
             for program in draw.choices(programs, weights, k=BLOCK):
                 one = draw.randrange(1 << 30)
-                found = _looked(program(cf, random.Random(one)))
+                found = looked(program(cf, random.Random(one)))
                 if one % every == 0:
-                    wanted = _looked(program(np, random.Random(one)))
-                    problem = _difference(found, wanted)
+                    wanted = looked(program(np, random.Random(one)))
+                    problem = difference(found, wanted)
                     if problem:
                         problems.append(f"{program.__name__}, seed {one}: {problem}")
                         show(problems[-1])
     return taken, problems
 
 
-def _difference(found: list[Any], wanted: list[Any]) -> str:
+def difference(found: list[Any], wanted: list[Any]) -> str:
     for one, other in zip(found, wanted, strict=True):
         if not np.allclose(one, other, rtol=1e-5, equal_nan=True):
             return f"{str(one)[:200]}; NumPy: {str(other)[:200]}"
