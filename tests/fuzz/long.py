@@ -388,6 +388,7 @@ def looked(values: Sequence[Any]) -> list[Any]:
 def run(
     evaluations: int, names: Sequence[str], seed: int = 0, lines: int = 20, every: int = 50,
     seconds: float = float("inf"), show: Callable[[str], None] = print,
+    host_us: Sequence[float] = (0, 0, 50, 1_000_000),
 ) -> tuple[list[tuple[int, Figures]], list[str]]:
     """Figures, with the number of evaluations after which they were taken; and wrong values.
 
@@ -407,7 +408,7 @@ def run(
             show(f"{done:8} {time.monotonic() - begin:6.0f} s {taken[-1][1]}")
         if is_late or done >= evaluations:
             break
-        with _quiet(), cf.config.override(host_us=draw.choice([0, 0, 50, 1_000_000])):
+        with _quiet(), cf.config.override(host_us=draw.choice(host_us)):
             for program in draw.choices(programs, weights, k=BLOCK):
                 one = draw.randrange(1 << 30)
                 found = looked(program(cf, random.Random(one)))
