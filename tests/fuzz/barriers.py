@@ -49,6 +49,7 @@ class Tree:
     reading: str = ""
     walk: str = ""
     body: str = ""
+    length: str = ""
 
     def __post_init__(self) -> None:
         draw = random.Random(self.seed)
@@ -58,10 +59,11 @@ class Tree:
         self.groups = draw.choice([1, 1, 3, 8])
         self.folds = draw.choice([["min", "max"], ["min", "max"], ["max"], ["sum"],
                                   ["sum", "max"], ["min", "sum", "max"]])
-        self.reading = draw.choice(["strides", "strides", "piece", "skipping"])
+        self.reading = draw.choice(["strides", "strides", "piece", "skipping", "nested", "nested"])
         self.walk = draw.choice(["halves", "halves", "while", "doubling", "odd", "do"])
         self.body = draw.choice(["one if", "two ifs", "ternary", "continue", "two loops",
                                  "barrier first"])
+        self.length = draw.choice([str(self.size), "(int)get_local_size(0)"])
 
     # -- OpenCL C ------------------------------------------------------------------------------
 
@@ -73,6 +75,17 @@ class Tree:
         take = [f"v{k} = {FOLDS[name][0].format(a=f'v{k}', b='x[i]')};"
                 for k, name in enumerate(self.folds)]
         total = self.size * self.groups
+        wait = "barrier(CLK_LOCAL_MEM_FENCE);"
+        if self.reading == "nested":  # a tree in each round
+            lines += [f"for (int i = g * {self.size} + q; i - q < n; i += {total}) {{"]
+            lines += [f"t{k}[q] = i < n ? x[i] : ({real}){FOLDS[name][2]};"
+                      for k, name in enumerate(self.folds)]
+            if self.body != "barrier first":
+                lines += [wait]
+            lines += [*self._tree_in_c(), *([wait] if self.body == "barrier first" else [])]
+            lines += [line.replace("x[i]", f"t{k}[0]") for k, line in enumerate(take)]
+            lines += [wait, "}", *[f"t{k}[q] = v{k};" for k in range(count)]]
+            return self._whole(real, lines)
         if self.reading == "piece":
             length = -(-self.n // self.groups)
             lines += [f"const int end = min((g + 1) * {length}, n);",
@@ -84,8 +97,11 @@ class Tree:
             lines += [f"for (int i = get_global_id(0); i < n; i += {total}) {{", *take, "}"]
         lines += [f"t{k}[q] = v{k};" for k in range(count)]
         if self.body != "barrier first":
-            lines += ["barrier(CLK_LOCAL_MEM_FENCE);"]
-        lines += self._tree_in_c()
+            lines += [wait]
+        return self._whole(real, [*lines, *self._tree_in_c()])
+
+    def _whole(self, real: str, lines: list[str]) -> str:
+        count = len(self.folds)
         lines += ["barrier(CLK_LOCAL_MEM_FENCE);"]
         lines += ["if (q == 0) {", *[f"out[{k} * {self.groups} + g] = t{k}[0];"
                                      for k in range(count)], "}"]
@@ -120,7 +136,7 @@ class Tree:
             inner = [wait, f"if ({test}) {{", *steps, "}"]
         else:
             inner = [f"if ({test}) {{", *steps, "}", wait]
-        size = self.size
+        size = self.length
         if self.walk == "halves":
             return [f"for (int s = {size} / 2; s > 0; s >>= 1) {{", *inner, "}"]
         if self.walk == "doubling":
