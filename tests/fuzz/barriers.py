@@ -32,6 +32,12 @@ FOLDS: dict[str, tuple[str, Any, Any]] = {
 }
 """Name -> C of two values, NumPy's fold, what changes nothing."""
 
+FUNCTIONS = {
+    "i": {"min": "min({a}, {b})", "max": "max({a}, {b})"},
+    "f": {"min": "fmin({a}, {b})", "max": "fmax({a}, {b})"},
+}
+"""The same by functions of OpenCL C, for each kind of numbers."""
+
 
 @dataclass
 class Tree:
@@ -50,6 +56,8 @@ class Tree:
     walk: str = ""
     body: str = ""
     length: str = ""
+    is_given: bool = False
+    texts: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         draw = random.Random(self.seed)
@@ -64,15 +72,21 @@ class Tree:
         self.body = draw.choice(["one if", "two ifs", "ternary", "continue", "two loops",
                                  "barrier first"])
         self.length = draw.choice([str(self.size), "(int)get_local_size(0)"])
+        self.is_given = draw.random() < 0.4  # its local memory is an argument
+        self.texts = {name: text for name, (text, _, _) in FOLDS.items()}
+        if draw.random() < 0.4:
+            self.texts |= FUNCTIONS["i" if self.dtype == "i4" else "f"]
 
     # -- OpenCL C ------------------------------------------------------------------------------
 
     def in_c(self) -> str:
         real, count = TYPES[self.dtype], len(self.folds)
         lines = [f"__local {real} t{k}[{self.size}];" for k in range(count)]
+        if self.is_given:
+            lines = [f"__local {real} *t{k} = memory + {k * self.size};" for k in range(count)]
         lines += ["const int q = get_local_id(0), g = get_group_id(0);"]
         lines += [f"{real} v{k} = {FOLDS[name][2]};" for k, name in enumerate(self.folds)]
-        take = [f"v{k} = {FOLDS[name][0].format(a=f'v{k}', b='x[i]')};"
+        take = [f"v{k} = {self.texts[name].format(a=f'v{k}', b='x[i]')};"
                 for k, name in enumerate(self.folds)]
         total = self.size * self.groups
         wait = "barrier(CLK_LOCAL_MEM_FENCE);"
@@ -106,8 +120,9 @@ class Tree:
         lines += ["if (q == 0) {", *[f"out[{k} * {self.groups} + g] = t{k}[0];"
                                      for k in range(count)], "}"]
         body = "\n    ".join(lines)
-        return (f"__kernel void tree(__global const {real} *x, __global {real} *out, int n)\n"
-                f"{{\n    {body}\n}}")
+        memory = f", __local {real} *memory" if self.is_given else ""
+        return (f"__kernel void tree(__global const {real} *x, __global {real} *out, int n{memory})"
+                f"\n{{\n    {body}\n}}")
 
     def _tree_in_c(self) -> list[str]:
         if self.body == "two loops":
@@ -117,7 +132,7 @@ class Tree:
     def _loop_in_c(self, which: list[int]) -> list[str]:
         steps = []
         for k in which:
-            text = FOLDS[self.folds[k]][0].format(a=f"t{k}[q]", b=f"t{k}[q + s]")
+            text = self.texts[self.folds[k]].format(a=f"t{k}[q]", b=f"t{k}[q + s]")
             steps.append(f"t{k}[q] = {text};")
         wait = "barrier(CLK_LOCAL_MEM_FENCE);"
         test = {"doubling": "q % (2 * s) == 0 && q + s < m", "odd": "q < m / 2"}.get(
@@ -127,7 +142,7 @@ class Tree:
         elif self.body == "ternary":
             inner = []
             for k in which:
-                text = FOLDS[self.folds[k]][0].format(a=f"t{k}[q]", b=f"t{k}[q + s]")
+                text = self.texts[self.folds[k]].format(a=f"t{k}[q]", b=f"t{k}[q + s]")
                 inner += [f"if ({test}) t{k}[q] = {text};"]
             inner += [wait]
         elif self.body == "continue":
@@ -200,7 +215,8 @@ class Tree:
         ours = cf.asarray(x)
         out = cf.zeros(len(self.folds) * self.groups, self.dtype)
         launch = cf.RawKernel(self.in_c(), "tree")
-        launch((self.groups,), (self.size,), (ours, out, np.int32(self.n)))
+        nbytes = x.itemsize * self.size * len(self.folds) if self.is_given else 0
+        launch((self.groups,), (self.size,), (ours, out, np.int32(self.n)), shared_mem=nbytes)
         if (out.get() != self.wanted(x)).any():
             found.append(f"seed {self.seed}, C: {out.get()}; NumPy: {self.wanted(x)}")
         kernel = kernel_of(self.in_python(), "i, n, x, out", {"cf": cf, "dtype": self.dtype},
