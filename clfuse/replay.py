@@ -22,7 +22,7 @@ from .graph.trace import Drawn, Placeholder
 from .plan.schedule import Copy, LibraryCall, UserLaunch
 from .planned import Prepared, bind, observers, run_without_kernel
 from .render.arguments import ConstantArgument
-from .rest import leave
+from .rest import is_refusal, leave
 from .runtime import buffers, host
 from .runtime.buffers import Buffer
 from .runtime.launch import BoundKernel
@@ -50,7 +50,8 @@ class _Scalar(NamedTuple):
 
 
 class NoKernels(Exception):
-    """The driver refuses kernels without which there is nothing to replay."""
+    """The driver refuses kernels without which there is nothing to replay, or a launch before
+    anything was overwritten: then the cause says which."""
 
 
 class Replay:
@@ -177,6 +178,8 @@ class Replay:
         ------
         AllocationError
             As `runtime.buffers.allocate`; nothing has been launched then.
+        NoKernels
+            The driver refuses a launch, and every array is as it was.
         """
         if not self._roots:
             put([])
@@ -223,8 +226,13 @@ class Replay:
                 node.buffer = places[value].of(node.dtype, node.shape)
             put(results)
             journal[0] = None
-        except BaseException:
+        except BaseException as error:
             settle()
+            is_untouched = all(
+                node.buffer is None and node.op.kind is Kind.LEAF for node in results
+            )
+            if is_untouched and is_refusal(error):
+                raise NoKernels from error
             raise
 
     def _leave(

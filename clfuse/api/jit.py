@@ -166,6 +166,12 @@ class _Recorded:
             made.append(handle)
         return self._make(made, numbers)
 
+    def require_repeatable(self, refused: NoKernels) -> None:
+        """Raise what the driver has said where the function cannot simply be called instead: it
+        draws random numbers, and `run` has moved the generators."""
+        if self._generators:
+            raise refused.__cause__ or refused
+
     def _put(
         self,
         storages: list[Storage],
@@ -440,7 +446,11 @@ def jit(function: Any = None, *, donate: Any = ()) -> Any:
                     if recorded.holds():
                         order.move_to_end(recorded)
                         counters["jit_replays"] += 1
-                        return recorded.run(arguments)
+                        try:
+                            return recorded.run(arguments)
+                        except NoKernels as refused:
+                            recorded.require_repeatable(refused)
+                            return function(*args, **kwargs)
                     del known[recorded.values], order[recorded]
                     break
         try:
@@ -452,7 +462,11 @@ def jit(function: Any = None, *, donate: Any = ()) -> Any:
                 without_kernels.add(key)
             return function(*args, **kwargs)
         with lock:
-            result = recorded.run(arguments)
+            try:
+                result = recorded.run(arguments)
+            except NoKernels as refused:
+                recorded.require_repeatable(refused)
+                return function(*args, **kwargs)
             known = families.setdefault(key, {}).setdefault(recorded.places, {})
             replaced = known.get(recorded.values)
             if replaced is not None:  # another thread was faster

@@ -303,6 +303,27 @@ def test_a_donated_array_holds_the_result_where_a_replay_ends_early() -> None:
     assert not device.lost
 
 
+@pytest.mark.filterwarnings("ignore::clfuse.KernelBuildWarning")
+def test_what_a_replay_would_launch_is_computed_otherwise_where_that_is_refused_for_good() -> None:
+    @cf.jit
+    def step(a: Any, w: Any) -> Any:
+        return (a + 1) @ w + a.sum(0)
+
+    @cf.jit
+    def other(a: Any, w: Any) -> Any:
+        return a * w - a.max(0)
+
+    a, w = arrays()
+    old, eye = np.array(a), np.eye(N) * 2
+    np.testing.assert_array_equal(step(a, w).get(), (old + 1) @ eye + old.sum(0))
+    with driver_faults.failing(cf.get_device(), "clEnqueueNDRangeKernel", -5):
+        np.testing.assert_array_equal(step(a, w).get(), (old + 1) @ eye + old.sum(0))
+        np.testing.assert_array_equal(other(a, w).get(), old * eye - old.max(0))
+    before = cf.stats()["jit_replays"]
+    np.testing.assert_array_equal(step(a, w).get(), (old + 1) @ eye + old.sum(0))
+    assert cf.stats()["jit_replays"] == before + 1
+
+
 @cf.kernel
 def counted(i, x):
     x[i] += 1
