@@ -189,6 +189,7 @@ def chosen() -> Iterator[Any]:
                 yield pytest.param(name, kind, work, taken, id=f"{name}-{kind}-{work.__name__}")
 
 
+@pytest.mark.filterwarnings("ignore::clfuse.KernelBuildWarning")
 @pytest.mark.parametrize(("name", "kind", "work", "statuses"), [*chosen()])
 def test_a_call_that_fails_gives_the_right_value_or_an_error(
     victim: Device,
