@@ -159,7 +159,7 @@ class Rest:
             made[value] = node
         try:
             compute(list(made.values()), Refused(self._schedule.steps[number], error))
-        except DeviceError:
+        except (DeviceError, Warning):
             raise
         except Exception:  # noqa: BLE001 (the step's own error says why)
             return {}
@@ -171,6 +171,7 @@ class Rest:
         made = self._made([value], number, error, compute)
         if made:
             node.buffer = made[value]
+            node.param = None  # others may wait for this, and let go of it with them
         return bool(made)
 
     def _do_otherwise(self, number: int, error: Exception, compute: Compute) -> bool:
@@ -193,8 +194,11 @@ class Rest:
         for value, new in made.items():
             old = places[value]
             assert old is not None
-            held = buffers.allocate(old.device, old.nbytes)
-            host.copy(new.on_device(), held, schedule.values[value].nbytes)
+            try:
+                held = buffers.allocate(old.device, old.nbytes)
+                host.copy(new.on_device(), held, schedule.values[value].nbytes)
+            except (AllocationError, lost.driver_error()):
+                return False
             place = place_of(schedule, value)
             for other in range(len(places)):
                 if place_of(schedule, other) == place:
@@ -250,6 +254,8 @@ def put(
         assert buffer is not None
         node.buffer = buffer.of(node.dtype, node.shape)
         node.inputs = ()
+        if node.op.kind is Kind.SUSPENDED:
+            node.param = None
     return left
 
 

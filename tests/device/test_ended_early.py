@@ -135,6 +135,35 @@ def test_a_rest_that_nobody_wants_is_let_go(
     assert not unfinished.rests
 
 
+@pytest.mark.filterwarnings("ignore::clfuse.KernelBuildWarning")
+def test_what_was_computed_without_the_rest_does_not_hold_it() -> None:
+    x, w = arrays()
+    old = np.array(x)
+    n = cf.zeros(N)
+    cf.evaluate(n)
+    device = cf.get_device()
+
+    def is_users(*arguments: Any) -> bool:
+        return "turned" in driver_faults.kernel_of(*arguments)
+
+    with (
+        cf.config.override(host_us=0),
+        driver_faults.failing(device, "clEnqueueNDRangeKernel", -5, which=is_users),
+    ):
+        twice = x * 2
+        x += 1
+        turned(N, n)
+        y = twice @ w
+        del twice
+        with pytest.raises(cf.AllocationError):
+            cf.evaluate(n, x, y)
+        np.testing.assert_array_equal(y.get(), old * 4)
+    del n
+    gc.collect()
+    assert not unfinished.rests
+    np.testing.assert_array_equal(x.get(), old + 1)
+
+
 def test_a_second_interrupt_leaves_the_work_to_who_comes_next(
     ends_at: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
