@@ -312,7 +312,10 @@ cdef object evaluated_again(object nodes, object known, dict numbers):
         if type(ready) is not Ready or not (<Ready>ready).suits(buffers):
             return None
         known.move_to_end((key, number))
-        places = (<Ready>ready).places(buffers)
+        try:
+            places = (<Ready>ready).places(buffers)
+        except MemoryError:
+            return None  # `plain` finds other ways, or says so
         if latest is not None:
             count_alone(latest, roots, listed, buffers, structure, <Ready>ready)
             latest = None

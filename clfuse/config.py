@@ -98,6 +98,19 @@ def _count(least: int, multiple_of_two: bool = False) -> Callable[[Value], Value
     return parse
 
 
+UNITS: dict[str, int] = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+"""What a number of bytes may end with, and how many each stands for."""
+
+
+def _nbytes(given: Value) -> Value:
+    text = str(given).strip().upper()
+    unit = text[-1:] if text[-1:] in UNITS else ""
+    number = int(text.removesuffix(unit)) * UNITS[unit]
+    if number < 0:
+        raise ValueError(given)
+    return number
+
+
 #: Every setting there is. A new one is a row here and an annotation in `Settings`.
 SETTINGS: tuple[Setting, ...] = (
     Setting(
@@ -215,6 +228,15 @@ SETTINGS: tuple[Setting, ...] = (
         "a whole number of bytes",
         "bytes that memory grows by before it is looked whether recorded work alone holds half of"
         " them: then it is computed, to let go of them",
+    ),
+    Setting(
+        "memory_limit",
+        "CLFUSE_MEMORY_LIMIT",
+        0,
+        _nbytes,
+        "a whole number of bytes, which may end with K, M, G or T; 0: the device's",
+        "bytes of device memory that arrays may take; what does not fit lies on the host, and is"
+        " computed in tiles",
     ),
     Setting(
         "host_us",
@@ -360,6 +382,7 @@ class Settings:
     max_nodes: int
     loop_nodes: int
     max_pinned_bytes: int
+    memory_limit: int
     host_us: int
     build_after_ms: int
     inline: bool

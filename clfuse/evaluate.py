@@ -22,18 +22,20 @@ from . import compiled, experience, interpret, patience, smallness, unfinished
 from .config import settings
 from .counters import counters
 from .dtypes import needs_fp64
-from .errors import DeviceError, fp64_error
+from .errors import AllocationError, DeviceError, fp64_error
 from .graph import build, ir, recognition, trace
 from .graph.ir import Kind, Node
 from .graph.snapshot import Snapshot, take
 from .ops import UFUNCS
 from .runtime import buffers, ending, lost, sharing
 from .runtime.device import Device, current_device, is_any_open
+from .runtime.pool import when_tight as pools_tight
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from .planned import Planned
+    from .runtime.pool import Pool
 
 PLANS_KEPT: Final = 256
 """Plans in the cache; the least recently used goes first. A plan holds its programs, which take
@@ -259,6 +261,10 @@ def _run(snapshot: Snapshot) -> None:
         if is_known:
             _settle_rest(device)
         return
+    pool = device.pool
+    if pool is not None and pool.is_tight and not _has_room(planned, snapshot, pool):
+        _run_in_tiles(snapshot, device)
+        return
     if not planned.is_built:
         _build(planned, snapshot, device)
         patience.built(snapshot, device)
@@ -267,9 +273,17 @@ def _run(snapshot: Snapshot) -> None:
     if planned.by_host:
         _run_by_host(snapshot, device)
         return
+    is_short, refused = False, None
     try:
         planned.run(snapshot, device)
-    except unfinished.Refused as refused:
+    except AllocationError:
+        is_short = True
+    except unfinished.Refused as error:
+        refused = error
+    if is_short:  # the frames of the error, which hold arrays, are gone
+        _run_in_tiles(snapshot, device)
+        return
+    if refused is not None:
         _finish_otherwise(snapshot, refused)
         return
     uses = planned.uses
@@ -282,6 +296,54 @@ def _build(planned: Planned, snapshot: Snapshot, device: Device) -> None:
     from . import refused
 
     refused.build(planned, snapshot, device)
+
+
+def _has_room(planned: Planned, snapshot: Snapshot, pool: Pool) -> bool:
+    """Whether a plan can have the memory that it takes; then its operands lie on the device."""
+    from . import larger
+
+    if not larger.fits(planned.schedule, snapshot, pool):
+        return False
+    try:
+        larger.bring(snapshot)
+    except AllocationError:
+        return False
+    return True
+
+
+def _run_in_tiles(snapshot: Snapshot, device: Device) -> None:
+    """Compute what there is no memory for in parts."""
+    from . import larger
+
+    roots = [snapshot.nodes[position] for position in snapshot.roots]
+    # What it holds could not be spilled.
+    snapshot.nodes, snapshot.buffers = [], []
+    larger.run(pending(roots), device, evaluate_nodes, functools.partial(_launch, device))
+
+
+def _launch(device: Device, nodes: Sequence[Node]) -> None:
+    """Compute nodes on the device, as a whole.
+
+    Raises
+    ------
+    AllocationError
+        There is not the memory for it.
+    """
+    from . import larger
+
+    roots = pending(nodes)
+    if not roots:
+        return
+    snapshot = take(roots)
+    larger.bring(snapshot)
+    planned = find_plan(snapshot, device)
+    if planned.by_host:
+        _run_by_host(snapshot, device)
+        return
+    try:
+        planned.run(snapshot, device)
+    except unfinished.Refused as refused:
+        raise refused.error from None
 
 
 def _run_by_host(snapshot: Snapshot, device: Device) -> None:
@@ -454,6 +516,16 @@ def forget_plans() -> None:
         patience.forget()
         experience.forget()
         recognition.forget()
+
+
+def _forget_ready() -> None:
+    """Have every evaluation go by `_run` from here on: memory is short, and it notes what is
+    used."""
+    for planned in _plans.values():
+        planned.structure.ready = None
+
+
+pools_tight.append(_forget_ready)
 
 
 def _forget_lost(device: Device) -> None:

@@ -15,6 +15,7 @@ from .config import settings
 from .evaluate import compute_otherwise, is_planned, lock, pending
 from .graph.ir import Node
 from .graph.snapshot import Snapshot, take
+from .larger import describe
 from .plan.dataflow import operations_of
 from .plan.device_libraries import is_ours
 from .plan.planner import plan
@@ -37,6 +38,7 @@ from .plan.traffic import (
     writes_of_call,
 )
 from .planned import storage_roots
+from .runtime.memory import pool_of
 from .unfinished import finish_below, settle
 
 _SMALL = "so small that NumPy calculates it (CLFUSE_HOST_US); on the device it would be:"
@@ -117,6 +119,9 @@ class Plan:
         It has no kernels yet, and NumPy would calculate it this time (``CLFUSE_BUILD_AFTER_MS``).
     written : tuple of str
         The kernels in Python whose calls became array operations, and as such part of `kernels`.
+    memory : tuple of str
+        That there is not enough of it, and how the arrays are computed in tiles; operands that were
+        spilled to the host.
     nbytes : int
         Bytes moved by all kernels.
     """
@@ -127,6 +132,7 @@ class Plan:
     small: bool = False
     written: tuple[str, ...] = ()
     waiting: bool = False
+    memory: tuple[str, ...] = ()
 
     @property
     def nbytes(self) -> int:
@@ -152,6 +158,7 @@ class Plan:
             lines.append(self._routes())
         for cut in self.cuts:
             lines.append(f"cut: {cut.what} ({_bytes(cut.nbytes)}): {cut.reason}")
+        lines += self.memory
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -179,6 +186,7 @@ class Plan:
             "<table><tr><th></th><th>kind</th><th>kernel</th><th>fused</th><th>reads</th>"
             f"<th>writes</th><th>moved</th></tr>{rows}</table>"
             f"<p>{html.escape(written)}</p><ul>{cuts}</ul>"
+            f"<p>{'<br>'.join(map(html.escape, self.memory))}</p>"
         )
 
 
@@ -205,7 +213,11 @@ def explain_nodes(nodes: Sequence[Node]) -> Plan:
         and patience.would_wait(snapshot, current)
     )
     small = small and not of_kernels
-    return Plan(kernels, tuple(schedule.cuts), current.name, small, _written(roots), waiting)
+    memory: tuple[str, ...] = ()
+    if not current.forked and not current.lost:
+        memory = tuple(describe(roots, schedule, snapshot, current.pool or pool_of(current)))
+    cuts = tuple(schedule.cuts)
+    return Plan(kernels, cuts, current.name, small, _written(roots), waiting, memory)
 
 
 def _written(roots: Sequence[Node]) -> tuple[str, ...]:

@@ -111,7 +111,8 @@ class Planned:
             return None
         if self.too_large[0] != settings.host_us:
             return None
-        if device.pool is None or not all(map(_is_direct, steps)):
+        pool = device.pool
+        if pool is None or pool.is_tight or not all(map(_is_direct, steps)):
             return None
         launches = sum([isinstance(step.kernel, UserLaunch) for step in steps])  # type: ignore
         _core.connect_evaluation(_names())

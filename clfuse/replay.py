@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from .counters import counters
+from .errors import AllocationError
 from .evaluate import find_plan
 from .graph import build
 from .graph.ir import Kind, Node, Storage, structural
@@ -23,7 +24,7 @@ from .plan.schedule import Copy, LibraryCall, UserLaunch
 from .planned import Prepared, bind, observers, run_without_kernel
 from .render.arguments import ConstantArgument
 from .rest import is_refusal, leave
-from .runtime import buffers, host
+from .runtime import buffers, host, spilling
 from .runtime.buffers import Buffer
 from .runtime.launch import BoundKernel
 from .unfinished import journal, settle
@@ -31,7 +32,7 @@ from .unfinished import journal, settle
 if TYPE_CHECKING:
     from .runtime.device import Device
 
-__all__ = ["NoKernels", "Replay"]
+__all__ = ["NoKernels", "NoRoom", "Replay"]
 
 _Step = tuple[BoundKernel | None, Prepared | Copy | LibraryCall, Sequence[tuple[int, Any]]]
 
@@ -52,6 +53,10 @@ class _Scalar(NamedTuple):
 class NoKernels(Exception):
     """The driver refuses kernels without which there is nothing to replay, or a launch before
     anything was overwritten: then the cause says which."""
+
+
+class NoRoom(AllocationError):
+    """There is no memory for a replay, of which nothing was done."""
 
 
 class Replay:
@@ -176,8 +181,8 @@ class Replay:
 
         Raises
         ------
-        AllocationError
-            As `runtime.buffers.allocate`; nothing has been launched then.
+        NoRoom
+            Memory is short; nothing has been launched.
         NoKernels
             The driver refuses a launch, and every array is as it was.
         """
@@ -187,18 +192,25 @@ class Replay:
         scalars = [_scalar(source, nodes, draws, numbers) for source, _ in self._passed]
         device = self.device
         held: list[Buffer] = [nodes[number].buffer for number in self.inputs]
-        for number in range(len(held)):  # no names for buffers: references are counted below
-            if held[number].device is not device:
-                held[number] = buffers.transfer(held[number], device)
-        for number in self.donated:
-            if is_shared(nodes, self.inputs[number], held, number):
-                held[number] = _copied(held[number])
         slots: list[Buffer] = []
-        for nbytes, reused in self._slots:
-            if reused is None:
-                slots.append(buffers.allocate(device, nbytes))
-            else:
-                slots.append(held[reused] if isinstance(reused, int) else reused)
+        try:
+            for number in range(len(held)):  # no names for buffers: references are counted below
+                if held[number].device is not device:
+                    held[number] = buffers.transfer(held[number], device)
+            for number in self.donated:
+                if is_shared(nodes, self.inputs[number], held, number):
+                    held[number] = _copied(held[number])
+            for nbytes, reused in self._slots:
+                if reused is None:
+                    slots.append(buffers.allocate(device, nbytes))
+                else:
+                    slots.append(held[reused] if isinstance(reused, int) else reused)
+            if device.pool is not None and device.pool.is_tight:
+                spilling.note(held)
+                for number in range(len(held)):
+                    held[number].on_device()
+        except AllocationError as error:
+            raise NoRoom(str(error)) from None
         places: list[Any] = self._places.copy()
         for value, number in self._from_inputs:
             places[value] = held[number]

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from ..errors import AllocationError
 from ..graph import trace
 from ..graph.ir import Kind, Storage
 from ..runtime.buffers import (
@@ -147,7 +148,10 @@ def is_writable_here(handle: Handle, index: Any, value: Any) -> bool:
     ):
         if not affordable(np.broadcast_to(np.False_, handle._shape)[index].size):
             return False
-        memory = lent(allocate(device, nbytes), node.dtype, node.shape)
+        try:
+            memory = lent(allocate(device, nbytes), node.dtype, node.shape)
+        except AllocationError:
+            return False  # it is recorded, and computed in tiles
         if memory is None:
             return False
         here = memory

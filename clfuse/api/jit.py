@@ -42,7 +42,7 @@ from ..graph import build
 from ..graph.ir import Node, Storage
 from ..graph.number import calculate
 from ..graph.trace import Calculation, GivenAway, Trace, active, tracing
-from ..replay import NoKernels, Replay
+from ..replay import NoKernels, NoRoom, Replay
 from ..runtime.device import Device
 from ..runtime.lost import when_renewed
 from . import random as _random  # noqa: F401  (it makes a generator, which no trace may see)
@@ -150,7 +150,12 @@ class _Recorded:
         draws = [generator.take(count)[:2] for generator, count in self._generators]
         storages: list[Storage] = []
         put = functools.partial(self._put, storages, cells, nodes)
-        replay.run(nodes, put, draws, numbers)
+        try:
+            replay.run(nodes, put, draws, numbers)
+        except NoRoom:
+            for (generator, count), (_, position) in zip(self._generators, draws, strict=True):
+                generator.untake(count, position)
+            raise
         made = arguments.leaves.copy()
         for kind, number, shape, dtype, view in self._handles:
             handle = _new(kind)
@@ -362,6 +367,10 @@ def jit(function: _Function, *, donate: str | Iterable[str]) -> _Function: ...
 def jit(*, donate: str | Iterable[str] = ()) -> Callable[[_Function], _Function]: ...
 
 
+_NO_RESULT: Final = object()
+"""Of a call for whose replay there was no memory."""
+
+
 def jit(function: Any = None, *, donate: Any = ()) -> Any:
     """Record a function once for every signature, and replay its kernels after that.
 
@@ -448,9 +457,11 @@ def jit(function: Any = None, *, donate: Any = ()) -> Any:
                         counters["jit_replays"] += 1
                         try:
                             return recorded.run(arguments)
+                        except NoRoom:
+                            pass  # what is recorded runs in tiles
                         except NoKernels as refused:
                             recorded.require_repeatable(refused)
-                            return function(*args, **kwargs)
+                        return function(*args, **kwargs)
                     del known[recorded.values], order[recorded]
                     break
         try:
@@ -464,6 +475,8 @@ def jit(function: Any = None, *, donate: Any = ()) -> Any:
         with lock:
             try:
                 result = recorded.run(arguments)
+            except NoRoom:
+                result = _NO_RESULT
             except NoKernels as refused:
                 recorded.require_repeatable(refused)
                 return function(*args, **kwargs)
@@ -488,7 +501,7 @@ def jit(function: Any = None, *, donate: Any = ()) -> Any:
                 "numpy.float64(...) or another NumPy scalar, and arrays in few shapes",
                 JitWarning,
             )
-        return result
+        return function(*args, **kwargs) if result is _NO_RESULT else result
 
     def cache_clear() -> None:
         """Forget every signature."""

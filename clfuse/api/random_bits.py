@@ -260,6 +260,12 @@ class Philox4x32:
             self._position = (position + count) & _WORD
             return self._key, position, self._key_node
 
+    def untake(self, count: int, position: int) -> None:
+        """Have a draw not be made, unless others came after it."""
+        with self.lock:
+            if self._position == (position + count) & _WORD:
+                self._position = position
+
     @property
     def _seed_seq(self) -> Any:
         """`seed_seq`, as bit generators of NumPy's name it too."""

@@ -14,7 +14,7 @@ import numpy as np
 from clfuse import compiled
 from clfuse.config import settings
 from clfuse.counters import counters
-from clfuse.errors import DeviceError
+from clfuse.errors import AllocationError, DeviceError
 from clfuse.runtime import lost
 from clfuse.runtime.device import Device
 from clfuse.runtime.memory import (
@@ -188,7 +188,7 @@ def _copied(device: Device, array: npt.NDArray[Any]) -> Buffer:
     that anything waits for."""
     nbytes = array.nbytes
     pool = device.pool or pool_of(device)
-    if not 0 < nbytes <= COPIED_NBYTES or not pool.host_backed:
+    if not 0 < nbytes <= COPIED_NBYTES or not pool.host_backed or pool.is_tight:
         return upload(device, array)
     import pyopencl as cl
 
@@ -200,13 +200,18 @@ def _copied(device: Device, array: npt.NDArray[Any]) -> Buffer:
 
 def hold(device: Device, array: npt.NDArray[Any]) -> Buffer:
     """As `upload`, for a buffer that nobody writes to: a small array stays on the host until a
-    kernel needs it."""
+    kernel needs it, and one for which the device has no room."""
     is_small = array.nbytes <= HOST_NBYTES
     if is_small and settings.host_us and settings.fusion and device.fp64:
         made = HostBuffer(device, np.array(array, order="C"))
         made.use = AS_A_WHOLE
         return made
-    return upload(device, array)
+    try:
+        return upload(device, array)
+    except AllocationError:
+        made = HostBuffer(device, np.array(array, order="C"))
+        made.use = AS_A_WHOLE
+        return made
 
 
 def calculated(device: Device, array: npt.NDArray[Any]) -> HostBuffer:

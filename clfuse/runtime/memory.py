@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from clfuse.counters import counters
-from clfuse.runtime import lost
+from clfuse.runtime import lost, spilling
 from clfuse.runtime.device import Device
 from clfuse.runtime.pool import Pool
 
@@ -93,10 +93,13 @@ class Buffer:
     address : int
         Of the driver's object, ``mem.int_ptr``; for what is compiled, which asks for it once. Not
         set otherwise.
+    used : int
+        When it was used last, as `spilling` counts; not set where memory is not tight.
     """
 
-    __slots__ = ("__weakref__", "_owned", "address", "device", "exported", "mem", "nbytes")
+    __slots__ = ("__weakref__", "_owned", "address", "device", "exported", "mem", "nbytes", "used")
     address: int
+    used: int
 
     def __init__(self, device: Device, nbytes: int, mem: cl.Buffer, owned: object) -> None:
         self.device = device
@@ -140,7 +143,10 @@ def allocate(device: Device, nbytes: int) -> Buffer:
     """
     pool = device.pool or pool_of(device)
     mem, block_nbytes = pool.take(nbytes)
-    return Buffer(device, nbytes, mem, Block(pool, nbytes, mem, block_nbytes))
+    made = Buffer(device, nbytes, mem, Block(pool, nbytes, mem, block_nbytes))
+    if pool.is_tight:
+        spilling.note([made])
+    return made
 
 
 def pool_of(device: Device) -> Pool:

@@ -18,20 +18,23 @@ import gc
 import itertools
 import mmap
 import os
-from typing import TYPE_CHECKING, Any
+import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from clfuse import config
 from clfuse.config import settings
 from clfuse.errors import AllocationError
-from clfuse.runtime import lost
+from clfuse.runtime import lost, spilling
 
 if TYPE_CHECKING:
     import pyopencl as cl
 
     from clfuse.runtime.device import Device
 
-__all__ = ["Pool", "block_size", "host_nbytes"]
+__all__ = ["Pool", "block_size", "host_nbytes", "when_tight"]
 
 #: Alignment and least size of a block: the largest OpenCL C type (double16, long16) and two cache
 #: lines.
@@ -61,6 +64,12 @@ CONTAINER_LIMIT = "/sys/fs/cgroup/memory.max"
 HELD_SHARE = 0.25
 
 
+when_tight: Final[list[Callable[[], None]]] = []
+"""Called when a pool becomes tight, by who has ways of evaluation that do not ask whether it is."""
+
+_pools: Final[weakref.WeakSet[Pool]] = weakref.WeakSet()
+
+
 def block_size(nbytes: int) -> int:
     """Return the size of the block that serves `nbytes`.
 
@@ -86,7 +95,12 @@ class Pool:
     managed_nbytes : int
         Bytes of all blocks, owned or held.
     limit_nbytes : int
-        What `managed_nbytes` may reach.
+        What `managed_nbytes` may reach: the memory that there is, or ``CLFUSE_MEMORY_LIMIT``.
+    largest_nbytes : int
+        What one allocation may have.
+    is_tight : bool
+        Memory is limited, or was short once: who evaluates says what it uses (`spilling`), and goes
+        by ways that know what to do where memory is short.
     in_place : bool
         Whether the device works in the host memory that blocks are made of, so that between its
         commands the host may, too, without mapping.
@@ -102,13 +116,45 @@ class Pool:
         self.host_backed = traits.kind == "cpu" and traits.unified_memory
         # A CPU driver may report less than there is (PoCL: 7 of 23 GB); blocks of our own know no
         # such limit.
-        self.limit_nbytes = max(traits.global_nbytes, host_nbytes() if self.host_backed else 0)
+        self._whole_nbytes = max(traits.global_nbytes, host_nbytes() if self.host_backed else 0)
+        self.limit_nbytes = self._whole_nbytes
         self.largest_nbytes = traits.max_alloc_nbytes
+        self.is_tight = False
+        self._was_short = False
+        self._asked_limit = 0
         self._bins: dict[int, list[cl.Buffer]] = {}
         self._is_closed = False
         self.in_place = self.host_backed and lost.put(
             device, "the first buffer", _works_in_place, device
         )
+        _pools.add(self)
+        self.heed_limit()
+
+    def heed_limit(self) -> None:
+        """Have the limit that ``CLFUSE_MEMORY_LIMIT`` says from here on."""
+        asked = settings.memory_limit
+        if asked == self._asked_limit:
+            return
+        self._asked_limit = asked
+        self.limit_nbytes = min(self._whole_nbytes, asked or self._whole_nbytes)
+        self._set_tight(bool(asked) or self._was_short)
+        if self.managed_nbytes > self.limit_nbytes and not self.device.lost:
+            self.trim()
+
+    def _set_tight(self, is_tight: bool) -> None:
+        was, self.is_tight = self.is_tight, is_tight
+        if is_tight and not was:
+            for function in when_tight:
+                function()
+
+    @property
+    def spills(self) -> bool:
+        """Whether arrays can be moved out of its memory, so that there is more of it.
+
+        Blocks of host memory are where spilled arrays would be, too: it is done there for the sake
+        of the limit alone.
+        """
+        return bool(self._asked_limit) or not self.host_backed
 
     def take(self, nbytes: int) -> tuple[cl.Buffer, int]:
         """Return a block for `nbytes`, and the size with which to `give` it back (0: not kept).
@@ -143,6 +189,11 @@ class Pool:
         """Bytes of the blocks that nobody owns."""
         return sum(size * len(held) for size, held in list(self._bins.items()))
 
+    @property
+    def used_nbytes(self) -> int:
+        """Bytes of the blocks that somebody owns."""
+        return max(self.managed_nbytes - self.held_nbytes, 0)
+
     def trim(self) -> None:
         """Return all blocks that nobody owns to the system."""
         unused = []
@@ -170,9 +221,9 @@ class Pool:
             self._bins.clear()
 
     def _take_fresh(self, nbytes: int, size: int) -> tuple[cl.Buffer, int]:
-        if nbytes > self.largest_nbytes:
+        if nbytes > self.largest_nbytes or size > self.limit_nbytes:
             raise AllocationError(self._too_much(nbytes))
-        if settings.debug is True and not self.rounds_up_in_debug:
+        if settings.debug is True and not self.rounds_up_in_debug and not self._asked_limit:
             # Not a byte more than asked for, so that Oclgrind sees an access past the end.
             return self._make_exact(max(nbytes, 1)), 0
         with self.device.lock:
@@ -182,6 +233,12 @@ class Pool:
             if block is None:
                 # Arrays in reference cycles still own their blocks until the collector finds them.
                 gc.collect()
+                self.trim()
+                block = self._make(nbytes, size)
+            if block is None:
+                self._was_short = True
+                self._set_tight(True)
+            while block is None and self.spills and spilling.spill(self, size):
                 self.trim()
                 block = self._make(nbytes, size)
             if block is None:
@@ -233,13 +290,27 @@ class Pool:
             raise AllocationError(self._too_much(nbytes)) from error
 
     def _too_much(self, nbytes: int) -> str:
-        free = max(self.limit_nbytes - self.managed_nbytes + self.held_nbytes, 0)
+        used = self.used_nbytes
+        free = max(self.limit_nbytes - used, 0)
+        by = " (CLFUSE_MEMORY_LIMIT)" if self.limit_nbytes == self._asked_limit else ""
         return (
             f"{nbytes:,} bytes asked for on {self.device.name}: one allocation may have"
-            f" {self.largest_nbytes:,} bytes, {free:,} of {self.limit_nbytes:,} are free; use"
-            " smaller arrays or work in parts, drop arrays that are no longer needed, or choose"
-            " another device with CLFUSE_DEVICE"
+            f" {min(self.largest_nbytes, self.limit_nbytes):,} bytes, {used:,} of"
+            f" {self.limit_nbytes:,}{by} are in use, {free:,} are free; use smaller arrays or work"
+            " in parts, drop arrays that are no longer needed,"
+            f"{' raise CLFUSE_MEMORY_LIMIT,' if by else ''} or choose another device with"
+            " CLFUSE_DEVICE"
         )
+
+
+def _heed_limits() -> None:
+    """Settings have changed."""
+    if vars(settings):  # else they are read later, and this is called again
+        for pool in list(_pools):
+            pool.heed_limit()
+
+
+config.changed.append(_heed_limits)
 
 
 def _works_in_place(device: Device) -> bool:

@@ -57,6 +57,16 @@ def test_a_switch_takes_the_usual_words(environment, text, value):
     assert settings.fusion is value
 
 
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("0", 0), ("300000", 300_000), ("64K", 65_536), (" 512m ", 512 << 20), ("4G", 4 << 30)],
+)
+def test_a_number_of_bytes_may_have_a_unit(environment, text, value):
+    environment.setenv("CLFUSE_MEMORY_LIMIT", text)
+    config.reload()
+    assert settings.memory_limit == value
+
+
 def test_an_empty_variable_means_the_default(environment):
     environment.setenv("CLFUSE_FALLBACK", "")
     config.reload()
@@ -73,6 +83,10 @@ def test_an_empty_variable_means_the_default(environment):
         ("CLFUSE_MAX_NODES", "1.5", "whole number"),
         ("CLFUSE_VECTOR_BYTES", "48", "power of two"),
         ("CLFUSE_SCHEDULE", "tpu", "auto, cpu or gpu"),
+        ("CLFUSE_MEMORY_LIMIT", "much", "K, M, G or T"),
+        ("CLFUSE_MEMORY_LIMIT", "-1", "whole number of bytes"),
+        ("CLFUSE_MEMORY_LIMIT", "1.5G", "whole number of bytes"),
+        ("CLFUSE_MEMORY_LIMIT", "5X", "whole number of bytes"),
     ],
 )
 def test_a_bad_value_names_the_variable_the_value_and_the_choices(

@@ -27,7 +27,8 @@ LAYERS: tuple[tuple[str, ...] | frozenset[str], ...] = (
     frozenset({"render", "runtime"}),
     (
         "unfinished", "vectors", "drawn", "interpret", "smallness", "patience", "experience",
-        "recorded_again", "rest", "planned", "refused", "evaluate", "automatic", "replay",
+        "recorded_again", "rest", "planned", "refused", "cutting", "tiled", "larger", "evaluate",
+        "automatic", "replay",
     ),
     ("explaining", "profiling"),
     ("userkernels",),
