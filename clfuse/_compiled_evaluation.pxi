@@ -13,13 +13,15 @@ cdef Py_ssize_t k_pool, k_nbytes, k_mem, k_block_nbytes
 cdef object DeviceBuffer, Block, allocate, key_of_planning
 cdef dict tallies
 cdef list observers_of_plans, observers_of_launches
+cdef object is_refusal
 
 
 def connect_evaluation(names):
     """As `connect`, for what is used here alone."""
     global b_nbytes, b_mem, b_exported, b_owned, k_pool, k_nbytes, k_mem, k_block_nbytes
     global DeviceBuffer, Block, allocate, key_of_planning, tallies
-    global observers_of_plans, observers_of_launches
+    global observers_of_plans, observers_of_launches, is_refusal
+    is_refusal = names["is_refusal"]
     DeviceBuffer, Block, allocate = names["Buffer"], names["Block"], names["allocate"]
     b_nbytes, b_mem = _offset(DeviceBuffer, "nbytes"), _offset(DeviceBuffer, "mem")
     b_exported, b_owned = _offset(DeviceBuffer, "exported"), _offset(DeviceBuffer, "_owned")
@@ -144,7 +146,8 @@ cdef class Ready:
         return places
 
     cdef int run(self, list nodes, list places, bint whole=False) except -1:
-        """Launch, and give the nodes that somebody asks for their buffers.
+        """Launch, and give the nodes that somebody asks for their buffers; 1 where the driver refuses
+        a launch, which Python may make otherwise.
 
         Where this ends early, `rest.leave` puts the nodes in order, which are of no graph if `whole`.
         """
@@ -163,11 +166,13 @@ cdef class Ready:
                     tickets = None
                 number += 1
             self.put(nodes, places)
-        except BaseException:
+        except BaseException as error:
             tickets = [None] * number if tickets is None else [None] * number + tickets
             journal[0] = self.leave, (nodes, places, tickets, whole)
             settle_journal()
-            raise
+            if whole or not is_refusal(error):
+                raise
+            return 1
         return 0
 
     cdef int put(self, list nodes, list places) except -1:
@@ -314,6 +319,7 @@ cdef object evaluated_again(object nodes, object known, dict numbers):
         if latest is not None:
             count_alone(latest, roots, listed, buffers, structure, <Ready>ready)
             latest = None
-        (<Ready>ready).run(listed, places)
+        if (<Ready>ready).run(listed, places):
+            return None
         return ready
     return None

@@ -177,3 +177,22 @@ def uncounting(dict counters):
             counters["device_bytes_now"] -= nbytes
 
     return __del__
+
+
+def undisturbed(plain):
+    """A destructor that comes to its end whatever interrupts it: `plain`, which is called again
+    where an interrupt has ended it. That interrupt comes where the program goes on: what a
+    destructor raises nobody catches."""
+
+    def __del__(self):
+        cdef bint is_interrupted = False
+        while True:
+            try:
+                plain(self)
+                break
+            except KeyboardInterrupt:
+                is_interrupted = True
+        if is_interrupted:
+            PyErr_SetInterrupt()
+
+    return __del__

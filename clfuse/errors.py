@@ -121,7 +121,8 @@ class DeviceWarning(RuntimeWarning):
 
 
 class KernelBuildWarning(RuntimeWarning):
-    """A kernel of ours that the device's compiler refused: its values were computed otherwise."""
+    """A kernel of ours that the device's compiler refused, or a launch that the driver refused: its
+    values were computed otherwise."""
 
 
 class FallbackWarning(UserWarning):

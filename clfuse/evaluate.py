@@ -84,7 +84,7 @@ def evaluate_nodes(nodes: Sequence[Node], *, wait: bool = False) -> None:
             unfinished.settle()
         roots = pending(nodes)
         if roots and unfinished.rests:
-            unfinished.finish_below(roots)
+            unfinished.finish_below(roots, compute_otherwise)
             roots = pending(roots)
         if roots:
             # The collector would look through what is listed and planned again and again, in vain.
@@ -273,13 +273,18 @@ def _run(snapshot: Snapshot) -> None:
     if planned.by_host:
         _run_by_host(snapshot, device)
         return
-    is_short = False
+    is_short, refused = False, None
     try:
         planned.run(snapshot, device)
     except AllocationError:
         is_short = True
+    except unfinished.Refused as error:
+        refused = error
     if is_short:  # the frames of the error, which hold arrays, are gone
         _run_in_tiles(snapshot, device)
+        return
+    if refused is not None:
+        _finish_otherwise(snapshot, refused)
         return
     uses = planned.uses
     if uses & (uses - 1) == 0 and planned.structure.ready is None:
@@ -340,8 +345,11 @@ def _launch(device: Device, nodes: Sequence[Node]) -> None:
     planned = find_plan(snapshot, device)
     if planned.by_host:
         _run_by_host(snapshot, device)
-    else:
+        return
+    try:
         planned.run(snapshot, device)
+    except unfinished.Refused as refused:
+        raise refused.error from None
 
 
 def _run_by_host(snapshot: Snapshot, device: Device) -> None:
@@ -350,6 +358,34 @@ def _run_by_host(snapshot: Snapshot, device: Device) -> None:
 
     _bring(snapshot)
     refused.run(snapshot, device, evaluate_nodes)
+
+
+def _finish_otherwise(snapshot: Snapshot, refused: unfinished.Refused) -> None:
+    """Compute what a plan has not computed of which the driver refuses a launch."""
+    roots = [snapshot.nodes[root] for root in snapshot.roots]
+    unfinished.finish_below(pending(roots), compute_otherwise)
+    roots = pending(roots)
+    if roots:
+        compute_otherwise(roots, refused)
+
+
+def compute_otherwise(nodes: Sequence[Node], refused: unfinished.Refused) -> None:
+    """Compute nodes without a launch that the driver refuses.
+
+    Raises
+    ------
+    Exception
+        What the driver has said, where there is no other way.
+    """
+    from . import refused as other_ways
+
+    snapshot = take(nodes)
+    device = _device_for(snapshot)
+    del snapshot
+    try:
+        other_ways.compute(nodes, refused, device, evaluate_nodes)
+    except unfinished.Refused as latest:
+        raise latest.error from None
 
 
 MOST_REST: Final = 256

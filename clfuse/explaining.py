@@ -12,7 +12,7 @@ from typing import Any
 
 from . import patience, smallness
 from .config import settings
-from .evaluate import is_planned, lock, pending
+from .evaluate import compute_otherwise, is_planned, lock, pending
 from .graph.ir import Node
 from .graph.snapshot import Snapshot, take
 from .larger import describe
@@ -197,7 +197,7 @@ def explain_nodes(nodes: Sequence[Node]) -> Plan:
     current = device.get_device()
     with lock:
         settle()
-        finish_below(nodes)
+        finish_below(nodes, compute_otherwise)
         roots = pending(nodes)
         if not roots:
             return Plan((), (), current.name)

@@ -40,18 +40,19 @@ from .plan.traffic import (
     uses_of_launch,
 )
 from .plan.verify import verify
+from .recorded_again import record_again
 from .render.arguments import BufferArgument, ConstantArgument, CountArgument, LocalArgument
 from .render.joined import join
 from .render.launches import render_launch
 from .render.matmul import render_matmul
 from .render.repeats import Repeats
 from .render.sorting import render_sort
-from .rest import leave
+from .rest import is_refusal, leave
 from .runtime import buffers, host, launch, program, stepping
 from .runtime.buffers import Buffer
 from .runtime.launch import BoundKernel
 from .runtime.pool import block_size
-from .unfinished import journal, settle
+from .unfinished import Refused, journal, settle
 
 if TYPE_CHECKING:
     from .render.kernels import Rendered
@@ -79,18 +80,6 @@ class Prepared:
     arguments: list[Any]
     nbytes: int
     bound: BoundKernel | None = None
-
-
-class Refused(Exception):
-    """The driver takes no program with these kernels of a plan, for what `error` says."""
-
-    def __init__(
-        self, kernels: Sequence[Kernel | LibraryCall | SortPass | UserLaunch],
-        error: KernelBuildError,
-    ) -> None:
-        super().__init__(str(error))
-        self.kernels = kernels
-        self.error = error
 
 
 @dataclass(slots=True)
@@ -152,7 +141,7 @@ class Planned:
             self.is_built = True
 
     def run(self, snapshot: Snapshot, device: Device) -> None:
-        """Launch on `device`, and give each root its buffer."""
+        """Launch on `device`, and give each root its buffer; raises `Refused`."""
         schedule = self.schedule
         slots: list[Buffer] = []
         for number, nbytes in enumerate(schedule.slots):
@@ -186,8 +175,11 @@ class Planned:
             for position in schedule.recomputed:
                 nodes[position].computed = True
             journal[0] = None
-        except BaseException:
+        except BaseException as error:
             settle()
+            done = len(tickets)
+            if is_refusal(error) and done < len(self.steps):
+                raise Refused(schedule.steps[done], error) from error  # type: ignore[arg-type]
             raise
 
     def leave(
@@ -201,12 +193,23 @@ class Planned:
         constants = [
             node if type(node) is Node and node.op.kind is Kind.CONSTANT else None for node in nodes
         ]
+        schedule, steps, items = self.schedule, self.steps, self.structure.items
 
-        def continued(number: int, tickets: list[Any]) -> None:
-            _launch(self.steps[number], places, constants, tickets)
+        def continued(number: int, places: list[Buffer | None], tickets: list[Any]) -> None:
+            _launch(steps[number], places, constants, tickets)
 
-        keeps = [(nodes[position], value) for position, value in self.schedule.keeps.items()]
-        return leave(self.schedule, continued, keeps, places, tickets, whole=whole)
+        def again(
+            value: int, places: list[Buffer | None], is_done: list[bool], begun: set[int]
+        ) -> Node | None:
+            positions = [each for each, stored in schedule.stored.items() if stored == value]
+            if not positions:
+                return None
+            return record_again(
+                positions[0], items, constants, schedule, places, is_done, begun
+            )
+
+        keeps = [(nodes[position], value) for position, value in schedule.keeps.items()]
+        return leave(schedule, continued, keeps, places, tickets, whole=whole, again=again)
 
 
 observers: Final[list[Callable[[Prepared, Any], None]]] = []
@@ -227,6 +230,7 @@ def _names() -> dict[str, Any]:
         "Buffer": Buffer,
         "allocate": buffers.allocate,
         "counters": counters,
+        "is_refusal": is_refusal,
         "observers": (observers, launch.observers),
         "planning": PLANNING,
     }

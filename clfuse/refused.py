@@ -1,12 +1,13 @@
-"""A plan of which the driver refuses a kernel is made again, of smaller kernels; in the end NumPy
-computes its values on the host.
+"""A plan of which the driver refuses a kernel, or a launch, is made again, of smaller kernels; in
+the end NumPy computes its values on the host.
 
     a kernel of 12 operations is refused, twice
     -> 6 operations a kernel at most
     -> each operation by itself
     -> NumPy
 
-Nothing has been launched by then, so that nothing is computed twice. Kernels that somebody wrote
+Where a kernel is not built, nothing has been launched, so that nothing is computed twice; where a
+launch is refused, what was launched before has its buffers (`rest`). Kernels that somebody wrote
 are his: their errors are raised.
 """
 
@@ -15,17 +16,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from . import interpret
 from .config import settings
 from .drawn import NEARLY
-from .errors import KernelBuildError, KernelBuildWarning, warn_user
+from .errors import AllocationError, KernelBuildWarning, warn_user
 from .graph.functions import Function
 from .graph.ir import Kind, Node, Op
-from .graph.snapshot import Snapshot
+from .graph.snapshot import LIVE, Snapshot, take
 from .plan.schedule import Kernel, LibraryCall, Schedule, SortPass, Step, UserLaunch
-from .planned import Planned, Refused, make_plan
+from .planned import Planned, make_plan
+from .unfinished import Refused
 
 if TYPE_CHECKING:
     from .runtime.device import Device
@@ -38,6 +40,9 @@ than stored."""
 
 WARNED_AT_MOST: Final = 1024
 """Kernels that are remembered as having been warned of."""
+
+BY_NUMPY: Final = "NumPy computes its values instead"
+BY_SMALLER: Final = "smaller kernels compute its values instead"
 
 _warned: Final[dict[str, None]] = {}
 """The kernels of which the user was warned: a name, and where its report is."""
@@ -78,10 +83,11 @@ def build(planned: Planned, snapshot: Snapshot, device: Device) -> None:
         if _is_stuck(snapshot):
             raise latest.error
         planned.by_host = planned.is_built = True
+    path = getattr(first.error, "path", "")
     if planned.by_host:
-        _warn(first.error, "NumPy computes its values instead")
+        _warn(path, str(first.error), BY_NUMPY)
     elif planned.schedule is not refused_schedule:
-        _warn(first.error, "smaller kernels compute its values instead")
+        _warn(path, str(first.error), BY_SMALLER)
 
 
 def _others(
@@ -90,14 +96,71 @@ def _others(
     """Schedules for the same values; first the same one: what failed for want of memory may not
     fail again."""
     yield planned.schedule
+    for options in _smaller(refused, device):
+        yield make_plan(snapshot, device, **options).schedule
+
+
+def _smaller(refused: Refused, device: Device) -> list[dict[str, Any]]:
+    """Options of plans whose kernels are smaller than those that were refused."""
     if not settings.fusion:
-        return
+        return []
     traits = device.traits
+    ways: list[dict[str, Any]] = [{"fuse": False}]
     operations = _operation_count(refused.kernels)
     if operations > 1:
         small = replace(traits, max_steps=operations // 2, operation_nbytes=STORED_NBYTES)
-        yield make_plan(snapshot, device, fuse=True, traits=small).schedule
-    yield make_plan(snapshot, device, fuse=False).schedule
+        ways.insert(0, {"fuse": True, "traits": small})
+    return ways
+
+
+def compute(
+    nodes: Sequence[Node],
+    refused: Refused,
+    device: Device,
+    evaluate: Callable[[Sequence[Node]], None],
+) -> None:
+    """Compute nodes without a launch that the driver refuses; `evaluate` runs kernels that somebody
+    wrote.
+
+    Raises
+    ------
+    Exception
+        What the driver has said, where somebody wrote what was refused.
+
+    Warns
+    -----
+    KernelBuildWarning
+        Once a kernel, when they are computed.
+    """
+    _require_ours(refused)
+    is_by_numpy = True
+    for options in _smaller(refused, device):
+        snapshot = _untouched(nodes)  # what a way has computed before it was refused is there
+        try:
+            planned = make_plan(snapshot, device, **options)
+            planned.build(device)
+            planned.run(snapshot, device)
+        except Refused as latest:
+            _require_ours(latest)
+        except AllocationError:
+            break  # smaller kernels store more
+        else:
+            is_by_numpy = False
+            break
+    left = [node for node in nodes if node.buffer is None]
+    if is_by_numpy and left:
+        run(take(left), device, evaluate)
+    said = str(refused.error.__cause__ or refused.error)
+    what = f"the driver refuses a launch of {_names(refused.kernels)}: {said}"
+    _warn("", what, BY_NUMPY if is_by_numpy else BY_SMALLER)
+
+
+def _untouched(nodes: Sequence[Node]) -> Snapshot:
+    """A snapshot of which nothing is written over: there may be another way after this one."""
+    found = take([node for node in nodes if node.buffer is None])
+    flags = bytes([flag | LIVE if node.buffer is not None else flag
+                   for flag, node in zip(found.flags, found.nodes, strict=True)])
+    return Snapshot(found.nodes, found.items, flags, found.roots, found.buffers)
 
 
 def _operation_count(kernels: Sequence[Launched]) -> int:
@@ -124,14 +187,20 @@ def _require_ours(refused: Refused) -> None:
             raise refused.error
 
 
-def _warn(error: KernelBuildError, what: str) -> None:
-    key = error.path or str(error)
+def _names(kernels: Sequence[Launched]) -> str:
+    """What kernels are called where they are explained."""
+    names = [getattr(kernel, "label", "") or getattr(kernel, "name", "") for kernel in kernels]
+    return ", ".join(filter(None, names)) or "a kernel"
+
+
+def _warn(path: str, what: str, instead: str) -> None:
+    key = path or what
     if key in _warned:
         return
     if len(_warned) >= WARNED_AT_MOST:
         del _warned[next(iter(_warned))]
     _warned[key] = None
-    warn_user(f"{error}; {what}, which are right", KernelBuildWarning)
+    warn_user(f"{what}; {instead}, which are right", KernelBuildWarning)
 
 
 # -- on the host ----------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from .graph.trace import Drawn, Placeholder
 from .plan.schedule import Copy, LibraryCall, UserLaunch
 from .planned import Prepared, bind, observers, run_without_kernel
 from .render.arguments import ConstantArgument
-from .rest import leave
+from .rest import is_refusal, leave
 from .runtime import buffers, host, spilling
 from .runtime.buffers import Buffer
 from .runtime.launch import BoundKernel
@@ -51,7 +51,8 @@ class _Scalar(NamedTuple):
 
 
 class NoKernels(Exception):
-    """The driver refuses kernels without which there is nothing to replay."""
+    """The driver refuses kernels without which there is nothing to replay, or a launch before
+    anything was overwritten: then the cause says which."""
 
 
 class NoRoom(AllocationError):
@@ -182,6 +183,8 @@ class Replay:
         ------
         NoRoom
             Memory is short; nothing has been launched.
+        NoKernels
+            The driver refuses a launch, and every array is as it was.
         """
         if not self._roots:
             put([])
@@ -235,8 +238,13 @@ class Replay:
                 node.buffer = places[value].of(node.dtype, node.shape)
             put(results)
             journal[0] = None
-        except BaseException:
+        except BaseException as error:
             settle()
+            is_untouched = all(
+                node.buffer is None and node.op.kind is Kind.LEAF for node in results
+            )
+            if is_untouched and is_refusal(error):
+                raise NoKernels from error
             raise
 
     def _leave(
@@ -256,7 +264,7 @@ class Replay:
             for _, _, sources in self._steps
         ]
 
-        def launch(number: int, tickets: list[Any]) -> None:
+        def launch(number: int, places: list[Any], tickets: list[Any]) -> None:
             bound, step, _ = self._steps[number]
             if bound is None:
                 run_without_kernel(step, places, operands[number], tickets)  # type: ignore[arg-type]

@@ -32,7 +32,6 @@ import inspect
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from typing import Any, Final, TypeVar, overload
 
 from ..config import settings
@@ -171,6 +170,12 @@ class _Recorded:
                 handle._view = View(offset, strides, owner, ordered, writeable)
             made.append(handle)
         return self._make(made, numbers)
+
+    def require_repeatable(self, refused: NoKernels) -> None:
+        """Raise what the driver has said where the function cannot simply be called instead: it
+        draws random numbers, and `run` has moved the generators."""
+        if self._generators:
+            raise refused.__cause__ or refused
 
     def _put(
         self,
@@ -450,9 +455,13 @@ def jit(function: Any = None, *, donate: Any = ()) -> Any:
                     if recorded.holds():
                         order.move_to_end(recorded)
                         counters["jit_replays"] += 1
-                        with suppress(NoRoom):
+                        try:
                             return recorded.run(arguments)
-                        return function(*args, **kwargs)  # what is recorded runs in tiles
+                        except NoRoom:
+                            pass  # what is recorded runs in tiles
+                        except NoKernels as refused:
+                            recorded.require_repeatable(refused)
+                        return function(*args, **kwargs)
                     del known[recorded.values], order[recorded]
                     break
         try:
@@ -468,6 +477,9 @@ def jit(function: Any = None, *, donate: Any = ()) -> Any:
                 result = recorded.run(arguments)
             except NoRoom:
                 result = _NO_RESULT
+            except NoKernels as refused:
+                recorded.require_repeatable(refused)
+                return function(*args, **kwargs)
             known = families.setdefault(key, {}).setdefault(recorded.places, {})
             replaced = known.get(recorded.values)
             if replaced is not None:  # another thread was faster

@@ -12,7 +12,7 @@ from __future__ import annotations
 import ctypes
 import mmap
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, Final
 
@@ -83,7 +83,8 @@ class Fault:
 
 @contextmanager
 def failing(
-    device: Any, name: str, status: int, *, first: int = 0, times: int | None = None
+    device: Any, name: str, status: int, *, first: int = 0, times: int | None = None,
+    which: Callable[..., bool] = lambda *args: True,
 ) -> Iterator[Fault]:
     """Have a driver's function fail for the length of a block.
 
@@ -99,6 +100,8 @@ def failing(
         How many calls succeed before.
     times : int or None
         How many fail; None: all.
+    which : callable
+        Whether a call with these arguments counts.
     """
     if not CAN_FAIL:
         raise OSError("the driver's table of functions is written on Linux alone")
@@ -110,7 +113,7 @@ def failing(
     fault = Fault(name, status, first, times)
 
     def called(*args: Any) -> Any:
-        if not fault.strikes():
+        if not which(*args) or not fault.strikes():
             return original(*args)
         if waits and name != "clWaitForEvents":
             # As a driver that notices: nothing runs any more when it says so.
@@ -132,6 +135,13 @@ def failing(
 
 
 _kept: list[Any] = []
+
+
+def kernel_of(*arguments: Any) -> str:
+    """The name of the kernel that clEnqueueNDRangeKernel with these arguments launches."""
+    import pyopencl as cl
+
+    return str(cl.Kernel.from_int_ptr(arguments[1], retain=True).function_name)
 
 
 def _write(table: Any, place: int, address: int | None) -> None:

@@ -1,12 +1,16 @@
 """Evaluations that end early: random programs of writes in place, stopped anywhere while they are
 computed; afterwards every array has NumPy's values.
 
-A trial records a program, has it computed, and ends that early in one of three ways:
+A trial records a program, has it computed, and ends that early in one of these ways:
 
 - an interrupt: KeyboardInterrupt at one of the calls that clfuse makes in Python, which are the
   instructions where a signal handler may raise it;
 - the same while one of the statements is recorded: each array is as before it or as after it;
-- a fault: a call of the driver fails, once or from there on (`driver_faults`).
+- a fault: a call of the driver fails, once or from there on (`driver_faults`);
+- a refusal: every launch of one kernel fails as long as the arrays are looked at. Where somebody
+  wrote that kernel, what does not depend on it has its value all the same;
+- an interrupt while a generator draws, or while what it drew is computed: it goes on as if the draw
+  had not begun, or as if it was made.
 
 Then it looks at every array. Where a *wait* has failed nobody knows what the device has done: then
 DeviceError is right, too.
@@ -18,6 +22,7 @@ import dis
 import random
 import sys
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache, partial
@@ -32,7 +37,9 @@ from clfuse.runtime import lost
 
 from . import driver_faults
 
-__all__ = ["Interrupt", "faulty", "generate", "interrupted", "recorded", "run"]
+__all__ = [
+    "WAYS", "Interrupt", "drawn", "faulty", "generate", "interrupted", "recorded", "refused", "run",
+]
 
 PACKAGE = str(Path(__file__).parents[1])
 #: What only reads the program: thousands of instructions that leave nothing behind.
@@ -40,6 +47,8 @@ READERS = tuple(f"{PACKAGE}/{name}/" for name in ("plan", "render"))
 
 SHAPES = [(7, 7), (33, 33), (5, 5, 5)]
 NAMES = "xyz"
+APART = "uv"
+"""Arrays that no statement of `TEMPLATES` reads or writes."""
 TEMPLATES = """
     {x} += 1|{x} *= 2|{x} -= {y}|{x} += {y}[::-1]|{x}[1:] += 2|{x}[1:] += {x}[:-1]|{x}[...] = {y}
     {x}[::2] = {y}[::2]|{x}[:, 0] = {y}[:, 1]|{x}[0], {x}[-1] = {x}[-1], {x}[0]|{x}[2:, 1:] *= 3
@@ -102,7 +111,7 @@ class Subject:
         function is called with its number; where it answers something, that is the end."""
         draw = np.random.RandomState(shape[0])
         names = dict(self.names)
-        for name in NAMES:
+        for name in NAMES + APART:
             names[name] = self.xp.array(draw.randint(0, 9, shape).astype("f8"))
         for number, line in enumerate(lines):
             code = compile(line, "<program>", "exec")
@@ -248,8 +257,10 @@ def faulty(
         first = choose.randrange(8)
         with (
             suppress(xp.ClfuseError, MemoryError, lost.driver_error()),
+            warnings.catch_warnings(),
             driver_faults.failing(device, name, status, first=first, times=times),
         ):
+            warnings.simplefilter("ignore", xp.KernelBuildWarning)
             xp.evaluate(*arrays.values())
         problem = _problem(arrays, wanted, choose)
         if problem:
@@ -258,6 +269,126 @@ def faulty(
         if device.lost:
             problems.append(f"seed {seed}: {name} with {status} is no reason to give the device up")
             xp.set_device(xp.set_device(None))
+    return trials, problems
+
+
+def refused(
+    subject: Subject, seed: int, trials: int, choose: random.Random
+) -> tuple[int, list[str]]:
+    """As `interrupted`, with a kernel that the driver never launches."""
+    xp = subject.xp
+    shape, lines = generate(seed)
+    for _ in range(choose.choice([0, 1, 2])):  # nothing else has anything to do with u and v
+        line = choose.choice(["axpy(len(u), u, v)", "axpy(len(v), v, u); u += 1", "u[1:] = v[:-1]"])
+        lines.insert(choose.randrange(len(lines) + 1), line)
+    wanted = looked(Subject(np).record(shape, lines))
+    problems = []
+    for _ in range(trials):
+        device = xp.get_device()
+        launched: list[str] = []
+
+        def noted(*arguments: Any, launched: list[str] = launched) -> bool:
+            launched.append(driver_faults.kernel_of(*arguments))
+            return False
+
+        arrays = subject.record(shape, lines)
+        with driver_faults.failing(device, "clEnqueueNDRangeKernel", 0, which=noted):
+            xp.evaluate(*arrays.values())
+        if not launched:
+            break
+        name, status = choose.choice(launched), choose.choice([-4, -5, -54])
+        is_users = "axpy" in name
+
+        def is_chosen(*arguments: Any, name: str = name) -> bool:
+            return driver_faults.kernel_of(*arguments) == name
+
+        arrays = subject.record(shape, lines)
+        apart = {key: arrays[key] for key in "xyz"}
+        if is_users and any("axpy" in line and "u" not in line for line in lines):
+            apart = {}
+        with (
+            warnings.catch_warnings(),
+            driver_faults.failing(device, "clEnqueueNDRangeKernel", status, which=is_chosen),
+        ):
+            warnings.simplefilter("ignore", xp.KernelBuildWarning)
+            if choose.random() < 0.8:
+                with suppress(xp.ClfuseError, lost.driver_error()):
+                    xp.evaluate(*arrays.values())
+            problem = _problem(apart if is_users else arrays, wanted, choose)
+        problem = problem or _problem(arrays, wanted, choose)
+        if problem:
+            problems.append(f"seed {seed}, {name} is refused with {status}: {problem}\n    "
+                            + "\n    ".join([str(shape), *lines]))
+    return trials, problems
+
+
+DRAWS = """
+    a = rng.random(7)|a = rng.random((40, 50))|b = rng.normal(size=(7, 5))
+    d = rng.random()|a = rng.standard_normal(5000)|b = rng.permutation(20)|c = rng.choice(9, 4)
+    a = rng.exponential(size=20)|d = rng.integers(9)|rng.shuffle(x)|b = sampled(x)|d = rng.normal()
+    a = old.rand(20)|b = old.randint(0, 5, 30)|c = old.randn(9, 9)|b = rng.binomial(9, 0.5, 6)
+    a = rng.random(20_000) * 2 + x[0]|c = x[rng.integers(0, 20, 30)]|c = rng.integers(0, 9, 20)
+"""
+
+
+def drawn(
+    subject: Subject, seed: int, trials: int, choose: random.Random
+) -> tuple[int, list[str]]:
+    """As `interrupted`, with programs that draw random numbers."""
+    xp = subject.xp
+    draw = random.Random(seed)
+    statements = [each for line in DRAWS.strip().splitlines() for each in line.strip().split("|")]
+    lines = [draw.choice(statements) for _ in range(draw.randint(2, 6))]
+
+    def begun() -> dict[str, Any]:
+        rng = xp.random.default_rng(seed)
+        return {"rng": rng, "old": xp.random.RandomState(seed), "x": xp.arange(20.0),
+                "sampled": xp.jit(lambda x: x + rng.random(20))}
+
+    def values(names: dict[str, Any]) -> dict[str, Any]:
+        return {name: np.array(names[name]).tolist() for name in "xabcd" if name in names}
+
+    def following(names: dict[str, Any]) -> list[Any]:
+        """What the generators draw next."""
+        rng, old = names["rng"], names["old"]
+        return [rng.random(3).tolist(), rng.normal(size=3).tolist(), rng.random(),
+                rng.integers(0, 99, 5).tolist(), old.rand(3).tolist(), old.randn(2).tolist()]
+
+    def after(count: int) -> tuple[dict[str, Any], list[Any]]:
+        names = begun()
+        for line in lines[:count]:
+            exec(line, names)
+        return values(names), following(names)
+
+    wanted = [after(count) for count in range(len(lines) + 1)]
+    problems = []
+    for _ in range(trials):
+        chosen = choose.randrange(len(lines) + 1)  # the last one: while all is computed
+        at = 0
+        for is_trial in (False, True):
+            names = begun()
+            interrupt = Interrupt(at)
+            for line in lines[:chosen]:
+                exec(line, names)
+            with suppress(KeyboardInterrupt), interrupt:
+                if chosen < len(lines):
+                    exec(lines[chosen], names)
+                else:
+                    xp.evaluate(*[names[n] for n in "xabc" if n in names])
+            if not is_trial:
+                at = choose.randrange(1, max(interrupt.count, 1) + 1)
+        if lock._is_owned():  # type: ignore[attr-defined]
+            lock.release()
+            problems.append(f"seed {seed}, interrupted at {interrupt.where}: locked")
+            continue
+        found = values(names), following(names)
+        for name, (given, next_draws) in enumerate(zip(found, wanted[chosen], strict=True)):
+            other = wanted[min(chosen + 1, len(lines))][name]
+            if given not in (next_draws, other):
+                problems.append(
+                    f"seed {seed}, {[*lines, 'evaluate'][chosen]!r} interrupted at"
+                    f" {interrupt.where}: {str(given)[:300]}\n    before: {str(next_draws)[:300]}\n"
+                    f"    after: {str(other)[:300]}\n    " + "\n    ".join(lines))
     return trials, problems
 
 
@@ -278,9 +409,12 @@ def _problem(arrays: dict[str, Any], wanted: dict[str, Any], choose: random.Rand
     return ""
 
 
+WAYS = (interrupted, recorded, faulty, refused, drawn)
+
+
 def run(
     xp: ModuleType, seeds: Sequence[int], trials: int,
-    ways: Sequence[Callable[..., tuple[int, list[str]]]] = (interrupted, recorded, faulty),
+    ways: Sequence[Callable[..., tuple[int, list[str]]]] = WAYS,
     seconds: float = float("inf"),
 ) -> tuple[int, list[str]]:
     """Trials of the programs of these seeds: how many, and what was wrong."""

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from .. import compiled
 from ..errors import JitError, user_place
 from .ir import Kind, Node, Storage, structural
 
@@ -99,6 +100,12 @@ class Placeholder(NoBytes):
     def error(self) -> JitError:
         """Why there are no bytes."""
         return self.trace.observed()
+
+
+_core: Final = compiled.load()
+if _core is not None:
+    for _kind in (GivenAway, Placeholder):
+        _kind.__del__ = _core.undisturbed(_kind.__del__)  # type: ignore[method-assign]
 
 
 class Drawn(Placeholder):

@@ -7,6 +7,7 @@ same on NumPy arrays, one work-item after the other.
 from __future__ import annotations
 
 import math
+import threading
 from typing import Any, Final
 
 import numpy as np
@@ -85,11 +86,12 @@ class _Atomics:
         return old
 
 
-class _Groups:
+class _Groups(threading.local):
     """Work-groups, for kernels made with ``@clfuse.kernel(group=64)``.
 
     ``local_id()``, ``group_id()`` and ``size()`` are those of the innermost index; `barrier` waits
-    for all work-items of the group, and `local_array` is shared by them.
+    for all work-items of the group, and `local_array` is shared by them. Each thread that runs a
+    kernel in plain Python has its own.
     """
 
     def __init__(self) -> None:

@@ -134,6 +134,12 @@ def _plan(snapshot: Snapshot, traits: DeviceTraits, fuse: bool) -> Schedule:
         recomputed,
         placement.cuts + values.cuts,
         reuses,
+        {
+            member: value
+            for node, value in values.of_node.items()
+            if graph.buffer[node] is None
+            for member in graph.members[node]
+        },
     )
 
 

@@ -579,7 +579,8 @@ class Schedule:
     """The whole plan, in order of execution.
 
     `slots` are the sizes of the buffers to allocate; `keeps` maps positions of graph nodes to the
-    value that holds their result afterwards.
+    value that holds their result afterwards, `stored` those of all nodes that are in memory at some
+    time.
     """
 
     launches: list[Launch]
@@ -589,6 +590,7 @@ class Schedule:
     recomputed: list[int]
     cuts: list[Cut]
     reuses: dict[int, int] = field(default_factory=dict)  # slot -> graph buffer it takes over
+    stored: dict[int, int] = field(default_factory=dict)
 
     @property
     def steps(self) -> list[list[Launch]]:

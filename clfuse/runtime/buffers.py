@@ -7,10 +7,11 @@ import math
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from clfuse import compiled
 from clfuse.config import settings
 from clfuse.counters import counters
 from clfuse.errors import AllocationError, DeviceError
@@ -380,17 +381,31 @@ class _HostMemory:
         }
 
     def __del__(self) -> None:
+        # Called again where an interrupt ends it.
         if not hasattr(self, "map"):
             return  # half made: an interrupt has ended the constructor
+        buffer = self.buffer
         if self.map is not None:
-            device = self.buffer.device
+            device = buffer.device
+            # No call comes between the two: a map is taken back once.
+            map_, self.map = self.map, None
             if device.forked or device.lost:
-                _maps_left.append(self.map)
+                _maps_left.append(map_)
                 return
             # The unmap must be enqueued before the memory can have a next owner, or be written to.
-            _unmap(device, self.map)
-        self.buffer.exported -= 1
+            try:
+                map_.release()
+            except lost.driver_error() as error:
+                _maps_left.append(map_)
+                lost.waiting(device, error)
+        if buffer is not None:
+            buffer.exported -= 1
+            self.buffer = None  # type: ignore[assignment]
 
+
+_core: Final = compiled.load()
+if _core is not None:
+    _HostMemory.__del__ = _core.undisturbed(_HostMemory.__del__)  # type: ignore[method-assign]
 
 _maps_left: list[Any] = []
 """Maps of lost devices, and those that this process has from the one that it was forked from:

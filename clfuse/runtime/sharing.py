@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from clfuse import compiled
 from clfuse.counters import counters
 from clfuse.errors import DeviceError
 from clfuse.runtime import lost
-from clfuse.runtime.buffers import Buffer, count_memory, pin
+from clfuse.runtime.buffers import Buffer, pin
 from clfuse.runtime.device import Device
 
 if TYPE_CHECKING:
@@ -21,20 +22,26 @@ __all__ = ["share"]
 class _Shared:
     """Memory of a NumPy array that a device works in, until nobody needs it."""
 
-    __slots__ = ("array", "device")
+    __slots__ = ("array", "device", "nbytes")
 
     def __init__(self, device: Device, array: npt.NDArray[Any]) -> None:
         self.device = device
         self.array = array
-        count_memory(array.nbytes)
+        # No call comes between the two: at one an interrupt might leave what is not counted.
+        self.nbytes = nbytes = array.nbytes
+        now = counters["device_bytes_now"] = counters["device_bytes_now"] + nbytes
+        if now > counters["device_bytes_peak"]:
+            counters["device_bytes_peak"] = now
 
     def __del__(
         self,
         counters: dict[str, int] = counters,
         is_finalizing: Callable[[], bool] = sys.is_finalizing,
     ) -> None:
+        # Called again where an interrupt ends it.
         try:
-            counters["device_bytes_now"] -= self.array.nbytes
+            counters["device_bytes_now"] -= self.nbytes
+            self.nbytes = 0
         except AttributeError:
             return  # half made: an interrupt has ended the constructor
         # The queues were finished when the interpreter began to end, and before a fork.
@@ -50,6 +57,11 @@ class _Shared:
             # Whoever needs the device next says so. Nobody can wait for the kernels.
             lost.waiting(device, error)
             lost.abandon(self.array)
+
+
+_core: Final = compiled.load()
+if _core is not None:
+    _Shared.__del__ = _core.undisturbed(_Shared.__del__)  # type: ignore[method-assign]
 
 
 class SharedBuffer(Buffer):

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from typing import Any
 
+import numpy as np
 import pytest
 
+import clfuse as cf
 from clfuse import compiled
 from clfuse.counters import counters
-from clfuse.runtime.buffers import _HostMemory
+from clfuse.graph.trace import GivenAway, _alive
+from clfuse.runtime.buffers import _HostMemory, host_view
 from clfuse.runtime.memory import Block, Counted
 from clfuse.runtime.sharing import _Shared
 
@@ -64,3 +68,72 @@ def test_an_interrupt_of_a_destructor_comes_where_the_program_goes_on(
     assert len(went_on) < 10
     assert unraisable == []
     assert counters["device_bytes_now"] == before
+
+
+class Signals:
+    """Interrupts a destructor at each of its calls and at its beginning, one after the other."""
+
+    def __init__(self, at: int) -> None:
+        self.at = at
+        self.count = 0
+
+    def __call__(self, frame: Any, event: str, argument: Any) -> Any:
+        if event != "call":
+            return None
+        if frame.f_code.co_name != "__del__" and (
+            frame.f_back is None or frame.f_back.f_code.co_name != "__del__"
+        ):
+            return None
+        self.count += 1
+        if self.count == self.at:
+            raise KeyboardInterrupt
+        return None
+
+
+def let_go(held: list[Any], at: int) -> bool:
+    """Whether an interrupt at this place of the destructors came where the program goes on."""
+    signals = Signals(at)
+    try:
+        sys.settrace(signals)
+        held.clear()
+        sys.settrace(None)
+        for _ in range(1000):
+            pass
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(None)
+    assert signals.count < at, "an interrupt was lost"
+    return False
+
+
+@pytest.mark.skipif(compiled.load() is None, reason="a destructor in Python loses interrupts")
+@pytest.mark.parametrize("kind", ["shared", "viewed", "given away"])
+def test_a_destructor_comes_to_its_end_whatever_interrupts_it(
+    kind: str, unraisable: list[Any]
+) -> None:
+    def made() -> tuple[list[Any], Any]:
+        if kind == "shared":
+            array = np.arange(1000.0)
+            x = cf.asarray(array, copy=False)
+            return [x], None
+        if kind == "given away":
+            return [GivenAway("f", None)], None
+        x = cf.arange(100_000.0) * 2
+        cf.evaluate(x)
+        buffer = x._storage.node.buffer
+        return [host_view(buffer, np.dtype(float), x.shape)], buffer
+
+    interrupted = 0
+    for at in range(1, 9):
+        gc.collect()
+        before = counters["device_bytes_now"], _alive[0]
+        held, buffer = made()
+        interrupted += let_go(held, at)
+        if buffer is not None:
+            assert buffer.exported == 0
+        del buffer
+        gc.collect()
+        assert (counters["device_bytes_now"], _alive[0]) == before
+        assert unraisable == []
+    assert interrupted

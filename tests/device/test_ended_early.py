@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import clfuse as cf
-from clfuse import planned, unfinished
+from clfuse import planned, refused, unfinished
 from clfuse.check import driver_faults, ended_early
 from clfuse.graph.ir import Kind
 
@@ -134,6 +134,35 @@ def test_a_rest_that_nobody_wants_is_let_go(
     assert not unfinished.rests
 
 
+@pytest.mark.filterwarnings("ignore::clfuse.KernelBuildWarning")
+def test_what_was_computed_without_the_rest_does_not_hold_it() -> None:
+    x, w = arrays()
+    old = np.array(x)
+    n = cf.zeros(N)
+    cf.evaluate(n)
+    device = cf.get_device()
+
+    def is_users(*arguments: Any) -> bool:
+        return "turned" in driver_faults.kernel_of(*arguments)
+
+    with (
+        cf.config.override(host_us=0),
+        driver_faults.failing(device, "clEnqueueNDRangeKernel", -5, which=is_users),
+    ):
+        twice = x * 2
+        x += 1
+        turned(N, n)
+        y = twice @ w
+        del twice
+        with pytest.raises(cf.AllocationError):
+            cf.evaluate(n, x, y)
+        np.testing.assert_array_equal(y.get(), old * 4)
+    del n
+    gc.collect()
+    assert not unfinished.rests
+    np.testing.assert_array_equal(x.get(), old + 1)
+
+
 def test_a_second_interrupt_leaves_the_work_to_who_comes_next(
     ends_at: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -173,22 +202,103 @@ def test_a_warning_that_is_an_error_changes_nothing_but_what_it_is_about() -> No
         np.testing.assert_array_equal(y.get(), (old - 1) @ np.array(w))
 
 
-def test_a_launch_that_is_refused_for_good_leaves_recorded_what_it_would_write() -> None:
+def test_a_launch_that_is_refused_for_good_is_made_otherwise() -> None:
     device = cf.get_device()
-    for _ in range(6):  # known plans are run without Python
+    for turn in range(6):  # known plans are run without Python
         x, w = arrays()
         old = np.array(x)
         x += 1
         y = (x + w).sum(0)
         x *= 3
-        with (
-            suppress(cf.AllocationError),
-            driver_faults.failing(device, "clEnqueueNDRangeKernel", -5, first=1),
-        ):
-            cf.evaluate(x, y)
-        np.testing.assert_array_equal(x.get(), (old + 1) * 3)
-        np.testing.assert_array_equal(y.get(), (old + 1 + np.eye(N) * 2).sum(0))
+        refused._warned.clear()
+        with driver_faults.failing(device, "clEnqueueNDRangeKernel", -5, first=1):
+            with pytest.warns(cf.KernelBuildWarning, match="NumPy computes its value") as caught:
+                cf.evaluate(x, y)
+            np.testing.assert_array_equal(x.get(), (old + 1) * 3)
+            np.testing.assert_array_equal(y.get(), (old + 1 + np.eye(N) * 2).sum(0))
+        assert "clEnqueueNDRangeKernel failed: OUT_OF_RESOURCES" in str(caught[0].message), turn
     assert not device.lost
+
+
+def test_smaller_kernels_do_what_a_launch_is_refused_of() -> None:
+    launched: list[str] = []
+
+    def is_first(*arguments: Any) -> bool:
+        launched.append(driver_faults.kernel_of(*arguments))
+        return launched[-1] == launched[0]
+
+    x, w = arrays()
+    y = (x * 3 + w - 1) * (w + 2)
+    refused._warned.clear()
+    with (
+        cf.config.override(host_us=0),
+        driver_faults.failing(cf.get_device(), "clEnqueueNDRangeKernel", -54, which=is_first),
+        pytest.warns(cf.KernelBuildWarning, match="smaller kernels"),
+    ):
+        found = y.get()
+    assert len(set(launched)) > 1
+    old, eye = np.array(x), np.eye(N) * 2
+    np.testing.assert_array_equal(found, (old * 3 + eye - 1) * (eye + 2))
+
+
+@pytest.mark.parametrize("first", range(4))
+@pytest.mark.filterwarnings("ignore::clfuse.KernelBuildWarning")
+def test_what_is_refused_for_good_is_computed_from_what_was_not_overwritten(first: int) -> None:
+    x, _ = arrays()
+    old = np.array(x)
+    with (
+        cf.config.override(host_us=0),
+        driver_faults.failing(cf.get_device(), "clEnqueueNDRangeKernel", -5, first=first),
+    ):
+        twice = x * 2
+        x += 1
+        y = (twice + 1).cumsum(0)
+        x[1:] += x[:-1] * 3
+        del twice
+        cf.evaluate(x, y)
+        np.testing.assert_array_equal(y.get(), (old * 2 + 1).cumsum(0))
+        expected = old + 1
+        expected[1:] += expected[:-1] * 3
+        np.testing.assert_array_equal(x.get(), expected)
+    assert not unfinished.rests
+
+
+@cf.kernel(group=8)
+def turned(i, x):
+    q = cf.group.local_id()
+    t = cf.group.local_array(8)
+    t[q] = x[i]
+    cf.group.barrier()
+    x[i] = t[7 - q] + 1
+
+
+def test_what_does_not_depend_on_a_launch_that_is_refused_is_computed() -> None:
+    def is_users(*arguments: Any) -> bool:
+        return "turned" in driver_faults.kernel_of(*arguments)
+
+    device = cf.get_device()
+    with cf.config.override(host_us=0):
+        x, w = arrays()
+        old = np.array(x)
+        n = cf.zeros(N)
+        cf.evaluate(n)
+        for line in (0, 1):
+            twice = x * 2
+            x += 1
+            turned(N, n)
+            n *= 4
+            y = twice @ w
+            del twice
+            with driver_faults.failing(device, "clEnqueueNDRangeKernel", -5, which=is_users):
+                with pytest.raises(cf.AllocationError, match="turned"):
+                    cf.evaluate(x, n, y)
+                np.testing.assert_array_equal(x.get(), old + line + 1)
+                np.testing.assert_array_equal(y.get(), (old + line) * 4)
+                with pytest.raises(cf.AllocationError, match="turned"):
+                    n.get()
+            assert set(n.get().tolist()) == {4 if line == 0 else 20}
+    assert not device.lost
+    assert not unfinished.rests
 
 
 def test_a_donated_array_holds_the_result_where_a_replay_ends_early() -> None:
@@ -221,11 +331,33 @@ def test_a_donated_array_holds_the_result_where_a_replay_ends_early() -> None:
     assert not device.lost
 
 
+@pytest.mark.filterwarnings("ignore::clfuse.KernelBuildWarning")
+def test_what_a_replay_would_launch_is_computed_otherwise_where_that_is_refused_for_good() -> None:
+    @cf.jit
+    def step(a: Any, w: Any) -> Any:
+        return (a + 1) @ w + a.sum(0)
+
+    @cf.jit
+    def other(a: Any, w: Any) -> Any:
+        return a * w - a.max(0)
+
+    a, w = arrays()
+    old, eye = np.array(a), np.eye(N) * 2
+    np.testing.assert_array_equal(step(a, w).get(), (old + 1) @ eye + old.sum(0))
+    with driver_faults.failing(cf.get_device(), "clEnqueueNDRangeKernel", -5):
+        np.testing.assert_array_equal(step(a, w).get(), (old + 1) @ eye + old.sum(0))
+        np.testing.assert_array_equal(other(a, w).get(), old * eye - old.max(0))
+    before = cf.stats()["jit_replays"]
+    np.testing.assert_array_equal(step(a, w).get(), (old + 1) @ eye + old.sum(0))
+    assert cf.stats()["jit_replays"] == before + 1
+
+
 @cf.kernel
 def counted(i, x):
     x[i] += 1
 
 
+@pytest.mark.filterwarnings("ignore::clfuse.KernelBuildWarning")
 def test_a_launch_ahead_that_is_refused_has_not_been_made() -> None:
     device = cf.get_device()
     with cf.config.override(host_us=0):
@@ -274,7 +406,7 @@ def test_no_node_of_a_finished_plan_waits() -> None:
 @pytest.mark.parametrize("batch", range(4))
 def test_random_programs_that_end_early_have_numpys_values(batch: int) -> None:
     count, problems = ended_early.run(cf, range(1000 * batch, 1000 * batch + 3), 4)
-    assert count == 36
+    assert count == 60
     assert not problems, "\n".join(problems)
 
 

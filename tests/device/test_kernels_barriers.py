@@ -3,11 +3,15 @@ what they leave in plain Python."""
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 
 import clfuse as cf
+from tests.fuzz import barriers
 from tests.kernel_bodies import compare, kernel_of
+from tests.threads import in_threads
 
 pytestmark = pytest.mark.clfuse_only
 
@@ -126,3 +130,29 @@ y[i] = t[3 - q]
 def test_barriers_that_all_work_items_of_a_group_come_to(body: str) -> None:
     given = [3, np.arange(12.0), np.arange(12.0) + 1]
     compare(kernel_of(body, "i, n, x, y", {"cf": cf, "np": np}, group=4), 12, given)
+
+
+def test_threads_that_run_a_body_in_plain_python_have_groups_of_their_own() -> None:
+    kernel = kernel_of(TREE.strip(), "i, n, x, y", {"cf": cf, "np": np}, group=4)
+    wrong = []
+
+    def work(number: int) -> None:
+        for _ in range(20):
+            x, y = np.arange(40.0) * (number + 1), np.zeros(10)
+            kernel.python(40, 3, x, y)
+            if (y != x.reshape(10, 4).sum(1)).any():
+                wrong.append(y)
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        in_threads(work, 8)
+    finally:
+        sys.setswitchinterval(before)
+    assert not wrong
+
+
+@pytest.mark.parametrize("batch", range(2))
+def test_random_kernels_with_barriers_give_what_numpy_gives(batch: int) -> None:
+    problems = barriers.run(range(1000 * batch, 1000 * batch + 8))
+    assert not problems, "\n".join(problems)

@@ -7,9 +7,7 @@ import argparse
 import importlib
 import sys
 
-from clfuse.check.ended_early import faulty, interrupted, recorded, run
-
-WAYS = {way.__name__: way for way in (interrupted, recorded, faulty)}
+from clfuse.check.ended_early import WAYS, run
 
 
 def main() -> int:
@@ -18,11 +16,13 @@ def main() -> int:
     parser.add_argument("--programs", type=int, default=100, help="how many (default 100)")
     parser.add_argument("--start", type=int, default=0, help="the first seed (default 0)")
     parser.add_argument("--trials", type=int, default=20, help="of each program and way")
-    parser.add_argument("--way", choices=list(WAYS), help="only this one")
+    parser.add_argument("--way", choices=[way.__name__ for way in WAYS], help="only this one")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="at most about")
     options = parser.parse_args()
-    ways = [WAYS[options.way]] if options.way else list(WAYS.values())
+    ways = [way for way in WAYS if options.way in (None, way.__name__)]
     seeds = range(options.start, options.start + options.programs)
-    count, problems = run(importlib.import_module("clfuse"), seeds, options.trials, ways)
+    count, problems = run(importlib.import_module("clfuse"), seeds, options.trials, ways,
+                          options.seconds)
     for text in problems[:10]:
         print(text)
     print(f"{count} trials, {len(problems)} wrong")

@@ -27,8 +27,8 @@ LAYERS: tuple[tuple[str, ...] | frozenset[str], ...] = (
     frozenset({"render", "runtime"}),
     (
         "unfinished", "vectors", "drawn", "interpret", "smallness", "patience", "experience",
-        "rest", "planned", "refused", "cutting", "tiled", "larger", "evaluate", "automatic",
-        "replay",
+        "recorded_again", "rest", "planned", "refused", "cutting", "tiled", "larger", "evaluate",
+        "automatic", "replay",
     ),
     ("explaining", "profiling"),
     ("userkernels",),
