@@ -336,7 +336,7 @@ def _launch(device: Device, nodes: Sequence[Node]) -> None:
     roots = pending(nodes)
     if roots and unfinished.rests:
         # What is computed as a whole may be the rest of a plan for which there was no memory.
-        unfinished.finish_below(roots)
+        unfinished.finish_below(roots, compute_otherwise)
         roots = pending(roots)
     if not roots:
         return
