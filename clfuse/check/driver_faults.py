@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, Final
 
+from clfuse.runtime import launch
+
 Pointer, Size, Int, UInt, Flags = (
     ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int32, ctypes.c_uint32, ctypes.c_uint64,
 )  # fmt: skip
@@ -139,9 +141,7 @@ _kept: list[Any] = []
 
 def kernel_of(*arguments: Any) -> str:
     """The name of the kernel that clEnqueueNDRangeKernel with these arguments launches."""
-    import pyopencl as cl
-
-    return str(cl.Kernel.from_int_ptr(arguments[1], retain=True).function_name)
+    return launch.kernel_name(arguments[1])
 
 
 def _write(table: Any, place: int, address: int | None) -> None:

@@ -22,7 +22,7 @@ from clfuse.runtime.program import Program
 if TYPE_CHECKING:
     import pyopencl as cl
 
-__all__ = ["BoundKernel", "check_sizes", "enqueue", "finish", "observed", "packed"]
+__all__ = ["BoundKernel", "check_sizes", "enqueue", "finish", "kernel_name", "observed", "packed"]
 
 #: Who wants to see every launch: (program, event) -> None.
 observers: list[Callable[[Program, Any], None]] = []
@@ -331,6 +331,13 @@ def check_sizes(
             f"{program.name}: {global_size} work-items in groups of {local_size} on "
             f"{program.device.name}: {problem}"
         )
+
+
+def kernel_name(address: int) -> str:
+    """The name of the kernel that is the driver's object at an address."""
+    import pyopencl as cl
+
+    return str(cl.Kernel.from_int_ptr(address, retain=True).function_name)
 
 
 def local_memory(nbytes: int) -> Any:
