@@ -6,7 +6,23 @@ This comes right after a kernel that has read large arrays: see `_compiled_evalu
 """
 
 cdef extern from "Python.h":
+    int Py_AddPendingCall(int (*)(void *) except -1, void *)
     void PyErr_SetInterrupt()
+
+
+cdef int raised_now(void *held) except -1:
+    error = <object>held
+    Py_DECREF(error)
+    raise error
+
+
+cdef int raise_later(object error) except -1:
+    """Raise it where the main thread goes on, whatever SIGINT does."""
+    Py_INCREF(error)
+    if Py_AddPendingCall(raised_now, <void *>error):
+        Py_DECREF(error)
+        PyErr_SetInterrupt()  # Python can keep no more calls
+    return 0
 
 cdef object evaluate_now
 cdef frozenset lazy_scalars
@@ -160,8 +176,8 @@ def giving_back(plain, dict counters):
             if held is None:
                 try:
                     (<object>pool).give(get(self, k_mem), <object>size)
-                except KeyboardInterrupt:
-                    PyErr_SetInterrupt()
+                except KeyboardInterrupt as interrupt:
+                    raise_later(interrupt)
             else:
                 (<list>held).append(get(self, k_mem))
 
@@ -185,14 +201,14 @@ def undisturbed(plain):
     destructor raises nobody catches."""
 
     def __del__(self):
-        cdef bint is_interrupted = False
+        caught = None
         while True:
             try:
                 plain(self)
                 break
-            except KeyboardInterrupt:
-                is_interrupted = True
-        if is_interrupted:
-            PyErr_SetInterrupt()
+            except KeyboardInterrupt as interrupt:
+                caught = interrupt
+        if caught is not None:
+            raise_later(caught)
 
     return __del__
