@@ -262,7 +262,9 @@ def _run(snapshot: Snapshot) -> None:
             _settle_rest(device)
         return
     pool = device.pool
-    if pool is not None and pool.is_tight and not _has_room(planned, snapshot, pool):
+    if pool is not None and pool.is_tight and not (
+        pool.is_calm() or _has_room(planned, snapshot, pool)
+    ):
         _run_in_tiles(snapshot, device)
         return
     if not planned.is_built:

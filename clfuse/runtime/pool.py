@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from clfuse.runtime.device import Device
 
-__all__ = ["Pool", "block_size", "host_nbytes", "when_tight"]
+__all__ = ["Pool", "all_pools", "block_size", "host_nbytes", "when_tight"]
 
 #: Alignment and least size of a block: the largest OpenCL C type (double16, long16) and two cache
 #: lines.
@@ -64,10 +64,14 @@ CONTAINER_LIMIT = "/sys/fs/cgroup/memory.max"
 HELD_SHARE = 0.25
 
 
+CALM_EVALUATIONS: Final = 64
+"""After so many evaluations that had the memory that they took, it is short no longer."""
+
 when_tight: Final[list[Callable[[], None]]] = []
 """Called when a pool becomes tight, by who has ways of evaluation that do not ask whether it is."""
 
-_pools: Final[weakref.WeakSet[Pool]] = weakref.WeakSet()
+all_pools: Final[weakref.WeakSet[Pool]] = weakref.WeakSet()
+"""Of every device that was used."""
 
 
 def block_size(nbytes: int) -> int:
@@ -121,13 +125,14 @@ class Pool:
         self.largest_nbytes = traits.max_alloc_nbytes
         self.is_tight = False
         self._was_short = False
+        self._calm = 0  # evaluations since memory was short
         self._asked_limit = 0
         self._bins: dict[int, list[cl.Buffer]] = {}
         self._is_closed = False
         self.in_place = self.host_backed and lost.put(
             device, "the first buffer", _works_in_place, device
         )
-        _pools.add(self)
+        all_pools.add(self)
         self.heed_limit()
 
     def heed_limit(self) -> None:
@@ -140,6 +145,21 @@ class Pool:
         self._set_tight(bool(asked) or self._was_short)
         if self.managed_nbytes > self.limit_nbytes and not self.device.lost:
             self.trim()
+
+    def is_calm(self) -> bool:
+        """Whether memory, which was short, is not any longer; asked once an evaluation."""
+        if self._asked_limit:
+            return False
+        self._calm += 1
+        if self._calm < CALM_EVALUATIONS:
+            return False
+        self.relax()
+        return True
+
+    def relax(self) -> None:
+        """Go on as if memory had not been short; a limit that the user has set stays."""
+        self._was_short = False
+        self._set_tight(bool(self._asked_limit))
 
     def _set_tight(self, is_tight: bool) -> None:
         was, self.is_tight = self.is_tight, is_tight
@@ -236,7 +256,8 @@ class Pool:
                 self.trim()
                 block = self._make(nbytes, size)
             if block is None:
-                self._was_short = True
+                self._calm = 0
+                self._was_short = self._was_short or not self._asked_limit
                 self._set_tight(True)
             while block is None and self.spills and spilling.spill(self, size):
                 self.trim()
@@ -306,7 +327,7 @@ class Pool:
 def _heed_limits() -> None:
     """Settings have changed."""
     if vars(settings):  # else they are read later, and this is called again
-        for pool in list(_pools):
+        for pool in list(all_pools):
             pool.heed_limit()
 
 

@@ -17,6 +17,7 @@ from clfuse.language import calls, known
 from clfuse.language.arrays import NotArrays
 from clfuse.runtime import buffers, launch, program
 from clfuse.runtime import device as devices
+from clfuse.runtime import pool as pools
 from clfuse.traits import DeviceTraits, with_schedule
 from tests.queued import AXPY, AXPY_ARGUMENTS, Gate
 
@@ -24,6 +25,13 @@ from tests.queued import AXPY, AXPY_ARGUMENTS, Gate
 @pytest.fixture
 def device():
     return devices.get_device()
+
+
+@pytest.fixture(autouse=True)
+def enough_memory() -> None:
+    """Nobody remembers the calls for memory that failed in another test."""
+    for pool in list(pools.all_pools):
+        pool.relax()
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from clfuse.counters import counters, reset_peak
 from clfuse.runtime import buffers
 from clfuse.runtime.buffers import HostBuffer
 from clfuse.runtime.memory import pool_of
-from clfuse.runtime.pool import Pool
+from clfuse.runtime.pool import CALM_EVALUATIONS, Pool
 
 LIMIT = 100_000
 """Bytes of memory."""
@@ -518,6 +518,23 @@ def test_a_device_that_was_short_once_spills_without_a_limit() -> None:
         np.testing.assert_array_equal(more.get(), numbers(20_000, 9))
         del arrays, more, array
         gc.collect()
+
+
+def test_memory_that_was_short_once_is_short_no_longer_after_a_while() -> None:
+    device = cf.get_device()
+    pool = pool_of(device)
+    with override(host_us=0):
+        x = stored(1_000, 0)
+        with driver_faults.failing(device, "clCreateBuffer", -4), suppress(cf.ClfuseError):
+            stored(3_000_000, 1)
+        assert pool.is_tight
+        for turn in range(CALM_EVALUATIONS):
+            np.testing.assert_array_equal((x + turn).get(), numbers(1_000) + turn)
+        assert not pool.is_tight
+        with override(memory_limit=LIMIT):
+            assert pool.is_tight
+            np.testing.assert_allclose(float(stored(COUNT, 0).sum()), numbers().sum())
+        assert not pool.is_tight  # that was the limit's fault
 
 
 def test_transfers_have_a_queue_of_their_own_on_a_device_with_memory_of_its_own() -> None:
