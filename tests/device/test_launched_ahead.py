@@ -4,6 +4,7 @@ recorded, and where the guess is wrong the kernel records again."""
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -32,6 +33,7 @@ MANY = 12
 def soon() -> Iterator[None]:
     """Guess after two calls, where usually it takes eight."""
     core = compiled.load()
+    gc.collect()  # what other tests have left to be computed
     before = core.launch_ahead_after(ALONE)
     with config.override(build_after_ms=0):
         yield
