@@ -252,3 +252,10 @@ def test_what_was_verified_by_other_compilers_is_not_verified(tmp_path, monkeypa
 def test_the_chips_are_those_of_the_guide() -> None:
     assert TARGETS == ("sm_70", "sm_90", "gfx90a", "gfx1100", "pvc", "tgllp", "dg2-g10")
     assert [vendor.single for vendor in VENDORS] == [(), (), ("tgllp", "dg2-g10")]
+
+
+def test_a_long_name_is_what_compilers_see() -> None:
+    name = "k" * 200
+    kernel = f"__kernel void {name}(__global int *x) {{ *x = 1; }}"
+    assert Program(kernel).names == (name,)
+    assert Program(f"#define {name} k_short\n{kernel}").names == ("k_short",)

@@ -33,6 +33,7 @@ _KERNEL = re.compile(
     r"\b(?:__kernel|kernel)\b\s*(?:__attribute__\s*\(\(.*?\)\)\)?\s*)?void\s+"
     r"(?:__attribute__\s*\(\(.*?\)\)\)?\s*)?(\w+)\s*\("
 )
+_RENAMED = re.compile(r"^#define (\w+) (\w+)$", re.MULTILINE)
 _DIRECTIVE = re.compile(r"^[ \t]*#", re.MULTILINE)
 
 
@@ -56,8 +57,10 @@ class Program:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Its kernels, in order."""
-        return tuple(dict.fromkeys(_KERNEL.findall(self.source)))
+        """Its kernels, in order, as compilers see them: long names are defined to be others."""
+        renamed = dict(_RENAMED.findall(self.source))
+        found = _KERNEL.findall(self.source)
+        return tuple(dict.fromkeys([renamed.get(name, name) for name in found]))
 
     @cached_property
     def parts(self) -> tuple[str, str] | None:
