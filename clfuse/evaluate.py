@@ -77,15 +77,21 @@ def pending(nodes: Sequence[Node]) -> list[Node]:
     )
 
 
+def _left(nodes: Sequence[Node]) -> list[Node]:
+    """Those that have to be computed, once evaluations that ended early are finished below them."""
+    if unfinished.journal[0] is not None:
+        unfinished.settle()
+    roots = pending(nodes)
+    if roots and unfinished.rests:
+        unfinished.finish_below(roots, compute_otherwise)
+        roots = pending(roots)
+    return roots
+
+
 def evaluate_nodes(nodes: Sequence[Node], *, wait: bool = False) -> None:
     """Compute `nodes`: afterwards each has its buffer (constants excepted, they need none)."""
     with lock:
-        if unfinished.journal[0] is not None:
-            unfinished.settle()
-        roots = pending(nodes)
-        if roots and unfinished.rests:
-            unfinished.finish_below(roots, compute_otherwise)
-            roots = pending(roots)
+        roots = _left(nodes)
         if roots:
             # The collector would look through what is listed and planned again and again, in vain.
             collects = gc.isenabled()
@@ -333,13 +339,8 @@ def _launch(device: Device, nodes: Sequence[Node]) -> None:
     """
     from . import larger
 
-    if unfinished.journal[0] is not None:
-        unfinished.settle()
-    roots = pending(nodes)
-    if roots and unfinished.rests:
-        # What is computed as a whole may be the rest of a plan for which there was no memory.
-        unfinished.finish_below(roots, compute_otherwise)
-        roots = pending(roots)
+    # What is computed as a whole may be the rest of a plan for which there was no memory.
+    roots = _left(nodes)
     if not roots:
         return
     snapshot = take(roots)
