@@ -32,8 +32,9 @@ from . import (
     sources,
     subscripts,
 )
+from .registry import UFUNCS
 from .steps import Step
-from .ufunc import UFUNCS, ufunc
+from .ufunc import ufunc
 
 __all__ = ["accelerate"]
 

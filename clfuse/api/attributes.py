@@ -13,11 +13,12 @@ import numpy as np
 from ..graph import build
 from ..releases import CHECKS_PARTS, DEPRECATED_SETTERS
 from ..runtime.buffers import HostBuffer
+from ..user_frames import user_stacklevel
 from . import floating
 from . import handle as handles
 from .at_once import alone
 from .conversion import NotNative, cast, host_copy, host_scalar, host_view, requested_dtype
-from .fallback import announced, host_call, user_stacklevel
+from .fallback import announced, host_call
 from .geometry import completed_shape, requested_shape, reshaped_strides, strided
 from .handle import (
     Handle,

@@ -30,11 +30,11 @@ from ..errors import OutsideWarnings
 from . import handle as handles
 from .at_once import is_attempt
 from .conversion import contains_handles
-from .fallback import NATIVE, OTHERWISE, dispatched, host_call, hosted, shares_memory
+from .fallback import dispatched, host_call, hosted, shares_memory
 from .floating import errstate
 from .handle import Handle, downcasts, lacks_fp64, native_dtype
 from .readers import before, settled
-from .ufunc import BY_NUMPY
+from .registry import BY_NUMPY, NATIVE, OTHERWISE
 
 BORROWED: Final = (
     # statistics

@@ -20,6 +20,7 @@ from ..evaluate import share, upload
 from ..graph import build
 from ..graph.ir import Kind, Node, Storage
 from ..graph.number import TracedNumber
+from ..graph.room import MOST_AXES
 from ..interpret import warning_of
 from ..runtime.buffers import AS_A_WHOLE, HOST_NBYTES
 from . import floating
@@ -204,10 +205,6 @@ def contains_handles(items: Iterable[Any], depth: int = 1) -> bool:
     return False
 
 
-MOST_AXES: Final = 64
-"""NumPy's NPY_MAXDIMS: what is nested deeper, or contains itself, is looked into no further."""
-
-
 def stacked(items: Any, dtype: np.dtype | None = None) -> Any:
     """What ``numpy.array`` makes of a nested list that holds arrays: they are joined on the
     device."""
@@ -326,7 +323,7 @@ def assigned(node: Node, dtype: np.dtype, called: str = "cast") -> Node:
     if node.dtype.kind == "c" and dtype.kind not in "cb":
         import warnings
 
-        from .fallback import user_stacklevel
+        from ..user_frames import user_stacklevel
 
         warnings.warn(_COMPLEX_TO_REAL, np.exceptions.ComplexWarning, user_stacklevel())
     return cast(node, dtype, called)
@@ -415,3 +412,29 @@ def asnumpy(value: Any) -> np.ndarray:
         An array of clfuse's, or anything that `numpy.array` takes.
     """
     return host_copy(value) if isinstance(value, Handle) else np.array(value)
+
+
+# -- devices --------------------------------------------------------------------------------------
+
+
+def device_of(handle: Handle) -> Any:
+    """The device that holds the array, or will: the current one while it is not computed."""
+    from ..runtime.device import current_device
+
+    buffer = handle._storage.node.buffer
+    return current_device() if buffer is None else buffer.device
+
+
+def moved_to(handle: Handle, device: Any, stream: Any) -> Any:
+    """The array with its elements on another device."""
+    from ..runtime import device as devices
+
+    if stream is not None:
+        raise ValueError("The stream argument in to_device() is not supported")
+    target = device_of(handle) if device == "cpu" else devices.find(device)
+    if target is device_of(handle):
+        return handle
+    host = host_view(handle)
+    with devices.device(target):
+        # One element or none would be a constant of the program, which lies on no device.
+        return held(upload(host)) if host.size <= 1 else from_host(host)

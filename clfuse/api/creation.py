@@ -17,11 +17,10 @@ from ..evaluate import share
 from ..graph import build
 from ..graph.ir import Node
 from ..graph.number import TracedNumber, concrete
-from ..graph.room import require_room
+from ..graph.room import MOST_AXES, require_room
 from ..releases import HAS_DLPACK_1
 from . import handle as handles
 from .conversion import (
-    MOST_AXES,
     NotNative,
     array_of,
     as_handle,

@@ -14,8 +14,8 @@ from .handle import Handle
 from .joining import concatenate
 from .manipulation import broadcast_to, ravel
 from .order import copied, copy_order, turned, turned_back
+from .registry import UFUNCS
 from .remembered import remembered
-from .ufunc import UFUNCS
 
 _Missing = np._NoValue
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import os
-import sys
 import types
 import warnings
 from collections.abc import Callable, Iterable, Mapping
@@ -24,6 +22,7 @@ from ..counters import counters
 from ..errors import FallbackError, FallbackWarning
 from ..graph import trace
 from ..runtime.buffers import BY_ROWS
+from ..user_frames import user_frame
 from . import floating
 from . import handle as handles
 from .conversion import Foreign, NotNative, adopted, from_host, host_copy, host_view
@@ -31,15 +30,10 @@ from .handle import Handle, native_dtype, node_of
 from .inspection import placed
 from .readers import before, settled
 from .refusals import FLAGS, preferred, refuse_odd_flags
+from .registry import AT_CALL, HOSTED, NATIVE, OTHERWISE
 from .sources import SOURCES, at_the_call
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
-
-OWN_FOLDERS: Final = tuple(
-    os.path.dirname(os.path.abspath(str(path))) + os.sep
-    for path in (np.__file__, os.path.dirname(__file__))
-)
-"""Frames in these are never the user's: NumPy's and clfuse's."""
 
 MUTATED: Final[Mapping[str, str]] = {
     "put": "a",
@@ -54,44 +48,11 @@ MUTATED: Final[Mapping[str, str]] = {
 }
 """NumPy functions that write into an argument, and its name. `out` is known without."""
 
-NATIVE: Final[dict[Any, Callable[..., Any]]] = {}
-"""NumPy's function -> ours, which records it."""
-
-OTHERWISE: Final[dict[Any, Callable[..., Any]]] = {}
-"""NumPy's function -> what does the calls that ours leaves to NumPy, if not the host."""
-
-HOSTED: Final[dict[Any, Callable[..., Any]]] = {}
-"""NumPy's function -> what runs it on the host, of those that have none of ours."""
-
-AT_CALL: Final[set[Any]] = set()
-"""Functions of NumPy's among them that are never recorded: see `at_call`."""
-
-
 # -- announcing -----------------------------------------------------------------------------------
-
-
-def user_frame() -> tuple[Any, int]:
-    """The first frame outside clfuse and NumPy, from the caller's caller up, and the `stacklevel`
-    that names it where 1 is the caller's caller."""
-    frame = sys._getframe(2)
-    level = 1
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(OWN_FOLDERS):
-        frame = frame.f_back
-        level += 1
-    return frame, level
 
 
 REMEMBERED: Final[dict[Callable[..., Any], tuple[Callable[..., Any], dict[Any, Any]]]] = {}
 """What `remembered` made -> the function that it is of, and what it knows."""
-
-warnings_issued: Final = [0]
-"""How many there were, for who remembers what a call did, and can only remember a silent one."""
-
-
-def user_stacklevel() -> int:
-    """The `stacklevel` with which a warning issued by the caller names the user's line."""
-    warnings_issued[0] += 1
-    return user_frame()[1]
 
 
 def shares_memory() -> bool:

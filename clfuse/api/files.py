@@ -22,8 +22,9 @@ from numpy.lib import format as npy
 from numpy.lib.npyio import NpzFile
 
 from .conversion import adopted
-from .fallback import NATIVE, HostArguments, like, refuse_while_tracing
+from .fallback import HostArguments, like, refuse_while_tracing
 from .handle import native_dtype
+from .registry import NATIVE
 
 MOST_HEADER_BYTES: Final = 10_000
 """NumPy's limit: `ast.literal_eval` is not to be trusted with more."""

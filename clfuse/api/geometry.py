@@ -15,9 +15,10 @@ import numpy as np
 
 from ..graph import build
 from ..graph.layout import is_injective
+from ..graph.room import MOST_AXES
 from ..runtime.buffers import HostBuffer
 from . import handle as handles
-from .conversion import MOST_AXES, NotNative
+from .conversion import NotNative
 from .expressions import broadcast_shapes
 from .handle import Handle, fresh, layout, node_of, view_of
 from .present import indexed, present

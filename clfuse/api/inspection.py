@@ -11,6 +11,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from .conversion import moved_to
+from .handle import Handle
+
 HAS_INFO: Final = hasattr(np, "__array_namespace_info__")
 """Whether NumPy can be asked, and so clfuse (2.1)."""
 
@@ -81,8 +84,6 @@ def placed(function: Callable[..., Any], args: tuple[Any, ...], named: dict[str,
         There is none such; a ValueError, as NumPy's.
     """
     from ..runtime import device as devices
-    from .handle import Handle
-    from .protocols import moved_to
 
     target = _target(named.pop("device"))
     with devices.device(target):

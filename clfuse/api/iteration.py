@@ -207,6 +207,6 @@ def _flat_index(index: Any, size: int) -> Any:
 def _warned(message: str, category: type[Warning] = DeprecationWarning) -> None:
     import warnings
 
-    from .fallback import user_stacklevel
+    from ..user_frames import user_stacklevel
 
     warnings.warn(message, category, user_stacklevel())

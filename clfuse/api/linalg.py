@@ -36,8 +36,9 @@ from .overrides import answers_itself
 from .present import LATER
 from .promotion import BOOL
 from .refusals import preferred
+from .registry import BY_NUMPY, UFUNCS
 from .remembered import remembered
-from .ufunc import BY_NUMPY, UFUNCS, ufunc
+from .ufunc import ufunc
 
 _Missing = np._NoValue
 

@@ -9,15 +9,16 @@ from typing import Any
 import numpy as np
 
 from ..graph import build
+from ..user_frames import user_stacklevel
 from . import reductions
 from .conversion import array_of, as_handle, host_view, requested_dtype
-from .fallback import native, user_stacklevel
+from .fallback import native
 from .floating import errstate
 from .geometry import normalized_axes
 from .handle import Handle, layout, result
+from .registry import UFUNCS
 from .selection import where
 from .shared_storage import SharedStorage, seen_by_numpy
-from .ufunc import UFUNCS
 
 
 @native(np.isclose, numbers=True)

@@ -13,13 +13,15 @@ import numpy as np
 from ..graph import build
 from ..graph.ir import Node
 from ..graph.room import require_room
+from ..user_frames import user_frame
 from . import handle as handles
 from .conversion import NotNative, as_handle, requested_dtype
 from .creation import ordered
 from .expressions import choose, combine, convert
-from .fallback import AT_CALL, host_call, native, user_frame
+from .fallback import host_call, native
 from .geometry import diagonal_of
 from .handle import fresh, node_of, result
+from .registry import AT_CALL
 from .selection import where
 from .shared_storage import seen_by_numpy
 

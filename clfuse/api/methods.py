@@ -32,11 +32,11 @@ from . import (
     handle as handles,
 )
 from .at_once import alone
-from .conversion import host_view
+from .conversion import host_view, moved_to
 from .fallback import announced, host_call
 from .handle import Handle, fresh, is_writeable, node_of
 from .present import LATER
-from .ufunc import UFUNCS
+from .registry import UFUNCS
 
 _Missing = np._NoValue
 
@@ -381,8 +381,6 @@ class ArrayMethods:
 
     def to_device(self, device: Any, /, *, stream: Any = None) -> Any:
         """The array on a device; on the one where it is, itself."""
-        from .protocols import moved_to
-
         return moved_to(self, device, stream)  # type: ignore[arg-type]
 
 

@@ -44,16 +44,17 @@ from . import (  # noqa: F401  (each registers its functions)
     statistics,
     taking,
 )
-from .fallback import AT_CALL, NATIVE, host_call, hosted
+from .fallback import host_call, hosted
 from .files import FILES, load
 from .floating import errstate, seterr
 from .inspection import HAS_INFO, __array_namespace_info__
 from .ndarray import ndarray
 from .nditer import nditer, nested_iters
 from .overrides import Mixin
+from .registry import AT_CALL, BY_NUMPY, NATIVE
 from .sequences import mgrid, ogrid
 from .submodules import NumPysModules, Submodule
-from .ufunc import BY_NUMPY, ufunc
+from .ufunc import ufunc
 
 PLAIN: Final = frozenset(
     """

@@ -33,7 +33,7 @@ from . import (
 )
 from .acceleration import accelerate
 from .at_once import product
-from .conversion import host_copy, host_scalar
+from .conversion import device_of, host_copy, host_scalar
 from .creation import array as make_array
 from .creation import zeros
 from .flags import flagsobj
@@ -138,7 +138,7 @@ class _Common(ArrayMethods, Handle):
     @property
     def device(self) -> Any:
         """The device that the array is, or will be, on."""
-        return protocols.device_of(self)
+        return device_of(self)
 
     @property
     def __array_interface__(self) -> dict[str, Any]:

@@ -22,15 +22,17 @@ from ..graph.ir import boundary
 from ..graph.number import concrete
 from ..releases import EMPTY_IS_FALSE, ONE_IS_A_NUMBER, POWERS_OF_SCALARS
 from ..runtime.buffers import Buffer, HostBuffer
+from ..user_frames import user_stacklevel
 from . import handle as handles
 from .at_once import alone, modified, pair
 from .conversion import host_view
 from .expressions import broadcast_shapes
-from .fallback import HostArguments, announced, count_fallback, user_stacklevel
+from .fallback import HostArguments, announced, count_fallback
 from .handle import modify, native_dtype, node_of, recorded_array
 from .present import LATER
 from .promotion import constant_of
-from .ufunc import UFUNCS, ufunc
+from .registry import UFUNCS
+from .ufunc import ufunc
 
 BINARY: Final = {
     "add": "add",

@@ -18,8 +18,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from .fallback import HOSTED, NATIVE, HostArguments
+from .fallback import HostArguments
 from .handle import Handle
+from .registry import BY_NUMPY, HOSTED, NATIVE
 
 METHODS: Final = ("__array_ufunc__", "__array_function__")
 
@@ -70,8 +71,6 @@ def _asked(method: Callable[..., Any]) -> Callable[..., Any]:
 def ours(function: Any) -> Any:
     """Our function for NumPy's; itself, where there is none."""
     if isinstance(function, np.ufunc):
-        from .ufunc import BY_NUMPY
-
         return BY_NUMPY.get(function, function)
     found = NATIVE.get(function)
     return HOSTED.get(function, function) if found is None else found

@@ -40,6 +40,7 @@ from ..runtime.buffers import (
 from ..runtime.memory import pool_of
 from ..smallness import ADDITION_NS
 from . import handle as handles
+from .basic_index import locate
 from .handle import DTYPES, Handle, View
 from .order import stride_order, turned_back
 from .steps import Step
@@ -127,8 +128,6 @@ class Indexed(View):
     _layout: tuple[int, tuple[int, ...]] | None
 
     def _locate(self) -> tuple[int, tuple[int, ...]]:
-        from .indexing import locate
-
         if self._layout is None:
             shape, offset = self._shape, 0
             if self.start is None:

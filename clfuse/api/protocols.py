@@ -12,22 +12,22 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..evaluate import upload
 from ..graph import build
 from ..graph.ir import Kind
 from ..releases import HAS_DLPACK_1
 from ..runtime.buffers import HostBuffer
 from . import handle as handles
 from .at_once import pair
-from .conversion import adopted, held, host_copy, host_scalar, host_view, stored_view
+from .conversion import adopted, device_of, host_copy, host_scalar, host_view, stored_view
 from .creation import array
-from .fallback import NATIVE, host_call
+from .fallback import host_call
 from .handle import Handle, fresh, is_contiguous, is_writeable, layout, node_of
 from .order import stride_order
 from .present import LATER, SCALARS
+from .registry import BY_NUMPY, NATIVE
 from .scipy_ufuncs import of_scipy
 from .shared_storage import seen_by_numpy
-from .ufunc import BY_NUMPY, ufunc
+from .ufunc import ufunc
 
 DLPACK_CPU: Final = (1, 0)
 """DLPack's code of host memory: what is exported is a copy there."""
@@ -367,29 +367,3 @@ def memory_nbytes(handle: Handle) -> int:
         return own
     node = handle._storage.node
     return own + math.prod(node.shape) * node.dtype.itemsize
-
-
-# -- devices --------------------------------------------------------------------------------------
-
-
-def device_of(handle: Handle) -> Any:
-    """The device that holds the array, or will: the current one while it is not computed."""
-    from ..runtime.device import current_device
-
-    buffer = handle._storage.node.buffer
-    return current_device() if buffer is None else buffer.device
-
-
-def moved_to(handle: Handle, device: Any, stream: Any) -> Any:
-    """The array with its elements on another device."""
-    from ..runtime import device as devices
-
-    if stream is not None:
-        raise ValueError("The stream argument in to_device() is not supported")
-    target = device_of(handle) if device == "cpu" else devices.find(device)
-    if target is device_of(handle):
-        return handle
-    host = host_view(handle)
-    with devices.device(target):
-        # One element or none would be a constant of the program, which lies on no device.
-        return held(upload(host)) if host.size <= 1 else array(host)

@@ -15,21 +15,22 @@ import numpy as np
 from numpy.lib import _function_base_impl as formulas
 
 from ..graph import build
+from ..user_frames import user_stacklevel
 from . import reductions
 from .attributes import cast_to
 from .borrowed import rehomed
 from .conversion import NotNative, as_handle, host_view
-from .fallback import NATIVE, native, user_stacklevel
+from .fallback import native
 from .folding import reduction_axes
 from .geometry import reshaped
 from .handle import Handle, downcasts, lacks_fp64, node_of, result
 from .joining import delivered as written
 from .manipulation import moveaxis
 from .promotion import INT64
+from .registry import NATIVE, UFUNCS
 from .selection import where
 from .sorting import sort
 from .taking import take_along_axis
-from .ufunc import UFUNCS
 
 _Missing = np._NoValue
 

@@ -10,10 +10,11 @@ from typing import Any, Final
 import numpy as np
 
 from ..graph import build
+from ..user_frames import user_stacklevel
 from . import floating
 from .conversion import NotNative, as_handle
 from .expressions import choose, combine, convert
-from .fallback import native, user_stacklevel
+from .fallback import native
 from .folding import arg_fold, delivered, fold, folded, in_memory_order, reduction_axes
 from .handle import Handle, node_of
 from .order import mapped

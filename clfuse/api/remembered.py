@@ -18,9 +18,10 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 from ..graph.ir import Kind, Node, Op
+from ..user_frames import warnings_issued
 from . import floating
 from . import handle as handles
-from .fallback import REMEMBERED, warnings_issued
+from .fallback import REMEMBERED
 from .handle import Handle, native_dtype, result
 from .present import LATER
 from .promotion import FLOAT64

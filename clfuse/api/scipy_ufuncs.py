@@ -8,7 +8,8 @@ from typing import Final
 
 import numpy as np
 
-from .ufunc import BY_NUMPY, ufunc
+from .registry import BY_NUMPY
+from .ufunc import ufunc
 
 NAMES: Final = frozenset(["erf", "erfc"])
 """Rows of the op tables that are called as they are in ``scipy.special``. Of a million doubles they

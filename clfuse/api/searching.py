@@ -33,8 +33,8 @@ from .handle import Handle, fresh, native_dtype, node_of, result
 from .indexing import get
 from .present import is_seen_here, made
 from .promotion import FLOAT64, INT64
+from .registry import UFUNCS
 from .taking import take
-from .ufunc import UFUNCS
 
 FEW_KEYS: Final = 512
 """Keys up to which NumPy finds their places in a stored vector: at 0.05 us each it takes no longer

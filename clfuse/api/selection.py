@@ -12,11 +12,12 @@ from ..graph import build
 from ..graph.ir import Node, Op, loop
 from ..graph.number import TracedNumber, concrete
 from ..releases import CHECKS_BOUNDS, CHECKS_CHOSEN, CHECKS_FILLS, DEPRECATED_FUNCTIONS
+from ..user_frames import user_stacklevel
 from . import attributes
 from . import handle as handles
 from .conversion import NotNative, as_handle, copied_node, requested_dtype, value_node
 from .expressions import broadcast_shapes, choose, combine, convert, scalar
-from .fallback import native, user_stacklevel
+from .fallback import native
 from .handle import DTYPES, Handle, fresh, is_writeable, node_of, result, write
 from .indexing import fitted, put
 from .masks import nonzero
@@ -30,7 +31,7 @@ from .order import (
     turned_nodes,
 )
 from .promotion import BOOL, WEAK, constant_of, weak_kind
-from .ufunc import UFUNCS
+from .registry import UFUNCS
 
 _Missing = np._NoValue
 

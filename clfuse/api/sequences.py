@@ -17,9 +17,8 @@ import numpy as np
 from ..dtypes import needs_fp64
 from ..graph import build
 from ..graph.ir import Node
-from ..graph.room import require_room
+from ..graph.room import MOST_AXES, require_room
 from .conversion import (
-    MOST_AXES,
     NotNative,
     as_handle,
     from_host,
@@ -32,7 +31,7 @@ from .fallback import native
 from .geometry import normalized_axis, permuted
 from .handle import Handle, fresh, lacks_fp64, native_dtype, node_of
 from .promotion import FLOAT16, FLOAT32, FLOAT64, INT64
-from .ufunc import UFUNCS
+from .registry import UFUNCS
 
 _Missing = np._NoValue
 _LARGEST = np.iinfo(np.intp).max  # elements that an array may have

@@ -28,7 +28,7 @@ from .indexing import put
 from .library import size_of, step
 from .order import arranged, copy_order, permuted_node
 from .promotion import INT64
-from .ufunc import UFUNCS
+from .registry import UFUNCS
 
 How = tuple[tuple[str, Any], ...]
 """Keyword arguments of a sort, sorted out: what a node carries."""

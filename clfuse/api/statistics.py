@@ -12,10 +12,11 @@ from ..evaluate import evaluate_nodes
 from ..graph import build, trace
 from ..graph.ir import Node
 from ..releases import MEAN_OF_NOTHING
+from ..user_frames import user_stacklevel
 from . import blocks, floating
 from .conversion import NotNative, as_handle, as_mask, assigned, from_host, requested_dtype
 from .expressions import broadcast_shapes, choose, combine, convert
-from .fallback import native, user_stacklevel
+from .fallback import native
 from .folding import (
     delivered,
     folded,
@@ -29,8 +30,8 @@ from .order import Permutation, copied, copy_order, permuted_node
 from .present import affordable, looked_at
 from .promotion import FLOAT16, FLOAT32, FLOAT64, INT64
 from .reductions import element_count
+from .registry import UFUNCS
 from .remembered import remembered
-from .ufunc import UFUNCS
 
 _Missing = np._NoValue
 

@@ -18,12 +18,14 @@ from ..config import changed, settings
 from ..graph import build
 from ..graph.ir import Node, Op, loud
 from ..graph.number import TracedNumber, concrete
+from ..graph.room import MOST_AXES
 from ..ops import UFUNCS as ROWS
 from ..runtime.buffers import HostBuffer
+from ..user_frames import user_stacklevel
 from . import fallback, floating
 from . import handle as handles
 from .at_once import alone, both, calculated, into, pair
-from .conversion import MOST_AXES, NotNative, as_handle, as_mask, cast, stored_view
+from .conversion import NotNative, as_handle, as_mask, cast, stored_view
 from .expressions import broadcast_shapes
 from .folding import fold
 from .geometry import reshaped
@@ -42,7 +44,9 @@ from .promotion import (
     weak_kind,
 )
 from .refusals import deprecate_third, preferred, refused, refused_by_numpy
+from .registry import BY_NUMPY, UFUNCS
 from .scans import accumulated
+from .taking import at as update_at
 
 UNINITIALIZED = (
     "'where' used without 'out', expect unitialized memory in output. If this is intentional, "
@@ -318,7 +322,7 @@ class ufunc:
         if casts_may_err and type(nodes) is tuple:
             nodes = tuple(map(cast, nodes, resolution.inputs))
         if mask is not None and not given and "out" not in kwargs:
-            warnings.warn(UNINITIALIZED, UserWarning, fallback.user_stacklevel())
+            warnings.warn(UNINITIALIZED, UserWarning, user_stacklevel())
         if not given and mask is None and not as_array and type(nodes) is tuple:
             return self._results(args, nodes, self._all_voiced(resolution), shape, order)
         results = []
@@ -413,12 +417,10 @@ class ufunc:
     @refused_by_numpy
     def at(self, a: Any, indices: Any, *b: Any) -> Any:
         """Write through indices, each of them once for every time it is named: `numpy.ufunc.at`."""
-        from .taking import at
-
         if any(map(answers_itself, (a, *b))):
             return self.numpy.at(a, indices, *b)
         try:
-            at(self.numpy, a, indices, b)
+            update_at(self.numpy, a, indices, b)
         except NotNative as missing:
             reason = str(missing)
         else:
@@ -561,13 +563,6 @@ def _refuse_negative_exponents(exponent: Node, mask: Node | None) -> None:
 
 def _values_of(node: Node) -> Any:
     return node.param if node.op.name == "constant" else stored_view(node)
-
-
-UFUNCS: Final[dict[str, ufunc]] = {}
-"""Every public ufunc of NumPy's, by its own name."""
-
-BY_NUMPY: Final[dict[np.ufunc, ufunc]] = {}
-"""NumPy's ufunc -> ours."""
 
 
 def _collect() -> None:

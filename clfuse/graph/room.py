@@ -13,6 +13,9 @@ from typing import Final
 
 import numpy as np
 
+MOST_AXES: Final = 64
+"""NumPy's NPY_MAXDIMS."""
+
 ADDRESSABLE_NBYTES: Final = 1 << 47
 """By a process, on the processors that there are."""
 

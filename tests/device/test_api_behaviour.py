@@ -125,7 +125,7 @@ def test_scalars_alone_are_numpys_business(xp: ModuleType) -> None:
 def test_float32_stands_for_float64_where_that_is_asked_for(
         xp: ModuleType, setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
     from clfuse.api import handle
-    from clfuse.api.ufunc import UFUNCS
+    from clfuse.api.registry import UFUNCS
 
     def forget() -> None:
         for function in UFUNCS.values():

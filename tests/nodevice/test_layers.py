@@ -19,7 +19,7 @@ PACKAGE = Path(__file__).parent.parent.parent / "clfuse"
 LAYERS: tuple[tuple[str, ...] | frozenset[str], ...] = (
     (
         "openblas", "errors", "simulated_devices", "config", "_compiled", "compiled", "counters",
-        "releases", "dtypes",
+        "releases", "dtypes", "user_frames",
     ),
     ("op_row", "op_rows_*", "ops", "traits"),
     ("graph",),

@@ -82,9 +82,8 @@ def _shadow(parent: Any, name: str) -> None:
 
 
 def _ours(value: Any) -> Any:
-    from clfuse.api.fallback import NATIVE
+    from clfuse.api.registry import BY_NUMPY, NATIVE
     from clfuse.api.testing import seen_on_the_host
-    from clfuse.api.ufunc import BY_NUMPY
 
     if isinstance(value, np.ufunc):
         return BY_NUMPY.get(value, value)
