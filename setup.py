@@ -29,7 +29,7 @@ EXTRAS = {
 }
 
 INCLUDED = ("normal.cl", "philox.cl")
-"""What the compiled part reads of the kernels' library, as ``clfuse.compiled`` has it."""
+"""What the compiled part reads of the kernels' library, as ``clfuse._core.loading`` has it."""
 
 
 def compiled() -> list[Extension]:
@@ -40,13 +40,13 @@ def compiled() -> list[Extension]:
         from Cython.Build import cythonize
     except ImportError:
         return []
-    # `clfuse.compiled` compares this with the text that is there when it is imported.
-    paths = sorted((HERE / "clfuse").glob("_compiled*.p[yx][xi]"))
+    # `clfuse._core.loading` compares this with the text that is there when it is imported.
+    paths = sorted((HERE / "clfuse" / "_core").glob("*.p[yx][xi]"))
     paths += [HERE / "kernels" / "lib" / name for name in INCLUDED]
     digest = hashlib.sha256(b"".join([path.read_bytes() for path in paths])).hexdigest()
     module = Extension(
-        "clfuse._compiled",
-        ["clfuse/_compiled.pyx"],
+        "clfuse._core.compiled",
+        ["clfuse/_core/compiled.pyx"],
         include_dirs=[numpy.get_include(), "kernels/lib"],
         define_macros=[
             ("CLFUSE_SOURCE", f'"{digest}"'),
@@ -65,7 +65,7 @@ def compiled() -> list[Extension]:
 class BuildWithTemplates(build_py):
     """Lay beside the templates what Mako makes of them, so that no process has to: 7 to 60 ms each.
 
-    `clfuse.render.templates` takes a module if it was made of the text that is there.
+    `clfuse.codegen.templates` takes a module if it was made of the text that is there.
     """
 
     def run(self) -> None:
@@ -104,13 +104,14 @@ setup(
     # `to_backend("clfuse")` finds it where nobody has imported clfuse.dask.
     entry_points={"dask.array.backends": ["clfuse = clfuse.dask:Backend"]},
     # The templates lie beside the package in a checkout and inside it in a wheel, as
-    # clfuse/kernels; clfuse.render.templates looks in both places.
+    # clfuse/kernels; clfuse.codegen.templates looks in both places.
     package_dir={"clfuse": "clfuse", "clfuse.kernels": "kernels"},
     packages=[*find_packages(include=["clfuse", "clfuse.*"]), "clfuse.kernels"],
     package_data={
-        "clfuse": ["py.typed", "_compiled.pyx", "_compiled_*.pxi", "guide/*.md"],
-        "clfuse.bench": ["kernels/*.cl", "*.cpp"],
-        "clfuse.demo": ["programs/*.py"],
+        "clfuse": ["py.typed", "guide/*.md"],
+        "clfuse._core": ["*.pyx", "*.pxi"],
+        "clfuse.tools.bench": ["kernels/*.cl", "*.cpp"],
+        "clfuse.tools.demo": ["programs/*.py"],
         "clfuse.kernels": ["*.cl.mako", "lib/*.cl"],
     },
     ext_modules=compiled(),

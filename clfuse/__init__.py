@@ -18,14 +18,16 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from . import openblas as _openblas  # noqa: F401  isort: skip  (before anything imports NumPy)
-from . import automatic, config, counters
+from . import config, counters
+from .engine import auto_flush
 
-# The submodule evaluate is imported before the function of the same name: importing a submodule
-# later would put the module in the function's place.
-from .evaluate import evaluate_all as _evaluate_all  # noqa: F401
-
-from .api import namespace as _namespace  # isort: skip
-from .api.control import (
+from . import namespace as _namespace  # isort: skip
+from .arrays.conversion import asnumpy
+from .classes.ndarray import (
+    ndarray,
+    scalar,  # noqa: F401  (`scalar`: so that its pickle is found)
+)
+from .control import (
     device,
     devices,
     evaluate,
@@ -36,12 +38,6 @@ from .api.control import (
     stats,
     synchronize,
 )
-from .api.conversion import asnumpy
-from .api.ndarray import (
-    ndarray,
-    scalar,  # noqa: F401  (`scalar`: so that its pickle is found)
-)
-from .api.ufunc import ufunc
 from .errors import (
     AllocationError,
     ClfuseError,
@@ -57,21 +53,23 @@ from .errors import (
     KernelError,
     SettingError,
 )
+from .functions.math.ufunc import ufunc
 
 if TYPE_CHECKING:
-    from .api.elementwise_kernel import ElementwiseKernel
-    from .api.jit import jit
-    from .api.raw_kernel import RawKernel
-    from .api.reduction_kernel import ReductionKernel
-    from .language import atomic, device_function, group, kernel, local_array, philox
+    from .tracing.jit import jit
+    from .user_kernels.language import atomic, device_function, group, kernel, local_array, philox
+    from .user_kernels.opencl.elementwise import ElementwiseKernel
+    from .user_kernels.opencl.raw import RawKernel
+    from .user_kernels.opencl.reduction import ReductionKernel
 
 _LATER = {
-    "ElementwiseKernel": "api.elementwise_kernel",
-    "RawKernel": "api.raw_kernel",
-    "ReductionKernel": "api.reduction_kernel",
-    "jit": "api.jit",
+    "ElementwiseKernel": "user_kernels.opencl.elementwise",
+    "RawKernel": "user_kernels.opencl.raw",
+    "ReductionKernel": "user_kernels.opencl.reduction",
+    "jit": "tracing.jit",
     **dict.fromkeys(
-        ("atomic", "device_function", "group", "kernel", "local_array", "philox"), "language"
+        ("atomic", "device_function", "group", "kernel", "local_array", "philox"),
+        "user_kernels.language",
     ),
 }
 """Names of ours that few programs use -> their modules, which are imported when they are asked for:
@@ -122,7 +120,7 @@ _namespace.register_submodules()
 globals().update(
     {name: value for name, value in _namespace.at_hand().items() if name not in globals()}
 )
-automatic.start()
+auto_flush.start()
 
 
 def __getattr__(name: str) -> Any:

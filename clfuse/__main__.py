@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import argparse
     from pathlib import Path
 
-    from clfuse.runtime.device import Device
+    from .runtime.device import Device
 
 __all__ = ["main"]
 
@@ -63,7 +63,7 @@ def parser(command: str, description: str) -> argparse.ArgumentParser:
 
 def run(arguments: Sequence[str]) -> int:
     """Run a NumPy program unchanged."""
-    from clfuse import run as script
+    from .tools import run as script
 
     script.main(arguments)
     return 0
@@ -71,14 +71,14 @@ def run(arguments: Sequence[str]) -> int:
 
 def demo(arguments: Sequence[str]) -> int:
     """Run NumPy programs under NumPy and under clfuse, side by side."""
-    from clfuse.demo import report
+    from .tools.demo import report
 
     return report.main(arguments)
 
 
 def bench(arguments: Sequence[str]) -> int:
     """Measure ratios to NumPy, to other compilers and to hand-written OpenCL."""
-    from clfuse.bench import command
+    from .tools.bench import command
 
     return command.main(arguments)
 
@@ -91,7 +91,7 @@ def devices(arguments: Sequence[str]) -> int:
     parser(
         "devices", "List the OpenCL devices that work; the one that is used has a star."
     ).parse_args(arguments)
-    from clfuse.runtime import device
+    from .runtime import device
 
     current = device.get_device()
     for candidate in device.devices():
@@ -155,9 +155,9 @@ MOST_CHECK_S: Final = 86_400
 
 def checked(options: argparse.Namespace, reader: argparse.ArgumentParser) -> int:
     """Run the check, and write its report; 1 where something is wrong."""
-    from clfuse.check import report
-    from clfuse.errors import ClfuseError
-    from clfuse.runtime import device
+    from .errors import ClfuseError
+    from .runtime import device
+    from .tools.check import report
 
     seconds = CHECK_S if options.seconds is None else options.seconds
     if not 0 < seconds <= MOST_CHECK_S:
@@ -170,7 +170,7 @@ def checked(options: argparse.Namespace, reader: argparse.ArgumentParser) -> int
             os.environ["CLFUSE_DEVICE"] = options.device
         used = device.get_device()
     except ClfuseError as error:
-        from clfuse.check.privacy import public
+        from .tools.check.privacy import public
 
         print(f"clfuse doctor: {NO_DEVICE}: {public(str(error))}", file=sys.stderr)
         return 1
@@ -200,16 +200,16 @@ def software() -> Iterator[str]:
         except metadata.PackageNotFoundError:
             if package in ("clfuse", "numpy", "pyopencl", "Mako"):
                 yield f"{package:16} not installed as a package"
-    from clfuse import compiled
+    from ._core import loading
 
-    compiled.load()
-    yield f"compiled part    {compiled.state()}"
+    loading.load()
+    yield f"compiled part    {loading.state()}"
 
 
 def variables() -> Iterator[str]:
     """Lines about the settings that differ from their defaults, and the variables of others."""
-    from clfuse.config import SETTINGS, settings
-    from clfuse.errors import SettingError
+    from .config import SETTINGS, settings
+    from .errors import SettingError
 
     yield "settings:"
     for row in SETTINGS:
@@ -230,7 +230,7 @@ def drivers() -> Iterator[str]:
     import ctypes
     from pathlib import Path
 
-    from clfuse.runtime.vendors import SYSTEM_FOLDER, loader_environment
+    from .runtime.vendors import SYSTEM_FOLDER, loader_environment
 
     yield "drivers:"
     with loader_environment():
@@ -254,9 +254,9 @@ def probes() -> Iterator[str]:
     """
     import time
 
-    from clfuse.errors import ClfuseError
-    from clfuse.runtime import device
-    from clfuse.verified import verified
+    from .errors import ClfuseError
+    from .runtime import device
+    from .target.verified import verified
 
     start = time.perf_counter()
     try:
@@ -324,7 +324,7 @@ def coverage(arguments: Sequence[str]) -> int:
 
     import numpy
 
-    from clfuse.api.namespace import coverage as found
+    from .namespace import coverage as found
 
     names: dict[str, list[str]] = {}
     classes = 0
@@ -471,7 +471,7 @@ def perform(command: str, arguments: Sequence[str]) -> int:
     if function is run:
         # The program's exceptions are its own.
         return function(arguments)
-    from clfuse.errors import ClfuseError
+    from .errors import ClfuseError
 
     try:
         return function(arguments)

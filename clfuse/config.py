@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from clfuse.errors import SettingError
-from clfuse.simulated_devices import SIMULATED_DEVICES
+from .errors import SettingError
+from .target.simulated_devices import SIMULATED_DEVICES
 
 __all__ = ["SETTINGS", "Setting", "Settings", "override", "reload", "settings"]
 

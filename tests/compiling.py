@@ -64,7 +64,7 @@ def kernels_called(source: str) -> list[str]:
 
 
 MOST_LETTERS = 120
-"""Of a name: 96 (`graph.symbols`), and what is added to it."""
+"""Of a name: 96 (`ir.identifiers`), and what is added to it."""
 
 
 def odd_names(source: str) -> list[str]:

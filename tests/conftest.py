@@ -31,7 +31,8 @@ os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(filter(None, sys.path))
 from tests.agreement import needs_double
 from tests.compiling import Compiling
 
-# Arrays in tests are small: NumPy would calculate them (`clfuse.interpret`), and test no kernel.
+# Arrays in tests are small: NumPy would calculate them (`clfuse.interpreter.interpret`), and test
+# no kernel.
 os.environ.setdefault("CLFUSE_HOST_US", "0")
 # What somebody has measured of this machine must not change what is tested.
 os.environ.setdefault("CLFUSE_TUNING", "off")
@@ -138,7 +139,7 @@ def quiet_arithmetic() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def nobody_asked_for_the_namespace() -> None:
     """Whoever asks an array for its namespace gets no scalars of NumPy's from then on."""
-    present = sys.modules.get("clfuse.api.present")
+    present = sys.modules.get("clfuse.arrays.host_array")
     if present is not None:
         present.standard[0] = False
 
@@ -166,7 +167,7 @@ def _surroundings() -> dict[str, object]:
 @pytest.fixture(autouse=True)
 def trusted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plans that earlier tests made and never came back to are nothing against this one."""
-    patience = sys.modules.get("clfuse.patience")
+    patience = sys.modules.get("clfuse.policy.tiering")
     if patience is not None:
         monkeypatch.setattr(patience, "TRUSTED_PLANS", float("inf"))
 
@@ -174,7 +175,7 @@ def trusted(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def inexperienced() -> None:
     """What NumPy had to calculate in earlier tests says nothing of this one."""
-    experience = sys.modules.get("clfuse.experience")
+    experience = sys.modules.get("clfuse.policy.feedback")
     if experience is not None:
         experience.forget()
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from clfuse.evaluate import forget_plans
+from clfuse.engine.evaluate import forget_plans
 from clfuse.runtime.device import Device
 from clfuse.runtime.pool import Pool
 

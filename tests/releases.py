@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from clfuse.releases import at_least
+from clfuse.numpy_releases import at_least
 
 IS_BEFORE_2_4: Final = not at_least("2.4.0")
 

@@ -12,7 +12,8 @@ from typing import Any
 import numpy
 
 import clfuse
-from clfuse import compiled, releases
+from clfuse import numpy_releases
+from clfuse._core import loading
 
 VALUES = numpy.arange(24.0).reshape(2, 3, 4)
 
@@ -160,12 +161,12 @@ def told(np: ModuleType, call: str, state: dict[str, str]) -> Any:
 
 
 def main() -> None:
-    print(compiled.state())
+    print(loading.state())
     for state in ({}, {"all": "ignore"}, {"all": "raise"}):
         for call in calls():
             expected, found = told(numpy, call, state), told(clfuse, call, state)
             # A release without the argument says so, whatever its value is.
-            is_known = "copy=" not in call or releases.at_least("2.4.0")
+            is_known = "copy=" not in call or numpy_releases.at_least("2.4.0")
             if expected != found and (is_known or expected[0] != "TypeError"):
                 print("DIFFERENT", state, call, str(expected)[:200], str(found)[:200])
 

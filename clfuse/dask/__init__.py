@@ -3,7 +3,7 @@
 Most needs nothing from here: Dask's chunk functions reach ours through NumPy's protocols
 (`__array_function__`, `__array_ufunc__`), `__dask_tokenize__` names an array by its contents, and
 arrays travel between workers by pickle's protocol 5, whose frames are the array's own memory
-(`clfuse.api.protocols.reduced`). That works in every process, whatever it has imported.
+(`clfuse.interop.protocols.reduced`). That works in every process, whatever it has imported.
 
 `arrays` has what Dask looks up by type, and the backend ``"clfuse"``; `worker` the plugin that
 takes a device for each worker and computes what its tasks return. In a program::

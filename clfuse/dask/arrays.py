@@ -18,11 +18,10 @@ from dask.array.percentile import _percentile
 from dask.sizeof import sizeof
 
 import clfuse
-
-from ..api.creation import array, empty, full
-from ..api.handle import SCALAR, Handle
-from ..api.random import RandomState
-from ..api.random_bits import Philox4x32
+from clfuse.arrays.handle import SCALAR, Handle
+from clfuse.functions.random.bits import Philox4x32
+from clfuse.functions.random.module import RandomState
+from clfuse.functions.shaping.creation import array, empty, full
 
 # -- what Dask looks up by type -------------------------------------------------------------------
 

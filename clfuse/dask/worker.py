@@ -17,12 +17,12 @@ from typing import Any, Final
 
 from distributed.diagnostics.plugin import WorkerPlugin
 
-from ..api.control import evaluate
-from ..api.handle import Handle
-from ..config import settings
-from ..errors import DeviceError
-from ..runtime import device as devices
-from ..runtime import storage, trust
+from clfuse.arrays.handle import Handle
+from clfuse.config import settings
+from clfuse.control import evaluate
+from clfuse.errors import DeviceError
+from clfuse.runtime import device as devices
+from clfuse.runtime import storage, trust
 
 NAME: Final = "clfuse"
 """Of the plugin on a worker: there is one."""

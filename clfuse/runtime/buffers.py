@@ -11,21 +11,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from clfuse import compiled
+from clfuse._core import loading
 from clfuse.config import settings
 from clfuse.counters import counters
 from clfuse.errors import AllocationError, DeviceError
-from clfuse.runtime import lost
-from clfuse.runtime.device import Device
-from clfuse.runtime.memory import (
-    Block,
-    Buffer,
-    Counted,
-    allocate,
-    count_memory,
-    pin,
-    pool_of,
-)
+
+from . import lost
+from .device import Device
+from .memory import Block, Buffer, Counted, allocate, count_memory, pin, pool_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -59,7 +52,8 @@ STAGED_NBYTES = 1 << 20
 #: the queue takes 5 us, and PoCL's next kernel 40 us more to start. `malloc` asks for more.
 COPIED_NBYTES = 1 << 16
 
-#: Up to this size an upload waits on the host until a kernel needs it (`clfuse.interpret`).
+#: Up to this size an upload waits on the host until a kernel needs it
+#: (`clfuse.interpreter.interpret`).
 HOST_NBYTES = 1 << 19
 
 #: What programs do with an array on the host (`HostBuffer.use`). It came from there, and nobody has
@@ -83,7 +77,8 @@ class HostBuffer(Buffer):
     ----------
     array : numpy.ndarray
         C-contiguous, of the shape and dtype of the node that has this buffer; whoever writes to it
-        is the only one to see it (`clfuse.api.present`). It stays when the device has its copy.
+        is the only one to see it (`clfuse.arrays.host_array`). It stays when the device has its
+        copy.
     copy : Buffer or None
         What a kernel has asked for, until the array is written to.
     memory : Buffer or None
@@ -403,7 +398,7 @@ class _HostMemory:
             self.buffer = None  # type: ignore[assignment]
 
 
-_core: Final = compiled.load()
+_core: Final = loading.load()
 if _core is not None:
     _HostMemory.__del__ = _core.undisturbed(_HostMemory.__del__)  # type: ignore[method-assign]
 

@@ -18,10 +18,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from clfuse.runtime import driver_cache
-from clfuse.runtime.builtins import declarations
-from clfuse.runtime.processor import instruction_set
-from clfuse.runtime.storage import read_checked, subfolder, warn_once, write_checked
+from . import driver_cache
+from .builtins import declarations
+from .processor import instruction_set
+from .storage import read_checked, subfolder, warn_once, write_checked
 
 if TYPE_CHECKING:
     import pyopencl as cl

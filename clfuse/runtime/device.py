@@ -19,10 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from clfuse.config import settings
 from clfuse.errors import DeviceError, DeviceWarning, warn_user
-from clfuse.runtime import lost, preference
-from clfuse.runtime.processor import instruction_set
-from clfuse.runtime.remedies import broken, inventory
-from clfuse.traits import (
+from clfuse.target.traits import (
     DeviceTraits,
     apply_quirks,
     cpu_vector_bytes,
@@ -30,12 +27,16 @@ from clfuse.traits import (
     with_schedule,
 )
 
+from . import lost, preference
+from .processor import instruction_set
+from .remedies import broken, inventory
+
 if TYPE_CHECKING:
     import pyopencl as cl
 
-    from clfuse.runtime.inline import Inline
-    from clfuse.runtime.pool import Pool
-    from clfuse.runtime.simulation import Simulation
+    from .inline import Inline
+    from .pool import Pool
+    from .simulation import Simulation
 
 __all__ = [
     "Device", "current_device", "device", "devices", "find", "fitting", "get_device", "listed",
@@ -65,7 +66,7 @@ class Device:
     forked : bool
         Whether this process was forked from one that used it: the driver's threads stayed behind,
         nothing can be enqueued. Its memory is still there where it is the host's, and NumPy
-        calculates (`clfuse.interpret`).
+        calculates (`clfuse.interpreter.interpret`).
     lost : bool
         Whether it worked, and its context is gone (`runtime.lost`). It stays so; `set_device` puts
         another object in its place.
@@ -146,8 +147,8 @@ class Device:
             self._simulate(settings.simulate)
 
     def _simulate(self, key: str) -> None:
-        from clfuse.runtime.pool import host_nbytes
-        from clfuse.runtime.simulation import Simulation
+        from .pool import host_nbytes
+        from .simulation import Simulation
 
         self.simulation = Simulation(key)
         self._own_traits = self.simulation.traits(self._own_traits, host_nbytes())
@@ -176,13 +177,13 @@ class Device:
             own = self._own_traits
             if settings.tuning:
                 if self._tuned is None:
-                    from clfuse.runtime import tuning
+                    from . import tuning
 
                     self._tuned = tuning.apply(own)
                 own = self._tuned
             forced_traits = forced_to(own, *forced[:5])
             if settings.libraries and forced_traits.schedule == "gpu":
-                from clfuse.runtime import device_libraries  # it needs buffers, which need this
+                from . import device_libraries  # it needs buffers, which need this
 
                 forced_traits = replace(forced_traits, libraries=device_libraries.usable())
             self._forced = (forced, forced_traits)
@@ -285,7 +286,7 @@ class Device:
     def _open(self) -> None:
         import pyopencl as cl
 
-        from clfuse.runtime import probing, threads
+        from . import probing, threads
 
         threads.prepare()
         with self.lock:
@@ -388,7 +389,7 @@ def listed() -> list[Device]:
 
 
 def _list_platforms() -> list[Device]:
-    from clfuse.runtime import driver_cache, inline, invokers, pinning, vendors
+    from . import driver_cache, inline, invokers, pinning, vendors
 
     drivers = vendors.drivers()
     with (
@@ -422,7 +423,7 @@ def _list_platforms() -> list[Device]:
 def _list_devices(number: int, platform: cl.Platform) -> list[Device]:
     import pyopencl as cl
 
-    from clfuse.runtime import inline
+    from . import inline
 
     try:
         found = inline.handles_of(platform)

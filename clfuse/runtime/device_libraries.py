@@ -16,10 +16,11 @@ import numpy as np
 
 from clfuse.counters import counters
 from clfuse.errors import DeviceWarning, warn_user
-from clfuse.plan.schedule import LibraryCall, Matrix, Product, Transform
-from clfuse.runtime import lost
-from clfuse.runtime.buffers import Buffer
-from clfuse.runtime.device import Device
+from clfuse.schedule.records import LibraryCall, Matrix, Product, Transform
+
+from . import lost
+from .buffers import Buffer
+from .device import Device
 
 MODULES: Final = {"clblast": "pyclblast", "vkfft": "pyvkfft.opencl"}
 """Name in `DeviceTraits.libraries` -> what has to be imported for it."""

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from clfuse.runtime import storage, trust
+from . import storage, trust
 
 __all__ = ["FOLDER", "environment", "problem_of_build"]
 

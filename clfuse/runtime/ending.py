@@ -16,8 +16,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from clfuse.errors import DeviceError
-from clfuse.runtime import device as devices
-from clfuse.runtime.device import Device
+
+from . import device as devices
+from .device import Device
 
 if TYPE_CHECKING:
     import pyopencl as cl

@@ -6,7 +6,7 @@ read or written but the blocks. Each ends at the end of a page and starts at a m
 blocks are `GAP` bytes at least. No address is given twice, so that the use of a block that was
 given back is seen, too.
 
-The compiled part handles the faults (``_compiled_guard.pxi``): it makes the page accessible and
+The compiled part handles the faults (``_core/guard_pages.pxi``): it makes the page accessible and
 notes the access, which `Arena.watched` gives to its caller. Without the compiled part such an
 access ends the process, and faulthandler prints the lines that led to it.
 """
@@ -26,7 +26,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from clfuse import compiled
+from clfuse._core import loading
 
 __all__ = ["PATTERN", "Access", "Arena", "Guarded", "arena"]
 
@@ -124,7 +124,7 @@ class Guarded:
 _PATTERN_BYTES: Final = np.array([PATTERN], np.uint16).view(np.uint8)
 
 
-_core: Final = compiled.load()
+_core: Final = loading.load()
 if _core is not None:
     Guarded.__del__ = _core.undisturbed(Guarded.__del__)  # type: ignore[method-assign]
 
@@ -147,7 +147,7 @@ class Arena:
         self.start, self.end = self._reserve()
         margin = int(MARGIN * (self.end - self.start))
         self._next, self._last = self.start + margin, self.end - margin
-        core = compiled.load()
+        core = loading.load()
         handles = core is not None and core.guard(self.start, self.end, mmap.PAGESIZE, PATTERN)
         self._core: Any = core if handles else None
         if self._core is None and not faulthandler.is_enabled():

@@ -13,11 +13,12 @@ from typing import Any, Final
 import numpy as np
 
 from clfuse.counters import counters
-from clfuse.graph.ir import ONCE
-from clfuse.graph.layout import contiguous_strides
-from clfuse.runtime import buffers, lost, threads
-from clfuse.runtime.buffers import Buffer, host_memory, mapped
-from clfuse.runtime.numerics import NUMERICS, Array
+from clfuse.ir.layout import contiguous_strides
+from clfuse.ir.nodes import ONCE
+
+from . import buffers, lost, threads
+from .buffers import Buffer, host_memory, mapped
+from .numerics import NUMERICS, Array
 
 
 def _matmul(operands: Sequence[Array], out: Array, param: Any) -> None:
@@ -36,7 +37,8 @@ def _matmul(operands: Sequence[Array], out: Array, param: Any) -> None:
 def _bincount(operands: Sequence[Array], out: Array, param: Any) -> None:
     weights = operands[1] if len(operands) > 1 else None
     counts = np.bincount(operands[0], weights, len(out))
-    np.copyto(out, counts[: len(out)])  # `api.searching.histogram` lets one number stand for none
+    # `functions.sorting.searching.histogram` lets one number stand for none.
+    np.copyto(out, counts[: len(out)])
 
 
 WEIGHED_TOGETHER: Final = 65_536

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from clfuse import compiled
+from clfuse._core import loading
 from clfuse.counters import counters
 from clfuse.errors import KernelBuildError
-from clfuse.graph.ir import Node
-from clfuse.runtime import lost
-from clfuse.runtime.device import Device
-from clfuse.runtime.program import Program
+from clfuse.ir.nodes import Node
+
+from . import lost
+from .device import Device
+from .program import Program
 
 if TYPE_CHECKING:
     import pyopencl as cl
@@ -112,7 +113,7 @@ class BoundKernel:
 
     Measured for a kernel of 52 arguments, two of them buffers: 3 to 5 us to set them all, 0.3 us to
     set the two (1.3 to 1.8 us more for the launch). Where clfuse is compiled, the driver is called
-    without pyopencl (`_compiled_launch.pxi`), and a scalar that was passed last stays set.
+    without pyopencl (`_core/launches.pxi`), and a scalar that was passed last stays set.
 
     Parameters
     ----------
@@ -264,7 +265,7 @@ class BoundKernel:
 @cache
 def _direct_core() -> Any:
     """What is compiled, once it knows the driver's functions; None where one of both is missing."""
-    core = compiled.load()
+    core = loading.load()
     if core is None:
         return None
     import pyopencl._cl as extension
@@ -348,7 +349,7 @@ def local_memory(nbytes: int) -> Any:
 
 
 def count_of_items(device: Device) -> cl.Buffer:
-    """The device's memory for a number that is 0 between launches (`render.joined`)."""
+    """The device's memory for a number that is 0 between launches (`codegen.joined`)."""
     if device.count is None:
         import pyopencl as cl
 

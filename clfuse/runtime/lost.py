@@ -23,12 +23,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import numpy as np
 
 from clfuse.errors import AllocationError, DeviceError
-from clfuse.runtime.remedies import broken
+
+from .remedies import broken
 
 if TYPE_CHECKING:
     import pyopencl as cl
 
-    from clfuse.runtime.device import Device
+    from .device import Device
 
 __all__ = [
     "abandon", "canary", "check_pinned", "driver_error", "latest", "let_go", "mark", "put",

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from clfuse.counters import counters
-from clfuse.runtime import lost, spilling
-from clfuse.runtime.device import Device
-from clfuse.runtime.pool import Pool
+
+from . import lost, spilling
+from .device import Device
+from .pool import Pool
 
 if TYPE_CHECKING:
     import pyopencl as cl

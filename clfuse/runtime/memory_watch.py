@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from clfuse.errors import DeviceError
-from clfuse.runtime.guard_memory import Access, Arena, Guarded, arena, distance
-from clfuse.runtime.simulated_memory import guarded
+
+from .guard_memory import Access, Arena, Guarded, arena, distance
+from .simulated_memory import guarded
 
 __all__ = ["MemoryWatch"]
 

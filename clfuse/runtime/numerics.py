@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from clfuse.runtime.threads import in_parts
+from .threads import in_parts
 
 Array = Any
 
@@ -109,7 +109,7 @@ NUMERICS: Final[dict[str, Callable[[Sequence[Array], Array, Any], None]]] = {
     "argpartition": _computed(_argpartition),
     "lexsort": _computed(_lexsort),
     "fourier": _computed(_fourier),
-    "transform": _computed(_fourier),  # `plan.device_libraries`: VkFFT makes it where it can
+    "transform": _computed(_fourier),  # `schedule.device_libraries`: VkFFT makes it where it can
     "correlate": _computed(_correlate),
     "det": _computed(_det),
     "slogdet": _computed(_slogdet),

@@ -27,12 +27,13 @@ import numpy as np
 from clfuse import config
 from clfuse.config import settings
 from clfuse.errors import AllocationError
-from clfuse.runtime import lost, spilling
+
+from . import lost, spilling
 
 if TYPE_CHECKING:
     import pyopencl as cl
 
-    from clfuse.runtime.device import Device
+    from .device import Device
 
 __all__ = ["Pool", "all_pools", "block_size", "host_nbytes", "when_tight"]
 

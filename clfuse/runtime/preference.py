@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from clfuse.runtime.device import Device
+    from .device import Device
 
 #: Which platform comes first where several have a device of one kind, by a part of its name.
 #: Intel's CPU runtime before PoCL: equal or faster in every program of design.md's table, a launch

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from clfuse.runtime.compiler import compile_program
+from .compiler import compile_program
 
 if TYPE_CHECKING:
     import pyopencl as cl

@@ -13,10 +13,11 @@ import numpy as np
 from clfuse.config import settings
 from clfuse.counters import counters
 from clfuse.errors import AllocationError, KernelBuildError
-from clfuse.runtime import lost
-from clfuse.runtime.compiler import compile_program
-from clfuse.runtime.device import Device
-from clfuse.runtime.reports import write_report
+
+from . import lost
+from .compiler import compile_program
+from .device import Device
+from .reports import write_report
 
 if TYPE_CHECKING:
     import pyopencl as cl

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from clfuse.runtime.device import Device
+    from .device import Device
 
 INSTALL_HINT = (
     "to get one: python -m pip install 'clfuse[intel]' (any x86-64 CPU, Linux), or apt-get install"
@@ -45,7 +45,7 @@ def inventory(listed: Sequence[Device]) -> str:
     """Say what there is, which drivers do not load, and what would help."""
     parts = [f"{d.index} {d.name} ({d.platform_name})" for d in listed]
     sentences = ["there are " + ", ".join(parts) if parts else "no OpenCL runtime lists any"]
-    from clfuse.runtime import vendors
+    from . import vendors
 
     errors = vendors.load_errors()
     sentences += [

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from clfuse.runtime.storage import cache_folder, write_whole
+from .storage import cache_folder, write_whole
 
 __all__ = ["write_report"]
 

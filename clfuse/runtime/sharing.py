@@ -6,12 +6,13 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from clfuse import compiled
+from clfuse._core import loading
 from clfuse.counters import counters
 from clfuse.errors import DeviceError
-from clfuse.runtime import lost
-from clfuse.runtime.buffers import Buffer, pin
-from clfuse.runtime.device import Device
+
+from . import lost
+from .buffers import Buffer, pin
+from .device import Device
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -59,7 +60,7 @@ class _Shared:
             lost.abandon(self.array)
 
 
-_core: Final = compiled.load()
+_core: Final = loading.load()
 if _core is not None:
     _Shared.__del__ = _core.undisturbed(_Shared.__del__)  # type: ignore[method-assign]
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from clfuse.runtime import lost
-from clfuse.runtime.guard_memory import PATTERN, Guarded, arena
-from clfuse.runtime.pool import Pool
+from . import lost
+from .guard_memory import PATTERN, Guarded, arena
+from .pool import Pool
 
 if TYPE_CHECKING:
     import pyopencl as cl
 
-    from clfuse.runtime.device import Device
+    from .device import Device
 
 __all__ = ["SimulatedPool", "guarded"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from clfuse.simulated_devices import SimulatedDevice
+from clfuse.target.simulated_devices import SimulatedDevice
 
 __all__ = ["problem_of", "restricted"]
 

@@ -15,19 +15,20 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from clfuse.errors import KernelBuildError
-from clfuse.runtime import lost
-from clfuse.runtime.guard_memory import arena
-from clfuse.runtime.memory_watch import MemoryWatch
-from clfuse.runtime.simulated_sources import problem_of, restricted
-from clfuse.simulated_devices import SIMULATED_DEVICES, SimulatedDevice
-from clfuse.traits import QUIRKS, DeviceTraits, apply_quirks, with_schedule
+from clfuse.target.simulated_devices import SIMULATED_DEVICES, SimulatedDevice
+from clfuse.target.traits import QUIRKS, DeviceTraits, apply_quirks, with_schedule
+
+from . import lost
+from .guard_memory import arena
+from .memory_watch import MemoryWatch
+from .simulated_sources import problem_of, restricted
 
 if TYPE_CHECKING:
     import pyopencl as cl
 
-    from clfuse.runtime.device import Device
-    from clfuse.runtime.pool import Pool
-    from clfuse.runtime.program import Program
+    from .device import Device
+    from .pool import Pool
+    from .program import Program
 
 __all__ = ["Simulation"]
 
@@ -126,7 +127,7 @@ class Simulation:
 
     def pool(self, device: Device) -> Pool:
         """The device's memory."""
-        from clfuse.runtime.simulated_memory import SimulatedPool
+        from .simulated_memory import SimulatedPool
 
         return SimulatedPool(device)
 

@@ -24,11 +24,11 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from clfuse.counters import counters
-from clfuse.graph.ir import Node, Storage
+from clfuse.ir.nodes import Node, Storage
 
 if TYPE_CHECKING:
-    from clfuse.runtime.memory import Buffer
-    from clfuse.runtime.pool import Pool
+    from .memory import Buffer
+    from .pool import Pool
 
 __all__ = ["Spilled", "note", "spill"]
 
@@ -97,7 +97,7 @@ def _idle(pool: Pool) -> list[_Idle]:
     """The buffers of a pool's device that nodes hold, the one that was used last at the end."""
     if _COUNTS[0] < 0:
         return []
-    from clfuse.runtime.memory import Buffer
+    from .memory import Buffer
 
     device = pool.device
     by_buffer: dict[int, _Idle] = {}
@@ -164,7 +164,7 @@ def _is_idle(idle: _Idle) -> bool:
 
 def _drop_copies(found: list[_Idle], wanted: int) -> int:
     """Let go of copies on the device of arrays that the host has."""
-    from clfuse.runtime.buffers import HostBuffer
+    from .buffers import HostBuffer
 
     freed = 0
     for idle in found:
@@ -182,8 +182,8 @@ def _drop_copies(found: list[_Idle], wanted: int) -> int:
 
 def _move(found: list[_Idle], wanted: int) -> int:
     """Have the host hold what the device holds."""
-    from clfuse.runtime.buffers import HostBuffer, download
-    from clfuse.runtime.memory import Block, Buffer
+    from .buffers import HostBuffer, download
+    from .memory import Block, Buffer
 
     freed = 0
     for idle in found:

@@ -11,11 +11,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from clfuse.config import changed, settings
-from clfuse.runtime import launch, lost
+
+from . import launch, lost
 
 if TYPE_CHECKING:
-    from clfuse.runtime.device import Device
-    from clfuse.runtime.program import Program
+    from .device import Device
+    from .program import Program
 
 __all__ = ["finish", "is_on"]
 

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Final
 
 from clfuse.errors import DeviceWarning, warn_user
-from clfuse.runtime import trust
+
+from . import trust
 
 __all__ = [
     "cache_folder",

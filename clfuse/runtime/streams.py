@@ -12,14 +12,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from clfuse.counters import counters
-from clfuse.runtime import lost
-from clfuse.runtime.buffers import Buffer, HostBuffer, mapped, write
-from clfuse.runtime.memory import pool_of
+
+from . import lost
+from .buffers import Buffer, HostBuffer, mapped, write
+from .memory import pool_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from clfuse.runtime.device import Device
+    from .device import Device
 
 __all__ = ["Transfers"]
 

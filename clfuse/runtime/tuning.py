@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from clfuse.errors import DeviceWarning, warn_user
-from clfuse.runtime.storage import cache_folder, read_ours, write_whole
-from clfuse.traits import MAX_VECTOR_BYTES, MIN_VECTOR_BYTES, DeviceTraits
+from clfuse.target.traits import MAX_VECTOR_BYTES, MIN_VECTOR_BYTES, DeviceTraits
+
+from .storage import cache_folder, read_ours, write_whole
 
 __all__ = ["RANGES", "Measured", "apply", "path_of", "read", "write"]
 

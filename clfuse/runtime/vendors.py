@@ -21,8 +21,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from clfuse.config import settings
-from clfuse.runtime import trust
-from clfuse.runtime.storage import cache_folder, read_ours, warn_once, write_whole
+
+from . import trust
+from .storage import cache_folder, read_ours, warn_once, write_whole
 
 __all__ = ["drivers", "load_errors", "loader_environment"]
 

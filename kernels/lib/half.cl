@@ -2,7 +2,7 @@
  *
  * T is float, float2 ... float16, I and U the int and uint types with the same lanes.  Every operation on halves is
  * computed in float and rounded once by round_to_half, as NumPy does.  Right only without fast-math,
- * which would cancel (x + m) - m: kernels with this file are never relaxed (clfuse/render/relaxed.py).
+ * which would cancel (x + m) - m: kernels with this file are never relaxed (clfuse/codegen/relaxed.py).
  */
 
 /* Adding a power of two whose unit in the last place is that of the half makes the float addition

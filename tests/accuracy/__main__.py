@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 import clfuse
-from clfuse.check.accuracy import errors, on_device
-from clfuse.check.functions import FUNCTIONS, Function
-from clfuse.check.points import operands
+from clfuse.tools.check.accuracy import errors, on_device
+from clfuse.tools.check.functions import FUNCTIONS, Function
+from clfuse.tools.check.points import operands
 from tests.accuracy import bits, figures, sums
 
 COUNT = 100_000

@@ -14,7 +14,7 @@ import numpy as np
 from mpmath import mpc, mpf
 from numpy.typing import NDArray
 
-from clfuse.check.functions import Function
+from clfuse.tools.check.functions import Function
 
 Array = NDArray[Any]
 

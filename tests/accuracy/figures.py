@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from clfuse.check.functions import COMPLEXES, FLOATS, FUNCTIONS, Function
+from clfuse.tools.check.functions import COMPLEXES, FLOATS, FUNCTIONS, Function
 
 FOLDER: Final = Path(__file__).parent
 PAGE: Final = FOLDER.parents[1] / "clfuse" / "guide" / "accuracy.md"

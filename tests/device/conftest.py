@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clfuse.evaluate import forget_plans
-from clfuse.language import calls, known
-from clfuse.language.arrays import NotArrays
+from clfuse.engine.evaluate import forget_plans
 from clfuse.runtime import buffers, launch, program
 from clfuse.runtime import device as devices
 from clfuse.runtime import pool as pools
-from clfuse.traits import DeviceTraits, with_schedule
+from clfuse.target.traits import DeviceTraits, with_schedule
+from clfuse.user_kernels.language.array_route.arrays import NotArrays
+from clfuse.user_kernels.language.calls import call_cache, decorator
 from tests.queued import AXPY, AXPY_ARGUMENTS, Gate
 
 
@@ -99,9 +99,9 @@ class Refusing:
 def route(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Calls of kernels as array operations where they can be, or as launches. What kernels know of
     calls that came before, of another test's route, is forgotten."""
-    for kernel in list(known.made):
+    for kernel in list(call_cache.made):
         kernel.known.clear()
         kernel._signatures.clear()
     if request.param == "launch":
-        monkeypatch.setattr(calls, "Translation", Refusing)
+        monkeypatch.setattr(decorator, "Translation", Refusing)
     return str(request.param)

@@ -23,7 +23,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from clfuse.ops import FAULTY_BUILTINS, UFUNCS, Ufunc, class_of
+from clfuse.ops.table import FAULTY_BUILTINS, UFUNCS, Ufunc, class_of
 from clfuse.runtime.buffers import allocate, download, upload
 from clfuse.runtime.device import Device, get_device
 from clfuse.runtime.launch import enqueue

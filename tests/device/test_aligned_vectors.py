@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clfuse.evaluate import forget_plans
-from clfuse.traits import BUFFER_ALIGNMENT, with_schedule
+from clfuse.engine.evaluate import forget_plans
+from clfuse.target.traits import BUFFER_ALIGNMENT, with_schedule
 
 CHARS = "?bBhHiIlqQefdFD"
 LENGTHS = (1, 3, 16, 17, 1000, 1003)

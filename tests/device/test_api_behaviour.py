@@ -124,8 +124,8 @@ def test_scalars_alone_are_numpys_business(xp: ModuleType) -> None:
 
 def test_float32_stands_for_float64_where_that_is_asked_for(
         xp: ModuleType, setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
-    from clfuse.api import handle
-    from clfuse.api.registry import UFUNCS
+    from clfuse.arrays import handle
+    from clfuse.dispatch.registry import UFUNCS
 
     def forget() -> None:
         for function in UFUNCS.values():

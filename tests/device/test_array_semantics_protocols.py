@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clfuse import compiled
+from clfuse._core import loading
 from tests.agreement import Batch, assert_bitwise, assert_same_error, host
 from tests.hostile import DTYPES, SHAPES, hostile, layouts, ordinary
 
@@ -375,7 +375,7 @@ def test_modules_that_only_numpy_has_are_found_under_clfuses_name() -> None:
     assert recfunctions.__name__ == "numpy.lib.recfunctions"
     assert clfuse.lib.stride_tricks.sliding_window_view(clfuse.arange(3.0), 2).shape == (2, 2)
     assert_allclose(default_rng(1).random(3), default_rng(1).random(3))
-    for name in ("clfuse.nothing", "clfuse.lib.nothing", "clfuse.api.linalg.nothing"):
+    for name in ("clfuse.nothing", "clfuse.lib.nothing", "clfuse.linalg.nothing"):
         with pytest.raises(ModuleNotFoundError, match=name):
             importlib.import_module(name)
 
@@ -403,7 +403,7 @@ def test_who_keeps_what_he_found_out_about_a_class_tells_ours_from_numpys() -> N
     assert {lazy: 1, clfuse.ndarray: 2}.keys().isdisjoint({np.float64, np.ndarray})
 
 
-@pytest.mark.skipif(compiled.load() is None, reason="the compiled part sees to it")
+@pytest.mark.skipif(loading.load() is None, reason="the compiled part sees to it")
 def test_arrays_that_stay_numpys_are_viewed_as_arrays(xp: ModuleType) -> None:
     masked = np.ma.array([1.0, 2.0], mask=[False, True])
     for x in (xp.array(["text"]), masked, np.rec.array([(1, 2.0)])):

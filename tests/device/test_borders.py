@@ -162,7 +162,7 @@ def test_a_matrix_of_an_array_writes_to_it() -> None:
 
 
 def test_lazy_scalars_are_shown_and_called_as_numpys_classes() -> None:
-    from clfuse.api.subclasses import ArrayType
+    from clfuse.interop.subclasses import ArrayType
 
     total = cf.linspace(0, 1, 300_000).sum()
     assert repr(type(total)) == f"<class '{ArrayType.shown_module}.float64'>"

@@ -17,10 +17,10 @@ import numpy as np
 import pytest
 
 import clfuse as cf
-from clfuse import compiled
+from clfuse._core import loading
 
 pytestmark = pytest.mark.skipif(
-    compiled.load() is None and sys.version_info < (3, 12),
+    loading.load() is None and sys.version_info < (3, 12),
     reason="a class of Python's is no buffer before Python 3.12",
 )
 
@@ -102,7 +102,7 @@ def test_who_reads_bytes_reads_numpys_or_raises_what_numpy_raises(dtype, layout,
     def run(m):
         return READERS[reader](LAYOUTS[layout](m, dtype))
 
-    if reader == "PickleBuffer" and compiled.load() is None:
+    if reader == "PickleBuffer" and loading.load() is None:
         pytest.skip("Python 3.12 does not take a buffer that a class of Python's wraps twice")
     expected, actual = outcome_of(lambda: run(np)), outcome_of(lambda: run(cf))
     if isinstance(expected, Exception):

@@ -11,7 +11,7 @@ import pytest
 
 import clfuse as cf
 from clfuse.errors import KernelBuildError
-from clfuse.ops import FAULTY_BUILTINS, REDUCTIONS, UFUNCS
+from clfuse.ops.table import FAULTY_BUILTINS, REDUCTIONS, UFUNCS
 from clfuse.runtime import buffers, builtins, compiler, launch, program
 
 KERNELS = Path(__file__).parents[2] / "kernels"

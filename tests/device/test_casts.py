@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 import clfuse as cf
-from clfuse.evaluate import forget_plans
-from clfuse.render import expressions
+from clfuse.codegen.lines import expressions
+from clfuse.engine.evaluate import forget_plans
 from tests.hostile import FLOATS, INTEGERS, hostile
 
 pytestmark = pytest.mark.clfuse_only

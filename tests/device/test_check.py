@@ -17,12 +17,12 @@ import pytest
 
 import clfuse as cf
 from clfuse import __main__ as command_line
-from clfuse.check import accuracy, ended_early, faults, memory, privacy, report, values
-from clfuse.check.finding import Budget, Finding
-from clfuse.check.functions import FUNCTIONS
-from clfuse.check.points import operands
-from clfuse.evaluate import forget_plans
-from clfuse.ops import UFUNCS
+from clfuse.engine.evaluate import forget_plans
+from clfuse.ops.table import UFUNCS
+from clfuse.tools.check import accuracy, ended_early, faults, memory, privacy, report, values
+from clfuse.tools.check.finding import Budget, Finding
+from clfuse.tools.check.functions import FUNCTIONS
+from clfuse.tools.check.points import operands
 
 pytestmark = pytest.mark.clfuse_only
 

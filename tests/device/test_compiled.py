@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import clfuse
-from clfuse import compiled
+from clfuse._core import loading
 
 pytestmark = pytest.mark.clfuse_only
 
@@ -177,10 +177,10 @@ def on_the_host() -> Iterator[None]:
 
 def needs_a_compiled_module() -> None:
     is_asked_for = os.environ.get("CLFUSE_TEST_DEVICE") == "required" and shutil.which("cc")
-    if compiled.state() == "not built" and is_asked_for:
+    if loading.state() == "not built" and is_asked_for:
         pytest.fail("there is a C compiler, and the compiled part is not built")
-    if compiled.state() in ("not built", "off (CLFUSE_COMPILED)"):
-        pytest.skip(f"the compiled module is {compiled.state()}")
+    if loading.state() in ("not built", "off (CLFUSE_COMPILED)"):
+        pytest.skip(f"the compiled module is {loading.state()}")
 
 
 def test_what_is_compiled_gives_the_same_as_plain_python() -> None:
@@ -253,18 +253,18 @@ def test_a_module_built_from_another_text_is_left_alone(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     needs_a_compiled_module()
-    for path in compiled.FOLDER.glob("_compiled*.p[yx][xi]"):
+    for path in loading.FOLDER.glob("*.p[yx][xi]"):
         shutil.copy(path, tmp_path)
-    monkeypatch.setattr(compiled, "FOLDER", tmp_path)
-    assert compiled.find()[1] == "in use"
-    with (tmp_path / "_compiled_graph.pxi").open("a") as text:
+    monkeypatch.setattr(loading, "FOLDER", tmp_path)
+    assert loading.find()[1] == "in use"
+    with (tmp_path / "_core/known_graphs.pxi").open("a") as text:
         text.write("\n")
     with pytest.warns(RuntimeWarning, match="built from another text"):
-        module, state = compiled.find()
+        module, state = loading.find()
     assert module is None
     assert "another text" in state
 
 
 def test_a_setting_turns_it_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLFUSE_COMPILED", "off")
-    assert compiled.find() == (None, "off (CLFUSE_COMPILED)")
+    assert loading.find() == (None, "off (CLFUSE_COMPILED)")

@@ -9,12 +9,12 @@ import numpy
 import pytest
 from PIL import Image
 
-from clfuse.bench import measure, table
-from clfuse.bench.contenders import Clfuse, Jit, NumPy
-from clfuse.bench.limit import ROWS, Copy, Limit
-from clfuse.bench.programs import PROGRAMS, error, results
-from clfuse.demo import runner
 from clfuse.runtime.device import get_device
+from clfuse.tools.bench import measure, table
+from clfuse.tools.bench.contenders import Clfuse, Jit, NumPy
+from clfuse.tools.bench.limit import ROWS, Copy, Limit
+from clfuse.tools.bench.programs import PROGRAMS, error, results
+from clfuse.tools.demo import runner
 
 pytestmark = pytest.mark.clfuse_only
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import clfuse as cf
-from clfuse import compiled
+from clfuse._core import loading
 from clfuse.counters import counters
-from clfuse.graph.trace import GivenAway, _alive
+from clfuse.ir.trace import GivenAway, _alive
 from clfuse.runtime.buffers import _HostMemory, host_view
 from clfuse.runtime.memory import Block, Counted
 from clfuse.runtime.sharing import _Shared
@@ -48,7 +48,7 @@ class Interrupted:
         raise KeyboardInterrupt
 
 
-@pytest.mark.skipif(compiled.load() is None, reason="a destructor in Python loses interrupts")
+@pytest.mark.skipif(loading.load() is None, reason="a destructor in Python loses interrupts")
 def test_an_interrupt_of_a_destructor_comes_where_the_program_goes_on(
     unraisable: list[Any],
 ) -> None:
@@ -107,7 +107,7 @@ def let_go(held: list[Any], at: int) -> bool:
     return False
 
 
-@pytest.mark.skipif(compiled.load() is None, reason="a destructor in Python loses interrupts")
+@pytest.mark.skipif(loading.load() is None, reason="a destructor in Python loses interrupts")
 @pytest.mark.parametrize("kind", ["shared", "viewed", "given away"])
 def test_a_destructor_comes_to_its_end_whatever_interrupts_it(
     kind: str, unraisable: list[Any]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clfuse.plan.device_libraries import LEAST_SIDE
+from clfuse.schedule.device_libraries import LEAST_SIDE
 
 RNG = np.random.default_rng(5)
 # Lengths that are cut and filled, axes that are not the last, real and complex, whole numbers.

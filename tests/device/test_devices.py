@@ -17,7 +17,7 @@ from clfuse import config
 from clfuse.errors import DeviceError, DeviceWarning
 from clfuse.runtime import device as runtime
 from clfuse.runtime import probing, vendors
-from clfuse.traits import DeviceTraits
+from clfuse.target.traits import DeviceTraits
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import clfuse as cf
-from clfuse import automatic
 from clfuse.config import override
+from clfuse.engine import auto_flush
 from clfuse.runtime.device import Device
 from tests.device.test_simulation import simulated
 
@@ -114,7 +114,7 @@ def test_what_cannot_be_computed_is_no_error_of_an_unrelated_statement(arc: Devi
             lost = cf.asarray(np.arange(10)) < cf.arange(10, dtype="float32")  # in float64
         x = cf.arange(8, dtype="float32")
         kept = [x + number for number in range(200)]  # so many that they are computed meanwhile
-        automatic._when_full()
+        auto_flush._when_full()
         np.testing.assert_array_equal(kept[199].get(), np.arange(8, dtype="f4") + 199)
         for _ in range(2):
             with pytest.raises(cf.DeviceDtypeError, match="no double precision"):

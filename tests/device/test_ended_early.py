@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 
 import clfuse as cf
-from clfuse import planned, refused, unfinished
-from clfuse.check import driver_faults, ended_early
-from clfuse.graph.ir import Kind
+from clfuse.engine import executable, refused_builds
+from clfuse.ir import journal
+from clfuse.ir.nodes import Kind
+from clfuse.tools.check import driver_faults, ended_early
 
 pytestmark = pytest.mark.clfuse_only
 
@@ -34,7 +35,7 @@ def ends_at(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     behind it."""
 
     def end(step: int, *, after: bool = False) -> None:
-        launch, count = planned._launch, [0]
+        launch, count = executable._launch, [0]
 
         def launched(*arguments: Any) -> None:
             count[0] += 1
@@ -44,7 +45,7 @@ def ends_at(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
             if count[0] == step + 1:
                 raise KeyboardInterrupt
 
-        monkeypatch.setattr(planned, "_launch", launched)
+        monkeypatch.setattr(executable, "_launch", launched)
 
     return end
 
@@ -72,7 +73,7 @@ def test_what_was_written_in_place_is_written_once(
     monkeypatch.undo()
     np.testing.assert_array_equal(x.get(), expected)
     np.testing.assert_array_equal(y.get(), wanted)
-    assert not unfinished.rests
+    assert not journal.rests
 
 
 def test_the_rest_of_a_plan_is_done_where_its_operands_were_overwritten(
@@ -89,13 +90,13 @@ def test_the_rest_of_a_plan_is_done_where_its_operands_were_overwritten(
         del twice
         ends_at(step)
         interrupted(x, y)
-        begun += len(unfinished.rests)
+        begun += len(journal.rests)
         monkeypatch.undo()
         product = old * 4
         np.testing.assert_array_equal(y.get(), product + np.roll(product, 1))
         np.testing.assert_array_equal(x.get(), old + 1)
     assert begun
-    assert not unfinished.rests
+    assert not journal.rests
 
 
 def test_what_depends_on_the_rest_may_be_recorded_and_explained_meanwhile(
@@ -128,10 +129,10 @@ def test_a_rest_that_nobody_wants_is_let_go(
     ends_at(1)
     interrupted(x, y)
     monkeypatch.undo()
-    assert len(unfinished.rests) == 1
+    assert len(journal.rests) == 1
     del x, y
     gc.collect()
-    assert not unfinished.rests
+    assert not journal.rests
 
 
 @pytest.mark.filterwarnings("ignore::clfuse.KernelBuildWarning")
@@ -159,7 +160,7 @@ def test_what_was_computed_without_the_rest_does_not_hold_it() -> None:
         np.testing.assert_array_equal(y.get(), old * 4)
     del n
     gc.collect()
-    assert not unfinished.rests
+    assert not journal.rests
     np.testing.assert_array_equal(x.get(), old + 1)
 
 
@@ -174,12 +175,12 @@ def test_a_second_interrupt_leaves_the_work_to_who_comes_next(
     x += 1
     y = (x + w) @ w
     ends_at(1)
-    monkeypatch.setattr(planned, "leave", interrupts)
+    monkeypatch.setattr(executable, "leave", interrupts)
     interrupted(x, y)
     monkeypatch.undo()
-    assert unfinished.journal[0] is not None
+    assert journal.journal[0] is not None
     np.testing.assert_array_equal(x.get(), old + 1)
-    assert unfinished.journal[0] is None
+    assert journal.journal[0] is None
     np.testing.assert_array_equal(y.get(), (old + 1 + np.eye(N) * 2) * 2)
 
 
@@ -210,7 +211,7 @@ def test_a_launch_that_is_refused_for_good_is_made_otherwise() -> None:
         x += 1
         y = (x + w).sum(0)
         x *= 3
-        refused._warned.clear()
+        refused_builds._warned.clear()
         with driver_faults.failing(device, "clEnqueueNDRangeKernel", -5, first=1):
             with pytest.warns(cf.KernelBuildWarning, match="NumPy computes its value") as caught:
                 cf.evaluate(x, y)
@@ -229,7 +230,7 @@ def test_smaller_kernels_do_what_a_launch_is_refused_of() -> None:
 
     x, w = arrays()
     y = (x * 3 + w - 1) * (w + 2)
-    refused._warned.clear()
+    refused_builds._warned.clear()
     with (
         cf.config.override(host_us=0),
         driver_faults.failing(cf.get_device(), "clEnqueueNDRangeKernel", -54, which=is_first),
@@ -260,7 +261,7 @@ def test_what_is_refused_for_good_is_computed_from_what_was_not_overwritten(firs
         expected = old + 1
         expected[1:] += expected[:-1] * 3
         np.testing.assert_array_equal(x.get(), expected)
-    assert not unfinished.rests
+    assert not journal.rests
 
 
 @cf.kernel(group=8)
@@ -298,7 +299,7 @@ def test_what_does_not_depend_on_a_launch_that_is_refused_is_computed() -> None:
                     n.get()
             assert set(n.get().tolist()) == {4 if line == 0 else 20}
     assert not device.lost
-    assert not unfinished.rests
+    assert not journal.rests
 
 
 def test_a_donated_array_holds_the_result_where_a_replay_ends_early() -> None:

@@ -1,5 +1,5 @@
-"""What was evaluated often is evaluated by a shorter way (`_compiled_evaluation.pxi`), and nobody
-can tell but by the time."""
+"""What was evaluated often is evaluated by a shorter way (`_core/known_evaluations.pxi`), and
+nobody can tell but by the time."""
 
 import gc
 import sys
@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import clfuse as cf
-from clfuse import compiled, config
+from clfuse import config
+from clfuse._core import loading
 from tests.threads import in_threads
 
 TIMES = 12
@@ -122,7 +123,7 @@ def test_a_profile_sees_the_launches():
     assert len(profile.kernels) == counts[-1]["kernels_launched"]
 
 
-@pytest.mark.skipif(compiled.load() is None, reason="clfuse is not compiled")
+@pytest.mark.skipif(loading.load() is None, reason="clfuse is not compiled")
 def test_pythons_way_is_not_taken(monkeypatch):
     if cf.get_device().simulation is not None:
         pytest.skip("launches of a simulated device go by Python")
@@ -138,7 +139,7 @@ def test_pythons_way_is_not_taken(monkeypatch):
         step()
     with cf.profile():  # which has it done by Python, on a queue of its own
         step()
-    monkeypatch.setattr(sys.modules["clfuse.evaluate"], "_run", refused)
+    monkeypatch.setattr(sys.modules["clfuse.engine.evaluate"], "_run", refused)
     step()
     with pytest.raises(AssertionError):
         cf.evaluate((mine * 11 - mine).sum() + mine.max())

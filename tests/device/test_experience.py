@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from clfuse import experience
+from clfuse.policy import feedback
 
 pytestmark = pytest.mark.clfuse_only
 
@@ -188,7 +188,7 @@ def test_programs_that_take_turns_are_left_to_numpy_where_launches_cost_more(
     if xp.get_device().traits.kind != "cpu":
         pytest.skip("about CPUs")
     for name in ("LAUNCH_NS", "INLINE_LAUNCH_NS"):
-        monkeypatch.setattr(experience, name, 10_000_000)
+        monkeypatch.setattr(feedback, name, 10_000_000)
     built = xp.stats()["programs_built"]
     rounds = [counted(xp, calculated, 12) for _ in range(4)]
     assert rounds[0][0] == 0
@@ -201,7 +201,7 @@ def test_cheap_launches_stay_with_the_kernels(
     xp: ModuleType, calculated: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("WAKE_NS", "LAUNCH_NS", "INLINE_LAUNCH_NS", "INLINE_NS"):
-        monkeypatch.setattr(experience, name, 1)
+        monkeypatch.setattr(feedback, name, 1)
     for _ in range(4):
         kernels, recorded_nodes = counted(xp, calculated, 13)
         assert kernels > 0

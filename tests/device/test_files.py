@@ -264,7 +264,7 @@ def test_reading_and_writing_files_is_no_fallback(
 
 @pytest.mark.clfuse_only
 def test_the_count_of_functions_names_what_runs_on_the_host(xp: ModuleType) -> None:
-    from clfuse.api.namespace import coverage
+    from clfuse.namespace import coverage
 
     counted = coverage()
     on_host = {name for name, kind in counted.items() if kind in ("host", "library")}

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clfuse.plan import guards
+from clfuse.schedule.fuse import multi_domain
 from tests.agreement import Batch
 from tests.rounds import rounds
 
@@ -80,8 +80,8 @@ def test_a_step_over_neighbours_and_one_over_all_are_one_launch(xp: ModuleType) 
 @pytest.fixture
 def any_size(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let ranges be joined that are too small to be worth it."""
-    monkeypatch.setattr(guards, "LEAST_ROW", 2)
-    monkeypatch.setattr(guards, "LEAST_PART", 0.1)
+    monkeypatch.setattr(multi_domain, "LEAST_ROW", 2)
+    monkeypatch.setattr(multi_domain, "LEAST_PART", 0.1)
 
 
 def in_parts(m: Any, what: str, parts: list[Any], axis: int) -> Any:

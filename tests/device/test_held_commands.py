@@ -12,8 +12,8 @@ import pytest
 
 import clfuse as cf
 from clfuse import config
-from clfuse.check.driver_faults import failing
 from clfuse.runtime import buffers, launch, memory, program
+from clfuse.tools.check.driver_faults import failing
 from tests.own_memory import own_memory
 from tests.queued import Gate
 

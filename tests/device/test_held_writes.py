@@ -12,7 +12,7 @@ import pytest
 
 import clfuse as cf
 from clfuse import config
-from clfuse.plan import guards
+from clfuse.schedule.fuse import multi_domain
 
 pytestmark = pytest.mark.clfuse_only
 
@@ -23,8 +23,8 @@ PLANE = 30, 40
 @pytest.fixture(autouse=True)
 def whatever_pays(monkeypatch: pytest.MonkeyPatch) -> None:
     """Join whatever may be joined."""
-    monkeypatch.setattr(guards, "LEAST_ROW", 2)
-    monkeypatch.setattr(guards, "LEAST_PART", 0.1)
+    monkeypatch.setattr(multi_domain, "LEAST_ROW", 2)
+    monkeypatch.setattr(multi_domain, "LEAST_PART", 0.1)
 
 
 def a_part(random: np.random.Generator, extent: int) -> tuple[int, int]:

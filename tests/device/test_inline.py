@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import clfuse as xp
-from clfuse import config, planned
+from clfuse import config
 from clfuse.counters import counters
+from clfuse.engine import executable
 from clfuse.runtime import program
 from tests.agreement import assert_bitwise
 from tests.threads import in_threads
@@ -34,7 +35,7 @@ def inline(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
         asked.append(inline)
         return build(*args, inline=inline, **options)
 
-    monkeypatch.setattr(planned.program, "build", watched)
+    monkeypatch.setattr(executable.program, "build", watched)
     return asked
 
 

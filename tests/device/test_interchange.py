@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clfuse.releases import HAS_DLPACK_1
+from clfuse.numpy_releases import HAS_DLPACK_1
 from tests.agreement import assert_bitwise
 
 

@@ -585,13 +585,13 @@ def test_a_replay_launches_the_kernels_of_the_plan(
 
 def test_nothing_of_a_trace_is_left(xp: ModuleType) -> None:
     """Leftovers would make every later evaluation look for them."""
-    from clfuse.graph import ir, trace
+    from clfuse.ir import nodes, trace
 
     f = xp.jit(lambda x, t: (x * t + xp.random.random_sample(3), x.sum()))
     x = xp.ones(3)
     f(x, np.float64(2))
     assert trace.active() is None
-    assert not isinstance(ir.Storage.__dict__["node"], property)
+    assert not isinstance(nodes.Storage.__dict__["node"], property)
     gc.collect()
     assert trace._alive == [0]
     assert host(f(x, np.float64(3))[1]) == 3

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import clfuse as cf
-from clfuse.language import abreast
+from clfuse.user_kernels.language.launch_route import spmd_lanes
 from tests.agreement import SIMULATED
 
 pytestmark = pytest.mark.clfuse_only
@@ -124,8 +124,8 @@ def test_loops_that_end_elsewhere_have_the_bits_of_single_iterations(
     starts = np.sort(random.uniform(-1, 1, M)).astype(dtype)
     for where in (((0, N), (0, M)), ((2, N), (1, M - 3)), (N, 3)):
         found = []
-        for width_of in (abreast.width_of, lambda *_: 1):
-            monkeypatch.setattr(abreast, "width_of", width_of)
+        for width_of in (spmd_lanes.width_of, lambda *_: 1):
+            monkeypatch.setattr(spmd_lanes, "width_of", width_of)
             own = cf.kernel(kernel.__wrapped__)
             for shape in ((N, M), (M, N)):
                 out = cf.zeros(shape, dtype)

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import clfuse as cf
-from clfuse import compiled
-from clfuse.language import batches
-from clfuse.language.together import turns
+from clfuse._core import loading
+from clfuse.user_kernels.language.calls import call_batching
+from clfuse.user_kernels.language.calls.merged_calls import turns
 from tests.rounds import rounds
 
 pytestmark = pytest.mark.clfuse_only
@@ -317,8 +317,8 @@ def test_settings_count_from_the_next_call_of_a_batch_on() -> None:
 
 
 def test_a_call_like_the_one_before_asks_no_python(monkeypatch: pytest.MonkeyPatch) -> None:
-    if compiled.state() != "in use":
-        pytest.skip(f"the compiled module is {compiled.state()}")
+    if loading.state() != "in use":
+        pytest.skip(f"the compiled module is {loading.state()}")
 
     def again(self: Any, ranges: Any, args: Any) -> bool:
         raise AssertionError("the compiled case did not take it")
@@ -327,7 +327,7 @@ def test_a_call_like_the_one_before_asks_no_python(monkeypatch: pytest.MonkeyPat
     cf.evaluate(a, c)
     with cf.config.override(host_us=0, fusion=True):
         mixed(7, 2.0, a[0], c[0])
-        monkeypatch.setattr(batches.Series, "again", again)
+        monkeypatch.setattr(call_batching.Series, "again", again)
         for b in range(1, 20):
             mixed(7, 2.0 + b, a[b], c[b])
     np.testing.assert_array_equal(c.get(), 1)
@@ -422,7 +422,7 @@ def test_few_calls_by_turns_are_recorded_in_order_without_a_search_for_rounds(
     xp: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     searched = []
-    monkeypatch.setattr(batches, "turns", lambda *args: searched.append(args) or turns(*args))
+    monkeypatch.setattr(call_batching, "turns", lambda *args: searched.append(args) or turns(*args))
 
     def program(call: Any, a: Any, c: Any) -> None:
         for _ in range(3):

@@ -1,6 +1,6 @@
-"""Calls of kernels that came before are recorded by a shorter way (`language.known`), and nobody
-can tell but by the time: whatever changes from one call to the next, the values and the errors are
-those of the body in Python."""
+"""Calls of kernels that came before are recorded by a shorter way
+(`user_kernels.language.calls.call_cache`), and nobody can tell but by the time: whatever changes
+from one call to the next, the values and the errors are those of the body in Python."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ import numpy as np
 import pytest
 
 import clfuse as cf
-from clfuse import compiled, config
+from clfuse import config
+from clfuse._core import loading
 from clfuse.errors import KernelError
-from clfuse.graph.ir import Kind
-from clfuse.language.calls import Kernel
+from clfuse.ir.nodes import Kind
+from clfuse.user_kernels.language.calls.decorator import Kernel
 from tests.threads import in_threads
 
 pytestmark = pytest.mark.clfuse_only
@@ -172,7 +173,7 @@ def test_several_values_and_writes_of_one_kernel() -> None:
 
 
 def test_a_call_that_came_before_takes_no_python(monkeypatch: pytest.MonkeyPatch) -> None:
-    if compiled.load() is None:
+    if loading.load() is None:
         pytest.skip("the compiled part is not there")
     x, y = cf.arange(300.0), cf.zeros(300)
     z = cf.zeros((20, 300))
@@ -265,7 +266,7 @@ def test_both_ways_record_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -
             recorded()
         names = count_python(monkeypatch)
         found = recorded()
-        assert names == ([] if compiled.load() is not None else [kernel.__name__])
+        assert names == ([] if loading.load() is not None else [kernel.__name__])
         kernel.known.clear()
         assert recorded() == found
         assert names[-1:] == [kernel.__name__]
@@ -491,7 +492,7 @@ def test_calls_that_were_alone_become_one_launch_where_others_follow() -> None:
 def test_kernels_by_turns_on_the_same_arrays_take_no_python(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    if compiled.load() is None:
+    if loading.load() is None:
         pytest.skip("the compiled part is not there")
 
     @cf.kernel

@@ -12,7 +12,7 @@ import pytest
 
 import clfuse as cf
 from clfuse import config
-from clfuse.graph import ir
+from clfuse.ir import nodes
 from clfuse.runtime import device as runtime
 
 pytestmark = pytest.mark.clfuse_only
@@ -79,12 +79,12 @@ def test_evaluations_that_came_before_count_as_all_others() -> None:
         x = cf.arange(3000.0)
         held = [x * 1 for _ in range(20)]
         for _ in range(300):
-            turn = ir.turn[0]
+            turn = nodes.turn[0]
             y = x * 3 + 1
             cf.evaluate(y)
-            assert ir.turn[0] == turn + 1
-            assert not ir.operations
-            assert len(ir.recorded) <= 2 * ir.FORGET_AT
+            assert nodes.turn[0] == turn + 1
+            assert not nodes.operations
+            assert len(nodes.recorded) <= 2 * nodes.FORGET_AT
         cf.evaluate(*held)
         evaluated: list[int] = []
         with config.override(max_pinned_bytes=30 * x.nbytes):
@@ -102,7 +102,7 @@ def test_evaluations_that_came_before_count_as_all_others() -> None:
 def test_plans_that_run_by_the_shorter_way_are_kept_before_others(
     monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    module = sys.modules["clfuse.evaluate"]  # a function of that name hides it
+    module = sys.modules["clfuse.engine.evaluate"]  # a function of that name hides it
     with config.override(host_us=0, build_after_ms=0):
         x = cf.arange(3000.0)
         cf.evaluate(x)

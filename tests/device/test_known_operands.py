@@ -15,13 +15,13 @@ import numpy as np
 import pytest
 
 import clfuse as cf
-from clfuse.api.launching import record_launch
-from clfuse.evaluate import forget_plans
-from clfuse.language.literals import literal
-from clfuse.op_row import Ufunc
-from clfuse.ops import FAULTY_BUILTINS, UFUNCS
-from clfuse.render.expressions import Expressions, Preamble
-from clfuse.render.templates import head
+from clfuse.codegen.lines.expressions import Expressions, Preamble
+from clfuse.codegen.templates import head
+from clfuse.engine.evaluate import forget_plans
+from clfuse.ops.row import Ufunc
+from clfuse.ops.table import FAULTY_BUILTINS, UFUNCS
+from clfuse.user_kernels.language.source.literals import literal
+from clfuse.user_kernels.opencl.record_launch import record_launch
 from tests.agreement import same_bits, ulps_apart
 from tests.hostile import hostile
 

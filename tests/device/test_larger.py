@@ -15,13 +15,13 @@ import numpy as np
 import pytest
 
 import clfuse as cf
-from clfuse.check import driver_faults
 from clfuse.config import override
 from clfuse.counters import counters, reset_peak
 from clfuse.runtime import buffers
 from clfuse.runtime.buffers import HostBuffer
 from clfuse.runtime.memory import pool_of
 from clfuse.runtime.pool import CALM_EVALUATIONS, Pool
+from clfuse.tools.check import driver_faults
 
 LIMIT = 100_000
 """Bytes of memory."""
@@ -29,7 +29,7 @@ LIMIT = 100_000
 COUNT = 30_000
 """Elements of an array that is larger: 240,000 bytes of float64."""
 
-evaluate = importlib.import_module("clfuse.evaluate")  # the package has a function of that name
+evaluate = importlib.import_module("clfuse.engine.evaluate")
 
 pytestmark = pytest.mark.clfuse_only
 

@@ -1,6 +1,6 @@
 """Calls of kernels that were always looked at next are launched at the call
-(``_compiled_ahead.pxi``): values, errors and what others see are those of calls that were
-recorded, and where the guess is wrong the kernel records again."""
+(``_core/speculative_launches.pxi``): values, errors and what others see are those of calls that
+were recorded, and where the guess is wrong the kernel records again."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ import numpy as np
 import pytest
 
 import clfuse as cf
-from clfuse import compiled, config
-from clfuse.evaluate import forget_plans
+from clfuse import config
+from clfuse._core import loading
+from clfuse.engine.evaluate import forget_plans
 from tests.rounds import rounds
 from tests.threads import in_threads
 
 pytestmark = [
     pytest.mark.clfuse_only,
-    pytest.mark.skipif(compiled.load() is None, reason="the compiled part is not there"),
+    pytest.mark.skipif(loading.load() is None, reason="the compiled part is not there"),
 ]
 
 SIZE = 300
@@ -32,7 +33,7 @@ MANY = 12
 @pytest.fixture(autouse=True)
 def soon() -> Iterator[None]:
     """Guess after two calls, where usually it takes eight."""
-    core = compiled.load()
+    core = loading.load()
     gc.collect()  # what other tests have left to be computed
     before = core.launch_ahead_after(ALONE)
     with config.override(build_after_ms=0):

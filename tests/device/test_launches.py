@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import clfuse as cf
-from clfuse.api.launching import record_launch
 from clfuse.runtime import launch
+from clfuse.user_kernels.opencl.record_launch import record_launch
 
 pytestmark = pytest.mark.clfuse_only
 

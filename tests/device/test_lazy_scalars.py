@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clfuse import compiled
+from clfuse._core import loading
 
 pytestmark = [
     pytest.mark.clfuse_only,
-    pytest.mark.skipif(compiled.load() is None, reason="the compiled part does this"),
+    pytest.mark.skipif(loading.load() is None, reason="the compiled part does this"),
 ]
 
 OPERATORS = [

@@ -573,7 +573,7 @@ def test_devices_that_copy_count_fallbacks(
 ) -> None:
     from dataclasses import replace
 
-    from clfuse.traits import with_schedule
+    from clfuse.target.traits import with_schedule
 
     device = xp.get_device()
     setting(fallback="warn")

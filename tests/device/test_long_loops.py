@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import clfuse as cf
-from clfuse.graph import ir
+from clfuse.ir import nodes
 
 Step = Callable[[Any, Any, list[Any]], Any]
 
@@ -71,13 +71,13 @@ def test_steps_that_are_never_looked_at_take_bounded_memory(step: Step) -> None:
     plans = []
 
     def after(x: Any) -> None:
-        held.append((len(ir.recorded), cf.stats()["device_bytes_now"]))
+        held.append((len(nodes.recorded), cf.stats()["device_bytes_now"]))
         plans.append(cf.stats()["plans_made"])
 
     with cf.config.override(max_nodes=64):
         actual = run(step, cf, 400, after)
     results = 8 * len(actual)
-    limit = len(actual) + 64 + 64 // 8 + ir.CHECK_EVERY
+    limit = len(actual) + 64 + 64 // 8 + nodes.CHECK_EVERY
     assert max(recorded for recorded, _ in held[200:]) <= limit
     assert max(now for _, now in held[200:]) <= max(now for _, now in held[:200]) + results
     assert plans[-1] == plans[200]
@@ -107,7 +107,7 @@ def test_what_was_computed_leaves_no_list_of_what_was_recorded(held: bool) -> No
     before = cf.stats()["nodes_recorded"]
     x = cf.arange(40.0)
     pending = [x + number for number in range(10)] if held else []
-    first = ir.forget_at[0]  # earlier tests may have left more that waited
+    first = nodes.forget_at[0]  # earlier tests may have left more that waited
     most = 0
     with cf.config.override(loop_nodes=0, host_us=0):
         for step in range(100):
@@ -115,12 +115,12 @@ def test_what_was_computed_leaves_no_list_of_what_was_recorded(held: bool) -> No
             for _ in range(20):
                 y = y * 0.5 + step
             cf.evaluate(y)
-            most = max(most, len(ir.recorded))
-    usual = ir.FORGET_AT + 2 * len(pending)
+            most = max(most, len(nodes.recorded))
+    usual = nodes.FORGET_AT + 2 * len(pending)
     assert most < max(first, usual) + 41
-    assert len(ir.recorded) < usual + 41
+    assert len(nodes.recorded) < usual + 41
     assert cf.stats()["nodes_recorded"] - before == 100 * 40 + 1 + len(pending)
-    assert ir.waiting_count() >= len(pending)
+    assert nodes.waiting_count() >= len(pending)
     for number, each in enumerate(pending):
         np.testing.assert_array_equal(each.get(), np.arange(40.0) + number)
 

@@ -66,8 +66,8 @@ def test_threads_that_take_turns_at_every_few_instructions_lose_nothing() -> Non
 WITHOUT_A_LOCK: Final = """
 import sys
 sys._is_gil_enabled = lambda: False
-import clfuse.compiled
-assert clfuse.compiled.load() is None
+import clfuse._core.loading
+assert clfuse._core.loading.load() is None
 from tests.fuzz import long
 names = [name for name in long.PROGRAMS if name not in ("new_structures", "functions_of_its_own")]
 _, problems = long.run(500, names, lines=1, every=1, show=lambda line: None)

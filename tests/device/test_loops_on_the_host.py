@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from clfuse.api.present import ROWS_OF_A_LOOP
+from clfuse.arrays.host_array import ROWS_OF_A_LOOP
 
 pytestmark = pytest.mark.clfuse_only
 

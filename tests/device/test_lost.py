@@ -18,14 +18,14 @@ import pytest
 
 import clfuse as cf
 from clfuse import config
-from clfuse.check import driver_faults
-from clfuse.check.driver_faults import failing
 from clfuse.counters import counters
+from clfuse.engine.evaluate import forget_plans
 from clfuse.errors import AllocationError, DeviceError, KernelBuildError
-from clfuse.evaluate import forget_plans
 from clfuse.runtime import buffers, launch, memory
 from clfuse.runtime import device as devices
 from clfuse.runtime.device import Device
+from clfuse.tools.check import driver_faults
+from clfuse.tools.check.driver_faults import failing
 from tests.own_memory import own_memory
 from tests.rounds import IS_LONG
 
@@ -544,7 +544,7 @@ import os, sys
 import numpy as np
 import clfuse as cf
 from clfuse.runtime import device as devices
-from clfuse.check.driver_faults import failing
+from clfuse.tools.check.driver_faults import failing
 x = cf.arange(200_000.0) * 2
 cf.evaluate(x)
 view = np.asarray(x)

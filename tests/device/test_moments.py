@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clfuse.evaluate import forget_plans
+from clfuse.engine.evaluate import forget_plans
 
 ROWS, COLUMNS = 1300, 300
 GUESSED = "int fits"

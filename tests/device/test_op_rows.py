@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from clfuse.op_row import Reduction, Ufunc
-from clfuse.ops import REDUCTIONS, UFUNCS, class_of
+from clfuse.ops.row import Reduction, Ufunc
+from clfuse.ops.table import REDUCTIONS, UFUNCS, class_of
 from clfuse.runtime.device import get_device
 from tests.device import numerics_harness as harness
 from tests.releases import IS_BEFORE_2_4

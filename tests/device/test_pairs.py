@@ -12,7 +12,7 @@ import pytest
 from tests.agreement import Batch
 
 STEPS = 25
-"""Of three operations each: more than `plan.pairing` asks for."""
+"""Of three operations each: more than `schedule.shape.unroll2` asks for."""
 
 
 def many(m: Any, x: Any, y: Any) -> Any:

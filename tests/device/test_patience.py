@@ -16,9 +16,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from clfuse import patience
-from clfuse.evaluate import forget_plans
-from clfuse.runtime import earned
+from clfuse.engine.evaluate import forget_plans
+from clfuse.policy import tiering, warm_start
 from tests.device.test_small_programs import counted
 
 pytestmark = pytest.mark.clfuse_only
@@ -27,7 +26,7 @@ pytestmark = pytest.mark.clfuse_only
 @pytest.fixture(autouse=True)
 def first_run(xp: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(patience, "TRUSTED_PLANS", -math.inf)
+    monkeypatch.setattr(tiering, "TRUSTED_PLANS", -math.inf)
     forget()
     with xp.config.override(host_us=50):
         yield
@@ -36,7 +35,7 @@ def first_run(xp: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 def forget() -> None:
     """Be as a process that has just started."""
     forget_plans()
-    earned.forget()
+    warm_start.forget()
 
 
 def evaluations_before_kernels(
@@ -76,7 +75,7 @@ def test_large_arrays_have_kernels_at_once_while_a_program_comes_back_to_its_pla
     xp: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     xp.evaluate(xp.zeros(3))
-    monkeypatch.setattr(patience, "TRUSTED_PLANS", 3)
+    monkeypatch.setattr(tiering, "TRUSTED_PLANS", 3)
     assert evaluations_before_kernels(xp, 130_001, 9) == 2, "not large"
     for size in (200_001, 200_002):
         assert evaluations_before_kernels(xp, size, 9) == 0
@@ -94,7 +93,7 @@ def test_many_small_operations_on_a_large_array_are_numpys_though_it_is_large(
     xp: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A recurrence over rows is a launch each, and planning it takes longer than NumPy does."""
-    monkeypatch.setattr(patience, "TRUSTED_PLANS", math.inf)
+    monkeypatch.setattr(tiering, "TRUSTED_PLANS", math.inf)
     steps = 1 + np.sin(np.arange(400.0 * 1000)).reshape(400, 1000)
 
     def recurrence(module: ModuleType, table: object) -> object:
@@ -141,7 +140,7 @@ def test_what_had_kernels_in_an_earlier_run_has_them_at_its_second_evaluation(
     with xp.config.override(stream_bytes=1):  # other kernels
         assert evaluations_before_kernels(xp, size, 50) == 50
     forget()
-    earned._path().unlink()
+    warm_start._path().unlink()
     assert evaluations_before_kernels(xp, size, 50) == 50
 
 
@@ -149,7 +148,7 @@ def test_what_earned_its_kernels_waits_where_too_many_others_come_in_between(
     xp: ModuleType,
 ) -> None:
     """Their plans would push each other out of the cache, and be made again in every turn."""
-    sizes = range(65_000, 65_000 + 2 * patience.EARNED_STRUCTURES)
+    sizes = range(65_000, 65_000 + 2 * tiering.EARNED_STRUCTURES)
     for size in (sizes[0], sizes[1]):
         assert evaluations_before_kernels(xp, size, 9) == 2
     forget()
@@ -197,9 +196,9 @@ def test_runs_that_are_too_short_to_earn_kernels_earn_them_together(
     whole = evaluations_before_kernels(xp, size, 3000)
     for part, known in ((whole // 3, False), (2 * whole // 3, True)):
         forget()
-        earned._path().unlink(missing_ok=True)
+        warm_start._path().unlink(missing_ok=True)
         assert evaluations_before_kernels(xp, size, part) == part
-        patience.note_half_earned()
+        tiering.note_half_earned()
         forget()
         assert evaluations_before_kernels(xp, size, 9) == (1 if known else 9)
 
@@ -295,7 +294,7 @@ def test_whoever_holds_the_old_values_keeps_them(xp: ModuleType) -> None:
 def test_what_was_calculated_is_kept_when_the_rest_fails(
     xp: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import clfuse.interpret as interpret
+    import clfuse.interpreter.interpret as interpret
 
     x = stored(xp, VALUES)
     total = x.sum(axis=1) * 2

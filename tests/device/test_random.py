@@ -351,7 +351,7 @@ def test_out_is_filled(xp: ModuleType) -> None:
 
 def test_float32_stands_for_float64_where_that_is_asked_for(
         xp: ModuleType, setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
-    from clfuse.api import handle
+    from clfuse.arrays import handle
 
     setting(fp64="downcast")
     monkeypatch.setattr(handle, "lacks_fp64", lambda: True)

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import clfuse as cf
-from clfuse.bench import kernels
-from clfuse.bench.kernel_programs import programs
-from clfuse.bench.limit import Copy
+from clfuse.tools.bench import kernels
+from clfuse.tools.bench.kernel_programs import programs
+from clfuse.tools.bench.limit import Copy
 from tests.hostile import hostile
 
 pytestmark = pytest.mark.clfuse_only

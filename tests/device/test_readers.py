@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clfuse import compiled
-from clfuse.api import readers
-from clfuse.api.present import LATER
+from clfuse._core import loading
+from clfuse.arrays.host_array import LATER
+from clfuse.eager import functions
 from tests.hostile import hostile
 
 pytestmark = pytest.mark.clfuse_only
@@ -163,7 +163,7 @@ CALLS: dict[Any, tuple[str, ...]] = {
 """What every row of the table is called with."""
 
 CALLS_OF_METHODS = {
-    **{row.method: CALLS[function] for function, row in readers.ROWS.items() if row.method},
+    **{row.method: CALLS[function] for function, row in functions.ROWS.items() if row.method},
     "copy": (*UNARY, "T, 'F'"),
     "flatten": (*UNARY, "T, 'F'"),
     "astype": ("a, 'f4'", "P, int", "T, 'i1'", "a, 'U9'", "a, object", "a, 'f8', casting='safe'"),
@@ -213,9 +213,9 @@ def arrays_in(value: Any) -> Iterator[Any]:
         yield value
 
 
-def compiled_alone(reference: Any, row: readers.Row) -> Any:
+def compiled_alone(reference: Any, row: functions.Row) -> Any:
     """The compiled front, with nothing behind it; None without a compiled part."""
-    core = compiled.load()
+    core = loading.load()
     if core is None:
         return None
     method = None if row.method is None else getattr(np.ndarray, row.method)
@@ -225,7 +225,7 @@ def compiled_alone(reference: Any, row: readers.Row) -> Any:
     )  # fmt: skip
 
 
-def compare(xp: ModuleType, reference: Any, row: readers.Row, calls: tuple[str, ...]) -> None:
+def compare(xp: ModuleType, reference: Any, row: functions.Row, calls: tuple[str, ...]) -> None:
     """Both forms of the rule with NumPy; each call has to be taken for one of the dtypes."""
     front = compiled_alone(reference, row)
     answered = set()
@@ -234,7 +234,7 @@ def compare(xp: ModuleType, reference: Any, row: readers.Row, calls: tuple[str, 
             theirs = operands(dtype, lambda array: array)
             ours = operands(dtype, xp.asarray)
             args, kwargs = arguments(text, ours)
-            made, seen, warned = told(readers.read, reference, row, args, kwargs)
+            made, seen, warned = told(functions.read, reference, row, args, kwargs)
             where = f"{reference.__name__}({text}) of {dtype}"
             if front is not None:
                 _, same, also = told(front, *args, **kwargs)
@@ -253,14 +253,14 @@ def compare(xp: ModuleType, reference: Any, row: readers.Row, calls: tuple[str, 
     assert answered, f"{reference.__name__} is never answered"
 
 
-@pytest.mark.parametrize("function", readers.ROWS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("function", functions.ROWS, ids=lambda f: f.__name__)
 def test_a_function_gives_what_numpys_own_gives(xp: ModuleType, function: Any) -> None:
-    compare(xp, function, readers.ROWS[function], CALLS[function])
+    compare(xp, function, functions.ROWS[function], CALLS[function])
 
 
-@pytest.mark.parametrize("name", readers.METHODS)
+@pytest.mark.parametrize("name", functions.METHODS)
 def test_a_method_gives_what_numpys_own_gives(xp: ModuleType, name: str) -> None:
-    compare(xp, getattr(np.ndarray, name), readers.METHODS[name], CALLS_OF_METHODS[name])
+    compare(xp, getattr(np.ndarray, name), functions.METHODS[name], CALLS_OF_METHODS[name])
 
 
 def home_of(function: Any) -> ModuleType:

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import clfuse as cf
-from clfuse import refused
-from clfuse.evaluate import forget_plans
+from clfuse.engine import refused_builds
+from clfuse.engine.evaluate import forget_plans
 from clfuse.runtime import launch, program, reports
 
 pytestmark = pytest.mark.clfuse_only
@@ -57,7 +57,7 @@ class Driver:
 def driver(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> Iterator[Driver]:
     """No plan, no program and no warning from before."""
     monkeypatch.setattr(program, "_programs", {})
-    monkeypatch.setattr(refused, "_warned", {})
+    monkeypatch.setattr(refused_builds, "_warned", {})
     monkeypatch.setattr(reports, "cache_folder", lambda: tmp_path)
     forget_plans()
     yield Driver(monkeypatch)

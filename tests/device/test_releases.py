@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clfuse import releases
+from clfuse import numpy_releases
 
 SETUP = """
 u8 = m.arange(3, dtype='u1')
@@ -207,7 +207,7 @@ def test_descending_sorts_have_nan_last_whichever_release_is_installed(
             xp.sort(a, axis)).tobytes()
         a.sort(axis, descending=True)
         np.testing.assert_array_equal(np.asarray(a), expected)
-        if releases.SORTS_DESCENDING:
+        if numpy_releases.SORTS_DESCENDING:
             np.testing.assert_array_equal(np.sort(given, axis, descending=True), expected)
     flat = xp.sort(xp.asarray(values), None, descending=True)
     np.testing.assert_array_equal(np.asarray(flat), values.reshape(-1)[
@@ -230,7 +230,7 @@ def test_descending_in_place_is_refused_and_shown_as_ascending_is(xp: ModuleType
 
 
 @pytest.mark.clfuse_only
-@pytest.mark.skipif(not releases.SORTS_DESCENDING, reason="NumPy 2.5 takes descending=")
+@pytest.mark.skipif(not numpy_releases.SORTS_DESCENDING, reason="NumPy 2.5 takes descending=")
 def test_what_numpy_refuses_beside_descending_is_refused(xp: ModuleType) -> None:
     for options in ({"kind": "stable", "descending": False},
                     {"kind": "heapsort", "descending": True}, {"order": "a", "descending": True}):
@@ -244,7 +244,7 @@ def test_what_numpy_refuses_beside_descending_is_refused(xp: ModuleType) -> None
 def test_as_strided_checks_bounds_also_where_it_is_asked_to(xp: ModuleType) -> None:
     a = xp.arange(3.0)
     as_strided = xp.lib.stride_tricks.as_strided
-    if not releases.CHECKS_STRIDES:
+    if not numpy_releases.CHECKS_STRIDES:
         with pytest.raises(TypeError, match="check_bounds"):
             as_strided(a, (2,), (8,), check_bounds=True)
         return

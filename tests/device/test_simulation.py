@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import clfuse as cf
-from clfuse import compiled
+from clfuse._core import loading
 from clfuse.config import override
-from clfuse.evaluate import forget_plans
+from clfuse.engine.evaluate import forget_plans
 from clfuse.runtime import buffers, launch, program
 from clfuse.runtime import device as devices
 from clfuse.runtime.device import Device
@@ -37,7 +37,7 @@ __kernel void reach(__global float *x, __global float *y, const long at, const i
 ARGUMENTS = (None, None, np.dtype(np.int64), np.dtype(np.int32))
 
 handles_faults = pytest.mark.skipif(
-    compiled.load() is None, reason="without the compiled part such an access ends the process"
+    loading.load() is None, reason="without the compiled part such an access ends the process"
 )
 
 

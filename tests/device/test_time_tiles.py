@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import clfuse as cf
-from clfuse.plan import tile_layouts, time_tiles
+from clfuse.schedule.fuse import tile_layouts, time_tiles
 from tests.hostile import hostile
 from tests.rounds import rounds
 

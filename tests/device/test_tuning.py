@@ -10,8 +10,8 @@ import pytest
 
 import clfuse as np
 from clfuse import config
-from clfuse.bench import command
 from clfuse.runtime.tuning import RANGES
+from clfuse.tools.bench import command
 
 pytestmark = pytest.mark.clfuse_only
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import clfuse as cf
+from clfuse.engine.evaluate import forget_plans
 from clfuse.errors import KernelBuildError
-from clfuse.evaluate import forget_plans
 from clfuse.runtime import program
 
 pytestmark = pytest.mark.clfuse_only

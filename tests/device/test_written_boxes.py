@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import clfuse as cf
-from clfuse.plan import planner
+from clfuse.schedule import planner
 from tests.agreement import assert_bitwise
 from tests.device.test_joins import scheduled
 from tests.rounds import rounds

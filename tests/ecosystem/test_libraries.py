@@ -401,16 +401,17 @@ def test_scipys_compiled_code_takes_our_arrays(body: Callable[[Any], Any]) -> No
 
 
 def test_elements_are_numpys_numbers_after_scipy_asked_for_a_namespace() -> None:
-    from clfuse.api import present
+    from clfuse.arrays import host_array
 
     stats = pytest.importorskip("scipy.stats")
     x = clfuse.arange(50.0)
-    before, present.standard[0] = present.standard[0], False  # other tests keep to the standard
+    # Other tests keep to the standard.
+    before, host_array.standard[0] = host_array.standard[0], False
     try:
         stats.ttest_ind(x, x + 1)
         assert [type(value) for value in x[:2]] == [np.float64] * 2
     finally:
-        present.standard[0] = before
+        host_array.standard[0] = before
 
 
 def test_error_functions_of_scipy_are_recorded() -> None:

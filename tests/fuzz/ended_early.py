@@ -1,5 +1,5 @@
 """Random programs that end early, many of them: ``python -m tests.fuzz.ended_early``.
-`clfuse.check.ended_early` says what is done to them."""
+`clfuse.tools.check.ended_early` says what is done to them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import argparse
 import importlib
 import sys
 
-from clfuse.check.ended_early import WAYS, run
+from clfuse.tools.check.ended_early import WAYS, run
 
 
 def main() -> int:

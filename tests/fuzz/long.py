@@ -331,8 +331,8 @@ def figures() -> Figures:
     """Count, after a collection; what `malloc` keeps for later is given back first."""
     import pyopencl as cl
 
-    from clfuse.evaluate import _plans
-    from clfuse.graph.ir import Node, Storage
+    from clfuse.engine.evaluate import _plans
+    from clfuse.ir.nodes import Node, Storage
     from clfuse.runtime import program
     from clfuse.runtime.memory import Block, Buffer
 

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from clfuse.graph import build, ir
-from clfuse.graph.ir import Node
-from clfuse.graph.snapshot import take
-from clfuse.plan.planner import plan
-from clfuse.plan.schedule import Kernel, Schedule
-from clfuse.plan.traffic import reads_of, writes_of
-from clfuse.plan.verify import verify
-from clfuse.traits import DeviceTraits
+from clfuse.ir import build, nodes
+from clfuse.ir.nodes import Node
+from clfuse.ir.snapshot import take
+from clfuse.schedule.planner import plan
+from clfuse.schedule.records import Kernel, Schedule
+from clfuse.schedule.traffic import reads_of, writes_of
+from clfuse.schedule.verify import verify
+from clfuse.target.traits import DeviceTraits
 
 TRAITS = DeviceTraits(vector_bytes=64, work_items=64, compute_units=2)
 FLOAT64 = np.dtype(np.float64)
@@ -40,7 +40,7 @@ def call(name: str, *operands: Node, dtype: np.dtype | None = None) -> Node:
     """An element-wise operation, by the op table's name."""
     shape = np.broadcast_shapes(*[operand.shape for operand in operands])
     dtypes = tuple([operand.dtype for operand in operands])
-    return build.elementwise(ir.loop(name, dtypes, dtype or operands[0].dtype), operands, shape)
+    return build.elementwise(nodes.loop(name, dtypes, dtype or operands[0].dtype), operands, shape)
 
 
 def joined_apart(size: int, parts: int = 17) -> Node:

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from clfuse.check.functions import FUNCTIONS
+from clfuse.tools.check.functions import FUNCTIONS
 from tests.accuracy import figures, sums
 
 LABELS = [function.label for function in FUNCTIONS]

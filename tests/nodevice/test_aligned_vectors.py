@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from clfuse.graph import build
-from clfuse.graph.ir import Node
-from clfuse.render.kernels import render
-from clfuse.traits import DeviceTraits, with_schedule
+from clfuse.codegen.kernels import render
+from clfuse.ir import build
+from clfuse.ir.nodes import Node
+from clfuse.target.traits import DeviceTraits, with_schedule
 
 from .recording import array, call, kernels, planned
 

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import clfuse as cf
-from clfuse.language import barriers
-from clfuse.language.lower import lower
-from clfuse.language.syntax import read
-from clfuse.language.types import INT, ArrayType
+from clfuse.user_kernels.language.source import barriers
+from clfuse.user_kernels.language.source.lower import lower
+from clfuse.user_kernels.language.source.syntax import read
+from clfuse.user_kernels.language.source.types import INT, ArrayType
 from tests.kernel_bodies import function_of
 
 SIZE: Final = 3  # work-items of the group, and elements of what they share

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from clfuse.api.blocks import Blocks
-from clfuse.graph import build
-from clfuse.graph.ir import Node
-from clfuse.plan.schedule import Kernel
-from clfuse.traits import with_schedule
+from clfuse.functions.math.block_moments import Blocks
+from clfuse.ir import build
+from clfuse.ir.nodes import Node
+from clfuse.schedule.records import Kernel
+from clfuse.target.traits import with_schedule
 
 from .recording import FLOAT64, TRAITS, array, call, kernels, moved_nbytes, number, planned
 
@@ -20,7 +20,7 @@ WAITING = replace(TRAITS, stream_nbytes=0)
 
 
 def squares(x: Node, *axes: int) -> Node:
-    """Of the distances from the mean, added up as `api.statistics` does."""
+    """Of the distances from the mean, added up as `functions.math.statistics` does."""
     return Blocks(x, axes, FLOAT64).squares()
 
 

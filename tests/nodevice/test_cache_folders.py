@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from clfuse.errors import DeviceWarning
-from clfuse.runtime import driver_cache, earned, storage, trust, tuning
-from clfuse.traits import DeviceTraits
+from clfuse.policy import warm_start
+from clfuse.runtime import driver_cache, storage, trust, tuning
+from clfuse.target.traits import DeviceTraits
 
 ELSE = 54_321
 """The number of another user."""
@@ -27,10 +28,10 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv(storage.CACHE_VARIABLE, str(tmp_path / "home"))
     monkeypatch.delenv(driver_cache.VARIABLE, raising=False)
     storage.forget()
-    earned.forget()
+    warm_start.forget()
     yield tmp_path / "home"
     storage.forget()
-    earned.forget()
+    warm_start.forget()
 
 
 @pytest.fixture
@@ -73,8 +74,8 @@ def refused(words: str) -> None:
         warnings.simplefilter("error")
         assert storage.cache_folder() is None
         assert storage.subfolder("programs") is None
-        earned.note("0" * 32)
-        assert earned.is_known("0" * 32)  # in this process
+        warm_start.note("0" * 32)
+        assert warm_start.is_known("0" * 32)  # in this process
 
 
 # -- folders ---------------------------------------------------------------------------------------
@@ -87,7 +88,7 @@ def test_folders_and_files_are_private_whatever_the_umask(home: Path, mask: int)
         folder = storage.subfolder("programs")
         assert folder is not None
         storage.write_checked(folder / "one", CONTENTS)
-        earned.note("0" * 32)
+        warm_start.note("0" * 32)
         assert storage.read_checked(folder / "one", 1 << 20) == CONTENTS
     finally:
         os.umask(before)
@@ -319,12 +320,12 @@ def test_what_is_no_file_of_ours_is_removed_unread(file: Path, put) -> None:
 def test_what_earned_its_kernels_is_noted_whatever_is_in_the_files_place(home: Path, put) -> None:
     folder = storage.cache_folder()
     assert folder is not None
-    path = folder / earned.FILE_NAME
+    path = folder / warm_start.FILE_NAME
     put(path)
-    assert not earned.is_known("a" * 32)
-    earned.note("a" * 32)
-    earned.forget()
-    assert earned.is_known("a" * 32)
+    assert not warm_start.is_known("a" * 32)
+    warm_start.note("a" * 32)
+    warm_start.forget()
+    assert warm_start.is_known("a" * 32)
     assert path.lstat().st_size < 1 << 20
     assert stat.S_ISREG(path.lstat().st_mode)
 
@@ -461,13 +462,13 @@ def test_where_nothing_can_be_written_one_warning_says_so(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(storage.os, "replace", full)
-    monkeypatch.setattr(earned.os, "write", full)
+    monkeypatch.setattr(warm_start.os, "write", full)
     with pytest.warns(DeviceWarning, match="No space left"):
-        earned.note("b" * 32)
+        warm_start.note("b" * 32)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        earned.note("c" * 32)
+        warm_start.note("c" * 32)
     with pytest.raises(OSError, match="No space"):
         storage.write_checked(folder / "file", CONTENTS)
     assert not (folder / "file").exists()
-    assert earned.is_known("b" * 32)
+    assert warm_start.is_known("b" * 32)

@@ -8,13 +8,13 @@ from dataclasses import replace
 
 import pytest
 
-from clfuse.graph import build
-from clfuse.graph.ir import Node
-from clfuse.graph.snapshot import take
-from clfuse.plan import cost
-from clfuse.plan.planner import plan
-from clfuse.plan.schedule import Schedule, Step
-from clfuse.plan.verify import verify
+from clfuse.ir import build
+from clfuse.ir.nodes import Node
+from clfuse.ir.snapshot import take
+from clfuse.schedule import cost
+from clfuse.schedule.planner import plan
+from clfuse.schedule.records import Schedule, Step
+from clfuse.schedule.verify import verify
 
 from .recording import (
     FLOAT64,

@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from clfuse.graph import build
-from clfuse.graph.ir import TRANSFORM, Node
-from clfuse.plan.device_libraries import LEAST_SIDE
-from clfuse.plan.schedule import Kernel, LibraryCall, Matrix, Product, Transform
+from clfuse.ir import build
+from clfuse.ir.nodes import TRANSFORM, Node
+from clfuse.schedule.device_libraries import LEAST_SIDE
+from clfuse.schedule.records import Kernel, LibraryCall, Matrix, Product, Transform
 
 from .recording import TRAITS, array, call, number, planned
 

@@ -13,12 +13,13 @@ import numpy as np
 import pytest
 
 from clfuse.errors import DeviceWarning
-from clfuse.graph import build
-from clfuse.graph.digest import digest
-from clfuse.graph.ir import loop, loud
-from clfuse.graph.snapshot import take
-from clfuse.runtime import earned, storage
-from clfuse.runtime.earned import is_known, note
+from clfuse.ir import build
+from clfuse.ir.fingerprint import digest
+from clfuse.ir.nodes import loop, loud
+from clfuse.ir.snapshot import take
+from clfuse.policy import warm_start
+from clfuse.policy.warm_start import is_known, note
+from clfuse.runtime import storage
 
 from .recording import FLOAT64, array, call, number
 
@@ -28,8 +29,8 @@ ONE, OTHER = "0123456789abcdef" * 2, "f" * 32
 @pytest.fixture(autouse=True)
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    earned.forget()
-    return tmp_path / "clfuse" / earned.FILE_NAME
+    warm_start.forget()
+    return tmp_path / "clfuse" / warm_start.FILE_NAME
 
 
 def test_what_was_noted_is_known_to_the_next_process(file: Path) -> None:
@@ -39,7 +40,7 @@ def test_what_was_noted_is_known_to_the_next_process(file: Path) -> None:
         note(ONE)
     assert is_known(ONE)
     assert file.read_text().count(ONE) == 1
-    earned.forget()
+    warm_start.forget()
     assert is_known(ONE)
     assert not is_known(OTHER)
 
@@ -51,21 +52,21 @@ def test_lines_that_are_no_digest_are_passed_over(file: Path) -> None:
             whole.replace(b"1 ", b"2 ") + b"\n1 " + ONE.upper().encode()]
     for contents, known in zip(torn, (False, True, True, False), strict=True):
         file.write_bytes(contents)
-        earned.forget()
+        warm_start.forget()
         assert is_known(ONE) is known
         note(OTHER)  # after a line that somebody has not finished
-        earned.forget()
+        warm_start.forget()
         assert is_known(OTHER)
         assert is_known(ONE) is known
 
 
 def test_a_full_file_keeps_its_newer_half(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(earned, "LARGEST_FILE", 3600)
+    monkeypatch.setattr(warm_start, "LARGEST_FILE", 3600)
     names = [f"{number:032x}" for number in range(300)]
     for name in names:
         note(name)
         assert file.stat().st_size <= 3700
-    earned.forget()
+    warm_start.forget()
     assert is_known(names[-1])
     assert not is_known(names[0])
     assert 40 < sum(map(is_known, names)) < 105
@@ -73,7 +74,7 @@ def test_a_full_file_keeps_its_newer_half(file: Path, monkeypatch: pytest.Monkey
 
 def test_processes_write_side_by_side(file: Path) -> None:
     script = (
-        "from clfuse.runtime.earned import note\n"
+        "from clfuse.policy.warm_start import note\n"
         "for number in range(200): note(f'{number:031x}{%d}')\n"
     )
 
@@ -94,14 +95,14 @@ def test_without_a_folder_nothing_is_kept_and_nothing_fails(
     with pytest.warns(DeviceWarning, match="no home"):
         note(ONE)
     assert is_known(ONE)
-    earned.forget()
+    warm_start.forget()
     assert not is_known(ONE)
     assert not Path("nowhere").exists()
     file.parent.parent.joinpath("taken").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(file.parent.parent / "taken"))
     note(ONE)
     assert is_known(ONE)
-    earned.forget()
+    warm_start.forget()
     assert not is_known(ONE)
 
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from clfuse.graph import build
-from clfuse.graph.ir import Node
-from clfuse.plan.schedule import Kernel, LibraryCall
-from clfuse.plan.traffic import call_nbytes
+from clfuse.ir import build
+from clfuse.ir.nodes import Node
+from clfuse.schedule.records import Kernel, LibraryCall
+from clfuse.schedule.traffic import call_nbytes
 
 from .recording import TRAITS, array, call, moved_nbytes, number, planned
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clfuse.graph import build
-from clfuse.graph.ir import Node
-from clfuse.graph.ranges import range_of
-from clfuse.plan.dataflow import operations_of
-from clfuse.plan.schedule import Copy, Kernel, LibraryCall, Load
+from clfuse.ir import build
+from clfuse.ir.nodes import Node
+from clfuse.ir.value_ranges import range_of
+from clfuse.schedule.dataflow import operations_of
+from clfuse.schedule.records import Copy, Kernel, LibraryCall, Load
 
 from .recording import array, call, kernels, moved_nbytes, number, planned
 

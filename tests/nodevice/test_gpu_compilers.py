@@ -8,9 +8,9 @@ import re
 import numpy as np
 import pytest
 
-from clfuse.graph import build
-from clfuse.render.kernels import render
-from clfuse.traits import DeviceTraits, with_schedule
+from clfuse.codegen.kernels import render
+from clfuse.ir import build
+from clfuse.target.traits import DeviceTraits, with_schedule
 from tests.vendors import amd, bars, intel, nvidia, programs, verified
 from tests.vendors.classes import CLASSES, kernel_class
 from tests.vendors.compiling import TARGETS, VENDORS, Result

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from clfuse.graph import build
-from clfuse.graph.ir import Node
-from clfuse.traits import with_schedule
+from clfuse.ir import build
+from clfuse.ir.nodes import Node
+from clfuse.target.traits import with_schedule
 
 from .recording import FLOAT64, TRAITS, array, call, kernels, moved_nbytes, planned
 

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
-from clfuse.graph import build
-from clfuse.graph.ir import Node
-from clfuse.plan.hazards import MAX_NBYTES
-from clfuse.plan.schedule import Kernel, Schedule
-from clfuse.plan.verify import PlanError, verify
+from clfuse.ir import build
+from clfuse.ir.nodes import Node
+from clfuse.schedule.memory.hazards import MAX_NBYTES
+from clfuse.schedule.records import Kernel, Schedule
+from clfuse.schedule.verify import PlanError, verify
 
 from .recording import FLOAT64, array, call, joined_apart, kernels, number, planned, roll
 

@@ -12,12 +12,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from clfuse.graph import build
-from clfuse.graph.ir import Node
-from clfuse.plan.geometry import index_limit, needs_wide_index
-from clfuse.plan.schedule import Access, Accumulator, Kernel, LibraryCall, Load, SortPass, Store
-from clfuse.render.kernels import render
-from clfuse.traits import DeviceTraits, with_schedule
+from clfuse.codegen.kernels import render
+from clfuse.ir import build
+from clfuse.ir.nodes import Node
+from clfuse.schedule.records import Access, Accumulator, Kernel, LibraryCall, Load, SortPass, Store
+from clfuse.schedule.shape.geometry import index_limit, needs_wide_index
+from clfuse.target.traits import DeviceTraits, with_schedule
 
 from .recording import FLOAT64, array, call, kernels, planned, softmax
 from .test_sorting import places_of, sorted_

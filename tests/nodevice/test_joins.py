@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import clfuse as cf
-from clfuse.api.handle import fresh, node_of
-from clfuse.graph.ir import Node
-from clfuse.plan.schedule import Access, Kernel, Load
-from clfuse.plan.verify import PlanError, verify
-from clfuse.render.kernels import render
+from clfuse.arrays.handle import fresh, node_of
+from clfuse.codegen.kernels import render
+from clfuse.ir.nodes import Node
+from clfuse.schedule.records import Access, Kernel, Load
+from clfuse.schedule.verify import PlanError, verify
 
 from .recording import TRAITS, array, kernels, moved_nbytes, planned
 

@@ -14,14 +14,14 @@ import numpy as np
 import pytest
 
 import clfuse as cf
-from clfuse.language import barriers
-from clfuse.language.accesses import Affine
-from clfuse.language.arrays import Array, NotArrays, Translation
-from clfuse.language.boxes import compared
-from clfuse.language.c import literal
-from clfuse.language.lower import lower
-from clfuse.language.syntax import read
-from clfuse.language.types import FLOAT, INT, ArrayType, strong
+from clfuse.user_kernels.language.array_route.accesses import Affine
+from clfuse.user_kernels.language.array_route.arrays import Array, NotArrays, Translation
+from clfuse.user_kernels.language.array_route.boxes import compared
+from clfuse.user_kernels.language.launch_route.c import literal
+from clfuse.user_kernels.language.source import barriers
+from clfuse.user_kernels.language.source.lower import lower
+from clfuse.user_kernels.language.source.syntax import read
+from clfuse.user_kernels.language.source.types import FLOAT, INT, ArrayType, strong
 from tests import kernel_bodies
 from tests.kernel_programs import Call, random_call
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from clfuse.graph import build
-from clfuse.graph.ir import Node
-from clfuse.plan.hazards import MAX_NBYTES
-from clfuse.plan.memory import reads_of
-from clfuse.plan.regions import apart
-from clfuse.plan.schedule import Copy
-from clfuse.plan.verify import PlanError, verify
+from clfuse.ir import build
+from clfuse.ir.nodes import Node
+from clfuse.schedule.memory.buffers import reads_of
+from clfuse.schedule.memory.hazards import MAX_NBYTES
+from clfuse.schedule.records import Copy
+from clfuse.schedule.rewrite.write_regions import apart
+from clfuse.schedule.verify import PlanError, verify
 
 from .recording import FLOAT64, array, call, kernels, moved_nbytes, planned
 

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clfuse.api.conversion import held
-from clfuse.api.handle import fresh, view_of
-from clfuse.api.launching import MAX_CALLS, record_launch
-from clfuse.graph import build
-from clfuse.graph.ir import Kind, Node
-from clfuse.plan.schedule import Copy, Kernel, LibraryCall, Schedule, UserLaunch
-from clfuse.plan.verify import PlanError, verify
+from clfuse.arrays.conversion import held
+from clfuse.arrays.handle import fresh, view_of
+from clfuse.ir import build
+from clfuse.ir.nodes import Kind, Node
+from clfuse.schedule.records import Copy, Kernel, LibraryCall, Schedule, UserLaunch
+from clfuse.schedule.verify import PlanError, verify
+from clfuse.user_kernels.opencl.record_launch import MAX_CALLS, record_launch
 
 from .recording import array, call, number, planned
 

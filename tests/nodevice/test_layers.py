@@ -1,4 +1,4 @@
-"""The layers of clfuse import only what lies to their left, so that there can be no circle.
+"""The modules of clfuse import only what stands before them in ORDER, and never in a circle.
 
 The imports are read from the source with `ast`: also those inside functions, and those that only a
 type checker sees. Nothing is imported here.
@@ -8,86 +8,86 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 PACKAGE = Path(__file__).parent.parent.parent / "clfuse"
 
-# From left to right. Names in one row may import those before them in the row; those in a set
-# never import each other. op_row and op_rows_* are the rows that ops collects.
-LAYERS: tuple[tuple[str, ...] | frozenset[str], ...] = (
-    (
-        "openblas", "errors", "simulated_devices", "config", "_compiled", "compiled", "counters",
-        "releases", "dtypes", "user_frames",
-    ),
-    ("op_row", "op_rows_*", "ops", "traits"),
-    ("graph",),
-    ("plan",),
-    frozenset({"render", "runtime"}),
-    (
-        "unfinished", "vectors", "drawn", "interpret", "smallness", "patience", "experience",
-        "recorded_again", "rest", "planned", "refused", "cutting", "tiled", "larger", "evaluate",
-        "automatic", "replay",
-    ),
-    ("explaining", "profiling"),
-    ("userkernels",),
-    ("api",),
-    ("language",),
-    ("__init__",),
-    ("dask",),
-    ("verified", "run", "demo", "bench", "check", "__main__"),
-)
-# Third-party packages that one layer alone may import, and no other.
-RESERVED = {"pyopencl": "runtime", "mako": "render"}
+ORDER = """
+    openblas errors target.simulated_devices config _core counters numpy_releases dtypes user_frames
+    ops target.traits target.verified
+    ir
+    schedule.records schedule.graph schedule.cost schedule.traffic schedule.dataflow
+    schedule.device_libraries schedule.rewrite schedule.partition schedule.shape schedule.lower
+    schedule.memory schedule.fuse schedule.finish schedule.verify schedule.planner schedule
+    codegen.arguments codegen.signatures codegen.relaxed codegen.lines codegen.templates
+    codegen.kinds codegen
+    runtime
+    interpreter policy engine
+    arrays eager dispatch
+    functions.indexing functions.attributes functions.math functions.rebound functions.shaping
+    functions.sorting functions.linalg functions.fft functions.random functions
+    interop classes tracing control
+    user_kernels.opencl
+    user_kernels.language.source user_kernels.language.array_route
+    user_kernels.language.launch_route user_kernels.language.calls user_kernels
+    api numpy_submodules namespace __init__
+    dask tools __main__
+""".split()
+"""From the ground to the roof: modules, and packages for all that is in them. A module belongs to
+the longest of these names that its own begins with."""
+
+APART = [("codegen", "runtime")]
+"""Packages that do not import each other, in either direction."""
+
+RESERVED = {"pyopencl": "runtime", "mako": "codegen"}
+"""Third-party packages that one package alone may import."""
+
+FLOOR = 17
+"""Most modules that lie side by side in a package."""
+
+LINES = 600
 
 
-def rank(layer: str) -> tuple[int, int, str]:
-    """Where a top-level module or package stands: row, place, and the name within a set."""
-    for row, names in enumerate(LAYERS):
-        for place, name in enumerate(sorted(names) if isinstance(names, frozenset) else names):
-            if name == layer or (name.endswith("*") and layer.startswith(name[:-1])):
-                return row, place, layer
-    raise LookupError(f"{layer} is in no layer: add it to LAYERS, where it belongs")
+def modules() -> dict[str, Path]:
+    """Every module by its dotted name within the package."""
+    found = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = list(path.relative_to(PACKAGE).with_suffix("").parts)
+        if "programs" in parts:
+            continue
+        if parts[-1] == "__init__" and len(parts) > 1:
+            parts.pop()
+        found[".".join(parts)] = path
+    return found
 
 
-def may_import(importer: str, imported: str) -> bool:
-    """Whether the layer may import the other one."""
-    if importer == imported:
-        return True
-    one, other = rank(importer), rank(imported)
-    if one[0] == other[0] and isinstance(LAYERS[one[0]], frozenset):
-        return False
-    # Rows of ops are one place: they may share among themselves.
-    return other[:2] <= one[:2]
+MODULES = modules()
 
 
-def sources() -> list[Path]:
-    return sorted(
-        path for path in PACKAGE.rglob("*.py") if "programs" not in path.relative_to(PACKAGE).parts
-    )
-
-
-def layer_of(path: Path) -> str:
-    top = path.relative_to(PACKAGE).parts[0]
-    return top.removesuffix(".py")
-
-
-def module_of(path: Path) -> list[str]:
-    """The package that relative imports of this file start from, as parts."""
-    parts = ["clfuse", *path.relative_to(PACKAGE).with_suffix("").parts]
-    return parts[:-1]
+def rank(name: str) -> int:
+    """Where a module stands in ORDER."""
+    places = [
+        place for place, entry in enumerate(ORDER)
+        if name == entry or name.startswith(f"{entry}.")
+    ]
+    if not places:
+        raise LookupError(f"{name} is in no layer: add it to ORDER, where it belongs")
+    return max(places, key=lambda place: len(ORDER[place]))
 
 
 def imports(path: Path) -> Iterator[tuple[int, str]]:
     """Line and full dotted name of everything that a file imports."""
+    package = ["clfuse", *path.relative_to(PACKAGE).with_suffix("").parts][:-1]
     tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield node.lineno, alias.name
         elif isinstance(node, ast.ImportFrom):
-            start = module_of(path)[:len(module_of(path)) - node.level + 1] if node.level else []
+            start = package[: len(package) - node.level + 1] if node.level else []
             base = [*start, *(node.module.split(".") if node.module else [])]
             for alias in node.names:
                 yield node.lineno, ".".join([*base, alias.name])
@@ -107,46 +107,109 @@ def _name_of_import_call(node: ast.Call) -> str | None:
         first.value, str) else None
 
 
-def layer_of_import(name: str) -> str | None:
-    """The layer that an import of clfuse means; ``clfuse`` itself is ``__init__``."""
-    parts = name.split(".")
+def module_of(imported: str) -> str | None:
+    """The module of clfuse that an import means; ``clfuse`` itself is ``__init__``."""
+    parts = imported.split(".")
     if parts[0] != "clfuse":
         return None
-    if len(parts) > 1 and ((PACKAGE / parts[1]).is_dir() or any(PACKAGE.glob(f"{parts[1]}.py*"))):
-        return parts[1]
-    return "__init__"
+    for end in range(len(parts), 1, -1):
+        if ".".join(parts[1:end]) in MODULES:
+            return ".".join(parts[1:end])
+    return "_core" if parts[1:2] == ["_core"] else "__init__"
+
+
+@cache
+def imported_modules(name: str) -> dict[str, int]:
+    """The modules of clfuse that a module imports, and the first line that does."""
+    found: dict[str, int] = {}
+    for line, imported in imports(MODULES[name]):
+        other = module_of(imported)
+        if other is not None and other != name:
+            found.setdefault(other, line)
+    return found
+
+
+def circles(graph: dict[str, list[str]]) -> list[list[str]]:
+    """The sets of names, at least two in each, that reach each other (Tarjan's algorithm)."""
+    number: dict[str, int] = {}
+    lowest: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[list[str]] = []
+
+    def visit(name: str) -> None:
+        number[name] = lowest[name] = len(number)
+        stack.append(name)
+        for other in graph[name]:
+            if other not in number:
+                visit(other)
+                lowest[name] = min(lowest[name], lowest[other])
+            elif other in stack:
+                lowest[name] = min(lowest[name], number[other])
+        if lowest[name] == number[name]:
+            start = stack.index(name)
+            if len(stack) - start > 1:
+                found.append(sorted(stack[start:]))
+            del stack[start:]
+
+    for name in graph:
+        if name not in number:
+            visit(name)
+    return found
 
 
 def test_there_is_something_to_read() -> None:
-    assert len(sources()) > 10
+    assert len(MODULES) > 100
+    assert set(imported_modules("engine.evaluate")) >= {"errors", "ir.nodes"}
 
 
-@pytest.mark.parametrize("path", sources(), ids=lambda p: str(p.relative_to(PACKAGE)))
-def test_a_module_imports_only_layers_to_its_left(path: Path) -> None:
-    own = layer_of(path)
-    wrong = [f"line {line}: {name}" for line, name in imports(path)
-             if (other := layer_of_import(name)) is not None and not may_import(own, other)]
-    assert not wrong, f"{own} may not import: " + "; ".join(wrong)
+@pytest.mark.parametrize("name", MODULES)
+def test_a_module_imports_only_what_stands_before_it(name: str) -> None:
+    wrong = [
+        f"line {line}: {other}" for other, line in imported_modules(name).items()
+        if rank(other) > rank(name) or any(
+            {one, another} == {name.split(".")[0], other.split(".")[0]} for one, another in APART
+        )
+    ]
+    assert not wrong, f"{name} may not import: " + "; ".join(wrong)
 
 
-@pytest.mark.parametrize("path", sources(), ids=lambda p: str(p.relative_to(PACKAGE)))
-def test_only_runtime_imports_pyopencl_and_only_render_imports_mako(path: Path) -> None:
-    wrong = [f"line {line}: {name}" for line, name in imports(path)
-             if RESERVED.get(name.split(".")[0], layer_of(path)) != layer_of(path)]
-    assert not wrong, f"{layer_of(path)} may not import: " + "; ".join(wrong)
+@pytest.mark.parametrize("name", MODULES)
+def test_only_runtime_imports_pyopencl_and_only_codegen_imports_mako(name: str) -> None:
+    own = name.split(".")[0]
+    wrong = [f"line {line}: {imported}" for line, imported in imports(MODULES[name])
+             if RESERVED.get(imported.split(".")[0], own) != own]
+    assert not wrong, f"{name} may not import: " + "; ".join(wrong)
+
+
+def test_there_is_no_circle_of_imports() -> None:
+    # `from . import x` names the package too, whose `__init__` imports nothing in turn.
+    graph = {name: list(imported_modules(name)) for name in MODULES}
+    assert circles(graph) == []
+
+
+def test_circles_are_found() -> None:
+    graph = {"a": ["b"], "b": ["c"], "c": ["a", "d"], "d": [], "e": ["f"], "f": ["e", "a"]}
+    assert circles(graph) == [["a", "b", "c"], ["e", "f"]]
+
+
+def test_packages_have_few_modules_and_modules_few_lines() -> None:
+    floors: dict[Path, int] = {}
+    for path in MODULES.values():
+        floors[path.parent] = floors.get(path.parent, 0) + (path.name != "__init__.py")
+    assert {str(path): count for path, count in floors.items() if count > FLOOR} == {}
+    lines = {name: path.read_text(encoding="utf-8").count("\n") for name, path in MODULES.items()}
+    assert {name: count for name, count in lines.items() if count > LINES} == {}
 
 
 def test_the_rule_itself() -> None:
-    assert may_import("config", "errors")
-    assert not may_import("errors", "config")
-    assert may_import("render", "plan")
-    assert not may_import("render", "runtime")
-    assert not may_import("runtime", "render")
-    assert may_import("evaluate", "runtime")
-    assert not may_import("plan", "evaluate")
-    assert may_import("bench", "__init__")
-    assert not may_import("api", "__init__")
-    assert layer_of_import("clfuse.config") == "config"
-    assert layer_of_import("clfuse.sin") == "__init__"
+    assert rank("target.simulated_devices") < rank("config") < rank("target.traits")
+    assert rank("ir.nodes") < rank("schedule.records") < rank("schedule.lower.emission")
+    assert rank("schedule.verify") < rank("schedule.planner") < rank("codegen.kernels")
+    assert rank("classes.ndarray") < rank("__init__") < rank("tools.bench.command")
+    assert module_of("clfuse.config") == "config"
+    assert module_of("clfuse.ir.nodes.Node") == "ir.nodes"
+    assert module_of("clfuse._core.compiled") == "_core"
+    assert module_of("clfuse.sin") == "__init__"
+    assert module_of("numpy.sin") is None
     with pytest.raises(LookupError):
         rank("helpers")

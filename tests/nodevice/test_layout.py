@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clfuse.graph.layout import contiguous_strides, delinearize, linearize
+from clfuse.ir.layout import contiguous_strides, delinearize, linearize
 
 SHAPES = st.lists(st.integers(0, 5), min_size=0, max_size=4).map(tuple)
 

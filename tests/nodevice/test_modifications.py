@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from clfuse import config
-from clfuse.graph import build, ir
-from clfuse.graph.ir import Kind, Node
-from clfuse.graph.modifications import Modification, modified
-from clfuse.graph.snapshot import take
+from clfuse.ir import build, nodes
+from clfuse.ir.nodes import Kind, Node
+from clfuse.ir.snapshot import take
+from clfuse.ir.updates import Modification, modified
 
 from .recording import array, kernels, moved_nbytes, number, planned
 
-ADD = ir.loop("add", (np.dtype(float), np.dtype(float)), np.dtype(float))
+ADD = nodes.loop("add", (np.dtype(float), np.dtype(float)), np.dtype(float))
 
 Part = tuple[tuple[int, ...], int, tuple[int, ...]]
 

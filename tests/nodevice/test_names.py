@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from clfuse.graph import build
-from clfuse.graph.ir import Node
-from clfuse.planned import storage_roots
-from clfuse.render import body, names
-from clfuse.render.joined import join
-from clfuse.render.kernels import render
-from clfuse.traits import DeviceTraits
+from clfuse.codegen.joined import join
+from clfuse.codegen.kernels import render
+from clfuse.codegen.lines import body, names
+from clfuse.engine.executable import storage_roots
+from clfuse.ir import build
+from clfuse.ir.nodes import Node
+from clfuse.target.traits import DeviceTraits
 from tests.scopes import declared_twice, families
 
 from .recording import FLOAT64, TRAITS, array, call, kernels, number, planned, roll, softmax
@@ -67,7 +67,7 @@ def test_every_name_is_of_one_family_and_is_declared_once(
         assert {name for name in twice if name.rstrip("0123456789_") not in OF_ONE_VECTOR} == set()
         numbered = {letters.rstrip("_") for letters in families(source)}  # n0_1: of the second part
         unknown = numbered - names.FAMILIES.keys() - {"done", "chunks", "chunk_length", "pieces"}
-        assert not unknown, f"{sorted(unknown)}: list them in render/names.py"
+        assert not unknown, f"{sorted(unknown)}: list them in clfuse/codegen/lines/names.py"
 
 
 def test_two_generators_that_meet_would_be_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from clfuse.graph import build
-from clfuse.graph.ir import Node
-from clfuse.plan import cost
-from clfuse.plan.schedule import Kernel, Load, Step
-from clfuse.traits import DeviceTraits, with_schedule
+from clfuse.ir import build
+from clfuse.ir.nodes import Node
+from clfuse.schedule import cost
+from clfuse.schedule.records import Kernel, Load, Step
+from clfuse.target.traits import DeviceTraits, with_schedule
 
 from .recording import (
     BOOL,
@@ -352,9 +352,9 @@ def test_masks_and_selections_fuse() -> None:
 
 
 def build_where() -> object:
-    from clfuse.graph import ir
+    from clfuse.ir import nodes
 
-    return ir.loop("where", (BOOL, FLOAT64, FLOAT64), FLOAT64)
+    return nodes.loop("where", (BOOL, FLOAT64, FLOAT64), FLOAT64)
 
 
 def test_the_gpu_schedule_has_work_groups() -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from clfuse.api.handle import node_of
-from clfuse.api.random_bits import Draw, Philox4x32
-from clfuse.graph import build
-from clfuse.graph.ir import Node
-from clfuse.graph.snapshot import take
-from clfuse.plan.schedule import Load
+from clfuse.arrays.handle import node_of
+from clfuse.functions.random.bits import Draw, Philox4x32
+from clfuse.ir import build
+from clfuse.ir.nodes import Node
+from clfuse.ir.snapshot import take
+from clfuse.schedule.records import Load
 
 from .recording import BOOL, FLOAT64, call, kernels, moved_nbytes, number, planned
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from clfuse.graph import build
-from clfuse.graph.ir import Node
+from clfuse.ir import build
+from clfuse.ir.nodes import Node
 
 from .recording import FLOAT64, array, call, kernels, number, planned
 

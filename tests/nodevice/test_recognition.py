@@ -7,20 +7,21 @@ from collections.abc import Callable, Iterable, Iterator
 import numpy as np
 import pytest
 
-from clfuse import compiled
-from clfuse.graph import build, ir, recognition
-from clfuse.graph.ir import Node
-from clfuse.graph.modifications import modified
-from clfuse.graph.snapshot import Snapshot, take
+from clfuse._core import loading
+from clfuse.ir import build, known_graphs
+from clfuse.ir import nodes as ir
+from clfuse.ir.nodes import Node
+from clfuse.ir.snapshot import Snapshot, take
+from clfuse.ir.updates import modified
 
 from .recording import FLOAT64, array, call, number
 
 
 @pytest.fixture(autouse=True)
 def nothing_known() -> Iterator[None]:
-    recognition.forget()
+    known_graphs.forget()
     yield
-    recognition.forget()
+    known_graphs.forget()
 
 
 def step(x: Node, y: Node, *, shift: float = 0.5, name: str = "sin", last: int = 1) -> list[Node]:
@@ -36,7 +37,7 @@ def learned(make: Callable[[], list[Node]]) -> None:
     roots = make()
     snapshot = take(roots)
     structure = Snapshot([], snapshot.items, snapshot.flags, snapshot.roots, [])
-    recognition.learn(snapshot, structure)
+    known_graphs.learn(snapshot, structure)
 
 
 def recognised(make: Callable[[], list[Node]]) -> bool:
@@ -45,7 +46,7 @@ def recognised(make: Callable[[], list[Node]]) -> bool:
     They are made here: pytest holds what is made within an assertion.
     """
     roots = make()
-    known = recognition.find(roots)
+    known = known_graphs.find(roots)
     if known is None:
         return False
     nodes = [id(node) for node in known.nodes]
@@ -88,7 +89,7 @@ def test_arrays_in_one_buffer_are_another_program() -> None:
     roots = step(x, y)
     del x, y
     assert not recognised(lambda: roots)
-    recognition.forget()
+    known_graphs.forget()
     learned(lambda: roots)
     assert recognised(lambda: roots)
     assert not recognised(lambda: step(array(12), array(12)))
@@ -147,7 +148,7 @@ def test_results_that_share_their_inputs_are_never_learned() -> None:
 
 
 def test_the_longest_unmet_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recognition, "MOST_KNOWN", 2)
+    monkeypatch.setattr(known_graphs, "MOST_KNOWN", 2)
     for name in ("sin", "cos"):
         learned(lambda name=name: [call(name, array(4))])  # type: ignore[misc]
     assert recognised(lambda: [call("sin", array(4))])
@@ -157,7 +158,7 @@ def test_the_longest_unmet_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None
     assert recognised(lambda: [call("exp", array(4))])
 
 
-@pytest.mark.skipif(compiled.load() is None, reason="in plain Python their code is not worth it")
+@pytest.mark.skipif(loading.load() is None, reason="in plain Python their code is not worth it")
 def test_graphs_of_thousands_of_operations_are_known_and_those_of_many_arrays_are_not() -> None:
     def chain(length: int) -> list[Node]:
         node = array(4)
@@ -175,7 +176,7 @@ def test_graphs_of_thousands_of_operations_are_known_and_those_of_many_arrays_ar
 def test_all_known_graphs_together_have_so_many_operations(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(recognition, "MOST_ITEMS", 5)
+    monkeypatch.setattr(known_graphs, "MOST_ITEMS", 5)
     for name in ("sin", "cos"):  # two nodes each
         learned(lambda name=name: [call(name, array(4))])  # type: ignore[misc]
     assert recognised(lambda: [call("sin", array(4))])

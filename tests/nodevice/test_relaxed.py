@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from clfuse.graph import build
-from clfuse.graph.ir import Node
-from clfuse.render.kernels import render
-from clfuse.traits import DeviceTraits
+from clfuse.codegen.kernels import render
+from clfuse.ir import build
+from clfuse.ir.nodes import Node
+from clfuse.target.traits import DeviceTraits
 
 from .recording import BOOL, TRAITS, array, call, kernels, planned
 

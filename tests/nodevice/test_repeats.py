@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from clfuse.graph import build
-from clfuse.graph.ir import Node
-from clfuse.plan.schedule import Schedule
-from clfuse.planned import storage_roots
-from clfuse.render import repeats
-from clfuse.render.kernels import render
+from clfuse.codegen import repeats
+from clfuse.codegen.kernels import render
+from clfuse.engine.executable import storage_roots
+from clfuse.ir import build
+from clfuse.ir.nodes import Node
+from clfuse.schedule.records import Schedule
 
 from .recording import TRAITS, array, call, kernels, number, planned
 

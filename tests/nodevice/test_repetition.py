@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from clfuse.graph.repetition import LEAST_ROUNDS, MAX_LOOKED_AT, period
+from clfuse.ir.loop_detection import LEAST_ROUNDS, MAX_LOOKED_AT, period
 
 
 def slow_period(text: str) -> tuple[int, int] | None:

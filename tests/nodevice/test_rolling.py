@@ -7,14 +7,14 @@ import time
 import numpy as np
 import pytest
 
-from clfuse.graph import build
-from clfuse.graph.ir import Node
-from clfuse.graph.layout import contiguous_strides
-from clfuse.graph.snapshot import take
-from clfuse.plan import chains
-from clfuse.plan.planner import plan
-from clfuse.plan.regions import History, Region, elements_at_least
-from clfuse.plan.schedule import Copy
+from clfuse.ir import build
+from clfuse.ir.layout import contiguous_strides
+from clfuse.ir.nodes import Node
+from clfuse.ir.snapshot import take
+from clfuse.schedule.planner import plan
+from clfuse.schedule.records import Copy
+from clfuse.schedule.rewrite import chains
+from clfuse.schedule.rewrite.write_regions import History, Region, elements_at_least
 
 from .recording import TRAITS, array, call, kernels, moved_nbytes, number, planned
 

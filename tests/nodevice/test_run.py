@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from clfuse.__main__ import summary
-from clfuse.run import Substitution
+from clfuse.tools.run import Substitution
 
 REPOSITORY = Path(__file__).parents[2]
 

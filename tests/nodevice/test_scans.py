@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from clfuse.graph import build
-from clfuse.graph.ir import Node
-from clfuse.plan.schedule import is_sequential
-from clfuse.traits import DeviceTraits, with_schedule
+from clfuse.ir import build
+from clfuse.ir.nodes import Node
+from clfuse.schedule.records import is_sequential
+from clfuse.target.traits import DeviceTraits, with_schedule
 
 from .recording import FLOAT64, TRAITS, array, call, kernels, moved_nbytes, number, planned
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from clfuse.graph import build
-from clfuse.graph.ir import Kind, Node
-from clfuse.graph.sequence import calculation
-from clfuse.graph.snapshot import Snapshot, take
+from clfuse.interpreter.order import calculation
+from clfuse.ir import build
+from clfuse.ir.nodes import Kind, Node
+from clfuse.ir.snapshot import Snapshot, take
 
 from .recording import array, call
 

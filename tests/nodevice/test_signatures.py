@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from clfuse.api.conversion import held
-from clfuse.api.handle import view_of
-from clfuse.api.launching import record_launch
-from clfuse.api.raw_kernel import formals
-from clfuse.plan.schedule import UserLaunch
-from clfuse.render.launches import render_launch
-from clfuse.render.signatures import Replaced, find
-from clfuse.traits import DeviceTraits
+from clfuse.arrays.conversion import held
+from clfuse.arrays.handle import view_of
+from clfuse.codegen.launches import render_launch
+from clfuse.codegen.signatures import Replaced, find
+from clfuse.schedule.records import UserLaunch
+from clfuse.target.traits import DeviceTraits
+from clfuse.user_kernels.opencl.raw import formals
+from clfuse.user_kernels.opencl.record_launch import record_launch
 from tests.compiling import kernels_called, odd_names
 
 from .recording import array, planned

@@ -12,8 +12,8 @@ from clfuse.errors import SettingError
 from clfuse.runtime import preference
 from clfuse.runtime.simulated_sources import problem_of
 from clfuse.runtime.simulation import Simulation
-from clfuse.simulated_devices import SIMULATED_DEVICES
-from clfuse.traits import DeviceTraits, apply_quirks
+from clfuse.target.simulated_devices import SIMULATED_DEVICES
+from clfuse.target.traits import DeviceTraits, apply_quirks
 
 GIB = 1 << 30
 

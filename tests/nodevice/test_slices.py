@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clfuse import interpret
-from clfuse.graph import build
-from clfuse.graph.ir import Kind, Node
-from clfuse.graph.layout import contiguous_strides
-from clfuse.graph.slices import Slices, is_given
-from clfuse.graph.snapshot import take
+from clfuse.engine.tile_nodes import Slices, is_given
+from clfuse.interpreter import interpret
+from clfuse.ir import build
+from clfuse.ir.layout import contiguous_strides
+from clfuse.ir.nodes import Kind, Node
+from clfuse.ir.snapshot import take
 from clfuse.runtime.buffers import HostBuffer
 
 FLOAT, INT = np.dtype(np.float64), np.dtype(np.int64)

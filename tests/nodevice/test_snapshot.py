@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from clfuse.graph.build import elementwise
-from clfuse.graph.ir import loop
-from clfuse.graph.snapshot import COMPUTED, LIVE, take
+from clfuse.ir.build import elementwise
+from clfuse.ir.nodes import loop
+from clfuse.ir.snapshot import COMPUTED, LIVE, take
 
 from .recording import array, call, number
 

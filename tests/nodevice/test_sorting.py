@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from clfuse.graph import build
-from clfuse.graph.ir import Node
-from clfuse.plan.schedule import LibraryCall, SortPass
+from clfuse.ir import build
+from clfuse.ir.nodes import Node
+from clfuse.schedule.records import LibraryCall, SortPass
 
 from .recording import TRAITS, array, call, number, planned
 

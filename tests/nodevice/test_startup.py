@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from clfuse import compiled
+from clfuse._core import loading
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -24,8 +24,9 @@ MOST_OF_PYTHONS = 30
 """Of Python's: 12 to 22 were counted; that depends on the releases and on how all is installed.
 There had been 298 in all."""
 
-HEAVY = ("pyopencl", "mako", "numpy.random", "numpy.testing", "clfuse.plan", "clfuse.render",
-         "clfuse.language", "clfuse.replay", "clfuse.api.jit", "clfuse.api.raw_kernel")
+HEAVY = ("pyopencl", "mako", "numpy.random", "numpy.testing", "clfuse.schedule", "clfuse.codegen",
+         "clfuse.user_kernels.language", "clfuse.engine.replay", "clfuse.tracing.jit",
+         "clfuse.user_kernels.opencl.raw")
 
 SMALL = """
 x = np.arange(10.0)
@@ -65,7 +66,7 @@ def heavy(modules: set[str]) -> set[str]:
 
 def test_the_import_brings_no_opencl_no_templates_and_no_planner(tmp_path: Path) -> None:
     found = imported(tmp_path, "import clfuse")
-    assert "clfuse.api.ndarray" in found
+    assert "clfuse.classes.ndarray" in found
     assert not heavy(found)
     pythons = {name for name in found if name.partition(".")[0] in sys.stdlib_module_names}
     assert len(found - pythons) <= MOST_MODULES
@@ -97,7 +98,7 @@ shown = str((words, dates, state.sum(), chosen, cloud))
     assert not {name for name in found if name.startswith("pyopencl")}
 
 
-@pytest.mark.skipif(not compiled.load(), reason="the compiled part draws small arrays")
+@pytest.mark.skipif(not loading.load(), reason="the compiled part draws small arrays")
 def test_small_draws_need_no_device(tmp_path: Path) -> None:
     found = imported(tmp_path, """
 import clfuse as np

@@ -6,9 +6,9 @@ import math
 
 import pytest
 
-from clfuse.graph import build
-from clfuse.graph.ir import Node
-from clfuse.graph.layout import contiguous_strides
+from clfuse.ir import build
+from clfuse.ir.layout import contiguous_strides
+from clfuse.ir.nodes import Node
 
 from .recording import array, call, kernels, moved_nbytes, number, planned
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from clfuse.graph.symbols import MOST_LETTERS, symbol
+from clfuse.ir.identifiers import MOST_LETTERS, symbol
 
 
 @pytest.mark.parametrize("name", ["axpy_kernel", "map_add", "_f_0", "x", "k" * MOST_LETTERS])

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from mako.template import Template
 
-from clfuse.render import templates
+from clfuse.codegen import templates
 
 NAME = "map.cl.mako"
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from clfuse.graph import build
-from clfuse.graph.ir import Node
-from clfuse.graph.layout import contiguous_strides
-from clfuse.plan.schedule import Kernel, Schedule
-from clfuse.plan.tile_layouts import MOST_OVERHEAD
-from clfuse.plan.time_tiles import MOST_STAGES
+from clfuse.ir import build
+from clfuse.ir.layout import contiguous_strides
+from clfuse.ir.nodes import Node
+from clfuse.schedule.fuse.tile_layouts import MOST_OVERHEAD
+from clfuse.schedule.fuse.time_tiles import MOST_STAGES
+from clfuse.schedule.records import Kernel, Schedule
 
 from .recording import TRAITS, array, call, kernels, moved_nbytes, number, planned
 

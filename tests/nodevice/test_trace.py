@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from clfuse.errors import JitError
-from clfuse.graph import build
-from clfuse.graph.ir import Storage
-from clfuse.graph.trace import Drawn, Placeholder, Trace, active, require_bytes, tracing, untraced
+from clfuse.ir import build
+from clfuse.ir.nodes import Storage
+from clfuse.ir.trace import Drawn, Placeholder, Trace, active, require_bytes, tracing, untraced
 
 from .recording import array, call
 

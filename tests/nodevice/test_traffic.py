@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from clfuse.bench import oclgrind, traffic
-from clfuse.bench.oclgrind import Counts, LocalCounts, Measured, SimulatorError, measured
-from clfuse.bench.simulated import Planned, Seen
+from clfuse.tools.bench import oclgrind, traffic
+from clfuse.tools.bench.oclgrind import Counts, LocalCounts, Measured, SimulatorError, measured
+from clfuse.tools.bench.simulated import Planned, Seen
 
 RECORD = {
     "kernel": "map_add", "work_items": 8192, "work_group": 256, "groups": 32, "warps": 256,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from clfuse.traits import (
+from clfuse.target.traits import (
     QUIRKS,
     DeviceTraits,
     Quirk,

@@ -15,7 +15,7 @@ import pytest
 from clfuse.errors import DeviceWarning
 from clfuse.runtime import tuning
 from clfuse.runtime.tuning import RANGES, Measured
-from clfuse.traits import DeviceTraits
+from clfuse.target.traits import DeviceTraits
 
 DEVICE = DeviceTraits(name="Some CPU", platform="Some CL", driver="1.2.3", compute_units=4)
 FOUND = replace(

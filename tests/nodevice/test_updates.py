@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from clfuse.graph import build
-from clfuse.graph.ir import Node
-from clfuse.plan.schedule import Copy, Kernel, Load
+from clfuse.ir import build
+from clfuse.ir.nodes import Node
+from clfuse.schedule.records import Copy, Kernel, Load
 
 from .recording import FLOAT64, array, call, kernels, moved_nbytes, number, planned
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from clfuse.traits import DeviceTraits
-from clfuse.verified import VERIFIED, verified
+from clfuse.target.traits import DeviceTraits
+from clfuse.target.verified import VERIFIED, verified
 
 H100 = DeviceTraits(
     name="NVIDIA H100 80GB HBM3", vendor="NVIDIA Corporation", platform="NVIDIA CUDA", kind="gpu"

@@ -11,16 +11,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from clfuse.graph import build
-from clfuse.op_row import Ufunc
-from clfuse.ops import FAULTY_BUILTINS, UFUNCS
-from clfuse.plan.schedule import Kernel, LibraryCall, SortPass
-from clfuse.render.expressions import Expressions, Preamble, lanes_like
-from clfuse.render.kernels import render
-from clfuse.render.matmul import render_matmul
-from clfuse.render.sorting import render_sort
-from clfuse.render.templates import head, library
-from clfuse.traits import DeviceTraits, with_schedule
+from clfuse.codegen.kernels import render
+from clfuse.codegen.lines.expressions import Expressions, Preamble, lanes_like
+from clfuse.codegen.matmul import render_matmul
+from clfuse.codegen.sorting import render_sort
+from clfuse.codegen.templates import head, library
+from clfuse.ir import build
+from clfuse.ops.row import Ufunc
+from clfuse.ops.table import FAULTY_BUILTINS, UFUNCS
+from clfuse.schedule.records import Kernel, LibraryCall, SortPass
+from clfuse.target.traits import DeviceTraits, with_schedule
 from tests.hostile import DTYPES, FLOATS
 
 from .recording import BOOL, FLOAT64, array, call, planned, roll, softmax

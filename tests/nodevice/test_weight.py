@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from clfuse.language.lower import lower
-from clfuse.language.syntax import read
-from clfuse.language.types import FLOAT, ArrayType
-from clfuse.language.weight import weight_of
+from clfuse.user_kernels.language.source.lower import lower
+from clfuse.user_kernels.language.source.syntax import read
+from clfuse.user_kernels.language.source.types import FLOAT, ArrayType
+from clfuse.user_kernels.language.source.weight import weight_of
 from tests import kernel_bodies
 
 

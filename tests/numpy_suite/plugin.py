@@ -49,7 +49,7 @@ _start = time.monotonic()
 
 def _substitute() -> None:
     import clfuse
-    from clfuse.run import Substitution
+    from clfuse.tools.run import Substitution
 
     clfuse.get_device()
     root = os.path.dirname(np.__file__)
@@ -82,8 +82,8 @@ def _shadow(parent: Any, name: str) -> None:
 
 
 def _ours(value: Any) -> Any:
-    from clfuse.api.registry import BY_NUMPY, NATIVE
-    from clfuse.api.testing import seen_on_the_host
+    from clfuse.dispatch.registry import BY_NUMPY, NATIVE
+    from clfuse.functions.testing import seen_on_the_host
 
     if isinstance(value, np.ufunc):
         return BY_NUMPY.get(value, value)

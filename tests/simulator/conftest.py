@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from clfuse.bench import oclgrind
+from clfuse.tools.bench import oclgrind
 
 
 @pytest.fixture(scope="session")

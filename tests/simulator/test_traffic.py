@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from clfuse.bench import oclgrind, traffic
-from clfuse.bench.command import main as command
-from clfuse.bench.oclgrind import Measured, SimulatorError, under
-from clfuse.bench.traffic import Row, flags
+from clfuse.tools.bench import oclgrind, traffic
+from clfuse.tools.bench.command import main as command
+from clfuse.tools.bench.oclgrind import Measured, SimulatorError, under
+from clfuse.tools.bench.traffic import Row, flags
 
 # Two groups of 256 work-items: 16 warps of 32. Each kernel has `a` to read, `b` to write.
 ITEMS, GROUP = 512, 256

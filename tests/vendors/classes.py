@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from clfuse.plan.schedule import Access, Index, Kernel, Load, SortPass, UserLaunch
+from clfuse.schedule.records import Access, Index, Kernel, Load, SortPass, UserLaunch
 
 __all__ = ["CLASSES", "kernel_class"]
 
@@ -29,7 +29,7 @@ _WHOLE_DTYPES: Final = frozenset("fd")
 
 
 def kernel_class(step: Any, schedule: str) -> str | None:
-    """The class of what `clfuse.planned` builds; None for what only a CPU gets.
+    """The class of what `clfuse.engine.executable` builds; None for what only a CPU gets.
 
     Parameters
     ----------

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 
-from clfuse.render import templates
-from clfuse.render.expressions import Preamble
+from clfuse.codegen import templates
+from clfuse.codegen.lines.expressions import Preamble
 
 __all__ = ["Batch", "Program", "batches", "read", "write"]
 

@@ -18,7 +18,7 @@ LEFT_OUT = ("-w", "-cl-opt-disable")
 
 def record(folder: Path) -> None:
     """Begin to write."""
-    planned: Any = importlib.import_module("clfuse.planned")
+    planned: Any = importlib.import_module("clfuse.engine.executable")
     program: Any = importlib.import_module("clfuse.runtime.program")
     build_step, build = planned._built, program._build
     classes: list[str | None] = []

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import numpy
 
-from clfuse.simulated_devices import SIMULATED_DEVICES
+from clfuse.target.simulated_devices import SIMULATED_DEVICES
 
 __all__ = ["DEVICE", "render"]
 
@@ -97,7 +97,7 @@ def render(folder: Path) -> None:
         CLFUSE_FALLBACK="allow",
     )
     import clfuse as np
-    from clfuse.bench import kernel_programs, limit, programs
+    from clfuse.tools.bench import kernel_programs, limit, programs
     from tests.compiling import Compiling
     from tests.vendors.recording import record
 

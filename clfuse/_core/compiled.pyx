@@ -1,0 +1,577 @@
+# cython: language_level=3, annotation_typing=False, binding=True, auto_pickle=False
+"""The common cases of recording and of operations done at the call, in C: `clfuse._core.loading` loads
+it, `clfuse.classes.acceleration` puts it before the methods of arrays and into the slots of their
+class.
+
+Every function here has a plain one that it is given. It answers what that would answer, for arrays
+of the usual kind only, and asks the plain one in every other case: the plain one is what clfuse
+does, this is how it does it sooner. So a rule that `clfuse.arrays.host_array`, `at_once` and `readers`
+have about what is done at the call may become wider there at will; one that becomes narrower has to
+become narrower here.
+
+Objects keep the classes that they have in Python. Their slots are read and filled where the class's
+own descriptors say that they lie, which takes a fifth of asking for an attribute. New objects come
+from `PyType_GenericAlloc`, as from ``object.__new__``.
+"""
+
+from cpython.object cimport PyObject, PyTypeObject
+from cpython.ref cimport Py_DECREF, Py_INCREF
+from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
+from cpython.weakref cimport PyWeakref_NewRef
+from libc.math cimport ceil, signbit
+from libc.stdlib cimport calloc, free
+from libc.string cimport memcpy
+
+cdef extern from "Python.h":
+    ctypedef struct PyMemberDef:
+        Py_ssize_t offset
+    ctypedef struct PyMemberDescrObject:
+        PyMemberDef *d_member
+    object PyType_GenericAlloc(PyTypeObject *, Py_ssize_t)
+    int PyContext_Enter(object) except -1
+    int PyContext_Exit(object) except -1
+    int PyContextVar_Get(object, PyObject *, PyObject **) except -1
+    Py_ssize_t Py_REFCNT(PyObject *)
+    int PySlice_Unpack(object, Py_ssize_t *, Py_ssize_t *, Py_ssize_t *) except -1
+    Py_ssize_t PySlice_AdjustIndices(Py_ssize_t, Py_ssize_t *, Py_ssize_t *, Py_ssize_t)
+    long PyLong_AsLongAndOverflow(object, int *) except? -1
+    double PyFloat_AS_DOUBLE(object)
+    object PyObject_CallObject(object, object)
+    PyObject *PyList_GET_ITEM(object, Py_ssize_t)
+    Py_ssize_t PyDict_Size(object) except -1
+    PyObject *PyEval_GetGlobals()
+    object PyObject_Vectorcall(object, PyObject **, size_t, PyObject *)
+
+cdef extern from *:
+    """
+    #ifndef CLFUSE_SOURCE
+    #define CLFUSE_SOURCE ""
+    #endif
+    """
+    const char *CLFUSE_SOURCE
+
+SOURCE = CLFUSE_SOURCE.decode()
+"""The hash of the text that this was compiled from."""
+
+
+include "type_slots.pxi"
+include "writing_threads.pxi"
+include "numpy_api.pxi"
+include "free_lists.pxi"
+include "scalar_loops.pxi"
+
+
+# -- new objects -----------------------------------------------------------------------------------
+
+cdef object new_node(object op, object inputs, object shape, object dtype, object buffer):
+    node = PyType_GenericAlloc(<PyTypeObject *>Node, 0)
+    fill(node, n_op, op)
+    fill(node, n_inputs, inputs)
+    fill(node, n_shape, shape)
+    fill(node, n_dtype, dtype)
+    fill(node, n_param, None)
+    fill(node, n_buffer, buffer)
+    fill(node, n_computed, False)
+    return node
+
+
+cdef object new_handle(object storage, object shape, object dtype, object view):
+    handle = clfuse_new_array(<PyTypeObject *>ARRAY)
+    fill(handle, h_cell, storage)
+    fill(handle, h_shape, shape)
+    fill(handle, h_dtype, dtype)
+    fill(handle, h_view, view)
+    return handle
+
+
+cdef object new_storage(object node):
+    storage = PyType_GenericAlloc(<PyTypeObject *>Storage, 0)
+    fill(storage, s_node, node)
+    return storage
+
+
+include "unstored_arrays.pxi"
+include "host_memory.pxi"
+include "basic_indices.pxi"
+
+
+cdef extern from *:
+    """
+    #if PY_VERSION_HEX >= 0x030D0000
+    static PyObject *clfuse_referent(PyObject *reference) {  /* a new reference, to None where it is gone */
+        PyObject *found;
+        int state = PyWeakref_GetRef(reference, &found);
+        return state > 0 ? found : state < 0 ? NULL : Py_NewRef(Py_None);
+    }
+    #else
+    static PyObject *clfuse_referent(PyObject *reference) {  /* a new reference, to None where it is gone */
+        PyObject *found = PyWeakref_GET_OBJECT(reference);
+        Py_INCREF(found);
+        return found;
+    }
+    #endif
+    """
+    object clfuse_referent(object)
+    void PyObject_GC_UnTrack(PyObject *)
+
+
+def pending(list references):
+    """As `ir.pending`."""
+    cdef list kept = []
+    for reference in references:
+        found = clfuse_referent(reference)
+        if found is None:
+            continue
+        if look(look(<PyObject *>found, s_node), n_buffer) == <PyObject *>None:
+            kept.append(reference)
+    return kept
+
+
+cdef object record(object op, object inputs, object shape):
+    """As `handle.recorded_array`."""
+    dtype = get(op, o_dtype)
+    node = new_node(op, inputs, shape, dtype, None)
+    storage = new_storage(node)
+    reference = PyWeakref_NewRef(storage, None)
+    # Python's collector has nothing to find in what is recorded: an operation refers to what was
+    # there before it. It would look through all of that again and again.
+    PyObject_GC_UnTrack(<PyObject *>node)
+    PyObject_GC_UnTrack(<PyObject *>inputs)
+    PyObject_GC_UnTrack(<PyObject *>reference)
+    recorded.append(reference)
+    operations.append(op)
+    if len(recorded) >= <Py_ssize_t>check_at[0]:
+        check()
+    return new_handle(storage, shape, dtype, None)
+
+
+cdef object made(object value, object like, object device):
+    """As `present.made`; `like` is a shape that is used again where it is that of the value."""
+    cdef PyObject *array = <PyObject *>value
+    cdef PyObject *dtype
+    if type(value) is not NUMPY:
+        return plain_made(value, device) if standard[0] else value
+    dtype = native_dtype(array)
+    if dtype == NULL:
+        return value
+    if not array_flags(array) & IN_C_ORDER or (
+        array_size(array) * nbytes_of((<PyArray_Descr *>dtype).type_num) > kept_nbytes
+    ):
+        return plain_made(value, device)
+    shape = like if like is not None and is_shape(array, <tuple>like) else shape_of(array)
+    return new_alone(value, shape, <object>dtype, device)
+
+
+# -- operations at the call ------------------------------------------------------------------------
+
+cdef double most_additions = -1  # that are done at once
+
+
+def settle():
+    """Settings have changed."""
+    global most_additions
+    host_us = settings.get("host_us")  # None where no setting has been read
+    is_asked_for = host_us is not None and settings["fusion"] is True
+    most_additions = <double>host_us * additions_a_us if is_asked_for else -1
+    settle_batches()
+
+
+cdef inline bint is_affordable(double additions) noexcept:
+    """As `present.affordable`."""
+    return additions <= most_additions
+
+
+cdef inline bint is_affordable_by(object use, double additions) noexcept:
+    """The same, by what was done with the operands."""
+    return additions <= most_additions or (
+        use is BY_ROWS and additions <= most_additions * rows_share
+    ) or (
+        use is SELECTED and additions <= most_additions * selected_share
+    )
+
+
+cdef inline bint is_for_now(object use, double additions) except -1:
+    """Whether work is not left to a kernel, with all that comes next: `present.affordable`."""
+    if use is not AS_A_WHOLE and is_affordable_by(use, additions):
+        return True
+    return additions <= most_additions * rows_share and additions in known_works
+
+
+cdef inline bint is_read_now(object use, double additions) except -1:
+    """The same of functions that read, which have no chain to begin: as `readers.read`."""
+    if is_affordable_by(use, additions):
+        return True
+    return additions <= most_additions * rows_share and additions in known_works
+
+
+cdef PyObject *users = NULL  # globals of the program; no reference, they are only compared
+
+
+cdef bint is_users_line() except -1:
+    """Whether no code of clfuse's own has called: NumPy's warnings name the right line then."""
+    global users
+    cdef PyObject *space = PyEval_GetGlobals()
+    if space == users:
+        return users != NULL
+    if space == NULL:
+        return False
+    name = (<dict>space).get("__name__")
+    if type(name) is str and (name == "clfuse" or (<str>name).startswith("clfuse.")):
+        return False
+    users = space
+    return True
+
+
+cdef inline bint is_left_to_numpy() except -1:
+    """Whether NumPy may warn as it likes of what it does for a call now."""
+    cdef PyObject *mood = PyList_GET_ITEM(mode, 0)
+    return mood == <PyObject *>QUIET or (mood == <PyObject *>LOUD and is_users_line())
+
+
+cdef inline object asked(binaryfunc operator, object function, object one, object two):
+    """``operator(one, two)``, where there is one, or `function` of one or two operands."""
+    cdef PyObject *operands[2]
+    if operator != NULL:
+        return operator(one, two)
+    operands[0] = <PyObject *>one
+    operands[1] = <PyObject *>two
+    return PyObject_Vectorcall(function, operands, 1 if two is None else 2, NULL)
+
+
+cdef object calculated(binaryfunc operator, object function, object one, object two):
+    """As `at_once.calculated`: what NumPy answers. `LATER` where errors are not only warned of, or
+    where it would warn of the wrong line, and where somebody is inside of the context."""
+    global inside
+    if is_left_to_numpy():
+        return asked(operator, function, one, two)
+    if mode[0] is not LOUD or inside:
+        return LATER
+    PyContext_Enter(context)
+    inside = True
+    try:
+        return asked(operator, function, one, two)
+    except FloatingPointError:
+        return LATER
+    finally:
+        inside = False
+        PyContext_Exit(context)
+
+
+cdef bint is_for_kernels = False
+"""Whether the last answer `LATER` of the two functions below was because of the work alone: what they
+were asked is recorded then, and nobody has to look at the operands again."""
+
+
+cdef object at_once(
+    binaryfunc operator, object function, double weight, int which, bint of_one_dtype, object ours,
+    object other, bint is_second
+):
+    """``operator(ours, other)``, or of these in the other order where ours `is_second`, as
+    `at_once.pair`; `LATER` where not all lies on the host or it has to be done elsewhere.
+
+    `which` is the number of its loop, or `NO_LOOP`; `of_one_dtype` is whether a number may come as
+    an array of the other operand's dtype."""
+    global is_for_kernels
+    cdef double additions
+    cdef bint is_little, is_number = False
+    kind = type(other)
+    is_for_kernels = False
+    one = here(ours)
+    if one is None:
+        return LATER
+    if kind is list or kind is tuple:
+        other = listed(other)
+        if other is LATER:
+            return LATER
+        kind = NUMPY
+    if kind is ARRAY:
+        two = here(other) if is_ours(other) else None
+        if two is None:
+            return LATER
+        additions = stretched_size(<PyObject *>one, <PyObject *>two) * weight
+        if additions < 0:
+            return LATER
+    elif kind is float or kind is int or kind in scalars:
+        two = other
+        is_number = True
+        additions = array_size(<PyObject *>one) * weight
+    elif kind is NUMPY and native_dtype(<PyObject *>other) != NULL:
+        two = other
+        additions = stretched_size(<PyObject *>one, <PyObject *>two) * weight
+        if additions < 0:
+            return LATER
+    else:
+        return LATER
+    is_little = additions <= few_additions
+    use = IN_PARTS
+    if not is_little:
+        use = use_here(ours)
+        if kind is ARRAY:
+            use = max(use, use_here(other))
+        # All pairs of what was selected are the beginning of something else.
+        if use is SELECTED and additions > weight * array_size(<PyObject *>one) and (
+            is_number or additions > weight * array_size(<PyObject *>two)
+        ):
+            use = IN_PARTS
+    if not is_for_now(use, additions):
+        is_for_kernels = True
+        return LATER
+    value = None
+    if which != NO_LOOP:
+        value = quick(which, <PyObject *>one, two, is_second)
+    if value is None:
+        number = None
+        if is_number and of_one_dtype:
+            number = number_like(<PyObject *>one, two)
+            if number is not None:
+                two = number
+        if is_second:
+            value = calculated(operator, function, two, one)
+        else:
+            value = calculated(operator, function, one, two)
+        if number is not None:
+            two = None
+            number_back(number)
+    if value is LATER:
+        return LATER
+    answer = made(value, get(ours, h_shape), device_of(ours))
+    if (use is BY_ROWS or use is SELECTED) and type(answer) is ARRAY:
+        note_here(answer, use)
+    return answer
+
+
+cdef object at_once_alone(unaryfunc operator, object function, double weight, object ours):
+    """As `at_once`, of one operand."""
+    global is_for_kernels
+    cdef double additions
+    is_for_kernels = False
+    one = here(ours)
+    if one is None:
+        return LATER
+    additions = array_size(<PyObject *>one) * weight
+    use = IN_PARTS if additions <= few_additions else use_here(ours)
+    if not is_for_now(use, additions):
+        is_for_kernels = True
+        return LATER
+    if operator != NULL and is_left_to_numpy():
+        value = operator(one)
+    else:
+        value = calculated(NULL, function, one, None)
+    if value is LATER:
+        return LATER
+    answer = made(value, get(ours, h_shape), device_of(ours))
+    if use is SELECTED and type(answer) is ARRAY:
+        note_here(answer, use)
+    return answer
+
+
+cdef object product_at_once(object one, object two):
+    """``one @ two`` as `at_once.product`, or `LATER`."""
+    cdef double additions
+    cdef PyObject *second
+    left = factor(one, two)
+    right = LATER if left is LATER else factor(two, one)
+    if right is LATER:
+        return LATER
+    second = <PyObject *>right
+    additions = array_size(<PyObject *>left)
+    if array_rank(second) > 1:
+        additions *= array_extents(second)[array_rank(second) - 1]
+    if not is_affordable(max(additions, array_size(second)) / product_share):
+        return LATER
+    value = product_of_vectors(<PyObject *>left, second)
+    if value is None:
+        value = calculated(numpys.nb_matrix_multiply, None, left, right)
+    if value is LATER:
+        return LATER
+    return made(value, None, device_of(one if type(one) is ARRAY else two))
+
+
+cdef object factor(object one, object other):
+    """A vector or matrix on the host, or a list beside one, as NumPy's array; or `LATER`."""
+    if type(one) is ARRAY:
+        array = here(one) if is_ours(one) else None
+        return LATER if array is None else array
+    return listed(one) if type(other) is ARRAY else LATER
+
+
+def product(plain):
+    """``one @ two``, a product of vectors and matrices, before `plain`."""
+
+    def method(one, two):
+        answer = product_at_once(one, two)
+        return plain(one, two) if answer is LATER else answer
+
+    return method
+
+
+def result(value, device):
+    """`present.made`."""
+    return made(value, None, device)
+
+
+# -- recording -------------------------------------------------------------------------------------
+
+cdef object orderly(object handle):
+    """The node of an array that lies in C order, or None: `handle.node_of`, `build.view`."""
+    view = sight_of(handle)
+    if view is None:
+        return get(storage_of(handle), s_node)
+    if get(view, v_ordered) is not True:
+        return None
+    node = get(storage_of(handle), s_node)
+    shape = get(handle, h_shape)
+    if type(view) is not View or type(node) is not Node:
+        return node_of(handle)
+    if get(node, n_dtype) is not get(handle, h_dtype):
+        return node_of(handle)
+    if get(get(node, n_op), o_kind) is VIEW and peek(node, n_buffer) == <PyObject *>None:
+        return node_of(handle)
+    offset, strides = get(view, v_offset), get(view, v_strides)
+    op = views.get(get(node, n_dtype))
+    if op is None:
+        return node_of(handle)
+    for extent in <tuple>get(node, n_shape):
+        if extent != 1:
+            break
+    else:
+        return node_of(handle)
+    if 1 in <tuple>shape:
+        strides = without_unit_strides(<tuple>shape, <tuple>strides)
+    if offset == 0 and shape == get(node, n_shape) and is_contiguous(<tuple>shape, <tuple>strides):
+        return node
+    made = new_node(op, (node,), shape, get(handle, h_dtype), None)
+    refill(made, n_param, (offset, strides))
+    return made
+
+
+cdef inline object constant_for(object op, object value, Py_ssize_t place):
+    """The node of a Python number that was met before, or None: `promotion.constant_of`."""
+    if value != value or (not value and type(value) is float and signbit(PyFloat_AS_DOUBLE(value))):
+        return None
+    return constants.get(((<tuple>get(op, o_input_dtypes))[place], value))
+
+
+def binary(plain, apply, double weight, dict loops, bint of_numbers):
+    """``self + other``, before `plain`; without `of_numbers` plain records those with numbers."""
+
+    def method(self, other):
+        if not is_ours(self):
+            return plain(self, other)
+        is_here = is_on_host(self)
+        if is_here:
+            answer = at_once(NULL, apply, weight, NO_LOOP, False, self, other, False)
+            if answer is not LATER:
+                return answer
+            if not is_for_kernels:
+                return plain(self, other)
+        shape = get(self, h_shape)
+        kind = type(other)
+        if kind is ARRAY:
+            if not is_ours(other):
+                return plain(self, other)
+            if not is_here and get(get(storage_of(self), s_node), n_buffer) is not None and (
+                is_on_host(other)
+            ):
+                return plain(self, other)
+            op = loops.get((get(self, h_dtype), get(other, h_dtype)))
+            if op is None:
+                return plain(self, other)
+            if shape is not get(other, h_shape) and shape != get(other, h_shape):
+                shape = common_shape(<tuple>shape, <tuple>get(other, h_shape))
+            if not shape:  # none, or that of a scalar
+                return plain(self, other)
+            left = orderly(self)
+            right = None if left is None else orderly(other)
+            if right is None:
+                return plain(self, other)
+            return record(op, (left, right), shape)
+        if of_numbers and (kind is float or kind is int) and <tuple>shape:
+            op = loops.get((get(self, h_dtype), kind))
+            if op is None:
+                return plain(self, other)
+            right = constant_for(op, other, 1)
+            left = None if right is None else orderly(self)
+            if left is None:
+                return plain(self, other)
+            return record(op, (left, right), shape)
+        return plain(self, other)
+
+    return method
+
+
+def reflected(plain, apply, double weight, dict loops):
+    """``other + self``, of a number, before `plain`; `apply` takes the operands in this order."""
+
+    def method(self, other):
+        kind = type(other)
+        if not is_ours(self) or not (kind is float or kind is int):
+            return plain(self, other)
+        if is_on_host(self):
+            answer = at_once(NULL, apply, weight, NO_LOOP, False, self, other, True)
+            if answer is not LATER:
+                return answer
+            if not is_for_kernels:
+                return plain(self, other)
+        answer = recorded_after(loops, other, self)
+        return plain(self, other) if answer is LATER else answer
+
+    return method
+
+
+cdef object recorded_after(dict loops, object number, object self):
+    """``operator(number, self)``, of a Python number and an array that does not lie on the host,
+    recorded; `LATER` where plain has to."""
+    shape = get(self, h_shape)
+    op = loops.get((type(number), get(self, h_dtype)))
+    if op is None or not <tuple>shape:
+        return LATER
+    left = constant_for(op, number, 0)
+    right = None if left is None else orderly(self)
+    return LATER if right is None else record(op, (left, right), shape)
+
+
+def unary(plain, apply, double weight, dict loops):
+    """``-self``, before `plain`."""
+
+    def method(self):
+        if not is_ours(self):
+            return plain(self)
+        if is_on_host(self):
+            answer = at_once_alone(NULL, apply, weight, self)
+            if answer is not LATER:
+                return answer
+            if not is_for_kernels:
+                return plain(self)
+        shape = get(self, h_shape)
+        op = loops.get(get(self, h_dtype))
+        if op is None or not <tuple>shape:
+            return plain(self)
+        node = orderly(self)
+        return plain(self) if node is None else record(op, (node,), shape)
+
+    return method
+
+
+include "kernel_batches.pxi"
+include "kernel_calls.pxi"
+include "eager_calls.pxi"
+include "record_cache.pxi"
+include "eager_views.pxi"
+include "eager_indexing.pxi"
+
+
+include "eager_operators.pxi"
+include "numpy_scalars.pxi"
+include "numpy_class.pxi"
+include "eager_ufuncs.pxi"
+include "eager_creation.pxi"
+include "known_graphs.pxi"
+include "launches.pxi"
+include "guard_pages.pxi"
+include "known_evaluations.pxi"
+include "speculative_launches.pxi"
+include "looks.pxi"
+include "computed_scalars.pxi"
+include "buffer_protocol.pxi"
+include "philox.pxi"

@@ -1,0 +1,371 @@
+"""Calls of functions, methods and ufuncs that NumPy answers at once, for arrays on the host: a part
+of `compiled.pyx`. The table of them, and the same rule in Python, is `clfuse.eager.functions`."""
+
+cdef extern from "Python.h":
+    object PyObject_Call(object, object, PyObject *)
+
+cdef enum:
+    MOST_AXES = 64  # NumPy's NPY_MAXDIMS
+
+cdef Py_ssize_t t_function, t_arguments
+cdef Py_ssize_t n_measured, n_tally
+cdef object Step, DTYPE, QUIET, plain_seen
+cdef frozenset plain_options, refused_names
+cdef Py_ssize_t deepest_list, longest_list
+cdef int ELEMENTS, STRETCHED, PAIRS, TIMES, PRODUCT, CUBED, SQUARED, COUNTED
+cdef double mask_additions, gather_additions, at_once_share
+cdef object fits
+
+
+def connect_calls(names):
+    """As `connect`, for what is used here alone."""
+    global t_function, t_arguments, n_measured, n_tally, Step, DTYPE, QUIET, plain_options
+    global plain_seen
+    global refused_names, deepest_list, longest_list
+    global ELEMENTS, STRETCHED, PAIRS, TIMES, PRODUCT, CUBED, SQUARED, COUNTED
+    global mask_additions, gather_additions, at_once_share, fits
+    Step, plain_seen = names["Step"], names["seen"]
+    t_function, t_arguments = _offset(Step, "function"), _offset(Step, "arguments")
+    n_measured, n_tally = _offset(Node, "measured"), _offset(Node, "tally")
+    DTYPE, QUIET = names["DTYPE"], names["QUIET"]
+    plain_options, refused_names = names["options"], names["refused"]
+    deepest_list, longest_list = names["lists"]
+    ELEMENTS, STRETCHED, PAIRS, TIMES, PRODUCT, CUBED, SQUARED, COUNTED = names["costs"]
+    mask_additions, gather_additions = names["mask_additions"], names["gather_additions"]
+    at_once_share, fits = names["at_once_share"], names["fits"]
+
+
+# -- what a call costs -----------------------------------------------------------------------------
+
+cdef struct Work:
+    PyObject *device  # of the arrays that are ours; no reference
+    bint used  # whether one of them is used in parts
+    bint by_rows  # and whether by rows or masks
+    double elements  # of all operands together
+    double pairs  # the product of their sizes
+    double longest  # of their last two extents
+    double first, second, columns  # sizes of the first two, and the last extent of the second
+    int operands
+    int rank
+    Py_ssize_t extents[MOST_AXES]  # of all operands stretched to each other, the last one first
+
+
+cdef inline void nothing_yet(Work *work) noexcept:
+    work.device = NULL
+    work.used = work.by_rows = False
+    work.elements = work.longest = work.first = work.second = 0
+    work.pairs = work.columns = 1
+    work.operands = work.rank = 0
+
+
+cdef void count(Work *work, tuple shape) except *:
+    cdef Py_ssize_t extent, place, rank = PyTuple_GET_SIZE(shape)
+    cdef double size = 1
+    if rank > MOST_AXES:
+        rank = MOST_AXES
+    for place in range(rank):
+        extent = <object>PyTuple_GET_ITEM(shape, rank - 1 - place)
+        size *= extent
+        if place == work.rank:
+            work.extents[place] = extent
+            work.rank += 1
+        elif extent > work.extents[place]:
+            work.extents[place] = extent
+        if place < 2 and extent > work.longest:
+            work.longest = extent
+    work.elements += size
+    if size > 1:
+        work.pairs *= size
+    work.operands += 1
+    if work.operands == 1:
+        work.first = size
+    elif work.operands == 2:
+        work.second = size
+        if rank > 1:
+            work.columns = <Py_ssize_t>shape[rank - 1]
+
+
+cdef double stretched(Work *work) noexcept:
+    cdef double size = 1
+    cdef int place
+    for place in range(work.rank):
+        size *= work.extents[place]
+    return size
+
+
+cdef double cost_of(Work *work, int cost) noexcept:
+    """As `readers.Cost`."""
+    if cost == ELEMENTS or cost == COUNTED:
+        return work.elements
+    if cost == SQUARED:
+        return work.elements * work.elements
+    if cost == STRETCHED:
+        return stretched(work)
+    if cost == PRODUCT:
+        return max(work.first * work.columns, work.second)
+    if cost == CUBED:
+        return work.elements * work.longest
+    return work.pairs
+
+
+# -- arguments -------------------------------------------------------------------------------------
+
+cdef object operand(object value, Work *work, Py_ssize_t depth):
+    """What NumPy is given in place of an argument; `LATER` where that is not on the host."""
+    cdef Py_ssize_t place, length
+    cdef double before
+    kind = type(value)
+    if kind is ARRAY:
+        array = here(value) if is_ours(value) else None
+        if array is None:
+            return LATER
+        device = device_of(value)
+        if work.device == NULL:
+            work.device = <PyObject *>device
+        elif work.device != <PyObject *>device:
+            return LATER
+        use = use_here(value)
+        if use is not AS_A_WHOLE:
+            work.used = True
+            if use is not IN_PARTS:
+                work.by_rows = True
+        count(work, <tuple>get(value, h_shape))
+        return array
+    if kind in plain_options:
+        return value
+    if kind is NUMPY:
+        if native_dtype(<PyObject *>value) == NULL:
+            return LATER
+        count(work, shape_of(<PyObject *>value))
+        return value
+    if kind is tuple or kind is list:
+        length = len(value)
+        if depth == deepest_list or (length > longest_list and type(value[0]) is not ARRAY):
+            return LATER
+        before = work.elements
+        made = None
+        for place in range(length):
+            item = value[place]
+            given = operand(item, work, depth + 1)
+            if given is LATER:
+                return LATER
+            if given is not item:
+                if made is None:
+                    made = list(value)
+                (<list>made)[place] = given
+        if length > longest_list:  # to record each of them takes longer
+            work.elements = max(before, work.elements - in_a_list * length)
+        if made is None:
+            count(work, (length,))
+            return value
+        return tuple(<list>made) if kind is tuple else made
+    return value if isinstance(value, DTYPE) else LATER
+
+
+cdef bint is_option(object value) except -1:
+    """Whether it is what NumPy may have as it is: numbers, text, dtypes, or several of them."""
+    kind = type(value)
+    if kind in plain_options:
+        return True
+    if kind is tuple or kind is list:
+        if len(value) > longest_list:
+            return False
+        for item in value:
+            if type(item) not in plain_options:
+                return False
+        return True
+    return isinstance(value, DTYPE)
+
+
+cdef object attempted(object apply, tuple args, object kwargs):
+    """``apply(*args, **kwargs)`` as `at_once.attempted`; `LATER` where NumPy would warn of a
+    floating-point error, or somebody is inside of the context."""
+    global inside
+    cdef PyObject *named = NULL if kwargs is None else <PyObject *>kwargs
+    # Not where NumPy would warn at the user's line, either: that may be one of its own, in Python.
+    if mode[0] is QUIET:
+        return PyObject_Call(apply, args, named)
+    if mode[0] is not LOUD or inside:
+        return LATER
+    PyContext_Enter(context)
+    inside = True
+    try:
+        return PyObject_Call(apply, args, named)
+    except FloatingPointError:
+        return LATER
+    finally:
+        inside = False
+        PyContext_Exit(context)
+
+
+# -- results ---------------------------------------------------------------------------------------
+
+cdef bint sees(object value, object operand) except -1:
+    """Whether an array is an operand, or a view of its memory."""
+    if type(operand) is NUMPY:
+        if value is operand:
+            return True
+        base = value.base
+        return base is operand or (base is not None and base is operand.base)
+    if type(operand) is tuple or type(operand) is list:
+        for item in operand:
+            if type(item) is NUMPY and sees(value, item):
+                return True
+    return False
+
+
+cdef object answered(object value, tuple given, tuple args, dict named, dict kwargs, object device):
+    """What NumPy has made of `given` and `named`, as ours; `LATER` where it is a view of those."""
+    cdef Py_ssize_t place
+    kind = type(value)
+    if kind is NUMPY:
+        for place in range(PyTuple_GET_SIZE(given)):
+            if PyTuple_GET_ITEM(given, place) == <PyObject *>value:
+                found = <object>PyTuple_GET_ITEM(args, place)
+                return found if type(found) is ARRAY else LATER
+        if named is not None:
+            for key, item in named.items():
+                if item is value:
+                    return kwargs[key] if type(kwargs[key]) is ARRAY else LATER
+        if array_base(<PyObject *>value) == NULL:
+            return made(value, None, device)
+        for item in given:
+            if sees(value, item):
+                return LATER
+        if named is not None:
+            for item in named.values():
+                if sees(value, item):
+                    return LATER
+        return made(value.copy("K"), None, device)
+    if isinstance(value, tuple):
+        items = []
+        for item in value:
+            item = answered(item, given, args, named, kwargs, device)
+            if item is LATER:
+                return LATER
+            items.append(item)
+        return tuple(items) if kind is tuple else kind(*items)
+    return plain_made(value, device) if standard[0] else value
+
+
+# -- functions and methods that read ---------------------------------------------------------------
+
+cdef double times(object value) except -1:
+    """How many times an argument of `Cost.TIMES` lets something be there; 0 where that is not
+    known."""
+    cdef double count = 1
+    if type(value) is int:
+        return max(1, abs(value))
+    if type(value) is tuple:
+        for extent in <tuple>value:
+            if type(extent) is not int:
+                return 0
+            count *= max(1, abs(extent))
+        return count
+    return value is None
+
+
+cdef bint is_numpys_own(object value) except -1:
+    """Whether it is an array of NumPy's own, and nobody traces."""
+    return type(value) is NUMPY and tracers is not None and not tracers[0]
+
+
+cdef object read(
+    object apply, object method, int operands, int most, int cost, double weight, bint as_is,
+    tuple args, dict kwargs,
+):
+    """``apply(*args, **kwargs)`` or `LATER`, as `readers.read`."""
+    cdef Work work
+    cdef Py_ssize_t place, given = PyTuple_GET_SIZE(args)
+    cdef double many = 1, asked
+    if given == 0 or given > most or (kwargs and cost == TIMES and given < operands):
+        return LATER
+    nothing_yet(&work)
+    found = []
+    for place in range(given):
+        item = <object>PyTuple_GET_ITEM(args, place)
+        if place < operands:
+            if cost == TIMES and place:
+                many *= times(item)
+                if many == 0:
+                    return LATER
+            elif cost == COUNTED and place and (type(item) is int or type(item) is tuple):
+                asked = times(item)
+                if asked == 0:
+                    return LATER
+                work.elements += asked
+            item = operand(item, &work, 0)
+            if item is LATER:
+                return LATER
+        elif not is_option(item):
+            return LATER
+        found.append(item)
+    named = None
+    if kwargs:
+        named = {}
+        for key, item in kwargs.items():
+            if key in refused_names:
+                return LATER
+            if cost == COUNTED and (type(item) is int or type(item) is tuple):
+                asked = times(item)
+                if asked == 0:
+                    return LATER
+                work.elements += asked
+            item = operand(item, &work, 0)
+            if item is LATER:
+                return LATER
+            named[key] = item
+    if work.device == NULL and (
+        is_numpys_own(args[0]) or numbers_of(args[0]) is not LATER
+    ):
+        own = current_device()
+        work.device = NULL if own is None else <PyObject *>own
+    if work.device == NULL or not is_read_now(
+        BY_ROWS if work.by_rows else IN_PARTS, cost_of(&work, cost) * many * weight
+    ):
+        return LATER
+    all_given = tuple(found)
+    is_array = method is not None and type(<object>PyTuple_GET_ITEM(all_given, 0)) is NUMPY
+    value = attempted(method if is_array else apply, all_given, named)
+    if value is LATER or as_is:
+        return value
+    return answered(value, all_given, args, named, kwargs, <object>work.device)
+
+
+def reader(plain, apply, method, int operands, int most, int cost, double weight, bint as_is):
+    """``apply(*args, **kwargs)``, which reads and gives new arrays, before `plain`: `readers`.
+
+    `method` is what NumPy calls where the first argument is an array, or None.
+    """
+
+    def call(*args, **kwargs):
+        answer = read(apply, method, operands, most, cost, weight, as_is, args, kwargs)
+        return plain(*args, **kwargs) if answer is LATER else answer
+
+    return call
+
+
+def itself(plain):
+    """``function(array)``, which gives an array of ours back, before `plain`."""
+
+    def call(*args, **kwargs):
+        if not kwargs and PyTuple_GET_SIZE(args) == 1 and type(args[0]) is ARRAY:
+            return args[0]
+        return plain(*args, **kwargs)
+
+    return call
+
+
+def of_arrays(plain, before):
+    """`before` in place of `plain` where the first argument is an array, or starts with one."""
+
+    def call(*args, **kwargs):
+        if PyTuple_GET_SIZE(args):
+            first = args[0]
+            if (type(first) is list or type(first) is tuple) and len(first):
+                first = first[0]
+            if type(first) is ARRAY:
+                return before(*args, **kwargs)
+        return plain(*args, **kwargs)
+
+    return call

@@ -1,0 +1,305 @@
+"""Small arrays made by NumPy at the call, as `clfuse.eager.creation`: a part of `compiled.pyx`."""
+
+cdef enum:
+    BY_SHAPE
+    BY_INDICES
+    BY_RANGE
+    BY_COUNT
+    BY_MATRIX
+    BY_IDENTITY
+    BY_LIKENESS
+    BY_VALUES
+
+cdef dict RULES = {
+    "shape": BY_SHAPE, "indices": BY_INDICES, "range": BY_RANGE, "count": BY_COUNT,
+    "matrix": BY_MATRIX, "identity": BY_IDENTITY, "like": BY_LIKENESS, "values": BY_VALUES,
+}
+
+cdef frozenset integers, source_names
+cdef dict known_words
+cdef object is_native, read_settings
+cdef object get_device, np_array, np_asarray, np_asanyarray
+cdef object fp64_device = None
+cdef object scoped_device  # the context variable of `runtime.device`
+cdef dict device_state  # and its globals
+cdef double in_a_list, kept_nbytes
+cdef Py_ssize_t deepest, usual_count
+
+
+def connect_sources(names):
+    """Take what is used here alone."""
+    global integers, source_names, get_device, np_array, np_asarray, np_asanyarray
+    global deepest, usual_count, known_words, is_native, read_settings
+    global scoped_device, device_state, in_a_list, kept_nbytes
+    in_a_list, kept_nbytes = names["in_a_list"], names["kept_nbytes"]
+    scoped_device, device_state = names["scoped_device"], names["device_state"]
+    integers, source_names = names["integers"], names["source_names"]
+    np_array, np_asarray, np_asanyarray = names["array"], names["asarray"], names["asanyarray"]
+    get_device, read_settings = names["get_device"], names["read_settings"]
+    known_words, is_native = names["known_words"], names["is_native"]
+    deepest, usual_count = names["deepest"], names["usual_count"]
+
+
+cdef inline bint is_plain_argument(object value):
+    kind = type(value)
+    if value is None or kind is int or kind is float or kind in scalars:
+        return True
+    if kind is not type and kind is not str and not isinstance(value, DTYPE):
+        return isinstance(value, type) and is_native(value)
+    known = known_words.get(value)
+    return is_native(value) if known is None else known
+
+
+cdef inline double extent_of(object value):
+    """A number of elements; -1 where it is none."""
+    cdef int overflow = 0
+    cdef long extent
+    if type(value) is not int and type(value) not in integers:
+        return -1
+    extent = PyLong_AsLongAndOverflow(value, &overflow)
+    return -1 if overflow or extent < 0 else extent
+
+
+cdef double product_of(object shape):
+    cdef double size = 1
+    cdef double extent
+    if type(shape) is not tuple:
+        return extent_of(shape)
+    for item in <tuple>shape:
+        extent = extent_of(item)
+        if extent < 0:
+            return -1
+        size *= extent
+    return size
+
+
+cdef double number_of(object value, bint *is_number):
+    """A real number as one of C's."""
+    kind = type(value)
+    if kind is float:
+        return PyFloat_AS_DOUBLE(value)
+    if kind is int or kind in integers:
+        return extent_or_less(value, is_number)
+    is_number[0] = False
+    return 0
+
+
+cdef double extent_or_less(object value, bint *is_number):
+    cdef int overflow = 0
+    cdef long number = PyLong_AsLongAndOverflow(value, &overflow)
+    if overflow:
+        is_number[0] = False
+    return number
+
+
+cdef double length_of_range(tuple args):
+    cdef Py_ssize_t given = PyTuple_GET_SIZE(args)
+    cdef bint is_number = True
+    cdef double start = 0, step = 1, stop, length
+    if given == 1:
+        stop = number_of(args[0], &is_number)
+    else:
+        start = number_of(args[0], &is_number)
+        stop = number_of(args[1], &is_number)
+        if given > 2:
+            step = number_of(args[2], &is_number)
+    if not is_number or step == 0:
+        return -1
+    length = ceil((stop - start) / step)
+    if length != length:
+        return -1
+    return length if length > 0 else 0
+
+
+cdef double size_by(int rule, tuple args, dict named):
+    """How many elements a call asks for; -1 where that is not known."""
+    cdef Py_ssize_t given = PyTuple_GET_SIZE(args)
+    cdef double rows
+    if rule == BY_SHAPE:
+        return product_of(args[0] if given else named.get("shape"))
+    if not given:
+        return -1
+    if rule == BY_RANGE:
+        return length_of_range(args)
+    if rule == BY_COUNT:
+        if given < 2:
+            return -1
+        return extent_of(args[2] if given > 2 else named.get("num", usual_count))
+    if rule == BY_INDICES:
+        if type(args[0]) is not tuple:
+            return -1
+        return product_of(args[0]) * PyTuple_GET_SIZE(args[0])
+    rows = extent_of(args[0])
+    if rows < 0:
+        return -1
+    columns = None
+    if rule == BY_MATRIX:
+        columns = args[1] if given > 1 else named.get("M")
+    if columns is None:
+        return rows * rows
+    return -1 if extent_of(columns) < 0 else rows * extent_of(columns)
+
+
+cdef object counted(object value, double most, double *total, Py_ssize_t depth):
+    """As `sources._counted`, which adds to `total`; a list without arrays of ours as it is."""
+    cdef Py_ssize_t place
+    cdef Py_ssize_t length
+    kind = type(value)
+    if kind is float or kind is int or kind in scalars:
+        total[0] += 1
+        return value
+    if kind is list or kind is tuple:
+        length = len(value)
+        if depth > deepest or (length > most and type(value[0]) is not ARRAY):
+            return LATER
+        replaced = None
+        for place in range(length):
+            item = <object>(
+                PyList_GET_ITEM(value, place) if kind is list else PyTuple_GET_ITEM(value, place)
+            )
+            inner = type(item)
+            if inner is float or inner is int or <PyObject *>inner == FLOAT64_SCALAR:
+                total[0] += 1
+                continue
+            found = counted(item, most, total, depth + 1)
+            if found is LATER or total[0] > most:
+                return LATER
+            if found is not item:
+                if replaced is None:
+                    replaced = list(value)
+                replaced[place] = found
+        return value if replaced is None else replaced
+    if kind is NUMPY:
+        total[0] += <double>value.size
+        return value if value.dtype in native else LATER
+    if kind is ARRAY and depth:
+        found = here(value) if is_ours(value) else None
+        if found is None:
+            return LATER
+        total[0] += max(<double>array_size(<PyObject *>found) - in_a_list, 0)
+        return found
+    return LATER
+
+
+cdef object listed(object value):
+    """As `listed.listed`: a list of numbers, and of arrays on the host, as an array of NumPy's."""
+    found = numbers_of(value)
+    if found is LATER:
+        return LATER
+    try:
+        array = np_array(found)
+    except (ValueError, TypeError, OverflowError):  # `plain` raises it
+        return LATER
+    return array if array.dtype in native else LATER
+
+
+cdef object numbers_of(object value):
+    """As `listed.numbers`: the list with NumPy's arrays in it; nobody traces then."""
+    cdef double size = 0
+    kind = type(value)
+    if (kind is not list and kind is not tuple) or tracers is None or tracers[0]:
+        return LATER
+    if not settings:
+        read_settings()
+    found = counted(value, <double>settings["host_us"] * additions_a_us, &size, 0)
+    if size > 0 or (len(value) and type(value[0]) is ARRAY):
+        return found
+    return LATER
+
+
+cdef object current_device():
+    """The device that new arrays are for, as `runtime.device.get_device`; None where it has no double precision."""
+    global fp64_device
+    cdef PyObject *scoped = NULL
+    PyContextVar_Get(scoped_device, NULL, &scoped)
+    device = <object>scoped  # a new reference, which is `device`'s from here on
+    Py_DECREF(device)
+    if device is None:
+        device = device_state["_chosen"]
+        if device is None:
+            device = (<dict>device_state["_defaults"]).get(settings.get("device"))
+            if device is None:
+                device = get_device()
+    if device is not fp64_device:
+        if not device.fp64:
+            return None
+        if device.is_settled:
+            fp64_device = device
+    return device
+
+
+cdef object made_here(object plain, object make, int rule, tuple args, dict named):
+    """As `sources._made`."""
+    cdef double size = 0
+    cdef Py_ssize_t place, given = PyTuple_GET_SIZE(args)
+    if tracers is None or tracers[0]:  # None: clfuse is being imported
+        return LATER
+    if not settings:
+        read_settings()  # the first array of a program
+    for name, value in named.items():
+        if name not in source_names or not is_plain_argument(value):
+            return LATER
+        if value is False and name == "copy":
+            return LATER
+    for place in range(1, given):
+        if not is_plain_argument(<object>PyTuple_GET_ITEM(args, place)):
+            return LATER
+    own = None
+    if rule < BY_LIKENESS:
+        if given and type(args[0]) is not tuple and not is_plain_argument(args[0]):
+            return LATER
+        size = size_by(rule, args, named)
+    elif not given:
+        return LATER
+    else:
+        own = args[0]
+        if type(own) is ARRAY:
+            if rule == BY_VALUES and (given > 1 or named):
+                return LATER
+            if make is np_asarray or make is np_asanyarray:
+                return own
+            found = here(own) if is_ours(own) else None
+            if found is None or (rule == BY_VALUES and make is not np_array):
+                return LATER
+            own = found
+            size = own.size
+            if rule == BY_VALUES and size > few_additions:
+                return LATER
+        elif rule == BY_LIKENESS and type(own) is not NUMPY:
+            return LATER
+        else:
+            own = counted(own, most_additions, &size, 0)
+            if own is LATER:
+                return LATER
+        if own is not args[0]:
+            args = (own, *args[1:])
+    if size < 0 or size == 1 or not is_affordable(size):
+        return LATER
+    device = current_device()
+    if device is None:
+        return LATER
+    value = make(*args, **named) if named else PyObject_CallObject(make, args)
+    if type(value) is not NUMPY or array_size(<PyObject *>value) == 1:
+        return LATER
+    if native_dtype(<PyObject *>value) == NULL:
+        return LATER
+    if value is own or array_base(<PyObject *>value) != NULL:
+        value = np_array(value)
+    size = array_size(<PyObject *>value)
+    if size * <double>value.itemsize > kept_nbytes:
+        return plain(value) if rule == BY_VALUES else LATER
+    array = made(value, None, device)
+    if size > few_additions and rule != BY_SHAPE and rule != BY_LIKENESS:
+        note_here(array, AS_A_WHOLE)
+    return array
+
+
+def source(plain, make, name):
+    """``make(...)`` of NumPy's, which makes a new array, before `plain`, which records it."""
+    cdef int rule = RULES[name]
+
+    def call(*args, **named):
+        array = made_here(plain, make, rule, args, named)
+        return plain(*args, **named) if array is LATER else array
+
+    return call

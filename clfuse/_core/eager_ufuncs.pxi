@@ -1,0 +1,241 @@
+"""Calls of ufuncs on arrays on the host: a part of `compiled.pyx`."""
+
+cdef class Quick:
+    """What a call of a ufunc of ours asks of it, in one object: its slot `quick`."""
+
+    cdef readonly object function, fast
+    cdef dict loops
+    cdef double weight
+    cdef int operands, results, which
+    cdef bint is_elementwise, of_one_dtype
+
+    def __init__(self, ours):
+        function = self.function = ours.numpy
+        self.fast, self.loops = ours.fast, ours.loops
+        self.weight = ours.weight
+        self.operands, self.results = function.nin, function.nout
+        self.is_elementwise = function.signature is None
+        name = function.__name__
+        self.which = NAMES_OF_LOOPS.index(name) if name in NAMES_OF_LOOPS else NO_LOOP
+        # Of ldexp the operands are of different dtypes.
+        self.of_one_dtype = function.nin == 2 and all(
+            [types[0] == types[1] for types in function.types]
+        )
+
+
+cdef callfunc usual_call  # what Python had put there
+
+
+cdef inline bint is_brought(object value):
+    """Whether it is a list, or an array of NumPy's own: what a call brings along that is not ours.
+    """
+    return type(value) is list or type(value) is NUMPY
+
+
+cdef object answer_of_ufunc(object self, tuple args, PyObject *kwargs):
+    """``self(*args, **kwargs)``, of one of our ufuncs, or `LATER`."""
+    cdef Py_ssize_t given = PyTuple_GET_SIZE(args)
+    cdef Quick quick = <Quick>self.quick
+    if quick is None:
+        return LATER
+    if given == quick.operands + 1 and quick.results == 1 and quick.is_elementwise and (
+        kwargs == NULL or not PyDict_Size(<object>kwargs)
+    ):
+        # The last one is where the result goes.
+        out = <object>PyTuple_GET_ITEM(args, given - 1)
+        return written_to(quick, args[:-1], {"out": out}) if type(out) is ARRAY else LATER
+    if given != quick.operands or not 0 < given < 3:
+        return LATER
+    if not quick.is_elementwise:
+        if quick.fast is None or (kwargs != NULL and PyDict_Size(<object>kwargs)):
+            return LATER
+        is_pair = given == 2 and type(args[0]) is ARRAY and type(args[1]) is ARRAY
+        return product_at_once(args[0], args[1]) if is_pair else LATER
+    if kwargs != NULL and PyDict_Size(<object>kwargs):
+        if "out" in <dict>kwargs:
+            return written_to(quick, args, <dict>kwargs)
+        return with_options(quick, args, <dict>kwargs)
+    one = <object>PyTuple_GET_ITEM(args, 0)
+    if given == 1:
+        if type(one) is not ARRAY:
+            if type(one) in scalars and is_left_to_numpy():
+                return PyObject_CallObject(quick.function, args)
+            if type(one) in lazy_scalars:
+                return of_known_numbers(quick.function, one, None)
+            return with_options(quick, args, {}) if is_brought(one) else LATER
+        if quick.results != 1:
+            return with_options(quick, args, {})
+        if is_ours(one) and is_on_host(one):
+            answer = at_once_alone(NULL, quick.function, quick.weight, one)
+            if answer is not LATER or not is_for_kernels:
+                return answer
+        return LATER if quick.fast is None else quick.fast(one)
+    if quick.results != 1:
+        return with_options(quick, args, {})
+    two = <object>PyTuple_GET_ITEM(args, 1)
+    if type(one) is ARRAY:
+        if is_ours(one) and is_on_host(one):
+            answer = at_once(
+                NULL, quick.function, quick.weight, quick.which, quick.of_one_dtype, one, two, False
+            )
+            if answer is not LATER or not is_for_kernels:
+                return answer
+        kind = type(two)
+        if quick.fast is not None and (kind is ARRAY or kind is float or kind is int):
+            return quick.fast(one, two)
+        return LATER
+    if type(two) is ARRAY:
+        if is_ours(two) and is_on_host(two):
+            answer = at_once(
+                NULL, quick.function, quick.weight, quick.which, quick.of_one_dtype, two, one, True
+            )
+            if answer is not LATER or not is_for_kernels:
+                return answer
+        if quick.fast is not None and (type(one) is float or type(one) is int) and is_ours(two):
+            return recorded_after(quick.loops, one, two)
+        return LATER
+    if type(one) in scalars and type(two) in scalars and is_left_to_numpy():
+        return PyObject_CallObject(quick.function, args)
+    if type(one) in lazy_scalars or type(two) in lazy_scalars:
+        return of_known_numbers(quick.function, one, two)
+    return with_options(quick, args, {}) if is_brought(one) or is_brought(two) else LATER
+
+
+cdef object slot_call(object self, object args, PyObject *kwargs):
+    answer = answer_of_ufunc(self, <tuple>args, kwargs)
+    return usual_call(self, args, kwargs) if answer is LATER else answer
+
+
+def put_into_slot_of_calls(*kinds):
+    """Let these classes of ufuncs, written in Python, have the function above for their calls."""
+    global usual_call
+    for kind in kinds:
+        usual_call = (<Class *><PyObject *>kind).tp_call  # of all of them the same
+        (<Class *><PyObject *>kind).tp_call = slot_call
+        PyType_Modified(<PyTypeObject *>kind)
+
+
+# -- ufuncs with options ---------------------------------------------------------------------------
+
+cdef object written_to(Quick quick, tuple args, dict kwargs):
+    """`with_options`, one thread after the other."""
+    if not clfuse_has_company():
+        return with_options(quick, args, kwargs)
+    with turn_to_write:
+        return with_options(quick, args, kwargs)
+
+
+cdef object with_options(Quick quick, tuple args, dict kwargs):
+    """A call of one of our ufuncs that its operator does not do; `LATER` for `plain`."""
+    cdef Work work
+    cdef double additions
+    cdef Py_ssize_t place, given = PyTuple_GET_SIZE(args)
+    function = quick.function
+    out = array = where = None
+    for key, item in kwargs.items():
+        if key == "out":
+            if type(item) is tuple and PyTuple_GET_SIZE(item) == 1:
+                item = (<tuple>item)[0]
+            if type(item) is not ARRAY or not is_ours(item) or not is_writeable(item):
+                return LATER
+            if not is_on_host(item):
+                return LATER
+            out = item
+        elif key == "where":
+            where = item
+        elif (key != "dtype" and key != "casting" and key != "order") or not is_option(item):
+            return LATER
+    nothing_yet(&work)
+    if out is not None:
+        array = written(out)
+        if array is None:
+            return LATER
+        count(&work, <tuple>get(out, h_shape))
+        device = device_of(out)
+        work.device = <PyObject *>device
+        work.used = True
+    elif where is not None:
+        return LATER
+    is_alone = where is None
+    is_listed = False
+    found = []
+    for place in range(given):
+        item = <object>PyTuple_GET_ITEM(args, place)
+        if type(item) is tuple or type(item) is list:
+            item = listed(item)
+            if item is LATER:
+                return LATER
+            is_listed = True
+        elif type(item) is NUMPY:
+            if not is_numpys_own(item):
+                return LATER
+            is_listed = True
+        if out is not None and type(item) is ARRAY and share_cell(item, out):
+            is_alone = False
+        item = operand(item, &work, 0)
+        if item is LATER:
+            return LATER
+        found.append(item)
+    if work.device == NULL:
+        own = current_device() if is_listed else None
+        if own is None:
+            return LATER
+        work.device = <PyObject *>own
+        work.used = True
+    named = kwargs if kwargs else None
+    if out is not None or where is not None:
+        named = dict(kwargs)
+    if where is not None:
+        where = operand(where, &work, 0)
+        if where is LATER:
+            return LATER
+        named["where"] = where
+    additions = stretched(&work) * quick.weight
+    if not is_for_now(
+        IN_PARTS if work.used or additions <= few_additions else AS_A_WHOLE, additions
+    ):
+        return LATER
+    if out is None:
+        value = attempted(function, tuple(found), named)
+        if value is LATER:
+            return LATER
+        return answered(value, (), (), None, None, <object>work.device)
+    named["out"] = array
+    if is_left_to_numpy():
+        PyObject_Call(function, tuple(found), <PyObject *>named)
+        return out
+    # What was to be written over is needed once more where it counts.
+    before = None if is_alone else array.copy()
+    if attempted(function, tuple(found), named) is LATER:
+        if before is not None:
+            array[...] = before
+        return LATER
+    return out
+
+
+def method_of_ufunc(plain, name, int operands, int cost):
+    """``function.reduce(*args, **kwargs)`` and its like, before `plain`."""
+
+    def method(self, *args, **kwargs):
+        function = self.numpy
+        if function.signature is None:
+            answer = read(
+                getattr(function, name), None, operands, MOST_AXES, cost, self.weight, False, args,
+                kwargs,
+            )
+            if answer is not LATER:
+                return answer
+        return plain(self, *args, **kwargs)
+
+    return method
+
+
+def writing_method_of_ufunc(plain, name, int operands):
+    """``function.at(array, *args)``, before `plain`."""
+
+    def method(self, *args, **kwargs):
+        with turn_to_write:
+            answer = write(getattr(self.numpy, name), operands, args, kwargs)
+        return plain(self, *args, **kwargs) if answer is LATER else answer
+
+    return method

@@ -1,0 +1,372 @@
+"""Views of arrays on the host by methods and functions, what is written to them, arrays as indices
+and iteration: a part of `compiled.pyx`."""
+
+# -- views -----------------------------------------------------------------------------------------
+
+cdef object taken(object step, object array):
+    """As `Step.taken`."""
+    return PyObject_Call(
+        get(step, t_function), (array, *<tuple>get(step, t_arguments)), NULL
+    )
+
+
+cdef bint in_order(tuple shape, tuple strides) except -1:
+    """As `handle.is_ordered`."""
+    cdef Py_ssize_t place, stride, last = 0
+    for place in range(PyTuple_GET_SIZE(shape) - 1, -1, -1):
+        if <object>PyTuple_GET_ITEM(shape, place) != 1:
+            stride = abs(<Py_ssize_t><object>PyTuple_GET_ITEM(strides, place))
+            if stride == 0 or stride < last:
+                return False
+            last = stride
+    return True
+
+
+cdef tuple without_unit_strides(tuple shape, tuple strides):
+    """`ir.layout.without_unit_strides`."""
+    cdef Py_ssize_t place
+    return tuple([
+        0 if <object>PyTuple_GET_ITEM(shape, place) == 1 else <object>PyTuple_GET_ITEM(strides, place)
+        for place in range(PyTuple_GET_SIZE(shape))
+    ])
+
+
+cdef bint is_contiguous(tuple shape, tuple strides) except -1:
+    """Whether these are the strides of C order, without those of unit extents."""
+    cdef Py_ssize_t place, extent, step = 1
+    for place in range(PyTuple_GET_SIZE(shape) - 1, -1, -1):
+        extent = <object>PyTuple_GET_ITEM(shape, place)
+        if <Py_ssize_t><object>PyTuple_GET_ITEM(strides, place) != (0 if extent == 1 else step):
+            return False
+        step *= max(extent, 1)
+    return True
+
+
+cdef object common_shape(tuple one, tuple two):
+    """The shape to which both broadcast, as `expressions.broadcast_shapes`; None where there is
+    none."""
+    cdef Py_ssize_t place, rank, missing
+    if PyTuple_GET_SIZE(one) < PyTuple_GET_SIZE(two):
+        one, two = two, one
+    rank = PyTuple_GET_SIZE(one)
+    missing = rank - PyTuple_GET_SIZE(two)
+    common = []
+    for place in range(rank):
+        extent = <object>PyTuple_GET_ITEM(one, place)
+        if place >= missing:
+            other = <object>PyTuple_GET_ITEM(two, place - missing)
+            if extent == 1:
+                extent = other
+            elif other != 1 and other != extent:
+                return None
+        common.append(extent)
+    return tuple(common)
+
+
+cdef object view_from(object self, object found, object index, object ordered):
+    """An array on the storage of `self`, which sees `found` of it by one more step."""
+    old = sight_of(self)
+    view = PyType_GenericAlloc(<PyTypeObject *>Indexed, 0)
+    fill(view, i_layout, None)
+    fill(view, v_ordered, ordered)
+    if old is None:
+        fill(view, i_start, None)
+        fill(view, i_path, (index,))
+        fill(view, i_shape, get(self, h_shape))
+        fill(view, v_base, self)
+        fill(view, v_writeable, True)
+    else:
+        if type(old) is Indexed:
+            fill(view, i_start, get(old, i_start))
+            fill(view, i_path, <tuple>get(old, i_path) + (index,))
+            fill(view, i_shape, get(old, i_shape))
+        else:
+            start = View(get(old, v_offset), get(old, v_strides), None, get(old, v_ordered))
+            fill(view, i_start, (get(self, h_shape), start))
+            fill(view, i_path, (index,))
+            fill(view, i_shape, get(self, h_shape))
+        base = get(old, v_base)
+        fill(view, v_base, self if base is None else base)
+        fill(view, v_writeable, get(old, v_writeable))
+    return new_handle(storage_of(self), found.shape, get(self, h_dtype), view)
+
+
+cdef bint takes_a_step(object handle) except -1:
+    """Whether its view, if it is one, may have one step more."""
+    old = sight_of(handle)
+    if old is None or type(old) is View:
+        return True
+    return type(old) is Indexed and PyTuple_GET_SIZE(<tuple>get(old, i_path)) < longest_path
+
+
+def viewer(plain, apply, Py_ssize_t most):
+    """``apply(self, *args)``, a method of NumPy's that gives a view where it can, before `plain`,
+    for at most so many arguments."""
+
+    def method(self, *args, **kwargs):
+        if kwargs or PyTuple_GET_SIZE(args) > most or not is_ours(self) or not is_on_host(self):
+            return plain(self, *args, **kwargs)
+        for item in args:
+            if type(item) is not int and not (type(item) is tuple and is_option(item)):
+                return plain(self, *args)
+        array = indexable(self)
+        is_kept = array is not None
+        if not is_kept:
+            array = here(self)
+            if array is None or not takes_a_step(self):
+                return plain(self, *args)
+        found = apply(array, *args) if args else apply(array)
+        if found is array:
+            return self
+        base = found.base
+        if base is not array and (base is None or base is not array.base):
+            if not is_affordable(found.size):
+                return plain(self, *args)
+            return made(found, None, device_of(self))
+        if is_kept:
+            return new_view(owner_of(self), get(self, h_dtype), found)
+        step = PyType_GenericAlloc(<PyTypeObject *>Step, 0)
+        fill(step, t_function, apply)
+        fill(step, t_arguments, args)
+        return view_from(self, found, step, in_order(<tuple>found.shape, <tuple>found.strides))
+
+    return method
+
+
+def flipper(plain):
+    """``flip(array)``, of all axes, before `plain`."""
+
+    def call(*args, **kwargs):
+        cdef int place
+        if kwargs or PyTuple_GET_SIZE(args) != 1:
+            return plain(*args, **kwargs)
+        self = args[0]
+        if is_ours(self) and <tuple>get(self, h_shape) and is_on_host(self):
+            rank = PyTuple_GET_SIZE(get(self, h_shape))
+            answer = view_on_host(self, (backwards,) * rank)
+            if answer is not LATER:
+                return answer
+        return plain(self)
+
+    return call
+
+
+cdef object backwards = slice(None, None, -1)
+
+
+# -- what is written to ----------------------------------------------------------------------------
+
+cdef object write(object apply, int operands, tuple args, dict kwargs):
+    """``apply(array, *args, **kwargs)``, which writes to the array, or `LATER`."""
+    cdef Work work
+    cdef Py_ssize_t place, given = PyTuple_GET_SIZE(args)
+    if not given:
+        return LATER
+    self = <object>PyTuple_GET_ITEM(args, 0)
+    if not is_ours(self) or not is_on_host(self) or not is_writeable(self):
+        return LATER
+    array = written(self)
+    if array is None:
+        return LATER
+    nothing_yet(&work)
+    device = device_of(self)
+    work.device = <PyObject *>device
+    count(&work, <tuple>get(self, h_shape))
+    found = [array]
+    for place in range(1, given):
+        item = <object>PyTuple_GET_ITEM(args, place)
+        if place < operands:
+            item = operand(item, &work, 0)
+            if item is LATER:
+                return LATER
+        elif not is_option(item):
+            return LATER
+        found.append(item)
+    named = {}
+    for key, item in kwargs.items():
+        if key in refused_names:
+            return LATER
+        item = operand(item, &work, 0)
+        if item is LATER:
+            return LATER
+        named[key] = item
+    if not is_affordable(work.elements):
+        return LATER
+    before = array.copy()
+    value = attempted(apply, tuple(found), named)
+    if value is LATER:
+        array[...] = before
+    return value
+
+
+def writer(plain, apply, int operands):
+    """``apply(array, *args, **kwargs)``, which writes to the array, before `plain`."""
+
+    def call(*args, **kwargs):
+        with turn_to_write:
+            answer = write(apply, operands, args, kwargs)
+        return plain(*args, **kwargs) if answer is LATER else answer
+
+    return call
+
+
+# -- arrays as indices -----------------------------------------------------------------------------
+
+cdef object index_item(object item, Work *work, double *cost, bint *is_mask):
+    kind = type(item)
+    if kind is list or kind is tuple:
+        item = listed(item)
+        if item is LATER:
+            return LATER
+        kind = NUMPY
+    if kind is ARRAY or kind is NUMPY:
+        found = operand(item, work, 0)
+        if found is LATER:
+            return LATER
+        letter = found.dtype.kind
+        if letter == "b":
+            is_mask[0] = True
+            cost[0] += <double>found.size * mask_additions
+        elif letter == "i" or letter == "u":
+            cost[0] += <double>found.size * gather_additions
+        else:
+            return LATER
+        return found
+    if kind is int or kind is slice or item is None or item is Ellipsis:
+        return item
+    return LATER
+
+
+cdef object index_of(object self, object index, bint *is_mask, bint is_written):
+    """An index of arrays as NumPy takes it, or `LATER`: `subscripts._index`."""
+    cdef Work work
+    cdef double cost = 0
+    nothing_yet(&work)
+    is_mask[0] = False
+    if type(index) is tuple:
+        items = []
+        for item in <tuple>index:
+            item = index_item(item, &work, &cost, is_mask)
+            if item is LATER:
+                return LATER
+            items.append(item)
+        found = tuple(items)
+    else:
+        found = index_item(index, &work, &cost, is_mask)
+        if found is LATER:
+            return LATER
+    if is_written and not is_mask[0]:
+        return found
+    cost += work.elements * rest_of(<tuple>get(self, h_shape), found)
+    share = selected_share if is_mask[0] or use_here(self) is SELECTED else at_once_share
+    return found if is_affordable(cost / share) else LATER
+
+
+cdef double rest_of(tuple shape, object index) except -1:
+    """Elements of an array for each one that index arrays name, at most: of the axes that no array
+    and no number stands for."""
+    cdef Py_ssize_t axis = 0, place, rank = PyTuple_GET_SIZE(shape)
+    cdef double size = 1
+    items = index if type(index) is tuple else (index,)
+    for item in <tuple>items:
+        kind = type(item)
+        if item is Ellipsis:
+            axis = 1
+            break
+        if kind is slice and axis < rank:
+            size *= <Py_ssize_t>shape[axis]
+        if kind is NUMPY and (<object>array_descr(<PyObject *>item)).kind == "b":
+            axis += array_rank(<PyObject *>item)
+        elif item is not None:
+            axis += 1
+    for place in range(axis, rank):
+        size *= <Py_ssize_t>shape[place]
+    return size
+
+
+cdef bint is_array_index(object index) except -1:
+    kind = type(index)
+    if kind is tuple:
+        for item in <tuple>index:
+            kind = type(item)
+            if kind is ARRAY or kind is NUMPY or kind is list or kind is tuple:
+                return True
+        return False
+    return kind is ARRAY or kind is NUMPY or kind is list
+
+
+cdef object chosen(object self, object index):
+    """``self[index]`` by arrays, as `subscripts.chosen`; `LATER` where `plain` has to do it."""
+    cdef bint is_mask
+    found = index_of(self, index, &is_mask, False)
+    if found is LATER:
+        return LATER
+    value = numpys_indices.mp_subscript(here(self), found)
+    if type(value) is not NUMPY:
+        return LATER
+    if value.base is not None:
+        value = value.copy("K")
+    answer = made(value, None, device_of(self))
+    if is_mask:
+        note_here(self, SELECTED)
+        if type(answer) is ARRAY:
+            note_here(answer, SELECTED)
+    return answer
+
+
+cdef object given_to(object value, object dtype, bint of_any_size):
+    """What is assigned to elements of an array of `dtype`, as NumPy takes it; `LATER` where `plain`
+    has to look closer, or where it is large, and not `of_any_size`."""
+    cdef Work work
+    kind = type(value)
+    if kind is float or kind is int or kind is bool or kind is dtype.type:
+        return value
+    nothing_yet(&work)
+    if kind is list or kind is tuple:
+        return numbers_of(value)
+    if kind is not ARRAY and kind is not NUMPY:
+        return LATER
+    found = operand(value, &work, 0)
+    if found is LATER or not (of_any_size or is_affordable(work.elements)):
+        return LATER
+    return found if found.dtype is dtype or fits(found.dtype, dtype) else LATER
+
+
+# -- iteration -------------------------------------------------------------------------------------
+
+cdef class Rows:
+    """``iter(array)`` of an array on the host: as `iteration.rows`."""
+
+    cdef object array
+    cdef Py_ssize_t position, length
+
+    def __init__(self, array):
+        self.array = array
+        self.position = 0
+        self.length = array._shape[0]
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        cdef Py_ssize_t position = self.position
+        if position >= self.length:
+            raise StopIteration
+        self.position = position + 1
+        array = self.array
+        if is_ours(array) and is_on_host(array):
+            answer = view_on_host(array, position)
+            if answer is not LATER:
+                return answer
+        return array[position]
+
+
+def iterator(plain):
+    """``iter(self)``, before `plain`."""
+
+    def __iter__(self):
+        if is_ours(self) and <tuple>get(self, h_shape) and is_on_host(self):
+            return Rows(self)
+        return plain(self)
+
+    return __iter__

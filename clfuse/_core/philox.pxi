@@ -1,0 +1,249 @@
+"""Random numbers of small draws on the host, as `clfuse.functions.random.bits`: a part of
+`compiled.pyx`.
+
+The formulas are those of the kernels, read from the same files (``kernels/lib``), so the bits are
+theirs.
+"""
+
+cdef extern from *:
+    """
+    #include <math.h>
+    #include <stdint.h>
+    #include <string.h>
+
+    /* What OpenCL C says otherwise. Vectors have one lane here. */
+    typedef uint64_t cf_word;
+    typedef int64_t cf_whole;
+    typedef int64_t cf_bits64;
+    typedef int32_t cf_bits32;
+    static inline cf_whole as_cf_whole(cf_word value) { return (cf_whole)value; }
+    static inline cf_word as_cf_word(cf_whole value) { return (cf_word)value; }
+    static inline cf_bits64 as_cf_bits64(double value) {
+        cf_bits64 bits; memcpy(&bits, &value, 8); return bits;
+    }
+    static inline double as_double(cf_bits64 value) {
+        double number; memcpy(&number, &value, 8); return number;
+    }
+    static inline cf_bits32 as_cf_bits32(float value) {
+        cf_bits32 bits; memcpy(&bits, &value, 4); return bits;
+    }
+    static inline float as_float(cf_bits32 value) {
+        float number; memcpy(&number, &value, 4); return number;
+    }
+    #define convert_double(value) ((double)(value))
+    #define convert_float(value) ((float)(value))
+    #define ANY_LANE(I, condition) (condition)
+    #ifndef M_LN2
+    #define M_LN2 0.693147180559945309417232121458176568
+    #endif
+    #ifndef M_SQRT2
+    #define M_SQRT2 1.41421356237309504880168872420969808
+    #endif
+    #define M_LN2_F 0.693147180559945309417232121458176568f
+    #define M_SQRT2_F 1.41421356237309504880168872420969808f
+
+    /* A fused multiply-add is an instruction where the processor has it, else a call. */
+    #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
+    #define CLFUSE_CLONES __attribute__((target_clones("arch=haswell", "default")))
+    #define inline inline __attribute__((always_inline))  /* so that they are cloned, too */
+    #else
+    #define CLFUSE_CLONES
+    #endif
+
+    #include "philox.cl"
+    #include "normal.cl"
+    DEFINE_PHILOX(philox_bits, cf_whole, cf_word, word0, word1)
+    DEFINE_PHILOX(philox_more_bits, cf_whole, cf_word, word2, word3)
+    DEFINE_UNIFORM_OF_BITS_float64(cf_word, double)
+    DEFINE_OPEN_OF_BITS_float64(cf_word, double)
+    DEFINE_POSITIVE_OF_BITS(cf_word, double)
+    DEFINE_NORMAL_OF_BITS(double, double, cf_bits64, cf_whole, cf_word)
+    DEFINE_UNIFORM_OF_BITS_float32(cf_word, float)
+    DEFINE_OPEN_OF_BITS_float32(cf_word, float)
+    DEFINE_POSITIVE_OF_BITS(cf_word, float)
+    #define fma fmaf
+    #define sqrt sqrtf
+    DEFINE_NORMAL_OF_BITS(float, float, cf_bits32, cf_whole, cf_word)
+    #undef fma
+    #undef sqrt
+    #undef inline
+
+    enum {
+        CF_BITS, CF_MORE_BITS, CF_UNIFORM64, CF_OPEN64, CF_POSITIVE64, CF_NORMAL64, CF_UNIFORM32,
+        CF_OPEN32, CF_POSITIVE32, CF_NORMAL32
+    };
+
+    #define CLFUSE_EACH(T, FUNCTION)                                                               \
+        for (place = 0; place < count; place++) ((T *)out)[place] = FUNCTION(bits[place]);         \
+        break;
+
+    /* What `kind` makes of random bits; the bits themselves may lie where the numbers go. */
+    CLFUSE_CLONES
+    static void clfuse_made_of(int kind, const cf_word *bits, void *out, Py_ssize_t count) {
+        Py_ssize_t place;
+        switch (kind) {
+        case CF_UNIFORM64: CLFUSE_EACH(double, uniform_of_bits_double)
+        case CF_OPEN64: CLFUSE_EACH(double, open_of_bits_double)
+        case CF_POSITIVE64: CLFUSE_EACH(double, positive_of_bits_double)
+        case CF_NORMAL64: CLFUSE_EACH(double, normal_of_bits_double)
+        case CF_UNIFORM32: CLFUSE_EACH(float, uniform_of_bits_float)
+        case CF_OPEN32: CLFUSE_EACH(float, open_of_bits_float)
+        case CF_POSITIVE32: CLFUSE_EACH(float, positive_of_bits_float)
+        case CF_NORMAL32: CLFUSE_EACH(float, normal_of_bits_float)
+        default: memmove(out, bits, count * sizeof(cf_word));
+        }
+    }
+
+    /* The upper 64 bits of a product of 128. */
+    static inline cf_word clfuse_multiply_high(cf_word one, cf_word two) {
+        const cf_word low = 0xffffffff;
+        const cf_word middle = (one >> 32) * (two & low) + ((one & low) * (two & low) >> 32);
+        const cf_word other = (one & low) * (two >> 32) + (middle & low);
+        return (one >> 32) * (two >> 32) + (middle >> 32) + (other >> 32);
+    }
+    """
+    ctypedef unsigned long long word "cf_word"
+    word philox_bits_cf_whole(long long, long long, long long) nogil
+    word philox_more_bits_cf_whole(long long, long long, long long) nogil
+    void clfuse_made_of(int, word *, void *, Py_ssize_t) nogil
+    word clfuse_multiply_high(word, word) nogil
+
+cdef extern from "numpy/arrayobject.h":
+    npy_intp PyArray_NBYTES(PyArrayObject *)
+
+cdef enum:
+    CF_BITS
+    CF_MORE_BITS
+    CF_UNIFORM64
+    CF_OPEN64
+    CF_POSITIVE64
+    CF_NORMAL64
+    CF_UNIFORM32
+    CF_OPEN32
+    CF_POSITIVE32
+    CF_NORMAL32
+    AT_A_TIME = 512
+
+MADE_OF_BITS = {
+    "philox_bits": CF_BITS, "philox_more_bits": CF_MORE_BITS,
+    "uniform_of_bits_float64": CF_UNIFORM64, "open_of_bits_float64": CF_OPEN64,
+    "positive_of_bits_float64": CF_POSITIVE64, "normal_of_bits_float64": CF_NORMAL64,
+    "uniform_of_bits_float32": CF_UNIFORM32, "open_of_bits_float32": CF_OPEN32,
+    "positive_of_bits_float32": CF_POSITIVE32, "normal_of_bits_float32": CF_NORMAL32,
+}
+"""What an operation of the op tables makes of random bits, for the functions here."""
+
+
+cdef void *memory_of(object array, Py_ssize_t nbytes) except NULL:
+    """Where the elements of an array of NumPy's lie, in C order, which takes so many bytes."""
+    cdef PyObject *asked = <PyObject *>array
+    if type(array) is not NUMPY or not array_flags(asked) & IN_C_ORDER:
+        raise TypeError("an array in C order is wanted")
+    if PyArray_NBYTES(<PyArrayObject *>asked) < nbytes:
+        raise ValueError("the array is too small")
+    return array_data(asked)
+
+
+cdef inline Py_ssize_t bytes_of_a_number(int kind) noexcept:
+    return 4 if kind >= CF_UNIFORM32 else 8
+
+
+def draw(int kind, object out, Py_ssize_t count, word key, word position):
+    """Fill `out` with the `count` numbers of the draw at `position`, made as `kind` says."""
+    cdef Py_ssize_t size = bytes_of_a_number(kind)
+    cdef char *memory
+    cdef word bits[AT_A_TIME]
+    cdef Py_ssize_t start = 0, place, part
+    if not count:
+        return
+    memory = <char *>memory_of(out, count * size)
+    while start < count:
+        part = min(count - start, AT_A_TIME)
+        if kind == CF_MORE_BITS:
+            for place in range(part):
+                bits[place] = philox_more_bits_cf_whole(
+                    start + place, <long long>key, <long long>position
+                )
+        else:
+            for place in range(part):
+                bits[place] = philox_bits_cf_whole(
+                    start + place, <long long>key, <long long>position
+                )
+        clfuse_made_of(kind, bits, memory + start * size, part)
+        start += part
+
+
+def draw_below(
+    object out, Py_ssize_t count, word key, word position, word limit, long long low
+):
+    """The same of whole numbers from `low` on, `limit` of them, at most 2**32; `out` is of
+    int64."""
+    cdef long long *memory
+    cdef Py_ssize_t place
+    cdef word bits
+    if not count:
+        return
+    memory = <long long *>memory_of(out, count * 8)
+    for place in range(count):
+        bits = philox_bits_cf_whole(place, <long long>key, <long long>position)
+        memory[place] = low + <long long>clfuse_multiply_high(bits, limit)
+
+
+def number(int kind, word key, word position):
+    """The first number of the draw at `position`, of float64, as one of Python's."""
+    cdef word bits = philox_bits_cf_whole(0, <long long>key, <long long>position)
+    cdef double made = 0
+    clfuse_made_of(kind, &bits, &made, 1)
+    return made
+
+
+def number_below(word key, word position, word limit):
+    """The same of a whole number below `limit`, which is at most 2**32."""
+    return clfuse_multiply_high(
+        philox_bits_cf_whole(0, <long long>key, <long long>position), limit
+    )
+
+
+def both_words(word key, word position):
+    """128 random bits as two numbers, as `random_bits.philox` of index 0."""
+    cdef long long by = <long long>key, at = <long long>position
+    return philox_bits_cf_whole(0, by, at), philox_more_bits_cf_whole(0, by, at)
+
+
+def bits_of(int kind, object index, object key, object position, object out):
+    """Random bits by counter into `out`; all are arrays of 64 bits in C order, of as many elements
+    as `out`, or of one."""
+    cdef Py_ssize_t count = <Py_ssize_t>array_size(<PyObject *>out)
+    cdef Py_ssize_t place
+    cdef Py_ssize_t step = array_size(<PyObject *>index) == count
+    cdef Py_ssize_t key_step = array_size(<PyObject *>key) == count
+    cdef Py_ssize_t draw_step = array_size(<PyObject *>position) == count
+    cdef long long *at
+    cdef long long *by
+    cdef long long *draws
+    cdef word *made
+    if not count:
+        return
+    at = <long long *>memory_of(index, 8)
+    by = <long long *>memory_of(key, 8)
+    draws = <long long *>memory_of(position, 8)
+    made = <word *>memory_of(out, count * 8)
+    for place in range(count):
+        if kind == CF_MORE_BITS:
+            made[place] = philox_more_bits_cf_whole(
+                at[place * step], by[place * key_step], draws[place * draw_step]
+            )
+        else:
+            made[place] = philox_bits_cf_whole(
+                at[place * step], by[place * key_step], draws[place * draw_step]
+            )
+
+
+def numbers_made(int kind, object bits, object out):
+    """What `kind` makes of random bits, into `out`: both in C order, of as many elements."""
+    cdef Py_ssize_t count = <Py_ssize_t>array_size(<PyObject *>out)
+    if count:
+        clfuse_made_of(
+            kind, <word *>memory_of(bits, count * 8),
+            memory_of(out, count * bytes_of_a_number(kind)), count,
+        )

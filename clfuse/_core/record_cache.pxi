@@ -1,0 +1,122 @@
+"""What composed functions and reductions recorded before, recorded again: a part of
+`compiled.pyx`. The same in Python, and what learns it, is `clfuse.dispatch.record_cache`."""
+
+cdef object COMPACT, no_value, native_dtype_now
+cdef dict scalar_classes
+
+
+def connect_remembered(names):
+    """As `connect`, for what is used here alone."""
+    global COMPACT, no_value, native_dtype_now, scalar_classes
+    COMPACT, no_value = names["COMPACT"], names["no_value"]
+    native_dtype_now, scalar_classes = names["native_dtype"], names["scalar_classes"]
+
+
+cdef object simple(object value):
+    """An argument as a part of a key, or `LATER` where it is not simple: `remembered.simple`."""
+    kind = type(value)
+    if value is None or value is no_value or kind is int or kind is str:
+        return value
+    if kind is bool:
+        return (bool, value)
+    if kind is tuple:
+        for item in <tuple>value:
+            if type(item) is not int:
+                return LATER
+        return value
+    return LATER
+
+
+cdef object recorded_again(object function, dict known, tuple args, dict kwargs):
+    """``function(*args, **kwargs)`` as it was recorded before; `LATER` where it was not."""
+    cdef Py_ssize_t place, given = PyTuple_GET_SIZE(args)
+    if given == 0:
+        return LATER
+    source = <object>PyTuple_GET_ITEM(args, 0)
+    if type(source) is not ARRAY or not is_ours(source) or sight_of(source) is not None:
+        return LATER
+    node = get(storage_of(source), s_node)
+    if type(node) is not Node:
+        return LATER
+    kind = get(get(node, n_op), o_kind)
+    if kind is VIEW or kind is CONSTANT or kind is COMPACT:
+        return LATER
+    key = key_of(function, get(source, h_shape), get(source, h_dtype))
+    for place in range(1, given):
+        value = simple(<object>PyTuple_GET_ITEM(args, place))
+        if value is LATER:
+            return LATER
+        key.append(value)
+    for name, value in kwargs.items():
+        value = simple(value)
+        if value is LATER:
+            return LATER
+        key.append((name, value))
+    steps = known.get(tuple(key))
+    if steps is None:
+        return LATER
+    return followed(node, <list>steps)
+
+
+cdef list key_of(object function, object shape, object dtype):
+    """What a function of an array is known under begins with."""
+    usual = native_dtype_now(FLOAT64) if settings.get("fp64") == "downcast" else FLOAT64
+    return [function, shape, dtype, usual, mode[0]]
+
+
+cdef object folded_again(object function, dict known, object node):
+    """``function(array)`` of the array that `node` is, as it was recorded before; `LATER` where it
+    was not."""
+    if type(node) is not Node:
+        return LATER
+    kind = get(get(node, n_op), o_kind)
+    if kind is VIEW or kind is CONSTANT or kind is COMPACT:
+        return LATER
+    steps = known.get(tuple(key_of(function, get(node, n_shape), get(node, n_dtype))))
+    return LATER if steps is None else followed(node, <list>steps)
+
+
+cdef object followed(object node, list steps):
+    """The array, or lazy scalar, that `steps` make of `node`."""
+    nodes = [node]
+    for op, numbers, shape, dtype, param in steps:
+        inputs = tuple([
+            nodes[number] if type(number) is int else number for number in <tuple>numbers
+        ])
+        node = new_node(op, inputs, shape, dtype, None)
+        refill(node, n_param, param)
+        PyObject_GC_UnTrack(<PyObject *>node)
+        PyObject_GC_UnTrack(<PyObject *>inputs)
+        nodes.append(node)
+    storage = new_storage(node)
+    reference = PyWeakref_NewRef(storage, None)
+    PyObject_GC_UnTrack(<PyObject *>reference)
+    recorded.append(reference)
+    operations.append(get(node, n_op))
+    if len(recorded) >= <Py_ssize_t>check_at[0]:
+        check()
+    return holding(storage)
+
+
+cdef object holding(object storage):
+    """The array, or lazy scalar, of all of a cell."""
+    node = get(storage, s_node)
+    shape, dtype = get(node, n_shape), get(node, n_dtype)
+    if <tuple>shape:
+        return new_handle(storage, shape, dtype, None)
+    scalar = PyType_GenericAlloc(<PyTypeObject *>scalar_classes[dtype], 0)
+    fill(scalar, h_cell, storage)
+    fill(scalar, h_shape, shape)
+    fill(scalar, h_dtype, dtype)
+    fill(scalar, h_view, None)
+    return scalar
+
+
+def recalling(plain, function, dict known):
+    """``function(*args, **kwargs)``, where it is known, before `plain`."""
+
+    def call(*args, **kwargs):
+        answer = recorded_again(function, known, args, kwargs)
+        return plain(*args, **kwargs) if answer is LATER else answer
+
+    return call

@@ -1,0 +1,2 @@
+"""The state of arrays: handles, views, memory order, promotion, and conversion to and from
+NumPy."""

@@ -1,0 +1,157 @@
+"""Floating-point errors: `errstate` and `seterr`, and what they mean for what is recorded.
+
+NumPy warns of, or raises, a division by zero when it happens. Here it happens later, in a kernel
+that has no flags, and an instruction to find it out would cost every kernel. So it is by the mode
+that is in force when a ufunc, a cast, a reduction, a scan or a product is called:
+
+- *strict* (a kind of error is to ``raise``, ``call``, ``print`` or ``log``): NumPy calculates what
+  may err, at the call, on the device's memory. Exception, name and moment are NumPy's.
+- *loud* (NumPy's default, ``warn``): recorded; where NumPy calculates it in the end (small
+  programs, `clfuse.interpreter.interpret`, and library calls), it warns when the value is observed.
+  Kernels do not.
+- *quiet* (``ignore``): recorded, never warned of.
+
+Operators look their loops up in `ufunc.loops` and nowhere else: changing the mode fills these
+tables anew, with `ir.nodes.loud` operations, with plain ones, or with none. So a program that never
+changes it pays nothing.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from clfuse.ir.nodes import Node, Op, loud
+
+LOUD: Final = "loud"
+QUIET: Final = "quiet"
+STRICT: Final = "strict"
+
+CHECKED: Final = "floating-point errors are not only warned of: see numpy.errstate"
+"""Why NumPy calculates in the strict mode."""
+
+CALCULATING: Final = frozenset(
+    (
+        np.sum, np.prod, np.mean, np.var, np.std, np.average, np.cumsum, np.cumprod, np.nansum,
+        np.nanprod, np.nanmean, np.nanvar, np.nanstd, np.dot, np.vdot, np.inner, np.outer,
+        np.tensordot, np.einsum, np.linalg.norm, np.trapezoid, np.interp, np.gradient, np.ptp,
+        np.linspace, np.geomspace, np.logspace, np.convolve, np.correlate, np.diff, np.around,
+        np.linalg.matmul, np.linalg.vector_norm, np.linalg.matrix_norm, np.nancumsum,
+        np.nancumprod, np.kron, np.cross, np.linalg.det,
+        np.linalg.slogdet, np.linalg.multi_dot, np.linalg.matrix_power, np.linalg.vecdot,
+        np.linalg.tensordot, np.linalg.outer, np.linalg.cross, np.cov, np.corrcoef, np.polyval,
+        *[getattr(np.fft, name) for name in np.fft.__all__ if "fft" in name[-4:]],
+        *[getattr(np, name) for name in ("cumulative_sum", "cumulative_prod") if hasattr(np, name)],
+    )
+)  # fmt: skip
+"""Functions that are no ufuncs, and that NumPy makes in the strict mode too."""
+
+_KINDS: Final = ("divide", "over", "invalid")
+_HANDLED: Final = frozenset(("raise", "call", "print", "log"))
+
+mode: Final = [LOUD]
+"""What is in force: strict if it is for one of the threads, else quiet if it is for one of them."""
+
+_of_threads: Final[dict[int, str]] = {}
+_lock: Final = threading.Lock()
+
+changed: Final[list[Callable[[], None]]] = []
+"""Called after `mode` has changed; `ufunc` is."""
+
+
+def voiced(node: Node, called: str) -> Node:
+    """`node`, which has just been made, as what the user has called by that name, if by any: it
+    warns of floating-point errors, where the mode in force says so."""
+    if called and mode[0] is LOUD:
+        node.op = loud(node.op.plain, called)
+    return node
+
+
+def _asked() -> str:
+    """The mode that NumPy's state of this thread asks for."""
+    modes = np.geterr()
+    if not _HANDLED.isdisjoint(modes.values()):
+        return STRICT
+    return QUIET if any(modes[kind] == "ignore" for kind in _KINDS) else LOUD
+
+
+def _put(own: str) -> None:
+    """Let this thread have a mode."""
+    with _lock:
+        if own == LOUD:
+            _of_threads.pop(threading.get_ident(), None)
+        else:
+            _of_threads[threading.get_ident()] = own
+        now = set(_of_threads.values())
+        found = STRICT if STRICT in now else QUIET if QUIET in now else LOUD
+        if found != mode[0]:
+            mode[0] = found
+            for function in changed:
+                function()
+
+
+class errstate(np.errstate):
+    """`numpy.errstate`: what happens on floating-point errors, inside a ``with`` block.
+
+    Examples
+    --------
+    >>> import clfuse as np
+    >>> with np.errstate(divide="raise"):
+    ...     np.ones(3) / np.zeros(3)
+    Traceback (most recent call last):
+    FloatingPointError: divide by zero encountered in divide
+    """
+
+    __module__ = "clfuse"
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._options = options
+
+    def __enter__(self) -> None:
+        super().__enter__()
+        self._before = _of_threads.get(threading.get_ident(), LOUD)
+        _put(_asked())
+
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)
+        # Not what NumPy's state asks for now: a block of `numpy.errstate` around this is not seen.
+        _put(self._before)
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        options = self._options
+
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            with errstate(**options):
+                return function(*args, **kwargs)
+
+        return call
+
+
+def seterr(*args: Any, **kwargs: Any) -> Any:
+    """`numpy.seterr`: what happens on floating-point errors from here on; what happened before."""
+    before = np.seterr(*args, **kwargs)
+    _put(_asked())
+    return before
+
+
+_DIVISIONS: Final = frozenset(("floor_divide", "remainder", "fmod", "power", "reciprocal"))
+
+
+def may_err(op: Op) -> bool:
+    """Whether NumPy may find a floating-point error (or a division of integers by zero)."""
+    return op.input_dtypes[0].kind in "fc" or op.dtype.kind in "fc" or op.name in _DIVISIONS  # type: ignore[union-attr]
+
+
+def casts_may_err(keys: tuple[Any, ...], wanted: tuple[np.dtype, ...]) -> bool:
+    """The same of the casts of operands (dtypes, or Python types), which only an asked-for dtype
+    makes narrower."""
+    return any(
+        isinstance(key, np.dtype) and key.kind in "fc" and key is not dtype
+        for key, dtype in zip(keys, wanted, strict=True)
+    )

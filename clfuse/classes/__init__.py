@@ -1,0 +1,1 @@
+"""The public array classes: operators, methods, iteration, printing."""

@@ -1,0 +1,220 @@
+"""Puts the compiled cases (``clfuse/_core/compiled.pyx``) before the plain ones; `ndarray` calls it
+last."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from typing import Any
+
+import numpy as np
+
+from clfuse._core import loading
+from clfuse.arrays import errstate, handle, host_array, promotion
+from clfuse.arrays.view_steps import Step
+from clfuse.config import changed, settings
+from clfuse.counters import counters
+from clfuse.dispatch.registry import UFUNCS
+from clfuse.eager import arithmetic, creation, functions, indexing, writes
+from clfuse.engine import evaluate
+from clfuse.functions.indexing import subscripts
+from clfuse.functions.math.ufunc import ufunc
+from clfuse.interop import buffers
+from clfuse.ir import build, nodes, trace
+from clfuse.policy import feedback
+from clfuse.policy.cost import GATHER_ADDITIONS
+from clfuse.runtime import device
+from clfuse.runtime.buffers import (
+    AS_A_WHOLE,
+    BY_ROWS,
+    IN_PARTS,
+    SELECTED,
+    Block,
+    Buffer,
+    HostBuffer,
+)
+from clfuse.runtime.device import current_device
+from clfuse.runtime.memory import Counted
+
+from . import operators
+
+__all__ = ["accelerate"]
+
+def accelerate(array: type) -> None:
+    """Let the methods of `array` try the compiled cases first, if there are any."""
+    core = loading.load()
+    if core is None:
+        return
+    core.connect(_names(array))
+    core.connect_numpy()
+    nodes.pending = core.pending
+    core.settle()
+    changed.append(core.settle)
+    core.connect_calls(_names_of_calls())
+    core.connect_remembered(
+        {
+            "COMPACT": nodes.Kind.COMPACT,
+            "native_dtype": handle.native_dtype,
+            "no_value": np._NoValue,
+            "scalar_classes": handle.SCALAR_OF,
+        }
+    )
+    accelerate_looks(core)
+    core.connect_company(evaluate.lock)
+    handle.Handle._storage = core.Cell()
+    handle.Handle._view = core.Sight()
+    core.export_buffers((array, *handle.SCALARS), buffers.lent)
+    core.connect_sources(creation.compiled_names(current_device, vars(device)))
+    for short, name in operators.BINARY.items():
+        function = UFUNCS[name]
+        about = function.numpy, function.weight
+        loops = function.loops
+        plain = getattr(array, f"__{short}__")
+        # To divide by a power of two is to multiply: only `operators.divide` knows.
+        method = core.binary(plain, *about, loops, short != "truediv")
+        setattr(array, f"__{short}__", method)
+        dunder = f"__r{short}__"
+        setattr(array, dunder, core.reflected(getattr(array, dunder), *about, loops))
+        dunder = f"__i{short}__"
+        apply = getattr(operator, f"i{short}")
+        setattr(array, dunder, core.in_place(getattr(array, dunder), apply, function.weight))
+    for short, name in operators.COMPARISONS.items():
+        function = UFUNCS[name]
+        dunder = f"__{short}__"
+        plain = getattr(array, dunder)
+        method = core.binary(plain, function.numpy, function.weight, function.loops, True)
+        setattr(array, dunder, method)
+    for short, name in operators.UNARY.items():
+        function = UFUNCS[name]
+        dunder = f"__{short}__"
+        plain = getattr(array, dunder)
+        method = core.unary(plain, function.numpy, function.weight, function.loops)
+        setattr(array, dunder, method)
+    for function in UFUNCS.values():
+        about = function.numpy, function.weight, function.loops
+        if function.fast is not None:
+            function.fast = core.binary(function.fast, *about, True)
+        elif function.nin == 1 and function.nout == 1 and function.signature is None:
+            function.fast = core.unary(operators.unary(function), *about)
+    for name in operators.of_one:
+        operators.of_one[name] = UFUNCS[name].fast
+    array.__matmul__ = core.product(array.__matmul__)  # type: ignore[attr-defined]
+    arithmetic.made = core.result
+    matmul = UFUNCS["matmul"]
+    matmul.fast = array.__matmul__  # type: ignore[attr-defined]
+    for function in UFUNCS.values():
+        function.quick = core.Quick(function)
+    core.put_into_slot_of_calls(ufunc, type(matmul))
+    array.__iter__ = core.iterator(array.__iter__)  # type: ignore[attr-defined]
+    array.__getitem__ = core.getitem(array.__getitem__)  # type: ignore[attr-defined]
+    array.__setitem__ = core.setitem(array.__setitem__)  # type: ignore[attr-defined]
+    array.__array_ufunc__ = core.array_ufunc(  # type: ignore[attr-defined]
+        array.__array_ufunc__,  # type: ignore[attr-defined]
+        {
+            function.numpy: function.quick
+            for function in UFUNCS.values()
+            if function.fast is not None and function.nin == 2
+        },
+    )
+    core.put_into_slots(_names_of_slots())
+    core.let_yield((np.float64, np.float32, np.int64, np.int32, np.complex128))
+    core.put_into_slots_of_numbers(handle.SCALAR, handle.SCALARS)
+    core.let_view()
+    core.keep_spare()
+
+
+def accelerate_looks(core: Any) -> None:
+    """Let what programs do to see a value try the compiled cases first."""
+    core.connect_looks(
+        {
+            "Block": Block,
+            "Buffer": Buffer,
+            "evaluate_nodes": evaluate.evaluate_nodes,
+            "scalars": handle.SCALARS,
+        }
+    )
+    kind = handle.SCALAR
+    for name, convert in operators.CONVERSIONS.items():
+        setattr(kind, name, core.converting(getattr(kind, name), convert))
+    kind.item = functools.update_wrapper(core.item(kind.item), kind.item)
+    Block.__del__ = core.giving_back(Block.__del__, counters)  # type: ignore[method-assign]
+    Counted.__del__ = core.uncounting(counters)  # type: ignore[method-assign]
+
+
+def _names(array: type) -> dict[str, Any]:
+    """What the compiled cases use of clfuse."""
+    return {
+        "ARRAY": array,
+        "Buffer": Buffer,
+        "FLOAT64": promotion.FLOAT64,
+        "Handle": handle.Handle,
+        "HostBuffer": HostBuffer,
+        "Indexed": host_array.Indexed,
+        "LATER": host_array.LATER,
+        "LOUD": errstate.LOUD,
+        "NUMPY": np.ndarray,
+        "Storage": nodes.Storage,
+        "View": handle.View,
+        "additions_a_us": host_array.ADDITIONS_A_US,
+        "boundary": nodes.boundary,
+        "c_strides": handle.c_strides,
+        "check": nodes.check,
+        "check_at": nodes.check_at,
+        "constants": promotion.constants,
+        "context": arithmetic.raising(),
+        "element": subscripts.element,
+        "expect_rows": host_array.expect_rows,
+        "few_additions": host_array.FEW_ADDITIONS,
+        "known_works": feedback.known,
+        "leaves": host_array.LEAVES,
+        "longest_path": host_array.LONGEST_PATH,
+        "made": host_array.made,
+        "mode": errstate.mode,
+        "native": host_array.NATIVE_DTYPES,
+        "node_of": handle.node_of,
+        "operations": nodes.operations,
+        "owned": writes.owned,
+        "part": host_array.part,
+        "recorded": nodes.recorded,
+        "rows_share": host_array.ROWS_SHARE,
+        "scalars": host_array.SCALARS,
+        "selected_share": host_array.SELECTED_SHARE,
+        "settings": vars(settings),
+        "standard": host_array.standard,
+        "tracers": trace.tracers,
+        "updates": build.UPDATES,
+        "uses": (AS_A_WHOLE, IN_PARTS, BY_ROWS, SELECTED),
+        "views": build.VIEWS,
+    }
+
+
+def _names_of_calls() -> dict[str, Any]:
+    """What ``_core/eager_calls.pxi`` uses of clfuse besides."""
+    return {
+        "DTYPE": np.dtype,
+        "QUIET": errstate.QUIET,
+        "Step": Step,
+        "at_once_share": host_array.AT_ONCE,
+        "costs": tuple(functions.Cost),
+        "fits": indexing.fits,
+        "gather_additions": GATHER_ADDITIONS,
+        "lists": (functions.DEEPEST_LIST, functions.LONGEST_LIST),
+        "mask_additions": indexing.MASK_ADDITIONS,
+        "options": functions.OPTIONS,
+        "refused": functions.REFUSED,
+        "seen": host_array.seen,
+    }
+
+
+def _names_of_slots() -> dict[str, Any]:
+    """What ``_core/eager_operators.pxi`` uses of clfuse besides."""
+    names = {
+        **operators.BINARY, **operators.COMPARISONS, **operators.UNARY,
+        "matmul": "matmul", "pow": "power",
+    }  # fmt: skip
+    return {
+        "absolute": np.absolute,
+        "negative": np.negative,
+        "product_share": host_array.AT_ONCE * host_array.PRODUCT_SHARE,
+        "weights": {short: UFUNCS[name].weight for short, name in names.items()},
+    }

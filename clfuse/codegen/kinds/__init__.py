@@ -1,0 +1,1 @@
+"""The contents of each template, one kind of kernel a module."""

@@ -1,0 +1,1 @@
+"""Lines of OpenCL C: loads, steps, folds and stores inside of a kernel's loops."""

@@ -1,0 +1,131 @@
+"""The stages of a radix sort as OpenCL C; `evaluate` calls it for the passes of
+`schedule.lower.sorting`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Final
+
+import numpy as np
+
+from clfuse.ir.layout import contiguous_strides
+from clfuse.schedule.lower.sorting import sort_axis
+from clfuse.schedule.records import SortPass
+from clfuse.target.traits import DeviceTraits
+
+from . import templates
+from .arguments import Arguments
+from .kernels import Rendered
+from .lines.expressions import Preamble
+
+GROUP: Final = 64
+"""Work-items of a group where any number will do."""
+
+SCAN_GROUP: Final = 256
+"""Work-items that scan the counters of a row together."""
+
+GROUPS: Final = 1024
+"""Groups of the stages that go over all elements, at most."""
+
+INTEGERS: Final = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
+"""Elements are moved as their bits: no stage needs double or half precision."""
+
+_BITS: Final = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong"}
+_INFINITY: Final = {2: "0x7c00", 4: "0x7f800000", 8: "0x7ff0000000000000"}
+_NAN: Final = {2: "0x7e00", 4: "0x7fc00000", 8: "0x7ff8000000000000"}
+
+
+def render_sort(step: SortPass, traits: DeviceTraits, root: Callable[[int], int]) -> Rendered:
+    """Write one stage."""
+    arguments = Arguments(False, root, all_offsets=True)
+    (operand,) = step.call.operands
+    size = operand.dtype.itemsize
+    key = INTEGERS[8 if size == 8 else 4]
+    carried = INTEGERS[4 if step.payload == "order" else size]
+    for name, number in (("rows", step.rows), ("n", step.n)):
+        arguments.integer(name, number)
+    stage = step.stage
+    k = SimpleNamespace(
+        # The stages between are the same for all sorts of keys of one size.
+        name=f"{step.call.name if stage in ('encode', 'decode') else 'radix'}_{stage}",
+        stage=stage,
+        payload=step.payload,
+        kind=operand.dtype.kind,
+        key=_BITS[key.itemsize],
+        bits=_BITS[size],
+        nbits=8 * size,
+        infinity=_INFINITY.get(size, "0"),
+        nan=_NAN.get(size, "0"),
+        digit_bits=step.digit_bits,
+        digits=1 << step.digit_bits,
+        in_pieces=traits.schedule == "cpu",
+        decode=[],
+        head="".join(templates.head(Preamble(), False)),
+    )
+    group = GROUP if traits.max_work_group >= GROUP and not k.in_pieces else 1
+    items = step.rows * step.n
+    if stage in ("encode", "decode"):
+        _elementwise(step, arguments, k, key, carried)
+        groups = min(-(-items // group), GROUPS)
+        if k.in_pieces:
+            for name, number in (("chunks", step.chunks), ("length", step.length)):
+                arguments.integer(name, number)
+            groups = step.rows * step.chunks
+    elif stage == "scan":
+        arguments.integer("chunks", step.chunks)
+        k.table = arguments.buffer(step.writes[0], INTEGERS[4], written=True)
+        if not k.in_pieces:
+            group = min(SCAN_GROUP, 1 << (traits.max_work_group.bit_length() - 1))
+        k.group = group
+        groups = step.rows
+    else:
+        for name, number in (("chunks", step.chunks), ("length", step.length)):
+            arguments.integer(name, number)
+        arguments.integer("shift", step.shift)
+        k.keys = arguments.buffer(step.reads[0], key)
+        table = step.writes[0] if stage == "count" else step.reads[-1]
+        k.table = arguments.buffer(table, INTEGERS[4], written=True)
+        if stage == "scatter":
+            k.sorted_keys = arguments.buffer(step.writes[0], key, written=True)
+            if step.payload:
+                k.carried = arguments.buffer(step.reads[1], carried)
+                k.sorted_carried = arguments.buffer(step.writes[1], carried, written=True)
+        groups = -(-step.rows * step.chunks // group)
+    k.signature = arguments.signature
+    source = templates.render("radix_sort.cl.mako", {"k": k})
+    bindings = tuple(arguments.bindings)
+    return Rendered(k.name, source, bindings, arguments.dtypes, (groups * group,), (group,))
+
+
+def _elementwise(
+    step: SortPass, arguments: Arguments, k: SimpleNamespace, key: np.dtype, carried: np.dtype
+) -> None:
+    """What the first and the last stage have besides: where element ``c`` of ``row`` lies."""
+    (operand,) = step.call.operands
+    bits = INTEGERS[operand.dtype.itemsize]
+    strides, offset = operand.strides, operand.offset
+    if step.stage == "encode":
+        k.source = arguments.buffer(operand.value, bits)
+        k.keys = arguments.buffer(step.writes[0], key, written=True)
+        if step.payload:
+            k.carried = arguments.buffer(step.writes[1], carried, written=True)
+    else:
+        strides, offset = contiguous_strides(operand.shape), 0
+        if step.payload:
+            k.carried = arguments.buffer(step.reads[0], carried)
+        else:
+            k.keys = arguments.buffer(step.reads[0], key)
+        written = np.dtype(np.int64) if step.payload == "order" else bits
+        k.target = arguments.buffer(step.writes[0], written, written=True)
+    axis = sort_axis(step.call)
+    terms = [arguments.integer("start", offset), f"{arguments.integer('along', strides[axis])} * c"]
+    rest = "row"
+    for dim in reversed([dim for dim in range(len(operand.shape)) if dim != axis]):
+        if operand.shape[dim] == 1:
+            continue
+        extent = arguments.integer(f"n{dim}", operand.shape[dim])
+        k.decode.append(f"const int i{dim} = {rest} % {extent}, q{dim} = {rest} / {extent};")
+        terms.append(f"{arguments.integer(f's{dim}', strides[dim])} * i{dim}")
+        rest = f"q{dim}"
+    k.place = " + ".join(terms)

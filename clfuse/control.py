@@ -1,0 +1,132 @@
+"""The names beyond NumPy's: evaluate, synchronize, stats, explain, profile and devices;
+`clfuse` exports them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Final
+
+from . import counters
+from ._core import loading
+from .arrays.conversion import as_handle
+from .arrays.handle import Handle, node_of
+from .engine.evaluate import evaluate_all, evaluate_nodes
+from .ir import nodes, trace
+from .runtime import device as selection
+
+if TYPE_CHECKING:
+    from .engine.explain import Plan
+    from .runtime.device import Device
+
+
+def _handles(arrays: Iterable[Any]) -> list[Handle]:
+    """The arrays of ours among the arguments, also inside lists and tuples."""
+    found: list[Handle] = []
+    for item in arrays:
+        if isinstance(item, Handle):
+            found.append(item)
+        elif isinstance(item, list | tuple):
+            found += _handles(item)
+    return found
+
+
+def evaluate(*arrays: Any, wait: bool = True) -> None:
+    """Compute these arrays now; without arguments, everything that was recorded and is still held.
+
+    Parameters
+    ----------
+    *arrays : ndarray
+        What is not an array of clfuse's is ignored: it has a value already.
+    wait : bool
+        Whether to wait for the device; False only enqueues.
+
+    Examples
+    --------
+    >>> import clfuse as np
+    >>> x = np.arange(4) * 2
+    >>> np.evaluate(x)
+    """
+    if trace.active() is not None:
+        return  # a function that is traced: its replay computes everything at once
+    if not arrays:
+        evaluate_all(wait=wait)
+    else:
+        evaluate_nodes([handle._storage.node for handle in _handles(arrays)], wait=wait)
+
+
+def synchronize() -> None:
+    """Wait until the current device has done everything that was enqueued."""
+    selection.current_device().finish()
+
+
+def stats() -> dict[str, int]:
+    """Counters since the start: kernels, programs, plans, fallbacks, bytes, nodes.
+
+    Returns
+    -------
+    dict
+        A copy: later work does not change it.
+    """
+    found = counters.snapshot()
+    found["nodes_recorded"] += nodes.recorded_count()
+    return found
+
+
+def explain(*arrays: Any) -> Plan:
+    """What would run to compute these arrays, and why it is not fused further; nothing runs.
+
+    Parameters
+    ----------
+    *arrays : ndarray
+
+    Returns
+    -------
+    Plan
+        `.kernels` with name, kind, source, reads, writes, nbytes and ops; `.cuts` with reasons. It
+        prints as a table.
+    """
+    from .engine.explain import explain_nodes
+
+    return explain_nodes([node_of(as_handle(item)) for item in arrays])
+
+
+def profile() -> AbstractContextManager[Any]:
+    """Time every kernel of a ``with`` block; see `clfuse.engine.profile.Profile`."""
+    from .engine.profile import profile as measured
+
+    return measured()
+
+
+def devices() -> list[Device]:
+    """All usable devices."""
+    return selection.devices()
+
+
+def get_device() -> Device:
+    """The device that new work goes to."""
+    return selection.get_device()
+
+
+def set_device(spec: Any) -> Device:
+    """Send new work of all threads to another device.
+
+    Parameters
+    ----------
+    spec : str or Device or None
+        ``cpu``, ``gpu``, part of a platform's or device's name, ``0``, ``0:1``, ``nvidia:1``; None
+        goes back to what CLFUSE_DEVICE says.
+    """
+    return selection.set_device(spec)
+
+
+def device(spec: Any) -> AbstractContextManager[Device]:
+    """Send the work of a ``with`` block to another device; `spec` as in `set_device`."""
+    return selection.device(spec)
+
+
+_core: Final = loading.load()
+if _core is not None:
+    evaluate = functools.update_wrapper(_core.evaluating_arrays(evaluate, evaluate_nodes), evaluate)
+    synchronize = functools.update_wrapper(_core.synchronizing(synchronize), synchronize)

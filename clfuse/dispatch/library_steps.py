@@ -1,0 +1,66 @@
+"""Steps that NumPy makes on mapped memory, recorded; `sorting`, `fourier` and `decompositions` use
+it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from clfuse.arrays import errstate
+from clfuse.arrays.conversion import NotNative
+from clfuse.arrays.handle import native_dtype
+from clfuse.ir import build
+from clfuse.ir.nodes import Node
+
+from .host_call import count_copies
+
+
+def step(
+    name: str,
+    nodes: Sequence[Node],
+    shape: tuple[int, ...],
+    dtype: np.dtype,
+    extra: Hashable,
+    called: str = "",
+) -> Node:
+    """What ``runtime.numerics.NUMERICS[name]`` makes of the nodes; nothing in it is empty.
+
+    `called` is what NumPy warns of floating-point errors in, if it does.
+    """
+    count_copies(name)
+    shapes = tuple([node.shape for node in nodes])
+    return errstate.voiced(build.library(name, nodes, shape, dtype, (shapes, extra)), called)
+
+
+def dtype_of(function: Any, dtype: np.dtype, shape: tuple[int, ...]) -> np.dtype:
+    """What dtype NumPy's function gives for one: asked with ones of that shape.
+
+    Raises
+    ------
+    NotNative
+        It refuses the dtype, or gives one that lives on no device.
+    """
+    try:
+        found = native_dtype(_numpys_dtype(function, dtype, shape))
+    except TypeError as error:
+        raise NotNative(str(error)) from None
+    if found is None:
+        raise NotNative(f"of {dtype}")
+    return found
+
+
+@lru_cache(maxsize=512)
+def _numpys_dtype(function: Any, dtype: np.dtype, shape: tuple[int, ...]) -> np.dtype:
+    return function(np.ones(shape, dtype)).dtype  # type: ignore[no-any-return]
+
+
+def size_of(shape: tuple[int, ...]) -> int:
+    """Elements of an array; `NotNative` where it has none: NumPy says what comes of it."""
+    size = math.prod(shape)
+    if not size:
+        raise NotNative("of an empty array")
+    return size

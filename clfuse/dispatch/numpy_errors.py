@@ -1,0 +1,178 @@
+"""What NumPy says of a wrong call: asked where one of ours fails; `fallback.native`, the ufuncs and
+the random generators call it.
+
+Our functions check what they need, in their own order. Which of several things that are wrong in a
+call NumPy finds first, and what class of exception it raises, is known to NumPy alone. So a call
+that failed is made once more, by NumPy, on stand-ins of the arrays (their shapes and dtypes, filled
+with ones): what it raises is raised in place of ours. Where NumPy finds nothing although ours is
+about types, the call is one that NumPy takes, and NumPy makes it. Else the values are what is
+wrong, and our exception stays.
+
+Calls that succeed pay nothing for it.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from clfuse.arrays import handle as handles
+from clfuse.arrays.handle import Handle, is_writeable
+from clfuse.errors import ClfuseError, warn_user
+
+MOST_ELEMENTS: Final = 1 << 16
+"""Elements of all stand-ins of a call together: NumPy may have to calculate with them, and must
+not take longer than a moment. Where there are more, our own exception stays."""
+
+FLAGS: Final = frozenset(("subok", "copy", "keepdims", "overwrite_input", "shuffle"))
+"""Arguments of which some functions ignore the value, as it has no meaning here."""
+
+_USUAL: Final = frozenset((bool, np.bool_, type(None), type(np._NoValue)))
+
+
+_NO_KEYWORD: Final = re.compile(
+    "unexpected keyword argument '(copy|descending|device|max|min|shape)'|"
+    "'copy' is an invalid keyword|missing 2 required positional arguments: 'a_min'"
+)
+"""What NumPy before 2.5 says of parameters that later releases have."""
+
+
+class _Unanswerable(Exception):
+    """A call that cannot be made twice, or that is too large."""
+
+
+class _StandIns:
+    """Makes arguments for NumPy, as many as are allowed."""
+
+    def __init__(self) -> None:
+        self._left = MOST_ELEMENTS
+
+    def of(self, value: Any) -> Any:
+        """`value` with arrays of NumPy's for handles, and copies of NumPy's own."""
+        if type(value) in handles.SCALARS:
+            return value._dtype.type(1)
+        if isinstance(value, Handle):
+            self._take(value._shape)
+            made = np.ones(value._shape, value._dtype)
+            made.flags.writeable = is_writeable(value)
+            return made
+        if isinstance(value, np.ndarray):
+            self._take(value.shape)
+            return value.copy()
+        kind = type(value)
+        if kind is tuple or kind is list:
+            return kind([self.of(item) for item in value])
+        if kind is dict:
+            return {key: self.of(item) for key, item in value.items()}
+        if kind is slice:
+            return slice(self.of(value.start), self.of(value.stop), self.of(value.step))
+        is_consumed = hasattr(kind, "__next__") or hasattr(kind, "read")
+        if is_consumed or (callable(value) and not isinstance(value, type)):
+            raise _Unanswerable
+        return value
+
+    def _take(self, shape: tuple[int, ...]) -> None:
+        for extent in shape:
+            if extent > self._left:
+                raise _Unanswerable
+        self._left -= int(np.prod(shape, dtype=object))
+        if self._left < 0:
+            raise _Unanswerable
+
+
+def numpys(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> Exception | None:
+    """The exception that NumPy's `function` raises on stand-ins of the arguments, or None.
+
+    Raises
+    ------
+    _Unanswerable
+        No stand-ins can be made of these.
+    """
+    stand_ins = _StandIns()
+    stand_in_args = stand_ins.of(args)
+    stand_in_kwargs = stand_ins.of(dict(kwargs))
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        try:
+            function(*stand_in_args, **stand_in_kwargs)
+        except Exception as error:  # noqa: BLE001 (NumPy says which it is)
+            return error.with_traceback(None)
+    return None
+
+
+def preferred(
+    error: Exception, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> Exception | None:
+    """What to raise where our counterpart of NumPy's `function` failed with `error`; None where
+    NumPy takes the call, and has to make it."""
+    if isinstance(error, ClfuseError | Warning | ImportError):
+        return error
+    try:
+        found = numpys(function, args, kwargs)
+    except _Unanswerable:
+        return error
+    if found is None and type(error) in (TypeError, AttributeError):
+        return None
+    # A release that lacks a parameter of a later one says nothing of the call.
+    if type(found) is TypeError and _NO_KEYWORD.search(str(found)):
+        return error
+    # The same class: ours says which values were wrong, stand-ins have none.
+    return error if found is None or isinstance(error, type(found)) else found
+
+
+def refused(
+    error: Exception, function: Callable[..., Any], *args: Any, **kwargs: Any
+) -> Exception:
+    """What to raise where a call fails in any case: `preferred`."""
+    return preferred(error, function, args, kwargs) or error
+
+
+def refused_by_numpy(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method of a ufunc of ours which raises what NumPy's would."""
+    name = method.__name__
+    is_fold = name in ("reduce", "accumulate", "reduceat")
+
+    @functools.wraps(method)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if is_fold and self.nin != 2:
+            getattr(self.numpy, name)(np.zeros(1))  # NumPy's ValueError, before it looks at more
+        try:
+            return method(self, *args, **kwargs)
+        except Exception as error:
+            wrong = refused(error, getattr(self.numpy, name), *args, **kwargs)
+            if wrong is error:
+                raise
+            raise wrong from None
+
+    return call
+
+
+def refuse_odd_flags(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> None:
+    """Raise what NumPy raises where a flag is none (``keepdims="yes"``)."""
+    for name in FLAGS.intersection(kwargs):
+        value = kwargs[name]
+        if type(value) not in _USUAL:
+            try:
+                found = numpys(function, args, kwargs)
+            except _Unanswerable:
+                return
+            if found is not None:
+                raise found
+
+
+def deprecate_third() -> None:
+    """NumPy's warning of a third operand of `maximum`, where it has one: since 2.4."""
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        np.maximum(np.ones(1), np.ones(1), np.ones(1))
+    for warning in seen:
+        warn_user(str(warning.message), warning.category)

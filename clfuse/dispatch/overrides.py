@@ -1,0 +1,130 @@
+"""Classes of a program that answer for NumPy's functions themselves are asked about ours; `ufunc`,
+`subclasses` and `namespace` tell of such classes.
+
+NumPy gives `__array_ufunc__` and `__array_function__` its own ufuncs and functions. A program with
+clfuse in NumPy's place knows ours by their names, and asks ``ufunc is np.multiply``. So the methods
+of a class whose module knows clfuse are put behind one that hands them ours. Those of other
+packages, which know NumPy, are left alone.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import types
+import weakref
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from clfuse.arrays.handle import Handle
+
+from .host_call import HostArguments
+from .registry import BY_NUMPY, HOSTED, NATIVE
+
+METHODS: Final = ("__array_ufunc__", "__array_function__")
+
+ANSWERS_ITSELF: Final = "the argument's class answers for ufuncs itself"
+"""Why a call is left to NumPy, which asks the class."""
+
+_told: Final[weakref.WeakSet[type]] = weakref.WeakSet()
+
+
+def tell(kind: type) -> None:
+    """Let the methods of `kind` be given our functions, if they were written for them."""
+    if kind in _told:
+        return
+    _told.add(kind)
+    for name in METHODS:
+        owner = next((base for base in kind.__mro__ if name in vars(base)), None)
+        method = vars(owner)[name] if owner is not None else None
+        if isinstance(method, types.FunctionType) and _knows_ours(method):
+            setattr(owner, name, _asked(method))
+
+
+def answers_itself(value: Any) -> bool:
+    """Whether `value` is no array of ours or NumPy's and has an `__array_ufunc__`."""
+    if value is None or isinstance(value, Handle | np.ndarray):
+        return False
+    kind = type(value)
+    if not hasattr(kind, "__array_ufunc__"):
+        return False
+    tell(kind)
+    return True
+
+
+def _knows_ours(method: types.FunctionType) -> bool:
+    clfuse = sys.modules["clfuse"]
+    return any(
+        value is clfuse or type(value) is clfuse.ufunc for value in method.__globals__.values()
+    )
+
+
+def _asked(method: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(method)
+    def call(self: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
+        return method(self, ours(function), *args, **kwargs)
+
+    return call
+
+
+def ours(function: Any) -> Any:
+    """Our function for NumPy's; itself, where there is none."""
+    if isinstance(function, np.ufunc):
+        return BY_NUMPY.get(function, function)
+    found = NATIVE.get(function)
+    return HOSTED.get(function, function) if found is None else found
+
+
+_back: Final[dict[Any, Any]] = {}
+
+
+def numpys(function: Any) -> Any:
+    """NumPy's function for ours; itself, where it is none of ours."""
+    found = getattr(function, "numpy", None)
+    if isinstance(found, np.ufunc):
+        return found
+    if len(_back) < len(NATIVE) + len(HOSTED):
+        _back.update({id(made): known for known, made in (*NATIVE.items(), *HOSTED.items())})
+    return _back.get(id(function), function)
+
+
+class Mixin(np.lib.mixins.NDArrayOperatorsMixin):
+    """`numpy.lib.mixins.NDArrayOperatorsMixin`, whose classes are told of as they are made."""
+
+    __slots__ = ()
+    __module__ = "clfuse.lib.mixins"
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        tell(cls)
+
+
+Mixin.__name__ = Mixin.__qualname__ = "NDArrayOperatorsMixin"
+
+
+class AskedForUfuncs:
+    """What ``super().__array_ufunc__`` finds in a subclass of arrays that has its own."""
+
+    def __array_ufunc__(self, function: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        # NumPy's refuses where any of them has a method of its own: our arrays do.
+        host = HostArguments()
+        named = {name: host.to_host(value) for name, value in kwargs.items()}
+        return np.ndarray.__array_ufunc__(
+            self, numpys(function), method, *map(host.to_host, inputs), **named  # type: ignore[arg-type]
+        )
+
+
+class AskedForFunctions:
+    """What ``super().__array_function__`` finds in a subclass of arrays that has its own."""
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        host = HostArguments()
+        return np.ndarray.__array_function__(
+            self,  # type: ignore[arg-type]
+            numpys(function),
+            tuple([kind for kind in types if issubclass(kind, np.ndarray)]),
+            host.to_host(args),
+            host.to_host(kwargs),
+        )

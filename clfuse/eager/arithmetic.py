@@ -1,0 +1,314 @@
+"""Operations on small arrays that lie on the host, calculated by NumPy when they are called;
+`operators`, `ufunc`, `linalg` and `fallback` ask here before they record.
+
+See `present`, which says when that is, and what comes out. Every function here answers `LATER`, or
+False, where the operation has to be recorded.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from contextvars import Context
+from typing import Any, Final
+
+import numpy as np
+from numpy._core.umath import _extobj_contextvar, _make_extobj
+
+from clfuse.arrays import errstate
+from clfuse.arrays import handle as handles
+from clfuse.arrays.handle import Handle
+from clfuse.arrays.host_array import (
+    ADDITIONS_A_US,
+    AT_ONCE,
+    FEW_ADDITIONS,
+    LATER,
+    NATIVE_DTYPES,
+    PRODUCT_SHARE,
+    ROWS_OF_A_PRODUCT,
+    SCALARS,
+    affordable,
+    expect_rows,
+    made,
+    part,
+    present,
+    stored,
+    use_of,
+)
+from clfuse.config import settings
+from clfuse.engine.evaluate import lock
+from clfuse.interpreter.interpret import warning_of
+from clfuse.runtime.buffers import BY_ROWS, IN_PARTS, SELECTED, HostBuffer
+
+from .sequences import listed
+from .writes import written
+
+# Errors of which NumPy would warn, to be raised.
+_RAISING: Final = _make_extobj(divide="raise", over="raise", invalid="raise", under="ignore")
+
+
+def raising() -> Context:
+    """A context in which they are: to enter it takes a twentieth of `numpy.errstate`."""
+    context = Context()
+    context.run(_extobj_contextvar.set, _RAISING)
+    return context
+
+
+_run_raising: Final = raising().run
+
+
+def is_attempt() -> bool:
+    """Whether what would be warned of here is an error."""
+    return _extobj_contextvar.get() is _RAISING
+
+
+def calculated(apply: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """What `apply` gives, asked once more where NumPy warns: at the user's line."""
+    value = attempted(apply, *args, **kwargs)
+    if type(value) is not FloatingPointError:
+        return value
+    with warning_of(str(value).rpartition(" encountered in ")[2]):
+        return apply(*args, **kwargs)
+
+
+def attempted(apply: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """What `apply` gives; the error where NumPy would warn."""
+    if errstate.mode[0] is not errstate.LOUD:
+        return apply(*args, **kwargs)
+    try:
+        return _run_raising(apply, *args, **kwargs)
+    except FloatingPointError as error:
+        return error
+    except RuntimeError:
+        # One thread at a time may be in a context. NumPy itself raises nothing of that kind here.
+        try:
+            return raising().run(apply, *args, **kwargs)
+        except FloatingPointError as error:
+            return error
+
+
+def _change(array: Any, apply: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+    """Let `apply` write to `array`, warning as `calculated` does."""
+    attempts: list[Any] = []
+
+    def change() -> None:
+        if attempts:
+            array[...] = attempts[0]
+        else:
+            attempts.append(array.copy())
+        apply(*args, **kwargs)
+
+    calculated(change)
+
+
+# -- to new arrays ---------------------------------------------------------------------------------
+
+
+def pair(apply: Callable[[Any, Any], Any], weight: float, self: Handle, other: Any) -> Any:
+    """``apply(self, other)``, by an operator or ufunc of two operands, or `LATER`.
+
+    The caller has seen that one of them lies on the host.
+    """
+    kind = type(other)
+    size = 1
+    if kind in SCALARS:
+        right = other
+    elif kind is handles.ARRAY:
+        buffer = other._storage.node.buffer
+        right = buffer.array if type(buffer) is HostBuffer else _read(other, weight, self)
+        if right is None:
+            return LATER
+        if other._view is not None:
+            right = part(right, other)
+        if self._shape != other._shape:
+            size = right.size
+    elif kind in handles.SCALARS:
+        right = present(other)
+        if right is None:
+            return LATER
+        right = right[()]
+    elif kind is np.ndarray and other.dtype in NATIVE_DTYPES:
+        right = other
+        size = right.size
+    else:
+        right = listed(other)
+        if right is LATER:
+            return LATER
+        size = right.size
+    buffer = self._storage.node.buffer
+    left = buffer.array if type(buffer) is HostBuffer else _read(self, weight, other)
+    if left is None:
+        return LATER
+    if self._view is not None:
+        left = part(left, self)
+    additions = left.size * weight
+    if size > 1:
+        additions *= size
+        if additions > FEW_ADDITIONS:
+            additions = _stretched(left, right) * weight
+    is_little = additions <= FEW_ADDITIONS and additions <= settings.host_us * ADDITIONS_A_US
+    use = max(use_of(self), use_of(other))
+    if use == SELECTED and additions > weight * max(left.size, size):
+        # All pairs of what was selected are the beginning of something else.
+        if not affordable(additions):
+            return LATER
+        use = IN_PARTS
+    elif not (is_little and settings.fusion) and not affordable(additions, self, other):
+        return LATER
+    if type(self) in handles.SCALARS:
+        left = left[()]
+    value = calculated(apply, left, right)
+    if type(value) is tuple:
+        return tuple([made(item, buffer.device) for item in value])
+    result = made(value, buffer.device)
+    if not is_little and type(result) is handles.ARRAY:
+        _pass_on(use, result)
+    return result
+
+
+def both(function: Any, left: Any, right: Any) -> Any:
+    """Both results of a ufunc of two operands, divmod, or `LATER`."""
+    for apply, one, other in ((function.numpy, left, right), (function.reversed, right, left)):
+        if type(one) is handles.ARRAY and type(one._storage.node.buffer) is HostBuffer:
+            return pair(apply, function.weight, one, other)
+    return LATER
+
+
+def _read(handle: Handle, weight: float, other: Any) -> Any:
+    """`stored` of the array's storage, to calculate with it and `other`; None where the array is
+    too large: nobody waits then."""
+    additions = math.prod(handle._shape) * weight
+    if not affordable(additions, other):
+        return None
+    return stored(handle._storage.node)
+
+
+def product(apply: Callable[[Any, Any], Any], self: Any, other: Any) -> Any:
+    """``apply(self, other)``, by one of NumPy's products of vectors and matrices, or `LATER`."""
+    if type(self) is not handles.ARRAY or type(other) is not handles.ARRAY:
+        return _product_of_list(apply, self, other)
+    one, two = self._storage.node, other._storage.node
+    if type(one.buffer) is not HostBuffer and type(two.buffer) is not HostBuffer:
+        row = self if len(self._shape) == 1 else other
+        if row._view is None or len(row._shape) != 1 or len(row._storage.node.shape) == 1:
+            return LATER
+        expect_rows(row._storage, row._shape, ROWS_OF_A_PRODUCT)
+        if type(row._storage.node.buffer) is not HostBuffer:
+            return LATER
+    columns = 1 if len(other._shape) < 2 else other._shape[-1]
+    additions = max(math.prod(self._shape) * columns, math.prod(other._shape))
+    if not affordable(additions / (AT_ONCE * PRODUCT_SHARE)):
+        return LATER
+    left, right = stored(one), stored(two)
+    if left is None or right is None:
+        return LATER
+    if self._view is not None:
+        left = part(left, self)
+    if other._view is not None:
+        right = part(right, other)
+    value = calculated(apply, left, right)
+    return made(value, one.buffer.device)
+
+
+def _product_of_list(apply: Callable[[Any, Any], Any], self: Any, other: Any) -> Any:
+    """The same of an array that lies on the host and a list of numbers."""
+    array, beside = (self, other) if type(self) is handles.ARRAY else (other, self)
+    if type(array) is not handles.ARRAY or (here := present(array)) is None:
+        return LATER
+    made_of_it = listed(beside)
+    if made_of_it is LATER or not affordable(here.size * made_of_it.size / PRODUCT_SHARE / AT_ONCE):
+        return LATER
+    pair_of_them = (here, made_of_it) if array is self else (made_of_it, here)
+    return made(calculated(apply, *pair_of_them), array._storage.node.buffer.device)
+
+
+def alone(apply: Callable[[Any], Any], weight: float, self: Handle) -> Any:
+    """``apply(self)``, by an operator or ufunc of one operand, or `LATER`: see `pair`."""
+    buffer = self._storage.node.buffer
+    array = buffer.array if self._view is None else part(buffer.array, self)
+    additions = array.size * weight
+    if not affordable(additions, self):
+        return LATER
+    if type(self) in handles.SCALARS:
+        array = array[()]
+    value = calculated(apply, array)
+    if type(value) is tuple:
+        return tuple([made(item, buffer.device) for item in value])
+    result = made(value, buffer.device)
+    if buffer.use == SELECTED and type(result) is handles.ARRAY:
+        _pass_on(SELECTED, result)
+    return result
+
+
+def _pass_on(use: int, made_of_it: Handle) -> None:
+    """What is made of arrays in a loop is as good as these."""
+    if use >= BY_ROWS:
+        made_of_it._storage.node.buffer.use = use
+
+
+def _stretched(*operands: Any) -> float:
+    """Elements of operands stretched to each other; of those that do not fit, of the first."""
+    try:
+        return np.broadcast(*[operand for operand in operands if operand is not None]).size
+    except ValueError:
+        return float(np.size(operands[0]))
+
+
+# -- in place --------------------------------------------------------------------------------------
+
+
+def modified(
+    apply: Callable[[Any, Any], Any], weight: float, self: Handle, other: Any
+) -> bool:
+    """Make ``self += other`` in place, by that operator; False where that has to be recorded.
+
+    The caller has seen that `self` lies on the host and may be written to.
+    """
+    kind = type(other)
+    if kind is handles.ARRAY or kind in handles.SCALARS:
+        if present(other) is None:
+            return False
+    elif kind not in SCALARS:
+        other = listed(other)
+        if other is LATER:
+            return False
+    additions = math.prod(self._shape) * weight
+    if not affordable(additions, self):
+        return False
+    if kind is handles.ARRAY or kind in handles.SCALARS:
+        other = present(other)
+        if other is None:
+            return False
+        if kind in handles.SCALARS:
+            other = other[()]
+    with lock:
+        array = written(self)
+        if array is None:
+            return False
+        _change(array, apply, array, other)
+    return True
+
+
+def into(
+    function: np.ufunc, weight: float, args: Sequence[Any], out: Handle
+) -> bool:
+    """Make ``function(*args, out=out)`` in place; False where that has to be recorded."""
+    if type(out._storage.node.buffer) is not HostBuffer or not handles.is_writeable(out):
+        return False
+    for value in args:
+        kind = type(value)
+        if kind is handles.ARRAY or kind in handles.SCALARS:
+            if type(value._storage.node.buffer) is not HostBuffer:
+                return False
+        elif kind not in SCALARS:
+            return False
+    additions = math.prod(out._shape) * weight
+    if not affordable(additions, out, *args):
+        return False
+    with lock:
+        array = written(out)
+        if array is None:
+            return False
+        found = [present(value) if isinstance(value, Handle) else value for value in args]
+        _change(array, function, *found, out=array)
+    return True

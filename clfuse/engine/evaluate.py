@@ -1,0 +1,616 @@
+"""The way of what is evaluated: snapshot -> NumPy, or a plan that is known or made now -> launch.
+
+`api` calls this when a value is observed. Plans are kept by structure, so a loop that records the
+same step again only looks its plan up, allocates and launches (`planned`).
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import gc
+import os
+import sys
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from clfuse._core import loading
+from clfuse.config import settings
+from clfuse.counters import counters
+from clfuse.dtypes import needs_fp64
+from clfuse.errors import AllocationError, DeviceError, fp64_error
+from clfuse.interpreter import interpret
+from clfuse.ir import build, journal, known_graphs, trace
+from clfuse.ir import nodes as ir
+from clfuse.ir.nodes import Kind, Node
+from clfuse.ir.snapshot import Snapshot, take
+from clfuse.ops.table import UFUNCS
+from clfuse.policy import cost, feedback, tiering
+from clfuse.runtime import buffers, ending, lost, sharing
+from clfuse.runtime.device import Device, current_device, is_any_open
+from clfuse.runtime.pool import when_tight as pools_tight
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from clfuse.runtime.pool import Pool
+
+    from .executable import Planned
+
+PLANS_KEPT: Final = 256
+"""Plans in the cache; the least recently used goes first. A plan holds its programs, which take
+megabytes each."""
+
+ITEMS_KEPT: Final = 1 << 20
+"""Recorded operations that the plans in the cache were made for, all together: each has a tuple of
+about 150 bytes, and a long loop leaves plans of CLFUSE_MAX_NODES that are never used again."""
+
+lock = threading.RLock()
+"""One evaluation at a time. Recording needs no lock, graphs are immutable; but what is written to
+an array is recorded as what comes after its contents, so that writes take turns where there are
+several threads. Order: this, then `ir.finding`, then those of devices."""
+
+when_grown: Final[list[Callable[[], None]]] = [lambda: None]
+"""Called after memory was taken: for an input, or by an evaluation (`automatic`). Until memory has
+grown by CLFUSE_MAX_PINNED_BYTES since `grown_from` it does nothing."""
+
+grown_from: Final = [0]
+"""`device_bytes_now` when it was last looked at what recorded work holds."""
+
+_plans: OrderedDict[tuple[Any, int], Planned] = OrderedDict()
+"""(summary of the structure, running number) -> plan: plans of one summary are compared in full."""
+
+_numbers: dict[Any, list[int]] = {}
+"""Summary -> the running numbers of its plans."""
+
+
+def pending(nodes: Sequence[Node]) -> list[Node]:
+    """Those that are not computed, each once; constants never are."""
+    return list(
+        {
+            node: None
+            for node in nodes
+            if node.buffer is None
+            and node.op.kind is not Kind.CONSTANT
+            and node.buffer is None  # a late node may turn out to be one that is in memory
+        }
+    )
+
+
+def _left(nodes: Sequence[Node]) -> list[Node]:
+    """Those that have to be computed, once evaluations that ended early are finished below them."""
+    if journal.journal[0] is not None:
+        journal.settle()
+    roots = pending(nodes)
+    if roots and journal.rests:
+        journal.finish_below(roots, compute_otherwise)
+        roots = pending(roots)
+    return roots
+
+
+def evaluate_nodes(nodes: Sequence[Node], *, wait: bool = False) -> None:
+    """Compute `nodes`: afterwards each has its buffer (constants excepted, they need none)."""
+    with lock:
+        roots = _left(nodes)
+        if roots:
+            # The collector would look through what is listed and planned again and again, in vain.
+            collects = gc.isenabled()
+            try:
+                gc.disable()
+                _run(known_graphs.find(roots) or take(roots))
+            except ImportError as error:
+                if not sys.is_finalizing():
+                    raise
+                _calculate_at_exit(roots, error)
+            finally:
+                if collects:
+                    gc.enable()
+            ir.begin_turn()
+            when_grown[0]()
+    if wait:
+        for device in {node.buffer.device for node in nodes if node.buffer is not None}:
+            device.finish()
+
+
+def _calculate_at_exit(roots: Sequence[Node], cause: ImportError) -> None:
+    """Leave to NumPy what somebody looks at when the interpreter has ended: the modules that plan,
+    and make kernels, cannot be imported any more.
+
+    Raises
+    ------
+    DeviceError
+        That cannot be done.
+    """
+    snapshot = take(roots)
+    device = _device_for(snapshot)
+    try:
+        interpret.require(snapshot, device)
+        interpret.run(snapshot, device)
+    except Exception:  # noqa: BLE001 (whatever is missing, it is missing for the same reason)
+        raise DeviceError(
+            "the interpreter ends, and nothing is computed any more: call clfuse.evaluate(...) on "
+            "what objects look at when they are deleted"
+        ) from cause
+
+
+def evaluate_all(*, wait: bool = False, raising: bool = True) -> None:
+    """Compute everything that was recorded and that somebody still holds.
+
+    What cannot be computed does not keep the rest from it. It stays recorded and is not tried
+    again along with everything else: whoever looks at it gets the error. `raising` says whether
+    the caller gets the first one, too: a statement that only happens to record something is not
+    what went wrong.
+    """
+    with lock:
+        cells = ir.sweep()
+        # What a thread that traces has recorded, or left behind, cannot be computed.
+        try:
+            evaluate_nodes(trace.untraced([cell.node for cell in cells]), wait=wait)
+        except Exception:
+            ir.forget(_broken(cells))
+            if raising:
+                raise
+        ir.sweep()
+
+
+def _settle() -> None:
+    """Compute what was recorded before the process is forked, and let nobody evaluate meanwhile.
+
+    Otherwise every process would compute it again, and by NumPy. Where no device was used yet, each
+    can use them, and this is no moment to begin with it.
+    """
+    lock.acquire()
+    if not is_any_open():
+        return
+    if ir.waiting_count() and trace.active() is None:
+        # What cannot be computed stays recorded: both processes say why when they look at it.
+        evaluate_all(raising=False)
+
+
+def _end() -> None:
+    """Make ready for what is looked at while the interpreter is taken apart, by `__del__` and by
+    generators: no module can be imported then."""
+    ending.let_others_rest(lock)
+    if ir.waiting_count():
+        "add" in UFUNCS  # noqa: B015 (imports the tables of operations)
+
+
+atexit.register(_end)
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_settle, after_in_parent=lock.release, after_in_child=lock.release)
+
+
+def _broken(cells: Sequence[ir.Storage]) -> list[ir.Storage]:
+    """Compute these cells, which failed together, by halves; those that cannot be computed.
+
+    A kernel that somebody wrote and that cannot be built, a dtype that the device lacks, memory
+    that cannot be had, a library call that raises: each belongs to few cells.
+    """
+    if len(cells) == 1:
+        return list(cells)
+    broken: list[ir.Storage] = []
+    middle = len(cells) // 2
+    for half in (cells[:middle], cells[middle:]):
+        try:
+            evaluate_nodes(trace.untraced([cell.node for cell in half]))
+        except Exception:  # noqa: BLE001 (who looks at one of them gets it)
+            broken += _broken(half)
+    return broken
+
+
+def _device_for(snapshot: Snapshot) -> Device:
+    """Where the inputs are; where they are on several devices, or on one that was lost, the current
+    one gets copies.
+
+    Raises
+    ------
+    DeviceError
+        A device was lost, and one of them was in its memory alone.
+    """
+    places = {buffer.device for buffer in snapshot.buffers}
+    if len(places) == 1:
+        (place,) = places
+        if not place.lost:
+            return place  # type: ignore[no-any-return]
+    current = current_device()
+    if places:
+        moved = {}
+        for node in snapshot.nodes:
+            if node.buffer is not None and node.buffer.device is not current:
+                if node.buffer not in moved:
+                    moved[node.buffer] = buffers.transfer(node.buffer, current)
+                node.buffer = moved[node.buffer]
+        snapshot.buffers = [moved.get(buffer, buffer) for buffer in snapshot.buffers]
+    return current
+
+
+def _run(snapshot: Snapshot) -> None:
+    trace.require_bytes(snapshot.buffers)
+    device = _device_for(snapshot)
+    if device.forked:
+        interpret.require(snapshot, device)
+        interpret.run(snapshot, device)
+        return
+    circumstances = cost.circumstances(snapshot)
+    planned = _known_plan(_key(snapshot, device), snapshot)
+    if planned is None or planned.too_large != circumstances:
+        is_small = cost.is_small(snapshot, device)
+        earns_kernels = is_small and cost.is_of_kernels(snapshot)
+        if earns_kernels and planned is None:
+            earns_kernels = not tiering.waits(snapshot, device)
+        if is_small and not earns_kernels:
+            is_known = feedback.small(snapshot)
+            _bring(snapshot)
+            interpret.run(snapshot, device)
+            if is_known:
+                _settle_rest(device)
+            return
+        if planned is None:
+            if not is_small:
+                feedback.large(snapshot, device)
+                if tiering.waits(snapshot, device):
+                    _bring(snapshot)
+                    interpret.run(snapshot, device, sparing=True)
+                    return
+            planned = _make_plan(snapshot, device)
+        planned.too_large = circumstances
+        planned.is_left = not is_small and feedback.is_quicker(
+            snapshot, device, planned.launch_count(), inline=planned.is_inline(device)
+        )
+    elif planned.uses == 1 and not planned.is_left:
+        feedback.keeps_kernels(snapshot)
+    if planned.is_left:
+        is_known = feedback.left_to_numpy(snapshot)
+        _bring(snapshot)
+        interpret.run(snapshot, device, sparing=True)
+        if is_known:
+            _settle_rest(device)
+        return
+    pool = device.pool
+    if pool is not None and pool.is_tight and not (
+        pool.is_calm() or _has_room(planned, snapshot, pool)
+    ):
+        _run_in_tiles(snapshot, device)
+        return
+    if not planned.is_built:
+        _build(planned, snapshot, device)
+        tiering.built(snapshot, device)
+    else:
+        counters["plans_reused"] += 1
+    if planned.by_host:
+        _run_by_host(snapshot, device)
+        return
+    is_short, refused = False, None
+    try:
+        planned.run(snapshot, device)
+    except AllocationError:
+        is_short = True
+    except journal.Refused as error:
+        refused = error
+    if is_short:  # the frames of the error, which hold arrays, are gone
+        _run_in_tiles(snapshot, device)
+        return
+    if refused is not None:
+        _finish_otherwise(snapshot, refused)
+        return
+    uses = planned.uses
+    if uses & (uses - 1) == 0 and planned.structure.ready is None:
+        planned.structure.ready = planned.ready(device)
+
+
+def _build(planned: Planned, snapshot: Snapshot, device: Device) -> None:
+    """Build the plan's kernels, or others for the same values where the driver refuses one."""
+    from . import refused_builds
+
+    refused_builds.build(planned, snapshot, device)
+
+
+def _has_room(planned: Planned, snapshot: Snapshot, pool: Pool) -> bool:
+    """Whether a plan can have the memory that it takes; then its operands lie on the device."""
+    from . import out_of_core
+
+    if not out_of_core.fits(planned.schedule, snapshot, pool):
+        return False
+    try:
+        out_of_core.bring(snapshot)
+    except AllocationError:
+        return False
+    return True
+
+
+def _run_in_tiles(snapshot: Snapshot, device: Device) -> None:
+    """Compute what there is no memory for in parts."""
+    from . import out_of_core
+
+    roots = [snapshot.nodes[position] for position in snapshot.roots]
+    # What it holds could not be spilled.
+    snapshot.nodes, snapshot.buffers = [], []
+    out_of_core.run(pending(roots), device, evaluate_nodes, functools.partial(_launch, device))
+
+
+def _launch(device: Device, nodes: Sequence[Node]) -> None:
+    """Compute nodes on the device, as a whole.
+
+    Raises
+    ------
+    AllocationError
+        There is not the memory for it.
+    """
+    from . import out_of_core
+
+    # What is computed as a whole may be the rest of a plan for which there was no memory.
+    roots = _left(nodes)
+    if not roots:
+        return
+    snapshot = take(roots)
+    out_of_core.bring(snapshot)
+    planned = find_plan(snapshot, device)
+    if planned.by_host:
+        _run_by_host(snapshot, device)
+        return
+    try:
+        planned.run(snapshot, device)
+    except journal.Refused as refused:
+        raise refused.error from None
+
+
+def _run_by_host(snapshot: Snapshot, device: Device) -> None:
+    """Have NumPy compute what the driver refuses kernels for."""
+    from . import refused_builds
+
+    _bring(snapshot)
+    refused_builds.run(snapshot, device, evaluate_nodes)
+
+
+def _finish_otherwise(snapshot: Snapshot, refused: journal.Refused) -> None:
+    """Compute what a plan has not computed of which the driver refuses a launch."""
+    roots = [snapshot.nodes[root] for root in snapshot.roots]
+    journal.finish_below(pending(roots), compute_otherwise)
+    roots = pending(roots)
+    if roots:
+        compute_otherwise(roots, refused)
+
+
+def compute_otherwise(nodes: Sequence[Node], refused: journal.Refused) -> None:
+    """Compute nodes without a launch that the driver refuses.
+
+    Raises
+    ------
+    Exception
+        What the driver has said, where there is no other way.
+    """
+    from . import refused_builds as other_ways
+
+    snapshot = take(nodes)
+    device = _device_for(snapshot)
+    del snapshot
+    try:
+        other_ways.compute(nodes, refused, device, evaluate_nodes)
+    except journal.Refused as latest:
+        raise latest.error from None
+
+
+MOST_REST: Final = 256
+"""Operations that may wait, to be calculated with others that are NumPy's."""
+
+_rest_in_vain: Final = [0, 0]
+"""How often in a row what waited was not small, and how many evaluations will not look at it."""
+
+
+def _settle_rest(device: Device) -> None:
+    """Calculate what else was recorded, if that is small, too.
+
+    What depends on recorded arrays is recorded. Where a loop looks at one of two arrays in every
+    round, all that comes of the other one would be, in this round and the next, though NumPy has it
+    in the end: weights that are adapted, while only the loss is looked at.
+    """
+    if not 0 < ir.waiting_count() <= MOST_REST or trace.active() is not None:
+        return
+    if _rest_in_vain[1]:
+        _rest_in_vain[1] -= 1
+        return
+    roots = pending(trace.untraced([cell.node for cell in ir.sweep()]))
+    if not roots or journal.rests:
+        return
+    rest = take(roots)
+    is_here = {buffer.device for buffer in rest.buffers} <= {device}
+    if is_here and cost.is_small(rest, device):
+        _rest_in_vain[0] = 0
+        _bring(rest)
+        interpret.run(rest, device)
+    else:
+        _rest_in_vain[0] = min(_rest_in_vain[0] + 1, 10)
+        _rest_in_vain[1] = 1 << _rest_in_vain[0]
+
+
+def _bring(snapshot: Snapshot) -> None:
+    """Have the arguments lie on the host from here on, in the memory where they are: NumPy will
+    read them again."""
+    if not any(type(buffer) is buffers.Buffer for buffer in snapshot.buffers):
+        return
+    lent = {}
+    for node in snapshot.nodes:
+        buffer = node.buffer
+        if type(buffer) is buffers.Buffer:
+            found = buffers.lent(buffer, node.dtype, node.shape)
+            if found is not None:
+                node.buffer = lent[buffer] = found
+    if lent:
+        snapshot.buffers = [lent.get(buffer, buffer) for buffer in snapshot.buffers]
+
+
+def _key(snapshot: Snapshot, device: Device) -> tuple[Any, ...]:
+    """What plans are kept under."""
+    return (
+        device,
+        settings.planning,
+        len(snapshot.items),
+        snapshot.roots,
+        snapshot.items[snapshot.roots[0]][1],
+    )
+
+
+def _known_plan(key: tuple[Any, ...], snapshot: Snapshot) -> Planned | None:
+    """The plan for this structure, if it was made before."""
+    for number in _numbers.get(key, ()):
+        planned = _plans[key, number]
+        if planned.structure.same_structure(snapshot):
+            planned.uses += 1
+            if planned.uses == 1:
+                tiering.came_back()
+            if planned.uses == known_graphs.LEARN_AFTER:
+                known_graphs.learn(snapshot, planned.structure)
+            _plans.move_to_end((key, number))
+            return planned
+    return None
+
+
+def is_planned(snapshot: Snapshot, device: Device) -> bool:
+    """Whether there is a plan for this structure (for `explain`)."""
+    key = _key(snapshot, device)
+    return any(
+        _plans[key, number].structure.same_structure(snapshot) for number in _numbers.get(key, ())
+    )
+
+
+def find_plan(snapshot: Snapshot, device: Device) -> Planned:
+    """The plan for this structure on this device, with its kernels, made now if there is none; it
+    may have none (`Planned.by_host`)."""
+    planned = _known_plan(_key(snapshot, device), snapshot)
+    if planned is not None:
+        counters["plans_reused"] += 1
+    else:
+        planned = _make_plan(snapshot, device)
+    if not planned.is_built:
+        _build(planned, snapshot, device)
+    return planned
+
+
+def _make_plan(snapshot: Snapshot, device: Device) -> Planned:
+    """A plan whose kernels are not built yet."""
+    from .executable import make_plan  # the planner, the renderers: nothing for small programs
+
+    key = _key(snapshot, device)
+    planned = make_plan(snapshot, device, fuse=settings.fusion)
+    counters["plans_made"] += 1
+    number = counters["plans_made"]
+    _plans[key, number] = planned
+    _numbers.setdefault(key, []).append(number)
+    items = sum(len(kept.structure.items) for kept in _plans.values())
+    while len(_plans) > 1 and (len(_plans) > PLANS_KEPT or items > ITEMS_KEPT):
+        (old_key, old_number), old = _plans.popitem(last=False)
+        ready = old.structure.ready
+        if old is planned or (ready is not None and ready.is_used):
+            # What runs by `ready` alone does not move to the end by that.
+            _plans[old_key, old_number] = old
+            if ready is not None:
+                ready.is_used = False
+            continue
+        old.structure.ready = None
+        items -= len(old.structure.items)
+        _numbers[old_key].remove(old_number)
+        if not _numbers[old_key]:
+            del _numbers[old_key]
+    return planned
+
+
+def forget_plans() -> None:
+    """Plan anew from here on: a device's traits have changed."""
+    with lock:
+        for planned in _plans.values():
+            planned.structure.ready = None
+        _plans.clear()
+        _numbers.clear()
+        tiering.forget()
+        feedback.forget()
+        known_graphs.forget()
+
+
+def _forget_ready() -> None:
+    """Have every evaluation go by `_run` from here on: memory is short, and it notes what is
+    used."""
+    for planned in _plans.values():
+        planned.structure.ready = None
+
+
+pools_tight.append(_forget_ready)
+
+
+def _forget_lost(device: Device) -> None:
+    """Let go of all that was made for a device that was lost."""
+    forget_plans()
+
+
+lost.when_renewed.append(_forget_lost)
+
+
+def upload(array: npt.NDArray[Any]) -> Node:
+    """A leaf with a snapshot of a host array, on the current device."""
+    current = current_device()
+    if needs_fp64(array.dtype) and not current.fp64:
+        if settings.fp64 != "downcast":
+            raise fp64_error(current.name, array.dtype)
+        array = array.astype(np.complex64 if array.dtype.kind == "c" else np.float32)
+    leaf = build.leaf(buffers.hold(current, array), array.shape, array.dtype)
+    when_grown[0]()
+    return leaf
+
+
+def share(array: npt.NDArray[Any], *, exported: bool = False) -> Node | None:
+    """A leaf on the host array's own memory, or None where the current device cannot; `exported` as
+    `runtime.sharing` has it."""
+    current = current_device()
+    if needs_fp64(array.dtype) and not current.fp64:
+        return None
+    shared = sharing.share(current, array, exported=exported)
+    return None if shared is None else build.leaf(shared, array.shape, array.dtype)
+
+
+def host_view(node: Node) -> npt.NDArray[Any]:
+    """The node's value as a read-only host array, without a copy where memory is shared."""
+    if node.buffer is None and node.op.kind is Kind.CONSTANT:
+        value = np.asarray(node.param)
+        value.flags.writeable = False
+        return value
+    if type(node.buffer) is not buffers.HostBuffer:
+        evaluate_nodes([node])
+        trace.require_bytes([node.buffer])
+    return buffers.host_view(node.buffer, node.dtype, node.shape)
+
+
+def host_copy(node: Node) -> npt.NDArray[Any]:
+    """The node's value as a host array of its own, writable."""
+    if node.buffer is None and node.op.kind is Kind.CONSTANT:
+        return np.array(node.param)
+    evaluate_nodes([node])
+    trace.require_bytes([node.buffer])
+    return buffers.download(node.buffer, node.dtype, node.shape)
+
+
+_core: Final = loading.load()
+if _core is not None:
+    _core.connect_losses(lost.waiting, lost.check_pinned, lost.latest)
+    evaluate_nodes = functools.update_wrapper(
+        _core.evaluating(
+            evaluate_nodes,
+            {
+                "begin_turn": ir.begin_turn,
+                "counters": counters,
+                "forget_at": ir.forget_at,
+                "journal": journal.journal,
+                "settle": journal.settle,
+                "grown_from": grown_from,
+                "known": known_graphs.known,
+                "lock": lock,
+                "numbers": known_graphs.numbers,
+                "turn": ir.turn,
+                "when_grown": when_grown,
+            },
+        ),
+        evaluate_nodes,
+    )

@@ -1,0 +1,472 @@
+"""A plan with its programs: made once for a structure, run whenever that is evaluated; `evaluate`
+and `replay` make them.
+
+What fails as a rule (planning, building, allocating) happens before the first launch. No node
+changes until the last one, unless the evaluation ends early: then `rest` says which do. A process
+that leaves everything to NumPy never imports this.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from clfuse._core import loading
+from clfuse.codegen.arguments import BufferArgument, ConstantArgument, CountArgument, LocalArgument
+from clfuse.codegen.joined import join
+from clfuse.codegen.launches import render_launch
+from clfuse.codegen.matmul import render_matmul
+from clfuse.codegen.repeats import Repeats
+from clfuse.codegen.sorting import render_sort
+from clfuse.config import PLANNING, settings
+from clfuse.counters import counters
+from clfuse.dtypes import needs_fp64
+from clfuse.errors import DeviceError, KernelBuildError, fp64_error
+from clfuse.interpreter import interpret
+from clfuse.ir.journal import Refused, journal, settle
+from clfuse.ir.nodes import TABLE, Kind, Node
+from clfuse.ir.snapshot import Snapshot
+from clfuse.runtime import buffers, host, launch, program, stepping
+from clfuse.runtime.buffers import Buffer
+from clfuse.runtime.launch import BoundKernel
+from clfuse.runtime.pool import block_size
+from clfuse.schedule.device_libraries import is_ours
+from clfuse.schedule.planner import plan
+from clfuse.schedule.records import Copy, Kernel, LibraryCall, Schedule, SortPass, UserLaunch
+from clfuse.schedule.traffic import (
+    call_nbytes,
+    is_inline,
+    kernel_nbytes,
+    pass_nbytes,
+    uses_of_launch,
+)
+from clfuse.schedule.verify import verify
+
+from .rerecord import record_again
+from .resume import is_refusal, leave
+
+if TYPE_CHECKING:
+    from clfuse.codegen.kernels import Rendered
+    from clfuse.runtime.device import Device
+    from clfuse.runtime.program import Program
+    from clfuse.target.traits import DeviceTraits
+
+BIND_AT: Final = 2
+"""Uses of a plan after the first from which its kernels have objects of their own: each takes 10 to
+30 us to make."""
+
+
+@dataclass(slots=True)
+class Prepared:
+    """A kernel launch with everything but its buffers and scalars fixed.
+
+    `arguments` holds ``(value, None)`` for buffers, ``(conversion, position)`` for constants of the
+    snapshot, and the number itself for integers. `nbytes` is what it moves, every array once.
+    `bound` is a kernel object of its own, once the plan has come back.
+    """
+
+    kernel: Kernel | LibraryCall | SortPass | UserLaunch
+    rendered: Rendered
+    program: Program
+    arguments: list[Any]
+    nbytes: int
+    bound: BoundKernel | None = None
+
+
+@dataclass(slots=True)
+class Planned:
+    """A plan, with its programs once it `is_built`, and the structure that it is for (no buffers,
+    no nodes).
+
+    `too_large` is what `smallness.is_small` knew besides the structure when it last said no;
+    `is_left` says that NumPy is quicker (`experience`), `by_host` that nothing else can compute it
+    (`refused`).
+    """
+
+    structure: Snapshot
+    schedule: Schedule
+    steps: list[Prepared | Copy | LibraryCall]
+    is_built: bool = False
+    uses: int = 0
+    too_large: tuple[int, int] | None = None
+    is_left: bool = False
+    by_host: bool = False
+
+    def ready(self, device: Device) -> Any:
+        """What runs the plan again without Python, or None: ``_core/known_evaluations.pxi``.
+
+        For plans of kernels alone, which were bound.
+        """
+        steps = self.steps
+        if _core is None or self.is_left or self.too_large is None:
+            return None
+        if self.too_large[0] != settings.host_us:
+            return None
+        pool = device.pool
+        if pool is None or pool.is_tight or not all(map(_is_direct, steps)):
+            return None
+        launches = sum([isinstance(step.kernel, UserLaunch) for step in steps])  # type: ignore
+        _core.connect_evaluation(_names())
+        return _core.Ready(self, device, block_size, launches)
+
+    def launch_count(self) -> int:
+        """How many launches of kernels it has."""
+        return sum(
+            [
+                isinstance(step, SortPass | UserLaunch)
+                or (isinstance(step, Kernel) and not step.follows)
+                for step in self.schedule.launches
+            ]
+        )
+
+    def is_inline(self, device: Device) -> bool:
+        """Whether the calling thread runs its kernels."""
+        if device.inline is None or not settings.inline:
+            return False
+        return is_inline(self.schedule, device.traits)
+
+    def build(self, device: Device) -> None:
+        """Render and build its kernels, if that was not done; raises `Refused`."""
+        if not self.is_built:
+            self.steps = _steps(self.schedule, device, self.is_inline(device))
+            self.is_built = True
+
+    def run(self, snapshot: Snapshot, device: Device) -> None:
+        """Launch on `device`, and give each root its buffer; raises `Refused`."""
+        schedule = self.schedule
+        slots: list[Buffer] = []
+        for number, nbytes in enumerate(schedule.slots):
+            reused = schedule.reuses.get(number)
+            if reused is None:
+                slots.append(buffers.allocate(device, nbytes))
+            else:
+                slots.append(snapshot.buffers[reused].on_device())
+        places: list[Buffer | None] = []
+        for value in schedule.values:
+            if value.slot is not None:
+                places.append(slots[value.slot])
+            else:
+                places.append(None if value.buffer is None else snapshot.buffers[value.buffer])
+        if self.uses == BIND_AT:
+            for step in self.steps:
+                if isinstance(step, Prepared):
+                    step.bound = bind(step, lambda constant: (constant.position, None))
+        nodes = snapshot.nodes
+        tickets: list[Any] = []
+        journal[0] = self.leave, (nodes, places, tickets)
+        try:
+            for step in self.steps:
+                _launch(step, places, nodes, tickets)
+            for position, value_number in schedule.keeps.items():
+                node = nodes[position]
+                buffer = places[value_number]
+                assert buffer is not None
+                node.buffer = buffer.of(node.dtype, node.shape)
+                node.inputs = ()
+            for position in schedule.recomputed:
+                nodes[position].computed = True
+            journal[0] = None
+        except BaseException as error:
+            settle()
+            done = len(tickets)
+            if is_refusal(error) and done < len(self.steps):
+                raise Refused(schedule.steps[done], error) from error  # type: ignore[arg-type]
+            raise
+
+    def leave(
+        self,
+        nodes: list[Node],
+        places: list[Buffer | None],
+        tickets: list[Any],
+        whole: bool = False,
+    ) -> bool:
+        """Put the nodes in order after a run that ended early, as `rest.leave`."""
+        constants = [
+            node if type(node) is Node and node.op.kind is Kind.CONSTANT else None for node in nodes
+        ]
+        schedule, steps, items = self.schedule, self.steps, self.structure.items
+
+        def continued(number: int, places: list[Buffer | None], tickets: list[Any]) -> None:
+            _launch(steps[number], places, constants, tickets)
+
+        def again(
+            value: int, places: list[Buffer | None], is_done: list[bool], begun: set[int]
+        ) -> Node | None:
+            positions = [each for each, stored in schedule.stored.items() if stored == value]
+            if not positions:
+                return None
+            return record_again(
+                positions[0], items, constants, schedule, places, is_done, begun
+            )
+
+        keeps = [(nodes[position], value) for position, value in schedule.keeps.items()]
+        return leave(schedule, continued, keeps, places, tickets, whole=whole, again=again)
+
+
+observers: Final[list[Callable[[Prepared, Any], None]]] = []
+"""Called with every kernel's launch and event while somebody profiles."""
+
+_core: Final = loading.load()
+
+
+def _is_direct(step: Prepared | Copy | LibraryCall) -> bool:
+    """Whether the driver is called for it without pyopencl."""
+    return isinstance(step, Prepared) and step.bound is not None and step.bound.is_direct
+
+
+def _names() -> dict[str, Any]:
+    """What ``_core/known_evaluations.pxi`` uses of clfuse."""
+    return {
+        "Block": buffers.Block,
+        "Buffer": Buffer,
+        "allocate": buffers.allocate,
+        "counters": counters,
+        "is_refusal": is_refusal,
+        "observers": (observers, launch.observers),
+        "planning": PLANNING,
+    }
+
+
+def make_plan(
+    snapshot: Snapshot, device: Device, *, fuse: bool, traits: DeviceTraits | None = None
+) -> Planned:
+    """Plan, for other `traits` than the device's if they are given; nothing is built yet."""
+    traits = device.traits if traits is None else traits
+    if not traits.fp64:
+        for node in snapshot.nodes:
+            # A comparison's operands may be, too: NumPy compares int64 and float32 as float64.
+            for dtype in (node.dtype, *node.op.input_dtypes):
+                if needs_fp64(dtype):
+                    raise fp64_error(device.name, dtype)
+    schedule = plan(snapshot, traits, fuse=fuse)
+    if settings.debug is True:
+        verify(schedule)
+    structure = Snapshot([], snapshot.items, snapshot.flags, snapshot.roots, [])
+    return Planned(structure, schedule, [])
+
+
+def _steps(
+    schedule: Schedule, device: Device, inline: bool
+) -> list[Prepared | Copy | LibraryCall]:
+    """What a plan does, its kernels rendered and built."""
+    traits = device.traits
+    root = storage_roots(schedule)
+    repeats = Repeats(traits, root)
+    steps: list[Prepared | Copy | LibraryCall] = []
+    for launches in schedule.steps:
+        step = launches[0]
+        if isinstance(step, Kernel):
+            together = [each for each in launches if isinstance(each, Kernel)]
+            parts = [repeats.render(each) for each in together]
+            rendered = join(parts) if len(parts) > 1 else parts[0]
+            moved = sum([kernel_nbytes(each, schedule) for each in together])
+            steps.append(_built(together, rendered, device, moved, inline))
+        elif isinstance(step, SortPass):
+            rendered = render_sort(step, traits, root)
+            steps.append(_built([step], rendered, device, pass_nbytes(step, schedule)))
+        elif isinstance(step, UserLaunch):
+            rendered = render_launch(step, traits, root)
+            reads, writes = uses_of_launch(step, schedule)
+            moved = sum(nbytes for _, _, nbytes in reads + writes)
+            steps.append(_built([step], rendered, device, moved, inline))
+        elif isinstance(step, LibraryCall) and is_ours(step, traits):
+            rendered = render_matmul(step, traits, root)
+            steps.append(_built([step], rendered, device, call_nbytes(step, schedule)))
+        else:
+            steps.append(step)
+    return steps
+
+
+def _built(
+    kernels: Sequence[Kernel | LibraryCall | SortPass | UserLaunch],
+    rendered: Rendered,
+    device: Device,
+    nbytes: int,
+    inline: bool = False,
+) -> Prepared:
+    try:
+        built = program.build(
+            device,
+            rendered.source,
+            rendered.name,
+            rendered.dtypes,
+            relaxed=rendered.relaxed,
+            inline=inline,
+        )
+        local = [each.nbytes for each in rendered.bindings if isinstance(each, LocalArgument)]
+        launch.check_sizes(built, rendered.global_size, rendered.local_size, sum(local))
+    except KernelBuildError as error:
+        raise Refused(kernels, error) from error
+    return Prepared(kernels[0], rendered, built, _arguments(rendered, device), nbytes)
+
+
+def storage_roots(schedule: Schedule) -> Callable[[int], int]:
+    """Value -> the first value in the same bytes."""
+    first: dict[Any, int] = {}
+    roots = []
+    for number, value in enumerate(schedule.values):
+        if value.slot is not None:
+            place: Any = ("slot", value.slot)
+            if value.slot in schedule.reuses:
+                place = ("buffer", schedule.reuses[value.slot])
+        else:
+            place = ("buffer", value.buffer) if value.buffer is not None else ("none", number)
+        roots.append(first.setdefault(place, number))
+    return roots.__getitem__
+
+
+def _arguments(rendered: Rendered, device: Device) -> list[Any]:
+    arguments: list[Any] = []
+    for binding in rendered.bindings:
+        if isinstance(binding, BufferArgument):
+            arguments.append((binding.value, None))
+        elif isinstance(binding, ConstantArgument):
+            # bool and half have no scalar argument: they are passed as int and float.
+            arguments.append((_PASSED_AS.get(binding.dtype.char), binding.position))
+        elif isinstance(binding, LocalArgument):
+            arguments.append(launch.local_memory(binding.nbytes))
+        elif isinstance(binding, CountArgument):
+            arguments.append(launch.count_of_items(device))
+        else:
+            arguments.append(binding.number)
+    return arguments
+
+
+_PASSED_AS: Final[dict[str, type]] = {"i": int, "f": float}
+
+
+def _launch(
+    step: Prepared | Copy | LibraryCall,
+    places: list[Buffer | None],
+    nodes: Sequence[Any],
+    tickets: list[Any],
+) -> None:
+    """Do a step, and add its ticket. Of `nodes` the constants are read."""
+    if isinstance(step, Prepared):
+        if step.bound is not None:
+            event = step.bound.enqueue(places, nodes, tickets, wants_event=bool(observers))
+            counters["user_launches"] += isinstance(step.kernel, UserLaunch)
+            for observer in observers:
+                observer(step, event)
+            return
+        arguments = []
+        for argument in step.arguments:
+            if type(argument) is tuple:
+                value, position = argument
+                if position is None:
+                    arguments.append(places[value].mem)  # type: ignore[union-attr]
+                elif value is None:
+                    arguments.append(nodes[position].param)
+                else:
+                    arguments.append(value(nodes[position].param))
+            else:
+                arguments.append(argument)
+        event = launch.enqueue(
+            step.program, step.rendered.global_size, step.rendered.local_size, arguments, tickets
+        )
+        counters["user_launches"] += isinstance(step.kernel, UserLaunch)
+        for observer in observers:
+            observer(step, event)
+    else:
+        numbers = step.scalars if isinstance(step, LibraryCall) else ()
+        scalars = [(place, nodes[number].param) for place, number in numbers]
+        run_without_kernel(step, places, scalars, tickets)
+
+
+def bind(
+    step: Prepared, scalar: Callable[[ConstantArgument], tuple[int | None, Any]]
+) -> BoundKernel:
+    """The launch with a kernel object of its own.
+
+    `scalar` says of a constant which number it has among those that come with every launch; or
+    None, and the value that it always has.
+    """
+    fixed: dict[int, Any] = {}
+    values: list[tuple[int, int]] = []
+    scalars: list[tuple[int, int]] = []
+    for number, binding in enumerate(step.rendered.bindings):
+        if isinstance(binding, BufferArgument):
+            values.append((number, binding.value))
+        elif isinstance(binding, ConstantArgument):
+            position, always = scalar(binding)
+            if position is None:
+                fixed[number] = always
+            else:
+                scalars.append((number, position))
+        elif isinstance(binding, LocalArgument):
+            fixed[number] = launch.local_memory(binding.nbytes)
+        elif isinstance(binding, CountArgument):
+            fixed[number] = launch.count_of_items(step.program.device)
+        else:
+            fixed[number] = binding.number
+    rendered = step.rendered
+    return BoundKernel(
+        step.program, rendered.global_size, rendered.local_size, fixed, values, scalars
+    )
+
+
+def run_without_kernel(
+    step: Copy | LibraryCall,
+    places: Sequence[Buffer | None],
+    scalars: Sequence[tuple[int, np.generic]],
+    tickets: list[Any],
+) -> None:
+    """Run a step that is no kernel of ours, with the buffers of the plan's values; add its ticket.
+
+    `scalars` are operands of a library call: place among the operands, and value.
+    """
+    before = len(tickets)
+    _run_without_kernel(step, places, scalars, tickets)
+    if len(tickets) == before:
+        tickets.append(None)
+    if stepping.is_on():
+        target = places[step.target]
+        assert target is not None
+        stepping.finish(target.device, step.name if isinstance(step, LibraryCall) else "copy")
+
+
+def _run_without_kernel(
+    step: Copy | LibraryCall,
+    places: Sequence[Buffer | None],
+    scalars: Sequence[tuple[int, np.generic]],
+    tickets: list[Any],
+) -> None:
+    if isinstance(step, Copy):
+        host.copy(places[step.source], places[step.target], step.nbytes)  # type: ignore[arg-type]
+    elif step.name == TABLE:
+        if step.param is not None:
+            values = np.frombuffer(step.param, step.dtype)
+        else:
+            values = np.array([value for _, value in scalars], step.dtype)
+        host.write(places[step.target], values)  # type: ignore[arg-type]
+    elif step.maker is None or not _made_on_device(step, places):
+        with interpret.warning_of(step.called):
+            host.call(
+                step.name,
+                [
+                    (places[o.value], o.dtype, o.shape, o.offset, o.strides)  # type: ignore[misc]
+                    for o in step.operands
+                ],
+                (places[step.target], step.dtype, step.shape),  # type: ignore[arg-type]
+                step.param,
+                scalars,
+                tickets,
+            )
+
+
+def _made_on_device(step: LibraryCall, places: Sequence[Buffer | None]) -> bool:
+    """Have a library of the device make the call; False where it refuses, and NumPy shall."""
+    from clfuse.runtime import device_libraries
+
+    try:
+        device_libraries.call(step, places)
+    except DeviceError:
+        raise
+    except RuntimeError as error:
+        warnings.warn(f"{step.name}: {error}; NumPy did it on the host", RuntimeWarning, 2)
+        return False
+    return True

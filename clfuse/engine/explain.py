@@ -1,0 +1,315 @@
+"""What would run for some arrays, and why: sources, bytes and cuts as a table; public `explain`.
+
+Nothing runs here: arrays stay unevaluated.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from clfuse.config import settings
+from clfuse.ir.journal import finish_below, settle
+from clfuse.ir.nodes import Node
+from clfuse.ir.snapshot import Snapshot, take
+from clfuse.policy import cost, tiering
+from clfuse.runtime.memory import pool_of
+from clfuse.schedule.dataflow import operations_of
+from clfuse.schedule.device_libraries import is_ours
+from clfuse.schedule.planner import plan
+from clfuse.schedule.records import Copy, Cut, Launch, LibraryCall, Schedule, SortPass, UserLaunch
+from clfuse.schedule.traffic import (
+    call_nbytes,
+    pass_nbytes,
+    reads_of,
+    reads_of_call,
+    uses_of_launch,
+    writes_of,
+    writes_of_call,
+)
+
+from .evaluate import compute_otherwise, is_planned, lock, pending
+from .executable import storage_roots
+from .out_of_core import describe
+
+_SMALL = "so small that NumPy calculates it (CLFUSE_HOST_US); on the device it would be:"
+_WAITING = (
+    "has no kernels yet, and NumPy calculates it until they are worth building"
+    " (CLFUSE_BUILD_AFTER_MS); then it will be:"
+)
+
+
+@dataclass(frozen=True)
+class ArrayUse:
+    """One array that a kernel reads or writes.
+
+    Attributes
+    ----------
+    name : str
+        ``input 0``, ``result 0`` or ``temporary 3``.
+    dtype : str
+    nbytes : int
+        Bytes that this kernel moves, each element once.
+    """
+
+    name: str
+    dtype: str
+    nbytes: int
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.dtype}, {_bytes(self.nbytes)})"
+
+
+@dataclass(frozen=True)
+class ExplainedKernel:
+    """One kernel of the plan.
+
+    Attributes
+    ----------
+    name : str
+        The kernel's name in the OpenCL C.
+    kind : str
+        ``map``, ``reduce``, ``scan``, ``compact``, ``expand``, ``tiles``, ``copy``, ``library``, or
+        ``launch``: a kernel that somebody wrote, which nothing was fused with.
+    source : str
+        OpenCL C; empty for copies and library calls.
+    reads, writes : tuple of ArrayUse
+    nbytes : int
+        Global memory that it moves, every array once.
+    ops : tuple of str
+        The operations that were fused, in order.
+    follows : bool
+        It is no launch of its own: the work-item that is the last to be done with the kernel before
+        it runs it.
+    """
+
+    name: str
+    kind: str
+    source: str
+    reads: tuple[ArrayUse, ...]
+    writes: tuple[ArrayUse, ...]
+    nbytes: int
+    ops: tuple[str, ...]
+    follows: bool = False
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What `explain` returns; prints as a table, shows as HTML in a notebook.
+
+    Attributes
+    ----------
+    kernels : tuple of ExplainedKernel
+        In order of execution.
+    cuts : tuple of Cut
+        Values that go through memory although nobody asked for them: ``.what .reason .nbytes``.
+    device : str
+    small : bool
+        NumPy on the host would calculate it instead (``CLFUSE_HOST_US``).
+    waiting : bool
+        It has no kernels yet, and NumPy would calculate it this time (``CLFUSE_BUILD_AFTER_MS``).
+    written : tuple of str
+        The kernels in Python whose calls became array operations, and as such part of `kernels`.
+    memory : tuple of str
+        That there is not enough of it, and how the arrays are computed in tiles; operands that were
+        spilled to the host.
+    nbytes : int
+        Bytes moved by all kernels.
+    """
+
+    kernels: tuple[ExplainedKernel, ...]
+    cuts: tuple[Cut, ...]
+    device: str
+    small: bool = False
+    written: tuple[str, ...] = ()
+    waiting: bool = False
+    memory: tuple[str, ...] = ()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes moved by all kernels."""
+        return sum(kernel.nbytes for kernel in self.kernels)
+
+    def __str__(self) -> str:
+        if not self.kernels:
+            return "nothing to compute: every array is in memory already"
+        launches = sum([not kernel.follows for kernel in self.kernels])
+        lines = [f"{launches} launch(es), {_bytes(self.nbytes)} moved, on {self.device}"]
+        if self.small:
+            lines.insert(0, _SMALL)
+        if self.waiting:
+            lines.insert(0, _WAITING)
+        for number, kernel in enumerate(self.kernels):
+            where = f", in the launch of {number - 1}" if kernel.follows else ""
+            lines.append(f"{number}: {kernel.kind} {kernel.name}, {_bytes(kernel.nbytes)}{where}")
+            lines.append(f"   fused: {', '.join(kernel.ops) or 'nothing'}")
+            lines.append(f"   reads: {', '.join(map(str, kernel.reads)) or 'nothing'}")
+            lines.append(f"   writes: {', '.join(map(str, kernel.writes))}")
+        if self.written:
+            lines.append(self._routes())
+        for cut in self.cuts:
+            lines.append(f"cut: {cut.what} ({_bytes(cut.nbytes)}): {cut.reason}")
+        lines += self.memory
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _routes(self) -> str:
+        return f"kernels in Python that became array operations: {', '.join(self.written)}"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{number}</td><td>{kernel.kind}</td>"
+            f"<td><details><summary>{html.escape(kernel.name)}</summary>"
+            f"<pre>{html.escape(kernel.source)}</pre></details></td>"
+            f"<td>{html.escape(', '.join(kernel.ops))}</td>"
+            f"<td>{html.escape(', '.join(map(str, kernel.reads)))}</td>"
+            f"<td>{html.escape(', '.join(map(str, kernel.writes)))}</td>"
+            f"<td>{_bytes(kernel.nbytes)}</td></tr>"
+            for number, kernel in enumerate(self.kernels)
+        )
+        cuts = "".join(
+            f"<li>{html.escape(cut.what)}: {html.escape(cut.reason)}</li>" for cut in self.cuts
+        )
+        written = self._routes() if self.written else ""
+        return (
+            f"<p>{_SMALL if self.small else _WAITING if self.waiting else ''}</p>"
+            "<table><tr><th></th><th>kind</th><th>kernel</th><th>fused</th><th>reads</th>"
+            f"<th>writes</th><th>moved</th></tr>{rows}</table>"
+            f"<p>{html.escape(written)}</p><ul>{cuts}</ul>"
+            f"<p>{'<br>'.join(map(html.escape, self.memory))}</p>"
+        )
+
+
+def explain_nodes(nodes: Sequence[Node]) -> Plan:
+    """The plan that evaluating `nodes` together would follow now."""
+    from clfuse.runtime import device
+
+    current = device.get_device()
+    with lock:
+        settle()
+        finish_below(nodes, compute_otherwise)
+        roots = pending(nodes)
+        if not roots:
+            return Plan((), (), current.name)
+        snapshot = take(roots)
+    schedule = plan(snapshot, current.traits, fuse=settings.fusion)
+    kernels = tuple(
+        [_explained(launch, schedule, snapshot, current) for launch in schedule.launches]
+    )
+    small = cost.is_small(snapshot, current)
+    of_kernels = small and cost.is_of_kernels(snapshot)
+    waiting = (
+        (not small or of_kernels) and not is_planned(snapshot, current)
+        and tiering.would_wait(snapshot, current)
+    )
+    small = small and not of_kernels
+    memory: tuple[str, ...] = ()
+    if not current.forked and not current.lost:
+        memory = tuple(describe(roots, schedule, snapshot, current.pool or pool_of(current)))
+    cuts = tuple(schedule.cuts)
+    return Plan(kernels, cuts, current.name, small, _written(roots), waiting, memory)
+
+
+def _written(roots: Sequence[Node]) -> tuple[str, ...]:
+    """The kernels in Python that recorded something of what is to be computed, each once."""
+    found: dict[str, None] = {}
+    seen = set(roots)
+    stack = list(roots)
+    while stack:
+        node = stack.pop()
+        name = getattr(node, "kernel", None)
+        if name is not None:
+            found[name] = None
+        for operand in node.inputs:
+            if operand.buffer is None and operand not in seen:
+                seen.add(operand)
+                stack.append(operand)
+    return tuple(reversed(found))
+
+
+def _explained(
+    launch: Launch, schedule: Schedule, snapshot: Snapshot, device: Any
+) -> ExplainedKernel:
+    if isinstance(launch, Copy):
+        return ExplainedKernel(
+            "copy",
+            "copy",
+            "",
+            (_use(launch.source, "bytes", launch.nbytes, schedule),),
+            (_use(launch.target, "bytes", launch.nbytes, schedule),),
+            2 * launch.nbytes,
+            (),
+        )
+    if isinstance(launch, SortPass):
+        from clfuse.codegen.sorting import render_sort
+
+        rendered = render_sort(launch, device.traits, storage_roots(schedule))
+        reads, writes = (
+            tuple([_use(value, "keys", schedule.values[value].nbytes, schedule) for value in side])
+            for side in (launch.reads, launch.writes)
+        )
+        moved = pass_nbytes(launch, schedule)
+        ops = [launch.call.name]
+        name, source = rendered.name, rendered.source
+        return ExplainedKernel(name, "library", source, reads, writes, moved, tuple(ops))
+    if isinstance(launch, UserLaunch):
+        from clfuse.codegen.launches import render_launch
+
+        rendered = render_launch(launch, device.traits, storage_roots(schedule))
+        uses = uses_of_launch(launch, schedule)
+        reads, writes = (tuple([_use(*use, schedule) for use in side]) for side in uses)
+        moved = sum(use.nbytes for use in reads + writes)
+        count = launch.round.count
+        calls = f"{count} call{'s' if count > 1 else ''} of {launch.spec.name}"
+        calls += f" ({launch.spec.reason})"
+        name, source = rendered.name, rendered.source
+        return ExplainedKernel(name, "launch", source, reads, writes, moved, (calls,))
+    if isinstance(launch, LibraryCall):
+        reads = tuple([_use(*use, schedule) for use in reads_of_call(launch, schedule)])
+        writes = tuple([_use(*use, schedule) for use in writes_of_call(launch, schedule)])
+        source, ops = "", [launch.name]
+        if is_ours(launch, device.traits):
+            from clfuse.codegen.matmul import render_matmul
+
+            source = render_matmul(launch, device.traits, storage_roots(schedule)).source
+        if launch.epilogue is not None:
+            ops += operations_of(launch.epilogue.body)
+        moved = call_nbytes(launch, schedule)
+        return ExplainedKernel(launch.name, "library", source, reads, writes, moved, tuple(ops))
+    from clfuse.codegen.kernels import render
+
+    source = render(launch, device.traits, storage_roots(schedule)).source
+    reads = tuple([_use(*use, schedule) for use in reads_of(launch, schedule)])
+    writes = tuple([_use(*use, schedule) for use in writes_of(launch, schedule)])
+    items = [item for phase in launch.computed for item in phase.body]
+    if launch.where:  # bodies for boxes share what they do in several of them
+        items = list(dict.fromkeys(items))
+    ops = operations_of(items)
+    ops += [accumulator.name for accumulator in launch.accumulators]
+    ops += operations_of(launch.epilogue)
+    moved = sum(use.nbytes for use in reads + writes)
+    return ExplainedKernel(
+        launch.label, launch.kind, source, reads, writes, moved, tuple(ops), launch.follows
+    )
+
+
+def _use(value: int, dtype: str, nbytes: int, schedule: Schedule) -> ArrayUse:
+    known = schedule.values[value]
+    if known.buffer is not None:
+        name = f"input {known.buffer}"
+    elif value in set(schedule.keeps.values()):
+        name = f"result {sorted(set(schedule.keeps.values())).index(value)}"
+    else:
+        name = f"temporary {value}"
+    return ArrayUse(name, dtype, nbytes)
+
+
+def _bytes(count: float) -> str:
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} TB"

@@ -1,0 +1,166 @@
+"""The graph of a node that a plan has not computed, recorded once more over what the plan has
+computed before it ended early: for who computes it in another way.
+
+    t = x * 2; x += 1; y = t @ w       the plan has t and the new x; the product is refused
+    -> y = matmul(leaf t, leaf w)      the old x is not needed
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any, Final
+
+from clfuse.ir.nodes import Kind, Node, structural
+from clfuse.runtime.buffers import Buffer
+from clfuse.schedule.memory.buffers import writes_of
+from clfuse.schedule.memory.hazards import Place, place_of
+from clfuse.schedule.records import Kernel, Launch, Schedule, SortPass, UserLaunch
+
+__all__ = ["is_host_step", "latest_values", "record_again"]
+
+_BY_IDENTITY: Final = (Kind.LAUNCH, Kind.PART)
+"""Nodes of kernels that somebody wrote: those of one launch know each other."""
+
+
+def is_host_step(step: Sequence[Launch]) -> bool:
+    """Whether a step may have written a part of its result when it fails."""
+    return not isinstance(step[0], Kernel | SortPass | UserLaunch)
+
+
+def latest_values(schedule: Schedule, step: Sequence[Launch]) -> dict[Place | None, int]:
+    """What lies in each place that a step writes to, after it.
+
+    One step may make several updates of an array: the last one is made of the others.
+    """
+    first: dict[int, int] = {}
+    for position, value in schedule.stored.items():
+        first[value] = min(first.get(value, position), position)
+    found: dict[Place | None, int] = {}
+    for launch in step:
+        for value in writes_of(launch):
+            place = place_of(schedule, value)
+            if first.get(value, 0) >= first.get(found.get(place, value), 0):
+                found[place] = value
+    return found
+
+
+def record_again(
+    position: int,
+    items: Sequence[tuple[Any, ...]],
+    constants: Sequence[Node | None],
+    schedule: Schedule,
+    places: Sequence[Buffer | None],
+    is_done: Sequence[bool],
+    begun: Collection[int],
+) -> Node | None:
+    """A node that computes what the node at `position` would be; None where that cannot be
+    recorded, because what it is computed from was overwritten.
+
+    Parameters
+    ----------
+    items : sequence of tuple
+        Of the snapshot that the plan is for.
+    constants : sequence of Node or None
+        The snapshot's constants, by position.
+    places : sequence of Buffer
+        Where each value of the plan lies.
+    is_done : sequence of bool
+        Of every step, whether it was done.
+    begun : collection of int
+        Steps on the host that may have written a part.
+    """
+    whole, written = _whole_values(schedule, is_done, begun)
+    inputs: dict[int, Buffer] = {}
+    for number, known in enumerate(schedule.values):
+        buffer = places[number]
+        is_input = known.buffer is not None and known.slot is None and buffer is not None
+        if is_input and place_of(schedule, number) not in written:
+            whole.add(number)
+            inputs[known.buffer] = buffer  # type: ignore[index, assignment]
+
+    def is_there(number: int) -> bool:
+        return schedule.stored.get(number) in whole
+
+    needed, stack = {position}, [position]
+    while stack:
+        number = stack.pop()
+        item = items[number]
+        if len(item) == 1 or is_there(number):
+            continue
+        if item[0] is None:
+            if item[2] not in inputs:
+                return None
+            continue
+        if item[0].kind in _BY_IDENTITY or item[0].dtype is None:
+            return None
+        for operand in _operands(items, number):
+            if operand not in needed:
+                needed.add(operand)
+                stack.append(operand)
+    made: dict[int, Node] = {}
+    for number in sorted(needed):  # operands come first
+        item = items[number]
+        if len(item) == 1:
+            constant = constants[number]
+            if constant is None:
+                return None
+            made[number] = constant
+        elif item[0] is None:
+            _, shape, buffer_number, dtype = item
+            made[number] = _leaf(inputs[buffer_number], shape, dtype)
+        elif is_there(number):
+            buffer = places[schedule.stored[number]]
+            assert buffer is not None
+            made[number] = _leaf(buffer, item[1], item[0].dtype)
+        else:
+            op, shape, param = item[:3]
+            operands = tuple([made[operand] for operand in _operands(items, number)])
+            made[number] = Node(op, operands, shape, op.dtype, param)
+    return made[position]
+
+
+def _operands(items: Sequence[tuple[Any, ...]], number: int) -> tuple[int, ...]:
+    """What a node is computed from: an update not from earlier ones of the same elements."""
+    item = items[number]
+    operands = item[3:]
+    if item[0].kind is not Kind.UPDATE:
+        return operands
+    base, value = operands
+    while (
+        items[base][0] is not None
+        and items[base][0].kind is Kind.UPDATE
+        and items[base][2] == item[2]
+        and _shape(items, items[base][4]) == _shape(items, value)
+    ):
+        base = items[base][3]
+    return base, value
+
+
+def _shape(items: Sequence[tuple[Any, ...]], number: int) -> tuple[int, ...]:
+    item = items[number]
+    return () if len(item) == 1 else item[1]
+
+
+def _leaf(buffer: Buffer, shape: tuple[int, ...], dtype: Any) -> Node:
+    leaf = Node(structural(Kind.LEAF, "leaf", dtype), (), shape, dtype)
+    leaf.buffer = buffer.of(dtype, shape)
+    return leaf
+
+
+def _whole_values(
+    schedule: Schedule, is_done: Sequence[bool], begun: Collection[int]
+) -> tuple[set[int], set[Place | None]]:
+    """The values that lie in memory as they shall be, and all places that were written to."""
+    holds: dict[Place | None, int | None] = {}
+    left: set[int] = set()
+    for number, (step, done) in enumerate(zip(schedule.steps, is_done, strict=True)):
+        if done:
+            holds.update(latest_values(schedule, step))
+            continue
+        for launch in step:
+            for value in writes_of(launch):
+                left.add(value)
+                if number in begun:
+                    holds[place_of(schedule, value)] = None
+    whole = {value for value in holds.values() if value is not None and value not in left}
+    return whole, set(holds)

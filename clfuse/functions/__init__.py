@@ -1,0 +1,1 @@
+"""NumPy's functions, by NumPy's topics."""

@@ -1,0 +1,1 @@
+"""Fourier transforms, convolution and bits."""

@@ -1,0 +1,1 @@
+"""Arrays read and written by indices: integers, slices, masks, arrays of positions."""

@@ -1,0 +1,341 @@
+"""Functions that select or write by integer indices: take, choose, put and their kind; `namespace`
+and `methods` use them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+import numpy as np
+
+from clfuse.arrays import errstate
+from clfuse.arrays.conversion import NotNative, as_handle, assigned, contains_handles, host_node
+from clfuse.arrays.expressions import choose as select_by_mask
+from clfuse.arrays.expressions import combine, convert, scalar
+from clfuse.arrays.handle import Handle, is_writeable, layout, native_dtype, node_of, result, write
+from clfuse.arrays.promotion import BOOL, INT64, WEAK
+from clfuse.arrays.views import reshaped, strict_axis
+from clfuse.dispatch.host_call import HostArguments, native
+from clfuse.ir import build
+from clfuse.ir.nodes import Node
+
+from .gathering import (
+    Indexed,
+    Selection,
+    gathered,
+    index_array,
+    indexed,
+    mutate,
+    numpys_selection,
+    parse,
+    source_of,
+    within,
+)
+from .subscripts import put as assign
+from .subscripts import stretching
+
+_MODES: Final = ("raise", "wrap", "clip")
+_MOST_CHOICES: Final = 32
+"""Of `choose`: NumPy's own limit before version 2."""
+
+
+def _plain_indices(indices: Any) -> Any:
+    """Indices of `take` and its kind as a handle or NumPy array of integers; bools are 0 and 1."""
+    if isinstance(indices, bool | np.bool_):
+        indices = int(indices)
+    if isinstance(indices, int | np.integer):
+        indices = np.asarray(indices)
+    if isinstance(indices, Handle | np.ndarray) and indices.dtype == BOOL:
+        handle = as_handle(indices)
+        return result(convert(node_of(handle), INT64))
+    found = index_array(indices)
+    if found is None:
+        raise NotNative("the indices are no integers")
+    return found
+
+
+def _moded(indices: Any, extent: int, stride: int, mode: str) -> Indexed | None:
+    """The indices into an axis, those beyond its ends wrapped or clipped; None: one is beyond."""
+    if mode == "raise":
+        return indexed(indices, extent, stride)
+    node = node_of(indices) if isinstance(indices, Handle) else host_node(indices)
+    node = convert(node, INT64)
+    if mode == "wrap":
+        node = combine(np.remainder, node, scalar(extent, INT64))
+    else:
+        node = combine(np.maximum, node, scalar(0, INT64))
+        node = combine(np.minimum, node, scalar(extent - 1, INT64))
+    return Indexed(node, extent, stride, (0, extent - 1))
+
+
+@native(np.take, method=True)
+def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Any:
+    """The elements of an axis that indices name; without an axis, of the flattened array."""
+    handle = as_handle(a)
+    chosen_by = _plain_indices(indices)
+    if axis is None:
+        handle, axis = reshaped(handle, (math.prod(handle._shape),)), 0
+    elif not handle._shape:  # to take, a 0-d array is a vector of one element
+        handle = reshaped(handle, (1,))
+    rank = len(handle._shape)
+    axis = strict_axis(axis, rank)
+    if mode not in _MODES:
+        raise NotNative(f"mode {mode!r}")
+    shape = handle._shape
+    wanted = (*shape[:axis], *chosen_by.shape, *shape[axis + 1 :])
+    if mode == "wrap" and not math.prod(wanted):  # NumPy 2.4 never ends, if the axis is empty
+        return _delivered(build.filled(handle._dtype.type(0), wanted), out)
+    if not math.prod(wanted) or not shape[axis]:
+        raise NotNative("of no elements")
+    source, offset, strides = source_of(handle)
+    found = _moded(chosen_by, shape[axis], strides[axis], mode)
+    if found is None:
+        dummy = np.broadcast_to(np.False_, shape)
+        np.take(dummy, HostArguments().to_host(chosen_by), axis)  # NumPy's error
+        raise AssertionError("NumPy takes what is out of bounds")
+    common = tuple(chosen_by.shape)
+    steps = (*strides[:axis], *[0] * len(common), *strides[axis + 1 :])
+    behind = rank - axis - 1
+    node = gathered(source, Selection(wanted, offset, steps, [found], common, behind))
+    return _delivered(node, out)
+
+
+def _delivered(node: Node, out: Any) -> Any:
+    if out is None:
+        return result(node)
+    if not isinstance(out, Handle) or out._dtype is not node.dtype or out._shape != node.shape:
+        raise NotNative("out is of another kind")
+    if not is_writeable(out):
+        raise NotNative("out is read-only")
+    write(out, node)
+    return out
+
+
+@native(np.take_along_axis)
+def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
+    """The elements that indices name along an axis, each in its own row."""
+    if not isinstance(indices, Handle | np.ndarray):
+        raise NotNative("the indices are no array")
+    handle = as_handle(arr)
+    if axis is None:
+        if len(indices.shape) != 1:
+            raise NotNative("the indices are no vector")
+        handle, axis = reshaped(handle, (math.prod(handle._shape),)), 0
+    shape = handle._shape
+    rank = len(shape)
+    axis = np.lib.array_utils.normalize_axis_index(axis, rank)
+    if indices.dtype.kind not in "iu" or len(indices.shape) != rank:
+        raise NotNative("the indices are no integers of the array's rank")
+    rest = (*shape[:axis], 1, *shape[axis + 1 :])
+    wanted = np.broadcast_shapes(rest, tuple(indices.shape))
+    if not math.prod(wanted) or not shape[axis]:
+        raise NotNative("of no elements")
+    source, offset, strides = source_of(handle)
+    found = indexed(indices, shape[axis], strides[axis])
+    if found is None:
+        np.take_along_axis(np.broadcast_to(np.False_, shape), _on_host(indices), axis)
+        raise AssertionError("NumPy takes what is out of bounds")
+    steps = tuple([0 if n == 1 else s for n, s in zip(rest, strides, strict=True)])
+    common = tuple(indices.shape)
+    return result(gathered(source, Selection(wanted, offset, steps, [found], common)))
+
+
+def _on_host(value: Any) -> Any:
+    return HostArguments().to_host(value)
+
+
+@native(np.ix_)
+def ix_(*args: Any) -> tuple[Any, ...]:
+    """Vectors of indices as an open mesh: ``a[ix_(rows, columns)]`` is a rectangle of `a`."""
+    made = []
+    for place, item in enumerate(args):
+        array = item if isinstance(item, Handle) else np.asarray(item)
+        if len(array.shape) != 1:
+            raise ValueError("Cross index must be 1 dimensional")
+        if array.dtype == BOOL:
+            raise NotNative("of a mask")
+        if not math.prod(array.shape) and not isinstance(item, Handle | np.ndarray):
+            array = np.zeros(0, np.intp)
+        handle = array if isinstance(array, Handle) else _with_bounds(array)
+        behind = (1,) * (len(args) - place - 1)
+        made.append(reshaped(handle, (1,) * place + handle._shape + behind))
+    return tuple(made)
+
+
+def _with_bounds(array: np.ndarray) -> Any:
+    """A host array as one of ours that is known not to leave its bounds: no wait to find out."""
+    handle = as_handle(array)
+    if array.dtype.kind in "iu" and array.size:
+        handle._storage.node.measured = int(array.min()), int(array.max())
+    return handle
+
+
+@native(np.choose, method=True)
+def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
+    """Of several arrays, at each place the element of the one that an integer names."""
+    selector = _plain_indices(a)
+    if isinstance(choices, Handle | np.ndarray):
+        choices = list(choices) if len(choices.shape) > 1 else list(_on_host(choices))
+    count = len(choices)
+    if selector.dtype.name == "uint64" or not 0 < count <= _MOST_CHOICES or mode not in _MODES:
+        raise NotNative("not this many choices, or not by these")
+    arrays = [as_handle(choice) for choice in choices]
+    dtype = native_dtype(np.result_type(*[_type_of(choice) for choice in choices]))
+    if dtype is None:
+        raise NotNative("the choices are of another kind")
+    nodes = [convert(node_of(array), dtype) for array in arrays]
+    shape = np.broadcast_shapes(*[node.shape for node in nodes], tuple(selector.shape))
+    if not math.prod(shape) or not math.prod(selector.shape):
+        raise NotNative("of no elements")
+    if mode == "raise":
+        handle = as_handle(selector)
+        found = within(node_of(handle), count)
+        if found is None or found[0] < 0:
+            raise ValueError("invalid entry in choice array")
+        by = node_of(handle)
+    else:
+        moded = _moded(selector, count, 1, mode)
+        assert moded is not None
+        by = moded.node
+    node = nodes[-1]
+    for number in range(count - 2, -1, -1):
+        mask = combine(np.equal, by, scalar(number, by.dtype))
+        node = select_by_mask(mask, nodes[number], node, dtype, shape)
+    return _delivered(build.broadcast(node, shape), out)
+
+
+def _type_of(choice: Any) -> Any:
+    return choice if type(choice) in (int, float, complex) else as_handle(choice)._dtype
+
+
+# -- writing --------------------------------------------------------------------------------------
+
+
+def _target(a: Any) -> Handle:
+    if not isinstance(a, Handle):
+        raise NotNative("the target is not an array of clfuse's")
+    if not is_writeable(a):
+        raise ValueError("assignment destination is read-only")
+    if 0 in a._shape:
+        raise NotNative("of no elements")
+    return a
+
+
+@native(np.put)
+def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
+    """Write values to places of the flattened array; the last of several at one place stays."""
+    target = _target(a)
+    places = _plain_indices(ind)
+    values = _converted(v, target._dtype)
+    if places.dtype.name == "uint64" or mode not in _MODES:
+        raise NotNative("the places are of another kind")
+    if not math.prod(places.shape) or not math.prod(values._shape):
+        return
+    if mode == "raise":
+        size = math.prod(target._shape)
+        if (found := indexed(places, size, 1)) is None:
+            numpys_selection((size,), _on_host(places).reshape(-1))
+            raise AssertionError("NumPy puts what is out of bounds")
+        node = found.node
+    else:
+        node = node_of(as_handle(places))
+    mutate(target, "put", [node, assigned(node_of(values), target._dtype)], mode)
+
+
+def _mask_of(target: Handle, mask: Any, name: str) -> Node:
+    handle = as_handle(mask)
+    if math.prod(handle._shape) != math.prod(target._shape):
+        raise ValueError(f"{name}: mask and data must be the same size")
+    return build.reshape(convert(node_of(handle), BOOL), target._shape)
+
+
+def _converted(values: Any, dtype: np.dtype) -> Handle:
+    """What is written, as an array; NumPy converts what has no dtype of its own, and raises where
+    `dtype` does not hold it."""
+    kind = type(values)
+    is_plain = kind in WEAK or (kind in (list, tuple) and not contains_handles(values))
+    return as_handle(np.asarray(values, dtype) if is_plain else values)
+
+
+def _require_safe(function: Any, target: Handle, values: Any) -> None:
+    """NumPy's TypeError where an array's values may not fit; those of lists are converted."""
+    if isinstance(values, Handle | np.ndarray | np.generic) and not np.can_cast(
+        values.dtype, target._dtype
+    ):
+        function(np.zeros(1, target._dtype), [False], np.zeros((1,) * values.ndim, values.dtype))
+
+
+@native(np.putmask)
+def putmask(a: Any, /, mask: Any, values: Any) -> None:
+    """Write the value at each place where a mask is true; short values are repeated."""
+    target = _target(a)
+    chooser = _mask_of(target, mask, "putmask")
+    given = _converted(values, target._dtype)
+    size = math.prod(given._shape)
+    if not size:
+        return
+    _require_safe(np.putmask, target, values)
+    node = assigned(node_of(given), target._dtype)
+    if size == 1 or size == math.prod(target._shape):
+        shape = target._shape if size > 1 else ()
+        node = build.reshape(node, shape)
+        write(target, select_by_mask(chooser, node, node_of(target), target._dtype, target._shape))
+    else:
+        mutate(target, "putmask", [chooser, node], None)
+
+
+@native(np.place)
+def place(arr: Any, mask: Any, vals: Any) -> None:
+    """Write the first values to the places where a mask is true, in order; again from the first."""
+    target = _target(arr)
+    chooser = _mask_of(target, mask, "place")
+    given = _converted(vals, target._dtype)
+    if not math.prod(given._shape):
+        raise NotNative("of no values")
+    _require_safe(np.place, target, vals)
+    mutate(target, "place", [chooser, assigned(node_of(given), target._dtype)], None)
+
+
+@native(np.put_along_axis)
+def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
+    """Write values to the places that indices name along an axis, each in its own row."""
+    target = _target(arr)
+    if not isinstance(indices, Handle | np.ndarray) or indices.dtype.kind not in "iu":
+        raise NotNative("the indices are no integer array")
+    rank = len(target._shape)
+    if axis is None or len(indices.shape) != rank or not math.prod(indices.shape):
+        raise NotNative("not along one axis of the array")
+    axis = np.lib.array_utils.normalize_axis_index(axis, rank)
+    index = [
+        np.arange(extent).reshape([-1 if other == dim else 1 for other in range(rank)])
+        for dim, extent in enumerate(target._shape)
+    ]
+    assign(target, (*index[:axis], indices, *index[axis + 1 :]), values)
+
+
+def at(function: np.ufunc, a: Any, indices: Any, operands: tuple[Any, ...]) -> None:
+    """``ufunc.at``: through indices, once for every time that a place is named."""
+    if errstate.mode[0] is errstate.STRICT:
+        raise NotNative(errstate.CHECKED)
+    target = _target(a)
+    given = [
+        as_handle(operand if isinstance(operand, Handle) else np.asarray(operand))
+        for operand in operands
+    ]
+    if len(given) != function.nin - 1 or function is np.power:
+        raise NotNative("an error that depends on the values")
+    nothing = np.zeros(0, np.intp)
+    function.at(np.zeros(1, target._dtype), nothing, *[np.zeros(0, g._dtype) for g in given])
+    chosen = parse(target._shape, *layout(target), indices)
+    if chosen is None:
+        numpys_selection(target._shape, _on_host(indices))
+        raise NotNative("the index selects nothing")
+    nodes = []
+    for operand in given:
+        try:
+            nodes.append(stretching(node_of(operand), chosen.shape))
+        except ValueError:
+            raise ValueError("array is not broadcastable to correct shape") from None
+    arrays = [item.node for item in chosen.arrays]
+    extra = function, chosen.template, len(arrays)
+    mutate(target, "at", [*arrays, *nodes], extra, called=function.__name__)

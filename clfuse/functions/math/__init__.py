@@ -1,0 +1,1 @@
+"""Ufuncs, reductions, scans, statistics and selections by conditions."""

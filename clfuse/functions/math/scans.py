@@ -1,0 +1,113 @@
+"""Scans: every partial result of a fold along one axis; called by `ufunc.accumulate`, functions
+and methods.
+
+Integers and bools come out as NumPy's, to the bit; so do products of floats and sums of halves,
+which are folded in NumPy's order. Other sums of floats are grouped in another order than NumPy's,
+which adds strictly one element after the other: they differ in the last digits, and where a part of
+the array overflows that NumPy's running sum does not.
+"""
+
+from __future__ import annotations
+
+from operator import index as as_index
+from typing import Any
+
+import numpy as np
+
+from clfuse.arrays import errstate
+from clfuse.arrays import handle as handles
+from clfuse.arrays.conversion import NotNative, as_handle, assigned
+from clfuse.arrays.handle import Handle, fresh, is_writeable, native_dtype, node_of, write
+from clfuse.arrays.memory_order import arranged, result_order, turned
+from clfuse.arrays.views import normalized_axis, reshaped, strict_axis
+from clfuse.ir import build
+from clfuse.ir.nodes import Kind, Node
+from clfuse.ops.table import REDUCTIONS
+
+from .folds import accumulator_dtype
+
+
+def accumulated(function: np.ufunc, array: Any, axis: Any, dtype: Any, out: Any) -> Any:
+    """``function.accumulate(array, ...)`` as a node.
+
+    Raises
+    ------
+    NotNative
+        For ufuncs and dtypes that the op tables have no fold for.
+    """
+    if errstate.mode[0] is errstate.STRICT:
+        raise NotNative(errstate.CHECKED)
+    handle = as_handle(array)
+    if isinstance(out, tuple):
+        if len(out) != 1:
+            raise ValueError("The 'out' tuple must have exactly one entry")
+        (out,) = out
+    shape = handle._shape
+    name = function.__name__
+    if name not in REDUCTIONS:
+        raise NotNative("it is no scan of the op tables")
+    if not shape:
+        raise TypeError("cannot accumulate on a scalar")
+    if isinstance(axis, tuple) and len(axis) == 1:
+        (axis,) = axis
+    if axis is None and len(shape) == 1:
+        axis = 0
+    if axis is None or isinstance(axis, tuple):
+        raise ValueError("accumulate does not allow multiple axes")
+    place = strict_axis(axis, len(shape))
+    if out is not None and not isinstance(out, handles.ARRAY | np.ndarray):
+        raise TypeError("return arrays must be of ArrayType")
+    if isinstance(out, np.ndarray) and native_dtype(out.dtype) is None:
+        raise NotNative("into an array of a dtype that does not live on devices")
+    found = accumulator_dtype(function, handle._dtype, dtype, out)
+    if name in ("fmax", "fmin") and found.kind == "c":
+        raise NotNative("no complex number leaves every half NaN as it is")
+    if out is not None:
+        return _delivered(function, handle, place, dtype, found, out)
+    order = result_order((handle,), shape)
+    if order is None:
+        return fresh(scanned(name, node_of(handle), place, found))
+    node = node_of(turned(handle, shape, order))
+    return arranged(scanned(name, node, order.index(place), found), order)
+
+
+def scanned(name: str, node: Node, axis: int, dtype: np.dtype) -> Node:
+    """The scan itself, of `dtype`."""
+    made = build.scan(name, assigned(node, dtype, "accumulate"), axis, dtype)
+    is_scan = made.op.kind is Kind.SCAN and made is not node
+    return errstate.voiced(made, "accumulate") if is_scan and dtype.kind in "fc" else made
+
+
+def _delivered(
+    function: np.ufunc, handle: Handle, axis: int, dtype: Any, found: np.dtype, out: Any
+) -> Any:
+    if tuple(out.shape) != handle._shape:
+        # NumPy's error, which depends on the ranks.
+        function.accumulate(
+            np.empty(handle._shape, handle._dtype), axis, out=np.empty(out.shape, out.dtype)
+        )
+    if isinstance(out, Handle) and not is_writeable(out):
+        raise ValueError("output array is read-only")
+    node = scanned(function.__name__, node_of(handle), axis, found)
+    if isinstance(out, np.ndarray):
+        np.copyto(out, np.asarray(fresh(node)), casting="unsafe")
+        return out
+    write(out, assigned(node, out._dtype))
+    return out
+
+
+def along(function: np.ufunc, a: Any, axis: Any, dtype: Any, out: Any) -> Any:
+    """`accumulated` with the rules of `numpy.cumsum`: no axis means the elements in C order."""
+    handle = as_handle(a)
+    if axis is None:
+        size = 1
+        for extent in handle._shape:
+            size *= extent
+        handle, axis = reshaped(handle, (size,)), 0
+    elif not handle._shape and as_index(axis) in (0, -1):
+        handle, axis = reshaped(handle, (1,)), 0
+    elif not handle._shape:
+        normalized_axis(axis, 0)
+    if type(handle) in handles.SCALARS:
+        handle = fresh(build.reshape(node_of(handle), (1,)))
+    return accumulated(function, handle, axis, dtype, out)

@@ -1,0 +1,1 @@
+"""`clfuse.random`: generators, their bits, and distributions."""

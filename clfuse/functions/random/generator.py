@@ -1,0 +1,486 @@
+"""`Generator`: NumPy's, drawing in kernels by counter, or on the host where the stream is NumPy's.
+
+What it draws with depends on its bit generator. `Philox4x32` is native: arrays of uniform, normal
+and the other distributions of `random_distributions` are recorded, and the rest (gamma, Poisson,
+permutations, ...) is drawn by NumPy on the host, also from key and position alone. Any bit
+generator of NumPy's was chosen for its stream, so everything is drawn from it, on the host.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+import types
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final, TypeVar
+
+import numpy as np
+
+from clfuse.arrays import handle as handles
+from clfuse.arrays.conversion import NotNative, as_handle, host_scalar, host_view
+from clfuse.arrays.handle import Handle, native_dtype
+from clfuse.arrays.promotion import FLOAT64, INT64
+from clfuse.config import settings
+from clfuse.dispatch.host_call import host_call
+from clfuse.dispatch.numpy_errors import FLAGS, preferred, refuse_odd_flags
+from clfuse.errors import warn_user
+
+from . import distributions
+from .bits import Draw, Philox4x32, SingleDraw, as_array
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+EXAMINER: Final = np.random.Generator(np.random.PCG64(0))
+"""Says what NumPy would about arguments; what it draws is thrown away."""
+
+
+_FAR: Final = 1 << 62
+"""Bounds of `integers` within this need no second look."""
+
+_NUMPYS_INTEGERS: Final = frozenset(np.dtype(char).type for char in "bBhHiIlLqQ")
+
+
+def on_host(value: Any) -> Any:
+    """A seed or size without handles."""
+    if type(value) in handles.SCALARS:
+        return host_scalar(value)
+    return host_view(value) if isinstance(value, Handle) else value
+
+
+def _natively(method: _Method) -> _Method:
+    """Decorator: this method is for native bit generators, NumPy's own for the others, and where
+    it says `NotNative`."""
+    name = method.__name__
+
+    @functools.wraps(method)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if self._numpy is not None:
+            return self._hosted(name, args, kwargs)
+        if not FLAGS.isdisjoint(kwargs):
+            refuse_odd_flags(getattr(EXAMINER, name), args, kwargs)
+        try:
+            return method(self, *args, **kwargs)
+        except NotNative as missing:
+            reason = str(missing)
+        except Exception as error:  # noqa: BLE001 (NumPy says which it is)
+            wrong = preferred(error, getattr(EXAMINER, name), args, kwargs)
+            if wrong is not None:
+                raise wrong from None
+            reason = str(error)
+        return self._hosted(name, args, kwargs, reason)
+
+    return call  # type: ignore[return-value]
+
+
+class Generator:
+    """Random numbers as lazy arrays; the interface of `numpy.random.Generator`.
+
+    Parameters
+    ----------
+    bit_generator : Philox4x32, numpy.random.BitGenerator
+        With `Philox4x32` numbers are made in the kernels that use them and never stored, unless
+        somebody asks for them. With one of NumPy's they are NumPy's, drawn on the host.
+
+    Examples
+    --------
+    >>> import clfuse as np
+    >>> rng = np.random.default_rng(7)
+    >>> inside = rng.random(1_000_000) ** 2 + rng.random(1_000_000) ** 2 < 1
+    >>> abs(float(4 * inside.mean()) - np.pi) < 0.01
+    True
+    """
+
+    def __init__(self, bit_generator: Any) -> None:
+        self._numpy: Any = None
+        self.bit_generator = bit_generator
+        if not isinstance(bit_generator, Philox4x32):
+            self._numpy = np.random.Generator(bit_generator)
+            self.bit_generator = self._numpy.bit_generator
+
+    @property
+    def __class__(self) -> Any:
+        # SciPy and its like take a generator for one when it is an instance of NumPy's.
+        return np.random.Generator
+
+    def __reduce__(self) -> Any:
+        return Generator, (self.bit_generator,)
+
+    def __repr__(self) -> str:
+        return f"{self} at 0x{id(self):X}"
+
+    def __str__(self) -> str:
+        return f"{type(self).__name__}({type(self.bit_generator).__name__})"
+
+    def spawn(self, n_children: int) -> list[Generator]:
+        """New independent generators; a `TypeError` where the bit generator cannot spawn."""
+        children = (
+            self.bit_generator.spawn(n_children)
+            if self._numpy is None
+            else [child.bit_generator for child in self._numpy.spawn(n_children)]
+        )
+        return [Generator(child) for child in children]
+
+    # -- on the host -------------------------------------------------------------------------------
+
+    def _hosted(
+        self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], reason: str = ""
+    ) -> Any:
+        """NumPy's method `name`, counted; a native generator gives it one position."""
+        label = f"Generator.{name}"
+        if self._numpy is not None:
+            return hosted_method(getattr(self._numpy, name), args, kwargs, label, reason)
+        with HOST.placed(self.bit_generator):
+            return hosted_method(getattr(HOST.generator, name), args, kwargs, label, reason)
+
+    # -- uniform bits ------------------------------------------------------------------------------
+
+    @_natively
+    def random(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Any:
+        """Uniform in [0, 1); float64 in steps of 2**-53, float32 of 2**-24."""
+        if dtype is np.float64 and out is None:
+            if size is None:
+                return self.bit_generator.number("uniform")
+            if (few := self.bit_generator.few("uniform", size)) is not None:
+                return few
+        return self._standard("random", lambda draw, of: draw.uniform(of), size, dtype, out)
+
+    @_natively
+    def standard_normal(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Any:
+        """Normal with mean 0 and standard deviation 1."""
+        if dtype is np.float64 and out is None:
+            if size is None:
+                return self.bit_generator.number("normal")
+            if (few := self.bit_generator.few("normal", size)) is not None:
+                return few
+        return self._standard("standard_normal", lambda draw, of: draw.normal(of), size, dtype, out)
+
+    @_natively
+    def standard_exponential(
+        self, size: Any = None, dtype: Any = np.float64, method: str = "zig", out: Any = None
+    ) -> Any:
+        """Exponential with mean 1; `method` changes nothing."""
+        return self._standard("standard_exponential", distributions.exponential, size, dtype, out)
+
+    def _standard(
+        self, name: str, formula: Callable[..., Any], size: Any, dtype: Any, out: Any
+    ) -> Any:
+        if size is None and out is None and (dtype is np.float64 or dtype is float):
+            return formula(SingleDraw(self.bit_generator), FLOAT64).item()
+        wanted = distributions.is_native_float(dtype, name)
+        if out is not None:
+            shape: tuple[int, ...] | None = distributions.into(out, size, wanted)
+        else:
+            shape = distributions.requested_size(size)
+        if shape is None:
+            return float(formula(SingleDraw(self.bit_generator), wanted))
+        value = as_array(formula(Draw(self.bit_generator, shape), wanted))
+        return value if out is None else distributions.delivered(value, out)
+
+    @_natively
+    def integers(
+        self,
+        low: Any,
+        high: Any = None,
+        size: Any = None,
+        dtype: Any = np.int64,
+        endpoint: bool = False,
+    ) -> Any:
+        """Whole numbers from `low` (0 where `high` is None) up to `high`, excluded unless
+        `endpoint`; no value is more than one part in 2**32 more frequent than another.
+
+        Bounds that are lazy arrays are computed, as NumPy raises at the call for bad ones.
+        """
+        return self._integers(EXAMINER.integers, low, high, size, dtype, endpoint)
+
+    def _integers(
+        self,
+        examiner: Callable[..., Any],
+        low: Any,
+        high: Any,
+        size: Any,
+        dtype: Any,
+        endpoint: bool,
+    ) -> Any:
+        if type(low) in _NUMPYS_INTEGERS:
+            low = int(low)
+        if type(high) in _NUMPYS_INTEGERS:
+            high = int(high)
+        if type(low) is int and (dtype is np.int64 or dtype is int):
+            first, last = (0, low) if high is None else (low, high)
+            if type(last) is int and -_FAR < first < last < _FAR:
+                last -= not endpoint
+                if size is not None:
+                    few = self.bit_generator.few_below(first, last - first + 1, size)
+                    if few is not None:
+                        return few
+                shape = distributions.requested_size(size)
+                made = distributions.integers(self.bit_generator, first, last, shape, INT64)
+                return dtype(made) if shape is None else made
+        low, high = on_host(low), on_host(high)
+        is_array = bool(np.ndim(low) or (high is not None and np.ndim(high)))
+        wanted = np.dtype(dtype)
+        given = {"endpoint": True} if endpoint else {}
+        if size is not None and 0 in (distributions.requested_size(size) or ()):
+            raise NotNative("of no numbers, for which any bounds will do")
+        examiner(low, high, None if is_array else 1, dtype, **given)
+        native = native_dtype(wanted)
+        assert native is not None
+        low, high = (0, low) if high is None else (low, high)
+        if is_array:
+            lows, highs = np.asarray(low), np.asarray(high)
+            if lows.dtype.kind not in "iub" or highs.dtype.kind not in "iub":
+                raise NotNative("bounds that are arrays of other dtypes than integers")
+            highs = highs if endpoint else highs.astype(np.uint64) - np.uint64(1)
+            return distributions.integers_between(self.bit_generator, lows, highs, size, native)
+        shape = distributions.requested_size(size)
+        first, last = int(low), int(high) - (not endpoint)
+        made = distributions.integers(self.bit_generator, first, last, shape, native)
+        if shape is not None:
+            return made
+        return dtype(made) if dtype is bool or dtype is int else wanted.type(made)
+
+    @_natively
+    def choice(
+        self,
+        a: Any,
+        size: Any = None,
+        replace: bool = True,
+        p: Any = None,
+        axis: int = 0,
+        shuffle: bool = True,
+    ) -> Any:
+        """Elements of `a`, or of ``arange(a)``; on the host with probabilities `p`, or without
+        replacement."""
+        if not replace or p is not None:
+            raise NotNative("with probabilities, or without replacement")
+        shape = distributions.requested_size(size)
+        wanted = shape is None or 0 not in shape
+        if not isinstance(a, Handle):
+            a = np.asarray(a) if not isinstance(a, int) else a
+        if not np.ndim(a):
+            count = _population(a)
+            if count <= 0 and wanted:
+                raise ValueError("a must be a positive integer unless no samples are taken")
+            return distributions.integers(self.bit_generator, 0, max(count, 1) - 1, shape, INT64)
+        array = as_handle(a) if native_dtype(a.dtype) is not None else a
+        count = array.shape[axis]
+        if count == 0 and wanted:
+            raise ValueError("a cannot be empty unless no samples are taken")
+        index = distributions.integers(self.bit_generator, 0, max(count, 1) - 1, shape, INT64)
+        if array is not a or isinstance(a, Handle):
+            return array[index] if array.ndim == 1 else array.take(index, axis=axis)
+        return array.take(np.asarray(index), axis=axis)
+
+    # -- distributions -----------------------------------------------------------------------------
+
+    def _sample(self, name: str, size: Any, *parameters: Any, like: str = "") -> Any:
+        examiner = getattr(EXAMINER, like or name) if parameters else None
+        return distributions.sample(name, examiner, self.bit_generator, parameters, size)
+
+    @_natively
+    def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
+        """Uniform between `low` and `high`."""
+        return self._sample("uniform", size, low, high)
+
+    @_natively
+    def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
+        """Normal with mean `loc` and standard deviation `scale`."""
+        return self._sample("normal", size, loc, scale)
+
+    @_natively
+    def lognormal(self, mean: Any = 0.0, sigma: Any = 1.0, size: Any = None) -> Any:
+        """The exponential of normal numbers."""
+        return self._sample("lognormal", size, mean, sigma)
+
+    @_natively
+    def exponential(self, scale: Any = 1.0, size: Any = None) -> Any:
+        """Exponential with mean `scale`."""
+        return self._sample("exponential", size, scale)
+
+    @_natively
+    def laplace(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
+        """Exponential to both sides of `loc`."""
+        return self._sample("laplace", size, loc, scale)
+
+    @_natively
+    def logistic(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
+        """Logistic."""
+        return self._sample("logistic", size, loc, scale)
+
+    @_natively
+    def gumbel(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
+        """Gumbel's, of largest values."""
+        return self._sample("gumbel", size, loc, scale)
+
+    @_natively
+    def rayleigh(self, scale: Any = 1.0, size: Any = None) -> Any:
+        """Distance from the origin of two normal numbers."""
+        return self._sample("rayleigh", size, scale)
+
+    @_natively
+    def weibull(self, a: Any, size: Any = None) -> Any:
+        """Weibull's, of shape `a`."""
+        return self._sample("weibull", size, a)
+
+    @_natively
+    def pareto(self, a: Any, size: Any = None) -> Any:
+        """Pareto's second (Lomax), of shape `a`."""
+        return self._sample("pareto", size, a)
+
+    @_natively
+    def power(self, a: Any, size: Any = None) -> Any:
+        """Density ``a * x**(a - 1)`` in [0, 1]."""
+        return self._sample("power", size, a)
+
+    @_natively
+    def triangular(self, left: Any, mode: Any, right: Any, size: Any = None) -> Any:
+        """A triangle from `left` over `mode` to `right`."""
+        return self._sample("triangular", size, left, mode, right)
+
+    @_natively
+    def standard_cauchy(self, size: Any = None) -> Any:
+        """Cauchy's with mode 0."""
+        return self._sample("standard_cauchy", size)
+
+    @_natively
+    def binomial(self, n: Any, p: Any, size: Any = None) -> Any:
+        """How many of `n` trials succeed; ``n=1`` is native, others are NumPy's."""
+        if type(n) is not int or n != 1:
+            raise NotNative("more trials than one")
+        if not np.ndim(p):
+            EXAMINER.binomial(1, on_host(p), 0)
+        return distributions.sample("bernoulli", None, self.bit_generator, (p,), size)
+
+
+def _population(a: Any) -> int:
+    """The number that `choice` was given for an array."""
+    if isinstance(a, Handle):
+        a = host_view(a)
+    try:
+        return int(a.__index__())
+    except (AttributeError, TypeError):
+        raise ValueError(
+            f"a must be a sequence or an integer, not {type(np.asarray(a).item())}"
+        ) from None
+
+
+class HostBits:
+    """NumPy's Philox4x64, keyed by key and position of one draw: what is drawn on the host.
+
+    One for all generators: making one takes 20 us, as it asks the system for entropy.
+
+    Attributes
+    ----------
+    generator : numpy.random.Generator
+    lock : threading.RLock
+        Held while somebody draws.
+    """
+
+    def __init__(self) -> None:
+        self._bits = np.random.Philox(0)
+        self._start = self._bits.state
+        self._start["state"]["counter"] = np.zeros(4, np.uint64)
+        self.generator = np.random.Generator(self._bits)
+        self.lock = threading.RLock()
+
+    @contextmanager
+    def placed(self, bit_generator: Philox4x32) -> Iterator[np.random.Philox]:
+        """Take the next position of `bit_generator` and draw from there, for one draw."""
+        key, position, _ = bit_generator.take()
+        with self.lock:
+            self._start["state"]["key"] = np.array([key, position], np.uint64)
+            self._bits.state = self._start
+            yield self._bits
+
+
+HOST: Final = HostBits()
+
+
+_DRAWN_INTO: Final = frozenset(
+    {"random", "standard_normal", "standard_exponential", "standard_gamma"}
+)
+"""Methods that take only an `out` without gaps."""
+
+
+def hosted_method(
+    method: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    name: str,
+    reason: str = "",
+) -> Any:
+    """A bound method of NumPy's that draws, with its arrays brought to the device."""
+    if method.__name__ == "shuffle" and args and not isinstance(args[0], Handle):
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            method(*args, **kwargs)
+        for warning in seen:  # NumPy's compiled code warns its caller, which is not the user's
+            warn_user(str(warning.message), warning.category)
+        return None
+    if method.__name__ in _DRAWN_INTO and isinstance(kwargs.get("out"), Handle):
+        distributions.check_output(kwargs["out"])  # NumPy will see a copy
+    return host_call(method, args, kwargs, reason, name=f"random.{name}")
+
+
+def documentation(function: Any) -> str:
+    """NumPy's documentation of a function down to its notes: the numbers in its examples are
+    NumPy's."""
+    text = inspect.cleandoc(function.__doc__ or "")
+    for heading in ("Notes", "Examples"):
+        text = text.partition(f"\n{heading}\n---")[0]
+    return text
+
+
+def _left_to_numpy(name: str) -> Callable[..., Any]:
+    reference = getattr(np.random.Generator, name)
+
+    def call(self: Generator, *args: Any, **kwargs: Any) -> Any:
+        return self._hosted(name, args, kwargs)
+
+    call.__name__ = name
+    call.__qualname__ = f"Generator.{name}"
+    call.__doc__ = documentation(reference)
+    return call
+
+
+for _name in dir(np.random.Generator):
+    if not _name.startswith("_") and _name != "bit_generator" and not hasattr(Generator, _name):
+        setattr(Generator, _name, _left_to_numpy(_name))
+
+
+def default_rng(seed: Any = None) -> Generator:
+    """A `Generator` for a seed.
+
+    Parameters
+    ----------
+    seed : None, int, array_like of ints, SeedSequence, BitGenerator, Generator, RandomState
+        As for `numpy.random.default_rng`. A generator is returned as it is; a bit generator of
+        NumPy's is drawn from on the host.
+
+    Returns
+    -------
+    Generator
+        For the same seed the same numbers on every device, but not NumPy's: for those set
+        ``CLFUSE_EXACT_RANDOM=on`` (``python -m clfuse run --exact-random``), or pass
+        ``numpy.random.PCG64(seed)``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For what is no seed.
+    """
+    seed = on_host(seed)
+    if isinstance(seed, Generator):
+        return seed
+    if isinstance(seed, Philox4x32 | np.random.BitGenerator):
+        return Generator(seed)
+    shared = getattr(seed, "_shared_bit_generator", None)  # our RandomState
+    if isinstance(shared, types.MethodType):
+        return Generator(shared())
+    is_numpys = isinstance(seed, np.random.Generator | np.random.RandomState)
+    if settings.exact_random or is_numpys:
+        return Generator(np.random.default_rng(seed).bit_generator)
+    return Generator(Philox4x32(seed))

@@ -1,0 +1,1 @@
+"""New arrays, and arrays whose shape or order changes."""

@@ -1,0 +1,355 @@
+"""Where numbers fall among sorted ones, and how often they occur: searchsorted, digitize, interp,
+bincount, histogram; `namespace` and `methods` use them.
+
+A binary search over n elements is about log2(n) loads at computed positions, each of which depends
+on the comparison before. All of them are operations on the element that is looked for, so a search
+is one kernel, together with what makes the elements and with what is done with the places:
+
+    place = -1                      of the last element known to come before the key
+    for half in (n/2, n/4 ...):     the same lengths whatever the key is: nothing to branch on
+        probe = place + half
+        place = probe if table[probe] < key else place
+    place + 1
+"""
+
+from __future__ import annotations
+
+import math
+from operator import index as as_index
+from typing import Any, Final
+
+import numpy as np
+
+from clfuse.arrays.conversion import NotNative, as_handle, from_host, host_scalar, host_view
+from clfuse.arrays.expressions import choose, combine, convert, scalar
+from clfuse.arrays.handle import Handle, fresh, native_dtype, node_of, result
+from clfuse.arrays.host_array import is_seen_here, made
+from clfuse.arrays.promotion import FLOAT64, INT64
+from clfuse.arrays.views import reshaped
+from clfuse.dispatch.host_call import native
+from clfuse.dispatch.registry import UFUNCS
+from clfuse.functions.attributes import cast_to
+from clfuse.functions.indexing.gathering import (
+    INDEX_LIMIT,
+    POSITION,
+    count_host_library,
+    exact_bounds_of,
+)
+from clfuse.functions.indexing.subscripts import get
+from clfuse.functions.indexing.taking import take
+from clfuse.ir import build
+from clfuse.ir.nodes import Kind, Node
+from clfuse.runtime.device import get_device
+
+FEW_KEYS: Final = 512
+"""Keys up to which NumPy finds their places in a stored vector: at 0.05 us each it takes no longer
+than to launch a kernel on PoCL."""
+
+
+def _before(table: Node, key: Node, *, right: bool) -> Node:
+    """Whether an element of the table comes before a key; NaN after all numbers.
+
+    With `right`, elements equal to the key come before it, too.
+    """
+    if right:
+        found = combine(np.less_equal, table, key)
+        return found if key.dtype.kind != "f" else combine(np.logical_or, found, _is_nan(key))
+    if key.dtype.kind != "f":
+        return combine(np.less, table, key)
+    later = combine(np.less_equal, key, table)
+    is_number = combine(np.equal, table, table)
+    return combine(np.logical_and, combine(np.logical_not, later), is_number)
+
+
+def _is_nan(node: Node) -> Node:
+    return combine(np.isnan, node)
+
+
+def count_before(table: Node, key: Node, *, right: bool, order: Node | None = None) -> Node:
+    """How many elements of a sorted vector come before each key; int32, of the keys' shape.
+
+    They are compared in the keys' dtype; the table is not empty, and sorted when its elements are
+    taken in this order.
+    """
+    shape = key.shape
+    zeros = (0,) * len(shape)
+    place = build.broadcast(scalar(-1, POSITION), shape)
+    length = table.shape[0]
+    while length:
+        half = max(length // 2, 1)
+        probe = combine(np.add, place, scalar(half, POSITION))
+        at = probe
+        if order is not None:
+            at = convert(build.gather(order, probe, shape, 0, zeros), POSITION)
+        element = convert(build.gather(table, at, shape, 0, zeros), key.dtype)
+        place = choose(_before(element, key, right=right), probe, place, POSITION, shape)
+        length -= half if length > 1 else 1
+    return combine(np.add, place, scalar(1, POSITION))
+
+
+def _sorted_table(a: Any) -> Handle:
+    table = as_handle(a)
+    if len(table._shape) != 1 or not 0 < table._shape[0] < INDEX_LIMIT:
+        raise NotNative("not in a vector of this length")
+    return table
+
+
+@native(np.searchsorted, method=True)
+def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
+    """The places where elements would have to be inserted into a sorted vector to keep it so."""
+    table, keys = _sorted_table(a), as_handle(v)
+    dtype = native_dtype(np.result_type(table._dtype, keys._dtype))
+    if dtype is None or dtype.kind == "c" or 0 in keys._shape or side not in ("left", "right"):
+        raise NotNative("not by this order")
+    made_here = _found_on_host(table, keys, side, sorter)
+    if made_here is not None:
+        return made_here
+    order_node = None
+    if sorter is not None:
+        order = as_handle(sorter)
+        if order._dtype.kind not in "iu" or order._shape != table._shape:
+            raise NotNative("the sorter is of another kind")
+        low, high = exact_bounds_of(node_of(order))
+        if low < 0 or high >= table._shape[0]:
+            raise NotNative("the sorter leaves the vector")
+        if math.prod(keys._shape) * table._shape[0].bit_length() < table._shape[0]:
+            order_node = node_of(order)
+        else:
+            table = take(table, order)
+    key = convert(node_of(keys), dtype)
+    places = count_before(node_of(table), key, right=side == "right", order=order_node)
+    return result(convert(places, INT64))
+
+
+def _found_on_host(table: Handle, keys: Handle, side: str, sorter: Any) -> Any:
+    """The places of few keys in what is stored already, found by NumPy; None where they are to be
+    recorded."""
+    device = get_device()
+    if math.prod(keys._shape) > FEW_KEYS or not is_seen_here(device):
+        return None
+    given = [table, keys] if sorter is None else [table, keys, as_handle(sorter)]
+    for handle in given:
+        node = handle._storage.node
+        if node.buffer is None and node.op.kind is not Kind.CONSTANT:
+            return None
+    table_view, key_view, *order = [host_view(handle) for handle in given]
+    return made(np.searchsorted(table_view, key_view, side, *order), device)  # type: ignore[call-overload]
+
+
+@native(np.digitize)
+def digitize(x: Any, bins: Any, right: bool = False) -> Any:
+    """The numbers of the bins that elements belong to; the bins rise or fall."""
+    handle, edges = as_handle(x), _sorted_table(bins)
+    if handle._dtype.kind == "c" or edges._dtype.kind == "c":
+        raise NotNative("of complex numbers")
+    steps = host_view(edges)
+    if np.isnan(steps).any():
+        raise NotNative("between edges that are on no side of others")
+    side = "left" if right else "right"
+    if np.all(steps[:-1] <= steps[1:]):
+        return searchsorted(edges, handle, side)
+    if not np.all(steps[:-1] >= steps[1:]):
+        raise ValueError("bins must be monotonically increasing or decreasing")
+    places = searchsorted(edges[::-1], handle, side)  # type: ignore[index]
+    return edges._shape[0] - places
+
+
+@native(np.interp)
+def interp(
+    x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
+) -> Any:
+    """Piecewise linear interpolation between the points ``(xp, fp)``, with NumPy's formula."""
+    if period is not None:
+        raise NotNative("of a periodic function")
+    handle, places, values = as_handle(x), _sorted_table(xp), as_handle(fp)
+    count = places._shape[0]
+    inputs = (handle, places, values)
+    if values._shape != places._shape or count < 2 or 0 in handle._shape:
+        raise NotNative("of these points")
+    if any(item._dtype.kind == "c" for item in inputs) or native_dtype(FLOAT64) is not FLOAT64:
+        raise NotNative("of these dtypes")
+    at, table, heights = [convert(node_of(item), FLOAT64) for item in inputs]
+    shape = at.shape
+    found = count_before(table, at, right=True)
+    low = combine(np.subtract, found, scalar(1, POSITION))
+    low = combine(np.minimum, low, scalar(count - 2, POSITION))
+    low = combine(np.maximum, low, scalar(0, POSITION))
+    zeros = (0,) * len(shape)
+    x0, y0 = (build.gather(node, low, shape, 0, zeros) for node in (table, heights))
+    x1, y1 = (build.gather(node, low, shape, 1, zeros) for node in (table, heights))
+    slope = combine(np.divide, combine(np.subtract, y1, y0), combine(np.subtract, x1, x0))
+
+    def pick(mask: Node, chosen: Node, other: Node) -> Node:
+        return choose(mask, chosen, other, FLOAT64, shape)
+
+    def from_point(place: Node, height: Node) -> Node:
+        run = combine(np.subtract, at, place)
+        return combine(np.add, combine(np.multiply, slope, run), height)
+
+    line, back = from_point(x0, y0), from_point(x1, y1)
+    flat = pick(combine(np.equal, y0, y1), y0, back)
+    line = pick(_is_nan(line), pick(_is_nan(back), flat, back), line)
+    line = pick(combine(np.equal, x0, at), y0, line)
+    first = build.view(heights, (), 0, ())
+    last = build.view(heights, (), count - 1, ())
+    ends = [
+        default if given is None else convert(node_of(as_handle(given)), FLOAT64)
+        for given, default in ((left, first), (right, last))
+    ]
+    if any(end.shape for end in ends):
+        raise NotNative("the value outside is no scalar")
+    is_last = combine(np.equal, found, scalar(count, POSITION))
+    is_beyond = combine(np.greater, at, build.view(table, (), count - 1, ()))
+    line = pick(is_beyond, ends[1], pick(is_last, last, line))
+    is_before = combine(np.less, at, build.view(table, (), 0, ()))
+    line = pick(is_before, ends[0], line)
+    return result(pick(_is_nan(at), at, line))
+
+
+@native(np.bincount)
+def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
+    """How often each number from 0 on occurs, or the sum of the weights where it does.
+
+    NumPy counts, on the device's memory. The length of the result is known only when the largest
+    number is: that is waited for.
+    """
+    handle = as_handle(x)
+    if len(handle._shape) != 1 or not handle._shape[0] or handle._dtype.kind not in "biu":
+        raise NotNative("not of a vector of integers")
+    length = as_index(minlength)
+    if length < 0:
+        raise ValueError("'minlength' must not be negative")
+    node = convert(node_of(handle), INT64) if handle._dtype.kind == "b" else node_of(handle)
+    low, high = exact_bounds_of(node)
+    if low < 0:
+        raise ValueError("'list' argument must have no negative elements")
+    shape = (max(high + 1, length),)
+    inputs = [node]
+    if weights is not None:
+        given = as_handle(weights)
+        if given._dtype.kind == "c" or len(given._shape) != 1:
+            raise NotNative("with weights of another kind")
+        if given._shape != handle._shape:
+            raise ValueError("The weights and list don't have the same length.")
+        inputs.append(convert(node_of(given), FLOAT64))
+    count_host_library("bincount")
+    dtype = INT64 if weights is None else FLOAT64
+    return fresh(build.library("bincount", inputs, shape, dtype))
+
+
+@native(np.histogram)
+def histogram(
+    a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
+) -> Any:
+    """How many elements fall into each bin, and the bins' edges.
+
+    The numbers of the bins are computed by NumPy's formulas in one kernel, and counted by NumPy on
+    the device's memory; or the sum of the weights in each bin, which NumPy adds, in its order.
+    Without a range, smallest and largest element are waited for.
+    """
+    if isinstance(bins, str):
+        raise NotNative("with bins by a rule")
+    handle = as_handle(a)
+    given = None if weights is None else _weights(as_handle(weights), handle, bins)
+    handle = reshaped(handle, (math.prod(handle._shape),))
+    if not handle._shape[0] or handle._dtype.kind not in "iuf":
+        raise NotNative("not of these elements")
+    if np.ndim(bins) == 0:
+        count = as_index(bins)
+        if count < 1:
+            raise ValueError("`bins` must be positive, when an integer")
+        edges, kept, number = _even_bins(handle, count, range)
+    elif np.ndim(bins) == 1:
+        if range is not None:
+            _outer_edges(handle, range)
+        edges, kept, number = _given_bins(handle, as_handle(bins))
+        count = edges._shape[0] - 1
+    else:
+        raise ValueError("`bins` must be 1d, when an array")
+    outside = build.constant(np.int64(count))
+    place = choose(kept, number, outside, INT64, handle._shape)
+    count_host_library("histogram")
+    if given is None:
+        counts = fresh(build.library("bincount", [place], (count,), INT64))
+    else:
+        counts = fresh(build.library("weigh", [place, given], (count,), given.dtype))
+    if density:
+        widths = UFUNCS["subtract"](edges[1:], edges[:-1]).astype(float)
+        total = UFUNCS["add"].reduce(counts)
+        return UFUNCS["divide"](UFUNCS["divide"](counts, widths), total), edges
+    return counts, edges
+
+
+def _weights(weights: Handle, handle: Handle, bins: Any) -> Node:
+    """The weights of a histogram, one for each element of the flat array."""
+    if weights._shape != handle._shape:
+        raise ValueError("weights should have the same shape as a.")
+    # NumPy sorts for bins that are given, and adds bools and complex numbers in ways of their own.
+    if np.ndim(bins) != 0 or weights._dtype.kind not in "iuf":
+        raise NotNative("with weights, and with bins that are given, or of another kind")
+    return node_of(reshaped(weights, (math.prod(weights._shape),)))
+
+
+def _outer_edges(handle: Handle, given: Any) -> tuple[Any, Any]:
+    """The ends of a histogram, as numbers; NumPy's errors for those that are none."""
+    if given is None:
+        found = "autodetected"
+        ends = UFUNCS["minimum"].reduce(handle), UFUNCS["maximum"].reduce(handle)
+        first, last = [np.asarray(end).reshape(())[()] for end in ends]
+    else:
+        found = "supplied"
+        first, last = (
+            host_scalar(end) if isinstance(end, Handle) else end for end in given
+        )
+        if first > last:
+            raise ValueError("max must be larger than min in range parameter.")
+    if not (np.isfinite(first) and np.isfinite(last)):
+        raise ValueError(f"{found} range of [{first}, {last}] is not finite")
+    if first == last:
+        return first - 0.5, last + 0.5
+    return first, last
+
+
+def _even_bins(handle: Handle, count: int, given: Any) -> tuple[Any, Node, Node]:
+    """Edges, which elements lie inside, and their bins: corrected where rounding was off by one."""
+    first, last = _outer_edges(handle, given)
+    dtype = np.result_type(first, last, handle._dtype)
+    if dtype.kind in "iu":
+        dtype = np.result_type(dtype, float)
+    if isinstance(first, np.integer):
+        width = np.float64(int(last) - int(first))
+    else:
+        width = last - first
+    steps = np.linspace(first, last, count + 1, dtype=dtype)
+    if np.any(steps[:-1] >= steps[1:]):
+        raise ValueError(
+            f"Too many bins for data range. Cannot create {count} finite-sized bins."
+        )
+    edges = from_host(steps)
+    less, both = UFUNCS["less"], UFUNCS["logical_and"]
+    kept = both(UFUNCS["greater_equal"](handle, first), UFUNCS["less_equal"](handle, last))
+    values = cast_to(handle, dtype)
+    scaled = UFUNCS["divide"](UFUNCS["subtract"](values, first), width)
+    number = cast_to(UFUNCS["multiply"](scaled, count), INT64)
+    number = UFUNCS["clip"](number, 0, count - 1)
+    early = less(values, get(edges, number))
+    number = UFUNCS["subtract"](number, early)
+    following = get(edges, UFUNCS["clip"](UFUNCS["add"](number, 1), 0, count))
+    late = both(UFUNCS["greater_equal"](values, following), less(number, count - 1))
+    return edges, node_of(kept), node_of(UFUNCS["add"](number, late))
+
+
+def _given_bins(handle: Handle, edges: Handle) -> tuple[Any, Node, Node]:
+    """The same for edges that need not lie evenly; the last bin has both its ends."""
+    steps = host_view(edges)
+    if len(steps) < 2 or edges._dtype.kind == "c":
+        raise NotNative("with these bins")
+    if np.any(steps[:-1] > steps[1:]):
+        raise ValueError("`bins` must increase monotonically, when an array")
+    count = len(steps) - 1
+    found = searchsorted(edges, handle, "right")
+    at_end = UFUNCS["equal"](handle, get(edges, -1))
+    number = UFUNCS["subtract"](UFUNCS["minimum"](found, count), 1)
+    beyond = UFUNCS["logical_and"](UFUNCS["greater"](found, count), UFUNCS["logical_not"](at_end))
+    inside = UFUNCS["logical_and"](UFUNCS["greater"](found, 0), UFUNCS["logical_not"](beyond))
+    return edges, node_of(inside), node_of(number)

@@ -1,0 +1,57 @@
+"""Arrays as buffers: which memory `memoryview`, `bytes`, ``file.write`` and the others get;
+`acceleration` and `ndarray` register it.
+
+Who asks in order to read (``hashlib``, ``file.write``, ``bytes``, `memoryview`) gets a snapshot,
+without a copy where device and host share memory. Who is going to write (``file.readinto``,
+``struct.pack_into``) gets memory that the array shares as long as somebody has it
+(`shared_storage`). `memoryview` cannot be told from ``numpy.asarray``, whose arrays must not make
+every operation on ours look at what they may have done to it: ``x.data`` is what shares.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Final
+
+import numpy as np
+
+from clfuse.arrays import handle as handles
+from clfuse.arrays.conversion import host_scalar, host_view
+from clfuse.arrays.handle import Handle, is_contiguous, is_writeable
+from clfuse.arrays.shared_storage import seen_by_numpy
+
+from .protocols import laid_out, shares
+
+__all__ = ["buffer", "in_bytes", "lent", "shared"]
+
+WRITABLE: Final = 1
+"""PyBUF_WRITABLE: https://docs.python.org/3/c-api/buffer.html"""
+
+
+def lent(handle: Handle, flags: int, caller: int = 1) -> np.ndarray | np.generic:
+    """What NumPy is asked for a buffer of, in the place of `handle`; `caller` frames up is the code
+    that asks."""
+    if type(handle) in handles.SCALARS:
+        return host_scalar(handle)
+    if shares(sys._getframe(caller), handle) or (flags & WRITABLE and is_writeable(handle)):
+        return seen_by_numpy(handle)
+    if handle._view is None or is_contiguous(handle):
+        return host_view(handle)
+    # NumPy refuses by the strides what the bytes side by side would allow.
+    run, offset, strides = laid_out(handle)
+    return np.ndarray(handle._shape, handle._dtype, run, offset, strides)  # type: ignore[arg-type]
+
+
+def shared(handle: Handle) -> np.ndarray | np.generic:
+    """What ``x.data`` shows: memory that the array shares; of a scalar its number."""
+    return host_scalar(handle) if type(handle) in handles.SCALARS else seen_by_numpy(handle)
+
+
+def buffer(self: Handle, flags: int) -> memoryview:
+    """`__buffer__`: as the compiled part exports it."""
+    return lent(self, flags, 2).__buffer__(flags)  # type: ignore[union-attr]
+
+
+def in_bytes(self: Handle) -> bytes:
+    """`__bytes__`: what ``bytes`` makes of NumPy's array."""
+    return bytes(lent(self, 0, 2))

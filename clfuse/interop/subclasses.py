@@ -1,0 +1,120 @@
+"""Subclasses of our array class are NumPy's; `ndarray` has the metaclass of here.
+
+A program's ``class Sub(np.ndarray)`` needs NumPy's `__array_finalize__`, its memory, and its place
+in functions of NumPy's. So it derives from `numpy.ndarray`, and its instances live on the host.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from clfuse.arrays.conversion import host_copy
+from clfuse.arrays.handle import DTYPES, Handle
+from clfuse.dispatch.overrides import METHODS, AskedForFunctions, AskedForUfuncs, tell
+
+
+class HostArray(np.ndarray):
+    """What subclasses derive from: NumPy's array, which takes ours where it takes its own."""
+
+    __module__ = "clfuse"
+
+    def __new__(
+        cls,
+        shape: Any,
+        dtype: Any = float,
+        buffer: Any = None,
+        offset: Any = 0,
+        strides: Any = None,
+        order: Any = None,
+    ) -> Any:
+        if isinstance(buffer, Handle):
+            buffer = host_copy(buffer)
+        return super().__new__(cls, shape, dtype, buffer, offset, strides, order)
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        tell(cls)
+
+    def __array_wrap__(self, array: Any, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(array, Handle):
+            array = host_copy(array)
+        return super().__array_wrap__(array, *args, **kwargs)
+
+    def view(self, *args: Any, **kwargs: Any) -> Any:
+        """`numpy.ndarray.view`; as our array class it is one of NumPy's."""
+        named = {name: _numpys(value) for name, value in kwargs.items()}
+        return super().view(*map(_numpys, args), **named)
+
+
+HostArray.__name__ = HostArray.__qualname__ = "ndarray"
+
+_ASKED = {"__array_ufunc__": AskedForUfuncs, "__array_function__": AskedForFunctions}
+
+
+@functools.cache
+def _base(names: tuple[str, ...]) -> type:
+    """What a subclass derives from that has methods of these names, of `METHODS`."""
+    if not names:
+        return HostArray
+    return type("ndarray", (*map(_ASKED.__getitem__, names), HostArray), {"__module__": "clfuse"})
+
+
+_NUMPYS: Final[Mapping[str, type]] = {dtype.type.__name__: dtype.type for dtype in DTYPES.values()}
+"""NumPy's classes of the scalars that there are lazy ones of."""
+
+
+def _numpys(kind: Any) -> Any:
+    return np.ndarray if isinstance(kind, ArrayType) else kind
+
+
+class ArrayType(type):
+    """The class of `ndarray`: arrays that stay on the host are instances too."""
+
+    shown_module = "clfuse"
+    """The module in the class's representation: ``numpy``, in a program that knows no other."""
+
+    def __repr__(cls) -> str:
+        return f"<class '{ArrayType.shown_module}.{cls.__qualname__}'>"
+
+    def __eq__(cls, other: object) -> bool:
+        """``type(x) == np.ndarray`` holds for arrays that stay on the host, too.
+
+        They have different hashes nonetheless: whoever keeps what he found out about a class, or
+        registers functions by it, is to tell ours from NumPy's, as compiled code does.
+        """
+        return cls is other or other is np.ndarray
+
+    __hash__ = type.__hash__
+
+    def __new__(
+        cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **options: Any
+    ) -> Any:
+        if not any(isinstance(base, ArrayType) for base in bases):
+            return super().__new__(cls, name, bases, namespace)
+        host = _base(tuple(filter(namespace.__contains__, METHODS)))
+        theirs = tuple(host if isinstance(base, ArrayType) else base for base in bases)
+        return types.new_class(name, theirs, options, lambda made: made.update(namespace))
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return type.__instancecheck__(cls, instance) or isinstance(instance, np.ndarray)
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        return type.__subclasscheck__(cls, subclass) or issubclass(subclass, np.ndarray)
+
+
+class ScalarType(type):
+    """The class of lazy scalars' classes, which are shown as NumPy's are, and equal to them."""
+
+    def __eq__(cls, other: object) -> bool:
+        """``type(x) == np.float64``, ``type(x) in (np.float32, np.float64)``; see `ArrayType`."""
+        return cls is other or (other is not None and other is _NUMPYS.get(cls.__name__))
+
+    __hash__ = type.__hash__
+
+    def __repr__(cls) -> str:
+        return f"<class '{ArrayType.shown_module}.{cls.__qualname__}'>"

@@ -1,0 +1,252 @@
+"""Functions of other packages that ask for NumPy's own class of arrays are given it: `clfuse`
+installs them.
+
+Most packages take what `numpy.asarray` takes. Some ask ``isinstance(x, numpy.ndarray)`` first, and
+do something else, or refuse, where it is not: pandas looks a mask up as column names. `DOORS` names
+the functions in which they ask, as few and as far inside as there are; ours are put before them,
+which turn our arrays into NumPy's and leave everything else alone. A package that is not imported
+is not touched; a function that a version does not have is left out. In `PACKAGES` nearly every
+function would be named: compiled code in them asks for memory that it may write to.
+
+Compiled code that looks at each item of a list knows Python's and NumPy's numbers by their memory,
+and takes a lazy scalar for an object. So pandas and json get NumPy's scalars for them.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import types
+from collections.abc import Callable, Mapping
+from importlib.machinery import ModuleSpec
+from typing import Any, Final
+
+import numpy as np
+
+from clfuse.arrays import handle as handles
+from clfuse.arrays.conversion import host_copy, host_scalar, host_view
+from clfuse.arrays.handle import Handle
+from clfuse.arrays.shared_storage import seen_by_numpy
+from clfuse.functions.rebound import for_ours
+
+Turn = Callable[[Any], Any]
+Opened = Callable[[Any], Callable[..., Any]]
+
+
+# -- what is given instead ------------------------------------------------------------------------
+
+
+def arrays(turn: Turn) -> Turn:
+    """`turn` of an array of ours, also in a list; anything else as it is."""
+
+    def turned(value: Any) -> Any:
+        if isinstance(value, Handle):
+            return turn(value)
+        if type(value) is list and any(isinstance(item, Handle) for item in value):
+            return [turn(item) if isinstance(item, Handle) else item for item in value]
+        return value
+
+    return turned
+
+
+def numbers(value: Any, depth: int = 3) -> Any:
+    """NumPy's scalars for lazy ones, also in lists, tuples and dicts down to `depth`: records of
+    rows, columns by name. What has none in it is given as it is."""
+    kind = type(value)
+    if kind in handles.SCALARS:
+        return host_scalar(value)
+    if not depth or kind not in (list, tuple, dict):
+        return value
+    items = value.values() if kind is dict else value
+    if kind is dict and not handles.SCALARS.isdisjoint(map(type, value)):
+        value = {numbers(key, 0): item for key, item in value.items()}
+    if _LISTS.isdisjoint(map(type, items)) and handles.SCALARS.isdisjoint(map(type, items)):
+        return value
+    found = [numbers(item, depth - 1) for item in items]
+    if all(new is old for new, old in zip(found, items, strict=True)):
+        return value
+    return dict(zip(value, found, strict=True)) if kind is dict else kind(found)
+
+
+_LISTS: Final = frozenset((list, tuple, dict))
+
+DEEPEST: Final = 8
+"""Documents of json are looked into so far: a list that contains itself has to end."""
+
+
+def _document(value: Any) -> Any:
+    return numbers(value, DEEPEST)
+
+
+def _of_its_namespace(handle: Handle) -> Any:
+    """What SciPy asks for namespace and device. Unless it takes arrays of other libraries for what
+    they are (SCIPY_ARRAY_API), it works with NumPy's functions, which know the processor alone: an
+    array of NumPy's. (Nor does the program keep to the standard then: see `present.standard`.)"""
+    api = sys.modules.get("scipy._lib._array_api")
+    return handle if getattr(api, "SCIPY_ARRAY_API", False) else _NUMPYS
+
+
+_NUMPYS: Final = np.empty(0)
+
+
+_host_view: Final = arrays(host_view)
+
+_NUMBERS: Final[Mapping[str, Mapping[str, Turn]]] = {
+    "json.encoder": {"JSONEncoder.iterencode": _document},
+    "pandas.core.frame": {"DataFrame.__init__": numbers, "DataFrame.__setitem__": numbers,
+                          "DataFrame.insert": numbers},
+    "pandas.core.series": {"Series.__init__": numbers, "Series.__setitem__": numbers},
+    "pandas.core.generic": {"NDFrame.fillna": numbers, "NDFrame.replace": numbers,
+                            "NDFrame.clip": numbers, "NDFrame.where": numbers,
+                            "NDFrame.mask": numbers},
+    "pandas.core.indexing": {"_LocationIndexer.__setitem__": numbers,
+                             "_ScalarAccessIndexer.__setitem__": numbers,
+                             "_AtIndexer.__setitem__": numbers},
+    "pandas.core.indexes.base": {"Index.__new__": numbers, "Index.insert": numbers},
+}  # fmt: skip
+
+DOORS: Final[Mapping[str, Mapping[str, Turn]]] = {
+    # What is given as an index (a mask is no list of names) passes the first, what a Series or a
+    # column is made of, to be written to later, the second; operands pass the third.
+    "pandas.core.common": {
+        "apply_if_callable": _host_view, "maybe_iterable_to_list": arrays(host_copy),
+    },
+    "pandas.core.ops.common": {"item_from_zerodim": _host_view},
+    "pandas.core.algorithms": {"_ensure_arraylike": _host_view, "isin": numbers},
+    "pandas.core.groupby.grouper": {"get_grouper": _host_view},
+    "pandas.core.groupby.ops": {"extract_result": numbers},  # what a user's function has made
+    # Where a parameter is said to be of NumPy's class, of most functions and all estimators.
+    "sklearn.utils._param_validation": {"_InstancesOf.is_satisfied_by": _host_view},
+    # What is no array is text to be read to the one, and a file or a list to the other.
+    "numpy._core.defchararray": {"array": _host_view, "asarray": _host_view},
+    "numpy._core.records": {"array": _host_view},
+    "numpy.lib.recfunctions": {"merge_arrays": _host_view},
+    "numpy.ctypeslib": {"as_ctypes": arrays(seen_by_numpy)},
+    "numpy.ctypeslib._ctypeslib": {"as_ctypes": arrays(seen_by_numpy)},  # there since NumPy 2.3
+    "scipy.sparse.linalg._interface": {"aslinearoperator": _host_view},
+    "scipy._lib.array_api_compat.common._helpers": {
+        "array_namespace": arrays(_of_its_namespace), "device": arrays(_of_its_namespace),
+        "is_lazy_array": arrays(_of_its_namespace),
+    },
+    **_NUMBERS,
+}  # fmt: skip
+"""Module -> function in it, or method of a class -> what it gets of an argument."""
+
+PACKAGES: Final[Mapping[str, Turn]] = {"skimage": arrays(seen_by_numpy)}
+"""Package -> what its public functions, all that are written in Python, get of an argument."""
+
+
+COMPOSED: Final = "numpy.polynomial."
+"""NumPy's modules whose functions, of which some ask for its class, run with ours in them where
+they are given an array of ours (`borrowed`)."""
+
+
+# -- putting ours before theirs -------------------------------------------------------------------
+
+
+def open_to_ours(function: Callable[..., Any], turned: Turn) -> Callable[..., Any]:
+    """`function`, which gets what `turned` gives of each of its arguments."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        named = {name: turned(value) for name, value in kwargs.items()} if kwargs else kwargs
+        return function(*map(turned, args), **named)
+
+    return call
+
+
+def open_doors(module: types.ModuleType) -> None:
+    """Put our functions before those of the module, also where they were imported from it."""
+    package = module.__name__.partition(".")[0]
+    if module.__name__ == "numpy.ctypeslib":
+        _open_pointers(module)
+    for name, opened in _doors_of(module).items():
+        kind, is_method, method = name.partition(".")
+        if is_method:
+            _open_method(vars(module).get(kind), method, opened)
+            continue
+        function = vars(module).get(name)
+        if not callable(function) or isinstance(function, type):
+            continue
+        made = opened(function)
+        setattr(module, name, made)
+        if getattr(function, "__module__", None) != module.__name__:
+            continue
+        for known, other in list(sys.modules.items()):
+            if known.partition(".")[0] == package and vars(other).get(name) is function:
+                setattr(other, name, made)
+
+
+def _open_method(kind: Any, name: str, opened: Opened) -> None:
+    function = vars(kind).get(name) if isinstance(kind, type) else None
+    if isinstance(function, types.FunctionType):
+        setattr(kind, name, opened(function))
+    elif isinstance(function, staticmethod):  # as Python makes of `__new__`
+        setattr(kind, name, staticmethod(opened(function.__func__)))
+
+
+def _has_doors(name: str) -> bool:
+    return name in DOORS or name.startswith(COMPOSED) or name.partition(".")[0] in PACKAGES
+
+
+def _doors_of(module: types.ModuleType) -> Mapping[str, Opened]:
+    name = module.__name__
+    if name in DOORS:
+        turns = DOORS[name].items()
+        return {key: functools.partial(open_to_ours, turned=turn) for key, turn in turns}
+    if name.startswith(COMPOSED):
+        opened: Opened = for_ours
+    else:
+        turn = PACKAGES[name.partition(".")[0]]
+        opened = functools.partial(open_to_ours, turned=turn)
+    return {
+        key: opened
+        for key, value in vars(module).items()
+        if key[0] != "_" and type(value) is types.FunctionType and value.__module__ == name
+    }
+
+
+class Doors:
+    """A finder that finds nothing by itself: it opens the doors of modules that others find."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        """The spec that the others find for a module with doors; None for all others."""
+        if not _has_doors(name):
+            return None
+        found = None
+        for finder in sys.meta_path:
+            if finder is not self and hasattr(finder, "find_spec"):
+                found = finder.find_spec(name, path, target)
+                if found is not None:
+                    break
+        loader = getattr(found, "loader", None)
+        if loader is not None:
+            execute = loader.exec_module
+
+            def exec_module(module: types.ModuleType) -> None:
+                execute(module)
+                open_doors(module)
+
+            loader.exec_module = exec_module
+        return found
+
+
+def _open_pointers(ctypeslib: types.ModuleType) -> None:
+    """Let C functions whose arguments are declared by `numpy.ctypeslib.ndpointer` write to ours."""
+    for kind in ctypeslib.ndpointer().__mro__:
+        method = vars(kind).get("from_param")
+        if isinstance(method, classmethod):
+            plain = method.__func__
+
+            def from_param(cls: Any, obj: Any, plain: Any = plain) -> Any:
+                return plain(cls, seen_by_numpy(obj) if type(obj) is handles.ARRAY else obj)
+
+            kind.from_param = classmethod(from_param)  # type: ignore[attr-defined]
+
+
+def install() -> None:
+    """Open the doors of what is imported already, and of what will be."""
+    for name, module in list(sys.modules.items()):
+        if _has_doors(name):
+            open_doors(module)
+    sys.meta_path.insert(0, Doors())  # type: ignore[arg-type]

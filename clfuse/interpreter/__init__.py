@@ -1,0 +1,1 @@
+"""Snapshots of the graph computed by NumPy on the host, node by node."""

@@ -1,0 +1,158 @@
+"""In which order a snapshot is calculated node by node, so that writes can go into old memory;
+`interpret` asks.
+
+    t = a[5]; a[5] = a[7]; a[7] = t         two UPDATEs; the second writes a VIEW of `a` as it was
+
+A snapshot lists nodes after what they read, and says nothing about a VIEW and an UPDATE of one
+value: the view may come last. Who calculates in that order has to keep the array as it was, that
+is to copy all of it for the first write. So views of an array are taken before it is written to,
+and those are copied which are needed afterwards, if they are small beside the array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from itertools import chain
+from math import prod
+from typing import Final
+
+from clfuse.ir.nodes import Kind
+from clfuse.ir.snapshot import Snapshot
+
+SMALLER: Final = 4
+"""Views are copied, rather than what they are views of, that have at most one of so many
+elements: whoever reads them takes longer than that copy."""
+
+
+@dataclass(slots=True)
+class Calculation:
+    """How to go through a snapshot.
+
+    Attributes
+    ----------
+    order : iterable of int, the positions
+    copied : set of int, views that get memory of their own
+    last : dict of int to list of int
+        Position -> what is read there for the last time and is not to be kept. Empty where nobody
+        has to know: nothing is written to, nor is memory to be spared.
+    """
+
+    order: Iterable[int]
+    copied: Collection[int]
+    last: dict[int, list[int]]
+
+
+def calculation(snapshot: Snapshot, kept: Collection[int], sparing: bool = False) -> Calculation:
+    """The order for a snapshot of which the values at the positions `kept` must stay.
+
+    `sparing` asks for what is read for the last time in any case.
+    """
+    items = snapshot.items
+    overwritten: dict[int, int] = {}
+    for position, item in enumerate(items):
+        if item[0] is not None and item[0].kind is Kind.UPDATE:
+            overwritten[item[3]] = position
+    if not overwritten:
+        order: Iterable[int] = range(len(items))
+        return Calculation(order, (), _last_readers(snapshot, order, kept) if sparing else {})
+    views = _views(snapshot, overwritten)
+    order = _order(snapshot, views, overwritten)
+    copied: set[int] = set()
+    if views:
+        readers = _readers(snapshot, views)
+        for array, seen in views.items():
+            if items[array][0] is not None and array not in kept:
+                copied |= _copied(snapshot, array, seen, overwritten[array], readers, kept)
+    return Calculation(order, copied, _last_readers(snapshot, order, kept))
+
+
+def _views(snapshot: Snapshot, overwritten: Collection[int]) -> dict[int, list[int]]:
+    """Array that is written to -> the views of it, and of its views."""
+    array_of: dict[int, int] = {}
+    views: dict[int, list[int]] = {}
+    for position, item in enumerate(snapshot.items):
+        if item[0] is not None and item[0].kind is Kind.VIEW:
+            below = item[3]
+            array = below if below in overwritten else array_of.get(below, -1)
+            if array >= 0:
+                array_of[position] = array
+                views.setdefault(array, []).append(position)
+    return views
+
+
+def _order(
+    snapshot: Snapshot, views: dict[int, list[int]], overwritten: dict[int, int]
+) -> Iterable[int]:
+    """All positions, views before what their array is overwritten by."""
+    earlier: dict[int, list[int]] = {}
+    for array, seen in views.items():
+        late = [view for view in seen if view > overwritten[array]]
+        if late:
+            earlier[overwritten[array]] = late
+    count = len(snapshot.items)
+    if not earlier:
+        return range(count)
+    moved = set(chain.from_iterable(earlier.values()))
+    order: list[int] = []
+    for position in range(count):
+        if position in earlier:
+            order += earlier[position]
+        if position not in moved:
+            order.append(position)
+    return order
+
+
+def _readers(snapshot: Snapshot, views: dict[int, list[int]]) -> dict[int, list[int]]:
+    """View -> who reads it."""
+    readers: dict[int, list[int]] = {
+        view: [] for view in chain.from_iterable(views.values())
+    }
+    for position, item in enumerate(snapshot.items):
+        if item[0] is not None:
+            for number in item[3:]:
+                if number in readers:
+                    readers[number].append(position)
+    return readers
+
+
+def _copied(
+    snapshot: Snapshot,
+    array: int,
+    views: list[int],
+    update: int,
+    readers: dict[int, list[int]],
+    kept: Collection[int],
+) -> set[int]:
+    """The small views of `array` that are needed by `update` or after it."""
+    items = snapshot.items
+    most = prod(items[array][1]) // SMALLER
+    copied: set[int] = set()
+    needed: set[int] = set()
+    among = set(views)
+    for view in reversed(views):
+        if view in kept or any(
+            reader in needed if reader in among else reader >= update for reader in readers[view]
+        ):
+            if prod(items[view][1]) <= most:
+                copied.add(view)
+            else:
+                needed.add(view)
+    return copied
+
+
+def _last_readers(
+    snapshot: Snapshot, order: Iterable[int], kept: Collection[int]
+) -> dict[int, list[int]]:
+    reader: dict[int, int] = {}
+    items = snapshot.items
+    for position in order:
+        item = items[position]
+        if item[0] is not None:
+            for number in item[3:]:
+                reader[number] = position
+    last: dict[int, list[int]] = {}
+    for number, position in reader.items():
+        if number not in kept:
+            last.setdefault(position, []).append(number)
+    return last

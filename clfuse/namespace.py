@@ -1,0 +1,206 @@
+"""Every public name: ours where there is one, else NumPy's, on the host where it takes arrays;
+`clfuse` looks here.
+
+`lookup` answers for names that are not in `clfuse` itself; those of NumPy's that cost no import are
+there from the start (`at_hand`). Classes, constants and functions that have nothing to do with
+arrays are NumPy's own objects.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import sys
+import types
+from typing import Any, Final
+
+import numpy as np
+
+from .arrays.errstate import errstate, seterr
+from .classes.ndarray import ndarray
+from .dispatch.host_call import host_call, hosted
+from .dispatch.overrides import Mixin
+from .dispatch.placement import HAS_INFO, __array_namespace_info__
+from .dispatch.registry import AT_CALL, BY_NUMPY, NATIVE
+from .functions.math.ufunc import ufunc
+from .functions.shaping.files import FILES, load
+from .functions.shaping.sequences import mgrid, ogrid
+from .interop import third_party_patches
+from .interop.nditer import nditer, nested_iters
+from .numpy_submodules import NumPysModules, Submodule
+
+PLAIN: Final = frozenset(
+    """
+    base_repr binary_repr geterr geterrcall get_include get_printoptions getbufsize info isdtype
+    isfortran isscalar issubdtype iterable mintypecode printoptions promote_types set_printoptions
+    setbufsize can_cast common_type min_scalar_type result_type seterr seterrcall show_config
+    show_runtime test typename frompyfunc
+    busday_count busday_offset datetime_as_string datetime_data is_busday
+""".split()
+)
+"""Functions of NumPy's that do not compute with arrays that a device holds: they are NumPy's
+own."""
+
+_FUNCTIONS: Final = (
+    types.FunctionType,
+    types.BuiltinFunctionType,
+    type(np.concatenate),  # NumPy's dispatchers
+)
+
+
+class _Concatenator:
+    """``r_`` and ``c_``: NumPy's index tricks, whose result is an array of clfuse's."""
+
+    def __init__(self, trick: Any, name: str) -> None:
+        self._trick = trick
+        self._name = name
+
+    def __getitem__(self, key: Any) -> Any:
+        return host_call(self._trick.__getitem__, (key,), {}, name=self._name)
+
+    def __len__(self) -> int:
+        return 0
+
+
+class vectorize(np.vectorize):
+    """`numpy.vectorize`: a Python function on every element, on the host."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return host_call(super().__call__, args, kwargs, name="vectorize")
+
+
+def _submodule(name: str) -> Submodule:
+    """NumPy's submodule with its functions replaced by ours, or run on the host."""
+    return Submodule(name, functools.partial(_contents, name), is_package=True)
+
+
+def _contents(name: str) -> dict[str, Any]:
+    module = importlib.import_module(f"numpy.{name}")
+    found: dict[str, Any] = {"__doc__": module.__doc__}
+    for attribute in dir(module):
+        path = f"{name}.{attribute}"
+        if attribute.startswith("_") or attribute == "test":
+            continue
+        found[attribute] = SUBMODULES.get(path) or _ours(getattr(module, attribute), path)
+    return found
+
+
+def _random() -> dict[str, Any]:
+    from .functions.random.module import contents  # and NumPy's, which takes long
+
+    return contents()
+
+
+def _testing() -> dict[str, Any]:
+    from .functions.testing import contents
+
+    return contents()
+
+
+def _mixins() -> dict[str, Any]:
+    return _contents("lib.mixins") | {"NDArrayOperatorsMixin": Mixin}
+
+
+def _ours(found: Any, name: str) -> Any:
+    if isinstance(found, np.ufunc):
+        return BY_NUMPY.get(found, found)
+    if isinstance(found, _FUNCTIONS):
+        known = NATIVE.get(found)
+        return hosted(found, name) if known is None else known
+    return found
+
+
+SUBMODULES: Final[dict[str, types.ModuleType]] = {
+    "linalg": _submodule("linalg"),
+    "fft": _submodule("fft"),
+    "random": Submodule("random", _random),
+    "testing": Submodule("testing", _testing, is_package=True),
+    "lib": _submodule("lib"),
+    "lib.stride_tricks": _submodule("lib.stride_tricks"),
+    "lib.mixins": Submodule("lib.mixins", _mixins, is_package=True),
+}
+"""Modules of ours below `clfuse`, by their paths."""
+
+_OWN: Final[dict[str, Any]] = {
+    **({"__array_namespace_info__": __array_namespace_info__} if HAS_INFO else {}),
+    "ndarray": ndarray,
+    "ufunc": ufunc,
+    "mgrid": mgrid,
+    "ogrid": ogrid,
+    "errstate": errstate,
+    "load": load,
+    "seterr": seterr,
+    "r_": _Concatenator(np.r_, "r_"),
+    "c_": _Concatenator(np.c_, "c_"),
+    "vectorize": vectorize,
+    "nditer": nditer,
+    "nested_iters": nested_iters,
+    **SUBMODULES,
+}
+
+
+def register_submodules() -> None:
+    """Make ``import clfuse.linalg`` and its like find the modules above."""
+    for name, module in SUBMODULES.items():
+        sys.modules[f"clfuse.{name}"] = module
+    sys.meta_path.insert(0, NumPysModules())  # type: ignore[arg-type]
+    third_party_patches.install()
+
+
+def lookup(name: str) -> Any:
+    """The object that ``clfuse.<name>`` is.
+
+    Raises
+    ------
+    AttributeError
+        When NumPy has no such name either.
+    """
+    own = _OWN.get(name)
+    if own is not None:
+        return own
+    try:
+        found = getattr(np, name)
+    except AttributeError as error:
+        raise AttributeError(f"module 'clfuse' has no attribute {name!r}: {error}") from None
+    return found if name in PLAIN else _ours(found, name)
+
+
+def at_hand() -> dict[str, Any]:
+    """Public name -> object, for all that ``vars(numpy)`` holds, which takes 0.5 ms: packages that
+    wrap NumPy (autograd) take its functions from there."""
+    return {name: lookup(name) for name in tuple(vars(np)) if name[0] != "_"}
+
+
+def exported() -> list[str]:
+    """What ``from numpy import *`` gives: it leaves names of Python's builtins alone."""
+    return list(np.__all__)
+
+
+def names() -> list[str]:
+    """Public names of NumPy's main namespace."""
+    return [name for name in dir(np) if not name.startswith("_")]
+
+
+@functools.cache
+def coverage() -> dict[str, str]:
+    """Public callable of NumPy's main namespace -> native, library (NumPy, at once, without copies
+    where memory is shared), files (read and written by NumPy), host, or numpy (nothing to
+    compute)."""
+    found = {}
+    for name in names():
+        reference = getattr(np, name)
+        if inspect.ismodule(reference) or not callable(reference):
+            continue
+        if reference in BY_NUMPY:
+            found[name] = "native"
+        elif reference in FILES:
+            found[name] = "files"
+        elif name in PLAIN or inspect.isclass(reference):
+            found[name] = "native" if name == "ndarray" else "numpy"
+        else:
+            is_native = reference in NATIVE and reference not in AT_CALL
+            found[name] = "native" if is_native else "host"
+            if reference in AT_CALL:
+                found[name] = "library"
+    return found

@@ -1,0 +1,1 @@
+"""Who computes: NumPy on the host or kernels, and when kernels are built."""

@@ -1,0 +1,157 @@
+"""Whether a program is left to NumPy; `evaluate` asks here before it looks for a plan.
+
+A launch takes longer than NumPy needs for a few thousand elements, and a kernel that was not built
+yet takes a fifth of a second. So what costs NumPy less than ``CLFUSE_HOST_US`` microseconds is
+calculated on the host (`interpret`).
+
+The decision needs only what a `Snapshot` holds: shapes, operations, and where the arguments lie.
+What was calculated before, or is built already, has no say. Of what is not small, and has no
+kernels yet, `patience` decides.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from clfuse._core import loading
+from clfuse.config import settings
+from clfuse.interpreter import gemv
+from clfuse.interpreter.interpret import VIEWED, host_function, size_of
+from clfuse.ir.nodes import Kind, Node
+from clfuse.ir.snapshot import LIVE, Snapshot
+from clfuse.runtime.buffers import HostBuffer
+
+if TYPE_CHECKING:
+    from clfuse.runtime.device import Device
+
+NODE_NS: Final = 400
+"""Work that an operation may bring along, 1000 additions: recording it takes longer."""
+
+ADDITION_NS: Final = 0.4
+"""What an addition of two elements takes; rows count their weights in additions."""
+
+MAP_NS: Final = 20_000
+"""What it takes to see a buffer of a device that shares the host's memory."""
+
+LIBRARY_ADDITIONS: Final = 30
+"""Additions an element of a library's operands: a sort of some thousand elements."""
+
+GATHER_ADDITIONS: Final = 12
+
+BLAS_ADDITIONS: Final = 0.1
+"""What a BLAS takes for a product of two elements and its addition."""
+
+PHILOX_NS: Final = 30_000 if loading.load() is None else 0
+"""A hundred calls of NumPy's; with the compiled part its row's weight says all."""
+
+CACHED_NBYTES: Final = 1 << 22
+"""Up to this size NumPy's results stay in a processor's cache, and in memory that was used
+before."""
+
+FRESH_NBYTE_NS: Final = 0.1
+"""What a byte of a larger result takes beside the calculation: 10 GB/s. Of float64 an addition took
+1.2 to 1.8 ns an element then, of float32 0.5 to 1.5 (two cores of a Xeon)."""
+
+_LAUNCHED: Final = frozenset((Kind.COUNTS, Kind.COMPACT, Kind.EXPAND))
+"""Kinds for which a device needs launches of their own, and whose sizes the program waits for."""
+
+_CALLING: Final = frozenset(("philox_bits", "philox_more_bits"))
+
+
+def circumstances(snapshot: Snapshot) -> tuple[int, int]:
+    """What `is_small` depends on besides the structure, the device and the settings of plans: what
+    may be left to NumPy, and how many arguments lie on the host."""
+    return settings.host_us, [type(buffer) for buffer in snapshot.buffers].count(HostBuffer)
+
+
+def is_small(snapshot: Snapshot, device: Device) -> bool:
+    """Whether NumPy has calculated the snapshot before a kernel would have started."""
+    return cost_ns(snapshot, device, budget_ns(snapshot, NODE_NS)) is not None
+
+
+def is_of_kernels(snapshot: Snapshot) -> bool:
+    """Whether calls of kernels in Python are in it. NumPy has array code on the host at the call;
+    kernels are recorded, and going through their operations one by one takes ten times as long as a
+    launch, however small the arrays."""
+    return any(hasattr(node, "kernel") for node in snapshot.nodes)
+
+
+def budget_ns(snapshot: Snapshot, node_ns: float) -> float:
+    """``CLFUSE_HOST_US``, and so much more for every operation."""
+    return settings.host_us * 1000.0 + node_ns * len(snapshot.nodes)
+
+
+def cost_ns(snapshot: Snapshot, device: Device, most: float) -> float | None:
+    """What NumPy takes for the elements of a snapshot, calls apart; None where it is more than
+    `most`, or not for NumPy."""
+    if not settings.host_us or not settings.fusion or not device.fp64:
+        return None
+    budget = most
+    for buffer in snapshot.buffers:
+        if type(buffer) is not HostBuffer:
+            if not device.traits.unified_memory:
+                return None
+            budget -= MAP_NS
+    nodes = snapshot.nodes
+    roots = frozenset(snapshot.roots)
+    for position, item in enumerate(snapshot.items):
+        op = item[0]
+        if op is None:
+            continue
+        kind = op.kind
+        if kind is Kind.CONSTANT:
+            continue
+        if kind is Kind.MAP:
+            if host_function(op) is None:
+                return None
+            size = size_of(item[1])
+            if gemv.is_part_of_product(op):
+                budget -= ADDITION_NS * BLAS_ADDITIONS * size
+            else:
+                budget -= ADDITION_NS * op.weight * size + _fresh_ns(size, nodes[position])
+            if op.name in _CALLING:
+                budget -= PHILOX_NS
+        elif kind is Kind.LAUNCH:  # OpenCL C, which nobody but a device reads
+            return None
+        elif kind is Kind.VIEW or kind is Kind.IOTA:
+            if position in roots:
+                budget -= ADDITION_NS * size_of(item[1])
+        else:
+            if kind in _LAUNCHED:
+                budget += settings.host_us * 1000.0
+            node = nodes[position]
+            if kind is Kind.UPDATE:
+                size = size_of(node.inputs[1].shape)
+                budget -= ADDITION_NS * size
+                if _is_copied(node.inputs[0], snapshot.flags[item[3]]):
+                    size = size_of(item[1])
+                    budget -= ADDITION_NS * size + _fresh_ns(size, node)
+                continue
+            budget -= ADDITION_NS * _additions(kind, node) + _fresh_ns(size_of(item[1]), node)
+        if budget < 0:
+            return None
+    return most - budget
+
+
+def _is_copied(old: Node, flags: int) -> bool:
+    """Whether the array is copied before it is written to; in place where nobody else reads it."""
+    if old.buffer is not None:
+        return bool(flags & LIVE)
+    return old.op.kind in VIEWED
+
+
+def _fresh_ns(size: int, node: Node) -> float:
+    nbytes = size * node.dtype.itemsize
+    return nbytes * FRESH_NBYTE_NS if nbytes > CACHED_NBYTES else 0.0
+
+
+def _additions(kind: Kind, node: Node) -> float:
+    work = sum([size_of(operand.shape) for operand in node.inputs], size_of(node.shape))
+    if node.op.name == "matmul":
+        products = size_of(node.shape) * node.inputs[0].shape[-1]
+        return work + products * (BLAS_ADDITIONS if node.dtype.kind in "fc" else 1)
+    if kind is Kind.LIBRARY:
+        return work * LIBRARY_ADDITIONS
+    if kind is Kind.GATHER:  # of what is read from only the chosen elements are touched
+        return (work - size_of(node.inputs[0].shape)) * GATHER_ADDITIONS
+    return work

@@ -1,0 +1,188 @@
+"""Which operations NumPy has in the end, though they were recorded; `evaluate` notes them, and
+`arrays.host_array` and `eager.functions` calculate their like at the call from then on.
+
+What came from the host as a whole may begin a chain that a kernel does together, and so may what
+takes NumPy more than some microseconds: it is recorded, and all that depends on it. Where the
+program then turns out to be small, NumPy calculates it anyway: `A = np.array(a) * .1; x = A @ x`
+over and over cost ten times what it costs at the call. So what `smallness` has left to NumPy twice
+is not recorded a third time, unless something of the kind is evaluated for which a kernel may be
+worth it.
+
+Plans are left to NumPy, too, before their kernels are built, where launching them takes longer than
+NumPy does: a launch is worth some 200,000 additions of a CPU, and ``((a - b) ** 2).sum()`` has two.
+So are programs that take turns: what NumPy has calculated at the call is read by kernels round
+after round, and each has to be copied for them.
+
+An operation is known by its work alone, in additions: its elements times the weight of its row; a
+reduction by the elements that it reads. Results have NumPy's bits either way, but for what is
+recorded as something else: a product of two vectors is a sum then.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from clfuse.interpreter.interpret import VIEWED, size_of
+from clfuse.ir.nodes import Kind
+from clfuse.ir.snapshot import Snapshot
+from clfuse.runtime.buffers import HostBuffer
+
+from .cost import cost_ns
+from .tiering import CALL_NS
+
+if TYPE_CHECKING:
+    from clfuse.runtime.device import Device
+
+__all__ = ["forget", "is_quicker", "keeps_kernels", "known", "large", "left_to_numpy", "small"]
+
+MOST_KNOWN: Final = 1024
+"""Entries of each set here; arrays of ever other sizes would fill them."""
+
+WAKE_NS: Final = 45_000
+"""What it takes to wake a CPU's threads for a plan, and to wait for them: processor time, on all
+cores. One launch with its wait takes 60 to 90 us."""
+
+LAUNCH_NS: Final = 15_000
+"""The same of each launch: in a row of 98, of 400 elements each, it was 10 (PoCL) to 20 (Intel's
+runtime)."""
+
+INLINE_LAUNCH_NS: Final = 2_000
+"""The same where the calling thread runs the kernel."""
+
+INLINE_NS: Final = 25_000
+"""What it takes to have a plan again, to hand it to the driver and to see the result: 20 to 45 us,
+of which NumPy's way has a part. Where threads are woken, it is the least of it."""
+
+COPY_NS: Final = 2_000
+"""The same of a small array's copy for a kernel."""
+
+KERNEL_SHARE: Final = 0.25
+"""What kernels take of the time that NumPy takes for the elements."""
+
+INLINE_SHARE: Final = 0.6
+"""The same of kernels on one core: they pass over memory less often, and calculate as NumPy does.
+Exponentials of 20,000 took 1.1, twelve operations .4."""
+
+COPIED_NBYTE_NS: Final = 0.1
+"""The same of a byte of it."""
+
+FEW_LAUNCHES_NS: Final = (WAKE_NS + 2 * LAUNCH_NS) / (1 - KERNEL_SHARE)
+"""What NumPy takes where it is as quick as two launches."""
+
+TWICE: Final = 2
+"""Small evaluations after which work is known."""
+
+AFTER_LARGE: Final = 8
+"""The same of work that was met in an evaluation that was not small: in a loop that has such ones
+and a few small ones a kernel is worth waiting for."""
+
+known: Final[set[float]] = set()
+"""Work of operations that are done at the call, though they might be recorded; the compiled part
+looks at this very set."""
+
+_met: Final[dict[float, int]] = {}
+"""Work -> how many small evaluations had it, since it was in one that was not."""
+
+_of_large: Final[set[float]] = set()
+"""Work that was met in evaluations that were not small."""
+
+_of_kernels: Final[set[float]] = set()
+"""Work of plans that came back and whose kernels are worth it."""
+
+_WORKING: Final = (Kind.REDUCE, Kind.ARGREDUCE, Kind.SCAN)
+"""Kinds whose work is what they read."""
+
+
+def small(snapshot: Snapshot) -> bool:
+    """Note that NumPy calculates a snapshot because it is small; whether nothing in it would have
+    been recorded, had its arguments been on the host."""
+    is_known = True
+    for work in _works(snapshot):
+        if work in known:
+            continue
+        is_known = False
+        if work in _of_kernels:
+            continue
+        met = _limited(_met)[work] = _met.get(work, 0) + 1
+        if met >= (AFTER_LARGE if work in _of_large else TWICE):
+            _limited(known).add(work)
+    return is_known
+
+
+def large(snapshot: Snapshot, device: Device) -> None:
+    """Note that a snapshot is evaluated that is not small; nothing, where two launches would take
+    longer than NumPy."""
+    if device.shares_memory and cost_ns(snapshot, device, FEW_LAUNCHES_NS) is not None:
+        return
+    for work in _works(snapshot):
+        _limited(_of_large).add(work)
+        _met.pop(work, None)
+        known.discard(work)
+
+
+def is_quicker(snapshot: Snapshot, device: Device, launches: int, *, inline: bool) -> bool:
+    """Whether NumPy takes less than so many launches, of kernels that read what the snapshot
+    does; whether the calling thread runs these."""
+    if device.traits.kind != "cpu":
+        return False
+    copied = [
+        buffer.nbytes
+        for buffer in snapshot.buffers
+        if type(buffer) is HostBuffer and buffer.memory is None and buffer.copy is None
+    ]
+    kernels = len(copied) * COPY_NS + sum(copied) * COPIED_NBYTE_NS
+    if inline:
+        kernels += INLINE_NS + launches * INLINE_LAUNCH_NS
+    else:
+        kernels += WAKE_NS + launches * LAUNCH_NS
+    calls = sum(
+        [item[0] is not None and item[0].kind not in VIEWED for item in snapshot.items]
+    )
+    most = (kernels - CALL_NS * calls) / (1 - (INLINE_SHARE if inline else KERNEL_SHARE))
+    return most > 0 and cost_ns(snapshot, device, most) is not None
+
+
+def left_to_numpy(snapshot: Snapshot) -> bool:
+    """Note that NumPy calculates a snapshot because that `is_quicker`: it has all of its kind at
+    the call, unless kernels of others are worth it. Whether that was so before."""
+    works = _works(snapshot) - _of_kernels
+    is_known = works <= known
+    for work in works:
+        _of_large.discard(work)
+        _limited(known).add(work)
+    return is_known
+
+
+def keeps_kernels(snapshot: Snapshot) -> None:
+    """Note that a plan came back, and that its kernels are worth it."""
+    for work in _works(snapshot):
+        _limited(_of_kernels).add(work)
+        known.discard(work)
+
+
+def forget() -> None:
+    """Know nothing."""
+    _met.clear()
+    for each in (known, _of_large, _of_kernels):
+        each.clear()
+
+
+def _works(snapshot: Snapshot) -> set[float]:
+    """The work of the operations of a snapshot."""
+    found: set[float] = set()
+    items = snapshot.items
+    for item in items:
+        op = item[0]
+        if op is None:
+            continue
+        if op.kind is Kind.MAP:
+            found.add(float(op.weight * size_of(item[1])))
+        elif op.kind in _WORKING:
+            found.add(float(size_of(items[item[3]][1])))
+    return found
+
+
+def _limited(works: Any) -> Any:
+    if len(works) >= MOST_KNOWN:
+        works.clear()
+    return works

@@ -1,0 +1,229 @@
+"""Whether kernels are built for what has none yet, or NumPy calculates once more; `evaluate` asks,
+and `explain`.
+
+Building takes a tenth of a second and more, and a program may evaluate a thing once. So NumPy
+calculates until it has worked on one structure for as long as building takes
+(``CLFUSE_BUILD_AFTER_MS``, and longer for many operations, which take longer to plan): who waits no
+longer than he would have paid at once pays twice what was best, at most. What takes NumPy longer in
+a single evaluation has its kernels at once. A structure that comes a third time, with few others in
+between, is a loop, and waits no longer; a program that goes through many structures in turn
+(``V[:k] @ w``, over and over) would build them all.
+
+Large arrays have their kernels at once, while the program comes back to what was built for it: who
+measures a large program calls it a second time. One that did not come back several times, as
+restarted GMRES with ``V[:k] @ w``, has to wait like others. So has what takes NumPy much less than
+planning it would: operations that are many and small, though they write to a large array.
+
+What an earlier run has built is on disk, and comes back in some milliseconds (`policy.warm_start`):
+such a structure has its kernels when it comes the second time, if it comes soon, and so has one on
+which that run's NumPy has worked half as long.
+"""
+
+from __future__ import annotations
+
+import atexit
+import math
+from typing import TYPE_CHECKING, Final
+
+from clfuse.config import settings
+from clfuse.counters import counters
+from clfuse.interpreter.interpret import size_of
+from clfuse.ir.fingerprint import digest
+from clfuse.ir.snapshot import Snapshot
+
+from . import warm_start
+from .cost import budget_ns, cost_ns, is_of_kernels
+
+if TYPE_CHECKING:
+    from clfuse.runtime.device import Device
+
+__all__ = ["built", "came_back", "forget", "waits", "would_wait"]
+
+CALL_NS: Final = 800
+"""What calling one of NumPy's functions takes beside the work."""
+
+INTERPRETED_NS: Final = 5_000
+"""The same of an operation of a kernel in Python, with recording it: a step of a wave took 70 us of
+14 operations, and 5 (PoCL) to 8 (Intel's runtime) as a launch."""
+
+LOOP_NODE: Final = 400
+"""Nanoseconds of work for an operation, per microsecond of ``CLFUSE_HOST_US``, from which on
+kernels are so much faster that a loop must not wait: 20 us, an addition of 50,000 elements."""
+
+LOOP_EVALUATIONS: Final = 2
+"""Evaluations that show a loop."""
+
+LOOP_STRUCTURES: Final = 8
+"""A structure is in a loop of few if at most so many that are not small were evaluated since it
+came last. As many kernels take a second to build."""
+
+EARNED_STRUCTURES: Final = 128
+"""What an earlier run found worth its kernels has them early if at most so many others were
+evaluated since it came last. `evaluate` keeps twice as many plans: where each element or row is a
+structure of its own, and all come in turn, they would push each other out."""
+
+LARGE: Final = 100
+"""Work of one evaluation, in ``CLFUSE_HOST_US``, from which on it is large, unless it is so much by
+its operations alone: 5 ms."""
+
+LARGE_SIZE: Final = 1 << 17
+"""Elements of an array from which on an evaluation is large. On a device with memory of its own the
+array would travel."""
+
+PLANNING_NS: Final = 100_000
+"""What planning and rendering take for an operation, at least: 0.1 ms where operations fuse, 0.6 ms
+where each is a launch of its own, as in a recurrence over the rows of an array."""
+
+TRUSTED_PLANS: Final = 4
+"""Plans that a program may have made beyond those that it came back to, and is still believed to
+come back: as many kernels take a second to build. That it came back to one of them many times says
+nothing of the others: in ``z = z[active]`` every round has another size."""
+
+STRUCTURES_KEPT: Final = 1 << 14
+"""Entries of `_waiting`, of about 200 bytes."""
+
+
+class _Waiting:
+    """What NumPy has done for a structure.
+
+    Attributes
+    ----------
+    spent_ns : float
+        Infinite once kernels were built.
+    evaluations : int
+    name : str
+        In every process; empty until the second evaluation.
+    turn : int
+        Which evaluation, of those that were not small, was its last.
+    """
+
+    __slots__ = ("evaluations", "name", "spent_ns", "turn")
+
+    def __init__(self) -> None:
+        self.spent_ns = 0.0
+        self.evaluations = 0
+        self.name = ""
+        self.turn = 0
+
+
+_waiting: dict[int, _Waiting] = {}
+"""Hash of a structure that has no plan -> what NumPy has done for it."""
+
+_turns = [0]
+"""Evaluations that waited, of all structures."""
+
+_once = [0]
+"""Plans that were made, and that the program has not come back to."""
+
+_NOT_MET: Final = _Waiting()
+
+
+def waits(snapshot: Snapshot, device: Device) -> bool:
+    """Whether NumPy calculates a snapshot for which no kernels are built yet; if so, it does.
+
+    It depends on what the program has evaluated and on what earlier runs have built, and in no way
+    on clocks. Within one run an expression may change its last bits once, where a kernel adds in
+    another order than NumPy, or has another sine: ``CLFUSE_BUILD_AFTER_MS=0`` is for who minds.
+    """
+    key = _key(snapshot)
+    cost = _waiting_ns(snapshot, device, _waiting.get(key, _NOT_MET))
+    if cost is None:
+        return False
+    if len(_waiting) >= STRUCTURES_KEPT:
+        _waiting.clear()
+    found = _waiting.setdefault(key, _Waiting())
+    _turns[0] += 1
+    found.turn = _turn()
+    found.evaluations += 1
+    if found.evaluations == LOOP_EVALUATIONS:
+        found.name = _name(snapshot, device)
+    found.spent_ns += cost
+    return True
+
+
+def would_wait(snapshot: Snapshot, device: Device) -> bool:
+    """What `waits` would say, for who only wants to know."""
+    found = _waiting.get(_key(snapshot), _NOT_MET)
+    return _waiting_ns(snapshot, device, found) is not None
+
+
+def built(snapshot: Snapshot, device: Device) -> None:
+    """Note that a structure has kernels: if NumPy has worked on it before, they are worth it at
+    its second evaluation the next time."""
+    _once[0] += 1
+    found = _waiting.get(_key(snapshot))
+    if found is not None and found.spent_ns < math.inf:
+        found.spent_ns = math.inf
+        warm_start.note(_name(snapshot, device))
+
+
+def came_back() -> None:
+    """Note that a plan is used for the second time."""
+    _once[0] -= 1
+
+
+def forget() -> None:
+    """Wait anew from here on: plans are forgotten too."""
+    _waiting.clear()
+    _once[0] = 0
+
+
+@atexit.register
+def note_half_earned() -> None:
+    """Note also what would have earned its kernels in a run of twice the length: the next run, if
+    it is of this length, spends the other half."""
+    # Without anything that waits the settings are not asked for: a value that is not taken was
+    # said before.
+    if _waiting and settings.build_after_ms:
+        for found in _waiting.values():
+            is_half = found.spent_ns * 2 >= settings.build_after_ms * 1e6
+            if found.name and is_half and found.spent_ns < math.inf:
+                warm_start.note(found.name)
+
+
+def _waiting_ns(snapshot: Snapshot, device: Device, found: _Waiting) -> float | None:
+    """What one more evaluation takes NumPy; None where kernels are built instead. `found` is what
+    it has done for the structure."""
+    if not settings.build_after_ms:
+        return None
+    planning = PLANNING_NS * len(snapshot.nodes)
+    patience = settings.build_after_ms * 1e6 + planning
+    smallish = budget_ns(snapshot, settings.host_us * LOOP_NODE)
+    is_trusted = _once[0] < TRUSTED_PLANS
+    most = patience
+    if is_trusted or not device.traits.unified_memory:
+        if max([size_of(node.shape) for node in snapshot.nodes]) > LARGE_SIZE:
+            if not device.traits.unified_memory:
+                return None
+            most = min(most, settings.host_us * LOOP_NODE * len(snapshot.nodes))
+        else:
+            most = min(most, max(settings.host_us * LARGE * 1000.0, smallish))
+    cost = cost_ns(snapshot, device, most)
+    if cost is None:
+        return None
+    is_smallish = cost <= smallish
+    call_ns = INTERPRETED_NS if is_of_kernels(snapshot) else CALL_NS
+    cost += call_ns * len(snapshot.nodes)
+    if found.spent_ns + cost > patience:
+        return None
+    others = _turn() - found.turn
+    is_in_turn = found.evaluations == 1 and others <= EARNED_STRUCTURES
+    if is_in_turn and warm_start.is_known(_name(snapshot, device)):
+        return None
+    is_near = others <= LOOP_STRUCTURES
+    if found.evaluations >= LOOP_EVALUATIONS and is_near and not is_smallish:
+        return None
+    return cost
+
+
+def _turn() -> int:
+    return _turns[0] + counters["plans_reused"] + counters["plans_made"]
+
+
+def _key(snapshot: Snapshot) -> int:
+    return hash(tuple(snapshot.items))
+
+
+def _name(snapshot: Snapshot, device: Device) -> str:
+    traits = device.traits
+    return digest(snapshot, (traits.platform, traits.name, traits.driver, settings.planning))

@@ -1,0 +1,1 @@
+"""Last passes over finished kernel records."""

@@ -1,0 +1,1 @@
+"""Kernels over unequal ranges, rows or steps become one."""

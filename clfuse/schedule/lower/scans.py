@@ -1,0 +1,218 @@
+"""How a scan runs on a device: along its rows or across them, whole or in pieces; for `planner`.
+
+    fold the pieces      s0 = x0+..+x3     s1 = x4+..+x7     ...       one read
+    scan each of them    x0, x0+x1, ..     s0+x4, ..         ...       one read, one write
+
+Rows enough for every work-item are scanned in one pass. Producers are computed in both passes, or
+where that moves more, the first stores them where the second writes its results.
+
+Pieces and lanes regroup what is folded, which changes the rounding of sums of floats. What
+`schedule.is_sequential` names keeps NumPy's order: every row is one walk.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Final
+
+from clfuse.schedule import cost
+from clfuse.schedule.dataflow import needed, prefixes
+from clfuse.schedule.records import (
+    Access,
+    Accumulator,
+    Cut,
+    Kernel,
+    Load,
+    Prefix,
+    Step,
+    Store,
+    is_sequential,
+)
+from clfuse.schedule.shape import geometry as g
+from clfuse.schedule.shape.strips import lay_strips
+from clfuse.target.traits import DeviceTraits
+
+from .emission import Registers, ValueTable
+
+MIN_COLUMNS: Final = 4
+"""Columns that are scanned side by side: along rows that lie apart, lanes are loaded one by one."""
+
+
+def finish_scan(
+    kernel: Kernel, traits: DeviceTraits, values: ValueTable, *, registers: Registers
+) -> list[Kernel]:
+    """Fix the geometry of a scan; one with few rows becomes two kernels."""
+    kernel = g.merge_dimensions(kernel)
+    kernel.schedule = traits.schedule
+    kernel.wide_index = g.needs_wide_index(kernel, traits)
+    scans = prefixes(kernel.body)
+    sequential = is_sequential(scans[0].name, scans[0].dtype)  # they share a kernel by that
+    if sequential and len(kernel.extents) == 1:
+        kernel = _with_row(kernel)
+    axis = len(kernel.extents) - 1
+    along = _lanes_along(kernel, traits, sequential)
+    if along < axis:
+        kernel = g.last(kernel, along)
+    kernel.vector = axis if along == axis else axis - 1
+    extent = kernel.extents[kernel.vector]
+    kernel.width = 1 if traits.schedule == "gpu" else g.width_for(kernel, traits, extent)
+    groups = math.prod(kernel.extents[:axis])
+    length = kernel.extents[axis]
+    if traits.schedule == "gpu":
+        kernel.work_group = _group_that_fits(scans, traits)
+    if traits.schedule == "cpu" and along < axis:
+        groups, split = lay_strips(
+            kernel, traits, length, splits=not sequential, folds=3 * len(scans)
+        )
+    else:
+        split = 1 if sequential else g.pieces_of(kernel, traits, groups, length)
+    unroll = 4 if traits.schedule == "cpu" and along == axis else 1
+    piece = -(-length // split)
+    if along == axis:
+        piece = g.round_up(piece, kernel.width * unroll)
+    # Along a row one by one up to where the result is aligned; strips of columns have no such way.
+    kernel.streams = (
+        along == axis or g.rows_are_aligned(kernel, kernel)
+    ) and g.should_stream(kernel, traits)
+    if piece >= length:
+        g.count_items(kernel, traits, groups, length)
+        return [kernel]
+    kernel.chunk, kernel.chunks, kernel.chunk_length = axis, -(-length // piece), piece
+    if along < axis:
+        kernel.partials = (kernel.chunks * extent, 0)
+    first = _folds_of_pieces(kernel, scans, values, unroll)
+    partials = {fold.var: fold.partial for fold in first.accumulators}
+    for body in kernel.phases:
+        body.body = [
+            replace(item, partial=partials[item.var]) if isinstance(item, Prefix) else item
+            for item in body.body
+        ]
+    if not kernel.where:  # else the first pass would have to write what was written before, too
+        _store_costly_operand(first, kernel, scans, traits, values)
+    for launch in (first, kernel):
+        g.count_items(launch, traits, groups, length)
+    first.compensated = g.is_long(first, piece)
+    return [first, kernel]
+
+
+def _lanes_along(kernel: Kernel, traits: DeviceTraits, sequential: bool) -> int:
+    """The dimension that suits vectors best, of those that the lanes may run along."""
+    lanes = max(1, traits.vector_bytes // max(1, g.lane_nbytes(kernel) or 64))
+    if traits.schedule == "cpu":
+        lanes = min(lanes, MIN_COLUMNS)
+    axis = len(kernel.extents) - 1
+    candidates = range(axis if sequential else axis + 1)
+    return max(candidates, key=lambda dim: (g.suits_vectors(kernel, dim, lanes), dim))
+
+
+def _with_row(kernel: Kernel) -> Kernel:
+    """The same kernel with one row more, which the lanes may run across."""
+    return replace(
+        kernel,
+        extents=(1, *kernel.extents),
+        where=tuple([((0, 1), *box) for box in kernel.where]),
+        body=g.with_accesses(
+            kernel.body, lambda access: Access(access.offset, (0, *access.strides))
+        ),
+        stores=[
+            replace(store, access=Access(store.access.offset, (0, *store.access.strides)))
+            for store in kernel.stores
+        ],
+        then=[_with_row(body) for body in kernel.then],
+    )
+
+
+def _group_that_fits(scans: list[Prefix], traits: DeviceTraits) -> int:
+    """Work-items of a group whose shared elements fit into local memory together."""
+    each = sum([max(item.dtype.itemsize, 4) for item in scans])
+    group = traits.work_group
+    while group > 1 and group * each > traits.local_nbytes:
+        group //= 2
+    return group
+
+
+def _folds_of_pieces(
+    kernel: Kernel, scans: list[Prefix], values: ValueTable, unroll: int
+) -> Kernel:
+    """The first pass: every piece of every row folded, into values of their own."""
+    rows = math.prod(kernel.extents[:-1])
+    accumulators = []
+    for scan in scans:
+        # Halves are folded as floats, as everywhere.
+        nbytes = 4 if scan.dtype.char == "e" else scan.dtype.itemsize
+        partial = values.temporary(
+            rows * kernel.chunks * nbytes,
+            f"{scan.name} of pieces",
+            f"a scan in {kernel.chunks} pieces, for {rows} rows are too few work-items",
+        )
+        accumulators.append(
+            Accumulator(scan.var, scan.name, scan.operand, scan.dtype, partial=partial)
+        )
+    first, *others = [_folds_of(body, accumulators) for body in kernel.phases]
+    return replace(
+        first,
+        then=others,
+        unroll=unroll if len(scans) <= 4 else 1,
+        label=f"{kernel.label}_pieces",
+    )
+
+
+def _folds_of(body: Kernel, accumulators: list[Accumulator]) -> Kernel:
+    """What one body of a scan folds into these accumulators, if it scans at all."""
+    operands = {item.var: item.operand for item in prefixes(body.body)}
+    return replace(
+        body,
+        kind="reduce",
+        body=needed(body.body, set(operands.values())),
+        stores=[],
+        streams=False,
+        then=[],
+        accumulators=[
+            replace(fold, operand=operands[fold.var])
+            for fold in accumulators if fold.var in operands
+        ],
+    )
+
+
+def _store_costly_operand(
+    first: Kernel,
+    second: Kernel,
+    scans: list[Prefix],
+    traits: DeviceTraits,
+    values: ValueTable,
+) -> None:
+    """Let the first pass store what is scanned, if computing it twice costs more.
+
+    It goes where the second pass writes the result, which must read nothing else then: the result
+    may lie in the bytes of an input.
+    """
+    (scan, *more) = scans
+    targets = [store for store in second.stores if store.var == scan.var]
+    weight = sum([item.op.weight for item in first.body if isinstance(item, Step)])
+    loads = {item.value: item.dtype.itemsize for item in first.body if isinstance(item, Load)}
+    costs = weight, sum(loads.values()), scan.dtype.itemsize
+    model = cost.Cost(traits)
+    if more or not targets or not model.stores(*costs):
+        return
+    target = targets[0]
+    if target.dtype != scan.dtype:
+        return
+    body = [
+        Load(item.var, target.value, target.dtype, target.access)
+        if item.var == scan.operand
+        else item
+        for item in second.body
+    ]
+    body = needed(body, {store.var for store in second.stores})
+    if sum(isinstance(item, Load) for item in body) > 1:
+        return
+    values.cuts.append(
+        Cut(
+            f"what {scan.name} accumulates",
+            f"stored where the result goes: {model.reason(*costs)}",
+            math.prod(second.extents) * scan.dtype.itemsize,
+        )
+    )
+    first.stores = [Store(scan.operand, scan.dtype, target.value, target.dtype, target.access)]
+    second.body = body

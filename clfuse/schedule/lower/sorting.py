@@ -1,0 +1,133 @@
+"""Sorts as launches of our own, where the host does not share the device's memory, or NumPy takes
+longer; `planner` calls it.
+
+A radix sort (`kernels/radix_sort.cl.mako`) moves keys by a few bits a pass, which keeps the order
+of equal digits, so it is stable. What is sorted becomes keys first: unsigned integers in the order
+of the elements, all NaN equal and last. ``argsort`` lets the elements' places travel with the keys,
+and a stable sort of floats the elements, because 0.0 and -0.0 have one key there.
+
+On a CPU every core has one piece of a row and digits of eight bits. NumPy is left what it sorts
+with vector instructions or by digits itself; its stable sorts and its ``argsort`` of what is wider
+take 8 to 18 times as long (2 million random elements, two cores of an EPYC, PoCL).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from clfuse.schedule.records import LibraryCall, SortPass, is_sortable
+from clfuse.schedule.shape.geometry import index_limit
+from clfuse.target.traits import LEAST_SORTED, DeviceTraits
+
+from .emission import ValueTable
+
+DIGIT_BITS: Final = {"gpu": 4, "cpu": 8}
+"""Sixteen counters a work-item are few enough to be kept in registers and caches of a GPU; as many
+streams as 256 counters are what a core of a CPU writes without losing time (2048: half as fast)."""
+
+LEAST_CHUNK: Final = 32
+"""Keys of a work-item at least: two for each of its counters."""
+
+CHUNKS: Final = 8192
+"""Work-items of a pass at most: one work-group goes over the counters of a row."""
+
+
+MOST_ON_CPU: Final = 1 << 30
+"""Bytes that are sorted so at most: keys and what travels with them are four times as many. NumPy
+sorts in place."""
+
+DIGITS_OF_NUMPYS: Final = 2
+"""Bytes up to which NumPy's stable sort goes by digits."""
+
+
+def is_by_passes(call: LibraryCall, traits: DeviceTraits) -> bool:
+    """Whether a library call is a sort that our launches do in less time than the host."""
+    if not is_sortable(call) or not _fits_32_bits(call, traits):
+        return False
+    if traits.schedule == "gpu":
+        return True
+    (operand,) = call.operands
+    itemsize = operand.dtype.itemsize
+    nbytes = math.prod(operand.shape) * itemsize
+    if operand.shape[sort_axis(call)] < LEAST_SORTED or nbytes > MOST_ON_CPU:
+        return False
+    if call.name == "argsort":
+        return True
+    return itemsize > DIGITS_OF_NUMPYS and (is_stable(call) or traits.sorts_slowly)
+
+
+def _fits_32_bits(call: LibraryCall, traits: DeviceTraits) -> bool:
+    """Whether the launches' indices do: of elements, wherever they lie, and of counters."""
+    (operand,) = call.operands
+    rows, n, chunks = _divided(call, traits)
+    steps = zip(operand.shape, operand.strides, strict=True)
+    reach = abs(operand.offset) + sum([abs(step) * (extent - 1) for extent, step in steps])
+    counters = rows * chunks << DIGIT_BITS[traits.schedule]
+    return max(rows * n, reach, counters) < index_limit(traits)
+
+
+def _divided(call: LibraryCall, traits: DeviceTraits) -> tuple[int, int, int]:
+    """Rows, the elements of each, and the chunks of a row."""
+    (operand,) = call.operands
+    n = operand.shape[sort_axis(call)]
+    rows = math.prod(operand.shape) // n
+    if traits.schedule == "gpu":
+        return rows, n, min(-(-n // LEAST_CHUNK), max(1, CHUNKS // rows))
+    return rows, n, min(-(-n // (LEAST_SORTED // 2)), -(-traits.compute_units // rows))
+
+
+def expanded(call: LibraryCall, values: ValueTable, traits: DeviceTraits) -> list[SortPass]:
+    """The launches that sort, with memory of their own for keys and counters.
+
+    Two arrays of keys take turns.
+    """
+    assert is_sortable(call)
+    digit_bits = DIGIT_BITS[traits.schedule]
+    (operand,) = call.operands
+    rows, n, chunks = _divided(call, traits)
+    count = rows * n
+    length = -(-n // chunks)
+    nbits = 1 if operand.dtype.kind == "b" else 8 * operand.dtype.itemsize
+    payload = _payload(call)
+    key_nbytes = 8 if operand.dtype.itemsize == 8 else 4
+    carried_nbytes = {"": 0, "order": 4, "bits": operand.dtype.itemsize}[payload]
+    keys = [values.new(count * key_nbytes) for _ in range(2)]
+    carried = [values.new(count * carried_nbytes) for _ in range(2)] if payload else []
+    table = values.new(rows * chunks * 4 << digit_bits)
+
+    def made(stage: str, reads: list[int], writes: list[int], shift: int = 0) -> SortPass:
+        return SortPass(
+            stage, call, rows, n, chunks, length, digit_bits, shift, payload,
+            tuple(reads), tuple(writes),
+        )  # fmt: skip
+
+    passes = [made("encode", [operand.value], [keys[0], *carried[:1]])]
+    now = 0
+    for shift in range(0, nbits, digit_bits):
+        here, there = ([side[turn] for side in (keys, carried) if side] for turn in (now, 1 - now))
+        passes.append(made("count", [keys[now]], [table], shift))
+        passes.append(made("scan", [table], [table]))
+        passes.append(made("scatter", [*here, table], there, shift))
+        now = 1 - now
+    last = carried[now] if payload else keys[now]
+    passes.append(made("decode", [last], [call.target]))
+    return passes
+
+
+def sort_axis(call: LibraryCall) -> int:
+    """Along which axis a call sorts."""
+    rank = len(call.operands[0].shape)
+    return int(dict(call.param[-1])["axis"]) % rank
+
+
+def is_stable(call: LibraryCall) -> bool:
+    """Whether equal elements have to stay in the order they were in."""
+    how = dict(call.param[-1])
+    return bool(how.get("stable")) or how.get("kind") in ("stable", "mergesort")
+
+
+def _payload(call: LibraryCall) -> str:
+    if call.name == "argsort":
+        return "order"
+    return "bits" if is_stable(call) and call.dtype.kind == "f" else ""

@@ -1,0 +1,1 @@
+"""Which bytes each value lies in, and what may be overwritten."""

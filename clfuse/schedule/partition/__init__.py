@@ -1,0 +1,1 @@
+"""Which values go through memory, and in which order kernels run."""

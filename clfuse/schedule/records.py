@@ -1,0 +1,606 @@
+"""Plain records that a plan consists of: what `plan` decides, `render` writes and `evaluate` runs.
+
+Values are numbered: every array that lies in memory during a plan (inputs, temporaries, results)
+has a value number. Variables are the numbered registers of one kernel.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from clfuse.ir.launch_nodes import Round, Spec
+from clfuse.ir.layout import contiguous_strides
+from clfuse.ir.nodes import Op
+
+
+class Access(NamedTuple):
+    """Which element an iteration touches: ``offset + sum(index * stride)``, in elements.
+
+    `jumps` (dimension, first index, elements) are added from that index of the dimension on, as
+    where a rolled array begins again. `within` (dimension, first index, end) are the only indices
+    for which there is such an element; elsewhere nothing is touched. A tuple, because making and
+    hashing one is what planning does most.
+    """
+
+    offset: int
+    strides: tuple[int, ...]
+    jumps: tuple[tuple[int, int, int], ...] = ()
+    within: tuple[tuple[int, int, int], ...] = ()
+
+    def over(self, dims: Sequence[int]) -> Access:
+        """The same where dimension k of the iteration is what dimension ``dims[k]`` was."""
+        strides = tuple([self.strides[dim] for dim in dims])
+        if not self.jumps and not self.within:
+            return Access(self.offset, strides)
+        place = {dim: position for position, dim in enumerate(dims)}
+        return Access(
+            self.offset,
+            strides,
+            tuple([(place[dim], first, by) for dim, first, by in self.jumps]),
+            tuple([(place[dim], first, end) for dim, first, end in self.within]),
+        )
+
+    @property
+    def seams(self) -> list[tuple[int, int]]:
+        """(dimension, index) of everything that changes from an index on; ends included."""
+        found = [(dim, first) for dim, first, _ in self.jumps]
+        for dim, first, end in self.within:
+            found += [(dim, first), (dim, end)]
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Register `var` from value `value` in global memory.
+
+    A gather adds the register `position` to the element's number; its access alone names an
+    existing element, too. Where the access is limited, the register `other` stands in elsewhere
+    (zero without one: what nobody uses). Vectors are asked for `ahead` of their loop: (dimension,
+    how many indices of it), those that go `past` the caches once a line; gathers, whose positions
+    are computed for that, up to the end of the dimension. Blocks of a kernel load a `turned` one
+    along the rows.
+    """
+
+    var: int
+    value: int
+    dtype: np.dtype
+    access: Access
+    position: int | None = None
+    other: int | None = None
+    ahead: tuple[int, int] | None = None
+    turned: bool = False
+    past: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """Register `var` = the affine map itself, as int64 (iota)."""
+
+    var: int
+    access: Access
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """Register `var` = constant number `constant` of the graph, a kernel argument."""
+
+    var: int
+    constant: int
+    dtype: np.dtype
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """Register `var` = register `source` of an earlier phase's epilogue, one for a whole row."""
+
+    var: int
+    source: int
+    dtype: np.dtype
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Register `var` = an element-wise loop of registers."""
+
+    var: int
+    op: Op
+    operands: tuple[int, ...]
+    dtypes: tuple[np.dtype, ...]  # of the operands, before the loop's casts
+    dtype: np.dtype
+
+
+@dataclass(frozen=True, slots=True)
+class Accumulator:
+    """Register `var` (after the loop) = fold of `operand` with the REDUCTIONS row `name`.
+
+    `position` is the register with the index for argmin and argmax, else None. `partial` and
+    `partial_position` are value numbers when the kernel is the first of two stages.
+    """
+
+    var: int
+    name: str
+    operand: int
+    dtype: np.dtype
+    position: int | None = None
+    partial: int | None = None
+    partial_position: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """Register `var`, cast to `dtype`, to value `value` in global memory."""
+
+    var: int
+    var_dtype: np.dtype
+    value: int
+    dtype: np.dtype
+    access: Access
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """Register `var` = fold of `operand` with the REDUCTIONS row `name`, up to this iteration.
+
+    Along the last extent. `partial` is the value with the folds of all pieces (row by row) where
+    the extent is split: those before a piece come into it.
+    """
+
+    var: int
+    name: str
+    operand: int
+    dtype: np.dtype
+    partial: int | None = None
+
+
+Item = Load | Index | Scalar | Carried | Step | Prefix
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What a ``compact`` or ``expand`` kernel has beside its body.
+
+    `mask` is the register that selects; `starts` the value that says how many elements are selected
+    before each piece. ``expand`` loads the next selected element by `packed` (whose access counts
+    for nothing) into the register that is stored, which is `other` where nothing is selected.
+    """
+
+    mask: int
+    starts: int
+    packed: Load | None = None
+    other: int = -1
+
+
+def is_sequential(name: str, dtype: np.dtype) -> bool:
+    """Whether a scan keeps NumPy's order: regrouping would change more than the last digits.
+
+    A product of some floats may overflow where the running product does not; sums of halves round
+    after every addition.
+    """
+    return (name == "multiply" and dtype.kind in "fc") or (name == "add" and dtype.char == "e")
+
+
+@dataclass(slots=True)
+class Kernel:
+    """One generated kernel: a loop nest over `extents`.
+
+    `kind` is ``map``, ``reduce``, ``scan``, ``compact``, ``expand`` or ``tiles``. A scan has
+    `Prefix` items along its last extent, and no epilogue: what follows the scan is part of the
+    body, and stored for every element. ``compact`` and ``expand`` have a `selection`; ``compact``
+    stores the selected elements side by side, whatever the accesses of its stores say; ``tiles``
+    has a `tiling`.
+
+    The last `reduced` of the extents are folded by `accumulators`. `epilogue` and `results`
+    then run once for each index of the others. `vector` is the dimension of the vector lanes.
+    `chunk` splits the reduced dimension number `chunk` (counted in `extents`) into `chunks` pieces
+    of `chunk_length`. Partial results then have the piece as their last axis; where the lanes run
+    along a kept dimension, as the last but one. `partials` are, for these, the elements from one
+    row of the outer dimensions to the next, and where this kernel's begin in each.
+
+    `strips` are the vectors that a work-item takes side by side where the lanes run along a kept
+    dimension, at most `held`, for which there are accumulators.
+
+    `then` are later phases: kernels over the same extents, which run row by row (or column by
+    column) right after this one's epilogue; those that fold nothing have no accumulators.
+
+    A map kernel with `tile_rows` goes through so many rows of a piece before it comes to the next
+    piece. With `block`, it takes as many rows at once, in vectors of as many lanes: loads that are
+    `turned` are a vector of each column then.
+
+    A kernel with `where` does what its body says in those boxes (first index and end of every
+    dimension) alone; `then` are its sisters for the others, in the same pass. Folds of a reduction
+    then have results in the box `kept` of its kept dimensions; in all of them where it is empty.
+    """
+
+    kind: str
+    extents: tuple[int, ...]
+    body: list[Item]
+    stores: list[Store]
+    reduced: int = 0
+    accumulators: list[Accumulator] = field(default_factory=list)
+    epilogue: list[Item] = field(default_factory=list)
+    results: list[Store] = field(default_factory=list)
+    vector: int = -1
+    width: int = 1
+    unroll: int = 1
+    strips: int = 1
+    held: int = 1
+    even: bool = False
+    compensated: bool = False
+    chunk: int = -1
+    chunks: int = 1
+    chunk_length: int = 0
+    tile_rows: int = 0
+    block: int = 0
+    partials: tuple[int, int] = (0, 0)
+    wide_index: bool = False
+    schedule: str = "cpu"
+    work_items: int = 1
+    work_group: int = 1
+    label: str = ""
+    streams: bool = False  # results go past the caches: the kernel moves more than they hold
+    then: list[Kernel] = field(default_factory=list)
+    selection: Selection | None = None
+    where: tuple[tuple[tuple[int, int], ...], ...] = ()
+    kept: tuple[tuple[int, int], ...] = ()
+    boxed: bool = False  # one of several boxes: offsets are arguments even where they are 0
+    tiling: Tiling | None = None
+    follows: bool = False
+
+    @property
+    def phases(self) -> list[Kernel]:
+        """The kernel itself and its later phases, in order."""
+        return [self, *self.then]
+
+    @property
+    def passes(self) -> list[Kernel]:
+        """The phases that go over a row one after another: sisters in boxes are one pass of it."""
+        return [self] if self.where else self.phases
+
+    @property
+    def computed(self) -> list[Kernel]:
+        """The kernels whose operations this one performs, in order."""
+        if self.tiling is None:
+            return self.phases
+        return [stage.kernel for stage in self.tiling.stages]
+
+    def seams(self, dim: int) -> list[int]:
+        """The indices of dimension `dim` from which on loads of this phase go elsewhere, ascending.
+
+        In a kernel with sisters: of any of them, and where one ends. The ends of the dimension are
+        not among them.
+        """
+        found = set()
+        for kernel in self.phases if self.where else [self]:
+            for item in kernel.body:
+                if isinstance(item, Load | Index):
+                    found.update([index for where, index in item.access.seams if where == dim])
+            for box in kernel.where:
+                found.update(box[dim])
+        return sorted(found - {0, self.extents[dim]})
+
+
+@dataclass(frozen=True, slots=True)
+class Scratch:
+    """A tile of a value of this shape in local memory, in array number `array` of its kernel.
+
+    Its first element is that of index ``tile start + low`` of the value; `strides` in elements.
+    """
+
+    array: int
+    shape: tuple[int, ...]
+    low: tuple[int, ...]
+    strides: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Border:
+    """What a tile of update `value` has outside of the region that the update writes.
+
+    That is what `base` has there: `box` are the first index and the end of the region along each
+    axis of `shape`, `low` and `high` as in `Stage`, but of the value's own indices.
+    """
+
+    value: int
+    base: int
+    dtype: np.dtype
+    shape: tuple[int, ...]
+    box: tuple[tuple[int, int], ...]
+    low: tuple[int, ...]
+    high: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """An array in memory of which a tile has a copy, from `low` to `high` as `Border` has them."""
+
+    value: int
+    dtype: np.dtype
+    shape: tuple[int, ...]
+    low: tuple[int, ...]
+    high: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class Stage:
+    """One loop nest of a ``tiles`` kernel: the map `kernel`, over what the tile needs of it.
+
+    Along a dimension these are the indices from ``tile start + low`` to
+    ``tile start + tile length + high``, as far as they are in the kernel's extents. Loads and
+    stores of values that have a `Scratch` go there; `starts` are the first indices of each such
+    access. `inputs` come before; `borders` follow, and then `copied`: results from scratch to
+    memory, with the first index of what is stored along each axis.
+    """
+
+    kernel: Kernel
+    low: tuple[int, ...]
+    high: tuple[int, ...]
+    starts: dict[Access, tuple[int, ...]]
+    inputs: list[Input] = field(default_factory=list)
+    borders: list[Border] = field(default_factory=list)
+    copied: list[tuple[Store, tuple[int, ...]]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Tiling:
+    """What a ``tiles`` kernel has beside its phases, which only say what is touched in memory.
+
+    `extents` are cut into tiles of `lengths`; `arrays` are its local memory: dtype and elements.
+    Along the dimensions `around`, all arrays are as long, and what is past their end is their
+    beginning again.
+    """
+
+    extents: tuple[int, ...]
+    lengths: tuple[int, ...]
+    around: frozenset[int]
+    stages: list[Stage]
+    scratch: dict[int, Scratch]
+    arrays: list[tuple[np.dtype, int]]
+
+
+@dataclass(slots=True)
+class Copy:
+    """All bytes of value `source` to value `target`."""
+
+    source: int
+    target: int
+    nbytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """A strided view on a stored value, for library calls."""
+
+    value: int
+    dtype: np.dtype
+    shape: tuple[int, ...]
+    offset: int
+    strides: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """Matrices of one operand as BLAS takes them: rows (columns, where `turned`) lie `leading`
+    elements apart, matrices `step`; offsets in elements."""
+
+    value: int
+    offset: int
+    leading: int
+    turned: bool
+    step: int
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """As many products of a `rows` x `inner` with an `inner` x `columns` matrix as `batch` says."""
+
+    rows: int
+    columns: int
+    inner: int
+    batch: int
+    left: Matrix
+    right: Matrix
+
+
+@dataclass(frozen=True, slots=True)
+class Transform:
+    """A Fourier transform along `axes` of an array in C order, unscaled forwards, divided by
+    its points back. ``kind`` is ``complex``, ``real`` (to half of a spectrum, forwards) or
+    ``halved`` (from it, back); `shape` is that of the larger side."""
+
+    kind: str
+    is_forward: bool
+    shape: tuple[int, ...]
+    axes: tuple[int, ...]
+    value: int
+
+
+@dataclass(slots=True)
+class LibraryCall:
+    """`name` of runtime.host on stored operands, into value `target`.
+
+    `scalars` are constants among the operands: (place, number of the constant in the graph).
+    `epilogue` is a map over the result's elements that follows in the same kernel, where ours makes
+    the call: it loads `target`, which then never lies in memory, and stores what comes of it.
+    `called` is the name under which the user is warned of floating-point errors; none if he is not.
+    `maker` is the call as a library for the device takes it (`schedule.device_libraries`).
+    """
+
+    name: str
+    operands: list[Operand]
+    target: int
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    param: Any
+    scalars: tuple[tuple[int, int], ...] = ()
+    epilogue: Kernel | None = None
+    called: str = ""
+    maker: Product | Transform | None = None
+
+
+@dataclass(slots=True)
+class SortPass:
+    """One stage of a radix sort: ``encode``, ``count``, ``scan``, ``scatter`` or ``decode``.
+
+    `rows` of `n` keys each, in `chunks` pieces of `length`; `shift` is where the digit of
+    `digit_bits` lies in a key. `payload` is what travels with the keys: nothing, ``order`` or
+    ``bits``. `call` is the library call that the passes together make.
+    """
+
+    stage: str
+    call: LibraryCall
+    rows: int
+    n: int
+    chunks: int
+    length: int
+    digit_bits: int
+    shift: int
+    payload: str
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+
+
+SORTED_ELEMENTS: Final = 1 << 30
+"""Elements from which on positions in a sort's counters do not fit 32 bits."""
+
+
+def is_sortable(call: LibraryCall) -> bool:
+    """Whether `schedule.lower.sorting` can make this call: a sort of all of an array of real
+    numbers."""
+    if call.name not in ("sort", "argsort") or len(call.operands) != 1:
+        return False
+    (operand,) = call.operands
+    if operand.dtype.kind not in "biuf" or 0 in operand.shape or operand.shape != call.shape:
+        return False
+    if call.name == "sort":
+        char, shape, offset, strides = call.param[0]
+        whole = math.prod(shape) == math.prod(call.shape) and offset == 0
+        packed = [
+            (extent, stride) for extent, stride in zip(shape, strides, strict=True) if extent != 1
+        ]
+        extents = tuple([extent for extent, _ in packed])
+        in_order = contiguous_strides(extents) == tuple([stride for _, stride in packed])
+        if char != call.dtype.char or shape != call.shape or not whole or not in_order:
+            return False
+    return math.prod(operand.shape) < SORTED_ELEMENTS
+
+
+def is_renderable(call: LibraryCall) -> bool:
+    """Whether `codegen.matmul` can write this call: matrices of numbers, not bools."""
+    return (
+        call.name == "matmul"
+        and call.dtype.kind in "iufc"
+        and len(call.operands) == 2
+        and all(len(operand.shape) > 1 for operand in call.operands)
+        and 0 not in call.shape
+    )
+
+
+MUTATIONS: Final = frozenset(["setitem", "put", "putmask", "place", "at", "sort", "partition"])
+"""Library calls that give their first operand, changed; in place where nobody else needs it."""
+
+
+@dataclass(slots=True)
+class UserLaunch:
+    """One round of a launch of a kernel that somebody wrote.
+
+    `buffers` are the values that its pointers point into, one a slot: what is written is the new
+    value. `olds` are the values whose bytes it finds there, None where it needs none. `scalars` are
+    the numbers of constants in the graph; `tables` the values with the offsets and scalars that
+    differ from call to call, in order of the parameters.
+    """
+
+    spec: Spec
+    round: Round
+    buffers: list[int]
+    olds: list[int | None]
+    scalars: list[int]
+    tables: list[int]
+
+    @property
+    def written(self) -> list[int]:
+        """The slots that it writes to."""
+        return [number for number, slot in enumerate(self.spec.slots) if slot.part >= 0]
+
+    @property
+    def changed(self) -> list[int | None]:
+        """The values whose bytes it writes over."""
+        return [self.olds[slot] for slot in self.written]
+
+    @property
+    def reads(self) -> list[int]:
+        """The values that it loads from, each once."""
+        return list(dict.fromkeys([old for old in self.olds if old is not None] + self.tables))
+
+
+Launch = Kernel | Copy | LibraryCall | SortPass | UserLaunch
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What an update is: value `old`, but for the elements that accesses name over shapes."""
+
+    old: int
+    regions: tuple[tuple[tuple[int, ...], Access], ...]
+    itemsize: int
+
+
+@dataclass(slots=True)
+class Value:
+    """One array in memory.
+
+    `buffer` is the number of the graph's buffer it already lies in, or None; `slot` the number of
+    the allocation that it gets; `node` the graph node whose result it is (None: a partial result).
+    `update` says what it shares with another value, where it is an update of one in memory.
+    """
+
+    nbytes: int
+    node: int | None = None
+    buffer: int | None = None
+    slot: int | None = None
+    update: Written | None = None
+
+
+@dataclass(slots=True)
+class Cut:
+    """A value that went through memory, and why."""
+
+    what: str
+    reason: str
+    nbytes: int
+    node: int = -1
+
+
+@dataclass(slots=True)
+class Schedule:
+    """The whole plan, in order of execution.
+
+    `slots` are the sizes of the buffers to allocate; `keeps` maps positions of graph nodes to the
+    value that holds their result afterwards, `stored` those of all nodes that are in memory at some
+    time.
+    """
+
+    launches: list[Launch]
+    values: list[Value]
+    slots: list[int]
+    keeps: dict[int, int]
+    recomputed: list[int]
+    cuts: list[Cut]
+    reuses: dict[int, int] = field(default_factory=dict)  # slot -> graph buffer it takes over
+    stored: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def steps(self) -> list[list[Launch]]:
+        """The launches as they are put into the queue: kernels that follow one are part of it."""
+        steps: list[list[Launch]] = []
+        for launch in self.launches:
+            is_one = isinstance(launch, Kernel) and launch.follows
+            if is_one and steps and isinstance(steps[-1][0], Kernel):
+                steps[-1].append(launch)
+            else:
+                steps.append([launch])
+        return steps

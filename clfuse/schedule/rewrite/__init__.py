@@ -1,0 +1,1 @@
+"""Passes that rewrite the planner's graph before anything is placed."""

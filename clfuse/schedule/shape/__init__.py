@@ -1,0 +1,1 @@
+"""Vectors, pieces, tiles and work-items of a kernel."""

@@ -1,0 +1,2 @@
+"""Facts about devices: traits, quirks, what was verified where, and which devices can be
+simulated."""

@@ -1,0 +1,1 @@
+"""Commands: run, demo, bench, and the checks of doctor."""

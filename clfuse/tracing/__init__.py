@@ -1,0 +1,1 @@
+"""`clfuse.jit`: functions traced once for each signature, and replayed."""

@@ -1,0 +1,1 @@
+"""Kernels that users write, in OpenCL C or in Python."""

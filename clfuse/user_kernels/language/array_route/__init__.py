@@ -1,0 +1,1 @@
+"""Kernels over a range of indices as array operations on views."""

@@ -1,0 +1,76 @@
+"""What stands for the arguments and the variables of a kernel while it becomes array operations;
+records of `values`, `arrays`, `together` and `calls`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from clfuse.user_kernels.language.source.tree import Function
+from clfuse.user_kernels.language.source.types import Type
+
+from .accesses import Domain
+
+
+class OutOfBounds(Exception):
+    """An index leaves its axis; the message is the IndexError's."""
+
+
+@dataclass(slots=True)
+class Array:
+    """An argument: how it lies on which storage cell."""
+
+    name: str
+    number: int
+    cell: int
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    stored: np.dtype
+    offset: int
+    strides: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A number that is the same for all calls of the signature."""
+
+    value: Any
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A number that the kernel is called with."""
+
+    name: str
+    position: int
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A number that every call of a batch has for itself: a vector of them."""
+
+    position: int
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """Calculated, over a domain; a shape of () is one number for all of it."""
+
+    term: Any
+    domain: Domain
+
+
+@dataclass(slots=True)
+class Frame:
+    """One function's variables while it runs."""
+
+    function: Function
+    arrays: dict[str, Array]
+    scalars: dict[str, Any]
+    names: dict[str, Any] = field(default_factory=dict)
+    results: list[Any] | None = None

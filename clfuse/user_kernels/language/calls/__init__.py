@@ -1,0 +1,1 @@
+"""Calls of kernels: the decorator, arguments, caches, batches, plain Python."""

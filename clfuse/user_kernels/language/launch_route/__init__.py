@@ -1,0 +1,1 @@
+"""Kernels as OpenCL C of their own."""

@@ -1,0 +1,1 @@
+"""The language's front end: syntax, types, and the typed tree."""

@@ -1,0 +1,1 @@
+"""ElementwiseKernel, ReductionKernel and RawKernel: kernels written in OpenCL C."""
