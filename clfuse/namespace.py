@@ -18,14 +18,28 @@ from typing import Any, Final
 import numpy as np
 
 from .arrays.errstate import errstate, seterr
+from .classes import printing  # noqa: F401
 from .classes.ndarray import ndarray
 from .dispatch.host_call import host_call, hosted
 from .dispatch.overrides import Mixin
 from .dispatch.placement import HAS_INFO, __array_namespace_info__
 from .dispatch.registry import AT_CALL, BY_NUMPY, NATIVE
+from .functions import rebound  # noqa: F401  (these register their functions)
+from .functions.fft import signals, transforms  # noqa: F401
+from .functions.indexing import masks, positions, taking  # noqa: F401
+from .functions.linalg import contraction, decompositions, products  # noqa: F401
+from .functions.math import cumulative, logic, reductions, selection, statistics  # noqa: F401
 from .functions.math.ufunc import ufunc
+from .functions.shaping import (  # noqa: F401
+    creation,
+    differences,
+    joining,
+    manipulation,
+    matrices,
+)
 from .functions.shaping.files import FILES, load
 from .functions.shaping.sequences import mgrid, ogrid
+from .functions.sorting import quantiles, searching, sorting  # noqa: F401
 from .interop import third_party_patches
 from .interop.nditer import nditer, nested_iters
 from .numpy_submodules import NumPysModules, Submodule

@@ -41,7 +41,7 @@ from clfuse.engine.evaluate import evaluate_nodes, lock
 from clfuse.engine.replay import NoKernels, NoRoom, Replay
 from clfuse.errors import JitError, JitWarning, warn_user
 from clfuse.functions.indexing.gathering import check_bounds
-from clfuse.functions.random import module as _random  # noqa: F401  (it makes a generator, which no trace may see)
+from clfuse.functions.random import module as _random  # noqa: F401  (it makes a generator)
 from clfuse.functions.random.bits import ADOPTIONS
 from clfuse.ir import build
 from clfuse.ir.nodes import Node, Storage
