@@ -20,24 +20,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any
+from typing import Final
 
 import numpy as np
 
 from clfuse.dtypes import needs_fp64
-from clfuse.schedule.records import Index, Kernel, Load, Step
+from clfuse.schedule.kinds import COMPACT, COUNT, EXPAND, MAP, REDUCE, SCAN, TILES, KernelKind
+from clfuse.schedule.records import Index, Kernel, Step
 from clfuse.target.traits import DeviceTraits
 
 from . import templates
 from .arguments import Arguments, Binding
-from .kinds import reductions, scan_kernels, time_tiles
-from .kinds.selections import write_selection
-from .lines.body import Body
-from .lines.expressions import Preamble, Register
-from .lines.hoisting import has_seams, hoist
-from .lines.loops import before, compute, decode
-from .lines.transposed_blocks import write_block
-from .lines.unroll2 import pair
+from .kinds import maps, reductions, scan_kernels, selections, time_tiles
+from .kinds.writing import Writing
+from .lines.expressions import Preamble
 from .relaxed import may_relax
 
 
@@ -67,6 +63,18 @@ class Rendered:
     parameters: tuple[tuple[str, str], ...] = ()
 
 
+WRITERS: Final[dict[KernelKind, Callable[[Kernel, Writing], str]]] = {
+    MAP: maps.fill,
+    REDUCE: reductions.fill,
+    COUNT: reductions.fill,
+    SCAN: scan_kernels.fill,
+    COMPACT: selections.fill,
+    EXPAND: selections.fill,
+    TILES: time_tiles.fill,
+}
+"""What fills the context of a template for a kernel of each kind, and says which template."""
+
+
 def render(kernel: Kernel, traits: DeviceTraits, root: Callable[[int], int]) -> Rendered:
     """Write `kernel` for a device; values with one `root` are one pointer."""
     arguments = Arguments(kernel.wide_index, root, all_offsets=kernel.boxed)
@@ -77,20 +85,8 @@ def render(kernel: Kernel, traits: DeviceTraits, root: Callable[[int], int]) -> 
         width=kernel.width,
         index=arguments.index_type,
     )
-    if kernel.kind == "map":
-        template = "map.cl.mako"
-        _map(kernel, Body(kernel, traits, arguments, preamble), context)
-    elif kernel.kind == "scan":
-        body = Body(kernel, traits, arguments, preamble)
-        template = scan_kernels.fill(kernel, body, context)
-    elif kernel.tiling is not None:
-        template = "time_tiles.cl.mako"
-        time_tiles.fill(kernel, kernel.tiling, traits, arguments, preamble, context)
-    elif kernel.selection is not None:
-        template = "select.cl.mako"
-        write_selection(kernel, Body(kernel, traits, arguments, preamble), context)
-    else:
-        template = reductions.fill(kernel, traits, arguments, preamble, context)
+    writing = Writing(traits, arguments, preamble, context)
+    template = WRITERS[kernel.kind](kernel, writing)
     context.signature = arguments.signature
     head = templates.head(preamble, uses_fp64(kernel))
     text = templates.render(template, {"k": context}).lstrip("\n")
@@ -119,80 +115,3 @@ def uses_fp64(kernel: Kernel) -> bool:
             elif not isinstance(item, Index):
                 dtypes.append(item.dtype)
     return any(needs_fp64(dtype) for dtype in dtypes)
-
-
-def _map(kernel: Kernel, body: Body, k: Any) -> None:
-    arguments = body.arguments
-    body.steps_by_vectors = kernel.schedule == "gpu"
-    dims = list(range(len(kernel.extents) - 1))
-    # Whole rows need no division for every row, which short ones would feel.
-    k.whole_rows = bool(dims) and kernel.chunks == 1
-    if kernel.schedule == "cpu" and not k.whole_rows:
-        arguments.integer("pieces", kernel.chunks)
-        arguments.integer("piece", kernel.chunk_length)
-    arguments.integer("n", kernel.extents[-1])
-    k.rows = bool(dims)
-    k.tile_rows = kernel.tile_rows
-    k.row_extents = [arguments.integer(f"n{dim}", kernel.extents[dim]) for dim in dims]
-    k.decode = decode(body, dims, "row")
-    k.run_end = body.run_end("end") if body.seams else ""
-    k.hoisted = None
-    made: set[int] = set()
-    stands: list[dict[int, Register]] = [{}, {}]
-    if kernel.schedule == "cpu" and k.whole_rows and not has_seams(kernel):
-        made, stands = hoist(kernel, body, k)
-    overlaps = k.hoisted is None and _may_overlap(kernel, arguments)
-    k.bodies = [_map_body(kernel, body, overlaps, made, stands)]
-    k.block = k.bodies[0].turned
-    k.together = k.row_extents[-1] if len(dims) > 1 else ""
-    for sister in kernel.then:
-        other = body.beside(sister)
-        k.bodies.append(_map_body(sister, other, overlaps, set(), [{}, {}]))
-    k.bodies[-1].test = ""  # what is left
-
-
-def _map_body(
-    kernel: Kernel,
-    body: Body,
-    overlaps: bool,
-    made: set[int],
-    stands: list[dict[int, Register]],
-) -> SimpleNamespace:
-    """The loops over a run: all of a map kernel, or what one of its bodies does in its boxes.
-
-    `made` and `stands` are what `hoist` has prepared.
-    """
-    wide, single = stands
-    b = SimpleNamespace(width=kernel.width, test=body.is_within(kernel.where))
-    b.before, uniform = before(body, kernel)
-    b.scalar_body, _ = compute(body, kernel, 1, {**uniform, **single}, made)
-    b.lead = body.first_aligned()
-    b.overlaps = overlaps and kernel.width > 1 and not b.lead
-    b.blocks = []
-    if kernel.unroll > 1:
-        lines, _ = pair(body, kernel, {**uniform, **wide}, made)
-        b.blocks.append((2 * kernel.width, lines))
-    # What is left of a pair: most of a short row, little of a long vector.
-    left = kernel.unroll == 1 or (len(kernel.extents) > 1 and not b.overlaps)
-    if kernel.width > 1 and left:
-        lines, _ = compute(body, kernel, kernel.width, {**uniform, **wide}, made)
-        b.blocks.append((kernel.width, lines))
-    b.turned = write_block(kernel, body, uniform) if kernel.block else None
-    b.groups = body.group_lines
-    return b
-
-
-def _may_overlap(kernel: Kernel, arguments: Arguments) -> bool:
-    """Whether elements may be computed twice: no result is written over what is read.
-
-    Worth it where there are many rows, or pairs of vectors: each spares its last elements one by
-    one.
-    """
-    bodies = kernel.phases
-    loads = {item.value for body in bodies for item in body.body if isinstance(item, Load)}
-    stores = {store.value for body in bodies for store in body.stores}
-    return (
-        kernel.schedule == "cpu"
-        and (len(kernel.extents) > 1 or kernel.unroll > 1)
-        and not any(arguments.shares(value, stored) for value in loads for stored in stores)
-    )

@@ -15,6 +15,7 @@ from typing import Final
 
 from clfuse.dtypes import needs_fp64, register_type
 from clfuse.ir.layout import contiguous_strides
+from clfuse.schedule.kinds import MAP
 from clfuse.schedule.records import Access, Kernel, LibraryCall, Load, Operand, Store
 from clfuse.schedule.shape.geometry import index_limit
 from clfuse.target.traits import DeviceTraits
@@ -146,7 +147,7 @@ def _after(call: LibraryCall) -> Kernel:
     access = Access(0, contiguous_strides(call.shape))
     load = Load(0, call.target, call.dtype, access)
     store = Store(0, call.dtype, call.target, call.dtype, access)
-    return Kernel("map", call.shape, [load], [store], vector=rank - 1)
+    return Kernel(MAP, call.shape, [load], [store], vector=rank - 1)
 
 
 def _epilogue(body: Body, after: Kernel, call: LibraryCall) -> list[str]:

@@ -69,7 +69,7 @@ class Repeats:
 def _form(kernel: Kernel, root: Callable[[int], int]) -> _Form | None:
     """The form of a map or of tiles; None for other kernels, of which a plan seldom has many."""
     tiling = kernel.tiling
-    if tiling is None and (kernel.kind != "map" or kernel.then or kernel.where):
+    if tiling is None and (not kernel.kind.elementwise or kernel.then or kernel.where):
         return None
     values: dict[int, int] = {}
     constants: dict[int, int] = {}

@@ -292,7 +292,7 @@ def _explained(
     ops += operations_of(launch.epilogue)
     moved = sum(use.nbytes for use in reads + writes)
     return ExplainedKernel(
-        launch.label, launch.kind, source, reads, writes, moved, tuple(ops), launch.follows
+        launch.label, launch.kind.name, source, reads, writes, moved, tuple(ops), launch.follows
     )
 
 

@@ -19,17 +19,14 @@ from clfuse.target.traits import DeviceTraits
 from .dataflow import operations_of
 from .device_libraries import device_call
 from .finish.epilogues import join_epilogues
-from .finish.prefetching import ask_ahead
+from .finish.finishers import finish
 from .fuse.multi_domain import join_guarded
 from .fuse.rows import join_rows
 from .fuse.time_tiles import join_stages
 from .graph import Graph
-from .lower.emission import Refines, Registers, Straddles, ValueTable
+from .lower.emission import Refines, Straddles
 from .lower.lowering import Lowering
-from .lower.packing import pack
-from .lower.reductions import finish_reduction, join_folds
-from .lower.scans import finish_scan
-from .lower.selections import finish_selection
+from .lower.reductions import join_folds
 from .lower.sorting import expanded, is_by_passes
 from .memory.buffers import Memory, slots_of
 from .partition.placement import Placement
@@ -37,8 +34,6 @@ from .records import Access, Kernel, Launch, LibraryCall, Load, Schedule, Value,
 from .rewrite.block_folds import fold_in_blocks
 from .rewrite.rerolling import roll
 from .rewrite.store_forwarding import read_through
-from .shape.geometry import finish_map
-from .shape.unroll2 import pair_vectors
 
 REFUSED_SINGLY: Final = 4
 """Values that turn out not to be readable in parts, each at the cost of planning anew, before all
@@ -68,7 +63,7 @@ def _plan(snapshot: Snapshot, traits: DeviceTraits, fuse: bool) -> Schedule:
     for launch in memory.launches:
         if isinstance(launch, Kernel):
             launch.label = _label(launch)
-            launches += _finished(launch, traits, values)
+            launches += finish(launch, traits, values)
         elif isinstance(launch, LibraryCall) and is_by_passes(launch, traits):
             launches += expanded(launch, values, traits)
         else:
@@ -217,34 +212,6 @@ def _written(node: int | None, lowering: Lowering, memory: Memory) -> Written | 
     return Written(old, regions, graph.dtypes[node].itemsize)
 
 
-def _finished(kernel: Kernel, traits: DeviceTraits, values: ValueTable) -> list[Kernel]:
-    if kernel.kind == "tiles":
-        return [kernel]
-    if kernel.chunk >= 0:
-        return finish_selection(kernel, traits)
-    registers = _registers_after(kernel)
-    if kernel.kind == "scan":
-        scans = finish_scan(kernel, traits, values, registers=registers)
-        return [ask_ahead(made, traits, values) for made in scans]
-    if kernel.kind == "map":
-        made_here = [pair_vectors(finish_map(kernel, traits), traits)]
-    else:
-        made_here = finish_reduction(kernel, traits, values, registers)
-    finished = []
-    for made in made_here:
-        finished += [*pack(made, traits, values), ask_ahead(made, traits, values)]
-    return finished
-
-
-def _registers_after(kernel: Kernel) -> Registers:
-    """Register numbers that `kernel` does not use yet."""
-    registers = Registers()
-    for phase in kernel.phases:
-        for item in [*phase.body, *phase.epilogue, *phase.accumulators]:
-            registers.count = max(registers.count, item.var + 1)
-    return registers
-
-
 _LABEL_OPERATIONS = 4
 
 
@@ -258,5 +225,5 @@ def _label(kernel: Kernel) -> str:
     if not words:
         words = ["copy" if any(isinstance(item, Load) for item in items) else "fill"]
     is_rows = kernel.then and not kernel.where and kernel.tiling is None
-    kind = "rows" if is_rows else kernel.kind
+    kind = "rows" if is_rows else kernel.kind.name
     return symbol("_".join([kind, *words]).replace(" ", "_"))

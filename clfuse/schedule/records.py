@@ -17,6 +17,8 @@ from clfuse.ir.launch_nodes import Round, Spec
 from clfuse.ir.layout import contiguous_strides
 from clfuse.ir.nodes import Op
 
+from .kinds import KernelKind
+
 
 class Access(NamedTuple):
     """Which element an iteration touches: ``offset + sum(index * stride)``, in elements.
@@ -188,11 +190,9 @@ def is_sequential(name: str, dtype: np.dtype) -> bool:
 class Kernel:
     """One generated kernel: a loop nest over `extents`.
 
-    `kind` is ``map``, ``reduce``, ``scan``, ``compact``, ``expand`` or ``tiles``. A scan has
-    `Prefix` items along its last extent, and no epilogue: what follows the scan is part of the
-    body, and stored for every element. ``compact`` and ``expand`` have a `selection`; ``compact``
-    stores the selected elements side by side, whatever the accesses of its stores say; ``tiles``
-    has a `tiling`.
+    `kind` is one of `schedule.kinds`. A scan has `Prefix` items along its last extent, and no
+    epilogue: what follows the scan is part of the body, and stored for every element. ``compact``
+    and ``expand`` have a `selection`, ``tiles`` a `tiling`.
 
     The last `reduced` of the extents are folded by `accumulators`. `epilogue` and `results`
     then run once for each index of the others. `vector` is the dimension of the vector lanes.
@@ -216,7 +216,7 @@ class Kernel:
     then have results in the box `kept` of its kept dimensions; in all of them where it is empty.
     """
 
-    kind: str
+    kind: KernelKind
     extents: tuple[int, ...]
     body: list[Item]
     stores: list[Store]

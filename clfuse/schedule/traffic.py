@@ -41,7 +41,7 @@ def reads_of(kernel: Kernel, schedule: Schedule) -> list[Use]:
                 elements * item.dtype.itemsize + before.get(item.value, ("", 0))[1], whole
             )
             known = moved.get(item.value, ("", 0))[1]
-            if kernel.kind == "tiles" and not phase.stores:  # borders of arrays, none read twice
+            if kernel.kind.by_tiles and not phase.stores:  # borders of arrays, none read twice
                 nbytes = min(known + nbytes, whole)
             elif not kernel.where:
                 step, turn = _turn(item, lengths)
@@ -112,7 +112,7 @@ def writes_of(kernel: Kernel, schedule: Schedule) -> list[Use]:
         for stores, count in ((phase.stores, _iterations(phase)), (phase.results, kept)):
             for store in stores:
                 nbytes = count * store.dtype.itemsize
-                if kernel.kind == "compact":
+                if kernel.kind.stores_side_by_side:
                     nbytes = schedule.values[store.value].nbytes
                 uses.append((store.value, str(store.dtype), nbytes))
     for phase in kernel.passes:

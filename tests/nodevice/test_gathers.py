@@ -80,7 +80,7 @@ def test_what_argmin_found_is_looked_up_in_its_own_kernel() -> None:
     distances, names = array(N, 10), array(10)
     found = build.arg_reduce("argmin", distances, (1,))
     (kernel,) = kernels(planned(gather(names, found)))
-    assert kernel.kind == "reduce"
+    assert kernel.kind.name == "reduce"
     (load,) = positions_of(kernel)
     assert load in kernel.epilogue
 

@@ -47,8 +47,8 @@ def last_index(kernel: Kernel) -> int:
         rounding = kernel.width * kernel.unroll * max(kernel.chunks, 1)
         return count + max(kernel.work_items, rounding) - 1
     groups = kernel.work_items // kernel.work_group
-    is_by_groups = kernel.kind == "scan" or (
-        kernel.kind == "reduce" and kernel.vector >= len(kernel.extents) - kernel.reduced)
+    is_by_groups = kernel.kind.name == "scan" or (
+        kernel.kind.name == "reduce" and kernel.vector >= len(kernel.extents) - kernel.reduced)
     return count - 1 + (max(groups, 2 * kernel.work_group) if is_by_groups
                              else kernel.work_items)
 

@@ -19,7 +19,7 @@ ORDER = """
     openblas errors target.simulated_devices config _core counters numpy_releases dtypes user_frames
     ops target.traits target.verified
     ir
-    schedule.records schedule.graph schedule.cost schedule.traffic schedule.dataflow
+    schedule.kinds schedule.records schedule.graph schedule.cost schedule.traffic schedule.dataflow
     schedule.device_libraries schedule.rewrite schedule.partition schedule.shape schedule.lower
     schedule.memory schedule.fuse schedule.finish schedule.verify schedule.planner schedule
     codegen.arguments codegen.signatures codegen.relaxed codegen.lines codegen.templates

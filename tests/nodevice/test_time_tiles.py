@@ -48,7 +48,7 @@ def step(a: Node, into: Node | None = None, width: int = 1) -> Node:
 
 
 def tiles(schedule: Schedule) -> list[Kernel]:
-    return [kernel for kernel in kernels(schedule) if kernel.kind == "tiles"]
+    return [kernel for kernel in kernels(schedule) if kernel.kind.name == "tiles"]
 
 
 def stages(schedule: Schedule) -> list[int]:

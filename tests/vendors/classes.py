@@ -50,9 +50,9 @@ def kernel_class(step: Any, schedule: str) -> str | None:
         return "tiles"
     if step.selection is not None:
         return "select"
-    if step.kind == "scan":
+    if step.kind.scans:
         return "scan"
-    if step.kind == "reduce":
+    if step.kind.folds:
         if step.vector < len(step.extents) - step.reduced:
             return "reduce columns"
         return "rows" if step.then else "reduce"

@@ -48,6 +48,7 @@ from . import row_blocks, strips
 from .column_moments import AroundGuess
 from .moments import MOST_CANCELLED, Moments, moments_of
 from .searches import BLOCK, SearchedFold
+from .writing import Writing
 
 
 def _folds(kernel: Kernel, first: int) -> list[Fold]:
@@ -103,14 +104,10 @@ class _Phases:
             body.carried.update(registers)
 
 
-def fill(
-    kernel: Kernel,
-    traits: DeviceTraits,
-    arguments: Arguments,
-    preamble: Preamble,
-    k: SimpleNamespace,
-) -> str:
+def fill(kernel: Kernel, writing: Writing) -> str:
     """Fill in what the template needs; returns the template's name."""
+    traits, arguments, preamble = writing.traits, writing.arguments, writing.preamble
+    k = writing.context
     phases = _Phases(kernel, traits, arguments, preamble)
     body = phases.bodies[0]
     if kernel.vector < len(kernel.extents) - kernel.reduced:

@@ -31,10 +31,12 @@ from .scan_loops import (
     neutral_line,
     running_lines,
 )
+from .writing import Writing
 
 
-def fill(kernel: Kernel, body: Body, k: SimpleNamespace) -> str:
+def fill(kernel: Kernel, writing: Writing) -> str:
     """Fill in what the template needs; returns the template's name."""
+    body, k = writing.body(kernel), writing.context
     if kernel.vector == len(kernel.extents) - 1:
         _scan_rows(kernel, body, k)
         return "scan_rows.cl.mako"

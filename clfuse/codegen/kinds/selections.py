@@ -22,14 +22,18 @@ from clfuse.codegen.lines.body import Body
 from clfuse.codegen.lines.expressions import Register, lanes_like, vector
 from clfuse.codegen.lines.names import UNIFORM
 from clfuse.dtypes import mask_type, memory_type
+from clfuse.schedule.kinds import EXPAND
 from clfuse.schedule.records import Item, Kernel, Store
+
+from .writing import Writing
 
 _INT64 = np.dtype(np.int64)
 _BOOL = np.dtype(np.bool_)
 
 
-def write_selection(kernel: Kernel, body: Body, k: Any) -> None:
-    """Fill the context of ``select.cl.mako``."""
+def fill(kernel: Kernel, writing: Writing) -> str:
+    """Fill the context of the template."""
+    body, k = writing.body(kernel), writing.context
     selection = kernel.selection
     assert selection is not None
     arguments = body.arguments
@@ -38,7 +42,7 @@ def write_selection(kernel: Kernel, body: Body, k: Any) -> None:
     arguments.integer("chunk_length", kernel.chunk_length)
     k.starts = arguments.buffer(selection.starts, _INT64)
     k.group = kernel.work_group
-    k.expands = kernel.kind == "expand"
+    k.expands = kernel.kind is EXPAND
     before, inside = body.split(kernel.body)
     uniform: dict[int, Register] = {}
     k.before = body.lines(before, 1, uniform, UNIFORM)
@@ -52,6 +56,7 @@ def write_selection(kernel: Kernel, body: Body, k: Any) -> None:
     if kernel.width > 1:
         _write_lanes(kernel, body, inside, uniform, k)
     k.groups = body.group_lines
+    return "select.cl.mako"
 
 
 def _pointer(body: Body, store: Store) -> str:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 
@@ -36,18 +35,15 @@ from clfuse.schedule.records import (
 )
 from clfuse.target.traits import DeviceTraits
 
+from .writing import Writing
+
 Ints = tuple[int, ...]
 
 
-def fill(
-    kernel: Kernel,
-    tiling: Tiling,
-    traits: DeviceTraits,
-    arguments: Arguments,
-    preamble: Preamble,
-    k: Any,
-) -> None:
+def fill(kernel: Kernel, writing: Writing) -> str:
     """Fill in what the template needs."""
+    tiling, arguments, k = kernel.tiling, writing.arguments, writing.context
+    assert tiling is not None
     rank = len(tiling.extents)
     k.lengths = [
         arguments.integer(f"l{dim}", length) for dim, length in enumerate(tiling.lengths)
@@ -64,9 +60,10 @@ def fill(
     numbers: Iterator[int] | None = None
     k.stages = []
     for stage in tiling.stages:
-        body = _StageBody(traits, arguments, preamble, numbers, tiling, stage)
+        body = _StageBody(writing.traits, arguments, writing.preamble, numbers, tiling, stage)
         numbers = body.group_numbers
         k.stages.append(_stage(stage, body, tiling, names))
+    return "time_tiles.cl.mako"
 
 
 class _Names:

@@ -416,7 +416,8 @@ class Body:
             # In whole vectors sums of products took 0.96 times as long as in parts, sums and
             # variances of one array and greatest differences as long (PoCL, 512 bit, EPYC); other
             # loops over two such streams were seen to take 1.05 times as long.
-            whole = self.kernel.kind in ("map", "reduce") or not all(item.access.strides)
+            does = self.kernel.kind
+            whole = does.elementwise or does.folds or not all(item.access.strides)
             aligned = self._lies_on_vectors(item, width)
             start = f"{pointer} + {place}"
             return writer.loaded(item.dtype, start, whole=whole, aligned=aligned)

@@ -47,7 +47,9 @@ def join_epilogues(lowering: Lowering, traits: DeviceTraits) -> None:
 
 def _follows(call: LibraryCall, entry: Pending) -> bool:
     kernel = entry.launch
-    if not isinstance(kernel, Kernel) or kernel.kind != "map" or kernel.boxed or kernel.then:
+    if not isinstance(kernel, Kernel) or not kernel.kind.elementwise:
+        return False
+    if kernel.boxed or kernel.then:
         return False
     if entry.updates or kernel.extents != call.shape:
         return False

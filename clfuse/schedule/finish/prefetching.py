@@ -69,14 +69,15 @@ def ask_ahead(kernel: Kernel, traits: DeviceTraits, values: ValueTable) -> Kerne
     that gather from one."""
     if kernel.schedule != "cpu":
         return kernel
-    if kernel.kind in ("map", "reduce") and kernel.width > 1:
+    if (kernel.kind.elementwise or kernel.kind.folds) and kernel.width > 1:
         for phase in kernel.phases:
             _ask_for_gathered(phase, values)
     least = min(LEAST_NBYTES, traits.stream_nbytes)
     if traits.reads_past and should_stream(kernel, traits):
         _read_past(kernel, least)
         return kernel
-    if not traits.asks_ahead or kernel.kind not in ("reduce", "scan") or kernel.width == 1:
+    walks_rows = kernel.kind.folds or kernel.kind.scans
+    if not traits.asks_ahead or not walks_rows or kernel.width == 1:
         return kernel
     seen: set[int] = set()
     for phase in kernel.phases:
@@ -124,7 +125,7 @@ def _read_past(kernel: Kernel, least: int) -> None:
                 count = PAST_NBYTES // nbytes if kernel.vector == len(kernel.extents) - 1 else 0
                 phase.body[place] = replace(load, ahead=(kernel.vector, count), past=True)
                 vector_nbytes = min(vector_nbytes, phase.width * nbytes)
-    is_map = kernel.kind == "map" and not kernel.then
+    is_map = kernel.kind.elementwise and not kernel.then
     if vector_nbytes < LINE_NBYTES and is_map and has_pairs(kernel):
         kernel.unroll = 2  # each line is asked for once
 

@@ -397,7 +397,7 @@ def cells_of_parts(kernel: Kernel, arrays: Arrays, operation_nbytes: float) -> C
         least = first.setdefault(array, store.access)
         if store.access.offset < least.offset:
             first[array] = store.access
-    if kernel.kind != "map" or kernel.then or all(
+    if not kernel.kind.elementwise or kernel.then or all(
         store.access == first[arrays.root(store.value)] for store in kernel.stores
     ):
         return None
@@ -461,7 +461,7 @@ def folded(kernel: Kernel) -> set[int]:
 
 def _rows_of(kernel: Kernel, start: Sequence[int]) -> Box:
     """The kept indices for which a reduction that begins at `start` has results."""
-    if kernel.kind != "reduce":
+    if not kernel.kind.folds:
         return ()
     kept = kernel.extents[: len(kernel.extents) - kernel.reduced]
     box = kernel.kept or tuple([(0, extent) for extent in kept])
@@ -475,11 +475,11 @@ def _read_after(kernel: Kernel) -> set[int]:
 
 def _check_same_way(kernel: Kernel, other: Kernel) -> None:
     """Whether two kernels with folds or scans go over their elements the same way."""
-    if kernel.kind != other.kind:
+    if kernel.kind is not other.kind:
         raise Apart("one of them folds, the other one scans")
     if kernel.reduced != other.reduced:
         raise Apart(f"they fold {other.reduced} and {kernel.reduced} dimensions")
-    if kernel.kind == "scan" and len({scans_in_order(each) for each in (kernel, other)}) > 1:
+    if kernel.kind.scans and len({scans_in_order(each) for each in (kernel, other)}) > 1:
         raise Apart("one of them scans in NumPy's order, the other one in pieces")
 
 

@@ -80,7 +80,7 @@ class _Joining:
         latest: dict[int, int] = {}
         for place, entry in enumerate(self._pending):
             kernel = entry.launch
-            if not isinstance(kernel, Kernel) or kernel.kind == "tiles":
+            if not isinstance(kernel, Kernel) or kernel.kind.by_tiles:
                 continue
             used = touched(kernel)
             loads = {item.value for item in used if isinstance(item, Load)}
@@ -308,14 +308,13 @@ class _Joining:
             node = self._lowering.values.node[store.value]
             if node is not None:
                 return self._lowering.graph.label(node)
-        return kernel.kind
+        return kernel.kind.name
 
 
 def _check_kind(kernel: Kernel) -> None:
     """Whether its bodies, each in boxes of its own, are element-wise but for folds or scans."""
     items = [item for body in kernel.phases for item in body.body]
-    kinds = {"compact": "selects elements", "expand": "selects elements"}
-    what = kinds.get(kernel.kind, "")
+    what = kernel.kind.stays_apart
     if kernel.then and not kernel.where:
         what = "goes over its rows several times"
     elif kernel.boxed:

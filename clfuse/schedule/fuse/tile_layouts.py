@@ -18,6 +18,7 @@ import numpy as np
 
 from clfuse.ir.layout import contiguous_strides
 from clfuse.schedule import cost
+from clfuse.schedule.kinds import MAP
 from clfuse.schedule.lower.iterations import complement
 from clfuse.schedule.records import Access, Border, Kernel, Load, Scalar, Scratch, Step, Store
 from clfuse.schedule.shape.geometry import round_up
@@ -379,7 +380,7 @@ def around_region(border: Border, made: Made, kernel: Kernel) -> list[Kernel]:
     for box in boxes:
         offset = sum([low * stride for (low, _), stride in zip(box, strides, strict=True)])
         load = Load(0, border.base, made.dtype, Access(offset, strides))
-        found.append(Kernel("map", tuple([high - low for low, high in box]), [load], []))
+        found.append(Kernel(MAP, tuple([high - low for low, high in box]), [load], []))
     return found
 
 

@@ -23,6 +23,7 @@ from dataclasses import replace
 from typing import Final
 
 from clfuse.ir.nodes import Kind
+from clfuse.schedule.kinds import MAP, TILES
 from clfuse.schedule.lower.lowering import Lowering, Pending
 from clfuse.schedule.memory.buffers import reads_of, writes_of
 from clfuse.schedule.records import (
@@ -187,7 +188,9 @@ class _TimeTiles:
     def _as_member(self, index: int) -> Member | None:
         entry = self.lowering.pending[index]
         kernel = entry.launch
-        if not isinstance(kernel, Kernel) or kernel.kind != "map" or kernel.then or kernel.where:
+        if not isinstance(kernel, Kernel) or not kernel.kind.elementwise:
+            return None
+        if kernel.then or kernel.where:
             return None
         if kernel.boxed or entry.shape != kernel.extents or 0 in kernel.extents:
             return None
@@ -502,7 +505,7 @@ class _TimeTiles:
         )
         kernel = replace(
             first,
-            kind="tiles",
+            kind=TILES,
             then=then,
             tiling=tiling,
             vector=len(first.extents) - 1,
@@ -566,7 +569,7 @@ class _TimeTiles:
             if isinstance(item, Load) and item.value not in group.made
         ]
         stores = [made.store for made in member.made if made.value in outputs]
-        touched = [Kernel("map", kernel.extents, [*body], stores)]
+        touched = [Kernel(MAP, kernel.extents, [*body], stores)]
         for made in [] if layout.direct[number] else member.made:
             starts[made.store.access] = made.start
             if made.value in outputs:

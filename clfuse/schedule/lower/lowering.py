@@ -16,6 +16,7 @@ from clfuse.ir.layout import contiguous_strides
 from clfuse.ir.nodes import Kind
 from clfuse.schedule import cost
 from clfuse.schedule.graph import Graph
+from clfuse.schedule.kinds import MAP, REDUCE, SCAN
 from clfuse.schedule.partition.placement import Placement
 from clfuse.schedule.records import (
     Access,
@@ -113,7 +114,7 @@ class Lowering:
                 sink = Sink(node, target, identity(self.graph.shapes[node]))
                 self._add(maps, level, node, sink, node)
         for level, kernel, emitter in masked_kernels(placement, self.values, masked):
-            if kernel.kind == "reduce":
+            if kernel.kind.folds:
                 self._take_along(kernel, emitter, level, kernel.extents, (0,), maps)
             self.pending.append(Pending(level, kernel))
         for carrier, nodes in reductions.items():
@@ -288,7 +289,7 @@ class Lowering:
         if bodies is None:
             return [
                 Kernel(
-                    "map",
+                    MAP,
                     extents_of(part.box),
                     part.items,
                     stored(part.roots, part.box),
@@ -298,7 +299,7 @@ class Lowering:
             ]
         whole = tuple([(0, extent) for extent in extents])
         first, *others = [
-            Kernel("map", extents, body.items, stored(body.roots, whole), where=body.where)
+            Kernel(MAP, extents, body.items, stored(body.roots, whole), where=body.where)
             for body in bodies
         ]
         first.then = others
@@ -379,7 +380,7 @@ class Lowering:
             results.append(self._store(var, node, self.values.of_node[node], access))
             epilogue.forget_constants()
         kernel = Kernel(
-            "reduce",
+            REDUCE,
             extents,
             items,
             self._stores_along(along, roots, order),
@@ -422,7 +423,7 @@ class Lowering:
         for node in nodes:
             var = emitter.emit(node, access)
             stores.append(self._store(var, node, self.values.of_node[node], access))
-        kernel = Kernel("scan", extents, emitter.items, stores, 1)
+        kernel = Kernel(SCAN, extents, emitter.items, stores, 1)
         self._take_along(kernel, emitter, level, shape, order, maps)
         self.pending.append(Pending(level, kernel))
 
@@ -598,6 +599,6 @@ class Lowering:
             emitter = Emitter(self.placement, self.values, level, extents, Registers())
             var = emitter.emit(old, access)
             store = Store(var, graph.dtypes[old], target, graph.dtypes[node], access)
-            kernel = Kernel("map", extents, emitter.items, [store], boxed=len(boxes) > 1)
+            kernel = Kernel(MAP, extents, emitter.items, [store], boxed=len(boxes) > 1)
             launches.append(Pending(level, kernel))
         return launches

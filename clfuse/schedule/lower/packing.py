@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from clfuse.ir.layout import contiguous_strides
 from clfuse.schedule import cost
+from clfuse.schedule.kinds import MAP
 from clfuse.schedule.records import Access, Kernel, Load, Store
 from clfuse.schedule.shape.geometry import finish_map
 from clfuse.target.traits import DeviceTraits
@@ -82,7 +83,7 @@ class Copies:
         """The kernels; nobody has finished them yet."""
         return [
             Kernel(
-                "map",
+                MAP,
                 extents,
                 [replace(load, var=store.var) for load, store in moves.items()],
                 list(moves.values()),

@@ -16,6 +16,7 @@ import numpy as np
 
 from clfuse.dtypes import register_nbytes
 from clfuse.ir.layout import contiguous_strides
+from clfuse.schedule.kinds import REDUCE
 from clfuse.schedule.records import Access, Accumulator, Item, Kernel, Launch, Load, Step
 from clfuse.schedule.shape import geometry as g
 from clfuse.schedule.shape.strips import lay_strips, widened
@@ -72,7 +73,7 @@ def join_folds(launches: Sequence[Launch]) -> None:
         if not before.follows:
             written = set()
         written |= _written_by(before)
-        folds_further = launch.kind == before.kind == "reduce" and not written.isdisjoint(
+        folds_further = launch.kind.folds and before.kind.folds and not written.isdisjoint(
             _read_by(launch)
         )
         is_small = math.prod(launch.extents) <= FOLDED_MEANWHILE
@@ -264,7 +265,7 @@ def _second(
         first.append(replace(accumulator, partial=partial, partial_position=position))
         second.append(replace(accumulator, operand=load, position=load_position, dtype=stored))
     folding = Kernel(
-        "reduce",
+        REDUCE,
         (*[high - low for low, high in kept], pieces),
         body,
         [],

@@ -18,6 +18,7 @@ from typing import Final
 
 from clfuse.schedule import cost
 from clfuse.schedule.dataflow import needed, prefixes
+from clfuse.schedule.kinds import REDUCE
 from clfuse.schedule.records import (
     Access,
     Accumulator,
@@ -163,7 +164,7 @@ def _folds_of(body: Kernel, accumulators: list[Accumulator]) -> Kernel:
     operands = {item.var: item.operand for item in prefixes(body.body)}
     return replace(
         body,
-        kind="reduce",
+        kind=REDUCE,
         body=needed(body.body, set(operands.values())),
         stores=[],
         streams=False,

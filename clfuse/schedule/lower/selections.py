@@ -16,6 +16,7 @@ import numpy as np
 
 from clfuse.ir.nodes import Kind
 from clfuse.schedule import cost
+from clfuse.schedule.kinds import COMPACT, COUNT, EXPAND
 from clfuse.schedule.partition.placement import Placement
 from clfuse.schedule.records import Access, Accumulator, Kernel, Load, Selection, Store
 from clfuse.schedule.shape import geometry as g
@@ -60,7 +61,7 @@ def _counting(nodes: list[int], emitter: Emitter, values: ValueTable) -> Kernel:
     (mask,) = emitter.graph.inputs[node]
     var = emitter.emit(mask, identity(emitter.extents))
     total = Accumulator(emitter.registers.new(), "add", var, _INT32, partial=values.of_node[node])
-    return Kernel("reduce", emitter.extents, emitter.items, [], 1, [total], chunk=0)
+    return Kernel(COUNT, emitter.extents, emitter.items, [], 1, [total], chunk=0)
 
 
 def _selecting(nodes: list[int], emitter: Emitter, values: ValueTable) -> Kernel:
@@ -83,7 +84,7 @@ def _selecting(nodes: list[int], emitter: Emitter, values: ValueTable) -> Kernel
         stores.append(Store(var, graph.dtypes[value], values.of_node[node], dtype, place))
     selection = Selection(selector, _value_of(starts, values), packed, other)
     return Kernel(
-        "expand" if expands else "compact",
+        EXPAND if expands else COMPACT,
         emitter.extents,
         emitter.items,
         stores,
@@ -112,6 +113,6 @@ def finish_selection(kernel: Kernel, traits: DeviceTraits) -> list[Kernel]:
             kernel.work_group //= 2
     else:
         kernel.width = g.width_for(kernel, traits, math.prod(kernel.extents))
-        kernel.unroll = 4 if kernel.kind == "reduce" else 1
+        kernel.unroll = 4 if kernel.kind.folds else 1
     g.count_items(kernel, traits, 1, pieces * length)
     return [kernel]

@@ -38,9 +38,6 @@ _WRITTEN_IN_PARTS = (Kind.UPDATE, Kind.CONCATENATE)
 Stored = tuple["Access | None", ...]
 """Where a launch stores to one array; None: anywhere in it."""
 
-_ELSEWHERE = ("reduce", "compact")
-"""Kernels that store at other elements than those that they have just read."""
-
 
 def reads_of(launch: Launch) -> list[tuple[int, Access | None]]:
     """(value, access) of everything a launch loads; access None: anywhere in it."""
@@ -266,7 +263,7 @@ class Memory:
             launch = self.lowering.pending[index].launch
             assert isinstance(launch, Kernel)
             # Another tile may need what a tile has read where it writes.
-            stores[index] = () if launch.kind == "tiles" else tuple(
+            stores[index] = () if launch.kind.by_tiles else tuple(
                 [
                     store.access
                     for phase in launch.phases
@@ -346,9 +343,9 @@ class Memory:
 
     def _donate(self, index: int, launch: Launch) -> None:
         """Write results over inputs that die in this launch, where reads and writes coincide."""
-        if not isinstance(launch, Kernel) or launch.boxed or launch.kind == "tiles":
+        if not isinstance(launch, Kernel) or launch.boxed or launch.kind.by_tiles:
             return
-        if launch.kind in _ELSEWHERE and not launch.then:
+        if launch.kind.stores_elsewhere and not launch.then:
             return
         phases = launch.phases
         for number, phase in enumerate(phases):

@@ -105,7 +105,7 @@ class Hazards:
                     continue  # it sees what it writes: that is its author's business
                 if isinstance(launch, LibraryCall) and launch.epilogue is None:
                     continue  # NumPy looks after operands that overlap
-                tiles = isinstance(launch, Kernel) and launch.kind == "tiles"
+                tiles = isinstance(launch, Kernel) and launch.kind.by_tiles
                 for later, (_, others) in enumerate(touched[0 if tiles or is_beside else number :]):
                     for store in others:
                         self._check_order(
@@ -333,7 +333,7 @@ def _stores(phase: Launch, schedule: Schedule) -> list[Touch]:
     for stores, extents, where in groups:
         for store in stores:
             size = store.dtype.itemsize
-            if phase.kind == "compact":
+            if phase.kind.stores_side_by_side:
                 found.append((store.value, size, None, extents))
                 continue
             runs = _runs(store.access, extents, where)

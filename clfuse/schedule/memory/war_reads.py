@@ -80,7 +80,7 @@ def clashing(
             region = phase.extents, item.access.offset, item.access.strides
             if _are_apart(region, written):
                 has_others = True
-            elif launch.kind == "tiles":
+            elif launch.kind.by_tiles:
                 return None
             else:
                 found.append(Moved(number, phase.body, place, phase.extents))

@@ -279,7 +279,7 @@ def _dtypes(kernel: Kernel, loop_only: bool = False) -> list[np.dtype]:
 
 def _has_complex_vectors(kernel: Kernel) -> bool:
     """Whether complex numbers are computed several at a time: on CPUs, in maps and sums."""
-    if kernel.schedule == "gpu" or kernel.kind == "scan" or kernel.selection is not None:
+    if kernel.schedule == "gpu" or kernel.kind.scans or kernel.selection is not None:
         return False
     for phase in kernel.phases:
         for accumulator in phase.accumulators:
@@ -299,7 +299,7 @@ def width_for(kernel: Kernel, traits: DeviceTraits, extent: int) -> int:
     width = min(MAX_LANES, max(1, traits.vector_bytes // nbytes))
     if 0 < traits.light_vector_bytes < traits.vector_bytes and is_light(kernel, traits):
         width = min(width, max(1, traits.light_vector_bytes // nbytes))
-    if kernel.kind == "map" and len(kernel.extents) == 1:
+    if kernel.kind.elementwise and len(kernel.extents) == 1:
         return width  # short arrays take the scalar loop: their length must not change the source
     while width > 1 and width > extent:
         width //= 2
@@ -311,7 +311,8 @@ def is_light(kernel: Kernel, traits: DeviceTraits) -> bool:
     half of the time in which they come."""
     if kernel.then or not kernel.extents:
         return False
-    if kernel.kind != "map" and (kernel.kind != "reduce" or _moved(kernel) < traits.stream_nbytes):
+    is_long_fold = kernel.kind.folds and _moved(kernel) >= traits.stream_nbytes
+    if not kernel.kind.elementwise and not is_long_fold:
         return False  # what comes from the caches comes sooner in whole vectors
     read: set[int] = set()
     nbytes, weight = sum([store.dtype.itemsize for store in kernel.stores]), 0.0
@@ -324,7 +325,7 @@ def is_light(kernel: Kernel, traits: DeviceTraits) -> bool:
             if aside or item.value in read:
                 return False
             # A vector that every row is multiplied with stays in the caches.
-            if all(item.access.strides) or (kernel.kind == "map" and item.access.strides[-1]):
+            if all(item.access.strides) or (kernel.kind.elementwise and item.access.strides[-1]):
                 read.add(item.value)
                 nbytes += item.dtype.itemsize
         elif not isinstance(item, Scalar):

@@ -100,7 +100,7 @@ def lay_strips(
         limit = max(1, min(limit, REREAD_NBYTES // max(length * row_nbytes, 1)))
     wanted = UNITS_PER_UNIT * traits.compute_units
     most = vectors * outer // max(wanted, 1)
-    enough = MIN_STRIPS if kernel.kind == "scan" else limit
+    enough = MIN_STRIPS if kernel.kind.scans else limit
     if math.prod(kernel.extents) < MIN_SPLIT_ELEMENTS:
         enough = MIN_UNSPLIT_STRIPS
     few = splits and most < min(enough, limit)
@@ -112,7 +112,7 @@ def lay_strips(
     kernel.strips = -(-vectors // groups)
     tile = kernel.strips * kernel.width
     kernel.even = (
-        kernel.kind == "reduce"
+        kernel.kind.folds
         and not kernel.where
         and kernel.width > 1
         and kernel.strips <= MAX_EVEN_STRIPS

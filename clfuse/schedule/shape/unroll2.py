@@ -34,7 +34,7 @@ MAX_STEPS: Final = 300
 
 def pair_vectors(kernel: Kernel, traits: DeviceTraits) -> Kernel:
     """Let `kernel` work on two vectors at a time where that hides how long its operations take."""
-    if traits.schedule != "cpu" or kernel.kind != "map" or kernel.then or kernel.width == 1:
+    if traits.schedule != "cpu" or not kernel.kind.elementwise or kernel.then or kernel.width == 1:
         return kernel
     return replace(kernel, unroll=2) if has_pairs(kernel) and waits_long(kernel) else kernel
 

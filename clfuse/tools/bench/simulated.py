@@ -159,7 +159,7 @@ def kernels_of(schedule: Schedule, traits: DeviceTraits) -> Iterator[Planned]:
     for step in schedule.launches:
         if isinstance(step, Kernel):
             rendered = render(step, traits, root)
-            kind, nbytes = step.kind, kernel_nbytes(step, schedule)
+            kind, nbytes = step.kind.name, kernel_nbytes(step, schedule)
         elif isinstance(step, SortPass):
             rendered, kind, nbytes = (
                 render_sort(step, traits, root), "sort", pass_nbytes(step, schedule)
@@ -175,7 +175,7 @@ def kernels_of(schedule: Schedule, traits: DeviceTraits) -> Iterator[Planned]:
 
 def kernel_of(step: Prepared) -> Planned:
     """A kernel that was launched, as the plan has it."""
-    kind = step.kernel.kind if isinstance(step.kernel, Kernel) else "library"
+    kind = step.kernel.kind.name if isinstance(step.kernel, Kernel) else "library"
     kind = "sort" if isinstance(step.kernel, SortPass) else kind
     return Planned(step.rendered.name, kind, math.prod(step.rendered.global_size), step.nbytes)
 

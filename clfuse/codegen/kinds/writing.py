@@ -1,0 +1,38 @@
+"""What is at hand while a kernel is written: the device, its arguments, and the template's
+context."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import SimpleNamespace
+
+from clfuse.codegen.arguments import Arguments
+from clfuse.codegen.lines.body import Body
+from clfuse.codegen.lines.expressions import Preamble
+from clfuse.schedule.records import Kernel
+from clfuse.target.traits import DeviceTraits
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """One kernel that is being written.
+
+    Attributes
+    ----------
+    traits : DeviceTraits
+    arguments : Arguments
+        Named in order of first use.
+    preamble : Preamble
+        What stands before the kernel.
+    context : SimpleNamespace
+        The names that the template sees as ``k``.
+    """
+
+    traits: DeviceTraits
+    arguments: Arguments
+    preamble: Preamble
+    context: SimpleNamespace
+
+    def body(self, kernel: Kernel) -> Body:
+        """The lines inside of the kernel's loops."""
+        return Body(kernel, self.traits, self.arguments, self.preamble)

@@ -1,0 +1,69 @@
+"""The kinds of kernels: what passes may ask of a kernel without knowing which kind it is.
+
+A kind is made of four things, each in its layer: the facts here; the function that fixes a kernel's
+geometry (`schedule.finish.finishers`); the function that fills a template (`codegen.kinds`); and
+the rule that makes such kernels (`schedule.lower.lowering`, or a pass of `schedule.fuse`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class KernelKind:
+    """One kind of kernel. Kinds are compared by identity.
+
+    Attributes
+    ----------
+    name : str
+        As plans show it; labels of kernels begin with it, so it is a name in OpenCL C.
+    elementwise : bool
+        Each iteration reads and stores elements for its own index, and nothing else happens.
+    folds : bool
+        The last dimensions are folded by accumulators.
+    scans : bool
+        There are `Prefix` items along the last dimension.
+    stays_apart : str
+        Why such a kernel takes in no kernel over other ranges, as a reason for users; empty where
+        it may.
+    stores_elsewhere : bool
+        It stores at other elements than those that it has just read.
+    stores_side_by_side : bool
+        It stores as many elements as are selected, whatever the accesses of its stores say.
+    by_tiles : bool
+        It walks tiles, and reads borders around each of them: another tile may need what a tile has
+        read where it writes.
+    """
+
+    name: str
+    elementwise: bool = False
+    folds: bool = False
+    scans: bool = False
+    stays_apart: str = ""
+    stores_elsewhere: bool = False
+    stores_side_by_side: bool = False
+    by_tiles: bool = False
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+MAP: Final = KernelKind("map", elementwise=True)
+REDUCE: Final = KernelKind("reduce", folds=True, stores_elsewhere=True)
+SCAN: Final = KernelKind("scan", scans=True)
+
+COUNT: Final = KernelKind("count", folds=True, stores_elsewhere=True)
+"""What a mask selects, counted piece by piece; the pieces are given."""
+
+COMPACT: Final = KernelKind(
+    "compact", stays_apart="selects elements", stores_elsewhere=True, stores_side_by_side=True
+)
+"""Elements that a mask selects, packed side by side."""
+
+EXPAND: Final = KernelKind("expand", stays_apart="selects elements")
+"""Packed elements, put back where a mask is true."""
+
+TILES: Final = KernelKind("tiles", by_tiles=True)
+"""Steps over neighbours, one after another, tile by tile in local memory or the cache."""
