@@ -173,11 +173,11 @@ def trusted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
-def inexperienced() -> None:
+def knows_nothing() -> None:
     """What NumPy had to calculate in earlier tests says nothing of this one."""
-    experience = sys.modules.get("clfuse.policy.feedback")
-    if experience is not None:
-        experience.forget()
+    choice = sys.modules.get("clfuse.policy.choice")
+    if choice is not None:
+        choice.reset()
 
 
 @pytest.fixture

@@ -51,7 +51,7 @@ cdef class Ready:
         self.leave = planned.leave
         self.bins = device.pool._bins
         self.planning = settings[key_of_planning]
-        self.host_us, self.hosted = planned.too_large
+        self.host_us, self.hosted = planned.verdict.circumstances
         self.inline = 0
         self.take_queue(device.queue)
         self.bound = [step.bound for step in planned.steps]

@@ -24,8 +24,7 @@ from clfuse.interpreter.interpret import VIEWED
 from clfuse.ir import trace
 from clfuse.ir.launch_nodes import Part
 from clfuse.ir.nodes import Kind, LateNode, Node, Op, Storage, structural
-from clfuse.policy import feedback
-from clfuse.policy.cost import ADDITION_NS
+from clfuse.policy.choice import known_works
 from clfuse.runtime.buffers import (
     AS_A_WHOLE,
     BY_ROWS,
@@ -39,6 +38,7 @@ from clfuse.runtime.buffers import (
     on_host,
 )
 from clfuse.runtime.memory import pool_of
+from clfuse.target.costs import COSTS
 
 from . import handle as handles
 from .basic_index import locate
@@ -52,7 +52,7 @@ AT_ONCE: Final = 8
 """A part of CLFUSE_HOST_US, one in so many, that an operation may take NumPy to be calculated at
 once: 6 us. Of programs of that few operations all would be left to NumPy."""
 
-ADDITIONS_A_US: Final = 1000.0 / (AT_ONCE * ADDITION_NS)
+ADDITIONS_A_US: Final = 1000.0 / (AT_ONCE * COSTS.addition_ns)
 
 FEW_ADDITIONS: Final = 600
 """Up to so much work NumPy has done an operation before it could be recorded, and a kernel had done
@@ -458,7 +458,7 @@ def affordable(additions: float, *operands: Any) -> bool:
     """Whether so much work is done at once; with these operands, by what was done with them."""
     if operands and additions > FEW_ADDITIONS:
         use = max([use_of(operand) for operand in operands])
-        if additions in feedback.known:
+        if additions in known_works:
             use = max(use, BY_ROWS)
         if use == AS_A_WHOLE:
             return False

@@ -21,8 +21,7 @@ from clfuse.functions.indexing import subscripts
 from clfuse.functions.math.ufunc import ufunc
 from clfuse.interop import buffers
 from clfuse.ir import build, nodes, trace
-from clfuse.policy import feedback
-from clfuse.policy.cost import GATHER_ADDITIONS
+from clfuse.policy.choice import known_works
 from clfuse.runtime import device
 from clfuse.runtime.buffers import (
     AS_A_WHOLE,
@@ -35,6 +34,7 @@ from clfuse.runtime.buffers import (
 )
 from clfuse.runtime.device import current_device
 from clfuse.runtime.memory import Counted
+from clfuse.target.costs import COSTS
 
 from . import operators
 
@@ -165,7 +165,7 @@ def _names(array: type) -> dict[str, Any]:
         "element": subscripts.element,
         "expect_rows": host_array.expect_rows,
         "few_additions": host_array.FEW_ADDITIONS,
-        "known_works": feedback.known,
+        "known_works": known_works,
         "leaves": host_array.LEAVES,
         "longest_path": host_array.LONGEST_PATH,
         "made": host_array.made,
@@ -197,7 +197,7 @@ def _names_of_calls() -> dict[str, Any]:
         "at_once_share": host_array.AT_ONCE,
         "costs": tuple(functions.Cost),
         "fits": indexing.fits,
-        "gather_additions": GATHER_ADDITIONS,
+        "gather_additions": COSTS.gather_additions,
         "lists": (functions.DEEPEST_LIST, functions.LONGEST_LIST),
         "mask_additions": indexing.MASK_ADDITIONS,
         "options": functions.OPTIONS,

@@ -36,9 +36,9 @@ from clfuse.arrays.host_array import (
 )
 from clfuse.engine.evaluate import evaluate_nodes
 from clfuse.ir import trace
-from clfuse.policy import feedback
-from clfuse.policy.cost import LIBRARY_ADDITIONS
+from clfuse.policy.choice import known_works
 from clfuse.runtime.buffers import BY_ROWS, Buffer, HostBuffer
+from clfuse.target.costs import COSTS
 
 from .arithmetic import attempted
 from .indexing import is_brief
@@ -89,7 +89,7 @@ ELEMENTS, STRETCHED, PAIRS, TIMES, PRODUCT, CUBED, SQUARED, COUNTED = Cost
 ALL: Final = 99
 """More arguments than functions have."""
 
-WAITED_FOR: Final = LIBRARY_ADDITIONS / AT_ONCE
+WAITED_FOR: Final = COSTS.library_additions / AT_ONCE
 """Additions an element of a sort and its kind, which fuses with nothing: it may take as long as a
 small program may (CLFUSE_HOST_US)."""
 
@@ -395,7 +395,7 @@ def read(
             return LATER
         numbers = (*args[1:operands], *kwargs.values()) if kwargs else args[1:operands]
         additions = given.cost(cost, numbers) * weight
-        share = ROWS_SHARE if additions in feedback.known else given.share
+        share = ROWS_SHARE if additions in known_works else given.share
         if not affordable(additions / share):
             return LATER
     except _Refused:

@@ -33,8 +33,8 @@ from clfuse.arrays.host_array import (
 from clfuse.engine.evaluate import evaluate_nodes, lock
 from clfuse.ir.launch_nodes import Part
 from clfuse.ir.nodes import Kind, LateNode, Node
-from clfuse.policy.cost import GATHER_ADDITIONS
 from clfuse.runtime.buffers import BY_ROWS, IN_PARTS, SELECTED, Buffer, HostBuffer
+from clfuse.target.costs import COSTS
 
 from .sequences import listed, numbers
 from .writes import is_writable_here, written
@@ -201,7 +201,7 @@ def _index(handle: Handle, index: Any, is_scattered: bool = False) -> Any:
                 work += max(array.size * MASK_ADDITIONS, math.prod(handle._shape))
                 share = SELECTED_SHARE
             else:
-                work += array.size * GATHER_ADDITIONS
+                work += array.size * COSTS.gather_additions
             item = array
         elif kind is slice:
             if isinstance(item.start, Handle) or isinstance(item.stop, Handle):
@@ -209,7 +209,7 @@ def _index(handle: Handle, index: Any, is_scattered: bool = False) -> Any:
             if isinstance(item.step, Handle):
                 return LATER
         elif kind is np.ndarray:
-            work += item.size * GATHER_ADDITIONS
+            work += item.size * COSTS.gather_additions
         elif not (item is None or item is Ellipsis or kind in INTEGERS):
             return LATER
         found.append(item)

@@ -29,7 +29,8 @@ from clfuse.ir import nodes as ir
 from clfuse.ir.nodes import Kind, Node
 from clfuse.ir.snapshot import Snapshot, take
 from clfuse.ops.table import UFUNCS
-from clfuse.policy import cost, feedback, tiering
+from clfuse.policy import choice
+from clfuse.policy.choice import Choice
 from clfuse.runtime import buffers, ending, lost, sharing
 from clfuse.runtime.device import Device, current_device, is_any_open
 from clfuse.runtime.pool import when_tight as pools_tight
@@ -236,41 +237,18 @@ def _run(snapshot: Snapshot) -> None:
         interpret.require(snapshot, device)
         interpret.run(snapshot, device)
         return
-    circumstances = cost.circumstances(snapshot)
     planned = _known_plan(_key(snapshot, device), snapshot)
-    if planned is None or planned.too_large != circumstances:
-        is_small = cost.is_small(snapshot, device)
-        earns_kernels = is_small and cost.is_of_kernels(snapshot)
-        if earns_kernels and planned is None:
-            earns_kernels = not tiering.waits(snapshot, device)
-        if is_small and not earns_kernels:
-            is_known = feedback.small(snapshot)
-            _bring(snapshot)
-            interpret.run(snapshot, device)
-            if is_known:
-                _settle_rest(device)
-            return
-        if planned is None:
-            if not is_small:
-                feedback.large(snapshot, device)
-                if tiering.waits(snapshot, device):
-                    _bring(snapshot)
-                    interpret.run(snapshot, device, sparing=True)
-                    return
-            planned = _make_plan(snapshot, device)
-        planned.too_large = circumstances
-        planned.is_left = not is_small and feedback.is_quicker(
-            snapshot, device, planned.launch_count(), inline=planned.is_inline(device)
-        )
-    elif planned.uses == 1 and not planned.is_left:
-        feedback.keeps_kernels(snapshot)
-    if planned.is_left:
-        is_known = feedback.left_to_numpy(snapshot)
+    way, is_known = choice.choose(snapshot, device, planned)
+    if way is Choice.BUILD:
+        planned = _make_plan(snapshot, device)
+        way, is_known = choice.judge(snapshot, device, planned)
+    if way in choice.INTERPRET:
         _bring(snapshot)
-        interpret.run(snapshot, device, sparing=True)
+        interpret.run(snapshot, device, sparing=way is Choice.INTERPRET_SPARING)
         if is_known:
             _settle_rest(device)
         return
+    assert planned is not None
     pool = device.pool
     if pool is not None and pool.is_tight and not (
         pool.is_calm() or _has_room(planned, snapshot, pool)
@@ -279,7 +257,7 @@ def _run(snapshot: Snapshot) -> None:
         return
     if not planned.is_built:
         _build(planned, snapshot, device)
-        tiering.built(snapshot, device)
+        choice.built(snapshot, device)
     else:
         counters["plans_reused"] += 1
     if planned.by_host:
@@ -419,7 +397,7 @@ def _settle_rest(device: Device) -> None:
         return
     rest = take(roots)
     is_here = {buffer.device for buffer in rest.buffers} <= {device}
-    if is_here and cost.is_small(rest, device):
+    if is_here and choice.is_small(rest, device):
         _rest_in_vain[0] = 0
         _bring(rest)
         interpret.run(rest, device)
@@ -462,7 +440,7 @@ def _known_plan(key: tuple[Any, ...], snapshot: Snapshot) -> Planned | None:
         if planned.structure.same_structure(snapshot):
             planned.uses += 1
             if planned.uses == 1:
-                tiering.came_back()
+                choice.came_back()
             if planned.uses == known_graphs.LEARN_AFTER:
                 known_graphs.learn(snapshot, planned.structure)
             _plans.move_to_end((key, number))
@@ -526,8 +504,7 @@ def forget_plans() -> None:
             planned.structure.ready = None
         _plans.clear()
         _numbers.clear()
-        tiering.forget()
-        feedback.forget()
+        choice.reset()
         known_graphs.forget()
 
 

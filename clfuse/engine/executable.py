@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -30,6 +30,7 @@ from clfuse.interpreter import interpret
 from clfuse.ir.journal import Refused, journal, settle
 from clfuse.ir.nodes import TABLE, Kind, Node
 from clfuse.ir.snapshot import Snapshot
+from clfuse.policy.choice import Verdict
 from clfuse.runtime import buffers, host, launch, program, stepping
 from clfuse.runtime.buffers import Buffer
 from clfuse.runtime.launch import BoundKernel
@@ -82,9 +83,8 @@ class Planned:
     """A plan, with its programs once it `is_built`, and the structure that it is for (no buffers,
     no nodes).
 
-    `too_large` is what `smallness.is_small` knew besides the structure when it last said no;
-    `is_left` says that NumPy is quicker (`experience`), `by_host` that nothing else can compute it
-    (`refused`).
+    `verdict` is what `policy` has decided of it, `by_host` says that nothing but NumPy can compute
+    it (`refused_builds`).
     """
 
     structure: Snapshot
@@ -92,8 +92,7 @@ class Planned:
     steps: list[Prepared | Copy | LibraryCall]
     is_built: bool = False
     uses: int = 0
-    too_large: tuple[int, int] | None = None
-    is_left: bool = False
+    verdict: Verdict = field(default_factory=Verdict)
     by_host: bool = False
 
     def ready(self, device: Device) -> Any:
@@ -102,9 +101,10 @@ class Planned:
         For plans of kernels alone, which were bound.
         """
         steps = self.steps
-        if _core is None or self.is_left or self.too_large is None:
+        verdict = self.verdict
+        if _core is None or verdict.is_left or verdict.circumstances is None:
             return None
-        if self.too_large[0] != settings.host_us:
+        if verdict.circumstances[0] != settings.host_us:
             return None
         pool = device.pool
         if pool is None or pool.is_tight or not all(map(_is_direct, steps)):

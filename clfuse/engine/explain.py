@@ -14,7 +14,7 @@ from clfuse.config import settings
 from clfuse.ir.journal import finish_below, settle
 from clfuse.ir.nodes import Node
 from clfuse.ir.snapshot import Snapshot, take
-from clfuse.policy import cost, tiering
+from clfuse.policy import choice
 from clfuse.runtime.memory import pool_of
 from clfuse.schedule.dataflow import operations_of
 from clfuse.schedule.device_libraries import is_ours
@@ -199,13 +199,9 @@ def explain_nodes(nodes: Sequence[Node]) -> Plan:
     kernels = tuple(
         [_explained(launch, schedule, snapshot, current) for launch in schedule.launches]
     )
-    small = cost.is_small(snapshot, current)
-    of_kernels = small and cost.is_of_kernels(snapshot)
-    waiting = (
-        (not small or of_kernels) and not is_planned(snapshot, current)
-        and tiering.would_wait(snapshot, current)
+    small, waiting = choice.forecast(
+        snapshot, current, is_planned=is_planned(snapshot, current)
     )
-    small = small and not of_kernels
     memory: tuple[str, ...] = ()
     if not current.forked and not current.lost:
         memory = tuple(describe(roots, schedule, snapshot, current.pool or pool_of(current)))

@@ -1,4 +1,4 @@
-"""Whether a program is left to NumPy; `evaluate` asks here before it looks for a plan.
+"""What NumPy takes for a snapshot, and whether that is so little that the program is left to it.
 
 A launch takes longer than NumPy needs for a few thousand elements, and a kernel that was not built
 yet takes a fifth of a second. So what costs NumPy less than ``CLFUSE_HOST_US`` microseconds is
@@ -6,7 +6,7 @@ calculated on the host (`interpret`).
 
 The decision needs only what a `Snapshot` holds: shapes, operations, and where the arguments lie.
 What was calculated before, or is built already, has no say. Of what is not small, and has no
-kernels yet, `patience` decides.
+kernels yet, `tiering` decides.
 """
 
 from __future__ import annotations
@@ -20,37 +20,12 @@ from clfuse.interpreter.interpret import VIEWED, host_function, size_of
 from clfuse.ir.nodes import Kind, Node
 from clfuse.ir.snapshot import LIVE, Snapshot
 from clfuse.runtime.buffers import HostBuffer
+from clfuse.target.costs import Costs
+
+_core = loading.load()
 
 if TYPE_CHECKING:
     from clfuse.runtime.device import Device
-
-NODE_NS: Final = 400
-"""Work that an operation may bring along, 1000 additions: recording it takes longer."""
-
-ADDITION_NS: Final = 0.4
-"""What an addition of two elements takes; rows count their weights in additions."""
-
-MAP_NS: Final = 20_000
-"""What it takes to see a buffer of a device that shares the host's memory."""
-
-LIBRARY_ADDITIONS: Final = 30
-"""Additions an element of a library's operands: a sort of some thousand elements."""
-
-GATHER_ADDITIONS: Final = 12
-
-BLAS_ADDITIONS: Final = 0.1
-"""What a BLAS takes for a product of two elements and its addition."""
-
-PHILOX_NS: Final = 30_000 if loading.load() is None else 0
-"""A hundred calls of NumPy's; with the compiled part its row's weight says all."""
-
-CACHED_NBYTES: Final = 1 << 22
-"""Up to this size NumPy's results stay in a processor's cache, and in memory that was used
-before."""
-
-FRESH_NBYTE_NS: Final = 0.1
-"""What a byte of a larger result takes beside the calculation: 10 GB/s. Of float64 an addition took
-1.2 to 1.8 ns an element then, of float32 0.5 to 1.5 (two cores of a Xeon)."""
 
 _LAUNCHED: Final = frozenset((Kind.COUNTS, Kind.COMPACT, Kind.EXPAND))
 """Kinds for which a device needs launches of their own, and whose sizes the program waits for."""
@@ -66,7 +41,9 @@ def circumstances(snapshot: Snapshot) -> tuple[int, int]:
 
 def is_small(snapshot: Snapshot, device: Device) -> bool:
     """Whether NumPy has calculated the snapshot before a kernel would have started."""
-    return cost_ns(snapshot, device, budget_ns(snapshot, NODE_NS)) is not None
+    return cost_ns(
+        snapshot, device, budget_ns(snapshot, device.costs.node_ns)
+    ) is not None
 
 
 def is_of_kernels(snapshot: Snapshot) -> bool:
@@ -86,12 +63,14 @@ def cost_ns(snapshot: Snapshot, device: Device, most: float) -> float | None:
     `most`, or not for NumPy."""
     if not settings.host_us or not settings.fusion or not device.fp64:
         return None
+    costs = device.costs
+    addition_ns = costs.addition_ns
     budget = most
     for buffer in snapshot.buffers:
         if type(buffer) is not HostBuffer:
             if not device.traits.unified_memory:
                 return None
-            budget -= MAP_NS
+            budget -= costs.map_ns
     nodes = snapshot.nodes
     roots = frozenset(snapshot.roots)
     for position, item in enumerate(snapshot.items):
@@ -106,28 +85,29 @@ def cost_ns(snapshot: Snapshot, device: Device, most: float) -> float | None:
                 return None
             size = size_of(item[1])
             if gemv.is_part_of_product(op):
-                budget -= ADDITION_NS * BLAS_ADDITIONS * size
+                budget -= addition_ns * costs.blas_additions * size
             else:
-                budget -= ADDITION_NS * op.weight * size + _fresh_ns(size, nodes[position])
-            if op.name in _CALLING:
-                budget -= PHILOX_NS
+                budget -= addition_ns * op.weight * size + _fresh_ns(size, nodes[position], costs)
+            if op.name in _CALLING and _core is None:
+                budget -= costs.philox_ns
         elif kind is Kind.LAUNCH:  # OpenCL C, which nobody but a device reads
             return None
         elif kind is Kind.VIEW or kind is Kind.IOTA:
             if position in roots:
-                budget -= ADDITION_NS * size_of(item[1])
+                budget -= addition_ns * size_of(item[1])
         else:
             if kind in _LAUNCHED:
                 budget += settings.host_us * 1000.0
             node = nodes[position]
             if kind is Kind.UPDATE:
                 size = size_of(node.inputs[1].shape)
-                budget -= ADDITION_NS * size
+                budget -= addition_ns * size
                 if _is_copied(node.inputs[0], snapshot.flags[item[3]]):
                     size = size_of(item[1])
-                    budget -= ADDITION_NS * size + _fresh_ns(size, node)
+                    budget -= addition_ns * size + _fresh_ns(size, node, costs)
                 continue
-            budget -= ADDITION_NS * _additions(kind, node) + _fresh_ns(size_of(item[1]), node)
+            budget -= addition_ns * _additions(kind, node, costs)
+            budget -= _fresh_ns(size_of(item[1]), node, costs)
         if budget < 0:
             return None
     return most - budget
@@ -140,18 +120,18 @@ def _is_copied(old: Node, flags: int) -> bool:
     return old.op.kind in VIEWED
 
 
-def _fresh_ns(size: int, node: Node) -> float:
+def _fresh_ns(size: int, node: Node, costs: Costs) -> float:
     nbytes = size * node.dtype.itemsize
-    return nbytes * FRESH_NBYTE_NS if nbytes > CACHED_NBYTES else 0.0
+    return nbytes * costs.fresh_nbyte_ns if nbytes > costs.cached_nbytes else 0.0
 
 
-def _additions(kind: Kind, node: Node) -> float:
+def _additions(kind: Kind, node: Node, costs: Costs) -> float:
     work = sum([size_of(operand.shape) for operand in node.inputs], size_of(node.shape))
     if node.op.name == "matmul":
         products = size_of(node.shape) * node.inputs[0].shape[-1]
-        return work + products * (BLAS_ADDITIONS if node.dtype.kind in "fc" else 1)
+        return work + products * (costs.blas_additions if node.dtype.kind in "fc" else 1)
     if kind is Kind.LIBRARY:
-        return work * LIBRARY_ADDITIONS
+        return work * costs.library_additions
     if kind is Kind.GATHER:  # of what is read from only the chosen elements are touched
-        return (work - size_of(node.inputs[0].shape)) * GATHER_ADDITIONS
+        return (work - size_of(node.inputs[0].shape)) * costs.gather_additions
     return work

@@ -1,10 +1,10 @@
-"""Which operations NumPy has in the end, though they were recorded; `evaluate` notes them, and
-`arrays.host_array` and `eager.functions` calculate their like at the call from then on.
+"""Which operations NumPy has in the end, though they were recorded: their like is calculated at the
+call from then on.
 
 What came from the host as a whole may begin a chain that a kernel does together, and so may what
 takes NumPy more than some microseconds: it is recorded, and all that depends on it. Where the
 program then turns out to be small, NumPy calculates it anyway: `A = np.array(a) * .1; x = A @ x`
-over and over cost ten times what it costs at the call. So what `smallness` has left to NumPy twice
+over and over cost ten times what it costs at the call. So what is small and was left to NumPy twice
 is not recorded a third time, unless something of the kind is evaluated for which a kernel may be
 worth it.
 
@@ -28,7 +28,6 @@ from clfuse.ir.snapshot import Snapshot
 from clfuse.runtime.buffers import HostBuffer
 
 from .cost import cost_ns
-from .tiering import CALL_NS
 
 if TYPE_CHECKING:
     from clfuse.runtime.device import Device
@@ -37,37 +36,6 @@ __all__ = ["forget", "is_quicker", "keeps_kernels", "known", "large", "left_to_n
 
 MOST_KNOWN: Final = 1024
 """Entries of each set here; arrays of ever other sizes would fill them."""
-
-WAKE_NS: Final = 45_000
-"""What it takes to wake a CPU's threads for a plan, and to wait for them: processor time, on all
-cores. One launch with its wait takes 60 to 90 us."""
-
-LAUNCH_NS: Final = 15_000
-"""The same of each launch: in a row of 98, of 400 elements each, it was 10 (PoCL) to 20 (Intel's
-runtime)."""
-
-INLINE_LAUNCH_NS: Final = 2_000
-"""The same where the calling thread runs the kernel."""
-
-INLINE_NS: Final = 25_000
-"""What it takes to have a plan again, to hand it to the driver and to see the result: 20 to 45 us,
-of which NumPy's way has a part. Where threads are woken, it is the least of it."""
-
-COPY_NS: Final = 2_000
-"""The same of a small array's copy for a kernel."""
-
-KERNEL_SHARE: Final = 0.25
-"""What kernels take of the time that NumPy takes for the elements."""
-
-INLINE_SHARE: Final = 0.6
-"""The same of kernels on one core: they pass over memory less often, and calculate as NumPy does.
-Exponentials of 20,000 took 1.1, twelve operations .4."""
-
-COPIED_NBYTE_NS: Final = 0.1
-"""The same of a byte of it."""
-
-FEW_LAUNCHES_NS: Final = (WAKE_NS + 2 * LAUNCH_NS) / (1 - KERNEL_SHARE)
-"""What NumPy takes where it is as quick as two launches."""
 
 TWICE: Final = 2
 """Small evaluations after which work is known."""
@@ -112,7 +80,9 @@ def small(snapshot: Snapshot) -> bool:
 def large(snapshot: Snapshot, device: Device) -> None:
     """Note that a snapshot is evaluated that is not small; nothing, where two launches would take
     longer than NumPy."""
-    if device.shares_memory and cost_ns(snapshot, device, FEW_LAUNCHES_NS) is not None:
+    costs = device.costs
+    few = (costs.wake_ns + 2 * costs.launch_ns) / (1 - costs.kernel_share)
+    if device.shares_memory and cost_ns(snapshot, device, few) is not None:
         return
     for work in _works(snapshot):
         _limited(_of_large).add(work)
@@ -125,20 +95,22 @@ def is_quicker(snapshot: Snapshot, device: Device, launches: int, *, inline: boo
     does; whether the calling thread runs these."""
     if device.traits.kind != "cpu":
         return False
+    costs = device.costs
     copied = [
         buffer.nbytes
         for buffer in snapshot.buffers
         if type(buffer) is HostBuffer and buffer.memory is None and buffer.copy is None
     ]
-    kernels = len(copied) * COPY_NS + sum(copied) * COPIED_NBYTE_NS
+    kernels = len(copied) * costs.copy_ns + sum(copied) * costs.copied_nbyte_ns
     if inline:
-        kernels += INLINE_NS + launches * INLINE_LAUNCH_NS
+        kernels += costs.inline_ns + launches * costs.inline_launch_ns
     else:
-        kernels += WAKE_NS + launches * LAUNCH_NS
+        kernels += costs.wake_ns + launches * costs.launch_ns
     calls = sum(
         [item[0] is not None and item[0].kind not in VIEWED for item in snapshot.items]
     )
-    most = (kernels - CALL_NS * calls) / (1 - (INLINE_SHARE if inline else KERNEL_SHARE))
+    share = costs.inline_share if inline else costs.kernel_share
+    most = (kernels - costs.call_ns * calls) / (1 - share)
     return most > 0 and cost_ns(snapshot, device, most) is not None
 
 

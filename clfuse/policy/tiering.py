@@ -1,5 +1,4 @@
-"""Whether kernels are built for what has none yet, or NumPy calculates once more; `evaluate` asks,
-and `explain`.
+"""Whether kernels are built for what has none yet, or NumPy calculates once more.
 
 Building takes a tenth of a second and more, and a program may evaluate a thing once. So NumPy
 calculates until it has worked on one structure for as long as building takes
@@ -39,13 +38,6 @@ if TYPE_CHECKING:
 
 __all__ = ["built", "came_back", "forget", "waits", "would_wait"]
 
-CALL_NS: Final = 800
-"""What calling one of NumPy's functions takes beside the work."""
-
-INTERPRETED_NS: Final = 5_000
-"""The same of an operation of a kernel in Python, with recording it: a step of a wave took 70 us of
-14 operations, and 5 (PoCL) to 8 (Intel's runtime) as a launch."""
-
 LOOP_NODE: Final = 400
 """Nanoseconds of work for an operation, per microsecond of ``CLFUSE_HOST_US``, from which on
 kernels are so much faster that a loop must not wait: 20 us, an addition of 50,000 elements."""
@@ -69,10 +61,6 @@ its operations alone: 5 ms."""
 LARGE_SIZE: Final = 1 << 17
 """Elements of an array from which on an evaluation is large. On a device with memory of its own the
 array would travel."""
-
-PLANNING_NS: Final = 100_000
-"""What planning and rendering take for an operation, at least: 0.1 ms where operations fuse, 0.6 ms
-where each is a launch of its own, as in a recurrence over the rows of an array."""
 
 TRUSTED_PLANS: Final = 4
 """Plans that a program may have made beyond those that it came back to, and is still believed to
@@ -186,7 +174,8 @@ def _waiting_ns(snapshot: Snapshot, device: Device, found: _Waiting) -> float | 
     it has done for the structure."""
     if not settings.build_after_ms:
         return None
-    planning = PLANNING_NS * len(snapshot.nodes)
+    costs = device.costs
+    planning = costs.planning_ns * len(snapshot.nodes)
     patience = settings.build_after_ms * 1e6 + planning
     smallish = budget_ns(snapshot, settings.host_us * LOOP_NODE)
     is_trusted = _once[0] < TRUSTED_PLANS
@@ -202,7 +191,7 @@ def _waiting_ns(snapshot: Snapshot, device: Device, found: _Waiting) -> float | 
     if cost is None:
         return None
     is_smallish = cost <= smallish
-    call_ns = INTERPRETED_NS if is_of_kernels(snapshot) else CALL_NS
+    call_ns = costs.interpreted_ns if is_of_kernels(snapshot) else costs.call_ns
     cost += call_ns * len(snapshot.nodes)
     if found.spent_ns + cost > patience:
         return None

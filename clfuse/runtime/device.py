@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from clfuse.config import settings
 from clfuse.errors import DeviceError, DeviceWarning, warn_user
+from clfuse.target.costs import Costs
 from clfuse.target.traits import (
     DeviceTraits,
     apply_quirks,
@@ -207,6 +208,13 @@ class Device:
     def reread_tuning(self) -> None:
         """Let go of what was read of the device's file."""
         self._tuned = self._forced = None
+
+    @property
+    def costs(self) -> Costs:
+        """`traits.costs`, for who asks often."""
+        if not settings.tuning:
+            return self._own_traits.costs
+        return self.traits.costs if self._tuned is None else self._tuned.costs
 
     @property
     def untuned_traits(self) -> DeviceTraits:

@@ -20,9 +20,9 @@ from clfuse.target.traits import MAX_VECTOR_BYTES, MIN_VECTOR_BYTES, DeviceTrait
 
 from .storage import cache_folder, read_ours, write_whole
 
-__all__ = ["RANGES", "Measured", "apply", "path_of", "read", "write"]
+__all__ = ["COST_RANGES", "RANGES", "Measured", "apply", "path_of", "read", "write"]
 
-VERSION: Final = 2
+VERSION: Final = 3
 """Of the file: another one is not read."""
 
 LARGEST_FILE: Final = 1 << 16
@@ -38,6 +38,14 @@ RANGES: Final[Mapping[str, tuple[type, float, float]]] = {
     "launch_nbytes": (int, 1 << 8, 1 << 30),
     "gather_weight": (float, 0.1, 1e3),
     "unrolled_weight": (float, 8.0, 1e3),
+}
+
+#: The same of the costs (`target.costs`), in nanoseconds.
+COST_RANGES: Final[Mapping[str, tuple[type, float, float]]] = {
+    "addition_ns": (float, 1e-3, 1e3),
+    "wake_ns": (float, 0.0, 1e8),
+    "launch_ns": (float, 0.0, 1e8),
+    "inline_launch_ns": (float, 0.0, 1e8),
 }
 
 #: Traits that say which device, driver and schedule a file is about.
@@ -86,6 +94,7 @@ def write(traits: DeviceTraits, measured: Measured, when: str) -> Path:
         "when": when,
         **{name: getattr(traits, name) for name in _ABOUT},
         "traits": {name: getattr(traits, name) for name in RANGES},
+        "costs": {name: getattr(traits.costs, name) for name in COST_RANGES},
         "measured": asdict(measured),
     }
     write_whole(path, (json.dumps(contents, indent=2) + "\n").encode())
@@ -140,6 +149,9 @@ def read(path: Path, traits: DeviceTraits) -> DeviceTraits:
     given = contents.get("traits")
     if not isinstance(given, dict) or given.keys() != RANGES.keys():
         raise _Wrong(f"its traits should be {', '.join(RANGES)}")
+    given_costs = contents.get("costs")
+    if not isinstance(given_costs, dict) or given_costs.keys() != COST_RANGES.keys():
+        raise _Wrong(f"its costs should be {', '.join(COST_RANGES)}")
     when = contents.get("when")
     if not isinstance(when, str) or not when:
         raise _Wrong(f"when is {when!r} instead of a date")
@@ -154,7 +166,10 @@ def read(path: Path, traits: DeviceTraits) -> DeviceTraits:
     }
     if changes["vector_bytes"] & (changes["vector_bytes"] - 1):
         raise _Wrong(f"vector_bytes is {changes['vector_bytes']}, which is no power of two")
-    return replace(traits, **changes, tuned=when)
+    costs: dict[str, Any] = {
+        name: _number(name, given_costs[name], *allowed) for name, allowed in COST_RANGES.items()
+    }
+    return replace(traits, **changes, costs=replace(traits.costs, **costs), tuned=when)
 
 
 def _number(name: str, value: Any, kind: type, least: float, most: float) -> float:

@@ -12,6 +12,8 @@ from typing import Any
 
 from clfuse.ops.table import FAULTY_BUILTINS
 
+from .costs import COSTS, Costs
+
 __all__ = ["QUIRKS", "DeviceTraits", "Quirk", "apply_quirks", "with_schedule"]
 
 #: Chunks of a large launch on a CPU: enough for its units to even out, few enough that a launch
@@ -145,6 +147,8 @@ class DeviceTraits:
         Operations of an element that has a short fold in it, up to which the fold is written out.
     tuned : str
         When the device was measured by ``bench --tune``; empty where these are defaults.
+    costs : Costs
+        What calls, launches and copies take, by which the policy decides who computes.
     whole_vectors : bool
         Whether vectors are loaded and stored through pointers to vectors, because ``vloadn`` and
         ``vstoren`` become several instructions.
@@ -203,6 +207,7 @@ class DeviceTraits:
     max_steps: int = MAX_STEPS
     unrolled_weight: float = UNROLLED_WEIGHT
     tuned: str = ""
+    costs: Costs = COSTS
     whole_vectors: bool = False
     buffer_alignment: int = 1
     build_options: str = ""

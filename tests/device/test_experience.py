@@ -4,6 +4,8 @@ numbers and of arrays are NumPy's at once."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
@@ -11,7 +13,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from clfuse.policy import feedback
+from clfuse.engine.evaluate import forget_plans
 
 pytestmark = pytest.mark.clfuse_only
 
@@ -182,15 +184,27 @@ def calculated(xp: ModuleType) -> Any:
     return x
 
 
+@contextmanager
+def costs(xp: ModuleType, **changes: float) -> Iterator[None]:
+    """Other costs of the current device."""
+    device = xp.get_device()
+    traits = device.untuned_traits
+    forget_plans()
+    try:
+        with device.trying(replace(traits, costs=replace(traits.costs, **changes))):
+            yield
+    finally:
+        forget_plans()
+
+
 def test_programs_that_take_turns_are_left_to_numpy_where_launches_cost_more(
-    xp: ModuleType, calculated: Any, monkeypatch: pytest.MonkeyPatch
+    xp: ModuleType, calculated: Any
 ) -> None:
     if xp.get_device().traits.kind != "cpu":
         pytest.skip("about CPUs")
-    for name in ("LAUNCH_NS", "INLINE_LAUNCH_NS"):
-        monkeypatch.setattr(feedback, name, 10_000_000)
     built = xp.stats()["programs_built"]
-    rounds = [counted(xp, calculated, 12) for _ in range(4)]
+    with costs(xp, launch_ns=1e7, inline_launch_ns=1e7):
+        rounds = [counted(xp, calculated, 12) for _ in range(4)]
     assert rounds[0][0] == 0
     assert rounds[0][1] > 0
     assert rounds[1:] == [(0, 0), (0, 0), (0, 0)]
@@ -198,14 +212,13 @@ def test_programs_that_take_turns_are_left_to_numpy_where_launches_cost_more(
 
 
 def test_cheap_launches_stay_with_the_kernels(
-    xp: ModuleType, calculated: Any, monkeypatch: pytest.MonkeyPatch
+    xp: ModuleType, calculated: Any
 ) -> None:
-    for name in ("WAKE_NS", "LAUNCH_NS", "INLINE_LAUNCH_NS", "INLINE_NS"):
-        monkeypatch.setattr(feedback, name, 1)
-    for _ in range(4):
-        kernels, recorded_nodes = counted(xp, calculated, 13)
-        assert kernels > 0
-        assert recorded_nodes > 0
+    with costs(xp, wake_ns=1.0, launch_ns=1.0, inline_launch_ns=1.0, inline_ns=1.0):
+        for _ in range(4):
+            kernels, recorded_nodes = counted(xp, calculated, 13)
+            assert kernels > 0
+            assert recorded_nodes > 0
 
 
 def test_many_steps_in_one_evaluation_have_kernels_where_one_of_them_has_none(

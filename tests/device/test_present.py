@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from clfuse.policy import feedback
+from clfuse.policy import choice
 from tests.hostile import hostile
 
 pytestmark = pytest.mark.clfuse_only
@@ -61,7 +61,7 @@ def test_an_array_that_came_as_a_whole_is_recorded_until_parts_of_it_are_used(
     values = np.linspace(0, 1, 1000)
 
     def evaluations(operation: Any, *arrays: Any) -> int:
-        feedback.forget()  # the third time nothing is recorded in any case
+        choice.reset()  # the third time nothing is recorded in any case
         before = xp.stats()
         made = operation(*arrays)
         assert_array_equal(np.asarray(made), operation(*[np.asarray(array) for array in arrays]))

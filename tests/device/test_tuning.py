@@ -10,7 +10,7 @@ import pytest
 
 import clfuse as np
 from clfuse import config
-from clfuse.runtime.tuning import RANGES
+from clfuse.runtime.tuning import COST_RANGES, RANGES
 from clfuse.tools.bench import command
 
 pytestmark = pytest.mark.clfuse_only
@@ -35,6 +35,8 @@ def test_a_measured_device_keeps_its_traits_and_uses_them(
             assert tuned.tuned == contents["when"]
             if config.settings.schedule == "auto":
                 assert {name: getattr(tuned, name) for name in RANGES} == contents["traits"]
+                costs = {name: getattr(tuned.costs, name) for name in COST_RANGES}
+                assert costs == contents["costs"]
             # By hand, as another machine might be: operations cost so much that all is stored.
             contents["traits"]["operation_nbytes"] = 1000.0
             path.write_text(json.dumps(contents))

@@ -17,7 +17,7 @@ PACKAGE = Path(__file__).parent.parent.parent / "clfuse"
 
 ORDER = """
     openblas errors target.simulated_devices config _core counters numpy_releases dtypes user_frames
-    ops target.traits target.verified
+    ops target.costs target.traits target.verified
     ir
     schedule.kinds schedule.records schedule.graph schedule.cost schedule.traffic schedule.dataflow
     schedule.device_libraries schedule.rewrite schedule.partition schedule.shape schedule.lower
@@ -41,6 +41,9 @@ the longest of these names that its own begins with."""
 
 APART = [("codegen", "runtime")]
 """Packages that do not import each other, in either direction."""
+
+DOORS = {"policy": "policy.choice"}
+"""Packages of which others import one module."""
 
 RESERVED = {"pyopencl": "runtime", "mako": "codegen"}
 """Third-party packages that one package alone may import."""
@@ -179,6 +182,15 @@ def test_only_runtime_imports_pyopencl_and_only_codegen_imports_mako(name: str) 
     wrong = [f"line {line}: {imported}" for line, imported in imports(MODULES[name])
              if RESERVED.get(imported.split(".")[0], own) != own]
     assert not wrong, f"{name} may not import: " + "; ".join(wrong)
+
+
+def test_packages_with_a_door_are_entered_by_it() -> None:
+    wrong = [
+        f"{name}: {other}" for name in MODULES for other in imported_modules(name)
+        for package, door in DOORS.items()
+        if other.startswith(f"{package}.") and other != door and not name.startswith(package)
+    ]
+    assert wrong == []
 
 
 def test_there_is_no_circle_of_imports() -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from clfuse.errors import DeviceWarning
 from clfuse.runtime import tuning
-from clfuse.runtime.tuning import RANGES, Measured
+from clfuse.runtime.tuning import COST_RANGES, RANGES, Measured
 from clfuse.target.traits import DeviceTraits
 
 DEVICE = DeviceTraits(name="Some CPU", platform="Some CL", driver="1.2.3", compute_units=4)
@@ -28,6 +28,7 @@ FOUND = replace(
     launch_nbytes=50_000,
     gather_weight=7.5,
     unrolled_weight=32.0,
+    costs=replace(DEVICE.costs, addition_ns=0.3, launch_ns=9e3),
 )
 MEASURED = Measured(12e9, 4e-6, 2e-11)
 WHEN = "2026-01-02 03:04 UTC"
@@ -155,6 +156,7 @@ def test_without_a_folder_there_is_nothing_to_read_and_writing_says_so(
 def test_whatever_may_be_written_may_be_read() -> None:
     for end in (1, 2):
         limits = {name: kind(allowed[end - 1]) for name, (kind, *allowed) in RANGES.items()}
-        traits = replace(DEVICE, **limits)
+        of_costs = {name: allowed[end] for name, allowed in COST_RANGES.items()}
+        traits = replace(DEVICE, **limits, costs=replace(DEVICE.costs, **of_costs))
         tuning.write(traits, MEASURED, WHEN)
         assert tuning.apply(DEVICE) == replace(traits, tuned=WHEN)

@@ -15,6 +15,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+import numpy
+
 import clfuse as cf
 from clfuse import config
 from clfuse.engine.evaluate import forget_plans
@@ -46,6 +48,13 @@ STREAMED: Final = (16, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 """Megabytes that a kernel moves, from which on results might go past the caches."""
 
 NEVER: Final = 1 << 62
+
+ADDED: Final = 20_000
+"""Elements of additions that stay in a processor's cache."""
+
+SHORT: Final = 400
+"""Elements of an array of which a launch takes longer than its work."""
+
 FOLDED: Final = 8
 FOLDED_OPERATIONS: Final = (3, 7, 15)
 """Operations of an element of a fold of `FOLDED`, with its own addition."""
@@ -100,6 +109,8 @@ class Tuner:
             operation = self._measure_operation(copy)
             self._measure_gather(operation)
             self._choose_unrolled()
+            if self.traits.kind == "cpu":
+                self._measure_costs()
         finally:
             forget_plans()
         return self.traits, Measured(copy, launch, operation)
@@ -272,6 +283,41 @@ class Tuner:
             weight = (gathered - positions) / count / operation
             self.traits = replace(self.traits, gather_weight=_within("gather_weight", weight))
 
+    def _measure_costs(self) -> None:
+        """What the policy weighs: NumPy's additions against launches, in the calling thread and on
+        all cores."""
+        self.progress("costs")
+        a, b, out = (numpy.ones(ADDED) for _ in range(3))
+        times = []
+        for _ in range(100 * self.repetitions):
+            start = time.perf_counter()
+            numpy.add(a, b, out=out)
+            times.append(time.perf_counter() - start)
+        found: dict[str, Any] = {"addition_ns": min(times) * 1e9 / ADDED}
+        x = self._array(SHORT)
+
+        def launches(count: int) -> Callable[[], Any]:
+            def program() -> Any:
+                y = x
+                for _ in range(count):
+                    y = y * 0.5
+                return y
+
+            return program
+
+        for name, inline_nbytes in (("launch_ns", 0), ("inline_launch_ns", NEVER)):
+            traits = replace(self.traits, inline_nbytes=inline_nbytes)
+            one, many = (
+                self._seconds(launches(count), traits, fusion=False) for count in (1, LAUNCHES)
+            )
+            found[name] = max(many - one, 0.0) * 1e9 / (LAUNCHES - 1)
+            if name == "launch_ns":
+                found["wake_ns"] = max(one * 1e9 - found[name], 0.0)
+        for name, value in found.items():
+            _, least, most = tuning.COST_RANGES[name]
+            found[name] = min(max(value, least), most)
+        self.traits = replace(self.traits, costs=replace(self.traits.costs, **found))
+
     def _choose_unrolled(self) -> None:
         """The heaviest fold that is faster written out than as a loop."""
         self.progress("unrolled_weight")
@@ -325,4 +371,7 @@ def lines(before: DeviceTraits, after: DeviceTraits, measured: Measured) -> Iter
     yield f"operation           {measured.operation_s * 1e12:.1f} ps an element"
     for name in tuning.RANGES:
         old, new = getattr(before, name), getattr(after, name)
+        yield f"{name:20}{old:g} -> {new:g}" if old != new else f"{name:20}{old:g}"
+    for name in tuning.COST_RANGES:
+        old, new = getattr(before.costs, name), getattr(after.costs, name)
         yield f"{name:20}{old:g} -> {new:g}" if old != new else f"{name:20}{old:g}"

@@ -1,0 +1,135 @@
+"""Who computes a snapshot: NumPy on the host, or kernels; and when kernels are built.
+
+Three rules, asked in this order: `cost` says what is so small that a launch would take longer,
+`tiering` whether a structure has earned its kernels, `feedback` what NumPy was quicker with before.
+Nothing that a right value needs is decided here.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from clfuse.ir.snapshot import Snapshot
+
+from . import cost, feedback, tiering
+from .cost import is_small
+from .feedback import known as known_works
+from .tiering import built, came_back
+
+if TYPE_CHECKING:
+    from clfuse.runtime.device import Device
+
+__all__ = [
+    "INTERPRET",
+    "Choice",
+    "Verdict",
+    "built",
+    "came_back",
+    "choose",
+    "forecast",
+    "is_small",
+    "judge",
+    "known_works",
+    "reset",
+]
+
+
+class Choice(enum.Enum):
+    """What becomes of a snapshot."""
+
+    INTERPRET = "NumPy calculates it, because it is small"
+    INTERPRET_SPARING = "NumPy calculates it, with as few arrays at a time as possible"
+    BUILD = "a plan is made, and judged"
+    RUN = "its plan runs"
+
+
+INTERPRET = (Choice.INTERPRET, Choice.INTERPRET_SPARING)
+"""The choices for which NumPy calculates."""
+
+
+@dataclass(slots=True)
+class Verdict:
+    """What was decided of a plan, kept with it.
+
+    Attributes
+    ----------
+    circumstances : (int, int) or None
+        What the decision depended on besides the structure, when it was last made.
+    is_left : bool
+        NumPy is quicker, kernels or not.
+    """
+
+    circumstances: tuple[int, int] | None = None
+    is_left: bool = False
+
+
+class Judged(Protocol):
+    """A plan, as far as it is judged."""
+
+    uses: int
+    verdict: Verdict
+
+    def launch_count(self) -> int: ...
+
+    def is_inline(self, device: Device) -> bool: ...
+
+
+def choose(snapshot: Snapshot, device: Device, plan: Judged | None) -> tuple[Choice, bool]:
+    """What becomes of a snapshot, of which there is a plan or none.
+
+    The second is whether nothing in it would have been recorded if its arguments had been on the
+    host: what else waits to be computed may be small too.
+    """
+    if plan is None or plan.verdict.circumstances != cost.circumstances(snapshot):
+        is_small = cost.is_small(snapshot, device)
+        earns_kernels = is_small and cost.is_of_kernels(snapshot)
+        if earns_kernels and plan is None:
+            earns_kernels = not tiering.waits(snapshot, device)
+        if is_small and not earns_kernels:
+            return Choice.INTERPRET, feedback.small(snapshot)
+        if plan is None:
+            if not is_small:
+                feedback.large(snapshot, device)
+                if tiering.waits(snapshot, device):
+                    return Choice.INTERPRET_SPARING, False
+            return Choice.BUILD, False
+        return judge(snapshot, device, plan, is_small=is_small)
+    if plan.verdict.is_left:
+        return Choice.INTERPRET_SPARING, feedback.left_to_numpy(snapshot)
+    if plan.uses == 1:
+        feedback.keeps_kernels(snapshot)
+    return Choice.RUN, False
+
+
+def judge(
+    snapshot: Snapshot, device: Device, plan: Judged, *, is_small: bool | None = None
+) -> tuple[Choice, bool]:
+    """The same of a plan that is new, or whose circumstances have changed."""
+    if is_small is None:
+        is_small = cost.is_small(snapshot, device)
+    plan.verdict.circumstances = cost.circumstances(snapshot)
+    plan.verdict.is_left = not is_small and feedback.is_quicker(
+        snapshot, device, plan.launch_count(), inline=plan.is_inline(device)
+    )
+    if plan.verdict.is_left:
+        return Choice.INTERPRET_SPARING, feedback.left_to_numpy(snapshot)
+    return Choice.RUN, False
+
+
+def forecast(snapshot: Snapshot, device: Device, *, is_planned: bool) -> tuple[bool, bool]:
+    """What `choose` would say, for who only wants to know: whether NumPy has the snapshot because
+    it is small, and whether because its kernels have to wait."""
+    is_small = cost.is_small(snapshot, device)
+    of_kernels = is_small and cost.is_of_kernels(snapshot)
+    waits = (
+        (not is_small or of_kernels) and not is_planned and tiering.would_wait(snapshot, device)
+    )
+    return is_small and not of_kernels, waits
+
+
+def reset() -> None:
+    """Know nothing of what was evaluated before."""
+    tiering.forget()
+    feedback.forget()

@@ -1,0 +1,86 @@
+"""What things take on a machine, in nanoseconds: on this alone depends who computes.
+
+The numbers hold for two cores of a Xeon and the CPU runtimes there. ``bench --tune`` measures some
+of them for a device and keeps them with its traits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+__all__ = ["COSTS", "Costs"]
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """What NumPy takes on the host, and what a device takes besides the work of its kernels.
+
+    Attributes
+    ----------
+    addition_ns : float
+        NumPy, for an addition of two elements; rows of the op tables count their weights in these.
+    call_ns : float
+        Calling one of NumPy's functions, beside the work.
+    node_ns : float
+        Work that an operation may bring along and still be NumPy's: recording it takes longer.
+    map_ns : float
+        Seeing a buffer of a device that shares the host's memory.
+    library_additions, gather_additions, blas_additions : float
+        Additions for an element of a library's operands (a sort of some thousand elements), for an
+        element that is chosen by its index, for a product of two elements and its addition by BLAS.
+    philox_ns : float
+        A draw of random bits without the compiled part: a hundred calls of NumPy's.
+    cached_nbytes : int
+        Up to this size NumPy's results stay in a processor's cache, and in memory that was used
+        before.
+    fresh_nbyte_ns : float
+        A byte of a larger result beside the calculation: 10 GB/s. Of float64 an addition took 1.2
+        to 1.8 ns an element then, of float32 0.5 to 1.5.
+    interpreted_ns : float
+        An operation of a kernel in Python that NumPy calculates, with recording it: a step of a
+        wave took 70 us of 14 operations, and 5 (PoCL) to 8 (Intel's runtime) as a launch.
+    planning_ns : float
+        Planning and rendering an operation, at least: 0.1 ms where operations fuse, 0.6 ms where
+        each is a launch of its own, as in a recurrence over the rows of an array.
+    wake_ns : float
+        Waking a CPU's threads for a plan, and waiting for them: processor time, on all cores. One
+        launch with its wait takes 60 to 90 us.
+    launch_ns : float
+        Each launch: in a row of 98, of 400 elements each, it was 10 (PoCL) to 20 us (Intel's
+        runtime).
+    inline_ns, inline_launch_ns : float
+        The same where the calling thread runs the kernel. The first has a part in it that NumPy's
+        way has too: to have a plan again, to hand it to the driver, to see the result.
+    copy_ns, copied_nbyte_ns : float
+        A small array's copy for a kernel, and each byte of it.
+    kernel_share, inline_share : float
+        What kernels take of the time that NumPy takes for the elements, on all cores and on one.
+        Those on one pass over memory less often, and calculate as NumPy does: exponentials of
+        20,000 took 1.1, twelve operations .4.
+    """
+
+    addition_ns: float = 0.4
+    call_ns: float = 800.0
+    node_ns: float = 400.0
+    map_ns: float = 20_000.0
+    library_additions: float = 30.0
+    gather_additions: float = 12.0
+    blas_additions: float = 0.1
+    philox_ns: float = 30_000.0
+    cached_nbytes: int = 1 << 22
+    fresh_nbyte_ns: float = 0.1
+    interpreted_ns: float = 5_000.0
+    planning_ns: float = 100_000.0
+    wake_ns: float = 45_000.0
+    launch_ns: float = 15_000.0
+    inline_ns: float = 25_000.0
+    inline_launch_ns: float = 2_000.0
+    copy_ns: float = 2_000.0
+    copied_nbyte_ns: float = 0.1
+    kernel_share: float = 0.25
+    inline_share: float = 0.6
+
+
+COSTS: Final = Costs()
+"""Where nobody has measured, and for what is decided before there is a device."""
