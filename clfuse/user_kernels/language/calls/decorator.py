@@ -34,8 +34,9 @@ from clfuse.user_kernels.language.array_route.recipe import Recipe
 from clfuse.user_kernels.language.launch_route import launches
 from clfuse.user_kernels.language.source import barriers
 from clfuse.user_kernels.language.source.calls import check_calls
+from clfuse.user_kernels.language.source.checked_source import Source
 from clfuse.user_kernels.language.source.lower import lower
-from clfuse.user_kernels.language.source.syntax import Source, read
+from clfuse.user_kernels.language.source.syntax import read
 from clfuse.user_kernels.language.source.tree import Function
 from clfuse.user_kernels.language.source.types import INT, ArrayType
 
@@ -103,8 +104,8 @@ class Kernel:
     are arrays and numbers.
     """
 
-    call_cache: list[Any]
-    """Calls that came before, for what is compiled: see `known.remember`."""
+    known: list[Any]
+    """Calls that came before, for what is compiled: see `call_cache.remember`."""
 
     def __init__(self, function: Callable[..., Any], group: int = 0) -> None:
         if not hasattr(type(group), "__index__"):

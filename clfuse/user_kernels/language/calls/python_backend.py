@@ -27,6 +27,7 @@ from clfuse.engine.evaluate import host_copy
 from clfuse.ir import build
 from clfuse.ir.nodes import Node, rebind
 from clfuse.user_kernels.language.array_route.accesses import Domain
+from clfuse.user_kernels.language.source.checked_source import Source
 from clfuse.user_kernels.language.source.intrinsics import (
     MATH,
     SPECIAL,
@@ -35,7 +36,6 @@ from clfuse.user_kernels.language.source.intrinsics import (
     local_array,
     special,
 )
-from clfuse.user_kernels.language.source.syntax import Source
 from clfuse.user_kernels.language.source.types import ArrayType
 
 from .arguments import given_by

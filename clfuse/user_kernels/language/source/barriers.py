@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from .accumulations import expressions
-from .syntax import Source
+from .checked_source import Source
 from .tree import (
     Assign,
     AssignMany,

@@ -16,9 +16,9 @@ from clfuse.errors import KernelError
 from clfuse.functions.math.ufunc import ufunc
 from clfuse.ir.nodes import loop
 
+from .checked_source import MISSING, Source
 from .expressions import Expressions, changes_arrays
 from .intrinsics import MATH, SPECIAL, atomic, group, local_array, philox, special
-from .syntax import MISSING, Source
 from .tree import Apply, Atomic, Call, Const, Convert, Expr, Function, Group, Select
 from .types import BOOL, FLOAT, INT, ArrayType, Type, element_type, operation, row, strong, weak_of
 

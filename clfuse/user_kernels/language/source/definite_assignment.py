@@ -1,4 +1,4 @@
-"""Refuses a variable that is read where some path has not assigned it; `syntax` and `lower` ask.
+"""Refuses a variable that is read where some path has not assigned it.
 
 Python raises UnboundLocalError where such a path is taken. A kernel cannot raise, and whatever it
 would read instead would be wrong without a word, so every path to a reader has to assign first. A
@@ -12,10 +12,9 @@ import ast
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-if TYPE_CHECKING:
-    from .syntax import Source
+from .checked_source import Source
 
 _BINARY: Final[dict[type, Callable[[Any, Any], Any]]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,

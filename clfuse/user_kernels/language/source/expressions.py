@@ -17,7 +17,7 @@ from clfuse.arrays.handle import DTYPES, Handle, native_dtype
 from clfuse.errors import KernelError
 
 from .accumulations import expressions
-from .syntax import Source
+from .checked_source import Source
 from .tree import (
     Apply,
     Atomic,

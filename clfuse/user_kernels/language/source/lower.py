@@ -12,9 +12,10 @@ from typing import Any, Final
 
 from . import definite_assignment
 from .calls import Functions
+from .checked_source import MISSING, Source
 from .expressions import changes_arrays
 from .intrinsics import group, local_array
-from .syntax import MISSING, Source, body_of, is_divmod, is_shape
+from .syntax import body_of, is_divmod, is_shape
 from .tree import (
     Assign,
     AssignMany,

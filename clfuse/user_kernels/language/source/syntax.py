@@ -12,7 +12,6 @@ import copy
 import inspect
 import types
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, Final, NoReturn
 
 import numpy as np
@@ -21,6 +20,7 @@ from clfuse.config import settings
 from clfuse.errors import KernelError
 
 from . import definite_assignment
+from .checked_source import Source
 
 _STATEMENTS: Final[dict[str, str]] = {
     "Assert": "kernels raise nothing: CLFUSE_CHECK=bounds checks indices, and with"
@@ -109,101 +109,6 @@ _UNCALLABLE: Final = {
 """Builtins that are not in the language -> what to write instead."""
 
 
-@dataclass(slots=True, eq=False)
-class Source:
-    """A function's source, checked.
-
-    Attributes
-    ----------
-    function : function
-    tree : ast.FunctionDef
-        With the line numbers of the file.
-    whole : ast.FunctionDef
-        That, or where kernels run in Python also what only says something: `print`, `breakpoint`
-        and ``assert``.
-    filename : str
-    parameters : tuple of str
-    locals : frozenset of str
-        Names that the function assigns to.
-    free : tuple of str
-        Names that it takes from its surroundings.
-    returns_value : bool
-    """
-
-    function: Callable[..., Any]
-    tree: ast.FunctionDef
-    filename: str
-    parameters: tuple[str, ...]
-    whole: ast.FunctionDef
-    locals: frozenset[str] = frozenset()
-    free: tuple[str, ...] = ()
-    returns_value: bool = False
-    defaults: dict[str, Any] = field(default_factory=dict)
-    _cells: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def name(self) -> str:
-        """The function's name."""
-        return self.tree.name
-
-    def error(self, node: ast.AST | int, message: str) -> KernelError:
-        """The error for a place in this source."""
-        line = node if isinstance(node, int) else getattr(node, "lineno", self.tree.lineno)
-        text = ""
-        if isinstance(node, ast.AST):
-            text = ast.unparse(node).splitlines()[0]
-            text = f"`{text}`: "
-        return KernelError(
-            f"{self.filename}:{line}: in kernel {self.name}: {text}{message}", self.filename, line
-        )
-
-    def cell_of(self, name: str) -> Any:
-        """The cell of a variable of the function around this one; None for other names."""
-        return self._cells.get(name)
-
-    def lookup(self, name: str) -> Any:
-        """What a free name means now; NameError where it means nothing."""
-        cell = self._cells.get(name)
-        if cell is not None:
-            try:
-                return cell.cell_contents
-            except ValueError:
-                raise NameError(f"name {name!r} is not defined yet") from None
-        scope = getattr(self.function, "__globals__", {})
-        if name in scope:
-            return scope[name]
-        found = getattr(builtins, name, _MISSING)
-        if found is _MISSING:
-            raise NameError(f"name {name!r} is not defined (used in kernel {self.name})")
-        return found
-
-    def dotted(self, node: ast.expr) -> Any:
-        """What ``math.pi`` or ``np.float32`` means: attributes of a module; `_MISSING` otherwise.
-
-        Raises
-        ------
-        NameError, KernelError
-        """
-        if isinstance(node, ast.Name):
-            if node.id in self.locals or node.id in self.parameters:
-                return MISSING
-            return self.lookup(node.id)
-        if isinstance(node, ast.Attribute):
-            owner = self.dotted(node.value)
-            if owner is MISSING:
-                return MISSING
-            try:
-                return getattr(owner, node.attr)
-            except AttributeError:
-                raise self.error(node, "there is no such name") from None
-        return MISSING
-
-
-_MISSING: Final = object()
-MISSING: Final = _MISSING
-"""What `Source.dotted` gives for what is no name of the surroundings."""
-
-
 def read(function: Callable[..., Any]) -> Source:
     """The checked source of a function.
 
@@ -253,7 +158,7 @@ def read(function: Callable[..., Any]) -> Source:
         [node.id for node in names if isinstance(node.ctx, ast.Store)]
     )
     closure = function.__closure__ or ()
-    source._cells = dict(zip(function.__code__.co_freevars, closure, strict=True))
+    source.cells = dict(zip(function.__code__.co_freevars, closure, strict=True))
     checker = _Checker(source)
     checker.block(_without_docstring(found.body))
     source.returns_value = checker.returns_value
