@@ -144,6 +144,15 @@ class _Pass(Functions):
         self.loops = 0
         self.ended: list[str | None] = []  # the variable of every loop that says how it ended
 
+    def type_function(self, other: Source, kinds: dict[str, Type | ArrayType]) -> Function:
+        """Another function of the language with its types; known from the second time on."""
+        key = (id(other), tuple(kinds.items()))
+        found = self.functions.get(key)
+        if found is None:
+            found = lower(other, kinds, (), self.functions, self.calling)
+            self.functions[key] = found
+        return found
+
     def own_parameters(self) -> list[Stmt]:
         """Parameters that the body assigns to: variables, which begin as what was passed."""
         found: list[Stmt] = []
