@@ -29,7 +29,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -72,8 +72,7 @@ from clfuse.user_kernels.language.source.tree import (
 )
 from clfuse.user_kernels.language.source.types import INT
 
-if TYPE_CHECKING:
-    from .c import Writer
+from .c_expressions import ExpressionWriter
 
 _BOOL: Final = np.dtype(np.bool_)
 _INT64: Final = np.dtype(np.int64)
@@ -86,12 +85,15 @@ _IDENTITIES: Final = {"add": -0.0, "multiply": 1}
 """What an accumulator starts with: adding -0.0 changes nothing, not even -0.0."""
 
 
-def written(writer: Writer, node: For) -> bool:
-    """Write a loop with vectors; False, and nothing written, where it must stay as it is."""
+def written(writer: ExpressionWriter, node: For, after: list[list[Stmt]]) -> bool:
+    """Write a loop with vectors; False, and nothing written, where it must stay as it is.
+
+    `after` has what may follow the loop, part by part.
+    """
     if writer.shared.checked or not writer.shared.vectors:
         return False
     dtype = writer.function.locals[node.name].dtype
-    sums = sums_of(writer.function, node, writer.after) if dtype == _INT64 else None
+    sums = sums_of(writer.function, node, after) if dtype == _INT64 else None
     if sums is None:
         return False
     widths = [op.dtype.itemsize for op in sums.values() if op.dtype is not None]
@@ -107,7 +109,9 @@ def written(writer: Writer, node: For) -> bool:
 class _Loop:
     """One loop: its bounds, its rounds, and what comes of them."""
 
-    def __init__(self, writer: Writer, node: For, sums: dict[str, Op], width: int) -> None:
+    def __init__(
+        self, writer: ExpressionWriter, node: For, sums: dict[str, Op], width: int
+    ) -> None:
         self.writer = writer
         self.node = node
         self.sums = sums

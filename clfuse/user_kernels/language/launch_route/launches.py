@@ -30,7 +30,8 @@ from clfuse.user_kernels.language.source.weight import weight_of
 from clfuse.user_kernels.opencl.record_launch import record_launch
 
 from . import privatized_atomics, spmd_lanes
-from .c import Site, Text, Writer, array_arguments
+from .c import Writer, array_arguments, name_of
+from .c_expressions import Site, Text
 
 _INT64: Final = np.dtype(np.int64)
 _FAULT_WORDS: Final = 5
@@ -113,7 +114,7 @@ class Program:
     ) -> tuple[str, tuple[int, ...], tuple[int, ...] | None]:
         apart = self.function if self.shape.apart else None
         text = Text(traits, self.shape.checked, bool(items), self.shape.mixed, apart)
-        called = text.name_of(self.function)
+        called = name_of(text, self.function)
         self.sites = text.sites
         width, abreast_called = 1, ""
         if items and not (self.shape.group or self.shape.checked or self.shape.mixed):

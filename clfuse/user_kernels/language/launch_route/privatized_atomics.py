@@ -19,7 +19,7 @@ The sums of floats are in another order then, as they are in every run of atomic
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -29,8 +29,7 @@ from clfuse.user_kernels.language.source.accumulations import expressions
 from clfuse.user_kernels.language.source.literals import literal
 from clfuse.user_kernels.language.source.tree import Atomic, Call, Do, Function, Load, Stmt, Store
 
-if TYPE_CHECKING:
-    from .c import Writer
+from .c_expressions import ExpressionWriter
 
 MOST: Final = 2048
 """Elements that a work-item keeps: 16 KB, half of a core's first cache."""
@@ -73,7 +72,7 @@ def identity(dtype: np.dtype) -> str:
     return literal(-0.0 if dtype.kind == "f" else 0, dtype)
 
 
-def add(writer: Writer, node: Atomic) -> None:
+def add(writer: ExpressionWriter, node: Atomic) -> None:
     """Write an addition to what this work-item keeps, in row-major order; one that is out of bounds
     would be to whatever else is on its stack."""
     dtype = node.type.dtype

@@ -56,7 +56,8 @@ from clfuse.user_kernels.language.source.tree import (
     While,
 )
 
-from .c import Text, Writer, parameters_of
+from .c import Writer, parameters_of
+from .c_expressions import Text
 from .lanes import LANES, Frame, Round
 
 _BOOL: Final = np.dtype(np.bool_)
