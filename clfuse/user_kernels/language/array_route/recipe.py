@@ -88,7 +88,7 @@ class Recipe:
         The cells that it writes to.
     numbers : list of (int, dtype)
         The numbers of the call that become constants, by their places.
-    alike : batches.Alike or None
+    alike : merged_calls.Alike or None
         Makes one recipe of many calls; None where they stay many.
     """
 

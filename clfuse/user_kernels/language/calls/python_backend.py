@@ -17,7 +17,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -39,9 +39,7 @@ from clfuse.user_kernels.language.source.intrinsics import (
 from clfuse.user_kernels.language.source.types import ArrayType
 
 from .arguments import given_by
-
-if TYPE_CHECKING:
-    from .decorator import Kernel
+from .specializations import Specializations
 
 _PREFIX: Final = "__clfuse_"
 _WORD: Final = (1 << 64) - 1
@@ -390,15 +388,16 @@ def call(function: Any, args: tuple[Any, ...], named: dict[str, Any] | None = No
 # -- running ---------------------------------------------------------------------------------------
 
 
-def _launch(kernel: Kernel, domain: Domain, args: list[Any], out: list[np.ndarray]) -> None:
-    """Every index, one after the other; groups work-item by work-item between barriers."""
-    source = kernel.__clfuse_source__
+def _launch(
+    source: Source, size: int, domain: Domain, args: list[Any], out: list[np.ndarray]
+) -> None:
+    """Every index in turn; groups of `size` work-item by work-item between barriers."""
     with _running():
         _state.bodies = {}
         function = body(source)
         ranges = [range(*each) for each in domain]
-        if kernel.group:
-            _groups(kernel, function, ranges, args)
+        if size:
+            _groups(size, function, ranges, args)
             return
         for index in itertools.product(*ranges):
             found = function(*index, *args)
@@ -409,9 +408,8 @@ def _launch(kernel: Kernel, domain: Domain, args: list[Any], out: list[np.ndarra
 
 
 def _groups(
-    kernel: Kernel, function: Callable[..., Any], ranges: list[range], args: list[Any]
+    size: int, function: Callable[..., Any], ranges: list[range], args: list[Any]
 ) -> None:
-    size = kernel.group
     group._size = size
     for outer in itertools.product(*ranges[:-1]):
         for number, first in enumerate(range(0, len(ranges[-1]), size)):
@@ -435,7 +433,7 @@ def _groups(
 _DONE: Final = object()
 
 
-def run(kernel: Kernel, domain: Domain, args: tuple[Any, ...]) -> Any:
+def run(kernel: Specializations, domain: Domain, args: tuple[Any, ...]) -> Any:
     """`Kernel.python`."""
     nodes = on_arrays(kernel, domain, args)
     arrays = [np.array(host_copy(node)) for node in nodes]
@@ -444,13 +442,13 @@ def run(kernel: Kernel, domain: Domain, args: tuple[Any, ...]) -> Any:
     return arrays[0] if len(arrays) == 1 else tuple(arrays)
 
 
-def on_arrays(kernel: Kernel, domain: Domain, args: tuple[Any, ...]) -> list[Node]:
+def on_arrays(kernel: Specializations, domain: Domain, args: tuple[Any, ...]) -> list[Node]:
     """Run the kernel at once; what it writes is in the arrays afterwards, what it returns in
     nodes."""
-    given = given_by(kernel.__name__, args)
-    typed = kernel._function(given.kinds, len(domain))
-    source = kernel.__clfuse_source__
-    kernel._check_groups(domain)
+    source = kernel.source
+    given = given_by(source.function.__name__, args)
+    typed = kernel.function(given.kinds, len(domain))
+    kernel.check_groups(domain)
     copies: dict[int, np.ndarray] = {}
     passed: list[Any] = []
     for name, argument, kind in zip(typed.parameters, args, given.kinds, strict=True):
@@ -471,7 +469,7 @@ def on_arrays(kernel: Kernel, domain: Domain, args: tuple[Any, ...]) -> list[Nod
             passed.append(argument)
     shape = tuple([max(stop - start, 0) for start, stop in domain])
     out = [np.zeros(shape, result.dtype) for result in typed.results]
-    _launch(kernel, domain, passed, out)
+    _launch(source, kernel.group, domain, passed, out)
     written: dict[int, Any] = {}
     for name, argument in zip(typed.parameters, args, strict=True):
         if name in typed.writes and isinstance(argument, Handle):
