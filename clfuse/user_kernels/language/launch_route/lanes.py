@@ -106,6 +106,11 @@ def written(writer: ExpressionWriter, node: For, after: list[list[Stmt]]) -> boo
     return True
 
 
+def lane_nbytes(width: int) -> int:
+    """Of a mask."""
+    return 8 if width <= 8 else 4
+
+
 class _Loop:
     """One loop: its bounds, its rounds, and what comes of them."""
 
@@ -219,7 +224,7 @@ class Round:
         self.c = owner.c
         self.counter, self.step = owner.node.name, step
         self.sums = sums
-        self.lane_nbytes = 8 if owner.c.width <= 8 else 4
+        self.lane_nbytes = lane_nbytes(owner.c.width)
         names = {self.counter: Register(counter, _INT64)}
         for name, text in sums.items():
             dtype = owner.sums[name].dtype

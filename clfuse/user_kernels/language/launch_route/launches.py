@@ -32,6 +32,7 @@ from clfuse.user_kernels.opencl.record_launch import record_launch
 from . import privatized_atomics, spmd_lanes
 from .c import Writer, array_arguments, name_of
 from .c_expressions import Site, Text
+from .lanes import lane_nbytes
 
 _INT64: Final = np.dtype(np.int64)
 _FAULT_WORDS: Final = 5
@@ -187,7 +188,7 @@ class Program:
             if width > 1:
                 lane, wide = register_type(made.dtype), f"rs{place}"
                 if made.dtype.kind == "b":
-                    lane = mask_type(spmd_lanes.lane_nbytes(width))
+                    lane = mask_type(lane_nbytes(width))
                     wide = f"convert_{stored}{width}(-rs{place})"
                 several.append(f"{lane}{width} rs{place};")
                 stores.append(f"vstore{width}({wide}, 0, out{place} + place);")

@@ -18,7 +18,6 @@ The sums of floats are in another order then, as they are in every run of atomic
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -27,7 +26,15 @@ from clfuse.dtypes import register_type
 from clfuse.ir.identifiers import symbol
 from clfuse.user_kernels.language.source.accumulations import expressions
 from clfuse.user_kernels.language.source.literals import literal
-from clfuse.user_kernels.language.source.tree import Atomic, Call, Do, Function, Load, Stmt, Store
+from clfuse.user_kernels.language.source.tree import (
+    Atomic,
+    Call,
+    Do,
+    Function,
+    Load,
+    Store,
+    statements,
+)
 
 from .c_expressions import ExpressionWriter
 
@@ -45,7 +52,7 @@ def tallied(function: Function) -> str:
     if len(function.atomics) != 1 or function.local_arrays:
         return ""
     (array,) = function.atomics
-    for statement in _all_of(function.body):
+    for statement in statements(function.body):
         own = statement.value if isinstance(statement, Do) else None
         if isinstance(statement, Store) and statement.array == array:
             return ""
@@ -58,13 +65,6 @@ def tallied(function: Function) -> str:
             if is_used or (isinstance(part, Atomic) and part.operation not in _SUMMING):
                 return ""
     return array
-
-
-def _all_of(body: Iterable[Stmt]) -> Iterator[Stmt]:
-    for statement in body:
-        yield statement
-        for name in ("body", "orelse"):
-            yield from _all_of(getattr(statement, name, []))
 
 
 def identity(dtype: np.dtype) -> str:

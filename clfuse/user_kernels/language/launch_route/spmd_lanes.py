@@ -28,7 +28,7 @@ import numpy as np
 from clfuse.codegen.lines.expressions import Expressions, Register, vector
 from clfuse.dtypes import memory_type
 from clfuse.ir.identifiers import symbol
-from clfuse.user_kernels.language.source.accumulations import NUMBERS, expressions
+from clfuse.user_kernels.language.source.accumulations import IN_LANES, NUMBERS, expressions
 from clfuse.user_kernels.language.source.literals import literal
 from clfuse.user_kernels.language.source.tree import (
     Apply,
@@ -36,21 +36,14 @@ from clfuse.user_kernels.language.source.tree import (
     AssignMany,
     Call,
     Const,
-    Convert,
     Expr,
-    Extent,
     For,
     Function,
     If,
     Index,
     Jump,
     Load,
-    Local,
-    Logic,
-    Not,
     Return,
-    Scalar,
-    Select,
     Stmt,
     Store,
     While,
@@ -58,7 +51,7 @@ from clfuse.user_kernels.language.source.tree import (
 
 from .c import Writer, parameters_of
 from .c_expressions import Text
-from .lanes import LANES, Frame, Round
+from .lanes import LANES, Frame, Round, lane_nbytes
 
 _BOOL: Final = np.dtype(np.bool_)
 _INT64: Final = np.dtype(np.int64)
@@ -66,10 +59,6 @@ _INT64: Final = np.dtype(np.int64)
 _SHORT: Final = 64
 """Rounds of a loop that leaves nothing early, up to which a kernel may have it beside others: a
 longer one is better off with its rounds in lanes, or as it stands."""
-
-_KNOWN: Final = (
-    Apply, Call, Const, Convert, Extent, Index, Load, Local, Logic, Not, Scalar, Select,
-)
 
 
 def width_of(function: Function, vector_bytes: int) -> int:
@@ -99,11 +88,6 @@ def function_for(text: Text, function: Function, width: int) -> str:
     head = f"static inline void {name}({', '.join(declared)})"
     text.parts.append("\n".join([head, "{", *writer.lines, "}", ""]))
     return name
-
-
-def lane_nbytes(width: int) -> int:
-    """Of a mask."""
-    return 8 if width <= 8 else 4
 
 
 def _within(body: list[Stmt]) -> Iterator[Stmt]:
@@ -165,7 +149,7 @@ def _fits(function: Function) -> bool:
         elif not isinstance(each, Assign | AssignMany | If | Jump | Return):
             return False
     for part in _expressions(function):
-        if not isinstance(part, _KNOWN) or part.type.dtype.char not in NUMBERS:
+        if not isinstance(part, IN_LANES) or part.type.dtype.char not in NUMBERS:
             return False
         if isinstance(part, Load) and part.is_local:
             return False
