@@ -96,7 +96,23 @@ class Signature:
         return tuple([concrete(given.numbers[place]) for _, place in self.structural])
 
 
-class Kernel:
+class _Decorated:
+    """A Python function of the language: its source, checked, and what Python says about it."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.__clfuse_source__: Source = read(function)
+        check_calls(self.__clfuse_source__)
+        self.__name__ = function.__name__
+        self.__qualname__ = function.__qualname__
+        self.__doc__ = function.__doc__
+        self.__module__ = function.__module__
+        self.__wrapped__ = function
+
+    def __reduce__(self) -> str:
+        return self.__qualname__  # by its name, as functions are pickled
+
+
+class Kernel(_Decorated):
     """A function that runs for every index of a range, recorded like an array operation.
 
     Made by `kernel`. The first parameters are the indices, as many as the range has; the others
@@ -114,13 +130,7 @@ class Kernel:
             )
         if as_index(group) < 0:
             raise ValueError(f"group={group}: it is how many work-items a group has")
-        self.__clfuse_source__: Source = read(function)
-        check_calls(self.__clfuse_source__)
-        self.__name__ = function.__name__
-        self.__qualname__ = function.__qualname__
-        self.__doc__ = function.__doc__
-        self.__module__ = function.__module__
-        self.__wrapped__ = function
+        super().__init__(function)
         self.group = as_index(group)
         self._signatures: dict[Any, Signature] = {}
         self._programs: dict[Any, launches.Program] = {}
@@ -142,9 +152,6 @@ class Kernel:
         """Let the next call be as the first one: what stands for float64 has changed."""
         self.known.clear()
         self._last = _nothing
-
-    def __reduce__(self) -> str:
-        return self.__qualname__  # by its name, as functions are pickled
 
     # -- calling ----------------------------------------------------------------------------------
 
@@ -495,23 +502,11 @@ def _empty(function: Function, domain: Domain) -> Recipe:
     return made
 
 
-class DeviceFunction:
+class DeviceFunction(_Decorated):
     """A function that kernels may call; called from Python, it is the function itself."""
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.__clfuse_source__: Source = read(function)
-        check_calls(self.__clfuse_source__)
-        self.__name__ = function.__name__
-        self.__qualname__ = function.__qualname__
-        self.__doc__ = function.__doc__
-        self.__module__ = function.__module__
-        self.__wrapped__ = function
 
     def __repr__(self) -> str:
         return f"<device function {self.__name__}>"
-
-    def __reduce__(self) -> str:
-        return self.__qualname__
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         return python_backend.call(self, args, named)

@@ -12,7 +12,6 @@ import copy
 import functools
 import itertools
 import math
-import operator
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -36,6 +35,7 @@ from clfuse.user_kernels.language.source.intrinsics import (
     local_array,
     special,
 )
+from clfuse.user_kernels.language.source.operators import BINARY
 from clfuse.user_kernels.language.source.types import ArrayType
 
 from .arguments import given_by
@@ -180,12 +180,8 @@ def _ufunc_of(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _RAISING: Final[dict[type, tuple[str, Callable[[Any, Any], Any]]]] = {
-    ast.Div: ("divide", operator.truediv),
-    ast.FloorDiv: ("floor_divide", operator.floordiv),
-    ast.Mod: ("remainder", operator.mod),
-    ast.Pow: ("power", operator.pow),
-    ast.LShift: ("left_shift", operator.lshift),
-    ast.RShift: ("right_shift", operator.rshift),
+    kind: BINARY[kind]
+    for kind in (ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.LShift, ast.RShift)
 }
 """Operators with which Python's numbers raise where NumPy's, and kernels, have a result."""
 

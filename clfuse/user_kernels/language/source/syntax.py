@@ -21,6 +21,7 @@ from clfuse.errors import KernelError
 
 from . import definite_assignment
 from .checked_source import Source
+from .operators import COMPARISONS
 
 _STATEMENTS: Final[dict[str, str]] = {
     "Assert": "kernels raise nothing: CLFUSE_CHECK=bounds checks indices, and with"
@@ -64,7 +65,6 @@ _EXPRESSIONS: Final[dict[str, str]] = {
 }
 """Expressions that are not in the language -> what to write instead."""
 
-_COMPARISONS: Final = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 _TAKES_TUPLES: Final = frozenset(
     "local_array add sub min max and_ or_ xor exchange compare_exchange".split()
 )
@@ -359,7 +359,7 @@ class _Checker:
                 self.expression(value)
         elif isinstance(node, ast.Compare):
             for operator in node.ops:
-                if not isinstance(operator, _COMPARISONS):
+                if not isinstance(operator, tuple(COMPARISONS)):
                     self.refuse(node, "`in` and `is` are not in the language; write == or a loop")
             for value in (node.left, *node.comparators):
                 self.expression(value)
