@@ -51,7 +51,7 @@ from clfuse.user_kernels.language.source.tree import (
 from clfuse.user_kernels.language.source.types import ArrayType
 
 from . import lanes, privatized_atomics
-from .c_expressions import ExpressionWriter, Text
+from .c_expressions import ExpressionWriter, Text, stored
 
 _INT64: Final = np.dtype(np.int64)
 
@@ -169,10 +169,7 @@ class Writer(ExpressionWriter):
             dtype = self.function.arrays[node.array].dtype
         value = self.as_type(node.value, dtype)
         if not node.is_local:
-            if dtype.kind == "b":
-                value = f"({value} != 0)"
-            elif dtype.char == "e":
-                value = self.c.to_half(value)
+            value = stored(self.c, value, dtype)
         place, test = self.place(node.array, node.indices, node.is_local, node.line)
         self.put(f"{f'if ({test}) ' if test else ''}{place} = {value};")
 

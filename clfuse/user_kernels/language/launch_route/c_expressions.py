@@ -95,6 +95,20 @@ class Text:
         return name
 
 
+def loaded(c: Expressions, place: str, dtype: np.dtype) -> str:
+    """What lies in global memory, as a register holds it."""
+    if dtype.kind == "b":
+        return f"({place} != 0)"
+    return c.from_half(place) if dtype.char == "e" else place
+
+
+def stored(c: Expressions, text: str, dtype: np.dtype) -> str:
+    """What a register holds, as it lies in global memory."""
+    if dtype.kind == "b":
+        return f"({text} != 0)"
+    return c.to_half(text) if dtype.char == "e" else text
+
+
 class ExpressionWriter:
     """Writes the expressions of one function, line by line."""
 
@@ -253,11 +267,7 @@ class ExpressionWriter:
 
     def loaded(self, place: str, dtype: np.dtype, is_local: bool) -> str:
         """An element as a register holds it."""
-        if is_local:
-            return place
-        if dtype.kind == "b":
-            return f"({place} != 0)"
-        return self.c.from_half(place) if dtype.char == "e" else place
+        return place if is_local else loaded(self.c, place, dtype)
 
     def _load(self, node: Load) -> Register:
         dtype = node.type.dtype
