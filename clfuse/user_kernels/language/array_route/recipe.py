@@ -16,6 +16,7 @@ import numpy as np
 from clfuse.arrays import reinterpret
 from clfuse.ir import build
 from clfuse.ir.nodes import Node, rebind
+from clfuse.user_kernels.language.source.types import LEAST, MOST
 
 
 class Term:
@@ -125,7 +126,7 @@ class Recipe:
     def limits(self, position: int) -> tuple[int, int]:
         """The least and the greatest integer that all dtypes take which the number at this place
         is made; of at most 64 bits, as in the tables of `together`."""
-        low, high = -(1 << 63), (1 << 63) - 1
+        low, high = LEAST, MOST
         for place, dtype in self.numbers:
             if place == position and dtype.kind in "iu":
                 limits = np.iinfo(dtype)

@@ -21,6 +21,8 @@ from clfuse.user_kernels.language.source.types import (
     COMPLEX,
     FLOAT,
     INT,
+    LEAST,
+    MOST,
     WEAK_BOOL,
     Type,
     array_type,
@@ -31,9 +33,6 @@ _WEAK_TYPES: Final[dict[Any, Type]] = {
     bool: WEAK_BOOL, int: INT, float: FLOAT, complex: COMPLEX,
 }
 
-
-_LEAST: Final = -(1 << 63)
-_MOST: Final = (1 << 63) - 1
 _MOST_UNSIGNED: Final = (1 << 64) - 1
 
 
@@ -152,7 +151,7 @@ def given_by(name: str, args: tuple[Any, ...]) -> Arguments:
         elif kind in _WEAK_TYPES or kind is TracedNumber:
             found.kinds.append(_WEAK_TYPES[weak_kind(argument) or bool])
             value = argument
-            if kind is int and not _LEAST <= argument <= _MOST:
+            if kind is int and not LEAST <= argument <= MOST:
                 value = _large(name, found, argument)
         elif isinstance(argument, np.generic) and native_dtype(argument.dtype) is not None:
             value = build.constant(argument)
@@ -161,7 +160,7 @@ def given_by(name: str, args: tuple[Any, ...]) -> Arguments:
             base: Any = next(each for each in (int, float, complex) if isinstance(argument, each))
             value = base(argument)
             found.kinds.append(_WEAK_TYPES[base])
-            if base is int and not _LEAST <= value <= _MOST:
+            if base is int and not LEAST <= value <= MOST:
                 value = _large(name, found, value)
         else:
             raise KernelError(

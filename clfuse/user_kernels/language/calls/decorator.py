@@ -36,7 +36,7 @@ from clfuse.user_kernels.language.source.calls import check_calls
 from clfuse.user_kernels.language.source.checked_source import Source
 from clfuse.user_kernels.language.source.syntax import read
 from clfuse.user_kernels.language.source.tree import Function
-from clfuse.user_kernels.language.source.types import INT, ArrayType
+from clfuse.user_kernels.language.source.types import INT, LEAST, MOST, ArrayType
 
 from . import call_cache, python_backend
 from .arguments import Arguments, complete, domain_of, given_by, may_write
@@ -54,10 +54,6 @@ bytes: a batch of such would be given up at the third, or would have no other ca
 _ALONE: Final = 2
 """Batches in a row that began with a call on the same bytes, and had no other call, after which
 such a call begins none."""
-
-_LEAST: Final = -(1 << 63)
-_MOST: Final = (1 << 63) - 1
-"""Integers that a batch may have: there are tables of them."""
 
 _NEVER: Final = [0], 0
 """How many calls the last batch had that began so, and how many before it had one; of none."""
@@ -295,7 +291,7 @@ class Kernel(_Decorated):
         for position, dtype in recipe.numbers:
             value = given.numbers[position]
             steps.number(value, dtype)  # what does not fit raises at the call
-            if type(value) is int and not _LEAST <= value <= _MOST:
+            if type(value) is int and not LEAST <= value <= MOST:  # a batch has tables of int64
                 return recipe.run(given.cells, given.offsets, given.numbers)
         where = (id(recipe), *map(id, given.cells), *given.offsets)
         series = self._last()

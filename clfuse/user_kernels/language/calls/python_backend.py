@@ -32,6 +32,7 @@ from clfuse.user_kernels.language.source.intrinsics import (
     SPECIAL,
     atomic,
     group,
+    is_of_group,
     local_array,
     special,
 )
@@ -231,9 +232,6 @@ class _Transform(ast.NodeTransformer):
     def _is_ours(node: ast.expr) -> bool:
         return isinstance(node, ast.Name) and node.id.startswith(_PREFIX)
 
-    def _is_own(self, name: str) -> bool:
-        return name in self.source.locals or name in self.source.parameters
-
     def _meaning(self, node: ast.expr) -> Any:
         try:
             return self.source.dotted(node)
@@ -258,7 +256,7 @@ class _Transform(ast.NodeTransformer):
         if isinstance(node, ast.Constant) or any(
             isinstance(part, ast.Subscript)
             or (isinstance(part, ast.Call) and not self._is_ours(part.func))
-            or (isinstance(part, ast.Name) and self._is_own(part.id))
+            or (isinstance(part, ast.Name) and self.source.is_own(part.id))
             for part in ast.walk(node)
         ):
             return node
@@ -320,8 +318,7 @@ class _Transform(ast.NodeTransformer):
         called: Any = None
         if isinstance(node.value, ast.Call):
             called = self._meaning(node.value.func)
-        shared = getattr(called, "__self__", None) is group
-        shared = shared and called.__name__ == "local_array"
+        shared = is_of_group(called, "local_array")
         self.generic_visit(node)
         if shared:
             assert isinstance(node.value, ast.Call)
@@ -338,7 +335,7 @@ class _Transform(ast.NodeTransformer):
     def visit_Expr(self, node: ast.Expr) -> Any:
         if isinstance(node.value, ast.Call):
             called = self._meaning(node.value.func)
-            if getattr(called, "__self__", None) is group and called.__name__ == "barrier":
+            if is_of_group(called, "barrier"):
                 return ast.copy_location(ast.Expr(ast.Yield(None)), node)
         self.generic_visit(node)
         return node

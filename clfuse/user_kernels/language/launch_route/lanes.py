@@ -190,6 +190,15 @@ class _Loop:
         writer.put(f"{variable} = {total};")
 
 
+def place_in(lane: int, indices: list[Register], steps: list[str]) -> str:
+    """How far a lane's element is from the first one; a step is "" where an index has it in it."""
+    texts = [each.text if each.uniform else f"{each.text}.s{LANES[lane]}" for each in indices]
+    return " + ".join(
+        f"(long){text} * {step}" if step else text
+        for text, step in zip(texts, steps, strict=True)
+    ) or "0"
+
+
 @dataclass(slots=True)
 class Frame:
     """Where names lead: of the loop, or of a function that stands in its round.
@@ -424,21 +433,14 @@ class Round:
                 found[axis] = self.kept(text, _INT64)
                 steps[axis] = ""
 
-        def place(lane: int) -> str:
-            texts = [each.text if each.uniform else f"{each.text}.s{LANES[lane]}"
-                     for each in found]
-            return " + ".join(
-                f"(long){text} * {step}" if step else text
-                for text, step in zip(texts, steps, strict=True)
-            ) or "0"
-
         scalar = register_type(dtype) if node.is_local else memory_type(dtype)
         kind = vector(scalar, width)
-        gathered = f"({kind})({', '.join(f'{pointer}[{place(lane)}]' for lane in range(width))})"
+        places = [place_in(lane, found, steps) for lane in range(width)]
+        gathered = f"({kind})({', '.join(f'{pointer}[{place}]' for place in places)})"
         if side_by_side:
             name, step = self.writer.fresh(), steps[varying[0]]
             self.writer.put(f"{kind} {name};")
-            self.writer.put(f"if ({step} == 1) {name} = vload{width}(0, {pointer} + {place(0)});")
+            self.writer.put(f"if ({step} == 1) {name} = vload{width}(0, {pointer} + {places[0]});")
             self.writer.put(f"else {name} = {gathered};")
         else:
             name = self.writer.fresh()
@@ -466,13 +468,17 @@ class Round:
     def _call(self, node: Call) -> Register:
         return self._results(node)[node.result]
 
+    def frame_of(self, node: Call) -> Frame:
+        """Where the names of a function lead that is called here."""
+        scalars = {name: self.as_type(node.args[name], kind.dtype)
+                   for name, kind in node.function.scalars.items()}
+        arrays = {name: self.frame.arrays.get(own, own) for name, own in node.arrays.items()}
+        return Frame(node.function, {}, scalars, arrays)
+
     def _results(self, node: Call) -> list[Register]:
         """A function's statements in the round; its results."""
         function = node.function
-        scalars = {name: self.as_type(node.args[name], kind.dtype)
-                   for name, kind in function.scalars.items()}
-        arrays = {name: self.frame.arrays.get(own, own) for name, own in node.arrays.items()}
-        outer, self.frame = self.frame, Frame(function, {}, scalars, arrays)
+        outer, self.frame = self.frame, self.frame_of(node)
         *body, last = function.body
         assert isinstance(last, Return)
         self.begin(body)

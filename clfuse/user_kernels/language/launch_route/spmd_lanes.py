@@ -51,7 +51,7 @@ from clfuse.user_kernels.language.source.tree import (
 
 from .c import Writer, parameters_of
 from .c_expressions import Text
-from .lanes import LANES, Frame, Round, lane_nbytes
+from .lanes import LANES, Frame, Round, lane_nbytes, place_in
 
 _BOOL: Final = np.dtype(np.bool_)
 _INT64: Final = np.dtype(np.int64)
@@ -262,11 +262,9 @@ class Abreast(Round):
     def _results(self, node: Call) -> list[Register]:
         """A function's statements in the place of a call; its results."""
         function = node.function
-        scalars = {name: self.as_type(node.args[name], kind.dtype)
-                   for name, kind in function.scalars.items()}
-        arrays = {name: self.frame.arrays.get(own, own) for name, own in node.arrays.items()}
+        inner = self.frame_of(node)
         results = tuple([self._zero(kind.dtype, "result") for kind in function.results])
-        outer, self.frame = self.frame, Frame(function, {}, scalars, arrays)
+        outer, self.frame = self.frame, inner
         self._declare(function)
         self._function(function, results)
         self.frame = outer
@@ -374,23 +372,18 @@ class Abreast(Round):
         kept = self.writer.fresh()
         self.writer.put(f"const {stored} {kept} = {value};")
 
-        def place(lane: int) -> str:
-            texts = [each.text if each.uniform else f"{each.text}.s{LANES[lane]}" for each in found]
-            return " + ".join(
-                f"(long){text} * {step}" for text, step in zip(texts, steps, strict=True)
-            ) or "0"
-
+        places = [place_in(lane, found, steps) for lane in range(width)]
         varying = [axis for axis, each in enumerate(found) if not each.uniform]
         one_by_one = not (
             self.mask is None and len(varying) == 1 and self._is_run(node.indices[varying[0]])
         )
         if not one_by_one:
             self.writer.put(f"if ({steps[varying[0]]} == 1) "
-                            f"vstore{width}({kept}, 0, {pointer} + {place(0)});")
+                            f"vstore{width}({kept}, 0, {pointer} + {places[0]});")
             self.writer.open("else")
-        for lane in range(width):
+        for lane, place in enumerate(places):
             test = f"if ({self.mask.text}.s{LANES[lane]}) " if self.mask is not None else ""
-            self.writer.put(f"{test}{pointer}[{place(lane)}] = {kept}.s{LANES[lane]};")
+            self.writer.put(f"{test}{pointer}[{place}] = {kept}.s{LANES[lane]};")
         if not one_by_one:
             self.writer.close()
 

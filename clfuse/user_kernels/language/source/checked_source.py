@@ -14,6 +14,13 @@ MISSING: Final = object()
 """What `Source.dotted` gives for what is no name of the surroundings."""
 
 
+def root_of(node: ast.expr) -> ast.expr:
+    """What an attribute is of in the end: ``np`` of ``np.random.random``."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node
+
+
 @dataclass(slots=True, eq=False)
 class Source:
     """A function's source, checked.
@@ -65,6 +72,10 @@ class Source:
         return KernelError(
             f"{self.filename}:{line}: in kernel {self.name}: {text}{message}", self.filename, line
         )
+
+    def is_own(self, name: str) -> bool:
+        """Whether a name is a variable or a parameter of the function."""
+        return name in self.locals or name in self.parameters
 
     def cell_of(self, name: str) -> Any:
         """The cell of a variable of the function around this one; None for other names."""

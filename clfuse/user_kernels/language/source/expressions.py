@@ -16,7 +16,7 @@ from clfuse.arrays.handle import DTYPES, Handle, native_dtype
 from clfuse.errors import KernelError
 
 from .accumulations import expressions
-from .checked_source import Source
+from .checked_source import Source, root_of
 from .operators import BINARY, COMPARISONS, UNARY
 from .tree import (
     Apply,
@@ -527,13 +527,8 @@ class Expressions:
         return self._captured(node)
 
     def _is_number(self, node: ast.expr) -> bool:
-        root = node
-        while isinstance(root, ast.Attribute):
-            root = root.value
-        if not isinstance(root, ast.Name):
-            return True
-        name = root.id
-        return name in self.source.locals or name in self.source.parameters
+        root = root_of(node)
+        return not isinstance(root, ast.Name) or self.source.is_own(root.id)
 
     def _part(self, node: ast.Attribute, value: Expr) -> Expr:
         if value.type.kind == "c":

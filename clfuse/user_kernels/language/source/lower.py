@@ -14,7 +14,7 @@ from . import definite_assignment
 from .calls import Functions
 from .checked_source import MISSING, Source
 from .expressions import changes_arrays
-from .intrinsics import group, local_array
+from .intrinsics import is_of_group, local_array
 from .syntax import body_of, is_divmod, is_shape
 from .tree import (
     Assign,
@@ -285,8 +285,7 @@ class _Pass(Functions):
         if not isinstance(value, ast.Call):
             return False
         function = self.source.dotted(value.func)
-        shared = getattr(function, "__self__", None) is group
-        is_shared = shared and function.__name__ == "local_array"
+        is_shared = is_of_group(function, "local_array")
         if not is_shared and function is not local_array:
             return False
         if is_shared and len(self.calling) > 1:
@@ -454,7 +453,7 @@ class _Pass(Functions):
         call = node.value
         assert isinstance(call, ast.Call)
         function = self.source.dotted(call.func)
-        if getattr(function, "__self__", None) is group and function.__name__ == "barrier":
+        if is_of_group(function, "barrier"):
             if len(self.calling) > 1:
                 raise self.source.error(node, "barriers stand in the kernel itself")
             self.reason(node, "a barrier")

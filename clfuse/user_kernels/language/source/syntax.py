@@ -20,7 +20,7 @@ from clfuse.config import settings
 from clfuse.errors import KernelError
 
 from . import definite_assignment
-from .checked_source import Source
+from .checked_source import Source, root_of
 from .operators import COMPARISONS
 
 _STATEMENTS: Final[dict[str, str]] = {
@@ -379,7 +379,7 @@ class _Checker:
             self.refuse(node, f"not in the language of kernels; {advice}")
 
     def name(self, node: ast.Name) -> None:
-        if node.id not in self.source.locals and node.id not in self.source.parameters:
+        if not self.source.is_own(node.id):
             self.free.append(node.id)
 
     def subscript(self, node: ast.Subscript) -> None:
@@ -403,10 +403,8 @@ class _Checker:
             self.expression(index)
 
     def attribute(self, node: ast.Attribute) -> None:
-        root: ast.expr = node
-        while isinstance(root, ast.Attribute):
-            root = root.value
-        if isinstance(root, ast.Name) and not self._is_own(root.id):
+        root = root_of(node)
+        if isinstance(root, ast.Name) and not self.source.is_own(root.id):
             self.free.append(root.id)
         elif node.attr in ("real", "imag", "size", "ndim"):
             self.expression(node.value)
@@ -418,17 +416,12 @@ class _Checker:
                 "arrays have .shape[k], .size and .ndim in kernels, numbers .real and .imag",
             )
 
-    def _is_own(self, name: str) -> bool:
-        return name in self.source.locals or name in self.source.parameters
-
     def call(self, node: ast.Call) -> None:
         function = node.func
         if not isinstance(function, ast.Name | ast.Attribute):
             self.refuse(node, "functions are called by their name")
-        root: ast.expr = function
-        while isinstance(root, ast.Attribute):
-            root = root.value
-        if not isinstance(root, ast.Name) or self._is_own(root.id):
+        root = root_of(function)
+        if not isinstance(root, ast.Name) or self.source.is_own(root.id):
             what = getattr(function, "attr", getattr(function, "id", ""))
             instead = f"numpy.{what}(x) of numbers, or a loop"
             if what == "astype":

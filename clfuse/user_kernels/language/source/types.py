@@ -18,6 +18,10 @@ from clfuse.arrays.handle import DTYPES, downcasts, native_dtype
 from clfuse.arrays.promotion import is_native, resolve
 from clfuse.ir.nodes import Op, loop
 
+LEAST: Final = -(1 << 63)
+MOST: Final = (1 << 63) - 1
+"""Integers that have room in an int64: those of Python's that kernels calculate with."""
+
 
 @dataclass(frozen=True, slots=True)
 class Type:
