@@ -1,6 +1,6 @@
 """The array operations that a call of a kernel stands for, kept to be recorded again and again.
 
-`arrays` writes them down once for a signature, as `Step`s; every later call of that signature
+They are written down once for a signature, as `Step`s; every later call of that signature
 records them on its own storage cells. What changes from call to call are the cells, the offsets of
 the arrays in them, and the numbers. From the second call on the steps are a function of their own
 (2 us for ``a[i] = a[i] + 1``, a fifth of what walking the list takes).
@@ -125,7 +125,7 @@ class Recipe:
 
     def limits(self, position: int) -> tuple[int, int]:
         """The least and the greatest integer that all dtypes take which the number at this place
-        is made; of at most 64 bits, as in the tables of `together`."""
+        is made; of at most 64 bits, as in the tables of `merged_calls`."""
         low, high = LEAST, MOST
         for place, dtype in self.numbers:
             if place == position and dtype.kind in "iu":

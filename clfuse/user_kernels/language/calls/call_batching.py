@@ -5,7 +5,7 @@
         scale(10, 0.5, a[b])
 
 leaves one `Pending` node for every array written to, and each call adds a row of offsets to the
-`Series` of its kernel. When somebody looks at one, `together` finds which calls may be one; the
+`Series` of its kernel. When somebody looks at one, `merged_calls` finds which calls may be one; the
 others become array operations one after the other. Calls in between that somebody might tell apart
 end the batch: a view that was read, another write, a kernel on arrays that share none with these.
 """

@@ -219,7 +219,7 @@ def _clip(value: Any, low: Any, high: Any) -> Any:
 
 
 class _Transform(ast.NodeTransformer):
-    """The body with what `plain` puts in the place of a few names; they end up in `injected`."""
+    """The body with what is put here in the place of a few names; they end up in `injected`."""
 
     def __init__(self, source: Source) -> None:
         self.source = source

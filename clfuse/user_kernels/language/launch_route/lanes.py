@@ -1,14 +1,14 @@
 """Loops of a launch whose rounds depend on each other by sums alone, with a round in every lane.
 
 No compiler that we know makes vectors of a loop with a gather or a condition in it, and bounds that
-are data keep a kernel from being array operations. So `c` asks here on CPUs, for
+are data keep a kernel from being array operations. So on CPUs
 
     for k in range(counts[i]):
         d = x - place[neighbours[i, k]]
         if d * d < limit:
             total += 1 / d
 
-and gets, with as many rounds left over as there are:
+becomes, with as many rounds left over as there are:
 
     double8 z1 = (double8)(-0.0);                          /* total, by lanes */
     ulong n = 0;
@@ -214,7 +214,7 @@ class Frame:
 
 
 class Round:
-    """Writes the statements of a round for all lanes; `abreast` those of iterations.
+    """Writes the statements of a round for all lanes.
 
     Attributes
     ----------

@@ -5,7 +5,7 @@ done with an array than
 
     clfuse.atomic.add(counts, bin, 1)
 
-`launches` has two loops written, and the device takes the second if the array is short:
+a launch has two loops, and the device takes the second if the array is short:
 
     if (n0_counts <= 2048 && count >= 8 * n0_counts) {
         long w_counts[2048];                            /* all 0 */

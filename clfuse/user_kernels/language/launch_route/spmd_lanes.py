@@ -5,8 +5,8 @@ No compiler that we know makes vectors of
     while zx * zx + zy * zy < 4.0 and n < limit:
         ...
 
-So `launches` asks here on CPUs, and calls what is written for as many iterations at once as there
-are lanes, and for the rest one by one. A lane that has left a loop waits for the others:
+So on CPUs a kernel has a second function, for as many iterations at once as there are lanes; the
+rest are made one by one. A lane that has left a loop waits for the others:
 
     long8 t7 = ...;                                        /* the lanes that go on */
     for (;;) { t7 &= v0 * v0 + v1 * v1 < 4.0; if (!any_lane(t7)) break; ... }

@@ -1,5 +1,4 @@
-"""Loops that do nothing but add up: which variables they add to, and what; `arrays` asks, and for
-launches `lanes`."""
+"""Loops that do nothing but add up: which variables they add to, and what."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Refuses barriers that not all work-items of a group come to; `calls` asks once a signature.
+"""Refuses barriers that not all work-items of a group come to.
 
 OpenCL C leaves undefined what happens then: a device may wait for ever. What differs between the
 work-items of a group is the innermost index, ``local_id()``, what is read at such places or from

@@ -3,7 +3,7 @@
 Python raises UnboundLocalError where such a path is taken. A kernel cannot raise, and whatever it
 would read instead would be wrong without a word, so every path to a reader has to assign first. A
 loop may have no round, unless its bounds are known; a branch may not be taken, unless its condition
-is known. Numbers of the surroundings count as they are now: `lower` asks again when they change.
+is known. Numbers of the surroundings count as they are at the check.
 """
 
 from __future__ import annotations

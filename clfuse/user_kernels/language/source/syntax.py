@@ -1,7 +1,6 @@
 """Reads a kernel's source and says at decoration what in it is not in the language.
 
-The language is a subset of Python: what it has means what Python and NumPy mean by it. `kernel`
-calls `read` once a function; `lower` gives what is left its types, once a signature.
+The language is a subset of Python: what it has means what Python and NumPy mean by it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Types of the values in a kernel, and the loops that operations on them take; used by `lower`.
+"""Types of the values in a kernel, and the loops that operations on them take.
 
 A value is *strong*, of a NumPy dtype, or *weak* as a number of Python's: literals, indices, sizes
 and Python numbers that the kernel was called with. Where both meet, the weak one adapts (NEP 50),
