@@ -93,3 +93,25 @@ def test_what_is_written_to_a_view_of_another_dtype_is_read_from_the_array(dtype
     through_parts.python(1, expected[:1], expected.view(dtype)[last:])
     through_parts(1, a[:1], a.view(dtype)[last:])
     np.testing.assert_array_equal(a.get(), expected)
+
+
+@cf.kernel
+def handed_back(i, number):
+    rounds = 0
+    while rounds < i:
+        rounds += 1
+    return number
+
+
+@pytest.mark.parametrize("computed", [False, True], ids=["given", "computed"])
+@pytest.mark.parametrize("dtype", [
+    "bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16",
+    "float32", "float64", "complex64", "complex128",
+])
+def test_a_launch_takes_and_returns_numbers_of_every_dtype(dtype: str, computed: bool) -> None:
+    number = np.dtype(dtype).type(0.1 if np.dtype(dtype).kind in "fc" else 1)
+    passed = np.maximum(cf.asarray(np.zeros(3, dtype)), number)[1] if computed else number
+    assert handed_back.route(4, passed).startswith("a launch")
+    values = handed_back.scan(4, passed, op="max")
+    assert values.dtype == dtype
+    assert values.tolist() == [number.item()] * 4

@@ -1,11 +1,12 @@
 """Kernels written in Python: `kernel`, `device_function`, and what kernels may call.
 
-    source text -> syntax (checked) -> lower (types) -> arrays (array operations, fused)
-                                                     -> launches (OpenCL C, a launch of its own)
-                                                     -> plain (the same body, in Python)
+    source text -> source.syntax (checked) -> source.lower (types)
+        -> array_route (array operations, fused)
+        -> launch_route (OpenCL C, a launch of its own)
+        -> calls.python_backend (the same body, in Python)
 
-A kernel that can be array operations is recorded as such (`arrays` proves it), so there is one
-fuser, the planner. All others become OpenCL C (`c`), recorded as one node that reads and writes
+A kernel that can be array operations is recorded as such (`array_route.arrays` proves it), so there
+is one fuser, the planner. All others become OpenCL C, recorded as one node that reads and writes
 arrays.
 """
 

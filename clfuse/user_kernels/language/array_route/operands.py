@@ -1,5 +1,4 @@
-"""What stands for the arguments and the variables of a kernel while it becomes array operations;
-records of `values`, `arrays`, `together` and `calls`."""
+"""What stands for the arguments and the variables of a kernel while it becomes array operations."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The array operations that a call of a kernel stands for, kept to be recorded again and again.
 
-`arrays` writes them down once for a signature, as `Step`s; every later call of that signature
+They are written down once for a signature, as `Step`s; every later call of that signature
 records them on its own storage cells. What changes from call to call are the cells, the offsets of
 the arrays in them, and the numbers. From the second call on the steps are a function of their own
 (2 us for ``a[i] = a[i] + 1``, a fifth of what walking the list takes).
@@ -16,6 +16,7 @@ import numpy as np
 from clfuse.arrays import reinterpret
 from clfuse.ir import build
 from clfuse.ir.nodes import Node, rebind
+from clfuse.user_kernels.language.source.types import LEAST, MOST
 
 
 class Term:
@@ -88,7 +89,7 @@ class Recipe:
         The cells that it writes to.
     numbers : list of (int, dtype)
         The numbers of the call that become constants, by their places.
-    alike : batches.Alike or None
+    alike : merged_calls.Alike or None
         Makes one recipe of many calls; None where they stay many.
     """
 
@@ -124,8 +125,8 @@ class Recipe:
 
     def limits(self, position: int) -> tuple[int, int]:
         """The least and the greatest integer that all dtypes take which the number at this place
-        is made; of at most 64 bits, as in the tables of `together`."""
-        low, high = -(1 << 63), (1 << 63) - 1
+        is made; of at most 64 bits, as in the tables of `merged_calls`."""
+        low, high = LEAST, MOST
         for place, dtype in self.numbers:
             if place == position and dtype.kind in "iu":
                 limits = np.iinfo(dtype)

@@ -1,4 +1,4 @@
-"""Steps of recipes that are more than one function of `ir.build`; `values` writes them down."""
+"""Steps of recipes that are more than one function of `ir.build`."""
 
 from __future__ import annotations
 

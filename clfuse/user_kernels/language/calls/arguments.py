@@ -1,9 +1,10 @@
-"""The arguments of a kernel's call: completed with names and defaults, and sorted; `calls` asks."""
+"""The arguments of a kernel's call: its ranges, and the others completed and sorted."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from operator import index as as_index
+from typing import Any, Final
 
 import numpy as np
 
@@ -14,26 +15,24 @@ from clfuse.arrays.promotion import weak_kind
 from clfuse.errors import KernelError
 from clfuse.ir import build
 from clfuse.ir.traced_number import TracedNumber
+from clfuse.user_kernels.language.array_route.accesses import Domain
+from clfuse.user_kernels.language.source.checked_source import Source
 from clfuse.user_kernels.language.source.types import (
     COMPLEX,
     FLOAT,
     INT,
+    LEAST,
+    MOST,
     WEAK_BOOL,
     Type,
     array_type,
     strong,
 )
 
-if TYPE_CHECKING:
-    from .decorator import Kernel
-
 _WEAK_TYPES: Final[dict[Any, Type]] = {
     bool: WEAK_BOOL, int: INT, float: FLOAT, complex: COMPLEX,
 }
 
-
-_LEAST: Final = -(1 << 63)
-_MOST: Final = (1 << 63) - 1
 _MOST_UNSIGNED: Final = (1 << 64) - 1
 
 
@@ -73,21 +72,49 @@ def _rank(ranges: Any) -> int:
     return len(ranges) if isinstance(ranges, tuple | list) else 1
 
 
+def domain_of(source: Source, ranges: Any, count: int) -> Domain:
+    """The range of every index of a call with `count` other arguments."""
+    items = ranges if isinstance(ranges, tuple | list) else (ranges,)
+    domain = []
+    for item in items:
+        if isinstance(item, range):
+            if item.step != 1:
+                raise ValueError(
+                    f"{source.function.__name__}: ranges have steps of 1, not {item.step}: "
+                    "calculate the index in the kernel"
+                )
+            domain.append((item.start, item.stop))
+        elif isinstance(item, tuple | list):
+            if len(item) != 2:
+                raise TypeError(
+                    f"{source.function.__name__}: a range is n or (start, stop), not {item!r}"
+                )
+            domain.append((as_index(item[0]), as_index(item[1])))
+        else:
+            domain.append((0, as_index(item)))
+    if not domain or len(domain) + count != len(source.parameters):
+        raise TypeError(
+            f"{source.function.__name__}({', '.join(source.parameters)}): {len(domain)} index(es) "
+            f"and {count} argument(s) given"
+        )
+    return tuple(domain)
+
+
 def complete(
-    kernel: Kernel, ranges: Any, args: tuple[Any, ...], named: dict[str, Any]
+    source: Source, ranges: Any, args: tuple[Any, ...], named: dict[str, Any]
 ) -> tuple[Any, ...]:
     """All arguments by their place: those by name, and defaults."""
-    source = kernel.__clfuse_source__
     names = source.parameters[_rank(ranges):]
     if not named and len(args) == len(names):
         return args
+    kernel = source.function.__name__
     given = dict(zip(names, args, strict=False))
     for name, value in named.items():
         if name in given:
-            raise TypeError(f"{kernel.__name__}() got multiple values for argument {name!r}")
+            raise TypeError(f"{kernel}() got multiple values for argument {name!r}")
         if name not in names:
             raise TypeError(
-                f"{kernel.__name__}({', '.join(source.parameters)}) got an unexpected keyword "
+                f"{kernel}({', '.join(source.parameters)}) got an unexpected keyword "
                 f"argument {name!r}; behind {_rank(ranges)} index(es) there are "
                 f"{', '.join(names)}"
             )
@@ -95,7 +122,7 @@ def complete(
     given = source.defaults | given
     missing = [name for name in names if name not in given]
     if missing and len(args) <= len(names):
-        raise TypeError(f"{kernel.__name__}() misses {', '.join(missing)}")
+        raise TypeError(f"{kernel}() misses {', '.join(missing)}")
     return (*[given[name] for name in names if name in given], *args[len(names):])
 
 
@@ -124,7 +151,7 @@ def given_by(name: str, args: tuple[Any, ...]) -> Arguments:
         elif kind in _WEAK_TYPES or kind is TracedNumber:
             found.kinds.append(_WEAK_TYPES[weak_kind(argument) or bool])
             value = argument
-            if kind is int and not _LEAST <= argument <= _MOST:
+            if kind is int and not LEAST <= argument <= MOST:
                 value = _large(name, found, argument)
         elif isinstance(argument, np.generic) and native_dtype(argument.dtype) is not None:
             value = build.constant(argument)
@@ -133,7 +160,7 @@ def given_by(name: str, args: tuple[Any, ...]) -> Arguments:
             base: Any = next(each for each in (int, float, complex) if isinstance(argument, each))
             value = base(argument)
             found.kinds.append(_WEAK_TYPES[base])
-            if base is int and not _LEAST <= value <= _MOST:
+            if base is int and not LEAST <= value <= MOST:
                 value = _large(name, found, value)
         else:
             raise KernelError(

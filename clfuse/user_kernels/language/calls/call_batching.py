@@ -5,7 +5,7 @@
         scale(10, 0.5, a[b])
 
 leaves one `Pending` node for every array written to, and each call adds a row of offsets to the
-`Series` of its kernel. When somebody looks at one, `together` finds which calls may be one; the
+`Series` of its kernel. When somebody looks at one, `merged_calls` finds which calls may be one; the
 others become array operations one after the other. Calls in between that somebody might tell apart
 end the batch: a view that was read, another write, a kernel on arrays that share none with these.
 """
@@ -16,7 +16,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from functools import partial
 from sys import getrefcount
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from clfuse._core import loading
 from clfuse.arrays import handle as handles
@@ -27,10 +27,8 @@ from clfuse.user_kernels.language.array_route.recipe import Recipe
 from clfuse.user_kernels.opencl.record_launch import _ALONE as ALONE
 
 from . import python_backend
-from .merged_calls import DTYPES, FEW, as_one, turns
-
-if TYPE_CHECKING:
-    from .arguments import Arguments
+from .arguments import Arguments
+from .merged_calls import DTYPES, FEW, Calls, as_one, turns
 
 MOST: Final = 1 << 20
 """Calls of one batch: as many rows are in memory."""
@@ -452,7 +450,7 @@ def _series_for(
 
 
 def _apply(
-    nodes: list[Node], series: Series, recipe: Recipe, offsets: Sequence[int],
+    nodes: list[Node], series: Calls, recipe: Recipe, offsets: Sequence[int],
     numbers: Sequence[Any],
 ) -> None:
     cells = series.cells

@@ -1,4 +1,4 @@
-"""Calls of kernels that came before, written down for ``_core/kernel_calls.pxi``; `calls` asks.
+"""Calls of kernels that came before, written down for ``_core/kernel_calls.pxi``.
 
 Between two kernels that read large arrays the caches hold nothing of Python's: every function of a
 dozen lines takes 5 us then, and from ``dot.reduce(n, x, y)`` to what it records there are twenty of
@@ -14,7 +14,7 @@ import weakref
 from collections.abc import Sequence
 from enum import IntEnum
 from types import CellType, ModuleType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 
@@ -29,11 +29,8 @@ from clfuse.ir.nodes import Node, Storage
 from clfuse.user_kernels.language.array_route import steps
 from clfuse.user_kernels.language.array_route.recipe import Cell, Number, Place, Recipe, Term
 
+from .arguments import Arguments
 from .merged_calls import DTYPES
-
-if TYPE_CHECKING:
-    from .arguments import Arguments
-    from .decorator import Kernel
 
 MOST_KNOWN: Final = 8
 """Signatures of a kernel that are compared with the arguments, one after the other."""
@@ -67,7 +64,14 @@ class _Argument(IntEnum):
     SEVERAL = 4
 
 
-made: Final[weakref.WeakSet[Kernel]] = weakref.WeakSet()
+class Knowing(Protocol):
+    """A kernel that knows calls."""
+
+    def forget_calls(self) -> None:
+        """Let the next call be as the first one."""
+
+
+made: Final[weakref.WeakSet[Knowing]] = weakref.WeakSet()
 """Every kernel: known calls end with the value of ``CLFUSE_FP64`` that they were made under."""
 
 _fp64: Final = [""]
@@ -85,19 +89,21 @@ changed.append(_follow_settings)
 
 
 def remember(
-    kernel: Kernel, recipe: Recipe, ranges: Any, given: Arguments, args: tuple[Any, ...],
+    calls: list[Any], recipe: Recipe, ranges: Any, given: Arguments, args: tuple[Any, ...],
     structural: Sequence[int], fixed: Sequence[tuple[Any, ast.expr]],
 ) -> None:
     """Know calls like this one from now on, if they are of a kind that is compared in C.
 
     Parameters
     ----------
+    calls : list
+        Those that a kernel knows; this one becomes the first.
     structural : sequence of int
         Places of the numbers whose values the recipe depends on.
     fixed : sequence of (Source, expression)
         Numbers of the surroundings that the kernel uses.
     """
-    if _core is None or any(known.recipe is recipe for known in kernel.known):
+    if _core is None or any(known.recipe is recipe for known in calls):
         return
     if settings.fp64 == "downcast":  # a known call does not ask which device is the current one
         return
@@ -108,13 +114,13 @@ def remember(
     if len(given.cells) > MOST_CELLS:
         return
     cells = len(given.cells)
-    kernel.known.insert(0, _core.KnownCall(
+    calls.insert(0, _core.KnownCall(
         recipe, ranges, settings.check, expected, scopes, cells,
         [_step(step, cells) for step in recipe.steps], tuple(recipe.written),
         tuple([item if isinstance(item, Node) else cells + item.number for item in recipe.results]),
         recipe.alike is not None,
     ))
-    del kernel.known[MOST_KNOWN:]
+    del calls[MOST_KNOWN:]
 
 
 def _is_plain(ranges: Any) -> bool:
@@ -249,7 +255,7 @@ def _remembered(function: Any) -> tuple[Any, dict[Any, Any]]:
 _core: Final = loading.load()
 
 
-def accelerate(kernel: type[Kernel], operations: dict[str, Any]) -> None:
+def accelerate(kernel: type, operations: dict[str, Any]) -> None:
     """Let calls of kernels, and what folds their values, look for a known call first."""
     if _core is not None:
         _core.connect_kernels(kernel, {

@@ -8,7 +8,6 @@ again costs little more than recording its operations.
 
 from __future__ import annotations
 
-import ast
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -26,23 +25,24 @@ from clfuse.functions.math.scans import along
 from clfuse.ir import build, trace
 from clfuse.ir.nodes import Node, boundary
 from clfuse.ir.traced_number import concrete
+from clfuse.runtime.device import get_device
 from clfuse.user_kernels.language.array_route import steps
 from clfuse.user_kernels.language.array_route.accesses import Domain
 from clfuse.user_kernels.language.array_route.arrays import NotArrays, Translation
 from clfuse.user_kernels.language.array_route.operands import Array, Given, OutOfBounds
 from clfuse.user_kernels.language.array_route.recipe import Recipe
 from clfuse.user_kernels.language.launch_route import launches
-from clfuse.user_kernels.language.source import barriers
 from clfuse.user_kernels.language.source.calls import check_calls
-from clfuse.user_kernels.language.source.lower import lower
-from clfuse.user_kernels.language.source.syntax import Source, read
+from clfuse.user_kernels.language.source.checked_source import Source
+from clfuse.user_kernels.language.source.syntax import read
 from clfuse.user_kernels.language.source.tree import Function
-from clfuse.user_kernels.language.source.types import INT, ArrayType
+from clfuse.user_kernels.language.source.types import INT, LEAST, MOST, ArrayType
 
 from . import call_cache, python_backend
-from .arguments import Arguments, complete, given_by, may_write
+from .arguments import Arguments, complete, domain_of, given_by, may_write
 from .call_batching import Series, begin
 from .merged_calls import Alike
+from .specializations import Specializations
 
 _SIGNATURES: Final = 1024
 """Signatures that a kernel remembers; a loop over ever new sizes must not fill the memory."""
@@ -54,10 +54,6 @@ bytes: a batch of such would be given up at the third, or would have no other ca
 _ALONE: Final = 2
 """Batches in a row that began with a call on the same bytes, and had no other call, after which
 such a call begins none."""
-
-_LEAST: Final = -(1 << 63)
-_MOST: Final = (1 << 63) - 1
-"""Integers that a batch may have: there are tables of them."""
 
 _NEVER: Final = [0], 0
 """How many calls the last batch had that began so, and how many before it had one; of none."""
@@ -96,15 +92,31 @@ class Signature:
         return tuple([concrete(given.numbers[place]) for _, place in self.structural])
 
 
-class Kernel:
+class _Decorated:
+    """A Python function of the language: its source, checked, and what Python says about it."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.__clfuse_source__: Source = read(function)
+        check_calls(self.__clfuse_source__)
+        self.__name__ = function.__name__
+        self.__qualname__ = function.__qualname__
+        self.__doc__ = function.__doc__
+        self.__module__ = function.__module__
+        self.__wrapped__ = function
+
+    def __reduce__(self) -> str:
+        return self.__qualname__  # by its name, as functions are pickled
+
+
+class Kernel(_Decorated):
     """A function that runs for every index of a range, recorded like an array operation.
 
     Made by `kernel`. The first parameters are the indices, as many as the range has; the others
     are arrays and numbers.
     """
 
-    call_cache: list[Any]
-    """Calls that came before, for what is compiled: see `known.remember`."""
+    known: list[Any]
+    """Calls that came before, for what is compiled: see `call_cache.remember`."""
 
     def __init__(self, function: Callable[..., Any], group: int = 0) -> None:
         if not hasattr(type(group), "__index__"):
@@ -114,23 +126,19 @@ class Kernel:
             )
         if as_index(group) < 0:
             raise ValueError(f"group={group}: it is how many work-items a group has")
-        self.__clfuse_source__: Source = read(function)
-        check_calls(self.__clfuse_source__)
-        self.__name__ = function.__name__
-        self.__qualname__ = function.__qualname__
-        self.__doc__ = function.__doc__
-        self.__module__ = function.__module__
-        self.__wrapped__ = function
+        super().__init__(function)
         self.group = as_index(group)
         self._signatures: dict[Any, Signature] = {}
-        self._typed: dict[Any, Function] = {}
         self._programs: dict[Any, launches.Program] = {}
-        self._fixed: tuple[Any, ...] = ()
         self._last: Callable[[], Series | None] = _nothing
         self._repeated: set[tuple[int, ...]] = set()
         self._alone: set[tuple[int, ...]] = set()
         self._begun: dict[tuple[int, ...], tuple[list[int], int]] = {}
         self.known = []
+        # Known calls look at no numbers of the surroundings but those that were found before.
+        self._typed = Specializations(
+            self.__clfuse_source__, self.group, on_more_fixed=self.known.clear
+        )
         call_cache.made.add(self)
 
     def __repr__(self) -> str:
@@ -140,9 +148,6 @@ class Kernel:
         """Let the next call be as the first one: what stands for float64 has changed."""
         self.known.clear()
         self._last = _nothing
-
-    def __reduce__(self) -> str:
-        return self.__qualname__  # by its name, as functions are pickled
 
     # -- calling ----------------------------------------------------------------------------------
 
@@ -167,7 +172,7 @@ class Kernel:
             An array that is written to is read-only.
         """
         if named or self.__clfuse_source__.defaults:
-            args = complete(self, ranges, args, named)
+            args = complete(self.__clfuse_source__, ranges, args, named)
         last, in_python = self._last(), python_backend.running()
         if last is not None and not (in_python or boundary.due) and last.again(ranges, args):
             return
@@ -240,7 +245,7 @@ class Kernel:
     def _values(
         self, ranges: Any, args: tuple[Any, ...], named: dict[str, Any]
     ) -> list[Any]:
-        args = complete(self, ranges, args, named)
+        args = complete(self.__clfuse_source__, ranges, args, named)
         if not self.__clfuse_source__.returns_value:
             raise KernelError(f"{self.__name__} returns no value: call {self.__name__}(...)")
         if boundary.due:
@@ -251,7 +256,7 @@ class Kernel:
 
     def _record(self, ranges: Any, args: tuple[Any, ...]) -> list[Node]:
         if settings.kernels == "python":
-            return python_backend.on_arrays(self, self._domain(ranges, len(args)), args)
+            return python_backend.on_arrays(self._typed, self._domain(ranges, len(args)), args)
         given = given_by(self.__name__, args)
         try:
             hash(ranges)
@@ -266,8 +271,10 @@ class Kernel:
             signature.calls += 1
             if signature.calls & (signature.calls - 1) == 0 and signature.calls > 1:
                 places = [place for _, place in signature.structural]
-                call_cache.remember(self, recipe, ranges, given, args, places, self._fixed)
-            can_compare = not signature.structural and not self._fixed
+                call_cache.remember(
+                    self.known, recipe, ranges, given, args, places, self._typed.fixed
+                )
+            can_compare = not signature.structural and not self._typed.fixed
             with lock:
                 return self._run(recipe, ranges, given, args if can_compare else None)
         domain = self._domain(ranges, len(args))
@@ -284,7 +291,7 @@ class Kernel:
         for position, dtype in recipe.numbers:
             value = given.numbers[position]
             steps.number(value, dtype)  # what does not fit raises at the call
-            if type(value) is int and not _LEAST <= value <= _MOST:
+            if type(value) is int and not LEAST <= value <= MOST:  # a batch has tables of int64
                 return recipe.run(given.cells, given.offsets, given.numbers)
         where = (id(recipe), *map(id, given.cells), *given.offsets)
         series = self._last()
@@ -331,13 +338,13 @@ class Kernel:
                 self._begun.pop(place, None)
 
     def _signature(self, ranges: Any, given: Arguments) -> Signature:
-        key = (ranges, settings.check, downcasts(), self._captured(), *given.key)
+        key = (ranges, settings.check, downcasts(), self._typed.captured(), *given.key)
         found = self._signatures.get(key)
         if found is None:
             if len(self._signatures) >= _SIGNATURES:
                 self._signatures.clear()
             domain = self._domain(ranges, len(given.kinds))
-            function = self._function(given.kinds, len(domain))
+            function = self._typed.function(given.kinds, len(domain))
             for name, handle in zip(function.arrays, given.handles, strict=True):
                 if name in function.writes and not may_write(given, handle):
                     raise ValueError(
@@ -345,70 +352,12 @@ class Kernel:
                         f"{_SNAPSHOT if given.snapshots else ''}"
                     )
             # Typing may have found more numbers in the surroundings.
-            key = (ranges, settings.check, downcasts(), self._captured(), *given.key)
+            key = (ranges, settings.check, downcasts(), self._typed.captured(), *given.key)
             found = self._signatures[key] = Signature(function)
         return found
 
-    def _captured(self) -> tuple[Any, ...]:
-        """Numbers of the surroundings as they are now, as far as the kernel was found to use
-        them."""
-        return tuple([
-            (type(value), repr(value))
-            for value in [source.dotted(node) for source, node in self._fixed]
-        ]) if self._fixed else ()
-
-    def _function(self, kinds: list[Any], rank: int) -> Function:
-        """The typed function for arguments of these kinds."""
-        source = self.__clfuse_source__
-        names = source.parameters
-        key = (rank, downcasts(), self._captured(), *kinds)
-        found = self._typed.get(key)
-        if found is None:
-            typed = dict(zip(names[rank:], kinds, strict=True))
-            found = lower(source, typed, names[:rank])
-            barriers.check(source, found, self.group)
-            fixed = {(where, ast.unparse(node)): (where, node) for where, node in self._fixed}
-            for (where, text), (node, _) in found.captured.items():
-                fixed[where, text] = (where, node)
-            if len(fixed) > len(self._fixed):
-                self._fixed = tuple(fixed.values())
-                self.known.clear()  # these look at fewer numbers of the surroundings
-            self._typed[(rank, downcasts(), self._captured(), *kinds)] = found
-        return found
-
     def _domain(self, ranges: Any, count: int) -> Domain:
-        """The range of every index."""
-        items = ranges if isinstance(ranges, tuple | list) else (ranges,)
-        source = self.__clfuse_source__
-        domain = []
-        for item in items:
-            if isinstance(item, range):
-                if item.step != 1:
-                    raise ValueError(
-                        f"{self.__name__}: ranges have steps of 1, not {item.step}: calculate the "
-                        "index in the kernel"
-                    )
-                domain.append((item.start, item.stop))
-            elif isinstance(item, tuple | list):
-                if len(item) != 2:
-                    raise TypeError(f"{self.__name__}: a range is n or (start, stop), not {item!r}")
-                domain.append((as_index(item[0]), as_index(item[1])))
-            else:
-                domain.append((0, as_index(item)))
-        if not domain or len(domain) + count != len(source.parameters):
-            raise TypeError(
-                f"{self.__name__}({', '.join(source.parameters)}): {len(domain)} index(es) and "
-                f"{count} argument(s) given"
-            )
-        return tuple(domain)
-
-    def _check_groups(self, domain: Domain) -> None:
-        extent = domain[-1][1] - domain[-1][0]
-        if self.group and extent % self.group:
-            raise ValueError(
-                f"{self.__name__} has groups of {self.group}: the last range must be a multiple of "
-                f"that, not {extent}"
-            )
+        return domain_of(self.__clfuse_source__, ranges, count)
 
     def _translated(
         self, signature: Signature, domain: Domain, given: Arguments
@@ -475,7 +424,7 @@ class Kernel:
         self, function: Function, domain: Domain, given: Arguments
     ) -> tuple[launches.Program, dict[str, Handle], dict[str, Any]]:
         """The OpenCL kernel for these arguments, and the arguments by name."""
-        self._check_groups(domain)
+        self._typed.check_groups(domain)
         arrays: dict[str, Handle] = {}
         numbers: dict[str, Any] = {}
         for name, kind, place in zip(function.parameters, given.kinds, given.places, strict=True):
@@ -502,7 +451,7 @@ class Kernel:
 
         Nothing is recorded.
         """
-        args = complete(self, ranges, args, named)
+        args = complete(self.__clfuse_source__, ranges, args, named)
         given = given_by(self.__name__, args)
         domain = self._domain(ranges, len(args))
         signature = self._signature(domain, given)
@@ -516,9 +465,7 @@ class Kernel:
 
         Where the call is array operations (`route`), `clfuse.explain` shows the fused kernel.
         """
-        from clfuse.runtime.device import get_device
-
-        args = complete(self, ranges, args, named)
+        args = complete(self.__clfuse_source__, ranges, args, named)
         given = given_by(self.__name__, args)
         domain = self._domain(ranges, len(args))
         function = self._signature(domain, given).function
@@ -536,8 +483,8 @@ class Kernel:
         IndexError
             Names kernel, line, array and index.
         """
-        args = complete(self, ranges, args, named)
-        return python_backend.run(self, self._domain(ranges, len(args)), args)
+        args = complete(self.__clfuse_source__, ranges, args, named)
+        return python_backend.run(self._typed, self._domain(ranges, len(args)), args)
 
 
 def _nothing() -> None:
@@ -551,23 +498,11 @@ def _empty(function: Function, domain: Domain) -> Recipe:
     return made
 
 
-class DeviceFunction:
+class DeviceFunction(_Decorated):
     """A function that kernels may call; called from Python, it is the function itself."""
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.__clfuse_source__: Source = read(function)
-        check_calls(self.__clfuse_source__)
-        self.__name__ = function.__name__
-        self.__qualname__ = function.__qualname__
-        self.__doc__ = function.__doc__
-        self.__module__ = function.__module__
-        self.__wrapped__ = function
 
     def __repr__(self) -> str:
         return f"<device function {self.__name__}>"
-
-    def __reduce__(self) -> str:
-        return self.__qualname__
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         return python_backend.call(self, args, named)

@@ -1,4 +1,4 @@
-"""Which calls of a batch may be one, and what they are together; `batches` asks.
+"""Which calls of a batch may be one, and what they are together.
 
 Calls are taken apart into runs of one kernel and rounds of several by turns:
 
@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import repeat
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 
@@ -26,9 +26,6 @@ from clfuse.user_kernels.language.array_route.arrays import NotArrays, Translati
 from clfuse.user_kernels.language.array_route.operands import Array, Column, OutOfBounds
 from clfuse.user_kernels.language.array_route.recipe import Recipe
 from clfuse.user_kernels.language.source.tree import Function
-
-if TYPE_CHECKING:
-    from .call_batching import Series
 
 FEW: Final = 4
 """Rounds that are recorded one after the other in any case: one index more is no gain for them."""
@@ -41,6 +38,28 @@ _KEPT: Final = 64
 
 DTYPES: Final = {int: np.int64, float: np.float64, complex: np.complex128, bool: np.bool_}
 """Of vectors of Python's numbers."""
+
+
+class Calls(Protocol):
+    """Calls of one recipe on the same storage cells, in their order.
+
+    Attributes
+    ----------
+    recipe : Recipe
+        Of one call.
+    cells : tuple of int
+        Numbers of the storage cells, in the order of the recipe.
+    offsets, numbers : list
+        Of all calls, one behind the other.
+    widths : tuple of int
+        How many of them are one call's.
+    """
+
+    recipe: Recipe
+    cells: tuple[int, ...]
+    offsets: list[int]
+    numbers: list[Any]
+    widths: tuple[int, int]
 
 
 class Table:
@@ -141,7 +160,7 @@ class Together:
 class Phase:
     """The calls that come at one place of every round: their offsets and numbers, a row a call."""
 
-    series: Series
+    series: Calls
     table: np.ndarray
     columns: list[list[Any]]
 
@@ -164,14 +183,14 @@ class One:
     numbers: tuple[Any, ...]
 
 
-def turns(order: Sequence[int], every: Sequence[Series]) -> Iterator[list[Phase]]:
+def turns(order: Sequence[int], every: Sequence[Calls]) -> Iterator[list[Phase]]:
     """The calls in order, as runs of rounds: the phases of each.
 
     Parameters
     ----------
     order : sequence of int
         Of every call the number of its series.
-    every : sequence of Series
+    every : sequence of Calls
     """
     tables = [np.array(s.offsets, np.int64).reshape(-1, s.widths[0]) for s in every]
     columns = [[s.numbers[k :: s.widths[1]] for k in range(s.widths[1])] for s in every]

@@ -12,12 +12,11 @@ import copy
 import functools
 import itertools
 import math
-import operator
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -27,21 +26,21 @@ from clfuse.engine.evaluate import host_copy
 from clfuse.ir import build
 from clfuse.ir.nodes import Node, rebind
 from clfuse.user_kernels.language.array_route.accesses import Domain
+from clfuse.user_kernels.language.source.checked_source import Source
 from clfuse.user_kernels.language.source.intrinsics import (
     MATH,
     SPECIAL,
     atomic,
     group,
+    is_of_group,
     local_array,
     special,
 )
-from clfuse.user_kernels.language.source.syntax import Source
+from clfuse.user_kernels.language.source.operators import BINARY
 from clfuse.user_kernels.language.source.types import ArrayType
 
 from .arguments import given_by
-
-if TYPE_CHECKING:
-    from .decorator import Kernel
+from .specializations import Specializations
 
 _PREFIX: Final = "__clfuse_"
 _WORD: Final = (1 << 64) - 1
@@ -182,12 +181,8 @@ def _ufunc_of(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _RAISING: Final[dict[type, tuple[str, Callable[[Any, Any], Any]]]] = {
-    ast.Div: ("divide", operator.truediv),
-    ast.FloorDiv: ("floor_divide", operator.floordiv),
-    ast.Mod: ("remainder", operator.mod),
-    ast.Pow: ("power", operator.pow),
-    ast.LShift: ("left_shift", operator.lshift),
-    ast.RShift: ("right_shift", operator.rshift),
+    kind: BINARY[kind]
+    for kind in (ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.LShift, ast.RShift)
 }
 """Operators with which Python's numbers raise where NumPy's, and kernels, have a result."""
 
@@ -224,7 +219,7 @@ def _clip(value: Any, low: Any, high: Any) -> Any:
 
 
 class _Transform(ast.NodeTransformer):
-    """The body with what `plain` puts in the place of a few names; they end up in `injected`."""
+    """The body with what is put here in the place of a few names; they end up in `injected`."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -236,9 +231,6 @@ class _Transform(ast.NodeTransformer):
     @staticmethod
     def _is_ours(node: ast.expr) -> bool:
         return isinstance(node, ast.Name) and node.id.startswith(_PREFIX)
-
-    def _is_own(self, name: str) -> bool:
-        return name in self.source.locals or name in self.source.parameters
 
     def _meaning(self, node: ast.expr) -> Any:
         try:
@@ -264,7 +256,7 @@ class _Transform(ast.NodeTransformer):
         if isinstance(node, ast.Constant) or any(
             isinstance(part, ast.Subscript)
             or (isinstance(part, ast.Call) and not self._is_ours(part.func))
-            or (isinstance(part, ast.Name) and self._is_own(part.id))
+            or (isinstance(part, ast.Name) and self.source.is_own(part.id))
             for part in ast.walk(node)
         ):
             return node
@@ -326,8 +318,7 @@ class _Transform(ast.NodeTransformer):
         called: Any = None
         if isinstance(node.value, ast.Call):
             called = self._meaning(node.value.func)
-        shared = getattr(called, "__self__", None) is group
-        shared = shared and called.__name__ == "local_array"
+        shared = is_of_group(called, "local_array")
         self.generic_visit(node)
         if shared:
             assert isinstance(node.value, ast.Call)
@@ -344,7 +335,7 @@ class _Transform(ast.NodeTransformer):
     def visit_Expr(self, node: ast.Expr) -> Any:
         if isinstance(node.value, ast.Call):
             called = self._meaning(node.value.func)
-            if getattr(called, "__self__", None) is group and called.__name__ == "barrier":
+            if is_of_group(called, "barrier"):
                 return ast.copy_location(ast.Expr(ast.Yield(None)), node)
         self.generic_visit(node)
         return node
@@ -390,15 +381,16 @@ def call(function: Any, args: tuple[Any, ...], named: dict[str, Any] | None = No
 # -- running ---------------------------------------------------------------------------------------
 
 
-def _launch(kernel: Kernel, domain: Domain, args: list[Any], out: list[np.ndarray]) -> None:
-    """Every index, one after the other; groups work-item by work-item between barriers."""
-    source = kernel.__clfuse_source__
+def _launch(
+    source: Source, size: int, domain: Domain, args: list[Any], out: list[np.ndarray]
+) -> None:
+    """Every index in turn; groups of `size` work-item by work-item between barriers."""
     with _running():
         _state.bodies = {}
         function = body(source)
         ranges = [range(*each) for each in domain]
-        if kernel.group:
-            _groups(kernel, function, ranges, args)
+        if size:
+            _groups(size, function, ranges, args)
             return
         for index in itertools.product(*ranges):
             found = function(*index, *args)
@@ -409,9 +401,8 @@ def _launch(kernel: Kernel, domain: Domain, args: list[Any], out: list[np.ndarra
 
 
 def _groups(
-    kernel: Kernel, function: Callable[..., Any], ranges: list[range], args: list[Any]
+    size: int, function: Callable[..., Any], ranges: list[range], args: list[Any]
 ) -> None:
-    size = kernel.group
     group._size = size
     for outer in itertools.product(*ranges[:-1]):
         for number, first in enumerate(range(0, len(ranges[-1]), size)):
@@ -435,7 +426,7 @@ def _groups(
 _DONE: Final = object()
 
 
-def run(kernel: Kernel, domain: Domain, args: tuple[Any, ...]) -> Any:
+def run(kernel: Specializations, domain: Domain, args: tuple[Any, ...]) -> Any:
     """`Kernel.python`."""
     nodes = on_arrays(kernel, domain, args)
     arrays = [np.array(host_copy(node)) for node in nodes]
@@ -444,13 +435,13 @@ def run(kernel: Kernel, domain: Domain, args: tuple[Any, ...]) -> Any:
     return arrays[0] if len(arrays) == 1 else tuple(arrays)
 
 
-def on_arrays(kernel: Kernel, domain: Domain, args: tuple[Any, ...]) -> list[Node]:
+def on_arrays(kernel: Specializations, domain: Domain, args: tuple[Any, ...]) -> list[Node]:
     """Run the kernel at once; what it writes is in the arrays afterwards, what it returns in
     nodes."""
-    given = given_by(kernel.__name__, args)
-    typed = kernel._function(given.kinds, len(domain))
-    source = kernel.__clfuse_source__
-    kernel._check_groups(domain)
+    source = kernel.source
+    given = given_by(source.function.__name__, args)
+    typed = kernel.function(given.kinds, len(domain))
+    kernel.check_groups(domain)
     copies: dict[int, np.ndarray] = {}
     passed: list[Any] = []
     for name, argument, kind in zip(typed.parameters, args, given.kinds, strict=True):
@@ -471,7 +462,7 @@ def on_arrays(kernel: Kernel, domain: Domain, args: tuple[Any, ...]) -> list[Nod
             passed.append(argument)
     shape = tuple([max(stop - start, 0) for start, stop in domain])
     out = [np.zeros(shape, result.dtype) for result in typed.results]
-    _launch(kernel, domain, passed, out)
+    _launch(source, kernel.group, domain, passed, out)
     written: dict[int, Any] = {}
     for name, argument in zip(typed.parameters, args, strict=True):
         if name in typed.writes and isinstance(argument, Handle):

@@ -1,14 +1,14 @@
 """Loops of a launch whose rounds depend on each other by sums alone, with a round in every lane.
 
 No compiler that we know makes vectors of a loop with a gather or a condition in it, and bounds that
-are data keep a kernel from being array operations. So `c` asks here on CPUs, for
+are data keep a kernel from being array operations. So on CPUs
 
     for k in range(counts[i]):
         d = x - place[neighbours[i, k]]
         if d * d < limit:
             total += 1 / d
 
-and gets, with as many rounds left over as there are:
+becomes, with as many rounds left over as there are:
 
     double8 z1 = (double8)(-0.0);                          /* total, by lanes */
     ulong n = 0;
@@ -29,7 +29,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -72,8 +72,7 @@ from clfuse.user_kernels.language.source.tree import (
 )
 from clfuse.user_kernels.language.source.types import INT
 
-if TYPE_CHECKING:
-    from .c import Writer
+from .c_expressions import ExpressionWriter
 
 _BOOL: Final = np.dtype(np.bool_)
 _INT64: Final = np.dtype(np.int64)
@@ -86,12 +85,15 @@ _IDENTITIES: Final = {"add": -0.0, "multiply": 1}
 """What an accumulator starts with: adding -0.0 changes nothing, not even -0.0."""
 
 
-def written(writer: Writer, node: For) -> bool:
-    """Write a loop with vectors; False, and nothing written, where it must stay as it is."""
+def written(writer: ExpressionWriter, node: For, after: list[list[Stmt]]) -> bool:
+    """Write a loop with vectors; False, and nothing written, where it must stay as it is.
+
+    `after` has what may follow the loop, part by part.
+    """
     if writer.shared.checked or not writer.shared.vectors:
         return False
     dtype = writer.function.locals[node.name].dtype
-    sums = sums_of(writer.function, node, writer.after) if dtype == _INT64 else None
+    sums = sums_of(writer.function, node, after) if dtype == _INT64 else None
     if sums is None:
         return False
     widths = [op.dtype.itemsize for op in sums.values() if op.dtype is not None]
@@ -104,10 +106,17 @@ def written(writer: Writer, node: For) -> bool:
     return True
 
 
+def lane_nbytes(width: int) -> int:
+    """Of a mask."""
+    return 8 if width <= 8 else 4
+
+
 class _Loop:
     """One loop: its bounds, its rounds, and what comes of them."""
 
-    def __init__(self, writer: Writer, node: For, sums: dict[str, Op], width: int) -> None:
+    def __init__(
+        self, writer: ExpressionWriter, node: For, sums: dict[str, Op], width: int
+    ) -> None:
         self.writer = writer
         self.node = node
         self.sums = sums
@@ -181,6 +190,15 @@ class _Loop:
         writer.put(f"{variable} = {total};")
 
 
+def place_in(lane: int, indices: list[Register], steps: list[str]) -> str:
+    """How far a lane's element is from the first one; a step is "" where an index has it in it."""
+    texts = [each.text if each.uniform else f"{each.text}.s{LANES[lane]}" for each in indices]
+    return " + ".join(
+        f"(long){text} * {step}" if step else text
+        for text, step in zip(texts, steps, strict=True)
+    ) or "0"
+
+
 @dataclass(slots=True)
 class Frame:
     """Where names lead: of the loop, or of a function that stands in its round.
@@ -196,7 +214,7 @@ class Frame:
 
 
 class Round:
-    """Writes the statements of a round for all lanes; `abreast` those of iterations.
+    """Writes the statements of a round for all lanes.
 
     Attributes
     ----------
@@ -215,7 +233,7 @@ class Round:
         self.c = owner.c
         self.counter, self.step = owner.node.name, step
         self.sums = sums
-        self.lane_nbytes = 8 if owner.c.width <= 8 else 4
+        self.lane_nbytes = lane_nbytes(owner.c.width)
         names = {self.counter: Register(counter, _INT64)}
         for name, text in sums.items():
             dtype = owner.sums[name].dtype
@@ -415,21 +433,14 @@ class Round:
                 found[axis] = self.kept(text, _INT64)
                 steps[axis] = ""
 
-        def place(lane: int) -> str:
-            texts = [each.text if each.uniform else f"{each.text}.s{LANES[lane]}"
-                     for each in found]
-            return " + ".join(
-                f"(long){text} * {step}" if step else text
-                for text, step in zip(texts, steps, strict=True)
-            ) or "0"
-
         scalar = register_type(dtype) if node.is_local else memory_type(dtype)
         kind = vector(scalar, width)
-        gathered = f"({kind})({', '.join(f'{pointer}[{place(lane)}]' for lane in range(width))})"
+        places = [place_in(lane, found, steps) for lane in range(width)]
+        gathered = f"({kind})({', '.join(f'{pointer}[{place}]' for place in places)})"
         if side_by_side:
             name, step = self.writer.fresh(), steps[varying[0]]
             self.writer.put(f"{kind} {name};")
-            self.writer.put(f"if ({step} == 1) {name} = vload{width}(0, {pointer} + {place(0)});")
+            self.writer.put(f"if ({step} == 1) {name} = vload{width}(0, {pointer} + {places[0]});")
             self.writer.put(f"else {name} = {gathered};")
         else:
             name = self.writer.fresh()
@@ -457,13 +468,17 @@ class Round:
     def _call(self, node: Call) -> Register:
         return self._results(node)[node.result]
 
+    def frame_of(self, node: Call) -> Frame:
+        """Where the names of a function lead that is called here."""
+        scalars = {name: self.as_type(node.args[name], kind.dtype)
+                   for name, kind in node.function.scalars.items()}
+        arrays = {name: self.frame.arrays.get(own, own) for name, own in node.arrays.items()}
+        return Frame(node.function, {}, scalars, arrays)
+
     def _results(self, node: Call) -> list[Register]:
         """A function's statements in the round; its results."""
         function = node.function
-        scalars = {name: self.as_type(node.args[name], kind.dtype)
-                   for name, kind in function.scalars.items()}
-        arrays = {name: self.frame.arrays.get(own, own) for name, own in node.arrays.items()}
-        outer, self.frame = self.frame, Frame(function, {}, scalars, arrays)
+        outer, self.frame = self.frame, self.frame_of(node)
         *body, last = function.body
         assert isinstance(last, Return)
         self.begin(body)

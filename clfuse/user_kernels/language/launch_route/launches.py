@@ -15,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from clfuse.arrays.handle import Handle, fresh, layout
+from clfuse.codegen.lines.expressions import Expressions
 from clfuse.codegen.templates import head
 from clfuse.dtypes import mask_type, memory_type, register_type
 from clfuse.engine.evaluate import evaluate_nodes, host_view
@@ -30,7 +31,9 @@ from clfuse.user_kernels.language.source.weight import weight_of
 from clfuse.user_kernels.opencl.record_launch import record_launch
 
 from . import privatized_atomics, spmd_lanes
-from .c import Site, Text, Writer, array_arguments
+from .c import Writer, array_arguments, name_of
+from .c_expressions import Site, Text, loaded, stored
+from .lanes import lane_nbytes
 
 _INT64: Final = np.dtype(np.int64)
 _FAULT_WORDS: Final = 5
@@ -113,7 +116,7 @@ class Program:
     ) -> tuple[str, tuple[int, ...], tuple[int, ...] | None]:
         apart = self.function if self.shape.apart else None
         text = Text(traits, self.shape.checked, bool(items), self.shape.mixed, apart)
-        called = text.name_of(self.function)
+        called = name_of(text, self.function)
         self.sites = text.sites
         width, abreast_called = 1, ""
         if items and not (self.shape.group or self.shape.checked or self.shape.mixed):
@@ -152,13 +155,14 @@ class Program:
     ) -> str:
         function, rank = self.function, len(self.extents)
         declared = [f"const long low{axis}, const long high{axis}" for axis in range(rank)]
+        c = Expressions(1, text.traits, text.preamble)
         lines = []
         passed = [f"i{axis}" for axis in range(rank)]
         for name, kind in function.scalars.items():
             if name in self.shape.pointers:
                 declared.append(f"__global const {memory_type(kind.dtype)} *q_{symbol(name)}")
                 lines.append(f"const {register_type(kind.dtype)} a_{symbol(name)} = "
-                             f"{_loaded(f'q_{symbol(name)}', kind.dtype)};")
+                             f"{loaded(c, f'q_{symbol(name)}[0]', kind.dtype)};")
             else:
                 declared.append(f"const {register_type(kind.dtype)} a_{symbol(name)}")
             passed.append(f"a_{symbol(name)}")
@@ -178,16 +182,16 @@ class Program:
         several: list[str] = []
         stores: list[str] = []
         for place, made in enumerate(function.results):
-            stored = memory_type(made.dtype)
-            declared.append(f"__global {stored} *out{place}")
+            element = memory_type(made.dtype)
+            declared.append(f"__global {element} *out{place}")
             lines.append(f"{register_type(made.dtype)} r{place};")
             passed.append(f"&r{place}")
-            after.append(f"out{place}[place] = {_stored(f'r{place}', made.dtype)};")
+            after.append(f"out{place}[place] = {stored(c, f'r{place}', made.dtype)};")
             if width > 1:
                 lane, wide = register_type(made.dtype), f"rs{place}"
                 if made.dtype.kind == "b":
-                    lane = mask_type(spmd_lanes.lane_nbytes(width))
-                    wide = f"convert_{stored}{width}(-rs{place})"
+                    lane = mask_type(lane_nbytes(width))
+                    wide = f"convert_{element}{width}(-rs{place})"
                 several.append(f"{lane}{width} rs{place};")
                 stores.append(f"vstore{width}({wide}, 0, out{place} + place);")
         if self.shape.checked:
@@ -252,20 +256,6 @@ class Program:
             ]
         inside = [f"    {line}" for line in [*inside, *turn]]
         return lines, ["for (long k = 0; k < count; k++) {", *inside, "}"]
-
-
-def _loaded(pointer: str, dtype: np.dtype) -> str:
-    if dtype.kind == "b":
-        return f"({pointer}[0] != 0)"
-    if dtype.char == "e":
-        return f"vload_half(0, (__global const half *){pointer})"
-    return f"{pointer}[0]"
-
-
-def _stored(text: str, dtype: np.dtype) -> str:
-    if dtype.kind == "b":
-        return f"({text} != 0)"
-    return f"to_half_float({text})" if dtype.char == "e" else text
 
 
 def shape_of(

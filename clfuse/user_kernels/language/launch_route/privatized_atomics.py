@@ -5,7 +5,7 @@ done with an array than
 
     clfuse.atomic.add(counts, bin, 1)
 
-`launches` has two loops written, and the device takes the second if the array is short:
+a launch has two loops, and the device takes the second if the array is short:
 
     if (n0_counts <= 2048 && count >= 8 * n0_counts) {
         long w_counts[2048];                            /* all 0 */
@@ -18,8 +18,7 @@ The sums of floats are in another order then, as they are in every run of atomic
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -27,10 +26,17 @@ from clfuse.dtypes import register_type
 from clfuse.ir.identifiers import symbol
 from clfuse.user_kernels.language.source.accumulations import expressions
 from clfuse.user_kernels.language.source.literals import literal
-from clfuse.user_kernels.language.source.tree import Atomic, Call, Do, Function, Load, Stmt, Store
+from clfuse.user_kernels.language.source.tree import (
+    Atomic,
+    Call,
+    Do,
+    Function,
+    Load,
+    Store,
+    statements,
+)
 
-if TYPE_CHECKING:
-    from .c import Writer
+from .c_expressions import ExpressionWriter
 
 MOST: Final = 2048
 """Elements that a work-item keeps: 16 KB, half of a core's first cache."""
@@ -46,7 +52,7 @@ def tallied(function: Function) -> str:
     if len(function.atomics) != 1 or function.local_arrays:
         return ""
     (array,) = function.atomics
-    for statement in _all_of(function.body):
+    for statement in statements(function.body):
         own = statement.value if isinstance(statement, Do) else None
         if isinstance(statement, Store) and statement.array == array:
             return ""
@@ -61,19 +67,12 @@ def tallied(function: Function) -> str:
     return array
 
 
-def _all_of(body: Iterable[Stmt]) -> Iterator[Stmt]:
-    for statement in body:
-        yield statement
-        for name in ("body", "orelse"):
-            yield from _all_of(getattr(statement, name, []))
-
-
 def identity(dtype: np.dtype) -> str:
     """What changes nothing, not even -0.0."""
     return literal(-0.0 if dtype.kind == "f" else 0, dtype)
 
 
-def add(writer: Writer, node: Atomic) -> None:
+def add(writer: ExpressionWriter, node: Atomic) -> None:
     """Write an addition to what this work-item keeps, in row-major order; one that is out of bounds
     would be to whatever else is on its stack."""
     dtype = node.type.dtype

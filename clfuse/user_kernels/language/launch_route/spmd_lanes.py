@@ -5,8 +5,8 @@ No compiler that we know makes vectors of
     while zx * zx + zy * zy < 4.0 and n < limit:
         ...
 
-So `launches` asks here on CPUs, and calls what is written for as many iterations at once as there
-are lanes, and for the rest one by one. A lane that has left a loop waits for the others:
+So on CPUs a kernel has a second function, for as many iterations at once as there are lanes; the
+rest are made one by one. A lane that has left a loop waits for the others:
 
     long8 t7 = ...;                                        /* the lanes that go on */
     for (;;) { t7 &= v0 * v0 + v1 * v1 < 4.0; if (!any_lane(t7)) break; ... }
@@ -28,7 +28,7 @@ import numpy as np
 from clfuse.codegen.lines.expressions import Expressions, Register, vector
 from clfuse.dtypes import memory_type
 from clfuse.ir.identifiers import symbol
-from clfuse.user_kernels.language.source.accumulations import NUMBERS, expressions
+from clfuse.user_kernels.language.source.accumulations import IN_LANES, NUMBERS, expressions
 from clfuse.user_kernels.language.source.literals import literal
 from clfuse.user_kernels.language.source.tree import (
     Apply,
@@ -36,28 +36,22 @@ from clfuse.user_kernels.language.source.tree import (
     AssignMany,
     Call,
     Const,
-    Convert,
     Expr,
-    Extent,
     For,
     Function,
     If,
     Index,
     Jump,
     Load,
-    Local,
-    Logic,
-    Not,
     Return,
-    Scalar,
-    Select,
     Stmt,
     Store,
     While,
 )
 
-from .c import Text, Writer, parameters_of
-from .lanes import LANES, Frame, Round
+from .c import Writer, parameters_of
+from .c_expressions import Text
+from .lanes import LANES, Frame, Round, lane_nbytes, place_in
 
 _BOOL: Final = np.dtype(np.bool_)
 _INT64: Final = np.dtype(np.int64)
@@ -65,10 +59,6 @@ _INT64: Final = np.dtype(np.int64)
 _SHORT: Final = 64
 """Rounds of a loop that leaves nothing early, up to which a kernel may have it beside others: a
 longer one is better off with its rounds in lanes, or as it stands."""
-
-_KNOWN: Final = (
-    Apply, Call, Const, Convert, Extent, Index, Load, Local, Logic, Not, Scalar, Select,
-)
 
 
 def width_of(function: Function, vector_bytes: int) -> int:
@@ -98,11 +88,6 @@ def function_for(text: Text, function: Function, width: int) -> str:
     head = f"static inline void {name}({', '.join(declared)})"
     text.parts.append("\n".join([head, "{", *writer.lines, "}", ""]))
     return name
-
-
-def lane_nbytes(width: int) -> int:
-    """Of a mask."""
-    return 8 if width <= 8 else 4
 
 
 def _within(body: list[Stmt]) -> Iterator[Stmt]:
@@ -164,7 +149,7 @@ def _fits(function: Function) -> bool:
         elif not isinstance(each, Assign | AssignMany | If | Jump | Return):
             return False
     for part in _expressions(function):
-        if not isinstance(part, _KNOWN) or part.type.dtype.char not in NUMBERS:
+        if not isinstance(part, IN_LANES) or part.type.dtype.char not in NUMBERS:
             return False
         if isinstance(part, Load) and part.is_local:
             return False
@@ -277,11 +262,9 @@ class Abreast(Round):
     def _results(self, node: Call) -> list[Register]:
         """A function's statements in the place of a call; its results."""
         function = node.function
-        scalars = {name: self.as_type(node.args[name], kind.dtype)
-                   for name, kind in function.scalars.items()}
-        arrays = {name: self.frame.arrays.get(own, own) for name, own in node.arrays.items()}
+        inner = self.frame_of(node)
         results = tuple([self._zero(kind.dtype, "result") for kind in function.results])
-        outer, self.frame = self.frame, Frame(function, {}, scalars, arrays)
+        outer, self.frame = self.frame, inner
         self._declare(function)
         self._function(function, results)
         self.frame = outer
@@ -389,23 +372,18 @@ class Abreast(Round):
         kept = self.writer.fresh()
         self.writer.put(f"const {stored} {kept} = {value};")
 
-        def place(lane: int) -> str:
-            texts = [each.text if each.uniform else f"{each.text}.s{LANES[lane]}" for each in found]
-            return " + ".join(
-                f"(long){text} * {step}" for text, step in zip(texts, steps, strict=True)
-            ) or "0"
-
+        places = [place_in(lane, found, steps) for lane in range(width)]
         varying = [axis for axis, each in enumerate(found) if not each.uniform]
         one_by_one = not (
             self.mask is None and len(varying) == 1 and self._is_run(node.indices[varying[0]])
         )
         if not one_by_one:
             self.writer.put(f"if ({steps[varying[0]]} == 1) "
-                            f"vstore{width}({kept}, 0, {pointer} + {place(0)});")
+                            f"vstore{width}({kept}, 0, {pointer} + {places[0]});")
             self.writer.open("else")
-        for lane in range(width):
+        for lane, place in enumerate(places):
             test = f"if ({self.mask.text}.s{LANES[lane]}) " if self.mask is not None else ""
-            self.writer.put(f"{test}{pointer}[{place(lane)}] = {kept}.s{LANES[lane]};")
+            self.writer.put(f"{test}{pointer}[{place}] = {kept}.s{LANES[lane]};")
         if not one_by_one:
             self.writer.close()
 

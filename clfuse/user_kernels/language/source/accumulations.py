@@ -1,5 +1,4 @@
-"""Loops that do nothing but add up: which variables they add to, and what; `arrays` asks, and for
-launches `lanes`."""
+"""Loops that do nothing but add up: which variables they add to, and what."""
 
 from __future__ import annotations
 
@@ -31,6 +30,7 @@ from .tree import (
     Scalar,
     Select,
     Stmt,
+    statements,
 )
 
 FOLDED: Final = frozenset({"add", "multiply"})
@@ -105,9 +105,10 @@ def read_by(node: Any) -> Iterator[str]:
 
 # -- in launches ----------------------------------------------------------------------------------
 
-_IN_LANES: Final = (
+IN_LANES: Final = (
     Apply, Call, Const, Convert, Extent, Index, Load, Local, Logic, Not, Scalar, Select,
 )
+"""Expressions that have a form for lanes."""
 
 
 def sums_of(
@@ -183,7 +184,7 @@ def _is_writable(node: Expr) -> bool:
         return _is_inline(node.function) and all(map(_is_writable, node.args.values()))
     if isinstance(node, Apply) and not all(d.char in NUMBERS for d in node.op.input_dtypes):
         return False
-    if not isinstance(node, _IN_LANES):
+    if not isinstance(node, IN_LANES):
         return False
     return all(map(_is_writable, _parts(node)))
 
@@ -196,23 +197,14 @@ def _is_inline(function: Function) -> bool:
     return _is_plain(function, body) and all(map(_is_writable, last[0].values))
 
 
-def all_of(body: list[Stmt]) -> Iterator[Stmt]:
-    """The statements, and those under their conditions."""
-    for statement in body:
-        yield statement
-        if isinstance(statement, If):
-            yield from all_of(statement.body)
-            yield from all_of(statement.orelse)
-
-
 def jumps(body: list[Stmt]) -> bool:
     """Whether there is a ``continue`` in it."""
-    return any(isinstance(statement, Jump) for statement in all_of(body))
+    return any(isinstance(statement, Jump) for statement in statements(body))
 
 
 def assignments(body: list[Stmt]) -> Iterator[Any]:
     """All of it, those under conditions too."""
-    return (each for each in all_of(body) if isinstance(each, Assign | AssignMany))
+    return (each for each in statements(body) if isinstance(each, Assign | AssignMany))
 
 
 def _parts(node: Any) -> Iterator[Expr]:

@@ -1,4 +1,4 @@
-"""Refuses barriers that not all work-items of a group come to; `calls` asks once a signature.
+"""Refuses barriers that not all work-items of a group come to.
 
 OpenCL C leaves undefined what happens then: a device may wait for ever. What differs between the
 work-items of a group is the innermost index, ``local_id()``, what is read at such places or from
@@ -9,12 +9,11 @@ the array between the same two barriers (`_Intervals`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
 from .accumulations import expressions
-from .syntax import Source
+from .checked_source import Source
 from .tree import (
     Assign,
     AssignMany,
@@ -35,6 +34,7 @@ from .tree import (
     Stmt,
     Store,
     While,
+    statements,
 )
 
 _NEEDED: Final = "local_id, size, group_id, barrier and local_array of clfuse.group"
@@ -53,21 +53,13 @@ def check(source: Source, function: Function, group: int) -> None:
             raise source.error(
                 line, f"{_NEEDED} need work-groups: write @clfuse.kernel(group=64)"
             )
-    elif any(isinstance(statement, Barrier) for statement in _all_of(function.body)):
+    elif any(isinstance(statement, Barrier) for statement in statements(function.body)):
         _Walk(source, function).run()
-
-
-def _all_of(body: list[Stmt]) -> Iterator[Stmt]:
-    """The statements, and those inside of them."""
-    for statement in body:
-        yield statement
-        yield from _all_of(getattr(statement, "body", []))
-        yield from _all_of(getattr(statement, "orelse", []))
 
 
 def _needs_groups(body: list[Stmt]) -> int:
     """The line of the first barrier, or question about the group; 0 where there is none."""
-    for statement in _all_of(body):
+    for statement in statements(body):
         if isinstance(statement, Barrier):
             return statement.line
         for each in expressions(statement):
@@ -83,7 +75,7 @@ def _knows_its_place(function: Function) -> bool:
     others."""
     if any(array.shared for array in function.local_arrays.values()):
         return True
-    every = [each for statement in _all_of(function.body) for each in expressions(statement)]
+    every = [each for statement in statements(function.body) for each in expressions(statement)]
     return any(
         (isinstance(each, Group) and each.what == "local_id")
         or (isinstance(each, Call) and _knows_its_place(each.function))

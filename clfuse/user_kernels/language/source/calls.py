@@ -1,5 +1,5 @@
 """Calls in a kernel with their types: `math`, ufuncs, conversions, atomics, functions of the
-language; `lower` derives its statements from this.
+language.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from clfuse.errors import KernelError
 from clfuse.functions.math.ufunc import ufunc
 from clfuse.ir.nodes import loop
 
+from .checked_source import MISSING, Source
 from .expressions import Expressions, changes_arrays
 from .intrinsics import MATH, SPECIAL, atomic, group, local_array, philox, special
-from .syntax import MISSING, Source
 from .tree import Apply, Atomic, Call, Const, Convert, Expr, Function, Group, Select
 from .types import BOOL, FLOAT, INT, ArrayType, Type, element_type, operation, row, strong, weak_of
 
@@ -60,6 +60,10 @@ _ANY_NUMBER: Final = (math.gcd, math.hypot, math.lcm)
 class Functions(Expressions):
     """`Expressions`, with calls."""
 
+    def type_function(self, other: Source, kinds: dict[str, Type | ArrayType]) -> Function:
+        """Another function of the language with its types."""
+        raise NotImplementedError
+
     def call_of_function(self, node: ast.expr) -> Call | None:
         """The call of another function of the language; None for all else."""
         if not isinstance(node, ast.Call):
@@ -98,7 +102,7 @@ class Functions(Expressions):
                                       "pass its elements")
                 args[name] = self.value(part)
                 kinds[name] = args[name].type
-        function = self._typed(other, kinds)
+        function = self.type_function(other, kinds)
         own = self.function
         for mine, theirs in ((own.reads, function.reads), (own.writes, function.writes),
                              (own.atomics, function.atomics)):
@@ -110,16 +114,6 @@ class Functions(Expressions):
                 self.taken_as(args[name], dtypes)
         type_ = function.results[0] if len(function.results) == 1 else BOOL
         return Call(type_, node.lineno, function, args, arrays)
-
-    def _typed(self, other: Source, kinds: dict[str, Type | ArrayType]) -> Function:
-        from .lower import lower
-
-        key = (id(other), tuple(kinds.items()))
-        found = self.functions.get(key)
-        if found is None:
-            found = lower(other, kinds, (), self.functions, self.calling)
-            self.functions[key] = found
-        return found
 
     def called(self, node: ast.Call) -> Expr:
         called = self.source.dotted(node.func)

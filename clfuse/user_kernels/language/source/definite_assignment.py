@@ -1,28 +1,27 @@
-"""Refuses a variable that is read where some path has not assigned it; `syntax` and `lower` ask.
+"""Refuses a variable that is read where some path has not assigned it.
 
 Python raises UnboundLocalError where such a path is taken. A kernel cannot raise, and whatever it
 would read instead would be wrong without a word, so every path to a reader has to assign first. A
 loop may have no round, unless its bounds are known; a branch may not be taken, unless its condition
-is known. Numbers of the surroundings count as they are now: `lower` asks again when they change.
+is known. Numbers of the surroundings count as they are at the check.
 """
 
 from __future__ import annotations
 
 import ast
-import operator
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-if TYPE_CHECKING:
-    from .syntax import Source
+from .checked_source import Source
+from .operators import BINARY, COMPARISONS
 
-_BINARY: Final[dict[type, Callable[[Any, Any], Any]]] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
-    ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod,
-    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le,
-    ast.Gt: operator.gt, ast.GtE: operator.ge,
+_KNOWN: Final[dict[type, Callable[[Any, Any], Any]]] = {
+    kind: (BINARY | COMPARISONS)[kind][1]
+    for kind in (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod, *COMPARISONS)
 }
+"""Operators of conditions and bounds that are calculated here."""
+
 _UNKNOWN: Final = object()
 
 State = frozenset[str] | None
@@ -178,7 +177,7 @@ class _Paths:
 
     def _binary(self, kind: type, left: ast.expr, right: ast.expr) -> Any:
         one, other = self.known(left), self.known(right)
-        function = _BINARY.get(kind)
+        function = _KNOWN.get(kind)
         if function is None or one is _UNKNOWN or other is _UNKNOWN:
             return _UNKNOWN
         try:

@@ -1,4 +1,4 @@
-"""The expressions of a kernel with their types; `lower` derives its statements from this.
+"""The expressions of a kernel with their types.
 
 Operators and functions take the loops that NumPy takes, `math` means the ufuncs of the same
 names, and what is known is calculated here, by Python.
@@ -7,7 +7,6 @@ names, and what is known is calculated here, by Python.
 from __future__ import annotations
 
 import ast
-import operator
 from collections.abc import Callable
 from typing import Any, Final, NoReturn
 
@@ -17,7 +16,8 @@ from clfuse.arrays.handle import DTYPES, Handle, native_dtype
 from clfuse.errors import KernelError
 
 from .accumulations import expressions
-from .syntax import Source
+from .checked_source import Source, root_of
+from .operators import BINARY, COMPARISONS, UNARY
 from .tree import (
     Apply,
     Atomic,
@@ -50,33 +50,6 @@ from .types import (
     weak_of,
 )
 
-_BINARY: Final[dict[type, tuple[str, Callable[[Any, Any], Any]]]] = {
-    ast.Add: ("add", operator.add),
-    ast.Sub: ("subtract", operator.sub),
-    ast.Mult: ("multiply", operator.mul),
-    ast.Div: ("divide", operator.truediv),
-    ast.FloorDiv: ("floor_divide", operator.floordiv),
-    ast.Mod: ("remainder", operator.mod),
-    ast.Pow: ("power", operator.pow),
-    ast.BitAnd: ("bitwise_and", operator.and_),
-    ast.BitOr: ("bitwise_or", operator.or_),
-    ast.BitXor: ("bitwise_xor", operator.xor),
-    ast.LShift: ("left_shift", operator.lshift),
-    ast.RShift: ("right_shift", operator.rshift),
-}
-_UNARY: Final[dict[type, tuple[str, Callable[[Any], Any]]]] = {
-    ast.USub: ("negative", operator.neg),
-    ast.UAdd: ("positive", operator.pos),
-    ast.Invert: ("invert", operator.invert),
-}
-_COMPARE: Final[dict[type, tuple[str, Callable[[Any, Any], Any]]]] = {
-    ast.Eq: ("equal", operator.eq),
-    ast.NotEq: ("not_equal", operator.ne),
-    ast.Lt: ("less", operator.lt),
-    ast.LtE: ("less_equal", operator.le),
-    ast.Gt: ("greater", operator.gt),
-    ast.GtE: ("greater_equal", operator.ge),
-}
 _POWERS: Final = {-1: "reciprocal", 0.5: "sqrt", 1: "positive", 2: "square"}
 _KEPT_LITERAL: Final = 1 << 63
 
@@ -313,7 +286,7 @@ class Expressions:
 
     def binary(self, node: ast.AST, symbol: ast.operator, left: Expr, right: Expr) -> Expr:
         """``left + right`` and its kind."""
-        name, function = _BINARY[type(symbol)]
+        name, function = BINARY[type(symbol)]
         if isinstance(left, Const) and isinstance(right, Const):
             return self.folded(node, function, left, right)
         if name == "power":
@@ -356,7 +329,7 @@ class Expressions:
         if isinstance(node.op, ast.Not):
             return self.truth(node)
         value = self.value(node.operand)
-        name, function = _UNARY[type(node.op)]
+        name, function = UNARY[type(node.op)]
         if isinstance(value, Const):
             return self.folded(node, function, value)
         return self.apply(name, [value], node)
@@ -382,7 +355,7 @@ class Expressions:
         parts: list[Expr] = []
         other = values[0]
         for symbol, value, part in zip(node.ops, values[1:], node.comparators, strict=True):
-            name, function = _COMPARE[type(symbol)]
+            name, function = COMPARISONS[type(symbol)]
             one = other
             value, again = self.once(value, part)
             other = value
@@ -554,13 +527,8 @@ class Expressions:
         return self._captured(node)
 
     def _is_number(self, node: ast.expr) -> bool:
-        root = node
-        while isinstance(root, ast.Attribute):
-            root = root.value
-        if not isinstance(root, ast.Name):
-            return True
-        name = root.id
-        return name in self.source.locals or name in self.source.parameters
+        root = root_of(node)
+        return not isinstance(root, ast.Name) or self.source.is_own(root.id)
 
     def _part(self, node: ast.Attribute, value: Expr) -> Expr:
         if value.type.kind == "c":

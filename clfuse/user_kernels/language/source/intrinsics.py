@@ -160,6 +160,12 @@ atomic: Final = _Atomics()
 group: Final = _Groups()
 philox: Final = _Philox()
 
+
+def is_of_group(called: Any, name: str) -> bool:
+    """Whether it is `group`'s function of this name."""
+    return getattr(called, "__self__", None) is group and called.__name__ == name
+
+
 MATH: Final[dict[Any, str]] = {
     getattr(math, name): ufunc
     for name, ufunc in {

@@ -1,4 +1,4 @@
-"""Numbers of a kernel as OpenCL C; used by whoever writes a launch's text."""
+"""Numbers of a kernel as OpenCL C."""
 
 from __future__ import annotations
 

@@ -12,9 +12,10 @@ from typing import Any, Final
 
 from . import definite_assignment
 from .calls import Functions
+from .checked_source import MISSING, Source
 from .expressions import changes_arrays
-from .intrinsics import group, local_array
-from .syntax import MISSING, Source, body_of, is_divmod, is_shape
+from .intrinsics import is_of_group, local_array
+from .syntax import body_of, is_divmod, is_shape
 from .tree import (
     Assign,
     AssignMany,
@@ -142,6 +143,15 @@ class _Pass(Functions):
         self.results = results
         self.loops = 0
         self.ended: list[str | None] = []  # the variable of every loop that says how it ended
+
+    def type_function(self, other: Source, kinds: dict[str, Type | ArrayType]) -> Function:
+        """Another function of the language with its types; known from the second time on."""
+        key = (id(other), tuple(kinds.items()))
+        found = self.functions.get(key)
+        if found is None:
+            found = lower(other, kinds, (), self.functions, self.calling)
+            self.functions[key] = found
+        return found
 
     def own_parameters(self) -> list[Stmt]:
         """Parameters that the body assigns to: variables, which begin as what was passed."""
@@ -275,8 +285,7 @@ class _Pass(Functions):
         if not isinstance(value, ast.Call):
             return False
         function = self.source.dotted(value.func)
-        shared = getattr(function, "__self__", None) is group
-        is_shared = shared and function.__name__ == "local_array"
+        is_shared = is_of_group(function, "local_array")
         if not is_shared and function is not local_array:
             return False
         if is_shared and len(self.calling) > 1:
@@ -444,7 +453,7 @@ class _Pass(Functions):
         call = node.value
         assert isinstance(call, ast.Call)
         function = self.source.dotted(call.func)
-        if getattr(function, "__self__", None) is group and function.__name__ == "barrier":
+        if is_of_group(function, "barrier"):
             if len(self.calling) > 1:
                 raise self.source.error(node, "barriers stand in the kernel itself")
             self.reason(node, "a barrier")

@@ -1,4 +1,4 @@
-"""Integers divided by known powers of two are shifted, and their rests masked; `c` and `lanes` ask.
+"""Integers divided by known powers of two are shifted, and their rests masked.
 
 Compilers find that for single numbers. Of vectors, ours divide by way of floats
 (``kernels/lib/quotients.cl``): the number of steps of Collatz' sequences took 1.7 times as long.

@@ -1,7 +1,6 @@
 """Reads a kernel's source and says at decoration what in it is not in the language.
 
-The language is a subset of Python: what it has means what Python and NumPy mean by it. `kernel`
-calls `read` once a function; `lower` gives what is left its types, once a signature.
+The language is a subset of Python: what it has means what Python and NumPy mean by it.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ import copy
 import inspect
 import types
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, Final, NoReturn
 
 import numpy as np
@@ -21,6 +19,8 @@ from clfuse.config import settings
 from clfuse.errors import KernelError
 
 from . import definite_assignment
+from .checked_source import Source, root_of
+from .operators import COMPARISONS
 
 _STATEMENTS: Final[dict[str, str]] = {
     "Assert": "kernels raise nothing: CLFUSE_CHECK=bounds checks indices, and with"
@@ -64,7 +64,6 @@ _EXPRESSIONS: Final[dict[str, str]] = {
 }
 """Expressions that are not in the language -> what to write instead."""
 
-_COMPARISONS: Final = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 _TAKES_TUPLES: Final = frozenset(
     "local_array add sub min max and_ or_ xor exchange compare_exchange".split()
 )
@@ -107,101 +106,6 @@ _UNCALLABLE: Final = {
     "any": "write a loop",
 }
 """Builtins that are not in the language -> what to write instead."""
-
-
-@dataclass(slots=True, eq=False)
-class Source:
-    """A function's source, checked.
-
-    Attributes
-    ----------
-    function : function
-    tree : ast.FunctionDef
-        With the line numbers of the file.
-    whole : ast.FunctionDef
-        That, or where kernels run in Python also what only says something: `print`, `breakpoint`
-        and ``assert``.
-    filename : str
-    parameters : tuple of str
-    locals : frozenset of str
-        Names that the function assigns to.
-    free : tuple of str
-        Names that it takes from its surroundings.
-    returns_value : bool
-    """
-
-    function: Callable[..., Any]
-    tree: ast.FunctionDef
-    filename: str
-    parameters: tuple[str, ...]
-    whole: ast.FunctionDef
-    locals: frozenset[str] = frozenset()
-    free: tuple[str, ...] = ()
-    returns_value: bool = False
-    defaults: dict[str, Any] = field(default_factory=dict)
-    _cells: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def name(self) -> str:
-        """The function's name."""
-        return self.tree.name
-
-    def error(self, node: ast.AST | int, message: str) -> KernelError:
-        """The error for a place in this source."""
-        line = node if isinstance(node, int) else getattr(node, "lineno", self.tree.lineno)
-        text = ""
-        if isinstance(node, ast.AST):
-            text = ast.unparse(node).splitlines()[0]
-            text = f"`{text}`: "
-        return KernelError(
-            f"{self.filename}:{line}: in kernel {self.name}: {text}{message}", self.filename, line
-        )
-
-    def cell_of(self, name: str) -> Any:
-        """The cell of a variable of the function around this one; None for other names."""
-        return self._cells.get(name)
-
-    def lookup(self, name: str) -> Any:
-        """What a free name means now; NameError where it means nothing."""
-        cell = self._cells.get(name)
-        if cell is not None:
-            try:
-                return cell.cell_contents
-            except ValueError:
-                raise NameError(f"name {name!r} is not defined yet") from None
-        scope = getattr(self.function, "__globals__", {})
-        if name in scope:
-            return scope[name]
-        found = getattr(builtins, name, _MISSING)
-        if found is _MISSING:
-            raise NameError(f"name {name!r} is not defined (used in kernel {self.name})")
-        return found
-
-    def dotted(self, node: ast.expr) -> Any:
-        """What ``math.pi`` or ``np.float32`` means: attributes of a module; `_MISSING` otherwise.
-
-        Raises
-        ------
-        NameError, KernelError
-        """
-        if isinstance(node, ast.Name):
-            if node.id in self.locals or node.id in self.parameters:
-                return MISSING
-            return self.lookup(node.id)
-        if isinstance(node, ast.Attribute):
-            owner = self.dotted(node.value)
-            if owner is MISSING:
-                return MISSING
-            try:
-                return getattr(owner, node.attr)
-            except AttributeError:
-                raise self.error(node, "there is no such name") from None
-        return MISSING
-
-
-_MISSING: Final = object()
-MISSING: Final = _MISSING
-"""What `Source.dotted` gives for what is no name of the surroundings."""
 
 
 def read(function: Callable[..., Any]) -> Source:
@@ -253,7 +157,7 @@ def read(function: Callable[..., Any]) -> Source:
         [node.id for node in names if isinstance(node.ctx, ast.Store)]
     )
     closure = function.__closure__ or ()
-    source._cells = dict(zip(function.__code__.co_freevars, closure, strict=True))
+    source.cells = dict(zip(function.__code__.co_freevars, closure, strict=True))
     checker = _Checker(source)
     checker.block(_without_docstring(found.body))
     source.returns_value = checker.returns_value
@@ -454,7 +358,7 @@ class _Checker:
                 self.expression(value)
         elif isinstance(node, ast.Compare):
             for operator in node.ops:
-                if not isinstance(operator, _COMPARISONS):
+                if not isinstance(operator, tuple(COMPARISONS)):
                     self.refuse(node, "`in` and `is` are not in the language; write == or a loop")
             for value in (node.left, *node.comparators):
                 self.expression(value)
@@ -474,7 +378,7 @@ class _Checker:
             self.refuse(node, f"not in the language of kernels; {advice}")
 
     def name(self, node: ast.Name) -> None:
-        if node.id not in self.source.locals and node.id not in self.source.parameters:
+        if not self.source.is_own(node.id):
             self.free.append(node.id)
 
     def subscript(self, node: ast.Subscript) -> None:
@@ -498,10 +402,8 @@ class _Checker:
             self.expression(index)
 
     def attribute(self, node: ast.Attribute) -> None:
-        root: ast.expr = node
-        while isinstance(root, ast.Attribute):
-            root = root.value
-        if isinstance(root, ast.Name) and not self._is_own(root.id):
+        root = root_of(node)
+        if isinstance(root, ast.Name) and not self.source.is_own(root.id):
             self.free.append(root.id)
         elif node.attr in ("real", "imag", "size", "ndim"):
             self.expression(node.value)
@@ -513,17 +415,12 @@ class _Checker:
                 "arrays have .shape[k], .size and .ndim in kernels, numbers .real and .imag",
             )
 
-    def _is_own(self, name: str) -> bool:
-        return name in self.source.locals or name in self.source.parameters
-
     def call(self, node: ast.Call) -> None:
         function = node.func
         if not isinstance(function, ast.Name | ast.Attribute):
             self.refuse(node, "functions are called by their name")
-        root: ast.expr = function
-        while isinstance(root, ast.Attribute):
-            root = root.value
-        if not isinstance(root, ast.Name) or self._is_own(root.id):
+        root = root_of(function)
+        if not isinstance(root, ast.Name) or self.source.is_own(root.id):
             what = getattr(function, "attr", getattr(function, "id", ""))
             instead = f"numpy.{what}(x) of numbers, or a loop"
             if what == "astype":

@@ -6,6 +6,7 @@ is converted by whoever calculates: `Apply.op.input_dtypes` says to what.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -307,3 +308,11 @@ class Function:
     reasons: list[str] = field(default_factory=list)
     captured: dict[Any, Any] = field(default_factory=dict)
     narrow: dict[str, set[np.dtype]] = field(default_factory=dict)
+
+
+def statements(body: Iterable[Stmt]) -> Iterator[Stmt]:
+    """The statements, and those inside of them, in the order of the text."""
+    for statement in body:
+        yield statement
+        yield from statements(getattr(statement, "body", ()))
+        yield from statements(getattr(statement, "orelse", ()))

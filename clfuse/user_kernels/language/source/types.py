@@ -1,4 +1,4 @@
-"""Types of the values in a kernel, and the loops that operations on them take; used by `lower`.
+"""Types of the values in a kernel, and the loops that operations on them take.
 
 A value is *strong*, of a NumPy dtype, or *weak* as a number of Python's: literals, indices, sizes
 and Python numbers that the kernel was called with. Where both meet, the weak one adapts (NEP 50),
@@ -17,6 +17,10 @@ import numpy as np
 from clfuse.arrays.handle import DTYPES, downcasts, native_dtype
 from clfuse.arrays.promotion import is_native, resolve
 from clfuse.ir.nodes import Op, loop
+
+LEAST: Final = -(1 << 63)
+MOST: Final = (1 << 63) - 1
+"""Integers that have room in an int64: those of Python's that kernels calculate with."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,4 @@
-"""What an iteration of a kernel costs, as far as its text tells; `launches` asks for the planner.
-"""
+"""What an iteration of a kernel costs, as far as its text tells."""
 
 from __future__ import annotations
 
