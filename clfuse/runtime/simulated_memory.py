@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import lost
-from .guard_memory import PATTERN, Guarded, arena
+from .guard_memory import PATTERN, arena, guarded
 from .pool import Pool
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from .device import Device
 
-__all__ = ["SimulatedPool", "guarded"]
+__all__ = ["SimulatedPool"]
 
 
 class SimulatedPool(Pool):
@@ -69,10 +69,3 @@ class SimulatedPool(Pool):
             if error.code in lost.MEMORY:
                 return None
             raise lost.refused(self.device, error, f"{nbytes:,} bytes") from error
-
-
-def guarded(block: Any) -> Guarded | None:
-    """The memory of a block, if it is `Guarded`."""
-    memory: Any = getattr(block, "hostbuf", None)
-    base = None if memory is None else memory.base
-    return base if isinstance(base, Guarded) else None
