@@ -183,9 +183,9 @@ class Device:
                 own = self._tuned
             forced_traits = forced_to(own, *forced[:5])
             if settings.libraries and forced_traits.schedule == "gpu":
-                from . import device_libraries  # it needs buffers, which need this
+                from . import libraries
 
-                forced_traits = replace(forced_traits, libraries=device_libraries.usable())
+                forced_traits = replace(forced_traits, libraries=libraries.usable())
             self._forced = (forced, forced_traits)
         return self._forced[1]
 
