@@ -30,8 +30,9 @@ from clfuse.ir.nodes import Kind, Node
 from clfuse.ir.snapshot import Snapshot, take
 from clfuse.ops.table import UFUNCS
 from clfuse.policy import cost, feedback, tiering
-from clfuse.runtime import buffers, ending, lost, sharing
+from clfuse.runtime import buffers, ending, lost, sharing, spilling
 from clfuse.runtime.device import Device, current_device, is_any_open
+from clfuse.runtime.pool import when_short as pools_short
 from clfuse.runtime.pool import when_tight as pools_tight
 
 if TYPE_CHECKING:
@@ -539,6 +540,7 @@ def _forget_ready() -> None:
 
 
 pools_tight.append(_forget_ready)
+pools_short.append(spilling.spill)
 
 
 def _forget_lost(device: Device) -> None:

@@ -1,4 +1,4 @@
-"""Which libraries for devices can be used: CLBlast and VkFFT, optional packages (the extra ``gpu``).
+"""Which libraries for devices can be used: CLBlast and VkFFT, of the extra ``gpu``.
 
 `device_libraries` calls them.
 """

@@ -28,14 +28,14 @@ from clfuse import config
 from clfuse.config import settings
 from clfuse.errors import AllocationError
 
-from . import lost, spilling
+from . import lost
 
 if TYPE_CHECKING:
     import pyopencl as cl
 
     from .device import Device
 
-__all__ = ["Pool", "all_pools", "block_size", "host_nbytes", "when_tight"]
+__all__ = ["Pool", "all_pools", "block_size", "host_nbytes", "when_short", "when_tight"]
 
 #: Alignment and least size of a block: the largest OpenCL C type (double16, long16) and two cache
 #: lines.
@@ -70,6 +70,11 @@ CALM_EVALUATIONS: Final = 64
 
 when_tight: Final[list[Callable[[], None]]] = []
 """Called when a pool becomes tight, by who has ways of evaluation that do not ask whether it is."""
+
+when_short: Final[list[Callable[[Pool, int], int]]] = []
+"""Called before an allocation fails, with the pool and the bytes that somebody needs, by who knows
+arrays that nobody is using (`spilling`). Each gives memory back and returns how much: 0 where there
+is none to give."""
 
 all_pools: Final[weakref.WeakSet[Pool]] = weakref.WeakSet()
 """Of every device that was used."""
@@ -260,7 +265,7 @@ class Pool:
                 self._calm = 0
                 self._was_short = self._was_short or not self._asked_limit
                 self._set_tight(True)
-            while block is None and self.spills and spilling.spill(self, size):
+            while block is None and self.spills and any(give(self, size) for give in when_short):
                 self.trim()
                 block = self._make(nbytes, size)
             if block is None:
