@@ -23,7 +23,7 @@ from clfuse.interop import buffers
 from clfuse.ir import build, nodes, trace
 from clfuse.policy import feedback
 from clfuse.policy.cost import GATHER_ADDITIONS
-from clfuse.runtime import device
+from clfuse.runtime import devices
 from clfuse.runtime.buffers import (
     AS_A_WHOLE,
     BY_ROWS,
@@ -33,7 +33,7 @@ from clfuse.runtime.buffers import (
     Buffer,
     HostBuffer,
 )
-from clfuse.runtime.device import current_device
+from clfuse.runtime.devices import current_device
 from clfuse.runtime.memory import Counted
 
 from . import operators
@@ -64,7 +64,7 @@ def accelerate(array: type) -> None:
     handle.Handle._storage = core.Cell()
     handle.Handle._view = core.Sight()
     core.export_buffers((array, *handle.SCALARS), buffers.lent)
-    core.connect_sources(creation.compiled_names(current_device, vars(device)))
+    core.connect_sources(creation.compiled_names(current_device, vars(devices)))
     for short, name in operators.BINARY.items():
         function = UFUNCS[name]
         about = function.numpy, function.weight

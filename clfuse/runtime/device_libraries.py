@@ -18,6 +18,7 @@ from clfuse.schedule.records import LibraryCall, Matrix, Product, Transform
 from . import lost
 from .buffers import Buffer
 from .device import Device
+from .devices import when_renewed
 
 MOST_TRANSFORMS: Final = 64
 """Transforms of different shapes whose compiled kernels are kept."""
@@ -106,7 +107,7 @@ def _forget(device: Device) -> None:
     _application.cache_clear()
 
 
-lost.when_renewed.append(_forget)
+when_renewed.append(_forget)
 
 
 def _transform(how: Transform, step: LibraryCall, source: Buffer, target: Buffer) -> None:

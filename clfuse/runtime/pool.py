@@ -29,11 +29,10 @@ from clfuse.config import settings
 from clfuse.errors import AllocationError
 
 from . import lost
+from .device_base import DeviceBase
 
 if TYPE_CHECKING:
     import pyopencl as cl
-
-    from .device import Device
 
 __all__ = ["Pool", "all_pools", "block_size", "host_nbytes", "when_short", "when_tight"]
 
@@ -97,7 +96,7 @@ class Pool:
 
     Parameters
     ----------
-    device : Device
+    device : DeviceBase
         An opened device.
 
     Attributes
@@ -119,7 +118,7 @@ class Pool:
     #: Whether blocks are as large as ever under CLFUSE_DEBUG=1: their ends are guarded.
     rounds_up_in_debug = False
 
-    def __init__(self, device: Device) -> None:
+    def __init__(self, device: DeviceBase) -> None:
         traits = device.traits
         self.device = device
         self.managed_nbytes = 0
@@ -340,7 +339,7 @@ def _heed_limits() -> None:
 config.changed.append(_heed_limits)
 
 
-def _works_in_place(device: Device) -> bool:
+def _works_in_place(device: DeviceBase) -> bool:
     """Whether what the device writes to host memory shows there, and the reverse, without mapping.
 
     OpenCL lets a driver keep a copy of memory that it was told to use; rusticl does, PoCL and

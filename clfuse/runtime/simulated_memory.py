@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import lost
+from .device_base import DeviceBase
 from .guard_memory import PATTERN, arena, guarded
 from .pool import Pool
 
 if TYPE_CHECKING:
     import pyopencl as cl
 
-    from .device import Device
 
 __all__ = ["SimulatedPool"]
 
@@ -28,7 +28,7 @@ class SimulatedPool(Pool):
 
     rounds_up_in_debug = True
 
-    def __init__(self, device: Device) -> None:
+    def __init__(self, device: DeviceBase) -> None:
         super().__init__(device)
         self._arena = arena()
 

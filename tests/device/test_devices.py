@@ -15,7 +15,8 @@ import pytest
 
 from clfuse import config
 from clfuse.errors import DeviceError, DeviceWarning
-from clfuse.runtime import device as runtime
+from clfuse.runtime import device as device_module
+from clfuse.runtime import devices as runtime
 from clfuse.runtime import probing, vendors
 from clfuse.target.traits import DeviceTraits
 
@@ -276,8 +277,8 @@ def test_no_usable_device_at_all_is_an_error_that_says_what_to_install(fresh):
 
 # --- processes of their own ----------------------------------------------------------------------
 
-SHOW = "from clfuse.runtime import device; print([d.platform_name for d in device.devices()])"
-GET = "from clfuse.runtime import device; device.get_device()"
+SHOW = "from clfuse.runtime import devices; print([d.platform_name for d in devices.devices()])"
+GET = "from clfuse.runtime import devices; devices.get_device()"
 
 
 def test_no_runtime_at_all_is_an_error_that_says_what_to_install(tmp_path):
@@ -481,7 +482,7 @@ def test_a_device_that_does_not_answer_what_it_is_does_not_work(fresh):
     def silent(handle, platform):
         raise cl.LogicError("clGetDeviceInfo failed: INVALID_VALUE")
 
-    fresh.setattr(runtime, "_read_traits", silent)
+    fresh.setattr(device_module, "_read_traits", silent)
     device = runtime.listed()[0]
     assert not device.usable
     assert "does not answer" in device.cause

@@ -516,7 +516,7 @@ class Kernel:
 
         Where the call is array operations (`route`), `clfuse.explain` shows the fused kernel.
         """
-        from clfuse.runtime.device import get_device
+        from clfuse.runtime.devices import get_device
 
         args = complete(self, ranges, args, named)
         given = given_by(self.__name__, args)
