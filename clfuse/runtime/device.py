@@ -45,11 +45,14 @@ class Device(DeviceBase):
     them.
     """
 
-    #: Whether it is known which device this is.
-    is_settled = True
     pool: Pool | None = None
     #: What it does in place of another device (``CLFUSE_SIMULATE``).
     simulation: Simulation | None = None
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether it is known which device this is."""
+        return True
 
     @property
     def fp64(self) -> bool:

@@ -153,24 +153,27 @@ _awaited: dict[Device, str] = {}
 class _AwaitedDevice(Device):
     """The current device before anybody has asked for anything of it; then it is a `Device`."""
 
-    is_settled = False
-
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
+        if self.is_settled or name.startswith("__"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         _settle(self)
         return getattr(self, name)
 
     @property
+    def is_settled(self) -> bool:
+        """Whether it is known which device this is: true between the two steps of `_settle`."""
+        return "handle" in self.__dict__
+
+    @property
     def fp64(self) -> bool:
         """Nearly all devices have double precision: so it is taken for granted. Until it is settled
         NumPy calculates, and what needs a kernel asks again."""
-        return True
+        return not self.is_settled or super().fp64
 
     @property
     def shares_memory(self) -> bool:
-        """All arrays lie on the host."""
-        return True
+        """All arrays lie on the host until it is settled."""
+        return not self.is_settled or super().shares_memory
 
 
 def current_device() -> Device:

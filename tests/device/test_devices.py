@@ -67,6 +67,23 @@ def python(program: str, **environment: str) -> subprocess.CompletedProcess[str]
 # --- what there is -------------------------------------------------------------------------------
 
 
+def test_the_current_device_is_one_of_those_listed_once_it_is_asked_for_anything(fresh):
+    with config.override(fp64="error"):
+        awaited = runtime.current_device()
+        assert (awaited.is_settled, awaited.fp64, awaited.shares_memory) == (False, True, True)
+        assert runtime._listed is None
+        name = awaited.name
+        assert awaited.is_settled
+        assert type(awaited) is device_module.Device
+        assert [d for d in runtime.listed() if d is awaited] == [awaited]
+        assert awaited is runtime.get_device() is runtime.current_device()
+        assert name == awaited.handle.name.strip() or awaited.simulation is not None
+        assert awaited.fp64 == awaited.traits.fp64
+        assert awaited.shares_memory == awaited.traits.unified_memory
+        with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+            _ = awaited.nothing
+
+
 def test_the_devices_are_the_same_objects_each_time_and_all_usable():
     assert runtime.devices() == runtime.devices()
     assert all(device.usable for device in runtime.devices())
