@@ -14,7 +14,7 @@ from .arrays.conversion import as_handle
 from .arrays.handle import Handle, node_of
 from .engine.evaluate import evaluate_all, evaluate_nodes
 from .ir import nodes, trace
-from .runtime import device as selection
+from .runtime import devices as selection
 
 if TYPE_CHECKING:
     from .engine.explain import Plan

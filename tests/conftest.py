@@ -156,11 +156,11 @@ def leaves_nothing_behind() -> Iterator[None]:
 
 def _surroundings() -> dict[str, object]:
     config = sys.modules.get("clfuse.config")
-    device = sys.modules.get("clfuse.runtime.device")
+    devices = sys.modules.get("clfuse.runtime.devices")
     found: dict[str, object] = {} if config is None else dict(vars(config.settings))
-    if device is not None:
-        found["device of the context"] = device._scoped.get()
-        found["device of the process"] = device._chosen
+    if devices is not None:
+        found["device of the context"] = devices._scoped.get()
+        found["device of the process"] = devices._chosen
     return found
 
 

@@ -20,7 +20,7 @@ cdef dict known_words
 cdef object is_native, read_settings
 cdef object get_device, np_array, np_asarray, np_asanyarray
 cdef object fp64_device = None
-cdef object scoped_device  # the context variable of `runtime.device`
+cdef object scoped_device  # the context variable of `runtime.devices`
 cdef dict device_state  # and its globals
 cdef double in_a_list, kept_nbytes
 cdef Py_ssize_t deepest, usual_count
@@ -208,7 +208,7 @@ cdef object numbers_of(object value):
 
 
 cdef object current_device():
-    """The device that new arrays are for, as `runtime.device.get_device`; None where it has no double precision."""
+    """The device that new arrays are for, as `runtime.devices.get_device`; None where it has no double precision."""
     global fp64_device
     cdef PyObject *scoped = NULL
     PyContextVar_Get(scoped_device, NULL, &scoped)

@@ -115,7 +115,7 @@ def adopted(array: np.ndarray, *, is_given: bool = False, use: int = AS_A_WHOLE)
 def _kept(array: np.ndarray, use: int) -> Any:
     """A small array that nobody else has, in its own memory, where NumPy may be the one to
     calculate with it; None where it is not."""
-    from clfuse.runtime.device import current_device
+    from clfuse.runtime.devices import current_device
 
     device = current_device()
     if not is_calculated_here(device) or native_dtype(array.dtype) != array.dtype:
@@ -420,7 +420,7 @@ def asnumpy(value: Any) -> np.ndarray:
 
 def device_of(handle: Handle) -> Any:
     """The device that holds the array, or will: the current one while it is not computed."""
-    from clfuse.runtime.device import current_device
+    from clfuse.runtime.devices import current_device
 
     buffer = handle._storage.node.buffer
     return current_device() if buffer is None else buffer.device
@@ -428,7 +428,7 @@ def device_of(handle: Handle) -> Any:
 
 def moved_to(handle: Handle, device: Any, stream: Any) -> Any:
     """The array with its elements on another device."""
-    from clfuse.runtime import device as devices
+    from clfuse.runtime import devices
 
     if stream is not None:
         raise ValueError("The stream argument in to_device() is not supported")

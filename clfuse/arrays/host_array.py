@@ -375,7 +375,7 @@ def expect_writes(storage: Storage, shape: tuple[int, ...]) -> bool:
 
 def works_in_place() -> bool:
     """Whether the device that computes what was recorded works in the host's memory."""
-    from clfuse.runtime.device import current_device
+    from clfuse.runtime.devices import current_device
 
     return pool_of(current_device()).in_place
 
@@ -432,7 +432,7 @@ def filled(value: np.generic, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     size = math.prod(shape)
     if size < 2 or not affordable(size) or trace.active() is not None:
         return LATER
-    from clfuse.runtime.device import current_device
+    from clfuse.runtime.devices import current_device
 
     device = current_device()
     return made(np.full(shape, value, dtype), device) if device.fp64 else LATER

@@ -79,7 +79,7 @@ def seen_by_numpy(handle: Handle) -> Array:
     """The array as one of NumPy's, in the same memory from now on; read-only if it is."""
     storage = handle._storage
     if type(storage) is not SharedStorage:
-        from clfuse.runtime.device import current_device
+        from clfuse.runtime.devices import current_device
 
         node = storage.node
         memory = host_copy(node)

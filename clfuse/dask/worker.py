@@ -21,8 +21,8 @@ from clfuse.arrays.handle import Handle
 from clfuse.config import settings
 from clfuse.control import evaluate
 from clfuse.errors import DeviceError
-from clfuse.runtime import device as devices
-from clfuse.runtime import storage, trust
+from clfuse.runtime import devices, storage, trust
+from clfuse.runtime.device import Device
 
 NAME: Final = "clfuse"
 """Of the plugin on a worker: there is one."""
@@ -32,13 +32,13 @@ SHARING: Final = 1 << 10
 
 # -- one device a worker --------------------------------------------------------------------------
 
-_taken: dict[int, tuple[devices.Device, Any]] = {}
+_taken: dict[int, tuple[Device, Any]] = {}
 """Process -> its device, and the open file whose lock tells the others."""
 
 _taking = threading.Lock()
 
 
-def _places(usable: Iterable[devices.Device]) -> Iterator[tuple[devices.Device, Path]]:
+def _places(usable: Iterable[Device]) -> Iterator[tuple[Device, Path]]:
     """Each device once, then each device a second time, and so on; with the lock files."""
     folder = _lock_folder()
     for turn in range(SHARING):
@@ -61,7 +61,7 @@ def _lock_folder() -> Path:
     return folder
 
 
-def take_device(spec: str = "") -> devices.Device:
+def take_device(spec: str = "") -> Device:
     """Take a device that no other worker on this machine has, and select it in this process.
 
     A process keeps what it took until it ends; the operating system releases it, also when the
@@ -84,7 +84,7 @@ def take_device(spec: str = "") -> devices.Device:
         return devices.set_device(_taken[os.getpid()][0])
 
 
-def _free_device(spec: str) -> tuple[devices.Device, Any]:
+def _free_device(spec: str) -> tuple[Device, Any]:
     for candidate, path in _places(devices.fitting(spec)):
         file = open(path, "ab", opener=lambda place, _: storage.open_to_append(Path(place)))  # noqa: SIM115
         try:

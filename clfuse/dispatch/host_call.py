@@ -58,7 +58,7 @@ REMEMBERED: Final[dict[Callable[..., Any], tuple[Callable[..., Any], dict[Any, A
 
 def shares_memory() -> bool:
     """Whether the current device works in the host's memory, so that nothing has to be copied."""
-    from clfuse.runtime.device import current_device
+    from clfuse.runtime.devices import current_device
 
     return current_device().shares_memory
 

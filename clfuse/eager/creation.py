@@ -251,7 +251,7 @@ def _made(
         size = find(args, named)
     if size < 0 or size == 1 or not affordable(size):
         return LATER
-    from clfuse.runtime.device import current_device
+    from clfuse.runtime.devices import current_device
 
     device = current_device()
     if not device.fp64:

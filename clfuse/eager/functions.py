@@ -387,7 +387,7 @@ def read(
             numbers_of(args[0]) is not LATER
             or (type(args[0]) is np.ndarray and trace.active() is None)
         ):
-            from clfuse.runtime.device import current_device
+            from clfuse.runtime.devices import current_device
 
             device = current_device()
             given.device = device if device.fp64 else None

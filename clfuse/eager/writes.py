@@ -135,7 +135,7 @@ def is_writable_here(handle: Handle, index: Any, value: Any) -> bool:
     (source,) = node.inputs
     if source.op.kind is not Kind.CONSTANT or source.buffer is not None:
         return False
-    from clfuse.runtime.device import current_device
+    from clfuse.runtime.devices import current_device
 
     nbytes = math.prod(node.shape) * node.dtype.itemsize
     device = current_device()

@@ -31,8 +31,10 @@ from clfuse.ir.snapshot import Snapshot, take
 from clfuse.ops.table import UFUNCS
 from clfuse.policy import choice
 from clfuse.policy.choice import Choice
-from clfuse.runtime import buffers, ending, lost, sharing
-from clfuse.runtime.device import Device, current_device, is_any_open
+from clfuse.runtime import buffers, ending, lost, sharing, spilling
+from clfuse.runtime.device import Device
+from clfuse.runtime.devices import current_device, is_any_open, when_renewed
+from clfuse.runtime.pool import when_short as pools_short
 from clfuse.runtime.pool import when_tight as pools_tight
 
 if TYPE_CHECKING:
@@ -516,6 +518,7 @@ def _forget_ready() -> None:
 
 
 pools_tight.append(_forget_ready)
+pools_short.append(spilling.spill)
 
 
 def _forget_lost(device: Device) -> None:
@@ -523,7 +526,7 @@ def _forget_lost(device: Device) -> None:
     forget_plans()
 
 
-lost.when_renewed.append(_forget_lost)
+when_renewed.append(_forget_lost)
 
 
 def upload(array: npt.NDArray[Any]) -> Node:

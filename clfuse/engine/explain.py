@@ -185,9 +185,9 @@ class Plan:
 
 def explain_nodes(nodes: Sequence[Node]) -> Plan:
     """The plan that evaluating `nodes` together would follow now."""
-    from clfuse.runtime import device
+    from clfuse.runtime import devices
 
-    current = device.get_device()
+    current = devices.get_device()
     with lock:
         settle()
         finish_below(nodes, compute_otherwise)

@@ -24,6 +24,7 @@ from clfuse.errors import AllocationError
 from clfuse.ir.journal import journal, settle
 from clfuse.ir.nodes import Node
 from clfuse.runtime import spilling
+from clfuse.runtime.memory import note_use
 from clfuse.runtime.pool import block_size
 
 from .tile_cuts import (
@@ -78,7 +79,7 @@ def bring(snapshot: Snapshot) -> None:
     AllocationError
         There is no room for all of them.
     """
-    spilling.note(snapshot.buffers)
+    note_use(snapshot.buffers)
     for buffer in snapshot.buffers:
         buffer.on_device()
 

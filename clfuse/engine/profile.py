@@ -109,7 +109,7 @@ def profile() -> Iterator[Profile]:
     True
     """
     from clfuse.runtime import launch
-    from clfuse.runtime.device import get_device
+    from clfuse.runtime.devices import get_device
 
     device = get_device()
     evaluate_all(wait=True)

@@ -21,9 +21,10 @@ from clfuse.ir.nodes import Kind, Node, Storage, structural
 from clfuse.ir.snapshot import LIVE, Snapshot, take
 from clfuse.ir.trace import Drawn, Placeholder
 from clfuse.ir.traced_number import Calculated, Computed
-from clfuse.runtime import buffers, host, spilling
+from clfuse.runtime import buffers, host
 from clfuse.runtime.buffers import Buffer
 from clfuse.runtime.launch import BoundKernel
+from clfuse.runtime.memory import note_use
 from clfuse.schedule.records import Copy, LibraryCall, UserLaunch
 
 from .evaluate import find_plan
@@ -207,7 +208,7 @@ class Replay:
                 else:
                     slots.append(held[reused] if isinstance(reused, int) else reused)
             if device.pool is not None and device.pool.is_tight:
-                spilling.note(held)
+                note_use(held)
                 for number in range(len(held)):
                     held[number].on_device()
         except AllocationError as error:

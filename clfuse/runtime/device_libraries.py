@@ -1,6 +1,6 @@
 """CLBlast and VkFFT on a device's own memory; `evaluate` calls them for steps that have a `maker`.
 
-Both are optional packages (the extra ``gpu``). They enqueue on the device's queue like kernels do,
+Which of them there are, `libraries` says. They enqueue on the device's queue like kernels do,
 so that nothing waits.
 """
 
@@ -8,41 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Any, Final
 
 import numpy as np
 
 from clfuse.counters import counters
-from clfuse.errors import DeviceWarning, warn_user
 from clfuse.schedule.records import LibraryCall, Matrix, Product, Transform
 
 from . import lost
 from .buffers import Buffer
 from .device import Device
-
-MODULES: Final = {"clblast": "pyclblast", "vkfft": "pyvkfft.opencl"}
-"""Name in `DeviceTraits.libraries` -> what has to be imported for it."""
+from .devices import when_renewed
 
 MOST_TRANSFORMS: Final = 64
 """Transforms of different shapes whose compiled kernels are kept."""
-
-
-@lru_cache(maxsize=1)
-def usable() -> tuple[str, ...]:
-    """The libraries that can be imported; one warning says of one that is there why it cannot."""
-    found = []
-    for name, module in MODULES.items():
-        if find_spec(module.partition(".")[0]) is None:
-            continue
-        try:
-            import_module(module)
-        except (ImportError, OSError) as error:  # without its shared library
-            warn_user(f"{name} is installed, but left aside: {error}", DeviceWarning)
-        else:
-            found.append(name)
-    return tuple(found)
 
 
 def call(step: LibraryCall, places: Sequence[Buffer | None]) -> None:
@@ -128,7 +107,7 @@ def _forget(device: Device) -> None:
     _application.cache_clear()
 
 
-lost.when_renewed.append(_forget)
+when_renewed.append(_forget)
 
 
 def _transform(how: Transform, step: LibraryCall, source: Buffer, target: Buffer) -> None:

@@ -1,4 +1,4 @@
-"""Where PoCL keeps what it has compiled; `device` lists the platforms in this environment, and
+"""Where PoCL keeps what it has compiled; `listing` lists the platforms in this environment, and
 `compiler` asks before a build.
 
 PoCL writes every program into its cache and loads the machine code from there, cannot do without,

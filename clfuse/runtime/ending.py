@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from clfuse.errors import DeviceError
 
-from . import device as devices
+from . import devices
 from .device import Device
 
 if TYPE_CHECKING:

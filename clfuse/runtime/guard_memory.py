@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from clfuse._core import loading
 
-__all__ = ["PATTERN", "Access", "Arena", "Guarded", "arena"]
+__all__ = ["PATTERN", "Access", "Arena", "Guarded", "arena", "distance", "guarded"]
 
 PATTERN: Final = 0x7FFA
 """What undefined memory holds, every two bytes: NaN as half, float and double, and a number far
@@ -273,3 +273,10 @@ def arena() -> Arena | None:
         return Arena()
     except OSError:
         return None
+
+
+def guarded(block: Any) -> Guarded | None:
+    """The memory of a block, if it is `Guarded`."""
+    memory: Any = getattr(block, "hostbuf", None)
+    base = None if memory is None else memory.base
+    return base if isinstance(base, Guarded) else None

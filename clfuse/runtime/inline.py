@@ -1,5 +1,5 @@
-"""PoCL's second device, which runs kernels in the thread that asks for them; `device` lists and
-opens both.
+"""PoCL's second device, which runs kernels in the thread that asks for them; `listing` finds
+both, `device` opens them.
 
 A launch and the wait for it take 30 to 40 us on PoCL's device of all cores, most of which its
 threads sleep and wake; on its device of one, which sleeps nowhere, 1 us (3.1, two cores, and the

@@ -1,4 +1,4 @@
-"""Keeps pyopencl's database of generated functions out of the way; `device` lists the platforms
+"""Keeps pyopencl's database of generated functions out of the way; `listing` lists the platforms
 after it was called.
 
 For every kernel object pyopencl makes two Python functions, which clfuse never calls. It keeps

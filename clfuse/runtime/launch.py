@@ -65,7 +65,8 @@ def enqueue(
             if device.simulation is None:
                 return _put(taken, queue, kernel, global_size, local_size)
             return device.simulation.launch(
-                program, global_size, local_size, dict(enumerate(args)),
+                device, program.name, program.compiled, global_size, local_size,
+                dict(enumerate(args)),
                 lambda: _put(taken, queue, kernel, global_size, local_size),
             )  # fmt: skip
 
@@ -249,7 +250,8 @@ class BoundKernel:
                 if simulation is None:
                     return _put(tickets, into, kernel, self._global_size, self._local_size)
                 return simulation.launch(
-                    program, self._global_size, self._local_size,
+                    program.device, program.name, program.compiled,
+                    self._global_size, self._local_size,
                     self._fixed | {n: buffers[place].mem for n, place in self._buffers},
                     lambda: _put(tickets, into, kernel, self._global_size, self._local_size),
                 )  # fmt: skip

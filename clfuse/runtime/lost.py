@@ -4,7 +4,7 @@ enqueues or waits asks here.
 A kernel that faults takes its context with it: every later call fails, as a rule with
 OUT_OF_RESOURCES, INVALID_COMMAND_QUEUE or a number of the driver's own (NVIDIA: -9999), and reads
 give nothing. Such a device is marked: its queue is not used again, and whatever is asked of it
-raises DeviceError. Arrays that are on the host stay. `device.set_device` opens the hardware anew,
+raises DeviceError. Arrays that are on the host stay. `devices.set_device` opens the hardware anew,
 as another `Device`.
 
 OUT_OF_RESOURCES is also what a driver says of one launch that is too large. Where a call that
@@ -24,16 +24,15 @@ import numpy as np
 
 from clfuse.errors import AllocationError, DeviceError
 
+from .device_base import DeviceBase
 from .remedies import broken
 
 if TYPE_CHECKING:
     import pyopencl as cl
 
-    from .device import Device
-
 __all__ = [
     "abandon", "canary", "check_pinned", "driver_error", "latest", "let_go", "mark", "put",
-    "refused", "require_alive", "waiting", "when_renewed",
+    "refused", "require_alive", "waiting",
 ]  # fmt: skip
 
 #: Not enough memory or registers, which may be true of one call alone:
@@ -55,10 +54,6 @@ MOST_NAMES: Final = 4
 
 latest: Final[list[Any]] = [None]
 """What was launched last: a program, or the bound kernels of a plan. A guess at what has failed."""
-
-when_renewed: Final[list[Callable[[Device], None]]] = []
-"""Called with a device that was lost, after another one took its place: for who keeps anything that
-belongs to a context."""
 
 TOUCH: Final = np.zeros(16, np.uint8)
 
@@ -93,7 +88,7 @@ def means_lost(code: int) -> bool:
 
 
 def put(
-    device: Device, what: str, call: Callable[..., _Result], *args: Any, **options: Any
+    device: DeviceBase, what: str, call: Callable[..., _Result], *args: Any, **options: Any
 ) -> _Result:
     """Return what ``call(*args, **options)`` does, a call of the driver.
 
@@ -129,7 +124,7 @@ def put(
         raise refused(device, error, what) from error
 
 
-def make_room(device: Device, error: Exception) -> None:
+def make_room(device: DeviceBase, error: Exception) -> None:
     """Give back what nobody needs, after the driver has refused something with `error`.
 
     Raises
@@ -143,7 +138,7 @@ def make_room(device: Device, error: Exception) -> None:
         device.pool.trim()
 
 
-def refused(device: Device, error: Exception, what: str, kernel: str = "") -> Exception:
+def refused(device: DeviceBase, error: Exception, what: str, kernel: str = "") -> Exception:
     """The error to raise for one of pyopencl's from a call that enqueues, allocates or asks.
 
     To be raised from `error`; for what is about the call alone it is another object of the same
@@ -161,7 +156,7 @@ def refused(device: Device, error: Exception, what: str, kernel: str = "") -> Ex
     return type(error)(error.what)  # type: ignore[attr-defined]
 
 
-def waiting(device: Device, error: Exception, kernel: str = "") -> Exception:
+def waiting(device: DeviceBase, error: Exception, kernel: str = "") -> Exception:
     """The error to raise for one of pyopencl's from a wait: something enqueued before has failed,
     `kernel` if that is known."""
     if not isinstance(error, driver_error()):
@@ -177,13 +172,13 @@ def status_error(routine: str, status: int) -> Exception:
     return cl.Error(record)
 
 
-def require_alive(device: Device, error: Exception) -> None:
+def require_alive(device: DeviceBase, error: Exception) -> None:
     """Raise DeviceError where the device does no work any more, which `error` hints at."""
     if not is_alive(device):
         raise mark(device, _one_line(error)) from error
 
 
-def is_alive(device: Device) -> bool:
+def is_alive(device: DeviceBase) -> bool:
     """Whether the device still does what it is told; waits for what was enqueued."""
     import pyopencl as cl
 
@@ -211,7 +206,7 @@ def canary(queue: cl.CommandQueue) -> cl.Buffer:
     return buffer
 
 
-def mark(device: Device, cause: str, kernel: str = "") -> DeviceError:
+def mark(device: DeviceBase, cause: str, kernel: str = "") -> DeviceError:
     """Note that a device was lost, and return the error that says so; the first one says most."""
     if device.lost:
         return DeviceError(broken(device))
@@ -230,7 +225,7 @@ def mark(device: Device, cause: str, kernel: str = "") -> DeviceError:
     return DeviceError(f"{broken(device)}{hint}")
 
 
-def _let_end(device: Device) -> None:
+def _let_end(device: DeviceBase) -> None:
     """Wait for what a lost device may yet be doing, before memory of its commands goes.
 
     A context that is gone says so at once; but it may also be one call that was refused, while
@@ -243,7 +238,7 @@ def _let_end(device: Device) -> None:
                 queue.finish()
 
 
-def let_go(device: Device) -> None:
+def let_go(device: DeviceBase) -> None:
     """Let a lost device's context go, as far as this is its only owner."""
     # Host memory of commands that the driver never ended stays: pyopencl's event waits for its
     # command when it goes, and a thread of the driver may still read the memory.
@@ -267,7 +262,7 @@ def abandon(memory: object) -> None:
 _abandoned: Final[list[Any]] = []
 
 
-def check_pinned(device: Device) -> None:
+def check_pinned(device: DeviceBase) -> None:
     """Let go of host memory whose commands are done.
 
     Raises
@@ -292,7 +287,7 @@ def check_pinned(device: Device) -> None:
         raise waiting(device, error) from error
 
 
-def _latest_names(device: Device) -> str:
+def _latest_names(device: DeviceBase) -> str:
     """The kernels that this device was given last, in a few words."""
     found = latest[0]
     listed = found if type(found) is list else [found]

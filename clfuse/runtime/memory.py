@@ -6,23 +6,29 @@ next owner's commands run after all that were enqueued for the last one: nothing
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import itertools
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from clfuse.counters import counters
 
-from . import lost, spilling
+from . import lost
 from .device import Device
 from .pool import Pool
 
 if TYPE_CHECKING:
     import pyopencl as cl
 
-__all__ = ["Block", "Buffer", "Counted", "allocate", "count_memory", "pin", "pool_of"]
+__all__ = [
+    "Block", "Buffer", "Counted", "allocate", "count_memory", "note_use", "pin", "pool_of",
+]  # fmt: skip
 
 #: Staged uploads that may be under way before the oldest is waited for: bounds what they pin.
 STAGED_LIMIT = 64
+
+_clock: Final = itertools.count(1)
 
 
 class Block:
@@ -95,7 +101,7 @@ class Buffer:
         Of the driver's object, ``mem.int_ptr``; for what is compiled, which asks for it once. Not
         set otherwise.
     used : int
-        When it was used last, as `spilling` counts; not set where memory is not tight.
+        When it was used last, as `note_use` counts; not set where memory is not tight.
     """
 
     __slots__ = ("__weakref__", "_owned", "address", "device", "exported", "mem", "nbytes", "used")
@@ -146,8 +152,15 @@ def allocate(device: Device, nbytes: int) -> Buffer:
     mem, block_nbytes = pool.take(nbytes)
     made = Buffer(device, nbytes, mem, Block(pool, nbytes, mem, block_nbytes))
     if pool.is_tight:
-        spilling.note([made])
+        note_use([made])
     return made
+
+
+def note_use(buffers: Iterable[Buffer]) -> None:
+    """These are used now; asked where memory is tight, for what moves idle ones to the host."""
+    now = next(_clock)
+    for buffer in buffers:
+        buffer.used = now
 
 
 def pool_of(device: Device) -> Pool:

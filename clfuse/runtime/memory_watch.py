@@ -8,8 +8,7 @@ from typing import Any, Final
 
 from clfuse.errors import DeviceError
 
-from .guard_memory import Access, Arena, Guarded, arena, distance
-from .simulated_memory import guarded
+from .guard_memory import Access, Arena, Guarded, arena, distance, guarded
 
 __all__ = ["MemoryWatch"]
 

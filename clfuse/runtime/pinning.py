@@ -1,4 +1,4 @@
-"""PoCL's threads, each on a core of its own; `device` lists the platforms in this environment.
+"""PoCL's threads, each on a core of its own; `listing` lists the platforms in this environment.
 
 Linux may wake two of PoCL's threads on one core and leave them there for milliseconds: forces
 between 1,500 bodies took 1.9 to 2.1 ms of the clock in every second process, 1.2 in the others, for

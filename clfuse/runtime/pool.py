@@ -28,14 +28,13 @@ from clfuse import config
 from clfuse.config import settings
 from clfuse.errors import AllocationError
 
-from . import lost, spilling
+from . import lost
+from .device_base import DeviceBase
 
 if TYPE_CHECKING:
     import pyopencl as cl
 
-    from .device import Device
-
-__all__ = ["Pool", "all_pools", "block_size", "host_nbytes", "when_tight"]
+__all__ = ["Pool", "all_pools", "block_size", "host_nbytes", "when_short", "when_tight"]
 
 #: Alignment and least size of a block: the largest OpenCL C type (double16, long16) and two cache
 #: lines.
@@ -71,6 +70,11 @@ CALM_EVALUATIONS: Final = 64
 when_tight: Final[list[Callable[[], None]]] = []
 """Called when a pool becomes tight, by who has ways of evaluation that do not ask whether it is."""
 
+when_short: Final[list[Callable[[Pool, int], int]]] = []
+"""Called before an allocation fails, with the pool and the bytes that somebody needs, by who knows
+arrays that nobody is using (`spilling`). Each gives memory back and returns how much: 0 where there
+is none to give."""
+
 all_pools: Final[weakref.WeakSet[Pool]] = weakref.WeakSet()
 """Of every device that was used."""
 
@@ -92,7 +96,7 @@ class Pool:
 
     Parameters
     ----------
-    device : Device
+    device : DeviceBase
         An opened device.
 
     Attributes
@@ -114,7 +118,7 @@ class Pool:
     #: Whether blocks are as large as ever under CLFUSE_DEBUG=1: their ends are guarded.
     rounds_up_in_debug = False
 
-    def __init__(self, device: Device) -> None:
+    def __init__(self, device: DeviceBase) -> None:
         traits = device.traits
         self.device = device
         self.managed_nbytes = 0
@@ -260,7 +264,7 @@ class Pool:
                 self._calm = 0
                 self._was_short = self._was_short or not self._asked_limit
                 self._set_tight(True)
-            while block is None and self.spills and spilling.spill(self, size):
+            while block is None and self.spills and any(give(self, size) for give in when_short):
                 self.trim()
                 block = self._make(nbytes, size)
             if block is None:
@@ -335,7 +339,7 @@ def _heed_limits() -> None:
 config.changed.append(_heed_limits)
 
 
-def _works_in_place(device: Device) -> bool:
+def _works_in_place(device: DeviceBase) -> bool:
     """Whether what the device writes to host memory shows there, and the reverse, without mapping.
 
     OpenCL lets a driver keep a copy of memory that it was told to use; rusticl does, PoCL and

@@ -1,4 +1,4 @@
-"""Which of the listed devices a spec means, and which comes first; `device` asks."""
+"""Which of the listed devices a spec means, and which comes first."""
 
 from __future__ import annotations
 

@@ -17,6 +17,7 @@ from clfuse.errors import AllocationError, KernelBuildError
 from . import lost
 from .compiler import compile_program
 from .device import Device
+from .devices import when_renewed
 from .reports import write_report
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def _forget(device: Device) -> None:
             del _programs[key]
 
 
-lost.when_renewed.append(_forget)
+when_renewed.append(_forget)
 
 
 def build(

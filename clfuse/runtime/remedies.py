@@ -1,12 +1,10 @@
-"""What is said of devices that are missing or do not work, and what would help; for `device`."""
+"""What is said of devices that are missing or do not work, and what would help."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from .device import Device
+from .device_base import DeviceBase
 
 INSTALL_HINT = (
     "to get one: python -m pip install 'clfuse[intel]' (any x86-64 CPU, Linux), or apt-get install"
@@ -15,7 +13,7 @@ INSTALL_HINT = (
 )
 
 
-def broken(candidate: Device) -> str:
+def broken(candidate: DeviceBase) -> str:
     """Say why a device does not work, and what would help."""
     if candidate.lost:
         return (
@@ -41,7 +39,7 @@ def _remedy(cause: str) -> str:
     return "mend or remove its driver, or select another device with CLFUSE_DEVICE; " + INSTALL_HINT
 
 
-def inventory(listed: Sequence[Device]) -> str:
+def inventory(listed: Sequence[DeviceBase]) -> str:
     """Say what there is, which drivers do not load, and what would help."""
     parts = [f"{d.index} {d.name} ({d.platform_name})" for d in listed]
     sentences = ["there are " + ", ".join(parts) if parts else "no OpenCL runtime lists any"]

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import lost
-from .guard_memory import PATTERN, Guarded, arena
+from .device_base import DeviceBase
+from .guard_memory import PATTERN, arena, guarded
 from .pool import Pool
 
 if TYPE_CHECKING:
     import pyopencl as cl
 
-    from .device import Device
 
-__all__ = ["SimulatedPool", "guarded"]
+__all__ = ["SimulatedPool"]
 
 
 class SimulatedPool(Pool):
@@ -28,7 +28,7 @@ class SimulatedPool(Pool):
 
     rounds_up_in_debug = True
 
-    def __init__(self, device: Device) -> None:
+    def __init__(self, device: DeviceBase) -> None:
         super().__init__(device)
         self._arena = arena()
 
@@ -69,10 +69,3 @@ class SimulatedPool(Pool):
             if error.code in lost.MEMORY:
                 return None
             raise lost.refused(self.device, error, f"{nbytes:,} bytes") from error
-
-
-def guarded(block: Any) -> Guarded | None:
-    """The memory of a block, if it is `Guarded`."""
-    memory: Any = getattr(block, "hostbuf", None)
-    base = None if memory is None else memory.base
-    return base if isinstance(base, Guarded) else None

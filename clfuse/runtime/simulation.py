@@ -19,16 +19,14 @@ from clfuse.target.simulated_devices import SIMULATED_DEVICES, SimulatedDevice
 from clfuse.target.traits import QUIRKS, DeviceTraits, apply_quirks, with_schedule
 
 from . import lost
+from .device_base import DeviceBase
 from .guard_memory import arena
 from .memory_watch import MemoryWatch
+from .simulated_memory import SimulatedPool
 from .simulated_sources import problem_of, restricted
 
 if TYPE_CHECKING:
     import pyopencl as cl
-
-    from .device import Device
-    from .pool import Pool
-    from .program import Program
 
 __all__ = ["Simulation"]
 
@@ -125,10 +123,8 @@ class Simulation:
             quirks=(*traits.quirks, *_about_compiler(native.quirks)),
         )
 
-    def pool(self, device: Device) -> Pool:
+    def pool(self, device: DeviceBase) -> SimulatedPool:
         """The device's memory."""
-        from .simulated_memory import SimulatedPool
-
         return SimulatedPool(device)
 
     # -- builds and launches -----------------------------------------------------------------------
@@ -138,7 +134,7 @@ class Simulation:
         return restricted(source, self.row)
 
     def problem_of_build(
-        self, program: cl.Kernel, source: str, arguments: Sequence[Any], device: Device
+        self, program: cl.Kernel, source: str, arguments: Sequence[Any], device: DeviceBase
     ) -> str:
         """Why the simulated device's compiler would refuse a kernel; empty where it would not."""
         import pyopencl as cl
@@ -186,7 +182,9 @@ class Simulation:
 
     def launch(
         self,
-        program: Program,
+        device: DeviceBase,
+        name: str,
+        compiled: cl.Program,
         global_size: tuple[int, ...],
         local_size: tuple[int, ...] | None,
         arguments: Mapping[int, Any],
@@ -196,7 +194,13 @@ class Simulation:
 
         Parameters
         ----------
-        program, global_size, local_size
+        device : DeviceBase
+            Where.
+        name : str
+            The kernel's.
+        compiled : pyopencl.Program
+            From which the kernel is.
+        global_size, local_size
             As for `runtime.launch.enqueue`.
         arguments : mapping
             Number -> buffer, or what else it takes.
@@ -208,23 +212,22 @@ class Simulation:
         local = sum(value.size for value in arguments.values() if isinstance(value, cl.LocalMemory))
         if local:
             # What the kernel has by itself: a new kernel object, which has no arguments yet.
-            fresh = cl.Kernel(program.compiled, program.name)
+            fresh = cl.Kernel(compiled, name)
             local += fresh.get_work_group_info(
-                cl.kernel_work_group_info.LOCAL_MEM_SIZE, program.device.handle
+                cl.kernel_work_group_info.LOCAL_MEM_SIZE, device.handle
             )
         problem = self.problem_of_launch(global_size, local_size, local)
         if problem:
             raise KernelBuildError(
-                f"{program.name}: {global_size} work-items in groups of {local_size} on"
-                f" {program.device.name}: {problem}"
+                f"{name}: {global_size} work-items in groups of {local_size} on"
+                f" {device.name}: {problem}"
             )
-        device = program.device
         with _lock:
             held = self._held
             if held is not None and _is_done(held):
                 self.finished(device)
                 held = None
-            self._watch.begin(program.name, arguments)
+            self._watch.begin(name, arguments)
             try:
                 event = enqueue()
             except BaseException:
@@ -235,12 +238,12 @@ class Simulation:
             try:
                 is_done = held is None and _wait(device, event)
             except cl.Error as error:  # it was taken: nobody may launch it again
-                raise lost.waiting(device, error, program.name) from error
+                raise lost.waiting(device, error, name) from error
             if is_done:
                 self.finished(device)
         return event
 
-    def finished(self, device: Device) -> None:
+    def finished(self, device: DeviceBase) -> None:
         """All that was enqueued is done: say what was wrong with launches that were held back.
 
         Raises
@@ -271,7 +274,7 @@ def _is_done(event: cl.Event) -> bool:
     return bool(event.command_execution_status <= cl.command_execution_status.COMPLETE)
 
 
-def _wait(device: Device, event: cl.Event) -> bool:
+def _wait(device: DeviceBase, event: cl.Event) -> bool:
     """Wait for a launch; False where it is held back."""
     import pyopencl as cl
 

@@ -1,5 +1,5 @@
-"""Moves arrays that nobody is using from a device's memory to the host; `pool` asks for it before
-an allocation fails.
+"""Moves arrays that nobody is using from a device's memory to the host, before an allocation
+fails (`pool.when_short`).
 
 An array is idle when nobody but the nodes that are in its memory holds its buffer: what is being
 computed, a view that the host has of it, and a transfer that is under way hold it, too. Its nodes
@@ -14,9 +14,8 @@ are gone through (some milliseconds), so that making an array costs nothing.
 from __future__ import annotations
 
 import gc
-import itertools
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -26,17 +25,19 @@ import numpy as np
 from clfuse.counters import counters
 from clfuse.ir.nodes import Node, Storage
 
+from .buffers import HostBuffer, download
+from .memory import Block, Buffer
+
 if TYPE_CHECKING:
-    from .memory import Buffer
+    import numpy.typing as npt
+
     from .pool import Pool
 
-__all__ = ["Spilled", "note", "spill"]
+__all__ = ["Spilled", "spill"]
 
 SPILLED_SHARE: Final = 16
 """A part of the limit, one in so many, that is spilled together at least: to look for idle arrays
 takes as long as to copy some megabytes."""
-
-_clock: Final = itertools.count(1)
 
 _SLOTS: Final[dict[str, Any]] = {
     name: Node.__dict__[name].__get__ for name in ("buffer", "inputs")
@@ -49,13 +50,6 @@ class Spilled:
     """What a buffer on the host owns whose contents were spilled; for `explain`."""
 
     __slots__ = ()
-
-
-def note(buffers: Iterable[Buffer]) -> None:
-    """These are used now."""
-    now = next(_clock)
-    for buffer in buffers:
-        buffer.used = now
 
 
 @dataclass(slots=True)
@@ -97,8 +91,6 @@ def _idle(pool: Pool) -> list[_Idle]:
     """The buffers of a pool's device that nodes hold, the one that was used last at the end."""
     if _COUNTS[0] < 0:
         return []
-    from .memory import Buffer
-
     device = pool.device
     by_buffer: dict[int, _Idle] = {}
     for node in _nodes():
@@ -164,8 +156,6 @@ def _is_idle(idle: _Idle) -> bool:
 
 def _drop_copies(found: list[_Idle], wanted: int) -> int:
     """Let go of copies on the device of arrays that the host has."""
-    from .buffers import HostBuffer
-
     freed = 0
     for idle in found:
         if freed >= wanted:
@@ -182,9 +172,6 @@ def _drop_copies(found: list[_Idle], wanted: int) -> int:
 
 def _move(found: list[_Idle], wanted: int) -> int:
     """Have the host hold what the device holds."""
-    from .buffers import HostBuffer, download
-    from .memory import Block, Buffer
-
     freed = 0
     for idle in found:
         if freed >= wanted:
@@ -201,7 +188,7 @@ def _move(found: list[_Idle], wanted: int) -> int:
             break  # nor has the host the memory for it: it stays where it is
         if not _is_idle(idle):
             continue  # another thread has come, and may write to it
-        made = _on_host(idle.buffer, array, HostBuffer)
+        made = _on_host(idle.buffer, array)
         for node in idle.nodes:
             # Whoever comes now reads what he finds, the one or the other.
             if _value(node, "buffer") is not idle.buffer:
@@ -210,7 +197,7 @@ def _move(found: list[_Idle], wanted: int) -> int:
                 _put(node, made)
             else:
                 seen = np.ndarray(node.shape, node.dtype, array).copy()
-                _put(node, _on_host(idle.buffer, seen, HostBuffer))
+                _put(node, _on_host(idle.buffer, seen))
         counters["spills"] += 1
         counters["bytes_spilled"] += size
         idle.nodes = []
@@ -219,8 +206,8 @@ def _move(found: list[_Idle], wanted: int) -> int:
     return freed
 
 
-def _on_host(buffer: Buffer, array: Any, kind: Any) -> Any:
-    made = kind(buffer.device, array)
+def _on_host(buffer: Buffer, array: npt.NDArray[Any]) -> HostBuffer:
+    made = HostBuffer(buffer.device, array)
     made._owned = Spilled()
     made.used = getattr(buffer, "used", 0)
     return made

@@ -1,4 +1,4 @@
-"""Finds OpenCL drivers that the system does not list; `runtime.device` calls it before it looks.
+"""Finds OpenCL drivers that the system does not list; `runtime.listing` calls it before it looks.
 
 The ICD loader reads a folder of ``.icd`` files, each naming a driver's library, once per process.
 Two kinds of driver are missing from it in practice: Intel's CPU runtime from PyPI, whose wheel lays

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 from clfuse.engine.evaluate import forget_plans
-from clfuse.runtime import buffers, launch, program
-from clfuse.runtime import device as devices
+from clfuse.runtime import buffers, devices, launch, program
 from clfuse.runtime import pool as pools
 from clfuse.target.traits import DeviceTraits, with_schedule
 from clfuse.user_kernels.language.array_route.arrays import NotArrays

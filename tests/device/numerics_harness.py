@@ -25,7 +25,8 @@ import numpy.typing as npt
 
 from clfuse.ops.table import FAULTY_BUILTINS, UFUNCS, Ufunc, class_of
 from clfuse.runtime.buffers import allocate, download, upload
-from clfuse.runtime.device import Device, get_device
+from clfuse.runtime.device import Device
+from clfuse.runtime.devices import get_device
 from clfuse.runtime.launch import enqueue
 from clfuse.runtime.program import build
 

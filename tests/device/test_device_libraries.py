@@ -143,12 +143,12 @@ def test_clblast_multiplies_large_matrices(xp: ModuleType) -> None:
 def test_what_a_library_refuses_numpy_does(
     xp: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from clfuse.runtime import device_libraries
+    from clfuse.runtime import device_libraries, libraries
 
     def refuse(*_: Any) -> None:
         raise RuntimeError("no plan for this")
 
-    monkeypatch.setattr(device_libraries, "usable", lambda: ("clblast", "vkfft"))
+    monkeypatch.setattr(libraries, "usable", lambda: ("clblast", "vkfft"))
     monkeypatch.setattr(device_libraries, "call", refuse)
     device = xp.get_device()
     device.reread_tuning()

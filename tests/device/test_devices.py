@@ -15,7 +15,8 @@ import pytest
 
 from clfuse import config
 from clfuse.errors import DeviceError, DeviceWarning
-from clfuse.runtime import device as runtime
+from clfuse.runtime import device as device_module
+from clfuse.runtime import devices as runtime
 from clfuse.runtime import probing, vendors
 from clfuse.target.traits import DeviceTraits
 
@@ -64,6 +65,23 @@ def python(program: str, **environment: str) -> subprocess.CompletedProcess[str]
 
 
 # --- what there is -------------------------------------------------------------------------------
+
+
+def test_the_current_device_is_one_of_those_listed_once_it_is_asked_for_anything(fresh):
+    with config.override(fp64="error"):
+        awaited = runtime.current_device()
+        assert (awaited.is_settled, awaited.fp64, awaited.shares_memory) == (False, True, True)
+        assert runtime._listed is None
+        name = awaited.name
+        assert awaited.is_settled
+        assert type(awaited) is device_module.Device
+        assert [d for d in runtime.listed() if d is awaited] == [awaited]
+        assert awaited is runtime.get_device() is runtime.current_device()
+        assert name == awaited.handle.name.strip() or awaited.simulation is not None
+        assert awaited.fp64 == awaited.traits.fp64
+        assert awaited.shares_memory == awaited.traits.unified_memory
+        with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+            _ = awaited.nothing
 
 
 def test_the_devices_are_the_same_objects_each_time_and_all_usable():
@@ -276,8 +294,8 @@ def test_no_usable_device_at_all_is_an_error_that_says_what_to_install(fresh):
 
 # --- processes of their own ----------------------------------------------------------------------
 
-SHOW = "from clfuse.runtime import device; print([d.platform_name for d in device.devices()])"
-GET = "from clfuse.runtime import device; device.get_device()"
+SHOW = "from clfuse.runtime import devices; print([d.platform_name for d in devices.devices()])"
+GET = "from clfuse.runtime import devices; devices.get_device()"
 
 
 def test_no_runtime_at_all_is_an_error_that_says_what_to_install(tmp_path):
@@ -481,7 +499,7 @@ def test_a_device_that_does_not_answer_what_it_is_does_not_work(fresh):
     def silent(handle, platform):
         raise cl.LogicError("clGetDeviceInfo failed: INVALID_VALUE")
 
-    fresh.setattr(runtime, "_read_traits", silent)
+    fresh.setattr(device_module, "_read_traits", silent)
     device = runtime.listed()[0]
     assert not device.usable
     assert "does not answer" in device.cause

@@ -13,7 +13,7 @@ import pytest
 import clfuse as cf
 from clfuse import config
 from clfuse.ir import nodes
-from clfuse.runtime import device as runtime
+from clfuse.runtime import devices as runtime
 
 pytestmark = pytest.mark.clfuse_only
 

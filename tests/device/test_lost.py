@@ -21,8 +21,7 @@ from clfuse import config
 from clfuse.counters import counters
 from clfuse.engine.evaluate import forget_plans
 from clfuse.errors import AllocationError, DeviceError, KernelBuildError
-from clfuse.runtime import buffers, launch, memory
-from clfuse.runtime import device as devices
+from clfuse.runtime import buffers, devices, launch, memory
 from clfuse.runtime.device import Device
 from clfuse.tools.check import driver_faults
 from clfuse.tools.check.driver_faults import failing
@@ -543,7 +542,7 @@ ENDS = """
 import os, sys
 import numpy as np
 import clfuse as cf
-from clfuse.runtime import device as devices
+from clfuse.runtime import devices
 from clfuse.tools.check.driver_faults import failing
 x = cf.arange(200_000.0) * 2
 cf.evaluate(x)

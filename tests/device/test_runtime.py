@@ -12,8 +12,7 @@ import pytest
 from clfuse import config
 from clfuse.counters import counters, reset_peak
 from clfuse.errors import AllocationError
-from clfuse.runtime import buffers, launch, memory, pool, sharing
-from clfuse.runtime import device as devices
+from clfuse.runtime import buffers, devices, launch, memory, pool, sharing
 
 
 @pytest.fixture

@@ -246,8 +246,8 @@ def test_a_process_may_end_while_kernels_are_running():
             sys.executable,
             "-c",
             "import numpy as np\n"
-            "from clfuse.runtime import device, buffers, launch, program\n"
-            "d = device.get_device()\n"
+            "from clfuse.runtime import devices, buffers, launch, program\n"
+            "d = devices.get_device()\n"
             f"k = program.build(d, '''{SLOW}''', 'slow', (None, np.dtype(np.int32)))\n"
             "memory = buffers.upload(d, np.zeros(1 << 20, np.float32))\n"
             f"for _ in range(4): launch.enqueue(k, (1,), (1,), (memory.mem, {SLOW_STEPS}))\n"

@@ -16,12 +16,10 @@ import clfuse as cf
 from clfuse._core import loading
 from clfuse.config import override
 from clfuse.engine.evaluate import forget_plans
-from clfuse.runtime import buffers, launch, program
-from clfuse.runtime import device as devices
+from clfuse.runtime import buffers, devices, launch, program
 from clfuse.runtime.device import Device
-from clfuse.runtime.guard_memory import PATTERN, arena
+from clfuse.runtime.guard_memory import PATTERN, arena, guarded
 from clfuse.runtime.memory import pool_of
-from clfuse.runtime.simulated_memory import guarded
 from tests.queued import Gate
 
 pytestmark = pytest.mark.clfuse_only

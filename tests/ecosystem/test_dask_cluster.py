@@ -23,7 +23,7 @@ from distributed.protocol import deserialize, serialize
 from distributed.spill import SpillBuffer
 
 from clfuse.dask import worker as workers
-from clfuse.runtime import device as devices
+from clfuse.runtime import devices
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning",
                                         "ignore::UserWarning", "ignore::RuntimeWarning")

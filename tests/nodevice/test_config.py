@@ -162,7 +162,8 @@ def imported_by(statement: str) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "module", ["clfuse", "clfuse.runtime.device", "clfuse.runtime.buffers", "clfuse.runtime.launch"]
+    "module",
+    ["clfuse", "clfuse.runtime.devices", "clfuse.runtime.buffers", "clfuse.runtime.launch"],
 )
 def test_importing_touches_neither_opencl_nor_mako(module):
     assert not {"pyopencl", "mako"} & imported_by(f"import {module}")

@@ -18,7 +18,7 @@ from clfuse._core import loading
 REPOSITORY = Path(__file__).parents[2]
 
 MOST_MODULES = 170
-"""Of ours, packages included, and of NumPy's beyond what ``import numpy`` brings: 166 were
+"""Of ours, packages included, and of NumPy's beyond what ``import numpy`` brings: 168 were
 counted."""
 
 MOST_OF_PYTHONS = 30

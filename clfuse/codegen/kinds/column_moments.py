@@ -1,5 +1,5 @@
 """The one pass of `moments` for columns on a CPU: samples, sums around the guess, and what the two
-phases that it stands for know then; `codegen.kinds.strips` asks.
+phases that it stands for know then.
 
     for (int sample = 0; sample < 16; sample++) { ... q4[v] = q4[v] + (r0 - q4[v]) * share; }
     for (int i1 = 0; i1 < n1; i1++) { ... q2[v] = q2[v] + r5; q3[v] = q3[v] + r6; }
@@ -9,16 +9,13 @@ phases that it stands for know then; `codegen.kinds.strips` asks.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from clfuse.codegen.lines.body import Body
 from clfuse.codegen.lines.expressions import Register
 from clfuse.codegen.lines.folds import Fold
+from clfuse.codegen.lines.lanes import Lanes
 
 from .moments import GUESS, MOST_CANCELLED, Guess, Moments
-
-if TYPE_CHECKING:
-    from .strips import Lanes
 
 __all__ = ["AroundGuess"]
 
