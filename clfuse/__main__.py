@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import argparse
     from pathlib import Path
 
-    from .runtime.device import Device
+    from .runtime.devices.device import Device
 
 __all__ = ["main"]
 
@@ -91,10 +91,10 @@ def devices(arguments: Sequence[str]) -> int:
     parser(
         "devices", "List the OpenCL devices that work; the one that is used has a star."
     ).parse_args(arguments)
-    from .runtime import devices
+    from .runtime.devices import selection
 
-    current = devices.get_device()
-    for candidate in devices.devices():
+    current = selection.get_device()
+    for candidate in selection.devices():
         print("*" if candidate is current else " ", describe(candidate))
     return 0
 
@@ -156,7 +156,7 @@ MOST_CHECK_S: Final = 86_400
 def checked(options: argparse.Namespace, reader: argparse.ArgumentParser) -> int:
     """Run the check, and write its report; 1 where something is wrong."""
     from .errors import ClfuseError
-    from .runtime import devices
+    from .runtime.devices import selection
     from .tools.check import report
 
     seconds = CHECK_S if options.seconds is None else options.seconds
@@ -166,9 +166,9 @@ def checked(options: argparse.Namespace, reader: argparse.ArgumentParser) -> int
         reader.error(f"--json {options.json}: there is no folder {options.json.absolute().parent}")
     try:
         if options.device is not None:
-            devices.set_device(options.device)
+            selection.set_device(options.device)
             os.environ["CLFUSE_DEVICE"] = options.device
-        used = devices.get_device()
+        used = selection.get_device()
     except ClfuseError as error:
         from .tools.check.privacy import public
 
@@ -230,7 +230,7 @@ def drivers() -> Iterator[str]:
     import ctypes
     from pathlib import Path
 
-    from .runtime.vendors import SYSTEM_FOLDER, loader_environment
+    from .runtime.drivers.vendors import SYSTEM_FOLDER, loader_environment
 
     yield "drivers:"
     with loader_environment():
@@ -255,12 +255,12 @@ def probes() -> Iterator[str]:
     import time
 
     from .errors import ClfuseError
-    from .runtime import devices
+    from .runtime.devices import selection
     from .target.verified import verified
 
     start = time.perf_counter()
     try:
-        found = devices.listed()
+        found = selection.listed()
     except ClfuseError as error:
         yield f"{NO_DEVICE}: {error}"
         return
@@ -305,7 +305,7 @@ def probes() -> Iterator[str]:
                 " does, and makes one file to attach to an issue"
             )
     try:
-        yield f"used: {devices.get_device()!r}"
+        yield f"used: {selection.get_device()!r}"
     except ClfuseError as error:
         yield f"{NO_DEVICE}: {error}"
 

@@ -14,11 +14,11 @@ from .arrays.conversion import as_handle
 from .arrays.handle import Handle, node_of
 from .engine.evaluate import evaluate_all, evaluate_nodes
 from .ir import nodes, trace
-from .runtime import devices as selection
+from .runtime.devices import selection
 
 if TYPE_CHECKING:
     from .engine.explain import Plan
-    from .runtime.device import Device
+    from .runtime.devices.device import Device
 
 
 def _handles(arrays: Iterable[Any]) -> list[Handle]:

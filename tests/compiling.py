@@ -103,7 +103,7 @@ class Compiling:
         """Look at every program that this process builds."""
         if folder := os.environ.get("CLFUSE_TEST_KERNELS"):
             importlib.import_module("tests.vendors.recording").record(Path(folder))
-        program: Any = importlib.import_module("clfuse.runtime.program")
+        program: Any = importlib.import_module("clfuse.runtime.launches.program")
         compile_program = program.compile_program
 
         def watched(

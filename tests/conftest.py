@@ -156,7 +156,7 @@ def leaves_nothing_behind() -> Iterator[None]:
 
 def _surroundings() -> dict[str, object]:
     config = sys.modules.get("clfuse.config")
-    devices = sys.modules.get("clfuse.runtime.devices")
+    devices = sys.modules.get("clfuse.runtime.devices.selection")
     found: dict[str, object] = {} if config is None else dict(vars(config.settings))
     if devices is not None:
         found["device of the context"] = devices._scoped.get()

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from clfuse.engine.evaluate import forget_plans
-from clfuse.runtime.device import Device
-from clfuse.runtime.pool import Pool
+from clfuse.runtime.context.pool import Pool
+from clfuse.runtime.devices.device import Device
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Accesses outside a simulated device's memory, for `clfuse.runtime.guard_memory`: a part of
+"""Accesses outside a simulated device's memory, for `clfuse.runtime.simulated.guard_memory`: a part of
 `compiled.pyx`.
 
 The blocks of such a device lie in a range of addresses of which nothing else may be read or written.

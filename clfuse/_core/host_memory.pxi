@@ -177,7 +177,7 @@ cdef inline object device_of(object handle):
 
 
 cdef inline object use_here(object handle):
-    """What was done with an array that lies on the host, of those three in `runtime.buffers`."""
+    """What was done with an array that lies on the host, of those three in `runtime.memory.buffers`."""
     root = root_of(handle)
     if peek(root, h_host) != NULL:
         return get(root, h_use)

@@ -34,7 +34,7 @@ def connect_evaluation(names):
 cdef class Ready:
     """A plan of nothing but bound kernels, which runs as `planned.Planned.run` does.
 
-    `block_size` is that of `runtime.pool`; `hosted` is how many arguments lie on the host; `is_used`
+    `block_size` is that of `runtime.context.pool`; `hosted` is how many arguments lie on the host; `is_used`
     says whether it has run since somebody set that to False.
     """
 

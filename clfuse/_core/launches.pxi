@@ -1,4 +1,4 @@
-"""Launches of kernels whose arguments mostly stay as they are, for `clfuse.runtime.launch`: a part of
+"""Launches of kernels whose arguments mostly stay as they are, for `clfuse.runtime.launches.launch`: a part of
 `compiled.pyx`.
 
 The driver's two functions are called by their addresses. What they refuse is left to pyopencl, which
@@ -39,7 +39,7 @@ cdef list latest_launch
 
 
 def connect_losses(waiting, check, list latest):
-    """Take what `runtime.lost` has for errors of waits, for uploads that are done, and its note of
+    """Take what `runtime.context.lost` has for errors of waits, for uploads that are done, and its note of
     what was launched last."""
     global wait_failed, check_pinned, latest_launch
     wait_failed, check_pinned, latest_launch = waiting, check, latest

@@ -22,7 +22,7 @@ from clfuse.ir import build
 from clfuse.ir.nodes import Kind, Node, Storage
 from clfuse.ir.size_limits import MOST_AXES
 from clfuse.ir.traced_number import TracedNumber
-from clfuse.runtime.buffers import AS_A_WHOLE, HOST_NBYTES
+from clfuse.runtime.memory.buffers import AS_A_WHOLE, HOST_NBYTES
 
 from . import errstate
 from . import handle as handles
@@ -93,7 +93,7 @@ def adopted(array: np.ndarray, *, is_given: bool = False, use: int = AS_A_WHOLE)
 
     It is only read there, and copied before it is written to: it is not aligned as the device's
     own memory is. `is_given` says that nobody has the memory either where a NumPy array does not
-    own it; `use` what is done with it on the host, if it is small (`runtime.buffers`).
+    own it; `use` what is done with it on the host, if it is small (`runtime.memory.buffers`).
     """
     order = stride_order(array.shape, array.strides) if array.ndim > 1 else None
     turned = array if order is None else array.transpose(order)
@@ -115,7 +115,7 @@ def adopted(array: np.ndarray, *, is_given: bool = False, use: int = AS_A_WHOLE)
 def _kept(array: np.ndarray, use: int) -> Any:
     """A small array that nobody else has, in its own memory, where NumPy may be the one to
     calculate with it; None where it is not."""
-    from clfuse.runtime.devices import current_device
+    from clfuse.runtime.devices.selection import current_device
 
     device = current_device()
     if not is_calculated_here(device) or native_dtype(array.dtype) != array.dtype:
@@ -420,7 +420,7 @@ def asnumpy(value: Any) -> np.ndarray:
 
 def device_of(handle: Handle) -> Any:
     """The device that holds the array, or will: the current one while it is not computed."""
-    from clfuse.runtime.devices import current_device
+    from clfuse.runtime.devices.selection import current_device
 
     buffer = handle._storage.node.buffer
     return current_device() if buffer is None else buffer.device
@@ -428,14 +428,14 @@ def device_of(handle: Handle) -> Any:
 
 def moved_to(handle: Handle, device: Any, stream: Any) -> Any:
     """The array with its elements on another device."""
-    from clfuse.runtime import devices
+    from clfuse.runtime.devices import selection
 
     if stream is not None:
         raise ValueError("The stream argument in to_device() is not supported")
-    target = device_of(handle) if device == "cpu" else devices.find(device)
+    target = device_of(handle) if device == "cpu" else selection.find(device)
     if target is device_of(handle):
         return handle
     host = host_view(handle)
-    with devices.device(target):
+    with selection.device(target):
         # One element or none would be a constant of the program, which lies on no device.
         return held(upload(host)) if host.size <= 1 else from_host(host)

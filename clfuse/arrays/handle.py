@@ -83,7 +83,7 @@ def downcasts() -> bool:
 
 def lacks_fp64() -> bool:
     """Whether the current device has no double precision."""
-    from clfuse.runtime.devices import current_device
+    from clfuse.runtime.devices.selection import current_device
 
     return not current_device().fp64
 

@@ -4,9 +4,9 @@ them `in_place`; `operators`, `ufunc`, `indexing` and `fallback` ask here before
 To record an operation, to walk what was recorded and to give back the result takes longer than
 NumPy needs for some thousand elements. Whoever loops over elements (``a[i, j] -= a[i, k] * a[k,
 j]``) would wait for it at every step. So where all operands lie on the host already
-(`runtime.buffers.HostBuffer`: small arrays that came from there, or were looked at) an operation
-that costs NumPy next to nothing is calculated when it is called. What depends on anything that was
-only recorded, or that lies on the device, is recorded as ever.
+(`runtime.memory.buffers.HostBuffer`: small arrays that came from there, or were looked at) an
+operation that costs NumPy next to nothing is calculated when it is called. What depends on anything
+that was only recorded, or that lies on the device, is recorded as ever.
 
 An element, and whatever else NumPy gives a scalar for, is one of NumPy's then.
 """
@@ -25,7 +25,8 @@ from clfuse.ir import trace
 from clfuse.ir.launch_nodes import Part
 from clfuse.ir.nodes import Kind, LateNode, Node, Op, Storage, structural
 from clfuse.policy.choice import known_works
-from clfuse.runtime.buffers import (
+from clfuse.runtime.memory.blocks import pool_of
+from clfuse.runtime.memory.buffers import (
     AS_A_WHOLE,
     BY_ROWS,
     HOST_NBYTES,
@@ -37,7 +38,6 @@ from clfuse.runtime.buffers import (
     lent,
     on_host,
 )
-from clfuse.runtime.memory import pool_of
 from clfuse.target.costs import COSTS
 
 from . import handle as handles
@@ -72,7 +72,8 @@ LATER: Final = object()
 
 LOOKED_AT_NBYTES: Final = 1 << 15
 """Up to this size a stored array that is read is copied to the host: nobody waits for the device
-when it is written to then. Larger ones are read in their own memory (`runtime.buffers.lent`)."""
+when it is written to then. Larger ones are read in their own memory
+(`runtime.memory.buffers.lent`)."""
 
 ROW_NBYTES: Final = 1 << 20
 """As `LOOKED_AT_NBYTES`, where the device does not work in the host's memory, for an array of which
@@ -375,7 +376,7 @@ def expect_writes(storage: Storage, shape: tuple[int, ...]) -> bool:
 
 def works_in_place() -> bool:
     """Whether the device that computes what was recorded works in the host's memory."""
-    from clfuse.runtime.devices import current_device
+    from clfuse.runtime.devices.selection import current_device
 
     return pool_of(current_device()).in_place
 
@@ -432,7 +433,7 @@ def filled(value: np.generic, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     size = math.prod(shape)
     if size < 2 or not affordable(size) or trace.active() is not None:
         return LATER
-    from clfuse.runtime.devices import current_device
+    from clfuse.runtime.devices.selection import current_device
 
     device = current_device()
     return made(np.full(shape, value, dtype), device) if device.fp64 else LATER

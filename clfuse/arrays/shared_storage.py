@@ -18,7 +18,7 @@ import numpy as np
 from clfuse.engine.evaluate import host_copy, host_view
 from clfuse.ir import trace
 from clfuse.ir.nodes import Node, Storage
-from clfuse.runtime.buffers import HostBuffer
+from clfuse.runtime.memory.buffers import HostBuffer
 
 from .handle import Handle, is_writeable, layout
 from .host_array import leaf
@@ -79,7 +79,7 @@ def seen_by_numpy(handle: Handle) -> Array:
     """The array as one of NumPy's, in the same memory from now on; read-only if it is."""
     storage = handle._storage
     if type(storage) is not SharedStorage:
-        from clfuse.runtime.devices import current_device
+        from clfuse.runtime.devices.selection import current_device
 
         node = storage.node
         memory = host_copy(node)

@@ -16,7 +16,7 @@ import numpy as np
 from clfuse.ir import build
 from clfuse.ir.layout import is_injective
 from clfuse.ir.size_limits import MOST_AXES
-from clfuse.runtime.buffers import HostBuffer
+from clfuse.runtime.memory.buffers import HostBuffer
 
 from . import handle as handles
 from .conversion import NotNative

@@ -22,8 +22,10 @@ from clfuse.functions.math.ufunc import ufunc
 from clfuse.interop import buffers
 from clfuse.ir import build, nodes, trace
 from clfuse.policy.choice import known_works
-from clfuse.runtime import devices
-from clfuse.runtime.buffers import (
+from clfuse.runtime.devices import selection
+from clfuse.runtime.devices.selection import current_device
+from clfuse.runtime.memory.blocks import Counted
+from clfuse.runtime.memory.buffers import (
     AS_A_WHOLE,
     BY_ROWS,
     IN_PARTS,
@@ -32,8 +34,6 @@ from clfuse.runtime.buffers import (
     Buffer,
     HostBuffer,
 )
-from clfuse.runtime.devices import current_device
-from clfuse.runtime.memory import Counted
 from clfuse.target.costs import COSTS
 
 from . import operators
@@ -64,7 +64,7 @@ def accelerate(array: type) -> None:
     handle.Handle._storage = core.Cell()
     handle.Handle._view = core.Sight()
     core.export_buffers((array, *handle.SCALARS), buffers.lent)
-    core.connect_sources(creation.compiled_names(current_device, vars(devices)))
+    core.connect_sources(creation.compiled_names(current_device, vars(selection)))
     for short, name in operators.BINARY.items():
         function = UFUNCS[name]
         about = function.numpy, function.weight

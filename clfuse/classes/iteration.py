@@ -14,7 +14,7 @@ from clfuse.arrays.host_array import present
 from clfuse.arrays.views import reshaped
 from clfuse.functions.indexing import subscripts
 from clfuse.numpy_releases import FLAT_BY_BOOL, FLAT_BY_FLOATS
-from clfuse.runtime.buffers import BY_ROWS, HostBuffer
+from clfuse.runtime.memory.buffers import BY_ROWS, HostBuffer
 
 
 def rows(handle: Handle) -> Iterator[Any]:

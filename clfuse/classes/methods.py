@@ -25,7 +25,7 @@ from clfuse.functions.math import cumulative, reductions, selection, statistics
 from clfuse.functions.shaping import creation, manipulation
 from clfuse.functions.sorting import searching, sorting
 from clfuse.ir import build
-from clfuse.runtime.buffers import HostBuffer
+from clfuse.runtime.memory.buffers import HostBuffer
 
 _Missing = np._NoValue
 

@@ -39,7 +39,7 @@ from clfuse.functions.shaping.creation import array as make_array
 from clfuse.functions.shaping.creation import zeros
 from clfuse.interop import buffers, protocols
 from clfuse.interop.subclasses import ArrayType, ScalarType
-from clfuse.runtime.buffers import HostBuffer
+from clfuse.runtime.memory.buffers import HostBuffer
 
 from . import iteration, operators, printing
 from .acceleration import accelerate

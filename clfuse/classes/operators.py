@@ -31,7 +31,7 @@ from clfuse.functions.math.ufunc import ufunc
 from clfuse.ir.nodes import boundary
 from clfuse.ir.traced_number import concrete
 from clfuse.numpy_releases import EMPTY_IS_FALSE, ONE_IS_A_NUMBER, POWERS_OF_SCALARS
-from clfuse.runtime.buffers import Buffer, HostBuffer
+from clfuse.runtime.memory.buffers import Buffer, HostBuffer
 from clfuse.user_frames import user_stacklevel
 
 BINARY: Final = {

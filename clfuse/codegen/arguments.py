@@ -165,7 +165,7 @@ class Arguments:
 
     @property
     def dtypes(self) -> tuple[np.dtype | None, ...]:
-        """What `runtime.program.build` needs: a dtype a scalar, None a buffer."""
+        """What `runtime.launches.program.build` needs: a dtype a scalar, None a buffer."""
         index = np.dtype(np.int64 if self.index_type == "long" else np.int32)
         found: list[np.dtype | None] = []
         for binding in self.bindings:

@@ -21,8 +21,9 @@ from clfuse.arrays.handle import Handle
 from clfuse.config import settings
 from clfuse.control import evaluate
 from clfuse.errors import DeviceError
-from clfuse.runtime import devices, storage, trust
-from clfuse.runtime.device import Device
+from clfuse.runtime.devices import selection
+from clfuse.runtime.devices.device import Device
+from clfuse.runtime.files import storage, trust
 
 NAME: Final = "clfuse"
 """Of the plugin on a worker: there is one."""
@@ -81,11 +82,11 @@ def take_device(spec: str = "") -> Device:
     with _taking:
         if os.getpid() not in _taken:
             _taken[os.getpid()] = _free_device(spec or settings.device)
-        return devices.set_device(_taken[os.getpid()][0])
+        return selection.set_device(_taken[os.getpid()][0])
 
 
 def _free_device(spec: str) -> tuple[Device, Any]:
-    for candidate, path in _places(devices.fitting(spec)):
+    for candidate, path in _places(selection.fitting(spec)):
         file = open(path, "ab", opener=lambda place, _: storage.open_to_append(Path(place)))  # noqa: SIM115
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -27,7 +27,7 @@ from clfuse.eager.creation import SOURCES, at_the_call
 from clfuse.eager.functions import before, settled
 from clfuse.errors import FallbackError, FallbackWarning
 from clfuse.ir import trace
-from clfuse.runtime.buffers import BY_ROWS
+from clfuse.runtime.memory.buffers import BY_ROWS
 from clfuse.user_frames import user_frame
 
 from .numpy_errors import FLAGS, preferred, refuse_odd_flags
@@ -58,7 +58,7 @@ REMEMBERED: Final[dict[Callable[..., Any], tuple[Callable[..., Any], dict[Any, A
 
 def shares_memory() -> bool:
     """Whether the current device works in the host's memory, so that nothing has to be copied."""
-    from clfuse.runtime.devices import current_device
+    from clfuse.runtime.devices.selection import current_device
 
     return current_device().shares_memory
 

@@ -27,7 +27,7 @@ def step(
     extra: Hashable,
     called: str = "",
 ) -> Node:
-    """What ``runtime.numerics.NUMERICS[name]`` makes of the nodes; nothing in it is empty.
+    """What ``runtime.host.numerics.NUMERICS[name]`` makes of the nodes; nothing in it is empty.
 
     `called` is what NumPy warns of floating-point errors in, if it does.
     """

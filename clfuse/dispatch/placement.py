@@ -35,15 +35,15 @@ class __array_namespace_info__(_Info):  # type: ignore[misc]
 
     def devices(self) -> list[Any]:
         """All usable devices, best first."""
-        from clfuse.runtime import devices
+        from clfuse.runtime.devices import selection
 
-        return devices.devices()
+        return selection.devices()
 
     def default_device(self) -> Any:
         """The device that new work goes to."""
-        from clfuse.runtime import devices
+        from clfuse.runtime.devices import selection
 
-        return devices.get_device()
+        return selection.get_device()
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, np.dtype]:
         """The dtypes of what is made without naming one; `device` as for `set_device`."""
@@ -68,11 +68,11 @@ def _narrow(dtype: np.dtype) -> np.dtype:
 
 
 def _target(spec: Any) -> Any:
-    from clfuse.runtime import devices
+    from clfuse.runtime.devices import selection
 
     if spec is None or (isinstance(spec, str) and spec == "cpu"):  # NumPy's name of where it works
-        return devices.get_device()
-    return devices.find(spec)
+        return selection.get_device()
+    return selection.find(spec)
 
 
 def placed(function: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> Any:
@@ -83,9 +83,9 @@ def placed(function: Callable[..., Any], args: tuple[Any, ...], named: dict[str,
     DeviceError
         There is none such; a ValueError, as NumPy's.
     """
-    from clfuse.runtime import devices
+    from clfuse.runtime.devices import selection
 
     target = _target(named.pop("device"))
-    with devices.device(target):
+    with selection.device(target):
         made = function(*args, **named)
     return moved_to(made, target, None) if isinstance(made, Handle) else made

@@ -38,7 +38,7 @@ from clfuse.arrays.host_array import (
 from clfuse.config import settings
 from clfuse.engine.evaluate import lock
 from clfuse.interpreter.interpret import warning_of
-from clfuse.runtime.buffers import BY_ROWS, IN_PARTS, SELECTED, HostBuffer
+from clfuse.runtime.memory.buffers import BY_ROWS, IN_PARTS, SELECTED, HostBuffer
 
 from .sequences import listed
 from .writes import written

@@ -40,7 +40,7 @@ from clfuse.arrays.host_array import (
 )
 from clfuse.config import settings
 from clfuse.ir import trace
-from clfuse.runtime.buffers import AS_A_WHOLE, HOST_NBYTES
+from clfuse.runtime.memory.buffers import AS_A_WHOLE, HOST_NBYTES
 
 from .arithmetic import calculated
 from .sequences import DEEPEST, IN_A_LIST, counted
@@ -251,7 +251,7 @@ def _made(
         size = find(args, named)
     if size < 0 or size == 1 or not affordable(size):
         return LATER
-    from clfuse.runtime.devices import current_device
+    from clfuse.runtime.devices.selection import current_device
 
     device = current_device()
     if not device.fp64:

@@ -37,7 +37,7 @@ from clfuse.arrays.host_array import (
 from clfuse.engine.evaluate import evaluate_nodes
 from clfuse.ir import trace
 from clfuse.policy.choice import known_works
-from clfuse.runtime.buffers import BY_ROWS, Buffer, HostBuffer
+from clfuse.runtime.memory.buffers import BY_ROWS, Buffer, HostBuffer
 from clfuse.target.costs import COSTS
 
 from .arithmetic import attempted
@@ -387,7 +387,7 @@ def read(
             numbers_of(args[0]) is not LATER
             or (type(args[0]) is np.ndarray and trace.active() is None)
         ):
-            from clfuse.runtime.devices import current_device
+            from clfuse.runtime.devices.selection import current_device
 
             device = current_device()
             given.device = device if device.fp64 else None

@@ -33,7 +33,7 @@ from clfuse.arrays.host_array import (
 from clfuse.engine.evaluate import evaluate_nodes, lock
 from clfuse.ir.launch_nodes import Part
 from clfuse.ir.nodes import Kind, LateNode, Node
-from clfuse.runtime.buffers import BY_ROWS, IN_PARTS, SELECTED, Buffer, HostBuffer
+from clfuse.runtime.memory.buffers import BY_ROWS, IN_PARTS, SELECTED, Buffer, HostBuffer
 from clfuse.target.costs import COSTS
 
 from .sequences import listed, numbers
@@ -116,7 +116,7 @@ def is_brief(node: Node, share: int = AT_ONCE, most_nbytes: int = ROW_NBYTES) ->
         return False
     if math.prod(node.shape) * node.dtype.itemsize > most_nbytes:
         return False
-    from clfuse.runtime.devices import current_device
+    from clfuse.runtime.devices.selection import current_device
 
     return is_seen_here(current_device() if buffer is None else buffer.device)
 
@@ -158,7 +158,7 @@ def _is_read_in_parts(handle: Handle) -> bool:
 def _is_brought(node: Node) -> bool:
     """Whether an array that was recorded lies on the host now: computed, where the device works in
     the host's memory."""
-    from clfuse.runtime.devices import current_device
+    from clfuse.runtime.devices.selection import current_device
 
     if node.buffer is not None or isinstance(node, LateNode | Part):
         return False

@@ -27,7 +27,7 @@ from clfuse.arrays.host_array import (
 from clfuse.errors import AllocationError
 from clfuse.ir import trace
 from clfuse.ir.nodes import Kind, Storage
-from clfuse.runtime.buffers import (
+from clfuse.runtime.memory.buffers import (
     AS_A_WHOLE,
     IN_PARTS,
     Buffer,
@@ -135,7 +135,7 @@ def is_writable_here(handle: Handle, index: Any, value: Any) -> bool:
     (source,) = node.inputs
     if source.op.kind is not Kind.CONSTANT or source.buffer is not None:
         return False
-    from clfuse.runtime.devices import current_device
+    from clfuse.runtime.devices.selection import current_device
 
     nbytes = math.prod(node.shape) * node.dtype.itemsize
     device = current_device()

@@ -31,16 +31,18 @@ from clfuse.ir.snapshot import Snapshot, take
 from clfuse.ops.table import UFUNCS
 from clfuse.policy import choice
 from clfuse.policy.choice import Choice
-from clfuse.runtime import buffers, ending, lost, sharing, spilling
-from clfuse.runtime.device import Device
-from clfuse.runtime.devices import current_device, is_any_open, when_renewed
-from clfuse.runtime.pool import when_short as pools_short
-from clfuse.runtime.pool import when_tight as pools_tight
+from clfuse.runtime.context import lost
+from clfuse.runtime.context.pool import when_short as pools_short
+from clfuse.runtime.context.pool import when_tight as pools_tight
+from clfuse.runtime.devices import ending
+from clfuse.runtime.devices.device import Device
+from clfuse.runtime.devices.selection import current_device, is_any_open, when_renewed
+from clfuse.runtime.memory import buffers, sharing, spilling
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from clfuse.runtime.pool import Pool
+    from clfuse.runtime.context.pool import Pool
 
     from .executable import Planned
 
@@ -543,7 +545,7 @@ def upload(array: npt.NDArray[Any]) -> Node:
 
 def share(array: npt.NDArray[Any], *, exported: bool = False) -> Node | None:
     """A leaf on the host array's own memory, or None where the current device cannot; `exported` as
-    `runtime.sharing` has it."""
+    `runtime.memory.sharing` has it."""
     current = current_device()
     if needs_fp64(array.dtype) and not current.fp64:
         return None

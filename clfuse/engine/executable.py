@@ -31,10 +31,12 @@ from clfuse.ir.journal import Refused, journal, settle
 from clfuse.ir.nodes import TABLE, Kind, Node
 from clfuse.ir.snapshot import Snapshot
 from clfuse.policy.choice import Verdict
-from clfuse.runtime import buffers, host, launch, program, stepping
-from clfuse.runtime.buffers import Buffer
-from clfuse.runtime.launch import BoundKernel
-from clfuse.runtime.pool import block_size
+from clfuse.runtime.context.pool import block_size
+from clfuse.runtime.host import host_steps
+from clfuse.runtime.launches import launch, program, stepping
+from clfuse.runtime.launches.launch import BoundKernel
+from clfuse.runtime.memory import buffers
+from clfuse.runtime.memory.buffers import Buffer
 from clfuse.schedule.device_libraries import is_ours
 from clfuse.schedule.planner import plan
 from clfuse.schedule.records import Copy, Kernel, LibraryCall, Schedule, SortPass, UserLaunch
@@ -52,8 +54,8 @@ from .resume import is_refusal, leave
 
 if TYPE_CHECKING:
     from clfuse.codegen.kernels import Rendered
-    from clfuse.runtime.device import Device
-    from clfuse.runtime.program import Program
+    from clfuse.runtime.devices.device import Device
+    from clfuse.runtime.launches.program import Program
     from clfuse.target.traits import DeviceTraits
 
 BIND_AT: Final = 2
@@ -436,16 +438,16 @@ def _run_without_kernel(
     tickets: list[Any],
 ) -> None:
     if isinstance(step, Copy):
-        host.copy(places[step.source], places[step.target], step.nbytes)  # type: ignore[arg-type]
+        host_steps.copy(places[step.source], places[step.target], step.nbytes)  # type: ignore[arg-type]
     elif step.name == TABLE:
         if step.param is not None:
             values = np.frombuffer(step.param, step.dtype)
         else:
             values = np.array([value for _, value in scalars], step.dtype)
-        host.write(places[step.target], values)  # type: ignore[arg-type]
+        host_steps.write(places[step.target], values)  # type: ignore[arg-type]
     elif step.maker is None or not _made_on_device(step, places):
         with interpret.warning_of(step.called):
-            host.call(
+            host_steps.call(
                 step.name,
                 [
                     (places[o.value], o.dtype, o.shape, o.offset, o.strides)  # type: ignore[misc]
@@ -460,7 +462,7 @@ def _run_without_kernel(
 
 def _made_on_device(step: LibraryCall, places: Sequence[Buffer | None]) -> bool:
     """Have a library of the device make the call; False where it refuses, and NumPy shall."""
-    from clfuse.runtime import device_libraries
+    from clfuse.runtime.launches import device_libraries
 
     try:
         device_libraries.call(step, places)

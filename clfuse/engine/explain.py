@@ -15,7 +15,7 @@ from clfuse.ir.journal import finish_below, settle
 from clfuse.ir.nodes import Node
 from clfuse.ir.snapshot import Snapshot, take
 from clfuse.policy import choice
-from clfuse.runtime.memory import pool_of
+from clfuse.runtime.memory.blocks import pool_of
 from clfuse.schedule.dataflow import operations_of
 from clfuse.schedule.device_libraries import is_ours
 from clfuse.schedule.planner import plan
@@ -185,9 +185,9 @@ class Plan:
 
 def explain_nodes(nodes: Sequence[Node]) -> Plan:
     """The plan that evaluating `nodes` together would follow now."""
-    from clfuse.runtime import devices
+    from clfuse.runtime.devices import selection
 
-    current = devices.get_device()
+    current = selection.get_device()
     with lock:
         settle()
         finish_below(nodes, compute_otherwise)

@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING
 from clfuse.errors import AllocationError
 from clfuse.ir.journal import journal, settle
 from clfuse.ir.nodes import Node
-from clfuse.runtime import spilling
-from clfuse.runtime.memory import note_use
-from clfuse.runtime.pool import block_size
+from clfuse.runtime.context.pool import block_size
+from clfuse.runtime.memory import spilling
+from clfuse.runtime.memory.blocks import note_use
 
 from .tile_cuts import (
     FOLD,
@@ -45,8 +45,8 @@ from .tile_stream import Evaluate, Launch, Stream, put
 
 if TYPE_CHECKING:
     from clfuse.ir.snapshot import Snapshot
-    from clfuse.runtime.device import Device
-    from clfuse.runtime.pool import Pool
+    from clfuse.runtime.context.pool import Pool
+    from clfuse.runtime.devices.device import Device
     from clfuse.schedule.records import Schedule
 
 __all__ = ["bring", "describe", "fits", "run"]

@@ -108,8 +108,8 @@ def profile() -> Iterator[Profile]:
     >>> len(times.kernels) >= 1
     True
     """
-    from clfuse.runtime import launch
-    from clfuse.runtime.devices import get_device
+    from clfuse.runtime.devices.selection import get_device
+    from clfuse.runtime.launches import launch
 
     device = get_device()
     evaluate_all(wait=True)

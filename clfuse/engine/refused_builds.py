@@ -31,7 +31,7 @@ from clfuse.schedule.records import Kernel, LibraryCall, Schedule, SortPass, Ste
 from .executable import Planned, make_plan
 
 if TYPE_CHECKING:
-    from clfuse.runtime.device import Device
+    from clfuse.runtime.devices.device import Device
 
 Launched = Kernel | LibraryCall | SortPass | UserLaunch
 

@@ -21,10 +21,11 @@ from clfuse.ir.nodes import Kind, Node, Storage, structural
 from clfuse.ir.snapshot import LIVE, Snapshot, take
 from clfuse.ir.trace import Drawn, Placeholder
 from clfuse.ir.traced_number import Calculated, Computed
-from clfuse.runtime import buffers, host
-from clfuse.runtime.buffers import Buffer
-from clfuse.runtime.launch import BoundKernel
-from clfuse.runtime.memory import note_use
+from clfuse.runtime.host import host_steps
+from clfuse.runtime.launches.launch import BoundKernel
+from clfuse.runtime.memory import buffers
+from clfuse.runtime.memory.blocks import note_use
+from clfuse.runtime.memory.buffers import Buffer
 from clfuse.schedule.records import Copy, LibraryCall, UserLaunch
 
 from .evaluate import find_plan
@@ -32,7 +33,7 @@ from .executable import Prepared, bind, observers, run_without_kernel
 from .resume import is_refusal, leave
 
 if TYPE_CHECKING:
-    from clfuse.runtime.device import Device
+    from clfuse.runtime.devices.device import Device
 
 __all__ = ["NoKernels", "NoRoom", "Replay"]
 
@@ -362,5 +363,5 @@ _ALONE = _calibrate()
 
 def _copied(buffer: Buffer) -> Buffer:
     made = buffers.allocate(buffer.device, buffer.nbytes)
-    host.copy(buffer, made, buffer.nbytes)
+    host_steps.copy(buffer, made, buffer.nbytes)
     return made

@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 from clfuse.ir.nodes import Kind, Node, structural
-from clfuse.runtime.buffers import Buffer
+from clfuse.runtime.memory.buffers import Buffer
 from clfuse.schedule.memory.buffers import writes_of
 from clfuse.schedule.memory.hazards import Place, place_of
 from clfuse.schedule.records import Kernel, Launch, Schedule, SortPass, UserLaunch

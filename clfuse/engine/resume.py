@@ -27,8 +27,10 @@ from typing import Any, NamedTuple
 from clfuse.errors import AllocationError, DeviceError
 from clfuse.ir.journal import Refused, rests
 from clfuse.ir.nodes import Kind, Node, structural
-from clfuse.runtime import buffers, host, lost
-from clfuse.runtime.buffers import Buffer
+from clfuse.runtime.context import lost
+from clfuse.runtime.host import host_steps
+from clfuse.runtime.memory import buffers
+from clfuse.runtime.memory.buffers import Buffer
 from clfuse.schedule.memory.buffers import reads_of, writes_of
 from clfuse.schedule.memory.hazards import Place, place_of
 from clfuse.schedule.records import Schedule
@@ -197,7 +199,7 @@ class Rest:
             assert old is not None
             try:
                 held = buffers.allocate(old.device, old.nbytes)
-                host.copy(new.on_device(), held, schedule.values[value].nbytes)
+                host_steps.copy(new.on_device(), held, schedule.values[value].nbytes)
             except (AllocationError, lost.driver_error()):
                 return False
             place = place_of(schedule, value)

@@ -18,13 +18,13 @@ import numpy as np
 from clfuse.ir import build
 from clfuse.ir.layout import contiguous_strides
 from clfuse.ir.nodes import Kind, Node
-from clfuse.runtime.buffers import HostBuffer
+from clfuse.runtime.memory.buffers import HostBuffer
 
 from .tile_nodes import Slices, is_given
 
 if TYPE_CHECKING:
-    from clfuse.runtime.device import Device
-    from clfuse.runtime.pool import Pool
+    from clfuse.runtime.context.pool import Pool
+    from clfuse.runtime.devices.device import Device
 
 __all__ = [
     "FOLD", "PART", "SCAN", "TILES_IN_MEMORY", "TILE_NBYTES", "WHOLE", "Target", "below",

@@ -19,16 +19,16 @@ from clfuse.errors import AllocationError
 from clfuse.ir import build
 from clfuse.ir.journal import journal, settle
 from clfuse.ir.nodes import Kind, Node, reduction
-from clfuse.runtime import buffers, spilling
-from clfuse.runtime.buffers import HostBuffer
-from clfuse.runtime.pool import host_nbytes
-from clfuse.runtime.streams import Transfers
+from clfuse.runtime.context.pool import host_nbytes
+from clfuse.runtime.memory import buffers, spilling
+from clfuse.runtime.memory.buffers import HostBuffer
+from clfuse.runtime.memory.streams import Transfers
 
 from .tile_cuts import FOLD, PART, SCAN, Target, compacted, is_streamed, nbytes_of, rows_of, viewed
 from .tile_nodes import Slices
 
 if TYPE_CHECKING:
-    from clfuse.runtime.device import Device
+    from clfuse.runtime.devices.device import Device
 
 __all__ = ["Evaluate", "Launch", "Stream", "put"]
 

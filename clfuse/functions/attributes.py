@@ -40,7 +40,7 @@ from clfuse.dispatch.host_call import announced, host_call
 from clfuse.eager.arithmetic import alone
 from clfuse.ir import build
 from clfuse.numpy_releases import CHECKS_PARTS, DEPRECATED_SETTERS
-from clfuse.runtime.buffers import HostBuffer
+from clfuse.runtime.memory.buffers import HostBuffer
 from clfuse.user_frames import user_stacklevel
 
 from .indexing.subscripts import put

@@ -33,7 +33,7 @@ from clfuse.functions.shaping.creation import array
 from clfuse.ir import build
 from clfuse.ir.nodes import Kind
 from clfuse.numpy_releases import HAS_DLPACK_1
-from clfuse.runtime.buffers import HostBuffer
+from clfuse.runtime.memory.buffers import HostBuffer
 
 from .scipy_ufuncs import of_scipy
 

@@ -1,7 +1,7 @@
 """Small programs, node by node through NumPy; `evaluate` calls it where `smallness` says so.
 
 What comes out is calculated by NumPy's own functions, hence with NumPy's bits. Arguments and
-results lie in host memory (`runtime.buffers.HostBuffer`) until a kernel asks for them.
+results lie in host memory (`runtime.memory.buffers.HostBuffer`) until a kernel asks for them.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from clfuse.errors import warn_user
 from clfuse.ir.journal import journal, settle
 from clfuse.ir.nodes import TABLE, Kind, Node, Op
 from clfuse.ir.snapshot import LIVE, Snapshot
-from clfuse.runtime.buffers import Buffer, HostBuffer, calculated, lent, mapped
-from clfuse.runtime.host import FUNCTIONS
+from clfuse.runtime.host.host_steps import FUNCTIONS
+from clfuse.runtime.memory.buffers import Buffer, HostBuffer, calculated, lent, mapped
 
 from . import gemv
 from .order import calculation
 from .rng import NEARLY, NUMBERS
 
 if TYPE_CHECKING:
-    from clfuse.runtime.device import Device
+    from clfuse.runtime.devices.device import Device
 
 Array = Any
 """An array of NumPy's or one of its scalars."""

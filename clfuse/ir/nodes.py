@@ -53,7 +53,7 @@ class Kind(IntEnum):
 
 TRANSFORM: Final = "transform"
 """The library operation that `functions.fft.transforms` records where VkFFT is at hand: its operand
-has the dtype that VkFFT takes and lies in C order. `runtime.numerics` treats it as it does
+has the dtype that VkFFT takes and lies in C order. `runtime.host.numerics` treats it as it does
 ``fourier``."""
 
 TABLE: Final = "table"

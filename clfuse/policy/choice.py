@@ -19,7 +19,7 @@ from .feedback import known as known_works
 from .tiering import built, came_back
 
 if TYPE_CHECKING:
-    from clfuse.runtime.device import Device
+    from clfuse.runtime.devices.device import Device
 
 __all__ = [
     "INTERPRET",

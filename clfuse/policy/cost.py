@@ -19,13 +19,13 @@ from clfuse.interpreter import gemv
 from clfuse.interpreter.interpret import VIEWED, host_function, size_of
 from clfuse.ir.nodes import Kind, Node
 from clfuse.ir.snapshot import LIVE, Snapshot
-from clfuse.runtime.buffers import HostBuffer
+from clfuse.runtime.memory.buffers import HostBuffer
 from clfuse.target.costs import Costs
 
 _core = loading.load()
 
 if TYPE_CHECKING:
-    from clfuse.runtime.device import Device
+    from clfuse.runtime.devices.device import Device
 
 _LAUNCHED: Final = frozenset((Kind.COUNTS, Kind.COMPACT, Kind.EXPAND))
 """Kinds for which a device needs launches of their own, and whose sizes the program waits for."""

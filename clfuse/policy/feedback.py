@@ -25,12 +25,12 @@ from typing import TYPE_CHECKING, Any, Final
 from clfuse.interpreter.interpret import VIEWED, size_of
 from clfuse.ir.nodes import Kind
 from clfuse.ir.snapshot import Snapshot
-from clfuse.runtime.buffers import HostBuffer
+from clfuse.runtime.memory.buffers import HostBuffer
 
 from .cost import cost_ns
 
 if TYPE_CHECKING:
-    from clfuse.runtime.device import Device
+    from clfuse.runtime.devices.device import Device
 
 __all__ = ["forget", "is_quicker", "keeps_kernels", "known", "large", "left_to_numpy", "small"]
 

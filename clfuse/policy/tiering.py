@@ -34,7 +34,7 @@ from . import warm_start
 from .cost import budget_ns, cost_ns, is_of_kernels
 
 if TYPE_CHECKING:
-    from clfuse.runtime.device import Device
+    from clfuse.runtime.devices.device import Device
 
 __all__ = ["built", "came_back", "forget", "waits", "would_wait"]
 

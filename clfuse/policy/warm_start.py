@@ -14,7 +14,13 @@ import re
 import threading
 from pathlib import Path
 
-from clfuse.runtime.storage import cache_folder, open_ours, open_to_append, warn_once, write_whole
+from clfuse.runtime.files.storage import (
+    cache_folder,
+    open_ours,
+    open_to_append,
+    warn_once,
+    write_whole,
+)
 
 __all__ = ["forget", "is_known", "note"]
 

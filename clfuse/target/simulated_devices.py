@@ -1,7 +1,7 @@
 """Devices that ``CLFUSE_SIMULATE`` makes a CPU device appear as: facts with their sources.
 
-A row says what a driver would answer, and what its compiler takes. `runtime.simulation` turns it
-into traits and checks every build and launch against it. Pure data: nothing is imported.
+A row says what a driver would answer, and what its compiler takes. `runtime.simulated.simulation`
+turns it into traits and checks every build and launch against it. Pure data: nothing is imported.
 """
 
 from __future__ import annotations

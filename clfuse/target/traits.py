@@ -1,4 +1,5 @@
-"""Device facts as plain numbers; `runtime.device` fills them in, planner and renderers read them.
+"""Device facts as plain numbers; `runtime.devices.device` fills them in, planner and renderers read
+them.
 
 No OpenCL in here: a test forces any device that it wants by writing its numbers down.
 """
@@ -127,7 +128,7 @@ class DeviceTraits:
         Bytes that move through memory in the time of a launch.
     inline_nbytes : int
         Bytes that would move in the time for which the calling thread does better to run a kernel
-        itself, where it can (`runtime.inline`).
+        itself, where it can (`runtime.drivers.inline`).
     tile_nbytes : int
         Local memory that a chain of kernels over neighbours may keep a tile of its values in; 0
         where each goes through memory.
@@ -160,8 +161,8 @@ class DeviceTraits:
         What the compiler is told beside what settings and the other traits ask for.
     builtins_read : str
         The macro by which the compiler's header of built-in functions knows that it was read: where
-        it is defined, `runtime.builtins` declares what a program needs instead. Empty where there
-        is no such header, or reading it takes no time.
+        it is defined, `runtime.drivers.builtins` declares what a program needs instead. Empty where
+        there is no such header, or reading it takes no time.
     libraries : tuple of str
         Packages that make library calls on the device itself: ``"clblast"``, ``"vkfft"``.
     expressions : mapping

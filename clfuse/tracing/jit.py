@@ -47,8 +47,8 @@ from clfuse.ir import build
 from clfuse.ir.nodes import Node, Storage
 from clfuse.ir.trace import Calculation, GivenAway, Trace, active, tracing
 from clfuse.ir.traced_number import calculate
-from clfuse.runtime.device import Device
-from clfuse.runtime.devices import when_renewed
+from clfuse.runtime.devices.device import Device
+from clfuse.runtime.devices.selection import when_renewed
 
 from .guards import Surroundings
 from .outputs import Results
@@ -343,7 +343,7 @@ def _trace(
 
 def _device_of(cells: Iterable[Storage]) -> Any:
     """Where a call runs: where its arrays are, the current device for several places or none."""
-    from clfuse.runtime.devices import get_device
+    from clfuse.runtime.devices.selection import get_device
 
     found = None
     for cell in cells:

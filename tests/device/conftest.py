@@ -13,8 +13,10 @@ import numpy as np
 import pytest
 
 from clfuse.engine.evaluate import forget_plans
-from clfuse.runtime import buffers, devices, launch, program
-from clfuse.runtime import pool as pools
+from clfuse.runtime.context import pool as pools
+from clfuse.runtime.devices import selection
+from clfuse.runtime.launches import launch, program
+from clfuse.runtime.memory import buffers
 from clfuse.target.traits import DeviceTraits, with_schedule
 from clfuse.user_kernels.language.array_route.arrays import NotArrays
 from clfuse.user_kernels.language.calls import call_cache, decorator
@@ -23,7 +25,7 @@ from tests.queued import AXPY, AXPY_ARGUMENTS, Gate
 
 @pytest.fixture
 def device():
-    return devices.get_device()
+    return selection.get_device()
 
 
 @pytest.fixture(autouse=True)

@@ -24,11 +24,11 @@ import numpy as np
 import numpy.typing as npt
 
 from clfuse.ops.table import FAULTY_BUILTINS, UFUNCS, Ufunc, class_of
-from clfuse.runtime.buffers import allocate, download, upload
-from clfuse.runtime.device import Device
-from clfuse.runtime.devices import get_device
-from clfuse.runtime.launch import enqueue
-from clfuse.runtime.program import build
+from clfuse.runtime.devices.device import Device
+from clfuse.runtime.devices.selection import get_device
+from clfuse.runtime.launches.launch import enqueue
+from clfuse.runtime.launches.program import build
+from clfuse.runtime.memory.buffers import allocate, download, upload
 
 KERNEL_LIBRARY: Final = Path(__file__).parents[2] / "kernels" / "lib"
 

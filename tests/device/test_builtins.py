@@ -12,7 +12,9 @@ import pytest
 import clfuse as cf
 from clfuse.errors import KernelBuildError
 from clfuse.ops.table import FAULTY_BUILTINS, REDUCTIONS, UFUNCS
-from clfuse.runtime import buffers, builtins, compiler, launch, program
+from clfuse.runtime.drivers import builtins, compiler
+from clfuse.runtime.launches import launch, program
+from clfuse.runtime.memory import buffers
 
 KERNELS = Path(__file__).parents[2] / "kernels"
 

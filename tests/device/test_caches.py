@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 
 from clfuse.errors import KernelBuildError
-from clfuse.runtime import buffers, compiler, driver_cache, program
+from clfuse.runtime.drivers import compiler, driver_cache
+from clfuse.runtime.launches import program
+from clfuse.runtime.memory import buffers
 from tests.queued import AXPY, AXPY_ARGUMENTS
 
 PROGRAM = """

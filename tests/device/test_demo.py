@@ -9,7 +9,7 @@ import numpy
 import pytest
 from PIL import Image
 
-from clfuse.runtime.devices import get_device
+from clfuse.runtime.devices.selection import get_device
 from clfuse.tools.bench import measure, table
 from clfuse.tools.bench.contenders import Clfuse, Jit, NumPy
 from clfuse.tools.bench.limit import ROWS, Copy, Limit

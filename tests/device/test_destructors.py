@@ -13,9 +13,9 @@ import clfuse as cf
 from clfuse._core import loading
 from clfuse.counters import counters
 from clfuse.ir.trace import GivenAway, _alive
-from clfuse.runtime.buffers import _HostMemory, host_view
-from clfuse.runtime.memory import Block, Counted
-from clfuse.runtime.sharing import _Shared
+from clfuse.runtime.memory.blocks import Block, Counted
+from clfuse.runtime.memory.buffers import _HostMemory, host_view
+from clfuse.runtime.memory.sharing import _Shared
 
 pytestmark = pytest.mark.clfuse_only
 

@@ -143,7 +143,8 @@ def test_clblast_multiplies_large_matrices(xp: ModuleType) -> None:
 def test_what_a_library_refuses_numpy_does(
     xp: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from clfuse.runtime import device_libraries, libraries
+    from clfuse.runtime.drivers import libraries
+    from clfuse.runtime.launches import device_libraries
 
     def refuse(*_: Any) -> None:
         raise RuntimeError("no plan for this")

@@ -15,9 +15,9 @@ import pytest
 
 from clfuse import config
 from clfuse.errors import DeviceError, DeviceWarning
-from clfuse.runtime import device as device_module
-from clfuse.runtime import devices as runtime
-from clfuse.runtime import probing, vendors
+from clfuse.runtime.devices import device as device_module
+from clfuse.runtime.devices import selection as runtime
+from clfuse.runtime.drivers import probing, vendors
 from clfuse.target.traits import DeviceTraits
 
 
@@ -294,8 +294,11 @@ def test_no_usable_device_at_all_is_an_error_that_says_what_to_install(fresh):
 
 # --- processes of their own ----------------------------------------------------------------------
 
-SHOW = "from clfuse.runtime import devices; print([d.platform_name for d in devices.devices()])"
-GET = "from clfuse.runtime import devices; devices.get_device()"
+SHOW = (
+    "from clfuse.runtime.devices.selection import devices; "
+    "print([device.platform_name for device in devices()])"
+)
+GET = "from clfuse.runtime.devices import selection; selection.get_device()"
 
 
 def test_no_runtime_at_all_is_an_error_that_says_what_to_install(tmp_path):

@@ -13,7 +13,7 @@ import pytest
 import clfuse as cf
 from clfuse.config import override
 from clfuse.engine import auto_flush
-from clfuse.runtime.device import Device
+from clfuse.runtime.devices.device import Device
 from tests.device.test_simulation import simulated
 
 pytestmark = pytest.mark.clfuse_only

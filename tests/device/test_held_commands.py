@@ -12,7 +12,9 @@ import pytest
 
 import clfuse as cf
 from clfuse import config
-from clfuse.runtime import buffers, launch, memory, program
+from clfuse.runtime.launches import launch, program
+from clfuse.runtime.memory import blocks as memory
+from clfuse.runtime.memory import buffers
 from clfuse.tools.check.driver_faults import failing
 from tests.own_memory import own_memory
 from tests.queued import Gate

@@ -14,7 +14,7 @@ import clfuse as xp
 from clfuse import config
 from clfuse.counters import counters
 from clfuse.engine import executable
-from clfuse.runtime import program
+from clfuse.runtime.launches import program
 from tests.agreement import assert_bitwise
 from tests.threads import in_threads
 

@@ -13,7 +13,7 @@ import pytest
 import clfuse as cf
 from clfuse import config
 from clfuse.ir import nodes
-from clfuse.runtime import devices as runtime
+from clfuse.runtime.devices import selection as runtime
 
 pytestmark = pytest.mark.clfuse_only
 

@@ -17,10 +17,10 @@ import pytest
 import clfuse as cf
 from clfuse.config import override
 from clfuse.counters import counters, reset_peak
-from clfuse.runtime import buffers
-from clfuse.runtime.buffers import HostBuffer
-from clfuse.runtime.memory import pool_of
-from clfuse.runtime.pool import CALM_EVALUATIONS, Pool
+from clfuse.runtime.context.pool import CALM_EVALUATIONS, Pool
+from clfuse.runtime.memory import buffers
+from clfuse.runtime.memory.blocks import pool_of
+from clfuse.runtime.memory.buffers import HostBuffer
 from clfuse.tools.check import driver_faults
 
 LIMIT = 100_000

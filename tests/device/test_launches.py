@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import clfuse as cf
-from clfuse.runtime import launch
+from clfuse.runtime.launches import launch
 from clfuse.user_kernels.opencl.record_launch import record_launch
 
 pytestmark = pytest.mark.clfuse_only

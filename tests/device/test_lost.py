@@ -21,8 +21,10 @@ from clfuse import config
 from clfuse.counters import counters
 from clfuse.engine.evaluate import forget_plans
 from clfuse.errors import AllocationError, DeviceError, KernelBuildError
-from clfuse.runtime import buffers, devices, launch, memory
-from clfuse.runtime.device import Device
+from clfuse.runtime.devices import selection
+from clfuse.runtime.devices.device import Device
+from clfuse.runtime.launches import launch
+from clfuse.runtime.memory import blocks, buffers
 from clfuse.tools.check import driver_faults
 from clfuse.tools.check.driver_faults import failing
 from tests.own_memory import own_memory
@@ -53,14 +55,14 @@ _lost_on_a_gpu = itertools.count()
 @pytest.fixture
 def victim(monkeypatch: pytest.MonkeyPatch) -> Iterator[Device]:
     """A device that may be lost: the other tests' is another one."""
-    original = devices.get_device()
+    original = selection.get_device()
     is_a_gpu = original.kind == "gpu" and original.simulation is None
     if is_a_gpu and next(_lost_on_a_gpu) >= MOST_ON_A_GPU:
         pytest.skip(f"{MOST_ON_A_GPU} tests of this process have lost the GPU already")
-    known = [fresh(each) if each is original else each for each in devices.listed()]
-    monkeypatch.setattr(devices, "_listed", known)
-    monkeypatch.setattr(devices, "_defaults", {})
-    monkeypatch.setattr(devices, "_chosen", None)
+    known = [fresh(each) if each is original else each for each in selection.listed()]
+    monkeypatch.setattr(selection, "_listed", known)
+    monkeypatch.setattr(selection, "_defaults", {})
+    monkeypatch.setattr(selection, "_chosen", None)
     forget_plans()
     with config.override(host_us=0, build_after_ms=0, fallback="allow"):
         yield cf.set_device(original.index)
@@ -211,7 +213,7 @@ def test_a_call_that_fails_gives_the_right_value_or_an_error(
                 if kind == "the driver's memory":
                     stack.enter_context(own_memory(device))
                 elif kind == "mapped":
-                    memory.pool_of(device).in_place = False
+                    blocks.pool_of(device).in_place = False
                 forget_plans()
                 if name not in MAKES:
                     run(work)
@@ -342,7 +344,7 @@ def test_every_way_to_choose_a_device_makes_the_new_context(victim: Device, how:
     elif how == "None":
         with config.override(device=victim.index):
             cf.set_device(None)
-            made = devices.get_device()
+            made = selection.get_device()
             assert_right(fused, run(fused))
             return
     elif how == "block":
@@ -542,7 +544,7 @@ ENDS = """
 import os, sys
 import numpy as np
 import clfuse as cf
-from clfuse.runtime import devices
+from clfuse.runtime.devices import selection as devices
 from clfuse.tools.check.driver_faults import failing
 x = cf.arange(200_000.0) * 2
 cf.evaluate(x)
@@ -610,7 +612,8 @@ FAULT = """
 import numpy as np
 import clfuse as cf
 from clfuse import config
-from clfuse.runtime import buffers, launch, program
+from clfuse.runtime.launches import launch, program
+from clfuse.runtime.memory import buffers
 SOURCE = "__kernel void wild(__global int *x) { x[((long)1 << 38) + get_global_id(0)] = 1; }"
 with config.override(host_us=50):
     kept = cf.asarray(np.arange(100.0))
@@ -665,7 +668,7 @@ def test_a_kernel_that_faults_on_a_gpu_is_named_and_work_goes_on(code: str) -> N
     """In a process of its own: other contexts may go with the one that is lost."""
     import pyopencl as cl
 
-    if not devices.get_device().handle.type & cl.device_type.GPU:
+    if not selection.get_device().handle.type & cl.device_type.GPU:
         pytest.skip("on a CPU the process itself would be killed")
     done = in_a_process(code)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -17,7 +17,7 @@ import pytest
 
 from clfuse.ops.row import Reduction, Ufunc
 from clfuse.ops.table import REDUCTIONS, UFUNCS, class_of
-from clfuse.runtime.devices import get_device
+from clfuse.runtime.devices.selection import get_device
 from tests.device import numerics_harness as harness
 from tests.releases import IS_BEFORE_2_4
 

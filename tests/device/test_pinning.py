@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from clfuse.runtime import pinning
+from clfuse.runtime.drivers import pinning
 
 pytestmark = [
     pytest.mark.clfuse_only,

@@ -13,7 +13,8 @@ import pytest
 import clfuse as cf
 from clfuse.engine import refused_builds
 from clfuse.engine.evaluate import forget_plans
-from clfuse.runtime import launch, program, reports
+from clfuse.runtime.files import reports
+from clfuse.runtime.launches import launch, program
 
 pytestmark = pytest.mark.clfuse_only
 

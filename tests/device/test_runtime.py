@@ -12,7 +12,11 @@ import pytest
 from clfuse import config
 from clfuse.counters import counters, reset_peak
 from clfuse.errors import AllocationError
-from clfuse.runtime import buffers, devices, launch, memory, pool, sharing
+from clfuse.runtime.context import pool
+from clfuse.runtime.devices import selection
+from clfuse.runtime.launches import launch
+from clfuse.runtime.memory import blocks as memory
+from clfuse.runtime.memory import buffers, sharing
 
 
 @pytest.fixture
@@ -90,7 +94,7 @@ def test_a_transfer_stays_on_the_device_or_copies_to_the_other(device):
     array = np.arange(1000.0)
     buffer = buffers.upload(device, array)
     assert buffers.transfer(buffer, device) is buffer
-    for other in devices.devices():
+    for other in selection.devices():
         moved = buffers.transfer(buffer, other)
         assert moved.device is other
         np.testing.assert_array_equal(buffers.download(moved, np.float64, (1000,)), array)

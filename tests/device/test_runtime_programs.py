@@ -16,7 +16,9 @@ import pytest
 from clfuse import config
 from clfuse.counters import counters
 from clfuse.errors import AllocationError, KernelBuildError
-from clfuse.runtime import buffers, compiler, launch, program
+from clfuse.runtime.drivers import compiler
+from clfuse.runtime.launches import launch, program
+from clfuse.runtime.memory import buffers
 from tests.queued import AXPY, AXPY_ARGUMENTS
 
 # --- programs ------------------------------------------------------------------------------------
@@ -246,7 +248,9 @@ def test_a_process_may_end_while_kernels_are_running():
             sys.executable,
             "-c",
             "import numpy as np\n"
-            "from clfuse.runtime import devices, buffers, launch, program\n"
+            "from clfuse.runtime.devices import selection as devices\n"
+            "from clfuse.runtime.launches import launch, program\n"
+            "from clfuse.runtime.memory import buffers\n"
             "d = devices.get_device()\n"
             f"k = program.build(d, '''{SLOW}''', 'slow', (None, np.dtype(np.int32)))\n"
             "memory = buffers.upload(d, np.zeros(1 << 20, np.float32))\n"

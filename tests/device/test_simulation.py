@@ -16,10 +16,12 @@ import clfuse as cf
 from clfuse._core import loading
 from clfuse.config import override
 from clfuse.engine.evaluate import forget_plans
-from clfuse.runtime import buffers, devices, launch, program
-from clfuse.runtime.device import Device
-from clfuse.runtime.guard_memory import PATTERN, arena, guarded
-from clfuse.runtime.memory import pool_of
+from clfuse.runtime.devices import selection
+from clfuse.runtime.devices.device import Device
+from clfuse.runtime.launches import launch, program
+from clfuse.runtime.memory import buffers
+from clfuse.runtime.memory.blocks import pool_of
+from clfuse.runtime.simulated.guard_memory import PATTERN, arena, guarded
 from tests.queued import Gate
 
 pytestmark = pytest.mark.clfuse_only
@@ -43,7 +45,7 @@ def simulated(key: str) -> Device:
     """A device of its own on the hardware of the current one."""
     import pyopencl as cl
 
-    current = devices.get_device()
+    current = selection.get_device()
     if not current.handle.type & cl.device_type.CPU:
         pytest.skip("only a CPU device appears as another one")
     with override(simulate=key):
@@ -136,7 +138,7 @@ def test_memory_that_nobody_wrote_to_is_nan_and_wild_also_when_it_is_taken_again
 
 
 def test_what_is_uploaded_is_copied_and_nothing_is_shared_or_mapped(h100: Device) -> None:
-    from clfuse.runtime.sharing import share
+    from clfuse.runtime.memory.sharing import share
 
     host = np.arange(1000.0)
     buffer = buffers.upload(h100, host)
@@ -343,7 +345,7 @@ def test_faults_of_others_go_to_who_handled_them_before() -> None:
     text = """
 import ctypes
 import clfuse as cf
-from clfuse.runtime import guard_memory
+from clfuse.runtime.simulated import guard_memory
 assert cf.get_device().simulation is not None
 cf.evaluate(cf.ones(1000, "float32") * 2)
 guard_memory.arena().watch("some kernel")

@@ -10,7 +10,7 @@ import pytest
 
 import clfuse as np
 from clfuse import config
-from clfuse.runtime.tuning import COST_RANGES, RANGES
+from clfuse.runtime.files.tuning import COST_RANGES, RANGES
 from clfuse.tools.bench import command
 
 pytestmark = pytest.mark.clfuse_only

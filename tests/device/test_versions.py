@@ -13,7 +13,7 @@ import pytest
 import clfuse as cf
 from clfuse.engine.evaluate import forget_plans
 from clfuse.errors import KernelBuildError
-from clfuse.runtime import program
+from clfuse.runtime.launches import program
 
 pytestmark = pytest.mark.clfuse_only
 

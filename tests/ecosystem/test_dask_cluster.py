@@ -23,7 +23,7 @@ from distributed.protocol import deserialize, serialize
 from distributed.spill import SpillBuffer
 
 from clfuse.dask import worker as workers
-from clfuse.runtime import devices
+from clfuse.runtime.devices import selection
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning",
                                         "ignore::UserWarning", "ignore::RuntimeWarning")
@@ -64,7 +64,7 @@ def test_every_worker_has_a_device_of_those_that_fit(client: Client) -> None:
     found = list(client.run(device).values())
     assert len(found) == 2
     assert os.getpid() not in {pid for pid, _, _ in found}
-    assert {index for _, index, _ in found} <= {d.index for d in devices.fitting(
+    assert {index for _, index, _ in found} <= {d.index for d in selection.fitting(
         clfuse.config.settings.device)}
     assert len({file for _, _, file in found}) == 2
 
@@ -163,12 +163,12 @@ def test_devices_are_handed_out_in_turn_and_given_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(workers.tempfile, "tempdir", str(tmp_path))
-    usable = devices.fitting("cpu")
+    usable = selection.fitting("cpu")
     taken = [workers._free_device("cpu") for _ in range(2 * len(usable))]
     assert [device for device, _ in taken] == usable * 2
     taken[0][1].close()
     assert workers._free_device("cpu")[0] is usable[0]
-    alone = devices.fitting("")
+    alone = selection.fitting("")
     assert {(d.kind, d.platform_name) for d in alone} == {(alone[0].kind, alone[0].platform_name)}
     with pytest.raises(clfuse.DeviceError, match="no OpenCL device fits"):
         workers._free_device("no such device")

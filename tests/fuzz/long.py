@@ -333,8 +333,8 @@ def figures() -> Figures:
 
     from clfuse.engine.evaluate import _plans
     from clfuse.ir.nodes import Node, Storage
-    from clfuse.runtime import program
-    from clfuse.runtime.memory import Block, Buffer
+    from clfuse.runtime.launches import program
+    from clfuse.runtime.memory.blocks import Block, Buffer
 
     cf.synchronize()
     for _ in range(3):

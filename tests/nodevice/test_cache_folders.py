@@ -13,7 +13,8 @@ import pytest
 
 from clfuse.errors import DeviceWarning
 from clfuse.policy import warm_start
-from clfuse.runtime import driver_cache, storage, trust, tuning
+from clfuse.runtime.drivers import driver_cache
+from clfuse.runtime.files import storage, trust, tuning
 from clfuse.target.traits import DeviceTraits
 
 ELSE = 54_321

@@ -163,7 +163,10 @@ def imported_by(statement: str) -> set[str]:
 
 @pytest.mark.parametrize(
     "module",
-    ["clfuse", "clfuse.runtime.devices", "clfuse.runtime.buffers", "clfuse.runtime.launch"],
+    [
+        "clfuse", "clfuse.runtime.devices.selection", "clfuse.runtime.memory.buffers",
+        "clfuse.runtime.launches.launch",
+    ],
 )
 def test_importing_touches_neither_opencl_nor_mako(module):
     assert not {"pyopencl", "mako"} & imported_by(f"import {module}")

@@ -19,7 +19,7 @@ from clfuse.ir.nodes import loop, loud
 from clfuse.ir.snapshot import take
 from clfuse.policy import warm_start
 from clfuse.policy.warm_start import is_known, note
-from clfuse.runtime import storage
+from clfuse.runtime.files import storage
 
 from .recording import FLOAT64, array, call, number
 

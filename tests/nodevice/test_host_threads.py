@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from clfuse.runtime import host, threads
+from clfuse.runtime.drivers import threads
+from clfuse.runtime.host import host_steps
 
 DTYPES = ["?", "b", "B", "h", "H", "i", "q", "Q", "e", "f", "d", "F", "D"]
 
@@ -47,14 +48,14 @@ def test_sorts_in_parts_are_numpys(char, eager_threads):
                     strides = [s // array.itemsize for s in array.strides]
                     layout = (char, shape, 0, strides)
                     how = (("axis", axis), ("kind", kind))
-                    host.FUNCTIONS["sort"]([given], actual, (layout, (), how))
+                    host_steps.FUNCTIONS["sort"]([given], actual, (layout, (), how))
                     np.testing.assert_array_equal(actual, expected)
                     order = np.empty(shape, np.int64)
-                    host.FUNCTIONS["argsort"]([given], order, ((shape,), how))
+                    host_steps.FUNCTIONS["argsort"]([given], order, ((shape,), how))
                     np.testing.assert_array_equal(order, np.argsort(array, axis, kind))
         keys = [values(shape, char, seed) for seed in range(3)]
         order = np.empty(shape, np.int64)
-        host.FUNCTIONS["lexsort"](keys, order, ((shape,) * 3, -1))
+        host_steps.FUNCTIONS["lexsort"](keys, order, ((shape,) * 3, -1))
         np.testing.assert_array_equal(order, np.lexsort(keys))
 
 
@@ -67,18 +68,19 @@ def test_transforms_determinants_and_products_in_parts_are_numpys(eager_threads)
     ]:  # fmt: skip
         expected = getattr(np.fft, name)(signal, sizes, axes)
         actual = np.empty_like(expected)
-        host.FUNCTIONS["fourier"]([signal], actual, ((signal.shape,), (name, sizes, axes, None)))
+        parameters = (signal.shape,), (name, sizes, axes, None)
+        host_steps.FUNCTIONS["fourier"]([signal], actual, parameters)
         np.testing.assert_array_equal(actual, expected)
     matrices = np.random.default_rng(2).random((7, 2, 4, 4))
     out = np.empty((7, 2))
-    host.FUNCTIONS["det"]([matrices], out, ((matrices.shape,), None))
+    host_steps.FUNCTIONS["det"]([matrices], out, ((matrices.shape,), None))
     np.testing.assert_array_equal(out, np.linalg.det(matrices))
     both = np.empty((2, 7, 2))
-    host.FUNCTIONS["slogdet"]([matrices], both, ((matrices.shape,), None))
+    host_steps.FUNCTIONS["slogdet"]([matrices], both, ((matrices.shape,), None))
     np.testing.assert_array_equal(both, np.linalg.slogdet(matrices))
     one, two = values((17, 9), "q"), values((9, 5), "q", 1) * 2**61
     product = np.empty((17, 5), np.int64)
-    host.FUNCTIONS["matmul"]([one, two], product, None)
+    host_steps.FUNCTIONS["matmul"]([one, two], product, None)
     np.testing.assert_array_equal(product, one @ two)
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from clfuse.config import override, settings
 from clfuse.errors import SettingError
-from clfuse.runtime import preference
-from clfuse.runtime.simulated_sources import problem_of
-from clfuse.runtime.simulation import Simulation
+from clfuse.runtime.devices import preference
+from clfuse.runtime.simulated.simulation import Simulation
+from clfuse.runtime.simulated.sources import problem_of
 from clfuse.target.simulated_devices import SIMULATED_DEVICES
 from clfuse.target.traits import DeviceTraits, apply_quirks
 

@@ -14,7 +14,7 @@ from clfuse.ir import build
 from clfuse.ir.layout import contiguous_strides
 from clfuse.ir.nodes import Kind, Node
 from clfuse.ir.snapshot import take
-from clfuse.runtime.buffers import HostBuffer
+from clfuse.runtime.memory.buffers import HostBuffer
 
 FLOAT, INT = np.dtype(np.float64), np.dtype(np.int64)
 

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from clfuse.errors import DeviceWarning
-from clfuse.runtime import tuning
-from clfuse.runtime.tuning import COST_RANGES, RANGES, Measured
+from clfuse.runtime.files import tuning
+from clfuse.runtime.files.tuning import COST_RANGES, RANGES, Measured
 from clfuse.target.traits import DeviceTraits
 
 DEVICE = DeviceTraits(name="Some CPU", platform="Some CL", driver="1.2.3", compute_units=4)

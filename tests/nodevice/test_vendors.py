@@ -9,7 +9,8 @@ import pytest
 
 from clfuse import config
 from clfuse.errors import DeviceWarning
-from clfuse.runtime import storage, vendors
+from clfuse.runtime.drivers import vendors
+from clfuse.runtime.files import storage
 
 VARIABLE = "OCL_ICD_VENDORS"
 

@@ -19,7 +19,7 @@ LEFT_OUT = ("-w", "-cl-opt-disable")
 def record(folder: Path) -> None:
     """Begin to write."""
     planned: Any = importlib.import_module("clfuse.engine.executable")
-    program: Any = importlib.import_module("clfuse.runtime.program")
+    program: Any = importlib.import_module("clfuse.runtime.launches.program")
     build_step, build = planned._built, program._build
     classes: list[str | None] = []
 

@@ -18,7 +18,7 @@ from clfuse.dispatch.host_call import native
 from clfuse.dispatch.library_steps import dtype_of, size_of, step
 from clfuse.functions.shaping.manipulation import roll
 from clfuse.ir import build
-from clfuse.runtime.devices import get_device
+from clfuse.runtime.devices.selection import get_device
 
 from .device_fourier import transformed
 

@@ -28,8 +28,8 @@ from clfuse.ir import build
 from clfuse.ir.layout import contiguous_strides
 from clfuse.ir.nodes import Kind, Node
 from clfuse.ir.value_ranges import known_within
-from clfuse.runtime.buffers import HOST_NBYTES
-from clfuse.runtime.devices import current_device
+from clfuse.runtime.devices.selection import current_device
+from clfuse.runtime.memory.buffers import HOST_NBYTES
 
 PIECES: Final = 256
 """Pieces that a mask is counted in: more than a CPU has work-items, and work-groups enough."""

@@ -44,7 +44,7 @@ from clfuse.ir.nodes import Node, Op, loud
 from clfuse.ir.size_limits import MOST_AXES
 from clfuse.ir.traced_number import TracedNumber, concrete
 from clfuse.ops.table import UFUNCS as ROWS
-from clfuse.runtime.buffers import HostBuffer
+from clfuse.runtime.memory.buffers import HostBuffer
 from clfuse.user_frames import user_stacklevel
 
 from .folds import fold

@@ -32,7 +32,7 @@ from clfuse.engine.evaluate import host_view, upload
 from clfuse.ir import build
 from clfuse.ir.nodes import Kind, Node, Op, loop, structural
 from clfuse.ir.trace import active
-from clfuse.runtime.devices import current_device
+from clfuse.runtime.devices.selection import current_device
 
 _LOW: Final = 0xFFFFFFFF
 _WORD: Final = 0xFFFFFFFFFFFFFFFF

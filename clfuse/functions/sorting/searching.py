@@ -39,7 +39,7 @@ from clfuse.functions.indexing.subscripts import get
 from clfuse.functions.indexing.taking import take
 from clfuse.ir import build
 from clfuse.ir.nodes import Kind, Node
-from clfuse.runtime.devices import get_device
+from clfuse.runtime.devices.selection import get_device
 
 FEW_KEYS: Final = 512
 """Keys up to which NumPy finds their places in a stored vector: at 0.05 us each it takes no longer

@@ -81,7 +81,7 @@ def _has_kernels(name: str, dtype: np.dtype) -> bool:
     """Whether the current device sorts by kernels of ours (`schedule.lower.sorting`)."""
     if name not in ("sort", "argsort") or dtype.kind == "c":
         return False
-    from clfuse.runtime.devices import get_device
+    from clfuse.runtime.devices.selection import get_device
 
     return get_device().traits.schedule == "gpu"
 

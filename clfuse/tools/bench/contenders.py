@@ -19,7 +19,7 @@ import numpy
 import clfuse
 from clfuse import config
 from clfuse.counters import reset_peak
-from clfuse.runtime.buffers import HostBuffer
+from clfuse.runtime.memory.buffers import HostBuffer
 
 from .programs import Arrays, Program, results
 

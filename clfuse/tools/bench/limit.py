@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy
 
-from clfuse.runtime.buffers import Buffer, allocate, download
-from clfuse.runtime.device import Device
-from clfuse.runtime.launch import enqueue, finish
-from clfuse.runtime.program import build
+from clfuse.runtime.devices.device import Device
+from clfuse.runtime.launches.launch import enqueue, finish
+from clfuse.runtime.launches.program import build
+from clfuse.runtime.memory.buffers import Buffer, allocate, download
 
 from . import contenders
 from .contenders import Run

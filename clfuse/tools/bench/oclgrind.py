@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from clfuse.runtime.storage import read_checked, subfolder, write_checked
+from clfuse.runtime.files.storage import read_checked, subfolder, write_checked
 
 __all__ = ["Counts", "LocalCounts", "Measured", "SimulatorError", "plugin", "read", "under"]
 

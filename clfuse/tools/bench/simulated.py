@@ -30,9 +30,9 @@ from clfuse.engine.evaluate import pending
 from clfuse.engine.executable import Prepared, observers, storage_roots
 from clfuse.ir import build
 from clfuse.ir.snapshot import take
-from clfuse.runtime.device import Device
-from clfuse.runtime.devices import get_device
-from clfuse.runtime.simulation import Simulation
+from clfuse.runtime.devices.device import Device
+from clfuse.runtime.devices.selection import get_device
+from clfuse.runtime.simulated.simulation import Simulation
 from clfuse.schedule.device_libraries import is_ours
 from clfuse.schedule.planner import plan
 from clfuse.schedule.records import Kernel, LibraryCall, Schedule, SortPass

@@ -21,9 +21,9 @@ import clfuse as cf
 from clfuse import config
 from clfuse.engine.evaluate import forget_plans
 from clfuse.ops.table import UFUNCS
-from clfuse.runtime import tuning
-from clfuse.runtime.device import Device
-from clfuse.runtime.tuning import Measured
+from clfuse.runtime.devices.device import Device
+from clfuse.runtime.files import tuning
+from clfuse.runtime.files.tuning import Measured
 from clfuse.target.traits import DeviceTraits
 
 __all__ = ["Tuner", "lines", "tune"]

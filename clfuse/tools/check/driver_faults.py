@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, Final
 
-from clfuse.runtime import launch
+from clfuse.runtime.launches import launch
 
 Pointer, Size, Int, UInt, Flags = (
     ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int32, ctypes.c_uint32, ctypes.c_uint64,

@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 
 from clfuse.engine.evaluate import lock
-from clfuse.runtime import lost
+from clfuse.runtime.context import lost
 
 from . import driver_faults
 

@@ -25,7 +25,7 @@ from clfuse.functions.math.scans import along
 from clfuse.ir import build, trace
 from clfuse.ir.nodes import Node, boundary
 from clfuse.ir.traced_number import concrete
-from clfuse.runtime.devices import get_device
+from clfuse.runtime.devices.selection import get_device
 from clfuse.user_kernels.language.array_route import steps
 from clfuse.user_kernels.language.array_route.accesses import Domain
 from clfuse.user_kernels.language.array_route.arrays import NotArrays, Translation

@@ -1,0 +1,105 @@
+"""A device as the modules below `device` know it: what stands of it, and what it has to be able to.
+
+Errors of drivers, pools and simulations go by this; `device.Device` is what fills it in.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    import pyopencl as cl
+
+    from clfuse.runtime.drivers.inline import Inline
+    from clfuse.target.traits import DeviceTraits
+
+__all__ = ["DeviceBase", "Memory"]
+
+
+class Memory(Protocol):
+    """What a device's memory does where the driver has refused something."""
+
+    def trim(self) -> None:
+        """Return what nobody owns to the system."""
+
+    def close(self) -> None:
+        """Keep nothing any more: the device was lost."""
+
+
+class DeviceBase:
+    """The state of one OpenCL device.
+
+    Attributes
+    ----------
+    name, platform_name, vendor_name : str
+        As the driver gives them.
+    index : str
+        ``"platform:device"``, one of the forms that `devices.device` and ``CLFUSE_DEVICE`` take.
+    lock : threading.RLock
+        Held while a kernel's arguments are set and it is enqueued: pyopencl's kernels are not
+        thread-safe.
+    cause : str or None
+        Why it is not usable, once that is known.
+    forked : bool
+        Whether this process was forked from one that used it: the driver's threads stayed behind,
+        nothing can be enqueued. Its memory is still there where it is the host's, and NumPy
+        calculates (`clfuse.interpreter.interpret`).
+    lost : bool
+        Whether it worked, and its context is gone (`runtime.context.lost`). It stays so;
+        `devices.set_device` puts another object in its place.
+    """
+
+    forked = False
+    #: Whether it took the place of one that was lost.
+    is_renewed = False
+    lost = False
+    #: Made by `runtime.memory` for the first buffer.
+    pool: Memory | None = None
+    #: What runs small kernels in the calling thread, where the driver can.
+    inline: Inline | None = None
+    _queue: cl.CommandQueue | None = None
+    #: Made by `runtime.launches.launch` for the first kernel that counts its work-items.
+    count: cl.Buffer | None = None
+    #: Made by `runtime.context.lost`, to find out whether the context is still there.
+    canary: cl.Buffer | None = None
+
+    def __init__(
+        self,
+        handle: cl.Device,
+        platform: cl.Platform,
+        index: str,
+        inline: Inline | None = None,
+    ) -> None:
+        self.handle = handle
+        self.index = index
+        self.inline = inline
+        self.name: str = handle.name.strip()
+        self.platform_name: str = platform.name.strip()
+        self.vendor_name: str = platform.vendor.strip()
+        self.lock = threading.RLock()
+        self.cause: str | None = None
+        self._context: cl.Context | None = None
+        #: (event, object): host memory that must live until its command is done; kept by
+        #: `runtime.memory`.
+        self.pinned: deque[tuple[cl.Event, object]] = deque()
+
+    @property
+    def traits(self) -> DeviceTraits:
+        """The device's facts."""
+        raise NotImplementedError
+
+    @property
+    def context(self) -> cl.Context:
+        """The OpenCL context."""
+        raise NotImplementedError
+
+    @property
+    def queue(self) -> cl.CommandQueue:
+        """The one queue, in order."""
+        raise NotImplementedError
+
+    def finish(self) -> None:
+        """Wait until all that was enqueued is done."""
+        raise NotImplementedError

@@ -1,0 +1,197 @@
+"""Compiles OpenCL C, or finds it compiled; the runtime's `program` and `device` (probe) call it.
+
+Some drivers keep what they compiled (PoCL, NVIDIA's); for the others the binaries are kept here.
+pyopencl has a cache of its own, which is not used: a process that dies while it writes leaves a
+lock behind, and every build afterwards waits a minute for it and then fails; it fails, too, where
+its folder cannot be written. Measured on Intel's CPU runtime: 60 ms from source, 2.4 ms from a
+binary.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import itertools
+import os
+import warnings
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from clfuse.runtime.files.storage import read_checked, subfolder, warn_once, write_checked
+
+from . import driver_cache
+from .builtins import declarations
+from .processor import instruction_set
+
+if TYPE_CHECKING:
+    import pyopencl as cl
+
+__all__ = ["compile_program"]
+
+#: Binaries kept on disk (10 to 50 kB each); above it the half that was not used for longest goes.
+BINARIES_LIMIT = 8192
+
+#: How many binaries are written before they are counted again; the first that a process writes
+#: counts too.
+COUNT_EVERY = 256
+
+#: Enters every key: change it when the format of a file or the meaning of a key changes.
+FORMAT = "2"
+
+LARGEST_BINARY: Final = 64 << 20
+"""Bytes; a file that has more was not written by us, and a binary that has more is not kept."""
+
+POCL: Final = "Portable Computing Language"
+
+
+def compile_program(
+    context: cl.Context, handle: cl.Device, source: str, options: str, builtins_read: str = ""
+) -> cl.Program:
+    """Return a built program.
+
+    Parameters
+    ----------
+    context : pyopencl.Context
+        Of that device.
+    handle : pyopencl.Device
+        The one that it is built for.
+    source : str
+        OpenCL C.
+    options : str
+        The compiler's options.
+    builtins_read : str
+        See `traits.DeviceTraits`.
+
+    Raises
+    ------
+    pyopencl.Error
+        The compiler refused, with its log in the text.
+    OSError
+        The compiler was not asked: it would end the process, for want of room on its disk.
+    """
+    import pyopencl as cl
+    from pyopencl.characterize import has_src_build_cache
+
+    # Intel's compiler leaves a log for each program, and pyopencl warns of every log. Set before
+    # each build, since whoever restores the filters (pytest, after every test) drops it.
+    warnings.filterwarnings("ignore", category=cl.CompilerWarning)
+    if handle.platform.name == POCL and (problem := driver_cache.problem_of_build()):
+        raise OSError(errno.ENOSPC, problem)
+    if has_src_build_cache(handle):
+        return _from_source(context, handle, source, options, builtins_read)
+    path = _binary_path(handle, source, options)
+    program = _load(context, handle, path, options) if path is not None else None
+    if program is None:
+        program = _from_source(context, handle, source, options, builtins_read)
+        if path is not None:
+            binaries: Any = program.get_info(cl.program_info.BINARIES)
+            _store(path, next(binary for binary in binaries if binary))
+    return program
+
+
+_takes_declarations: dict[cl.Device, bool] = {}
+"""Whether a device's compiler has built its first program, the probe, without its header."""
+
+
+def _from_source(
+    context: cl.Context, handle: cl.Device, source: str, options: str, builtins_read: str
+) -> cl.Program:
+    import pyopencl as cl
+
+    if builtins_read and _takes_declarations.get(handle, True):
+        declared = declarations(source)
+        if declared is not None:
+            try:
+                program = cl._cl._Program(context, declared + source)
+                built = _built(program, handle, f"{options} -D{builtins_read}")
+            except cl.RuntimeError:
+                # The source is wrong, or the device's compiler does not work like this: the
+                # header decides.
+                built = _built(cl._cl._Program(context, source), handle, options)
+                _takes_declarations.setdefault(handle, False)
+            else:
+                _takes_declarations[handle] = True
+            return built
+    return _built(cl._cl._Program(context, source), handle, options)
+
+
+def _built(program: cl._cl._Program, handle: cl.Device, options: str) -> cl.Program:
+    """Build with these options alone.
+
+    `pyopencl.Program.build` adds the folder of its own header files, which lies elsewhere in every
+    environment: the drivers' caches, whose keys hold the options, would know no program again.
+    """
+    import pyopencl as cl
+
+    return cl.Program(program.build(options.encode(), [handle]))
+
+
+def _binary_path(handle: cl.Device, source: str, options: str) -> Path | None:
+    """Return where the binary for this source is or would be kept; None without a cache folder."""
+    import pyopencl as cl
+
+    folder = subfolder("programs")
+    if folder is None:
+        return None
+    # The instruction set belongs to the key: one home may serve machines whose devices have the
+    # same name.
+    machine = instruction_set() if handle.type & cl.device_type.CPU else ""
+    facts = (
+        FORMAT,
+        handle.platform.name,
+        handle.name,
+        handle.version,
+        handle.driver_version,
+        machine,
+        options,
+        source,
+    )
+    return folder / hashlib.sha256("\0".join(facts).encode()).hexdigest()
+
+
+def _load(
+    context: cl.Context, handle: cl.Device, path: Path, options: str
+) -> cl.Program | None:
+    """Return the program of a stored binary; None where there is none that the driver takes."""
+    import pyopencl as cl
+
+    binary = read_checked(path, LARGEST_BINARY)
+    if binary is None:
+        return None
+    with suppress(OSError):
+        os.utime(path)  # the time of the last use, by which old ones are removed
+    with suppress(cl.Error):
+        return _built(cl._cl._Program(context, [handle], [binary]), handle, options)
+    with suppress(OSError):
+        path.unlink()
+    return None
+
+
+_writes = itertools.count()
+
+
+def _store(path: Path, binary: bytes) -> None:
+    """Keep a binary for later runs, which compile again where it cannot be written."""
+    if len(binary) > LARGEST_BINARY:
+        return
+    try:
+        write_checked(path, binary)
+    except OSError as error:
+        warn_once(error)
+        return
+    if next(_writes) % COUNT_EVERY == 0:
+        with suppress(OSError):  # another process does the same
+            _remove_oldest(path.parent)
+
+
+def _remove_oldest(folder: Path) -> None:
+    with os.scandir(folder) as entries:
+        ages = sorted(
+            (entry.stat(follow_symlinks=False).st_mtime, entry.path)
+            for entry in entries
+            if not entry.is_dir(follow_symlinks=False)
+        )
+    if len(ages) > BINARIES_LIMIT:
+        for _, path in ages[: len(ages) // 2]:
+            Path(path).unlink(missing_ok=True)

@@ -1,0 +1,1 @@
+"""Files that are kept between runs: where they lie, whether they may be believed."""

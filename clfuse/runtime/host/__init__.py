@@ -1,0 +1,1 @@
+"""Steps of a plan that NumPy makes on mapped memory."""

@@ -1,0 +1,1 @@
+"""Programs built, kernels and library calls put into a device's queue."""

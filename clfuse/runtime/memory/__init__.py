@@ -1,0 +1,1 @@
+"""Contents of device memory: copies, host views, sharing, spilling, transfers."""

@@ -1,0 +1,1 @@
+"""A CPU device that appears as another one, with memory between guard pages."""
