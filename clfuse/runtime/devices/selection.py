@@ -19,6 +19,7 @@ from clfuse.config import settings
 from clfuse.errors import DeviceError, DeviceWarning, warn_user
 from clfuse.runtime.context import lost
 from clfuse.runtime.context.remedies import broken, inventory
+from clfuse.target.costs import COSTS, Costs
 
 from . import preference
 from .device import Device
@@ -170,6 +171,11 @@ class _AwaitedDevice(Device):
         """Nearly all devices have double precision: so it is taken for granted. Until it is settled
         NumPy calculates, and what needs a kernel asks again."""
         return not self.is_settled or super().fp64
+
+    @property
+    def costs(self) -> Costs:
+        """Those of a device that nobody has measured."""
+        return super().costs if self.is_settled else COSTS
 
     @property
     def shares_memory(self) -> bool:
