@@ -27,75 +27,77 @@ SCHEDULES = ("cpu", "gpu")
 # Small tests that between them launch every kind of kernel. The simulator runs about a million
 # instructions a second.
 SUBSET = (
-    "tests/device/test_views.py::test_overlapping_reads_and_writes_behave_as_if_the_read_came_first"
+    "tests/device/arrays/test_views.py::test_overlapping_reads_and_writes_behave_as_if_the_read_came_first"
     "[float32]",
-    "tests/device/test_views.py::test_in_place_operators_write_through_every_alias",
-    "tests/device/test_views.py::test_real_and_imaginary_parts_are_views[complex64]",
-    "tests/device/test_views.py::test_setitem_casts_and_broadcasts_as_under_numpy"
+    "tests/device/arrays/test_views.py::test_in_place_operators_write_through_every_alias",
+    "tests/device/arrays/test_views.py::test_real_and_imaginary_parts_are_views[complex64]",
+    "tests/device/arrays/test_views.py::test_setitem_casts_and_broadcasts_as_under_numpy"
     "[broadcast column]",
-    "tests/device/test_ufuncs.py::test_out_may_overlap_the_operands",
-    "tests/device/test_ufuncs.py::test_where_leaves_the_rest_of_out_alone",
-    "tests/device/test_ufuncs.py::test_operators_do_what_their_ufuncs_do[float64]",
-    "tests/device/test_ufuncs.py::test_strided_flipped_and_transposed_operands_give_the_same_values"
+    "tests/device/functions/test_ufuncs.py::test_out_may_overlap_the_operands",
+    "tests/device/functions/test_ufuncs.py::test_where_leaves_the_rest_of_out_alone",
+    "tests/device/functions/test_ufuncs.py::test_operators_do_what_their_ufuncs_do[float64]",
+    "tests/device/functions/test_ufuncs.py::test_strided_flipped_and_transposed_operands_give_the_same_values"
     "[float32]",
-    "tests/device/test_reductions.py::test_views_reduce_like_arrays",
-    "tests/device/test_reductions.py::test_what_is_reduced_may_be_an_expression",
-    "tests/device/test_reductions.py::test_where_says_which_elements_count",
-    "tests/device/test_reductions.py::test_ddof_divides_by_fewer[std]",
-    "tests/device/test_rows.py::test_rows_of_special_values_agree_with_numpy",
-    "tests/device/test_tiles.py::test_axes_in_every_order",
-    "tests/device/test_time_tiles.py::test_steps_are_the_same_of_every_size[turns-(33, 65)]",
-    "tests/device/test_time_tiles.py::test_steps_are_the_same_of_every_size[life-(33, 65)]",
-    "tests/device/test_time_tiles.py::test_random_loops_of_statements_are_the_same",
-    "tests/device/test_guards.py::test_random_statements_over_random_boxes[(70,)]",
-    "tests/device/test_guards.py::test_nan_and_infinity_behind_a_write_to_a_part",
-    "tests/device/test_guards.py::test_kernels_in_python_over_unequal_ranges_are_one_launch",
-    "tests/device/test_guards.py::test_scans_of_kernels_over_unequal_ranges_are_one_launch"
+    "tests/device/functions/test_reductions.py::test_views_reduce_like_arrays",
+    "tests/device/functions/test_reductions.py::test_what_is_reduced_may_be_an_expression",
+    "tests/device/functions/test_reductions.py::test_where_says_which_elements_count",
+    "tests/device/functions/test_reductions.py::test_ddof_divides_by_fewer[std]",
+    "tests/device/schedule/test_rows.py::test_rows_of_special_values_agree_with_numpy",
+    "tests/device/schedule/test_tiles.py::test_axes_in_every_order",
+    "tests/device/schedule/test_time_tiles.py"
+    "::test_steps_are_the_same_of_every_size[turns-(33, 65)]",
+    "tests/device/schedule/test_time_tiles.py"
+    "::test_steps_are_the_same_of_every_size[life-(33, 65)]",
+    "tests/device/schedule/test_time_tiles.py::test_random_loops_of_statements_are_the_same",
+    "tests/device/schedule/test_guards.py::test_random_statements_over_random_boxes[(70,)]",
+    "tests/device/schedule/test_guards.py::test_nan_and_infinity_behind_a_write_to_a_part",
+    "tests/device/schedule/test_guards.py::test_kernels_in_python_over_unequal_ranges_are_one_launch",
+    "tests/device/schedule/test_guards.py::test_scans_of_kernels_over_unequal_ranges_are_one_launch"
     "[300-cached]",
-    "tests/device/test_guards.py::test_scans_of_all_kinds_over_a_part_and_behind_a_write_to_it"
+    "tests/device/schedule/test_guards.py::test_scans_of_all_kinds_over_a_part_and_behind_a_write_to_it"
     "[0-add-float32]",
-    "tests/device/test_guards.py::test_scans_of_all_kinds_over_a_part_and_behind_a_write_to_it"
+    "tests/device/schedule/test_guards.py::test_scans_of_all_kinds_over_a_part_and_behind_a_write_to_it"
     "[1-add-float32]",
-    "tests/device/test_guards.py::test_folds_of_all_kinds_over_parts_behind_a_write_to_another"
+    "tests/device/schedule/test_guards.py::test_folds_of_all_kinds_over_parts_behind_a_write_to_another"
     "[0-sum-float32]",
-    "tests/device/test_guards.py::test_folds_of_all_kinds_over_parts_behind_a_write_to_another"
+    "tests/device/schedule/test_guards.py::test_folds_of_all_kinds_over_parts_behind_a_write_to_another"
     "[0-all-bool]",
-    "tests/device/test_row_blocks.py::test_batches_of_rows_are_numpys",
-    "tests/device/test_interleaved.py::test_points_that_are_changed_where_they_lie",
-    "tests/device/test_interleaved.py::test_first_and_last_columns_of_views_in_any_place[float32]",
-    "tests/device/test_interleaved.py::test_columns_that_are_written_together[cached-float32]",
-    "tests/device/test_columns_written.py::test_random_writes_from_random_columns[False-5]",
-    "tests/device/test_columns.py::test_a_step_down_of_several_rows_leaves_none_out[cpu]",
-    "tests/device/test_scans.py::test_every_ufunc_scans_every_dtype[cpu-int8]",
-    "tests/device/test_scans.py::test_every_ufunc_scans_every_dtype[gpu-int8]",
-    "tests/device/test_masks.py::test_masks_of_leading_axes_and_of_views_select_as_numpys[cpu]",
-    "tests/device/test_masks.py::test_masks_of_leading_axes_and_of_views_select_as_numpys[gpu]",
-    "tests/device/test_array_semantics_creation.py::test_moves_of_values_agree_with_numpy"
+    "tests/device/schedule/test_row_blocks.py::test_batches_of_rows_are_numpys",
+    "tests/device/schedule/test_interleaved.py::test_points_that_are_changed_where_they_lie",
+    "tests/device/schedule/test_interleaved.py::test_first_and_last_columns_of_views_in_any_place[float32]",
+    "tests/device/schedule/test_interleaved.py::test_columns_that_are_written_together[cached-float32]",
+    "tests/device/schedule/test_columns_written.py::test_random_writes_from_random_columns[False-5]",
+    "tests/device/schedule/test_columns.py::test_a_step_down_of_several_rows_leaves_none_out[cpu]",
+    "tests/device/functions/test_scans.py::test_every_ufunc_scans_every_dtype[cpu-int8]",
+    "tests/device/functions/test_scans.py::test_every_ufunc_scans_every_dtype[gpu-int8]",
+    "tests/device/functions/test_masks.py::test_masks_of_leading_axes_and_of_views_select_as_numpys[cpu]",
+    "tests/device/functions/test_masks.py::test_masks_of_leading_axes_and_of_views_select_as_numpys[gpu]",
+    "tests/device/functions/test_array_semantics_creation.py::test_moves_of_values_agree_with_numpy"
     "[concatenate]",
-    "tests/device/test_array_semantics_creation.py::test_moves_of_values_agree_with_numpy[pad]",
-    "tests/device/test_array_semantics_creation.py::test_products_of_vectors_and_matrices[float32]",
-    "tests/device/test_array_semantics_laziness.py::"
+    "tests/device/functions/test_array_semantics_creation.py::test_moves_of_values_agree_with_numpy[pad]",
+    "tests/device/functions/test_array_semantics_creation.py::test_products_of_vectors_and_matrices[float32]",
+    "tests/device/classes/test_array_semantics_laziness.py::"
     "test_results_do_not_depend_on_when_they_are_evaluated",
-    "tests/device/test_array_semantics_laziness.py::"
+    "tests/device/classes/test_array_semantics_laziness.py::"
     "test_sources_views_and_moves_are_computed_where_they_are_read",
-    "tests/device/test_gathering.py::test_random_indices_select_and_write_what_numpys_do",
-    "tests/device/test_searching.py::test_places_among_sorted_elements[int32]",
-    "tests/device/test_launches.py::test_every_scalar_type_arrives_also_where_calls_differ_in_it",
-    "tests/device/test_launches.py::"
+    "tests/device/functions/test_gathering.py::test_random_indices_select_and_write_what_numpys_do",
+    "tests/device/functions/test_searching.py::test_places_among_sorted_elements[int32]",
+    "tests/device/user_kernels/test_launches.py::test_every_scalar_type_arrives_also_where_calls_differ_in_it",
+    "tests/device/user_kernels/test_launches.py::"
     "test_random_programs_of_launches_and_array_code_do_what_numpy_does[cpu-on]",
-    "tests/device/test_kernels_language.py::test_two_indices_and_views",
-    "tests/device/test_kernels_language.py::test_work_groups",
-    "tests/device/test_kernels_barriers.py::test_barriers_that_all_work_items_of_a_group_come_to",
-    "tests/device/test_kernels_language.py::test_bounds_are_checked_where_asked_for",
-    "tests/device/test_kernels_language.py::test_random_numbers_by_counter",
-    "tests/device/test_kernels_lanes.py",
-    "tests/device/test_kernels_abreast.py::"
+    "tests/device/user_kernels/test_kernels_language.py::test_two_indices_and_views",
+    "tests/device/user_kernels/test_kernels_language.py::test_work_groups",
+    "tests/device/user_kernels/test_kernels_barriers.py::test_barriers_that_all_work_items_of_a_group_come_to",
+    "tests/device/user_kernels/test_kernels_language.py::test_bounds_are_checked_where_asked_for",
+    "tests/device/user_kernels/test_kernels_language.py::test_random_numbers_by_counter",
+    "tests/device/user_kernels/test_kernels_lanes.py",
+    "tests/device/user_kernels/test_kernels_abreast.py::"
     "test_loops_that_end_elsewhere_have_the_bits_of_single_iterations[nested-float64-64]",
-    "tests/device/test_kernels_abreast.py::"
+    "tests/device/user_kernels/test_kernels_abreast.py::"
     "test_loops_that_end_elsewhere_have_the_bits_of_single_iterations[searches-float32-16]",
-    "tests/device/test_kernels_abreast.py::test_what_such_kernels_return",
-    "tests/device/test_raw_kernels.py::test_raw_arrays_are_indexed_by_the_body",
-    "tests/device/test_raw_kernels.py::"
+    "tests/device/user_kernels/test_kernels_abreast.py::test_what_such_kernels_return",
+    "tests/device/user_kernels/test_raw_kernels.py::test_raw_arrays_are_indexed_by_the_body",
+    "tests/device/user_kernels/test_raw_kernels.py::"
     "test_any_other_fold_is_a_launch_and_in_two_stages_where_it_is_long[shape1]",
     "tests/device/test_fuzz.py",
 )

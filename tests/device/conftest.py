@@ -20,7 +20,7 @@ from clfuse.runtime.memory import buffers
 from clfuse.target.traits import DeviceTraits, with_schedule
 from clfuse.user_kernels.language.array_route.arrays import NotArrays
 from clfuse.user_kernels.language.calls import call_cache, decorator
-from tests.queued import AXPY, AXPY_ARGUMENTS, Gate
+from tests.support.queued import AXPY, AXPY_ARGUMENTS, Gate
 
 
 @pytest.fixture

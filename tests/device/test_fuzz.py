@@ -21,7 +21,7 @@ from tests.fuzz.shrink import shrink
 from tests.fuzz.text_runner import check_twice, script
 from tests.fuzz.text_runner import shrink as shrink_text
 from tests.fuzz.texts import generate as generate_text
-from tests.releases import IS_BEFORE_2_4
+from tests.support.releases import IS_BEFORE_2_4
 
 if IS_BEFORE_2_4:
     pytestmark = pytest.mark.skip("random programs meet faults of NumPy 2.0 that end the process")

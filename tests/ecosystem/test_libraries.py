@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import clfuse
-from tests.agreement import assert_bitwise, host
 from tests.ecosystem.comparing import HOLES, LINE, MATRIX, VALUES, agree
+from tests.support.agreement import assert_bitwise, host
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning",
                                         "ignore::RuntimeWarning")

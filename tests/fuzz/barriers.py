@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 import clfuse as cf
-from tests.kernel_bodies import kernel_of
+from tests.support.kernel_bodies import kernel_of
 
 TYPES = {"f4": "float", "f8": "double", "i4": "int"}
 LENGTHS = (1, 17, 64, 1000, 4096, 10_007)

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from tests import hostile
 from tests.fuzz.program import Constant, Data, Scalar, Var
 from tests.fuzz.reference import Reference
+from tests.support import hostile
 
 MOST_ELEMENTS = 400        # of a variable in an ordinary program
 MOST_ELEMENTS_LARGE = 8000  # in one whose axes fill vector bodies, tails and several chunks

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from tests import hostile
 from tests.fuzz import program
 from tests.fuzz.bounds import Unbounded
 from tests.fuzz.folds import Folds
 from tests.fuzz.program import Data, Program, Step, Var
 from tests.fuzz.reference import Observation, Reference
+from tests.support import hostile
 
 FEWEST_STEPS, MOST_STEPS = 5, 40
 KEEP_ERROR = 0.25          # of the steps that happen to raise; the others are drawn again

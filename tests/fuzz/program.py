@@ -224,7 +224,7 @@ class Program:
         lines = [f"import numpy\nimport {module} as np"]
         if any(c.values.size > INLINE_ELEMENTS and c.recipe
                for name, c in self.constants.items() if name in used):
-            lines.append("from tests.hostile import ordinary")
+            lines.append("from tests.support.hostile import ordinary")
         if any(step.kind == DRAW for outer in self.steps for step in (outer, *outer.inner)):
             lines.append("from tests.fuzz.functions import drawn")
         if any(step.kind == JIT for step in self.steps):

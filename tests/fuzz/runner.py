@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from tests import agreement
 from tests.fuzz import program
 from tests.fuzz.bounds import Unbounded
 from tests.fuzz.program import Program, Step
 from tests.fuzz.reference import Observation, Reference, execute, namespace
+from tests.support import agreement
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from tests.fuzz.generate import generate
 from tests.fuzz.program import Program
 from tests.fuzz.runner import Difference, check, expectations, report
 from tests.fuzz.shrink import shrink
-from tests.releases import IS_BEFORE_2_4
+from tests.support.releases import IS_BEFORE_2_4
 
 if IS_BEFORE_2_4:
     pytestmark = pytest.mark.skip("random programs meet faults of NumPy 2.0 that end the process")

@@ -11,13 +11,12 @@ import pytest
 from clfuse.codegen.kernels import render
 from clfuse.ir import build
 from clfuse.target.traits import DeviceTraits, with_schedule
+from tests.support.recording import array, call, kernels, planned
 from tests.vendors import amd, bars, intel, nvidia, programs, verified
 from tests.vendors.classes import CLASSES, kernel_class
 from tests.vendors.compiling import TARGETS, VENDORS, Result
 from tests.vendors.figures import Figures
 from tests.vendors.programs import Program
-
-from .recording import array, call, kernels, planned
 
 GPU = with_schedule(DeviceTraits(kind="gpu", unified_memory=False), "gpu")
 

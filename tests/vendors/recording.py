@@ -1,5 +1,5 @@
 """Writes every kernel that clfuse builds in this process for a GPU, as a rule a simulated one, into
-a folder; `tests.compiling` and `rendering` ask for it."""
+a folder; `tests.support.compiling` and `rendering` ask for it."""
 
 from __future__ import annotations
 

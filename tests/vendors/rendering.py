@@ -98,7 +98,7 @@ def render(folder: Path) -> None:
     )
     import clfuse as np
     from clfuse.tools.bench import kernel_programs, limit, programs
-    from tests.compiling import Compiling
+    from tests.support.compiling import Compiling
     from tests.vendors.recording import record
 
     device = np.get_device()

@@ -1,0 +1,89 @@
+"""Sorts of the GPU schedule: which launches they are, and what memory they need."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from clfuse.ir import build
+from clfuse.ir.nodes import Node
+from clfuse.schedule.records import LibraryCall, SortPass
+from tests.support.recording import TRAITS, array, call, number, planned
+
+GPU = replace(TRAITS, schedule="gpu")
+N = 1 << 20
+
+
+def sorted_(node: Node, **how: object) -> Node:
+    whole = (node.dtype.char, node.shape, 0, tuple(np.cumprod((1, *node.shape[:0:-1]))[::-1]))
+    extra = (("axis", len(node.shape) - 1), *how.items())
+    return build.library("sort", (node,), node.shape, node.dtype, (whole, (), extra))
+
+
+def places_of(node: Node) -> Node:
+    extra = ((node.shape,), (("axis", len(node.shape) - 1),))
+    return build.library("argsort", (node,), node.shape, np.dtype(np.int64), extra)
+
+
+@pytest.mark.parametrize(("char", "digits"), [("?", 1), ("b", 2), ("e", 4), ("f", 8), ("q", 16)])
+def test_a_sort_is_three_launches_for_four_bits(char: str, digits: int) -> None:
+    schedule = planned(sorted_(array(N, dtype=char)), traits=GPU)
+    assert all(isinstance(launch, SortPass) for launch in schedule.launches)
+    stages = [launch.stage for launch in schedule.launches if isinstance(launch, SortPass)]
+    assert stages == ["encode", *["count", "scan", "scatter"] * digits, "decode"]
+
+
+def test_what_is_sorted_may_be_an_expression_and_what_follows_fuses() -> None:
+    made = call("multiply", array(N), number(2.0))
+    root = call("add", sorted_(made), number(1.0))
+    del made
+    names = [type(launch).__name__ for launch in planned(root, traits=GPU).launches]
+    assert names[0] == names[-1] == "Kernel"
+    assert set(names[1:-1]) == {"SortPass"}
+
+
+def test_keys_and_counters_take_turns() -> None:
+    for root, carried in ((sorted_(array(N, dtype="f4")), 0), (places_of(array(N, dtype="f4")), 4)):
+        schedule = planned(root, traits=GPU)
+        own = [n for slot, n in enumerate(schedule.slots) if slot not in schedule.reuses]
+        counters = 8192 * 16 * 4
+        result = N * root.dtype.itemsize
+        assert sum(own) <= 2 * N * (4 + carried) + counters + result
+
+
+def test_others_are_left_to_the_host() -> None:
+    for root in (sorted_(array(N, dtype="F")), sorted_(array(8)), places_of(array(9, dtype="D"))):
+        traits = TRAITS if root.dtype == np.float64 else GPU
+        (launch,) = planned(root, traits=traits).launches
+        assert isinstance(launch, LibraryCall)
+
+
+def stages_of(root: Node, **traits: object) -> list[str]:
+    launches = planned(root, traits=replace(TRAITS, **traits)).launches
+    return [launch.stage if isinstance(launch, SortPass) else "host" for launch in launches]
+
+
+def test_cpus_sort_by_digits_of_eight_bits_what_numpy_takes_longer_for() -> None:
+    four = ["encode", *["count", "scan", "scatter"] * 4, "decode"]
+    assert stages_of(places_of(array(N, dtype="f4"))) == four
+    assert stages_of(sorted_(array(N, dtype="i4"), kind="stable")) == four
+    assert stages_of(sorted_(array(N, dtype="f4")), sorts_slowly=True) == four
+    for left in (
+        sorted_(array(N, dtype="f4")),
+        sorted_(array(N, dtype="i2"), stable=True),
+        places_of(array(1000, 1000, dtype="f4")),
+        places_of(array(N, dtype="F")),
+    ):
+        assert stages_of(left) == ["host"]
+
+
+def test_every_core_of_a_cpu_has_a_piece() -> None:
+    for rows, chunks in ((1, 6), (4, 2), (9, 1)):
+        schedule = planned(
+            places_of(array(rows, N, dtype="f4")), traits=replace(TRAITS, compute_units=6)
+        )
+        (first, *_) = schedule.launches
+        assert isinstance(first, SortPass)
+        assert (first.rows, first.chunks) == (rows, chunks)

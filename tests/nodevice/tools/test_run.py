@@ -1,0 +1,463 @@
+"""``python -m clfuse run`` gives clfuse to a program and to the modules beside it, and to nobody
+else.
+"""
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from clfuse.__main__ import summary
+from clfuse.tools.run import Substitution
+
+REPOSITORY = Path(__file__).parents[3]
+
+
+def python(
+    *arguments: str, cwd: Path, text: str | None = None, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    first = variables.pop("PYTHONPATH", "")
+    path = os.pathsep.join(filter(None, [first, os.environ["PYTHONPATH"]]))
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=cwd,
+        input=text,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, **variables, "PYTHONPATH": path},
+    )
+
+
+def clfuse_run(
+    *arguments: str, cwd: Path, text: str | None = None, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    return python("-m", "clfuse", "run", *arguments, cwd=cwd, text=text, **variables)
+
+
+def write(folder: Path, files: dict[str, str]) -> None:
+    """Write source files: path below `folder` -> text."""
+    for name, source in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(textwrap.dedent(source), encoding="utf-8")
+
+
+def printed(folder: Path, source: str, *arguments: str) -> list[str]:
+    write(folder, {"script.py": source})
+    finished = clfuse_run("script.py", *arguments, cwd=folder)
+    assert finished.returncode == 0, finished.stderr
+    return finished.stdout.splitlines()
+
+
+# -- who gets what ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import numpy; print(numpy.__name__)",
+        "import numpy as np; print(np.__name__)",
+        "import importlib; print(importlib.import_module('numpy').__name__)",
+        "print(__import__('numpy').__name__)",
+        "names = {}; exec('import numpy', names); print(names['numpy'].__name__)",
+        "print(eval('__import__(\"numpy\")').__name__)",
+        "import sys; from numpy import sin; print(type(sin).__module__.partition('.')[0])",
+        "from numpy import *; print(type(sin).__module__.partition('.')[0])",
+    ],
+)
+def test_every_spelling_of_the_import_gives_clfuse(tmp_path, source):
+    assert printed(tmp_path, source) == ["clfuse"]
+
+
+def test_everything_from_numpy_hides_no_names_of_the_programs(tmp_path):
+    source = """
+        import sys
+        device, kernel, stats, config = "device", "kernel", "stats", "config"
+        from numpy import *
+        import numpy
+        print(device, kernel, stats, config, "jit" in globals(), "synchronize" in globals())
+        print(sum is numpy.sum, arange is numpy.arange)
+    """
+    assert printed(tmp_path, source) == ["device kernel stats config False False", "True True"]
+
+
+@pytest.mark.parametrize(
+    ("module", "names"),
+    [
+        ("numpy", "sin concatenate ndarray linalg fft float64 pi newaxis astype vectorize"),
+        ("numpy.fft", "fft irfftn fftshift fftfreq"),
+        ("numpy.linalg", "norm solve LinAlgError"),
+        ("numpy.random", "default_rng normal Generator"),
+    ],
+)
+def test_packages_that_wrap_numpy_find_its_functions_in_its_dictionary(tmp_path, module, names):
+    source = f"""
+        import {module} as module
+        names = {names.split()}
+        print(set(names) <= set(vars(module)), set(names) <= set(module.__dict__))
+        print(all(vars(module)[name] is getattr(module, name) for name in names))
+    """
+    assert printed(tmp_path, source) == ["True True", "True"]
+
+
+def test_import_inside_a_function_gives_clfuse_too(tmp_path):
+    source = """
+        def late():
+            import numpy
+            return numpy.__name__
+        print(late())
+    """
+    assert printed(tmp_path, source) == ["clfuse"]
+
+
+def test_submodules_are_reached_in_every_way(tmp_path):
+    source = """
+        import numpy
+        import numpy as np
+        import numpy.linalg as la
+        import numpy.random
+        from numpy import linalg, random
+        from numpy.linalg import norm
+        from numpy.random import default_rng
+        import numpy.testing as testing
+        import numpy.lib.stride_tricks
+        from numpy.lib.stride_tricks import sliding_window_view
+        print(numpy is np, la is linalg is np.linalg, la.norm is norm)
+        print(random is numpy.random, random.default_rng is default_rng)
+        tricks = numpy.lib.stride_tricks
+        print(callable(testing.assert_allclose), tricks.sliding_window_view is sliding_window_view)
+    """
+    assert printed(tmp_path, source) == ["True True True", "True True", "True True"]
+
+
+def test_the_class_of_arrays_is_shown_as_programs_know_it(tmp_path):
+    source = "import numpy as np; print(type(np.ones(2)), np.ndarray)"
+    assert printed(tmp_path, source) == ["<class 'numpy.ndarray'> <class 'numpy.ndarray'>"]
+
+
+def test_name_that_numpy_has_not_is_an_import_error(tmp_path):
+    write(tmp_path, {"script.py": "from numpy import no_such_name"})
+    finished = clfuse_run("script.py", cwd=tmp_path)
+    assert finished.returncode == 1
+    assert "ImportError: cannot import name 'no_such_name'" in finished.stderr
+
+
+def test_submodule_that_numpy_has_not_is_an_import_error(tmp_path):
+    write(tmp_path, {"script.py": "import numpy.no_such_module"})
+    finished = clfuse_run("script.py", cwd=tmp_path)
+    assert finished.returncode == 1
+    assert "ModuleNotFoundError: No module named 'numpy.no_such_module'" in finished.stderr
+
+
+def test_modules_beside_the_script_get_clfuse(tmp_path):
+    write(
+        tmp_path,
+        {
+            "beside.py": "import numpy; name = numpy.__name__",
+            "package/__init__.py": "from . import inner",
+            "package/inner.py": "import numpy as np; name = np.__name__",
+        },
+    )
+    source = "import beside, package; print(beside.name, package.inner.name)"
+    assert printed(tmp_path, source) == ["clfuse clfuse"]
+
+
+def test_installed_packages_and_modules_elsewhere_get_numpy(tmp_path):
+    project, elsewhere = tmp_path / "project", tmp_path / "elsewhere"
+    write(elsewhere, {"outside.py": "import numpy; name = numpy.__name__"})
+    write(
+        project / ".venv" / "lib" / "site-packages",
+        {"installed.py": "import numpy; name = numpy.__name__"},
+    )
+    source = """
+        import sys
+        sys.path += [r"ELSEWHERE", r"INSTALLED"]
+        import outside, installed
+        print(outside.name, installed.name)
+    """
+    source = source.replace("ELSEWHERE", str(elsewhere)).replace(
+        "INSTALLED", str(project / ".venv" / "lib" / "site-packages")
+    )
+    assert printed(project, source) == ["numpy numpy"]
+
+
+def test_clfuse_itself_gets_numpy_when_the_script_lies_above_it():
+    substitution = Substitution([str(REPOSITORY)])
+    assert not substitution.is_users(str(REPOSITORY / "clfuse" / "api" / "ufunc.py"))
+    assert substitution.is_users(str(REPOSITORY / "anything.py"))
+
+
+def test_script_in_a_folder_of_installed_packages_does_not_make_them_its_own(tmp_path):
+    folder = tmp_path / "site-packages"
+    write(folder, {"neighbour.py": "import numpy; name = numpy.__name__"})
+    assert printed(folder, "import numpy, neighbour; print(numpy.__name__, neighbour.name)") == [
+        "clfuse numpy"
+    ]
+
+
+def test_link_into_installed_packages_stays_installed(tmp_path):
+    target = tmp_path / "site-packages"
+    write(target, {"module.py": "import numpy; name = numpy.__name__"})
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "linked").symlink_to(target)
+    assert not Substitution([str(project)]).is_users(str(project / "linked" / "module.py"))
+
+
+def test_pickles_of_numpy_arrays_can_be_read(tmp_path):
+    source = """
+        import base64, pickle
+        array = pickle.loads(base64.b64decode("PICKLE"))
+        print(array.sum(), type(array).__module__)
+    """
+    import base64
+    import pickle
+
+    import numpy
+
+    pickled = base64.b64encode(pickle.dumps(numpy.arange(4))).decode()
+    assert printed(tmp_path, source.replace("PICKLE", pickled)) == ["6 numpy"]
+
+
+def test_substitution_ends_with_its_block(tmp_path):
+    names = {"__name__": "somebody", "__file__": str(tmp_path / "somebody.py")}
+    with Substitution([str(tmp_path)]):
+        exec("import numpy; inside = numpy.__name__", names)
+    exec("import numpy; outside = numpy.__name__", names)
+    assert (names["inside"], names["outside"]) == ("clfuse", "numpy")
+
+
+# -- as python would -------------------------------------------------------------------------------
+
+SURROUNDINGS = """
+    import os, sys
+    print(sys.argv, __name__, __package__, __spec__ and __spec__.name)
+    print(globals().get("__file__"), sys.path[0])
+    print(sys.modules["__main__"].__dict__ is globals(), __builtins__ is sys.modules["builtins"])
+"""
+
+
+@pytest.mark.parametrize("arguments", [[], ["a", "-b", "--device", "c d"], ["--", "-m"]])
+def test_script_sees_the_surroundings_that_python_gives_it(tmp_path, arguments):
+    write(tmp_path, {"folder/script.py": SURROUNDINGS})
+    command = [str(Path("folder", "script.py")), *arguments]
+    assert clfuse_run(*command, cwd=tmp_path).stdout == python(*command, cwd=tmp_path).stdout
+
+
+def test_module_sees_the_surroundings_that_python_gives_it(tmp_path):
+    write(
+        tmp_path,
+        {
+            "package/__init__.py": "",
+            "package/module.py": SURROUNDINGS,
+            "package/__main__.py": SURROUNDINGS,
+        },
+    )
+    for name in ("package.module", "package"):
+        command = ["-m", name, "x", "-m"]
+        assert (
+            clfuse_run(*command, cwd=tmp_path).stdout == python(*command, cwd=tmp_path).stdout != ""
+        )
+
+
+def test_code_and_standard_input_see_the_surroundings_that_python_gives_them(tmp_path):
+    source = textwrap.dedent(SURROUNDINGS)
+    for command, text in ((["-c", source, "x", "-c"], None), (["-", "x"], source)):
+        actual, expected = (
+            run(*command, cwd=tmp_path, text=text).stdout for run in (clfuse_run, python)
+        )
+        assert actual == expected != ""
+
+
+def test_folder_with_a_main_module_runs(tmp_path):
+    write(
+        tmp_path,
+        {
+            "folder/__main__.py": "import beside",
+            "folder/beside.py": "import numpy; print(numpy.__name__)",
+        },
+    )
+    assert clfuse_run("folder", cwd=tmp_path).stdout == "clfuse\n"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "raise SystemExit",
+        "raise SystemExit(7)",
+        "raise SystemExit('a message')",
+        "import sys; sys.exit(True)",
+        "import os; os._exit(5)",
+        "1 / 0",
+        "raise KeyboardInterrupt",
+        "import atexit; atexit.register(print, 'at the end')",
+        "def broken(:",
+    ],
+)
+def test_exit_code_and_messages_are_those_of_python(tmp_path, source):
+    write(tmp_path, {"script.py": source})
+    actual, expected = clfuse_run("script.py", cwd=tmp_path), python("script.py", cwd=tmp_path)
+    assert (actual.returncode, actual.stdout, actual.stderr) == (
+        expected.returncode,
+        expected.stdout,
+        expected.stderr,
+    )
+
+
+HOOK = """
+import sys
+def hook(kind, error, traceback):
+    print(kind, traceback.tb_lineno, traceback.tb_next)
+sys.excepthook = hook
+raise ValueError
+"""
+CHAIN = """
+try:
+    import broken
+except ZeroDivisionError as error:
+    raise ValueError('second') from error
+"""
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        HOOK,
+        CHAIN,
+        "import broken",
+        "import importlib\nimportlib.import_module('broken')",
+        "def f():\n    import broken\ntry:\n    f()\nexcept ZeroDivisionError:\n    int('x')",
+    ],
+)
+def test_traceback_shows_the_programs_lines_only(tmp_path, source):
+    write(tmp_path, {"script.py": source, "broken.py": "import string\n1 / 0\n"})
+    actual, expected = clfuse_run("script.py", cwd=tmp_path), python("script.py", cwd=tmp_path)
+    assert (actual.stdout, actual.stderr) == (expected.stdout, expected.stderr)
+    assert actual.returncode == 1
+
+
+def test_warning_of_a_module_that_is_imported_is_shown_for_the_importing_line(tmp_path):
+    files = {
+        "script.py": "import old",
+        "old.py": "import warnings; warnings.warn('gone soon', DeprecationWarning, stacklevel=2)",
+    }
+    write(tmp_path, files)
+    expected = python("script.py", cwd=tmp_path).stderr
+    assert "DeprecationWarning: gone soon" in expected
+    assert clfuse_run("script.py", cwd=tmp_path).stderr == expected
+
+
+def test_missing_script_and_module_are_said_to_be_missing(tmp_path):
+    for command in (["nowhere.py"], ["-m", "nowhere"], ["-m", "nowhere.inside"]):
+        actual, expected = clfuse_run(*command, cwd=tmp_path), python(*command, cwd=tmp_path)
+        assert actual.returncode == expected.returncode
+        assert "nowhere" in actual.stderr
+        assert "Traceback" not in actual.stderr
+
+
+@pytest.mark.parametrize("command", [[], ["-m"], ["-c"], ["--nonsense"], ["--device"]])
+def test_wrong_command_line_is_explained(tmp_path, command):
+    finished = clfuse_run(*command, cwd=tmp_path)
+    assert finished.returncode == 2
+    assert "usage: python -m clfuse run" in finished.stderr
+
+
+def test_device_option_is_for_clfuse_and_not_for_the_program(tmp_path):
+    source = "import os, sys; print(os.environ['CLFUSE_DEVICE'], sys.argv)"
+    for option in (["--device", "pocl"], ["--device=pocl"]):
+        assert clfuse_run(*option, "-c", source, "x", cwd=tmp_path).stdout == "pocl ['-c', 'x']\n"
+
+
+def test_exact_random_option_is_for_clfuse_and_not_for_the_program(tmp_path):
+    source = "import os, sys; print(os.environ['CLFUSE_EXACT_RANDOM'], sys.argv)"
+    for options in (["--exact-random", "--device", "cpu"], ["--device=cpu", "--exact-random"]):
+        finished = clfuse_run(*options, "-c", source, "--exact-random", cwd=tmp_path)
+        assert finished.stdout == "on ['-c', '--exact-random']\n"
+
+
+def test_no_device_is_touched_by_a_program_that_computes_nothing(tmp_path):
+    source = "import numpy, sys; print('pyopencl' in sys.modules, 'mako' in sys.modules)"
+    assert printed(tmp_path, source) == ["False False"]
+
+
+# -- the other commands ----------------------------------------------------------------------------
+
+
+def test_commands_are_listed_and_unknown_ones_refused(tmp_path):
+    listed = python("-m", "clfuse", "--help", cwd=tmp_path)
+    assert listed.returncode == 0
+    for command in ("run", "demo", "devices", "doctor", "bench", "cache"):
+        assert f"  {command} " in listed.stdout
+    refused = python("-m", "clfuse", "nonsense", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "nonsense" in refused.stderr
+
+
+def test_caches_are_shown_and_cleared(tmp_path):
+    kept = tmp_path / "pocl" / "kcache" / "kernel"
+    database = tmp_path / "pytools" / "pdict-v5-pyopencl-invoker-cache-v42-nano-3.12.1.sqlite"
+    others = tmp_path / "pytools" / "pdict-v5-loopy-typed-3.12.1.sqlite"
+    for path in (tmp_path / "clfuse" / "file", tmp_path / "pyopencl" / "file", kept, database,
+                 database.with_name(f"{database.name}-journal"), others):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"x" * 100)
+    os.mkfifo(tmp_path / "clfuse" / "pipe")
+    (tmp_path / "clfuse" / "link").symlink_to(kept.parent, target_is_directory=True)
+    variables = {"XDG_CACHE_HOME": str(tmp_path), "POCL_CACHE_DIR": str(kept.parent)}
+    shown = python("-m", "clfuse", "cache", cwd=tmp_path, **variables)
+    assert shown.stdout.count("1 files") == 2
+    assert "3 files" in shown.stdout
+    assert shown.stdout.count("pytools") == 2 * 2
+    cleared = python("-m", "clfuse", "cache", "clear", cwd=tmp_path, **variables)
+    assert cleared.returncode == 0
+    assert not (tmp_path / "clfuse").exists()
+    assert not (tmp_path / "pyopencl").exists()
+    assert list((tmp_path / "pytools").iterdir()) == [others]
+    assert kept.exists()
+    again = python("-m", "clfuse", "cache", "clear", cwd=tmp_path, **variables)
+    assert again.returncode == 0
+    assert "none yet" in again.stdout
+
+
+def test_bench_and_demo_list_their_programs_without_a_device(tmp_path):
+    variables = {"OCL_ICD_VENDORS": str(tmp_path), "CLFUSE_VENDORS": "system"}
+    bench = python("-m", "clfuse", "bench", "--list", cwd=tmp_path, **variables)
+    assert bench.returncode == 0
+    assert "black_scholes_f32" in bench.stdout
+    demo = python("-m", "clfuse", "demo", "--list", cwd=tmp_path, **variables)
+    assert demo.returncode == 0
+    assert "heat.py" in demo.stdout
+
+
+def test_bench_refuses_what_it_does_not_know(tmp_path):
+    finished = python("-m", "clfuse", "bench", "nonsense", cwd=tmp_path)
+    assert finished.returncode == 2
+    assert "no program nonsense; there are triad" in finished.stderr
+
+
+def test_doctor_without_a_device_says_what_to_install(tmp_path):
+    finished = python(
+        "-m",
+        "clfuse",
+        "doctor",
+        cwd=tmp_path,
+        OCL_ICD_VENDORS=str(tmp_path),
+        CLFUSE_VENDORS="system",
+        HOME=str(tmp_path),  # it looks through all caches
+        XDG_CACHE_HOME=str(tmp_path),
+    )
+    assert finished.returncode == 1
+    assert "no usable device" in finished.stdout
+    assert "install" in finished.stdout
+
+
+def test_a_large_cache_is_counted_as_far_as_there_is_time(tmp_path):
+    for number in range(5):
+        (tmp_path / f"{number}.bin").write_bytes(b"0" * 2**19)
+    assert summary(tmp_path) == f"{tmp_path}: 5 files, 2.5 MiB"
+    assert summary(tmp_path, 0.0) == f"{tmp_path}: more than 1 files, more than 0.5 MiB"
+    assert summary(tmp_path / "nothing") == f"{tmp_path / 'nothing'}: none yet"
