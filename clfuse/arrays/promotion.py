@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import copysign
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from clfuse.ir.traced_number import TracedNumber, concrete
 from clfuse.ops.table import UFUNCS
 
 from .handle import DTYPES, native_dtype
+
+Casting: TypeAlias = Literal["no", "equiv", "safe", "same_kind", "same_value", "unsafe"]
+"""What NumPy's argument `casting` may be."""
 
 WEAK: Final = frozenset({int, float, complex})
 """Types of the Python scalars that adapt to the arrays beside them."""
@@ -79,7 +82,7 @@ def resolve(
     keys: tuple[Any, ...],
     outputs: tuple[np.dtype | None, ...] = (None,),
     signature: Any = None,
-    casting: str = "same_kind",
+    casting: Casting = "same_kind",
     scalars: Sequence[Any] = (),
 ) -> Resolution:
     """The loop that NumPy takes for operands with these keys; raises what NumPy raises.
