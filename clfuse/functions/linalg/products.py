@@ -200,7 +200,8 @@ class _VectorProduct(ufunc):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if len(args) == 3 and "out" not in kwargs:
-            args, kwargs = args[:2], {**kwargs, "out": args[2]}
+            kwargs = {**kwargs, "out": args[2]}
+            args = args[:2]
         try:
             if errstate.mode[0] is errstate.STRICT:
                 raise NotNative(errstate.CHECKED)

@@ -80,7 +80,9 @@ class _Count:
         dtype = total.dtype
         real = np.dtype(f"float{4 * dtype.itemsize}") if dtype.kind == "c" else dtype
         if dtype.kind in "biu":
-            real = requested_dtype(float)
+            double = requested_dtype(float)
+            assert double is not None
+            real = double
         if self.node is None:
             count = build.constant(real.type(builtin_max(self.number - ddof, 0)))
         else:
@@ -370,10 +372,10 @@ def average(
     if weight._shape != handle._shape or returned:
         raise NotNative("weights of another shape, or their sum returned")
     axes = _axes(handle, axis)
-    dtype = np.result_type(handle._dtype, weight._dtype)
+    common = np.result_type(handle._dtype, weight._dtype)
     if handle._dtype.kind in "biu":
-        dtype = np.result_type(dtype, FLOAT64)
-    dtype = requested_dtype(dtype)
+        common = np.result_type(common, FLOAT64)
+    dtype = requested_dtype(common)
     assert dtype is not None
     (handle, weight), axes, order = together_in_memory_order((handle, weight), axes)
     total = folded(np.add, convert(node_of(weight), dtype), axes, dtype)

@@ -362,6 +362,7 @@ def _filled_like(
     if kept is None:
         return _filled(value, shape, dtype, "C")
     wanted = requested_dtype(dtype)
+    assert wanted is not None
     extents = _checked_shape(shape, wanted)
     return arranged(build.filled(wanted.type(value), tuple([extents[a] for a in kept])), kept)
 
@@ -371,7 +372,7 @@ def _order_like(prototype: Any, shape: Any, order: Any) -> Permutation | None:
     letter = checked(order)
     extents = None if shape is None else requested_shape(shape)
     if not isinstance(prototype, Handle):
-        model = np.empty_like(prototype, order=letter, shape=extents)  # type: ignore[arg-type]
+        model = np.empty_like(prototype, order=letter, shape=extents)  # type: ignore[call-overload]
         return stride_order(model.shape, model.strides)
     extents = prototype._shape if extents is None else extents
     kept = None

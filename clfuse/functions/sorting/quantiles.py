@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.lib import _function_base_impl as formulas
@@ -34,6 +34,8 @@ from clfuse.user_frames import user_stacklevel
 from .sorting import sort
 
 _Missing = np._NoValue
+_METHODS: Final[dict[str, dict[str, Any]]] = vars(formulas)["_QuantileMethods"]
+"""NumPy's formulas by the name of the method."""
 
 
 class _Lanes:
@@ -130,7 +132,7 @@ def _quantiles(
 ) -> Any:
     handle = as_handle(a)
     quantiles, is_weak = q
-    if weights is not None or handle._dtype.kind != "f" or method not in formulas._QuantileMethods:
+    if weights is not None or handle._dtype.kind != "f" or method not in _METHODS:
         raise NotNative("with weights, or of these elements")
     if lacks_fp64() and not downcasts():
         raise NotNative("in double precision, which the device has not")
@@ -138,7 +140,7 @@ def _quantiles(
     lanes = _Lanes(handle, axis)
     lanes.warn()
     # NumPy calculates with one number of elements; its formulas take an array of them as well.
-    properties = formulas._QuantileMethods[method]
+    properties = _METHODS[method]
     count = lanes.counts[..., None]
     formula = rehomed(properties["get_virtual_index"])
     virtual = formula(count, as_handle(wanted))
