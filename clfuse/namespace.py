@@ -151,7 +151,7 @@ def register_submodules() -> None:
     """Make ``import clfuse.linalg`` and its like find the modules above."""
     for name, module in SUBMODULES.items():
         sys.modules[f"clfuse.{name}"] = module
-    sys.meta_path.insert(0, NumPysModules())  # type: ignore[arg-type]
+    sys.meta_path.insert(0, NumPysModules())
     third_party_patches.install()
 
 
