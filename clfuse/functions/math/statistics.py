@@ -433,6 +433,15 @@ def nanmean(
     return _mean(handle, axis, dtype, out, keepdims, mask, "Mean of empty slice")
 
 
+def _nan_variance(
+    a: Any, axis: Any, dtype: Any, out: Any, ddof: Any, where: Any, mean: Any, correction: Any
+) -> tuple[Node, Handle, tuple[int, ...], Permutation | None]:
+    """`_variance` of what is not NaN."""
+    handle, mask = _present(a, where)
+    _check_inexact(handle, dtype, out)
+    return _variance(handle, axis, dtype, out, ddof, mask, mean, correction, few_are_nan=True)
+
+
 @native(np.nanvar)
 def nanvar(
     a: Any,
@@ -447,11 +456,7 @@ def nanvar(
     correction: Any = _Missing,
 ) -> Any:
     """Variance over axes of what is not NaN."""
-    handle, mask = _present(a, where)
-    _check_inexact(handle, dtype, out)
-    node, handle, axes, order = _variance(
-        handle, axis, dtype, out, ddof, mask, mean, correction, few_are_nan=True
-    )
+    node, handle, axes, order = _nan_variance(a, axis, dtype, out, ddof, where, mean, correction)
     return _spread(node, handle, axes, order, dtype, out, keepdims)
 
 
@@ -469,9 +474,5 @@ def nanstd(
     correction: Any = _Missing,
 ) -> Any:
     """Standard deviation over axes of what is not NaN."""
-    handle, mask = _present(a, where)
-    _check_inexact(handle, dtype, out)
-    node, handle, axes, order = _variance(
-        handle, axis, dtype, out, ddof, mask, mean, correction, few_are_nan=True
-    )
+    node, handle, axes, order = _nan_variance(a, axis, dtype, out, ddof, where, mean, correction)
     return _spread(_root(node, out), handle, axes, order, dtype, out, keepdims)
