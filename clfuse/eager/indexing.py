@@ -180,7 +180,7 @@ def _index(handle: Handle, index: Any, is_scattered: bool = False) -> Any:
     """
     items = index if type(index) is tuple else (index,)
     found = []
-    work = 0
+    work: float = 0
     share = AT_ONCE
     for item in items:
         kind = type(item)
