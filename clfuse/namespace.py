@@ -30,6 +30,13 @@ from .functions.indexing import masks, positions, taking  # noqa: F401
 from .functions.linalg import contraction, decompositions, products  # noqa: F401
 from .functions.math import cumulative, logic, reductions, selection, statistics  # noqa: F401
 from .functions.math.ufunc import ufunc
+from .functions.shaping import (  # noqa: F401
+    creation,
+    differences,
+    joining,
+    manipulation,
+    matrices,
+)
 from .functions.shaping.files import FILES, load
 from .functions.shaping.sequences import mgrid, ogrid
 from .functions.sorting import quantiles, searching, sorting  # noqa: F401
