@@ -48,14 +48,14 @@ class Resolution:
     __slots__ = ("inputs", "is_double", "ops", "outputs")
 
     def __init__(self, function: np.ufunc, dtypes: tuple[np.dtype, ...]) -> None:
-        natives = [native_dtype(dtype) for dtype in dtypes]
+        natives = [native for dtype in dtypes if (native := native_dtype(dtype)) is not None]
         self.is_double = any(map(needs_fp64, dtypes))
         self.inputs = tuple(dtypes[: function.nin])
         self.outputs = tuple(dtypes[function.nin :])
         self.ops: tuple[Op, ...] | None = None
-        if all(native is not None for native in natives):  # `in` would compare: float64 == None
-            self.inputs = tuple(natives[: function.nin])  # type: ignore[arg-type]
-            self.outputs = tuple(natives[function.nin :])  # type: ignore[arg-type]
+        if len(natives) == len(dtypes):
+            self.inputs = tuple(natives[: function.nin])
+            self.outputs = tuple(natives[function.nin :])
             self.ops = _operations(function.__name__, self.inputs, self.outputs)
 
 

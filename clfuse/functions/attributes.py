@@ -80,9 +80,10 @@ def set_part(part: Handle, value: Any) -> None:
 
 def _component(handle: Handle, part: int) -> Any:
     half = native_dtype(np.dtype(f"float{4 * handle._dtype.itemsize}"))
+    assert half is not None
     if type(handle) in handles.SCALARS:
         name = "imag" if part else "real"
-        return result(build.apply(name, (node_of(handle),), half, ()))  # type: ignore[arg-type]
+        return result(build.apply(name, (node_of(handle),), half, ()))
     offset, strides = layout(handle)
     doubled = tuple([2 * stride for stride in strides])
     return view_of(handle, handle._shape, 2 * offset + part, doubled, half)

@@ -196,7 +196,7 @@ def _parameter(value: Any) -> Any:
                 f"Cannot cast array data from {value._dtype!r} to dtype('float64') according to "
                 "the rule 'safe'"
             )
-        return value.astype(np.float64, copy=False)  # type: ignore[attr-defined]
+        return value.astype(np.float64, copy=False)
     array = np.asarray(value)
     if array.ndim == 0:
         return value

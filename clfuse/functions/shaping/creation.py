@@ -459,7 +459,7 @@ def frombuffer(
             raise ValueError("ndarray is not C-contiguous")
         found = np.frombuffer(host_view(buffer), dtype, count, offset)  # NumPy's checks
         if found.size and buffer._shape:
-            octets = buffer.reshape(-1).view(np.uint8)  # type: ignore[attr-defined]
+            octets = buffer.reshape(-1).view(np.uint8)
             return octets[offset : offset + found.nbytes].view(found.dtype)
         return _as_writeable(array(found), is_writeable(buffer))  # nothing, or a number's bytes
     found = np.frombuffer(buffer, dtype, count, offset)

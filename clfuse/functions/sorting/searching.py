@@ -150,7 +150,7 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Any:
         return searchsorted(edges, handle, side)
     if not np.all(steps[:-1] >= steps[1:]):
         raise ValueError("bins must be monotonically increasing or decreasing")
-    places = searchsorted(edges[::-1], handle, side)  # type: ignore[index]
+    places = searchsorted(edges[::-1], handle, side)
     return edges._shape[0] - places
 
 
