@@ -30,6 +30,13 @@ from .functions.indexing import masks, positions, taking  # noqa: F401
 from .functions.linalg import contraction, decompositions, products  # noqa: F401
 from .functions.math import cumulative, logic, reductions, selection, statistics  # noqa: F401
 from .functions.math.ufunc import ufunc
+from .functions.shaping import (  # noqa: F401
+    creation,
+    differences,
+    joining,
+    manipulation,
+    matrices,
+)
 from .functions.shaping.files import FILES, load
 from .functions.shaping.sequences import mgrid, ogrid
 from .functions.sorting import quantiles, searching, sorting  # noqa: F401
@@ -151,7 +158,7 @@ def register_submodules() -> None:
     """Make ``import clfuse.linalg`` and its like find the modules above."""
     for name, module in SUBMODULES.items():
         sys.modules[f"clfuse.{name}"] = module
-    sys.meta_path.insert(0, NumPysModules())  # type: ignore[arg-type]
+    sys.meta_path.insert(0, NumPysModules())
     third_party_patches.install()
 
 

@@ -59,7 +59,7 @@ def host_node(array: np.ndarray) -> Node:
     if array.dtype is not dtype:
         array = array.astype(dtype)
     if array.size == 1:
-        return build.filled(array.reshape(())[()], array.shape)
+        return build.filled(array.flat[0], array.shape)
     if array.size == 0:
         return build.filled(dtype.type(0), array.shape)
     return upload(array)
@@ -295,7 +295,7 @@ def value_node(value: Any, dtype: np.dtype) -> Node:
     if isinstance(value, int | float | complex | np.generic):
         cell = np.empty((), dtype)
         cell[()] = value  # NumPy's conversion of one element, with its errors
-        return build.constant(cell[()])
+        return build.constant(cell[()])  # type: ignore[arg-type] # a scalar, for stubs an array
     if isinstance(value, np.ndarray):
         if native_dtype(value.dtype) is None:
             return host_node(np.asarray(value).astype(dtype))
@@ -401,7 +401,7 @@ def host_copy(handle: Handle) -> np.ndarray:
 
 def host_scalar(handle: Handle) -> np.generic:
     """The one element of an array, as a NumPy scalar."""
-    return host_view(handle).reshape(())[()]
+    return host_view(handle).reshape(())[()]  # type: ignore[return-value] # for stubs an array
 
 
 def asnumpy(value: Any) -> np.ndarray:

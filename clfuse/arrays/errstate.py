@@ -21,11 +21,13 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, TypeVar, cast
 
 import numpy as np
 
 from clfuse.ir.nodes import Node, Op, loud
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 LOUD: Final = "loud"
 QUIET: Final = "quiet"
@@ -122,7 +124,7 @@ class errstate(np.errstate):
         # Not what NumPy's state asks for now: a block of `numpy.errstate` around this is not seen.
         _put(self._before)
 
-    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def __call__(self, function: _Function) -> _Function:
         options = self._options
 
         @functools.wraps(function)
@@ -130,7 +132,7 @@ class errstate(np.errstate):
             with errstate(**options):
                 return function(*args, **kwargs)
 
-        return call
+        return cast("_Function", call)
 
 
 def seterr(*args: Any, **kwargs: Any) -> Any:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -138,6 +138,32 @@ class Handle:
     _dtype: np.dtype
     _view: View | None
 
+    if TYPE_CHECKING:
+        # Every handle is of one of the public classes (`clfuse.classes.ndarray`). This is what
+        # functions ask of one as they ask it of NumPy's arrays.
+
+        @property
+        def shape(self) -> tuple[int, ...]: ...
+
+        @property
+        def dtype(self) -> np.dtype: ...
+
+        @property
+        def ndim(self) -> int: ...
+
+        @property
+        def flags(self) -> Any: ...
+
+        def __getitem__(self, index: Any, /) -> Any: ...
+
+        def astype(self, *args: Any, **kwargs: Any) -> Any: ...
+
+        def reshape(self, *shape: Any, **kwargs: Any) -> Any: ...
+
+        def swapaxes(self, axis1: Any, axis2: Any, /) -> Any: ...
+
+        def tolist(self) -> Any: ...
+
 
 _new: Final = object.__new__
 ARRAY: Any = Handle
@@ -157,7 +183,7 @@ def set_types(array: type[Handle], scalar: type[Handle]) -> None:
     ARRAY, SCALAR = array, scalar
     for dtype in DTYPES.values():
         about = {"__slots__": (), "__module__": scalar.__module__, "__doc__": scalar.__doc__}
-        SCALAR_OF[dtype] = type(scalar)(dtype.type.__name__, (scalar,), about)
+        SCALAR_OF[dtype] = type(dtype.type.__name__, (scalar,), about)  # of the metaclass of scalar
     SCALARS = frozenset(SCALAR_OF.values())
 
 

@@ -282,7 +282,7 @@ def stored(node: Node) -> Array | None:
     computes. For the length of one operation, and not to be written to."""
     buffer = node.buffer
     if type(buffer) is HostBuffer:
-        return buffer.array  # type: ignore[no-any-return]
+        return buffer.array
     if type(buffer) is not Buffer:
         return None
     return node.buffer.array if brought(node, LOOKED_AT_NBYTES) else None
@@ -326,7 +326,8 @@ def expect_rows(storage: Storage, shape: tuple[int, ...], count: int = 1) -> Non
     loop. Large ones, of large rows, stay where they are.
     """
     node = storage.node
-    if node.buffer is None and (
+    buffer = node.buffer
+    if buffer is None and (
         # Of a launch: its next call takes the next row.
         isinstance(node, LateNode | Part) or not settings.host_us or node.op.kind in VIEWED
     ):
@@ -334,10 +335,10 @@ def expect_rows(storage: Storage, shape: tuple[int, ...], count: int = 1) -> Non
     nbytes = math.prod(node.shape) * node.dtype.itemsize
     if nbytes > ROW_NBYTES and not affordable(math.prod(shape)):
         return
-    if type(node.buffer) is Buffer:
+    if type(buffer) is Buffer:
         brought(node)
         return
-    if node.buffer is not None or not affordable(math.prod(shape)):
+    if buffer is not None or not affordable(math.prod(shape)):
         return
     if nbytes > ROW_NBYTES and (nbytes > LOOP_NBYTES or not works_in_place()):
         return

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import copysign
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from clfuse.ir.traced_number import TracedNumber, concrete
 from clfuse.ops.table import UFUNCS
 
 from .handle import DTYPES, native_dtype
+
+Casting: TypeAlias = Literal["no", "equiv", "safe", "same_kind", "same_value", "unsafe"]
+"""What NumPy's argument `casting` may be."""
 
 WEAK: Final = frozenset({int, float, complex})
 """Types of the Python scalars that adapt to the arrays beside them."""
@@ -45,14 +48,14 @@ class Resolution:
     __slots__ = ("inputs", "is_double", "ops", "outputs")
 
     def __init__(self, function: np.ufunc, dtypes: tuple[np.dtype, ...]) -> None:
-        natives = [native_dtype(dtype) for dtype in dtypes]
+        natives = [native for dtype in dtypes if (native := native_dtype(dtype)) is not None]
         self.is_double = any(map(needs_fp64, dtypes))
         self.inputs = tuple(dtypes[: function.nin])
         self.outputs = tuple(dtypes[function.nin :])
         self.ops: tuple[Op, ...] | None = None
-        if all(native is not None for native in natives):  # `in` would compare: float64 == None
-            self.inputs = tuple(natives[: function.nin])  # type: ignore[arg-type]
-            self.outputs = tuple(natives[function.nin :])  # type: ignore[arg-type]
+        if len(natives) == len(dtypes):
+            self.inputs = tuple(natives[: function.nin])
+            self.outputs = tuple(natives[function.nin :])
             self.ops = _operations(function.__name__, self.inputs, self.outputs)
 
 
@@ -79,7 +82,7 @@ def resolve(
     keys: tuple[Any, ...],
     outputs: tuple[np.dtype | None, ...] = (None,),
     signature: Any = None,
-    casting: str = "same_kind",
+    casting: Casting = "same_kind",
     scalars: Sequence[Any] = (),
 ) -> Resolution:
     """The loop that NumPy takes for operands with these keys; raises what NumPy raises.

@@ -18,7 +18,9 @@ from clfuse.ir.layout import contiguous_strides, without_unit_strides
 from clfuse.ir.nodes import Node
 
 _UNSIGNED = {size: np.dtype(f"uint{8 * size}") for size in (1, 2, 4, 8)}
-_FLOAT_HALF = {"complex64": np.dtype(np.float32), "complex128": np.dtype(np.float64)}
+_FLOAT_HALF: dict[str, np.dtype] = {
+    "complex64": np.dtype(np.float32), "complex128": np.dtype(np.float64),
+}  # fmt: skip
 
 
 def read(

@@ -38,7 +38,7 @@ class SharedStorage(Storage):
     __slots__ = ()
 
     @property
-    def node(self) -> Node:  # type: ignore[override]
+    def node(self) -> Node:
         """The value now: the same node as before, unless something was written meanwhile. In a
         trace what stands for the value at every call."""
         traced = trace.active()
@@ -94,7 +94,7 @@ def seen_by_numpy(handle: Handle) -> Array:
         seen = np.empty(handle._shape, handle._dtype)
     else:
         steps = [stride * size for stride in strides]
-        seen = np.ndarray(handle._shape, handle._dtype, memory, offset * size, steps)  # type: ignore[arg-type]
+        seen = np.ndarray(handle._shape, handle._dtype, memory, offset * size, steps)
     seen.flags.writeable = is_writeable(handle)
     return seen
 

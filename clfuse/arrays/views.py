@@ -22,7 +22,7 @@ from . import handle as handles
 from .conversion import NotNative
 from .expressions import broadcast_shapes
 from .handle import Handle, fresh, layout, node_of, view_of
-from .host_array import indexed, present
+from .host_array import indexed, part
 from .view_steps import Step
 
 AxisError = np.exceptions.AxisError
@@ -32,10 +32,10 @@ AxisError = np.exceptions.AxisError
 
 def normalized_axis(axis: Any, rank: int, prefix: str | None = None) -> int:
     """An axis counted from the front; AxisError when the array has none of that number."""
-    axis = as_index(axis)
-    if not -rank <= axis < rank:
-        raise AxisError(axis, rank, prefix)
-    return axis + rank if axis < 0 else axis
+    number = as_index(axis)
+    if not -rank <= number < rank:
+        raise AxisError(number, rank, prefix)
+    return number + rank if number < 0 else number
 
 
 def strict_axis(axis: Any, rank: int) -> int:
@@ -114,10 +114,9 @@ def requested_shape(shape: Any) -> tuple[int, ...]:
     if type(shape) is int:
         return (shape,)
     if isinstance(shape, Handle) and shape._shape:
-        shape = shape.tolist()  # type: ignore[attr-defined]
-    if isinstance(shape, Iterable) and not (
-        isinstance(shape, Handle | np.ndarray) and not shape.shape
-    ):
+        shape = shape.tolist()
+    is_number = isinstance(shape, Handle | np.ndarray) and not shape.shape
+    if isinstance(shape, Iterable) and not is_number:
         extents = tuple(shape)
         if any(type(extent) is bool for extent in extents):
             raise TypeError("an integer is required")
@@ -241,7 +240,7 @@ def permuted(handle: Handle, axes: Sequence[int]) -> Any:
         use = buffer.use
         turned = indexed(handle, buffer, Step(np.ndarray.transpose, tuple(axes)))
         buffer.use = use  # it is still used as a whole, if it was
-        turned._view.ordered = handles.is_ordered(turned._shape, present(turned).strides)
+        turned._view.ordered = handles.is_ordered(turned._shape, part(buffer.array, turned).strides)
         return turned
     offset, strides = layout(handle)
     shape = handle._shape

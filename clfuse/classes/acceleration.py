@@ -61,8 +61,8 @@ def accelerate(array: type) -> None:
     )
     accelerate_looks(core)
     core.connect_company(evaluate.lock)
-    handle.Handle._storage = core.Cell()
-    handle.Handle._view = core.Sight()
+    for slot, descriptor in (("_storage", core.Cell()), ("_view", core.Sight())):
+        setattr(handle.Handle, slot, descriptor)
     core.export_buffers((array, *handle.SCALARS), buffers.lent)
     core.connect_sources(creation.compiled_names(current_device, vars(selection)))
     for short, name in operators.BINARY.items():
@@ -91,31 +91,34 @@ def accelerate(array: type) -> None:
         method = core.unary(plain, function.numpy, function.weight, function.loops)
         setattr(array, dunder, method)
     for function in UFUNCS.values():
-        about = function.numpy, function.weight, function.loops
+        loops = function.loops
         if function.fast is not None:
-            function.fast = core.binary(function.fast, *about, True)
+            function.fast = core.binary(function.fast, function.numpy, function.weight, loops, True)
         elif function.nin == 1 and function.nout == 1 and function.signature is None:
-            function.fast = core.unary(operators.unary(function), *about)
+            plain = operators.unary(function)
+            function.fast = core.unary(plain, function.numpy, function.weight, loops)
     for name in operators.of_one:
         operators.of_one[name] = UFUNCS[name].fast
-    array.__matmul__ = core.product(array.__matmul__)  # type: ignore[attr-defined]
+    dunder = "__matmul__"
+    setattr(array, dunder, core.product(getattr(array, dunder)))
     arithmetic.made = core.result
     matmul = UFUNCS["matmul"]
-    matmul.fast = array.__matmul__  # type: ignore[attr-defined]
+    matmul.fast = getattr(array, dunder)
     for function in UFUNCS.values():
         function.quick = core.Quick(function)
     core.put_into_slot_of_calls(ufunc, type(matmul))
-    array.__iter__ = core.iterator(array.__iter__)  # type: ignore[attr-defined]
-    array.__getitem__ = core.getitem(array.__getitem__)  # type: ignore[attr-defined]
-    array.__setitem__ = core.setitem(array.__setitem__)  # type: ignore[attr-defined]
-    array.__array_ufunc__ = core.array_ufunc(  # type: ignore[attr-defined]
-        array.__array_ufunc__,  # type: ignore[attr-defined]
-        {
-            function.numpy: function.quick
-            for function in UFUNCS.values()
-            if function.fast is not None and function.nin == 2
-        },
-    )
+    quick = {
+        function.numpy: function.quick
+        for function in UFUNCS.values()
+        if function.fast is not None and function.nin == 2
+    }
+    for dunder, compiled in (
+        ("__iter__", core.iterator),
+        ("__getitem__", core.getitem),
+        ("__setitem__", core.setitem),
+        ("__array_ufunc__", lambda plain: core.array_ufunc(plain, quick)),
+    ):
+        setattr(array, dunder, compiled(getattr(array, dunder)))
     core.put_into_slots(_names_of_slots())
     core.let_yield((np.float64, np.float32, np.int64, np.int32, np.complex128))
     core.put_into_slots_of_numbers(handle.SCALAR, handle.SCALARS)

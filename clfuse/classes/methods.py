@@ -15,6 +15,7 @@ from clfuse.arrays import views
 from clfuse.arrays.conversion import host_view, moved_to
 from clfuse.arrays.handle import Handle, fresh, is_writeable, node_of
 from clfuse.arrays.host_array import LATER
+from clfuse.arrays.promotion import Casting
 from clfuse.dispatch.host_call import announced, host_call
 from clfuse.dispatch.registry import UFUNCS
 from clfuse.eager.arithmetic import alone
@@ -64,7 +65,7 @@ def _host_method_in_place(name: str) -> Callable[..., Any]:
     return call
 
 
-class ArrayMethods:
+class ArrayMethods(Handle):
     """Methods that arrays and lazy scalars have."""
 
     __slots__ = ()
@@ -212,7 +213,7 @@ class ArrayMethods:
         if not shape:
             raise TypeError("reshape() takes exactly 1 argument (0 given)")
         if len(shape) == 1 and shape[0] is None:  # NumPy's method takes it, its function does not
-            np.empty(0).reshape(None, order=order, copy=copy)  # type: ignore[call-overload]
+            np.empty(0).reshape(None, order=order, copy=copy)
             return self.view()
         if len(shape) == 1:
             return manipulation.reshape(self, shape[0], order, copy=copy)
@@ -231,19 +232,19 @@ class ArrayMethods:
         """`numpy.transpose`; the axes as one argument or as several."""
         if len(axes) == 1 and not isinstance(axes[0], int):
             (axes,) = axes
-        return views.transposed(self, None if type(axes) is tuple and not axes else axes)  # type: ignore[arg-type]
+        return views.transposed(self, None if type(axes) is tuple and not axes else axes)
 
     def swapaxes(self, axis1: Any, axis2: Any, /) -> Any:
         """`numpy.swapaxes`."""
-        return views.swapped(self, axis1, axis2)  # type: ignore[arg-type]
+        return views.swapped(self, axis1, axis2)
 
     def squeeze(self, axis: Any = None) -> Any:
         """`numpy.squeeze`."""
-        return views.squeezed(self, axis)  # type: ignore[arg-type]
+        return views.squeezed(self, axis)
 
     def diagonal(self, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Any:
         """`numpy.diagonal`."""
-        return views.diagonal_of(self, offset, axis1, axis2)  # type: ignore[arg-type]
+        return views.diagonal_of(self, offset, axis1, axis2)
 
     def repeat(self, repeats: Any, axis: Any = None) -> Any:
         """`numpy.repeat`."""
@@ -290,16 +291,16 @@ class ArrayMethods:
         self,
         dtype: Any,
         order: Any = "K",
-        casting: str = "unsafe",
+        casting: Casting = "unsafe",
         subok: bool = True,
         copy: bool = True,
     ) -> Any:
         """The array with its elements cast to `dtype`."""
-        return attributes.cast_to(self, dtype, order, casting, subok, copy)  # type: ignore[arg-type]
+        return attributes.cast_to(self, dtype, order, casting, subok, copy)
 
     def view(self, dtype: Any = _Missing, type: Any = None) -> Any:
         """The same bytes as another dtype."""
-        return attributes.viewed(self, dtype, type)  # type: ignore[arg-type]
+        return attributes.viewed(self, dtype, type)
 
     def copy(self, order: Any = "C") -> Any:
         """A new array with the same values."""
@@ -346,37 +347,36 @@ class ArrayMethods:
 
     def item(self, *args: Any) -> Any:
         """One element as a Python number."""
-        return host_view(self).item(*args)  # type: ignore[arg-type]
+        return host_view(self).item(*args)
 
     def tolist(self) -> Any:
         """The elements as nested lists of Python numbers."""
-        return host_view(self).tolist()  # type: ignore[arg-type]
+        return host_view(self).tolist()
 
     def tobytes(self, order: Any = "C") -> bytes:
         """The elements as bytes."""
-        return host_view(self).tobytes(order)  # type: ignore[arg-type]
+        return host_view(self).tobytes(order)
 
     def tofile(self, fid: Any, /, sep: str = "", format: str = "%s") -> None:
         """Write the elements to a file."""
-        host_view(self).tofile(fid, sep, format)  # type: ignore[arg-type]
+        host_view(self).tofile(fid, sep, format)
 
     def dump(self, file: Any) -> None:
         """Pickle the array to a file, as a `numpy.ndarray`."""
-        host_view(self).dump(file)  # type: ignore[arg-type]
+        host_view(self).dump(file)
 
     def dumps(self) -> bytes:
         """The array pickled, as a `numpy.ndarray`."""
-        return host_view(self).dumps()  # type: ignore[arg-type]
+        return host_view(self).dumps()
 
     def to_device(self, device: Any, /, *, stream: Any = None) -> Any:
         """The array on a device; on the one where it is, itself."""
-        return moved_to(self, device, stream)  # type: ignore[arg-type]
+        return moved_to(self, device, stream)
+
+    getfield = _host_method("getfield")
 
 
-ArrayMethods.getfield = _host_method("getfield")  # type: ignore[attr-defined]
-
-
-class MutatingMethods:
+class MutatingMethods(Handle):
     """Methods that write into the array; lazy scalars have none of them."""
 
     __slots__ = ()
@@ -386,7 +386,7 @@ class MutatingMethods:
         if isinstance(value, list | tuple) or (hasattr(value, "ndim") and value.ndim):
             raise ValueError("setting an array element with a sequence.")
         value = subscripts.as_element(value, self._dtype)
-        subscripts.put(self, Ellipsis, value)  # type: ignore[arg-type]
+        subscripts.put(self, Ellipsis, value)
 
     def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
         """`numpy.put`."""
@@ -402,35 +402,31 @@ class MutatingMethods:
         descending: Any = None,
     ) -> None:
         """Sort the array where it lies."""
-        sorting.sort_in_place(self, axis, kind, order, stable, descending)  # type: ignore[arg-type]
+        sorting.sort_in_place(self, axis, kind, order, stable, descending)
 
     def partition(
         self, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None
     ) -> None:
         """Bring every element of `kth` to where it is in a sorted array, smaller ones before."""
-        sorting.partition_in_place(self, kth, axis, kind, order)  # type: ignore[arg-type]
+        sorting.partition_in_place(self, kth, axis, kind, order)
 
     def setflags(self, write: Any = None, align: Any = None, uic: Any = None) -> None:
         """Let the array be written to, or not."""
         if uic:
             raise ValueError("cannot set WRITEBACKIFCOPY flag to True")
         if write is not None:
-            self.flags.writeable = bool(write)  # type: ignore[attr-defined]
+            self.flags.writeable = bool(write)
 
     def resize(self, *new_shape: Any, refcheck: bool = True) -> None:
         """Change shape and size in place; new elements are 0."""
         as_index(refcheck)  # nothing more: who refers to the array is not looked at
         if not new_shape:
             return
-        if len(new_shape) == 1:
-            (new_shape,) = new_shape
-            if new_shape is None:
-                return
-        wanted = views.requested_shape(new_shape)
-        _resize_in_place(self, wanted)  # type: ignore[arg-type]
+        wanted = new_shape[0] if len(new_shape) == 1 else new_shape
+        if wanted is not None:
+            _resize_in_place(self, views.requested_shape(wanted))
 
-
-MutatingMethods.setfield = _host_method_in_place("setfield")  # type: ignore[attr-defined]
+    setfield = _host_method_in_place("setfield")
 
 
 def _resize_in_place(handle: Handle, shape: tuple[int, ...]) -> None:

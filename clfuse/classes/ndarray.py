@@ -46,7 +46,7 @@ from .acceleration import accelerate
 from .methods import ArrayMethods, MutatingMethods
 
 
-class _Common(ArrayMethods, Handle):
+class _Common(ArrayMethods):
     """What arrays and lazy scalars share."""
 
     __slots__ = ()
@@ -128,7 +128,7 @@ class _Common(ArrayMethods, Handle):
     def data(self) -> memoryview:
         """The elements on the host as a `memoryview`, in memory that both share; of a scalar a
         copy."""
-        return memoryview(buffers.shared(self))
+        return memoryview(buffers.shared(self))  # type: ignore[arg-type] # both are buffers
 
     @property
     def device(self) -> Any:
@@ -151,7 +151,8 @@ class _Common(ArrayMethods, Handle):
         return protocols.wrapped(array, return_scalar)
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
-        np.empty(0).__array_namespace__(api_version=api_version)  # NumPy's error
+        # NumPy's error for a version that it does not know.
+        np.empty(0).__array_namespace__(api_version=api_version)  # type: ignore[arg-type]
         standard[0] = True
         return sys.modules["clfuse"]
 
@@ -219,7 +220,7 @@ class ndarray(MutatingMethods, _Common, metaclass=ArrayType):
     __class_getitem__ = classmethod(type(list[int]))  # type: ignore[var-annotated]
 
     def __new__(
-        cls,
+        cls: type,
         shape: Any = None,
         dtype: Any = float,
         buffer: Any = None,
@@ -435,7 +436,7 @@ class scalar(_Common, metaclass=ScalarType):
         """``type(x)(value)``: a scalar of NumPy's, as its class would make it."""
         return getattr(np, cls.__name__)(*args, **kwargs)
 
-    @property
+    @property  # type: ignore[misc] # one that cannot be set
     def __class__(self) -> Any:
         return self._dtype.type
 
@@ -467,7 +468,7 @@ class scalar(_Common, metaclass=ScalarType):
         return format(host_scalar(self), specification)
 
     def __round__(self, ndigits: Any = None) -> Any:
-        return round(host_scalar(self), ndigits)
+        return round(host_scalar(self), ndigits)  # type: ignore[call-overload] # not of complex
 
     def __copy__(self) -> Any:
         return self

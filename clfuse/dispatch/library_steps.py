@@ -55,7 +55,8 @@ def dtype_of(function: Any, dtype: np.dtype, shape: tuple[int, ...]) -> np.dtype
 
 @lru_cache(maxsize=512)
 def _numpys_dtype(function: Any, dtype: np.dtype, shape: tuple[int, ...]) -> np.dtype:
-    return function(np.ones(shape, dtype)).dtype  # type: ignore[no-any-return]
+    found: np.dtype = function(np.ones(shape, dtype)).dtype
+    return found
 
 
 def size_of(shape: tuple[int, ...]) -> int:

@@ -52,7 +52,7 @@ class __array_namespace_info__(_Info):  # type: ignore[misc]
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, np.dtype]:
         """The standard's dtypes that arrays on `device` may have, by name."""
-        found = super().dtypes(kind=kind)
+        found: dict[str, np.dtype] = super().dtypes(kind=kind)
         if _has_fp64(device):
             return found
         return {name: dtype for name, dtype in found.items() if dtype == _narrow(dtype)}

@@ -157,7 +157,7 @@ def _recorded(source: Node, steps: list[_Step], new: Any = object.__new__) -> No
         made = new(Node)  # as its constructor does, in half the time
         made.op = op
         made.inputs = tuple(
-            [nodes[other] if type(other) is int else other for other in inputs]  # type: ignore[misc]
+            [nodes[other] if type(other) is int else other for other in inputs]
         )
         made.shape = shape
         made.dtype = dtype

@@ -29,11 +29,13 @@ from clfuse.arrays.host_array import (
     SCALARS,
     affordable,
     expect_rows,
-    made,
     part,
     present,
     stored,
     use_of,
+)
+from clfuse.arrays.host_array import (
+    made as made,  # for who calls what is compiled in its place (`classes.acceleration`)
 )
 from clfuse.config import settings
 from clfuse.engine.evaluate import lock

@@ -331,7 +331,8 @@ class _Given:
                 return math.prod(shapes[0])
             rank = max(map(len, shapes))
             filled = [(1,) * (rank - len(shape)) + shape for shape in shapes]
-            return math.prod([max(extents) for extents in zip(*filled, strict=True)])
+            common: list[int] = [max(extents) for extents in zip(*filled, strict=True)]
+            return math.prod(common)
         sizes = [math.prod(shape) for shape in shapes]
         if cost is PRODUCT and len(sizes) > 1:
             other = shapes[1]
@@ -469,7 +470,7 @@ def _before(plain: Callable[..., Any], apply: Callable[..., Any], row: Row) -> C
             answer = read(apply, row, args, kwargs)
             return plain(*args, **kwargs) if answer is LATER else answer
 
-    return functools.update_wrapper(call, plain)  # type: ignore[no-any-return]
+    return functools.update_wrapper(call, plain)
 
 
 def _before_method_of_ufunc(
@@ -487,7 +488,7 @@ def _before_method_of_ufunc(
                 answer = read(getattr(self.numpy, name), row, args, kwargs)
             return plain(self, *args, **kwargs) if answer is LATER else answer
 
-    return functools.update_wrapper(call, plain)  # type: ignore[no-any-return]
+    return functools.update_wrapper(call, plain)
 
 
 def before(reference: Any, plain: Callable[..., Any]) -> Callable[..., Any]:
@@ -517,7 +518,7 @@ def before(reference: Any, plain: Callable[..., Any]) -> Callable[..., Any]:
         call = core.viewer(plain, _VIEWING[reference], _OPERANDS_OF_VIEWS[reference.__name__])
     else:
         return plain
-    return functools.update_wrapper(call, plain)  # type: ignore[no-any-return]
+    return functools.update_wrapper(call, plain)
 
 
 def settled(reference: Any, plain: Callable[..., Any]) -> Callable[..., Any]:

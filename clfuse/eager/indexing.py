@@ -160,14 +160,16 @@ def _is_brought(node: Node) -> bool:
     the host's memory."""
     from clfuse.runtime.devices.selection import current_device
 
-    if node.buffer is not None or isinstance(node, LateNode | Part):
+    buffer = node.buffer
+    if buffer is not None or isinstance(node, LateNode | Part):
         return False
     if math.prod(node.shape) * node.dtype.itemsize > LOOP_NBYTES:
         return False
     if not is_seen_here(current_device()):
         return False
     evaluate_nodes([node])
-    return type(node.buffer) is HostBuffer or (type(node.buffer) is Buffer and brought(node))
+    buffer = node.buffer
+    return type(buffer) is HostBuffer or (type(buffer) is Buffer and brought(node))
 
 
 def _index(handle: Handle, index: Any, is_scattered: bool = False) -> Any:
@@ -178,7 +180,7 @@ def _index(handle: Handle, index: Any, is_scattered: bool = False) -> Any:
     """
     items = index if type(index) is tuple else (index,)
     found = []
-    work = 0
+    work: float = 0
     share = AT_ONCE
     for item in items:
         kind = type(item)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from clfuse.arrays import errstate
+from clfuse.arrays import errstate, reinterpret
 from clfuse.arrays import handle as handles
 from clfuse.arrays.conversion import (
     NotNative,
@@ -34,6 +34,7 @@ from clfuse.arrays.handle import (
 )
 from clfuse.arrays.host_array import LATER
 from clfuse.arrays.memory_order import asked_order, checked, is_fortran, mapped, turned_back
+from clfuse.arrays.promotion import Casting
 from clfuse.arrays.shared_storage import seen_by_numpy
 from clfuse.arrays.views import completed_shape, requested_shape, reshaped_strides, strided
 from clfuse.dispatch.host_call import announced, host_call
@@ -79,9 +80,10 @@ def set_part(part: Handle, value: Any) -> None:
 
 def _component(handle: Handle, part: int) -> Any:
     half = native_dtype(np.dtype(f"float{4 * handle._dtype.itemsize}"))
+    assert half is not None
     if type(handle) in handles.SCALARS:
         name = "imag" if part else "real"
-        return result(build.apply(name, (node_of(handle),), half, ()))  # type: ignore[arg-type]
+        return result(build.apply(name, (node_of(handle),), half, ()))
     offset, strides = layout(handle)
     doubled = tuple([2 * stride for stride in strides])
     return view_of(handle, handle._shape, 2 * offset + part, doubled, half)
@@ -99,7 +101,7 @@ def _layout_as(handle: Handle, dtype: np.dtype) -> tuple[tuple[int, ...], int, t
         raise ValueError(
             "Changing the dtype of a 0d array is only supported if the itemsize is unchanged"
         )
-    if shape[-1] != 1 and strides[-1] != 1 and math.prod(shape):
+    if shape[-1] != 1 and strides[-1] != 1 and 0 not in shape:
         raise ValueError(
             "To change to a dtype of a different size, the last axis must be contiguous"
         )
@@ -155,7 +157,7 @@ def viewed(handle: Handle, dtype: Any = _NOT_GIVEN, type: Any = None) -> Any:
         with announced("view", str(missing)):
             return _on_host(handle).view(wanted)
     if builtin_type(handle) in handles.SCALARS:
-        return result(handles.reinterpret.read(handle._storage.node, shape, wanted, 0, ()))
+        return result(reinterpret.read(handle._storage.node, shape, wanted, 0, ()))
     return view_of(handle, shape, offset, strides, wanted)
 
 
@@ -230,7 +232,7 @@ def cast_to(
     handle: Handle,
     dtype: Any,
     order: Any = "K",
-    casting: str = "unsafe",
+    casting: Casting = "unsafe",
     subok: bool = True,
     copy: bool = True,
 ) -> Any:

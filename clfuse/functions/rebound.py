@@ -373,8 +373,8 @@ def _complete(reference: Any) -> None:
 
 for _reference in COMPLETED:
     _complete(_reference)
-for _reference in BORROWED:
-    if _reference in _ORDER_STATISTICS:
-        borrow(_reference, library=_order_statistic(_reference))
+for _borrowed in BORROWED:
+    if _borrowed in _ORDER_STATISTICS:
+        borrow(_borrowed, library=_order_statistic(_borrowed))
     else:
-        borrow(_reference, library=_is_no_order if _reference in _SETS else None)
+        borrow(_borrowed, library=_is_no_order if _borrowed in _SETS else None)

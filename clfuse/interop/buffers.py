@@ -39,7 +39,7 @@ def lent(handle: Handle, flags: int, caller: int = 1) -> np.ndarray | np.generic
         return host_view(handle)
     # NumPy refuses by the strides what the bytes side by side would allow.
     run, offset, strides = laid_out(handle)
-    return np.ndarray(handle._shape, handle._dtype, run, offset, strides)  # type: ignore[arg-type]
+    return np.ndarray(handle._shape, handle._dtype, run, offset, strides)
 
 
 def shared(handle: Handle) -> np.ndarray | np.generic:
@@ -49,9 +49,10 @@ def shared(handle: Handle) -> np.ndarray | np.generic:
 
 def buffer(self: Handle, flags: int) -> memoryview:
     """`__buffer__`: as the compiled part exports it."""
-    return lent(self, flags, 2).__buffer__(flags)  # type: ignore[union-attr]
+    memory: memoryview = lent(self, flags, 2).__buffer__(flags)  # type: ignore[union-attr] # of 3.12
+    return memory
 
 
 def in_bytes(self: Handle) -> bytes:
     """`__bytes__`: what ``bytes`` makes of NumPy's array."""
-    return bytes(lent(self, 0, 2))
+    return bytes(lent(self, 0, 2))  # type: ignore[arg-type] # a scalar is a buffer, too

@@ -19,7 +19,6 @@ from clfuse.arrays.conversion import (
     host_copy,
     host_scalar,
     host_view,
-    stored_view,
 )
 from clfuse.arrays.handle import Handle, fresh, is_contiguous, is_writeable, layout, node_of
 from clfuse.arrays.host_array import LATER, SCALARS
@@ -28,6 +27,7 @@ from clfuse.arrays.shared_storage import seen_by_numpy
 from clfuse.dispatch.host_call import host_call
 from clfuse.dispatch.registry import BY_NUMPY, NATIVE
 from clfuse.eager.arithmetic import pair
+from clfuse.engine.evaluate import host_view as stored_view
 from clfuse.functions.math.ufunc import ufunc
 from clfuse.functions.shaping.creation import array
 from clfuse.ir import build
@@ -165,7 +165,7 @@ class _Memory(np.ndarray):
     def __eq__(self, other: object) -> Any:
         return self.first == (other.first if isinstance(other, _Memory) else other)
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
 
 def laid_out(handle: Handle) -> tuple[np.ndarray, int, tuple[int, ...]]:
@@ -210,7 +210,7 @@ def _may_be_blank(handle: Handle) -> bool:
 def _masked() -> tuple[Any, ...]:
     """The code that makes masked arrays: such an array writes to the elements of what it is of."""
     masked = sys.modules.get("numpy.ma")
-    if not hasattr(masked, "masked_where"):
+    if masked is None or not hasattr(masked, "masked_where"):
         return ()
     return masked.MaskedArray.__new__.__code__, masked.masked_where.__code__
 
@@ -301,7 +301,7 @@ def to_dlpack(handle: Handle, stream: Any, max_version: Any, dl_device: Any, cop
     if copy is not None:
         copy = bool(copy)
     is_old = max_version is None or max_version[0] < 1 or not HAS_DLPACK_1
-    if is_old and not handle.flags.writeable:  # type: ignore[attr-defined]
+    if is_old and not handle.flags.writeable:
         raise BufferError(
             "Cannot export readonly array since signalling readonly is unsupported by DLPack."
         )
@@ -345,7 +345,7 @@ def reduced(handle: Handle, protocol: int) -> tuple[Any, tuple[Any, ...]]:
     _, strides = layout(handle)
     if 0 in strides and 0 not in shape:
         host = host[tuple([slice(None) if stride else slice(1) for stride in strides])]
-    if not host.flags.forc or not handle.flags.forc:  # type: ignore[attr-defined]
+    if not host.flags.forc or not handle.flags.forc:
         host = np.ascontiguousarray(host)
     return restored, (host, bool(writeable), shape)
 

@@ -23,4 +23,5 @@ def of_scipy(function: np.ufunc) -> ufunc | None:
     special = sys.modules.get("scipy.special")
     if name not in NAMES or getattr(special, name, None) is not function:
         return None
-    return BY_NUMPY.setdefault(function, ufunc(function))
+    ours: ufunc = BY_NUMPY.setdefault(function, ufunc(function))
+    return ours

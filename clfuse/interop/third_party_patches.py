@@ -241,7 +241,7 @@ def _open_pointers(ctypeslib: types.ModuleType) -> None:
             def from_param(cls: Any, obj: Any, plain: Any = plain) -> Any:
                 return plain(cls, seen_by_numpy(obj) if type(obj) is handles.ARRAY else obj)
 
-            kind.from_param = classmethod(from_param)  # type: ignore[attr-defined]
+            kind.from_param = classmethod(from_param)
 
 
 def install() -> None:
@@ -249,4 +249,4 @@ def install() -> None:
     for name, module in list(sys.modules.items()):
         if _has_doors(name):
             open_doors(module)
-    sys.meta_path.insert(0, Doors())  # type: ignore[arg-type]
+    sys.meta_path.insert(0, Doors())

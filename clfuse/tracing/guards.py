@@ -286,7 +286,7 @@ def _is_library(value: Any, own: frozenset[str]) -> bool:
     module = sys.modules.get(name)
     if module is None:
         return True
-    file = getattr(module, "__file__", None)
+    file: str | None = getattr(module, "__file__", None)
     if file is None:
         return name != "__main__"  # a builtin module, or an interactive session
     return os.path.abspath(file).startswith(_LIBRARIES)

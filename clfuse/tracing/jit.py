@@ -356,6 +356,10 @@ def _device_of(cells: Iterable[Storage]) -> Any:
     return get_device() if found is None else found
 
 
+_NO_RESULT: Final = object()
+"""Of a call for whose replay there was no memory."""
+
+
 @overload
 def jit(function: _Function) -> _Function: ...
 
@@ -366,10 +370,6 @@ def jit(function: _Function, *, donate: str | Iterable[str]) -> _Function: ...
 
 @overload
 def jit(*, donate: str | Iterable[str] = ()) -> Callable[[_Function], _Function]: ...
-
-
-_NO_RESULT: Final = object()
-"""Of a call for whose replay there was no memory."""
 
 
 def jit(function: Any = None, *, donate: Any = ()) -> Any:

@@ -19,6 +19,7 @@ from collections.abc import Sequence
 
 from tests.fuzz import joined, text_runner, texts
 from tests.fuzz.bounds import Unbounded
+from tests.fuzz.command_line import parser_of_seeds, seeds_of
 from tests.fuzz.generate import generate
 from tests.fuzz.runner import check, report
 from tests.fuzz.shrink import SECONDS, shrink
@@ -26,11 +27,7 @@ from tests.fuzz.shrink import SECONDS, shrink
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; 1 if any program differed."""
-    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--programs", type=int, default=500, help="how many (default 500)")
-    parser.add_argument("--start", type=int, default=0, help="the first seed (default 0)")
-    parser.add_argument("--seed", type=int, help="only the program of this seed")
+    parser = parser_of_seeds("tests.fuzz", __doc__, "programs", 500)
     parser.add_argument("--show", action="store_true", help="print the program, do not run it")
     parser.add_argument("--failures", type=int, default=10, help="stop after so many (default 10)")
     parser.add_argument("--shrink", type=float, default=SECONDS, metavar="SECONDS",
@@ -44,8 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--joined", action="store_true",
                         help="expressions that join rows and fold them")
     options = parser.parse_args(arguments)
-    seeds = (range(options.start, options.start + options.programs) if options.seed is None
-             else range(options.seed, options.seed + 1))
+    seeds = seeds_of(options)
     if options.show:
         for seed in seeds:
             print(joined.Expression(seed).text if options.joined

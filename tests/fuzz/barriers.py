@@ -10,7 +10,6 @@ between two barriers, so that everything depends on where the barriers and branc
 
 from __future__ import annotations
 
-import argparse
 import random
 import sys
 from collections.abc import Sequence
@@ -20,6 +19,7 @@ from typing import Any
 import numpy as np
 
 import clfuse as cf
+from tests.fuzz.command_line import ended, parser_of_seeds, seeds_of
 from tests.support.kernel_bodies import kernel_of
 
 TYPES = {"f4": "float", "f8": "double", "i4": "int"}
@@ -330,24 +330,15 @@ def run(seeds: Sequence[int]) -> list[str]:
 
 def main() -> int:
     """Run the command line; 1 if a value was wrong."""
-    parser = argparse.ArgumentParser(prog="python -m tests.fuzz.barriers", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kernels", type=int, default=200, help="how many (default 200)")
-    parser.add_argument("--start", type=int, default=0, help="the first seed (default 0)")
-    parser.add_argument("--seed", type=int, help="only this one")
+    parser = parser_of_seeds("tests.fuzz.barriers", __doc__, "kernels", 200)
     parser.add_argument("--show", action="store_true", help="print it, run nothing")
     options = parser.parse_args()
-    seeds = (range(options.start, options.start + options.kernels) if options.seed is None
-             else [options.seed])
+    seeds = seeds_of(options)
     if options.show:
         for seed in seeds:
             print(of_seed(seed).in_c())
         return 0
-    problems = run(seeds)
-    for text in problems[:20]:
-        print(text)
-    print(f"{len(seeds)} kernels, {len(problems)} wrong")
-    return 1 if problems else 0
+    return ended(run(seeds), 20, f"{len(seeds)} kernels")
 
 
 if __name__ == "__main__":

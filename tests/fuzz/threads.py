@@ -24,6 +24,7 @@ import numpy as np
 
 import clfuse as cf
 from tests.fuzz import long
+from tests.fuzz.command_line import ended
 
 COUNT = 16
 PART = 1000
@@ -135,10 +136,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     done, problems = run(options.seconds, options.seed)
-    for text in problems[:3]:
-        print(text)
-    print(f"{done} programs in {COUNT} threads, {len(problems)} wrong")
-    return 1 if problems else 0
+    return ended(problems, 3, f"{done} programs in {COUNT} threads")
 
 
 if __name__ == "__main__":

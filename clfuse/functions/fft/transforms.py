@@ -68,7 +68,7 @@ def _transformed(
             extents[place] = int(points)
     elif name in _DOUBLED:
         extents[places[-1]] = 2 * (shape[places[-1]] - 1)
-    points = [extents[place] for place in places]
+    whole_extents = [extents[place] for place in places]
     called = _called(name, extents[places[-1]])
     extents[places[-1]] = _length(name, extents[places[-1]])
     size_of(tuple(extents))
@@ -82,7 +82,7 @@ def _transformed(
         places = [order.index(place) for place in places]
         extents = [extents[place] for place in order]
     if "vkfft" in get_device().traits.libraries:
-        made = transformed(name, node, points, places, norm, dtype)
+        made = transformed(name, node, whole_extents, places, norm, dtype)
         return fresh(made) if order is None else arranged(made, order)
     given: Any = None if sizes is None else tuple([int(points) for points in sizes])
     where: Any = tuple(places)
@@ -139,7 +139,7 @@ def _scaled(n: Any, d: Any, device: Any, count: Callable[[int], int]) -> tuple[i
         raise TypeError("an integer is required, not a bool")
     if device not in (None, "cpu") or not isinstance(d, int | float | np.generic) or n < 1:
         raise NotNative("of something else")
-    factor = 1.0 / (n * d)
+    factor = 1.0 / (n * d)  # type: ignore[operator] # Python's error for what is no number
     if np.asarray(factor).dtype != FLOAT64:
         raise NotNative("of a spacing of another kind")
     return count(int(n)), scalar(factor, FLOAT64)

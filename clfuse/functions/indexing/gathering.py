@@ -406,7 +406,8 @@ def numpys_selection(shape: Sequence[int], index: Any) -> np.ndarray:
 
     The array has no contents; what is selected from it has, and must be small.
     """
-    return np.broadcast_to(np.False_, tuple(shape))[index]
+    selection: np.ndarray = np.broadcast_to(np.False_, tuple(shape))[index]
+    return selection
 
 
 # -- writing --------------------------------------------------------------------------------------

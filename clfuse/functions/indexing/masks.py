@@ -156,15 +156,15 @@ def coordinates(handle: Handle) -> list[Node]:
         raise NotNative("of a 0-d array")
     mask = convert(node_of(handle), BOOL)
     if _is_looked_through(math.prod(shape)):
-        found = stored_view(mask).nonzero()
+        columns = stored_view(mask).nonzero()
         return [
             known_within(_adopted(column), extent)
-            for column, extent in zip(found, shape, strict=True)
+            for column, extent in zip(columns, shape, strict=True)
         ]
     if len(shape) == 1:
         return [known_within(positions(mask), shape[0])]
     flat = positions(mask)
-    found = []
+    found: list[Node] = []
     step = math.prod(shape)
     for extent in shape:
         step //= max(extent, 1)

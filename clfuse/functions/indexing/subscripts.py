@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from clfuse.arrays import handle as handles
-from clfuse.arrays import host_array
+from clfuse.arrays import host_array, reinterpret
 from clfuse.arrays.basic_index import check_kinds, locate
 from clfuse.arrays.conversion import (
     NotNative,
@@ -90,7 +90,7 @@ def element(handle: Handle, offset: int) -> Any:
         value = host_array.element(handle, offset)
     if value is not host_array.LATER:
         return value
-    return result(handles.reinterpret.read(handle._storage.node, (), handle._dtype, offset, ()))
+    return result(reinterpret.read(handle._storage.node, (), handle._dtype, offset, ()))
 
 
 def _get_advanced(handle: Handle, index: Any) -> Any:
@@ -102,8 +102,9 @@ def _get_advanced(handle: Handle, index: Any) -> Any:
     if chooser is not None:
         shape = (int(bool(chooser)), *handle._shape)
         node = node_of(handle)
-        chosen = build.reshape(node, shape) if shape[0] else None
-        return fresh(chosen or build.filled(handle._dtype.type(0), shape))
+        if shape[0]:
+            return fresh(build.reshape(node, shape))
+        return fresh(build.filled(handle._dtype.type(0), shape))
     index = _without_masks(handle._shape, index)
     source, offset, strides = source_of(handle)
     try:
@@ -130,8 +131,7 @@ def _plain(index: Any) -> Any:
 def _plain_item(item: Any) -> Any:
     if isinstance(item, np.ndarray):
         return item.view(np.ndarray)
-    known = Handle | np.generic | list | tuple
-    if isinstance(item, known) or not hasattr(type(item), "__array__"):
+    if isinstance(item, Handle | np.generic | list | tuple) or not hasattr(type(item), "__array__"):
         return item
     return array_of(item)
 

@@ -175,7 +175,8 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     """Of several arrays, at each place the element of the one that an integer names."""
     selector = _plain_indices(a)
     if isinstance(choices, Handle | np.ndarray):
-        choices = list(choices) if len(choices.shape) > 1 else list(_on_host(choices))
+        of_rows = len(choices.shape) > 1
+        choices = list(choices if of_rows else _on_host(choices))  # type: ignore[arg-type] # no scalar
     count = len(choices)
     if selector.dtype.name == "uint64" or not 0 < count <= _MOST_CHOICES or mode not in _MODES:
         raise NotNative("not this many choices, or not by these")
@@ -254,7 +255,8 @@ def _converted(values: Any, dtype: np.dtype) -> Handle:
     `dtype` does not hold it."""
     kind = type(values)
     is_plain = kind in WEAK or (kind in (list, tuple) and not contains_handles(values))
-    return as_handle(np.asarray(values, dtype) if is_plain else values)
+    handle: Handle = as_handle(np.asarray(values, dtype) if is_plain else values)
+    return handle
 
 
 def _require_safe(function: Any, target: Handle, values: Any) -> None:

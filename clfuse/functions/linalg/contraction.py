@@ -190,11 +190,11 @@ def _pair(left: Term, right: Term, kept: set[str], output: str, dtype: np.dtype)
     stack = tuple([extents[label] for label in batch])
     one = _aligned(left, "".join(batch + rows + inner))
     two = _aligned(right, "".join(batch + inner + columns))
-    matrices = [
+    first, second = [
         result(build.reshape(convert(node, dtype), (*stack, *shape)))
         for node, shape in ((one, sizes[:2]), (two, sizes[1:]))
     ]
-    made = products.product_node(*matrices, called="")
+    made = products.product_node(first, second, called="")
     labels = "".join(batch + rows + columns)
     return Term(result(build.reshape(made, tuple([extents[x] for x in labels]))), labels)
 
@@ -209,13 +209,14 @@ def _contracted(terms: list[Term], output: str, dtype: np.dtype) -> Term:
             chosen = [terms.pop(place) for place in sorted(pair, reverse=True)]
             kept = set(output).union(*[term.labels for term in terms])
             if len(chosen) == 2:
-                made = _pair(*chosen, kept, output, dtype)
+                made = _pair(chosen[0], chosen[1], kept, output, dtype)
             else:
                 needed = [x for x in _extents(chosen) if x in kept]
                 made = _summed(chosen, "".join(needed), dtype)
             terms.append(made)
     elif len(terms) == 2:
-        terms = [_pair(*_narrowed(terms, output, dtype), set(output), output, dtype)]
+        left, right = _narrowed(terms, output, dtype)
+        terms = [_pair(left, right, set(output), output, dtype)]
     if len(terms) == 1 and terms[0].labels == output:
         return terms[0]
     return _summed(terms, output, dtype)

@@ -21,6 +21,7 @@ from clfuse.dispatch.library_steps import dtype_of, size_of, step
 from clfuse.dispatch.registry import NATIVE
 from clfuse.functions.shaping.matrices import eye
 from clfuse.ir import build
+from clfuse.ir.layout import contiguous_strides
 
 from . import products
 
@@ -69,7 +70,7 @@ def slogdet(a: Any) -> Any:
     batch = handle._shape[:-2]
     both = step("slogdet", [node_of(handle)], (2, *batch), dtype, None, "slogdet")
     size = math.prod(batch)
-    strides = build.contiguous_strides(batch)
+    strides = contiguous_strides(batch)
     sign, logarithm = (build.view(both, batch, place * size, strides) for place in (0, 1))
     real = np.dtype(f"float{4 * dtype.itemsize}") if dtype.kind == "c" else dtype
     kind = type(np.linalg.slogdet(np.ones((1, 1))))
@@ -113,7 +114,7 @@ def multi_dot(arrays: Any, *, out: Any = None) -> Any:
     if len(parts) < 2:
         raise ValueError("Expecting at least two arrays.")
     if len(parts) == 2:
-        return products.dot(*parts, out=out)
+        return products.dot(parts[0], parts[1], out=out)
     starts_flat, ends_flat = len(parts[0]._shape) == 1, len(parts[-1]._shape) == 1
     if starts_flat:
         parts[0] = reshaped(parts[0], (1, *parts[0]._shape))

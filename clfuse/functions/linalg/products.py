@@ -93,7 +93,7 @@ def product_node(left: Handle, right: Handle, called: str = "matmul") -> Node:
     if len(two) == 1:
         return _inner(a, b, dtype, called)
     if len(one) == 1:
-        transposed = node_of(right.swapaxes(-1, -2))  # type: ignore[attr-defined]
+        transposed = node_of(right.swapaxes(-1, -2))
         return _inner(a, transposed, dtype, called)
     batch = np.broadcast_shapes(one[:-2], two[:-2]) if len(one) + len(two) > 4 else ()
     shape = (*batch, one[-2], two[-1])
@@ -184,7 +184,7 @@ def vector_product(function: np.ufunc, left: Handle, right: Handle) -> Node:
     if name == "matvec":
         two = _with_axis(two, -2)
     elif name == "vecmat":
-        one, two = _with_axis(one, -2), node_of(right.swapaxes(-1, -2))  # type: ignore[attr-defined]
+        one, two = _with_axis(one, -2), node_of(right.swapaxes(-1, -2))
     if one.shape[-1] != two.shape[-1]:
         raise NotNative("of vectors of other lengths")
     return _inner(one, two, dtype, name)
@@ -200,7 +200,8 @@ class _VectorProduct(ufunc):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if len(args) == 3 and "out" not in kwargs:
-            args, kwargs = args[:2], {**kwargs, "out": args[2]}
+            kwargs = {**kwargs, "out": args[2]}
+            args = args[:2]
         try:
             if errstate.mode[0] is errstate.STRICT:
                 raise NotNative(errstate.CHECKED)
@@ -452,7 +453,9 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     handle = as_handle(x)
     node = node_of(handle)
     if node.dtype.kind in "biu":
-        node = convert(node, requested_dtype(float))  # type: ignore[arg-type]
+        double = requested_dtype(float)
+        assert double is not None
+        node = convert(node, double)
     rank = len(node.shape)
     given = tuple(range(rank)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     axes = tuple([normalized_axis(item, rank) for item in given])

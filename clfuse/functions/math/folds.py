@@ -80,9 +80,12 @@ def _accumulator(
         first = native_dtype(out) or operand
     elif wanted is None and name in _WIDENED and operand.kind in "biu" and operand.itemsize < 8:
         wanted = UINT64 if operand.kind == "u" else INT64
-    options = {} if wanted is None else {"signature": (wanted, wanted, wanted)}
-    casting = {} if wanted is None else {"casting": "unsafe"}
-    dtypes = function.resolve_dtypes((first, operand, None), **options, **casting)
+    operands = (first, operand, None)
+    if wanted is None:
+        dtypes = function.resolve_dtypes(operands)
+    else:
+        signature = (wanted, wanted, wanted)
+        dtypes = function.resolve_dtypes(operands, signature=signature, casting="unsafe")
     found = native_dtype(dtypes[2])
     if found is None or dtypes[0] != dtypes[2]:
         raise NotNative(f"accumulates in {dtypes}")
@@ -180,8 +183,10 @@ def folded(
                 f"reduction operation '{name}' does not have an identity, so to use a where mask "
                 "one has to specify 'initial'"
             )
-        is_plain = start is None or row.neutral
-        neutral = build.constant(_identity(function, dtype)) if is_plain else start
+        if start is None or row.neutral:
+            neutral = build.constant(_identity(function, dtype))
+        else:
+            neutral = start
         mask = as_handle(where)
         common = broadcast_shapes(node.shape, mask._shape)
         if common != node.shape:
@@ -212,7 +217,8 @@ def folded(
 
 def _identity(function: np.ufunc, dtype: np.dtype) -> np.generic:
     """The ufunc's identity; that of `bitwise_and` is -1, which stands for all bits."""
-    return np.asarray(function.identity).astype(dtype)[()]  # type: ignore[no-any-return]
+    identity = np.asarray(function.identity).astype(dtype)
+    return identity[()]  # type: ignore[return-value] # a scalar, for the stubs an array
 
 
 def _initial_node(initial: Any, dtype: np.dtype) -> Node:
@@ -223,7 +229,8 @@ def _initial_node(initial: Any, dtype: np.dtype) -> Node:
     if isinstance(initial, np.ndarray | np.generic):
         if initial.ndim:
             raise ValueError("Input object to reduce initial value must be a scalar")
-        return convert(build.constant(np.asarray(initial)[()]), dtype)
+        number = np.asarray(initial)[()]
+        return convert(build.constant(number), dtype)  # type: ignore[arg-type] # the same
     return scalar(initial, dtype)
 
 

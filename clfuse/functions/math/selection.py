@@ -21,7 +21,7 @@ from clfuse.arrays.memory_order import (
     result_order,
     turned_nodes,
 )
-from clfuse.arrays.promotion import BOOL, WEAK, constant_of, weak_kind
+from clfuse.arrays.promotion import BOOL, WEAK, Casting, constant_of, weak_kind
 from clfuse.dispatch.host_call import native
 from clfuse.dispatch.registry import UFUNCS
 from clfuse.functions import attributes
@@ -60,7 +60,8 @@ def _as_node(value: Any, dtype: np.dtype) -> Node:
 def _wrapped_node(value: Any, dtype: np.dtype) -> Node:
     """Unlike operators, `select` wraps a Python int that the dtype does not hold."""
     if type(value) in WEAK:
-        return build.constant(np.asarray(value).astype(dtype)[()])
+        number = np.asarray(value).astype(dtype)[()]
+        return build.constant(number)  # type: ignore[arg-type] # a scalar, for the stubs an array
     return _as_node(value, dtype)
 
 
@@ -124,14 +125,16 @@ def where(condition: Any, x: Any = _Missing, y: Any = _Missing, /) -> Any:
     dtype = requested_dtype(np.result_type(x_key, y_key))
     assert dtype is not None
     node_for = _as_node if CHECKS_CHOSEN else _wrapped_node
-    nodes = [node_for(item, dtype) for item in (chosen, other)]
-    shape = broadcast_shapes(mask._shape, *[node.shape for node in nodes])
+    condition_node, x_node, y_node = node_of(mask), node_for(chosen, dtype), node_for(other, dtype)
+    shape = broadcast_shapes(mask._shape, x_node.shape, y_node.shape)
     args = (mask, chosen, other)
     order = result_order(args, shape)
     if order is None:
-        return fresh(choose(node_of(mask), *nodes, dtype, shape))
-    turned = turned_nodes(args, (node_of(mask), *nodes), shape, order)
-    return arranged(choose(*turned, dtype, tuple([shape[axis] for axis in order])), order)
+        return fresh(choose(condition_node, x_node, y_node, dtype, shape))
+    nodes = turned_nodes(args, (condition_node, x_node, y_node), shape, order)
+    condition_node, x_node, y_node = nodes
+    extents = tuple([shape[axis] for axis in order])
+    return arranged(choose(condition_node, x_node, y_node, dtype, extents), order)
 
 
 @native(np.select)
@@ -160,24 +163,24 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
 
 
 @native(np.copyto)
-def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
+def copyto(dst: Any, src: Any, casting: Casting = "same_kind", where: Any = True) -> None:
     """Write one array into another, where a mask lets it."""
     if not isinstance(dst, Handle):
         raise NotNative("the target is not an array of clfuse's")
     if type(src) is int and not CHECKS_FILLS:
         cast = np.empty((), dst._dtype)
-        np.copyto(cast, src, casting=casting)  # type: ignore[arg-type]
-        node = build.constant(cast[()])
+        np.copyto(cast, src, casting=casting)
+        node = build.constant(cast[()])  # type: ignore[arg-type] # a scalar, for the stubs an array
     elif type(src) in WEAK or type(src) is bool:
         node = value_node(src, dst._dtype)
         is_number = type(src) is int and dst._dtype is BOOL
         if is_number or (isinstance(src, float) and dst._dtype.kind in "iub") or (
             isinstance(src, complex)
         ):
-            np.copyto(np.empty((), dst._dtype), src, casting=casting)  # type: ignore[arg-type]
+            np.copyto(np.empty((), dst._dtype), src, casting=casting)
     else:
         source = as_handle(src)
-        if not np.can_cast(source._dtype, dst._dtype, casting):  # type: ignore[arg-type]
+        if not np.can_cast(source._dtype, dst._dtype, casting):
             raise TypeError(
                 f"Cannot cast array data from {source._dtype!r} to {dst._dtype!r} according to the "
                 f"rule '{casting}'"

@@ -80,7 +80,9 @@ class _Count:
         dtype = total.dtype
         real = np.dtype(f"float{4 * dtype.itemsize}") if dtype.kind == "c" else dtype
         if dtype.kind in "biu":
-            real = requested_dtype(float)
+            double = requested_dtype(float)
+            assert double is not None
+            real = double
         if self.node is None:
             count = build.constant(real.type(builtin_max(self.number - ddof, 0)))
         else:
@@ -370,10 +372,10 @@ def average(
     if weight._shape != handle._shape or returned:
         raise NotNative("weights of another shape, or their sum returned")
     axes = _axes(handle, axis)
-    dtype = np.result_type(handle._dtype, weight._dtype)
+    common = np.result_type(handle._dtype, weight._dtype)
     if handle._dtype.kind in "biu":
-        dtype = np.result_type(dtype, FLOAT64)
-    dtype = requested_dtype(dtype)
+        common = np.result_type(common, FLOAT64)
+    dtype = requested_dtype(common)
     assert dtype is not None
     (handle, weight), axes, order = together_in_memory_order((handle, weight), axes)
     total = folded(np.add, convert(node_of(weight), dtype), axes, dtype)
@@ -431,6 +433,15 @@ def nanmean(
     return _mean(handle, axis, dtype, out, keepdims, mask, "Mean of empty slice")
 
 
+def _nan_variance(
+    a: Any, axis: Any, dtype: Any, out: Any, ddof: Any, where: Any, mean: Any, correction: Any
+) -> tuple[Node, Handle, tuple[int, ...], Permutation | None]:
+    """`_variance` of what is not NaN."""
+    handle, mask = _present(a, where)
+    _check_inexact(handle, dtype, out)
+    return _variance(handle, axis, dtype, out, ddof, mask, mean, correction, few_are_nan=True)
+
+
 @native(np.nanvar)
 def nanvar(
     a: Any,
@@ -445,11 +456,7 @@ def nanvar(
     correction: Any = _Missing,
 ) -> Any:
     """Variance over axes of what is not NaN."""
-    handle, mask = _present(a, where)
-    _check_inexact(handle, dtype, out)
-    node, handle, axes, order = _variance(
-        handle, axis, dtype, out, ddof, mask, mean, correction, few_are_nan=True
-    )
+    node, handle, axes, order = _nan_variance(a, axis, dtype, out, ddof, where, mean, correction)
     return _spread(node, handle, axes, order, dtype, out, keepdims)
 
 
@@ -467,9 +474,5 @@ def nanstd(
     correction: Any = _Missing,
 ) -> Any:
     """Standard deviation over axes of what is not NaN."""
-    handle, mask = _present(a, where)
-    _check_inexact(handle, dtype, out)
-    node, handle, axes, order = _variance(
-        handle, axis, dtype, out, ddof, mask, mean, correction, few_are_nan=True
-    )
+    node, handle, axes, order = _nan_variance(a, axis, dtype, out, ddof, where, mean, correction)
     return _spread(_root(node, out), handle, axes, order, dtype, out, keepdims)

@@ -13,10 +13,11 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
+from numpy._core import umath
 
 from clfuse.arrays import errstate
 from clfuse.arrays import handle as handles
-from clfuse.arrays.conversion import NotNative, as_handle, as_mask, cast, stored_view
+from clfuse.arrays.conversion import NotNative, as_handle, as_mask, cast
 from clfuse.arrays.expressions import broadcast_shapes
 from clfuse.arrays.handle import Handle, lacks_fp64, native_dtype, node_of, result
 from clfuse.arrays.host_array import LATER, SCALARS
@@ -25,6 +26,7 @@ from clfuse.arrays.outputs import NO_OUT, deliver, given_outputs, outputs, shape
 from clfuse.arrays.promotion import (
     COMPARISONS_OF_INTS,
     WEAK,
+    Casting,
     Resolution,
     comparison_with_unrepresentable,
     constant_of,
@@ -38,6 +40,7 @@ from clfuse.dispatch.numpy_errors import deprecate_third, preferred, refused, re
 from clfuse.dispatch.overrides import ANSWERS_ITSELF, answers_itself
 from clfuse.dispatch.registry import BY_NUMPY, UFUNCS
 from clfuse.eager.arithmetic import alone, both, calculated, into, pair
+from clfuse.engine.evaluate import host_view as stored_view
 from clfuse.functions.indexing.taking import at as update_at
 from clfuse.ir import build
 from clfuse.ir.nodes import Node, Op, loud
@@ -164,7 +167,7 @@ class ufunc:
             return host_call.host_call(self.numpy, args, {}, errstate.CHECKED, library=True)
         shape = shapes[0] if len(shapes) == 1 else broadcast_shapes(*shapes)
         nodes = self._nodes(keys, values, resolution, shape)
-        if type(nodes) is Node:
+        if not isinstance(nodes, tuple):
             return result(build.broadcast(nodes, shape))
         return self._results(args, nodes, self._all_voiced(resolution), shape)
 
@@ -272,7 +275,7 @@ class ufunc:
     def _call_with_options(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         nin = self.nin
         if self.nout == 1 and self.signature is None:
-            out = args[nin] if len(args) == nin + 1 and not kwargs else None
+            out: Any = args[nin] if len(args) == nin + 1 and not kwargs else None
             if len(args) == nin and len(kwargs) == 1:
                 out = kwargs.get("out")
             if type(out) is handles.ARRAY and into(self.numpy, self.weight, args[:nin], out):
@@ -331,10 +334,10 @@ class ufunc:
         # NumPy leaves masked elements alone.
         ops = resolution.ops if mask is not None else self._all_voiced(resolution)
         for op, out in zip(ops, outs, strict=True):
-            if type(nodes) is Node:
-                node = build.broadcast(nodes, shape)
+            if isinstance(nodes, tuple):
+                node = build.elementwise(op, nodes, shape)
             else:
-                node = build.elementwise(op, nodes, shape)  # type: ignore[arg-type]
+                node = build.broadcast(nodes, shape)
             results.append(deliver(node, out, mask, as_array, self.__name__))
         return results[0] if self.nout == 1 else tuple(results)
 
@@ -347,7 +350,8 @@ class ufunc:
         if signature is not None:
             raise TypeError("cannot specify both 'signature' and 'dtype'")
         if isinstance(dtype, type) and issubclass(dtype, np.dtype):
-            dtype = dtype()  # a class of dtypes, such as type(x.dtype)
+            # A class of dtypes, such as type(x.dtype); the stubs want to be told of what.
+            dtype = dtype()  # type: ignore[call-overload]
         return (None,) * self.nin + (np.dtype(dtype),) * self.nout
 
     def _resolve_fully(
@@ -356,7 +360,7 @@ class ufunc:
         values: list[Any],
         outs: list[Any],
         signature: Any,
-        casting: str,
+        casting: Casting,
     ) -> Resolution:
         dtypes = tuple(None if out is None else out.dtype for out in outs)
         if isinstance(signature, list):
@@ -475,7 +479,8 @@ class ufunc:
 
 
 def _named(name: str) -> ufunc:
-    return UFUNCS[name]
+    ours: ufunc = UFUNCS[name]
+    return ours
 
 
 # -- operands and results -------------------------------------------------------------------------
@@ -574,7 +579,7 @@ def _collect() -> None:
             BY_NUMPY[function] = ours
             UFUNCS[function.__name__] = ours
     # numpy.clip is a function around a ufunc that has no public name.
-    clip = np._core.umath.clip
+    clip: np.ufunc = vars(umath)["clip"]
     BY_NUMPY[clip] = UFUNCS["clip"] = ufunc(clip)
 
 

@@ -34,7 +34,8 @@ class SeededType(type):
 
 def _numpys(kind: Any) -> Any:
     """The class of NumPy's in the place of one of ours; any other as it is."""
-    return kind.__base__ if SEEDED.get(kind.__name__) is kind else kind
+    ours = SEEDED.get(kind.__name__)
+    return ours.__base__ if ours is not None and ours is kind else kind
 
 
 def _seeded(kind: type) -> SeededType:
@@ -60,4 +61,4 @@ def _reduced(kind: SeededType) -> Any:
     return (_by_name, (kind.__name__,)) if SEEDED.get(kind.__name__) is kind else kind.__qualname__
 
 
-copyreg.pickle(SeededType, _reduced)  # type: ignore[arg-type]
+copyreg.pickle(SeededType, _reduced)

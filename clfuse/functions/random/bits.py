@@ -250,7 +250,8 @@ class Philox4x32:
                     self._rows.clear()
                 self._rows[op, count] = position, rows
                 place = 0
-            return rows[place]
+            drawn: np.ndarray = rows[place]
+            return drawn
 
     def take(self, count: int = 1) -> tuple[int, int, Node]:
         """Key and position of a draw, and the key as a node; later draws have other positions."""

@@ -196,7 +196,7 @@ def _parameter(value: Any) -> Any:
                 f"Cannot cast array data from {value._dtype!r} to dtype('float64') according to "
                 "the rule 'safe'"
             )
-        return value.astype(np.float64, copy=False)  # type: ignore[attr-defined]
+        return value.astype(np.float64, copy=False)
     array = np.asarray(value)
     if array.ndim == 0:
         return value
@@ -349,7 +349,7 @@ def _full_shape(common: tuple[int, ...], size: Any) -> tuple[int, ...]:
 
 def is_native_float(dtype: Any, name: str) -> np.dtype:
     """`dtype` as float64 or float32; TypeError as NumPy raises it for others."""
-    wanted = np.dtype(dtype)
+    wanted: np.dtype = np.dtype(dtype)
     found = native_dtype(wanted)
     if wanted not in (np.dtype(np.float64), np.dtype(np.float32)) or found is None:
         raise TypeError(f"Unsupported dtype {wanted!r} for {name}")
@@ -372,11 +372,11 @@ def into(out: Any, size: Any, dtype: np.dtype) -> tuple[int, ...]:
     check_output(out)
     if isinstance(out, Handle):
         dtype = native_dtype(dtype) or dtype  # CLFUSE_FP64=downcast
-    if out.dtype != dtype:  # type: ignore[union-attr]
+    if out.dtype != dtype:
         raise TypeError(
-            f"Supplied output array has the wrong type. Expected {dtype}, got {out.dtype}"  # type: ignore[union-attr]
+            f"Supplied output array has the wrong type. Expected {dtype}, got {out.dtype}"
         )
-    shape = tuple(out.shape)  # type: ignore[union-attr]
+    shape = tuple(out.shape)
     wanted = requested_size(size)
     if wanted is not None and wanted != shape:
         raise ValueError("size must match out.shape when used together")

@@ -100,7 +100,7 @@ class Generator:
             self._numpy = np.random.Generator(bit_generator)
             self.bit_generator = self._numpy.bit_generator
 
-    @property
+    @property  # type: ignore[misc] # one that cannot be set
     def __class__(self) -> Any:
         # SciPy and its like take a generator for one when it is an instance of NumPy's.
         return np.random.Generator

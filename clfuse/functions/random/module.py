@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any, Final
 
 import numpy as np
+from numpy.random import mtrand
 
 from clfuse.arrays.conversion import NotNative
 from clfuse.config import settings
@@ -86,7 +87,7 @@ class RandomState:
     def _bit_generator(self) -> Any:
         return self._shared_bit_generator()
 
-    @property
+    @property  # type: ignore[misc] # one that cannot be set
     def __class__(self) -> Any:
         # SciPy and its like take a generator for one when it is an instance of NumPy's.
         return np.random.RandomState
@@ -247,7 +248,7 @@ _global: Final = [RandomState(Philox4x32())]
 def get_bit_generator() -> Any:
     """The bit generator that the functions of this module draw from."""
     if settings.exact_random:
-        return np.random.get_bit_generator()
+        return mtrand.get_bit_generator()
     return _global[0]._shared_bit_generator()
 
 
@@ -255,7 +256,7 @@ def set_bit_generator(bitgen: Any) -> None:
     """Let the functions of this module draw from `bitgen`."""
     refuse_in_trace("a generator is replaced")
     if settings.exact_random:
-        np.random.set_bit_generator(bitgen)
+        mtrand.set_bit_generator(bitgen)
     else:
         _global[0]._adopt(bitgen)
 

@@ -362,6 +362,7 @@ def _filled_like(
     if kept is None:
         return _filled(value, shape, dtype, "C")
     wanted = requested_dtype(dtype)
+    assert wanted is not None
     extents = _checked_shape(shape, wanted)
     return arranged(build.filled(wanted.type(value), tuple([extents[a] for a in kept])), kept)
 
@@ -371,7 +372,7 @@ def _order_like(prototype: Any, shape: Any, order: Any) -> Permutation | None:
     letter = checked(order)
     extents = None if shape is None else requested_shape(shape)
     if not isinstance(prototype, Handle):
-        model = np.empty_like(prototype, order=letter, shape=extents)  # type: ignore[arg-type]
+        model = np.empty_like(prototype, order=letter, shape=extents)  # type: ignore[call-overload]
         return stride_order(model.shape, model.strides)
     extents = prototype._shape if extents is None else extents
     kept = None
@@ -458,7 +459,7 @@ def frombuffer(
             raise ValueError("ndarray is not C-contiguous")
         found = np.frombuffer(host_view(buffer), dtype, count, offset)  # NumPy's checks
         if found.size and buffer._shape:
-            octets = buffer.reshape(-1).view(np.uint8)  # type: ignore[attr-defined]
+            octets = buffer.reshape(-1).view(np.uint8)
             return octets[offset : offset + found.nbytes].view(found.dtype)
         return _as_writeable(array(found), is_writeable(buffer))  # nothing, or a number's bytes
     found = np.frombuffer(buffer, dtype, count, offset)

@@ -15,7 +15,7 @@ import io
 import math
 import os
 from collections.abc import Callable
-from typing import Any, BinaryIO, Final
+from typing import IO, Any, Final, Literal
 
 import numpy as np
 from numpy.lib import format as npy
@@ -30,7 +30,7 @@ MOST_HEADER_BYTES: Final = 10_000
 """NumPy's limit: `ast.literal_eval` is not to be trusted with more."""
 
 
-def _require_bytes(stream: BinaryIO, nbytes: int, name: str, max_header_size: int) -> None:
+def _require_bytes(stream: IO[bytes], nbytes: int, name: str, max_header_size: int) -> None:
     """ValueError where the array in `stream`, of `nbytes` from here on, claims to be larger."""
     start = stream.tell()
     try:
@@ -52,17 +52,21 @@ def _require_bytes(stream: BinaryIO, nbytes: int, name: str, max_header_size: in
         )
 
 
-class Archive(NpzFile):  # type: ignore[misc]
+class Archive(NpzFile):
     """What `load` gives for an ``.npz`` file: `numpy.lib.npyio.NpzFile`, of lazy arrays.
 
     Arrays of dtypes that live on no device are NumPy's.
     """
 
+    max_header_size: int
+    _files: dict[str, str] | list[str]
+
     def __getitem__(self, key: str) -> Any:
         member = self._member(key)
-        if member is not None:
-            with self.zip.open(member) as stream:
-                nbytes = self.zip.getinfo(member).file_size
+        archive = self.zip
+        if member is not None and archive is not None:  # else it is closed: NumPy's error
+            with archive.open(member) as stream:
+                nbytes = archive.getinfo(member).file_size
                 _require_bytes(stream, nbytes, member, self.max_header_size)
         return _given(super().__getitem__(key))
 
@@ -84,7 +88,7 @@ def load(
     mmap_mode: Any = None,
     allow_pickle: bool = False,
     fix_imports: bool = True,
-    encoding: str = "ASCII",
+    encoding: Literal["ASCII", "latin1", "bytes"] = "ASCII",
     *,
     max_header_size: int = MOST_HEADER_BYTES,
 ) -> Any:

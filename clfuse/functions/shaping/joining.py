@@ -11,7 +11,7 @@ import numpy as np
 from clfuse.arrays.conversion import NotNative, as_handle, assigned, requested_dtype, value_node
 from clfuse.arrays.handle import Handle, fresh, is_writeable, layout, native_dtype, node_of, write
 from clfuse.arrays.memory_order import Permutation, arranged, loop_order, permuted_node
-from clfuse.arrays.promotion import WEAK
+from clfuse.arrays.promotion import WEAK, Casting
 from clfuse.arrays.views import expanded, normalized_axis, reshaped, strict_axis
 from clfuse.dispatch.host_call import native
 from clfuse.dispatch.record_cache import remembered
@@ -34,7 +34,13 @@ def stand_in(handle: Handle) -> np.ndarray:
 
 @native(np.concatenate, np.concat)
 def concatenate(
-    arrays: Any, /, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind"
+    arrays: Any,
+    /,
+    axis: Any = 0,
+    out: Any = None,
+    *,
+    dtype: Any = None,
+    casting: Casting = "same_kind",
 ) -> Any:
     """Arrays joined along an axis that they have."""
     if dtype is not None and out is not None:
@@ -130,7 +136,12 @@ def _listed(arrays: Any, name: str) -> list[Any]:
 
 @native(np.stack)
 def stack(
-    arrays: Any, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind"
+    arrays: Any,
+    axis: Any = 0,
+    out: Any = None,
+    *,
+    dtype: Any = None,
+    casting: Casting = "same_kind",
 ) -> Any:
     """Arrays of one shape joined along a new axis."""
     parts = [as_handle(array) for array in _listed(arrays, "stack")]
@@ -148,14 +159,14 @@ def _as_list(made: Any) -> list[Any]:
 
 
 @native(np.vstack)
-def vstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Any:
+def vstack(tup: Any, *, dtype: Any = None, casting: Casting = "same_kind") -> Any:
     """Arrays joined along their first axis, vectors as rows."""
     rows = _as_list(atleast_2d(*_listed(tup, "vstack")))
     return concatenate(rows, 0, dtype=dtype, casting=casting)
 
 
 @native(np.hstack)
-def hstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Any:
+def hstack(tup: Any, *, dtype: Any = None, casting: Casting = "same_kind") -> Any:
     """Arrays joined along their second axis, vectors along their first."""
     parts = _as_list(atleast_1d(*_listed(tup, "hstack")))
     axis = 0 if parts and len(parts[0]._shape) == 1 else 1
@@ -280,7 +291,7 @@ if hasattr(np, "unstack"):  # since NumPy 2.1
 def _pairs(value: Any, rank: int, name: str) -> list[tuple[Any, Any]]:
     """A pad argument as (before, after), one pair an axis."""
     if isinstance(value, dict):
-        chosen = [value.get(axis, value.get(axis - rank, 0)) for axis in range(rank)]
+        chosen: list[Any] = [value.get(axis, value.get(axis - rank, 0)) for axis in range(rank)]
         return [(item, item) if np.ndim(item) == 0 else tuple(item) for item in chosen]
     try:
         return [tuple(pair) for pair in np.broadcast_to(np.asarray(value), (rank, 2)).tolist()]

@@ -502,8 +502,8 @@ def apply_along_axis(
     if handle._shape[place] < LONG_ROW and trace.active() is None:
         if isinstance(arr, Handle):
             return _rows_by_numpy(func1d, place, arr, args, kwargs)
-        made = np.apply_along_axis(func1d, place, arr, *args, **kwargs)
-        return HostArguments(owned=True).to_device(made)
+        by_numpy = np.apply_along_axis(func1d, place, arr, *args, **kwargs)
+        return HostArguments(owned=True).to_device(by_numpy)
     others = [other for other in range(rank) if other != place]
     rows = permuted(handle, [*others, place])
     kept = rows._shape[:-1]
@@ -540,5 +540,5 @@ def _rows_by_numpy(
         changed = rows.view(np.uint8) != before.view(np.uint8)
         if changed.any():
             written = changed.reshape(*rows.shape, rows.itemsize).any(-1)
-            given[written] = rows[written]
+            subscripts.put(given, written, rows[written])
     return HostArguments(owned=True).to_device(made)

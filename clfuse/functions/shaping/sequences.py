@@ -256,6 +256,7 @@ def geomspace(
     if start == 0 or stop == 0:
         raise ValueError("Geometric sequence cannot include zero")
     computing = requested_dtype(np.result_type(np.asarray(start), np.asarray(stop), float(num)))
+    assert computing is not None
     wanted = requested_dtype(dtype) or computing
     if computing is not FLOAT64 or (start < 0) != (stop < 0):
         raise NotNative("ends of different signs")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.lib import _function_base_impl as formulas
@@ -34,6 +34,8 @@ from clfuse.user_frames import user_stacklevel
 from .sorting import sort
 
 _Missing = np._NoValue
+_METHODS: Final[dict[str, dict[str, Any]]] = vars(formulas)["_QuantileMethods"]
+"""NumPy's formulas by the name of the method."""
 
 
 class _Lanes:
@@ -130,7 +132,7 @@ def _quantiles(
 ) -> Any:
     handle = as_handle(a)
     quantiles, is_weak = q
-    if weights is not None or handle._dtype.kind != "f" or method not in formulas._QuantileMethods:
+    if weights is not None or handle._dtype.kind != "f" or method not in _METHODS:
         raise NotNative("with weights, or of these elements")
     if lacks_fp64() and not downcasts():
         raise NotNative("in double precision, which the device has not")
@@ -138,7 +140,7 @@ def _quantiles(
     lanes = _Lanes(handle, axis)
     lanes.warn()
     # NumPy calculates with one number of elements; its formulas take an array of them as well.
-    properties = formulas._QuantileMethods[method]
+    properties = _METHODS[method]
     count = lanes.counts[..., None]
     formula = rehomed(properties["get_virtual_index"])
     virtual = formula(count, as_handle(wanted))
@@ -161,8 +163,9 @@ def _quantiles(
     return _delivered(made, lanes, quantiles.shape, keepdims, out)
 
 
-def _checked(q: Any, scale: int, message: str) -> tuple[np.ndarray, bool]:
-    """The quantiles on the host, and whether they are a number of Python's."""
+def _checked(q: Any, scale: int) -> tuple[np.ndarray, bool]:
+    """The quantiles on the host, which are given as numbers from 0 to `scale`, and whether they are
+    a number of Python's."""
     quantiles = np.asanyarray(host_view(q) if isinstance(q, Handle) else q)
     if quantiles.dtype.kind not in "iuf" or quantiles.ndim > 2 or not quantiles.size:
         raise NotNative("of quantiles of another kind")
@@ -171,7 +174,8 @@ def _checked(q: Any, scale: int, message: str) -> tuple[np.ndarray, bool]:
     if quantiles.dtype.kind in "iu":
         quantiles = quantiles.astype(float)
     if not np.all((quantiles >= 0) & (quantiles <= 1)):
-        raise ValueError(message)
+        what = "Quantiles" if scale == 1 else "Percentiles"
+        raise ValueError(f"{what} must be in the range [0, {scale}]")
     return quantiles, type(q) in (int, float)  # Python's numbers have no say about the dtype
 
 
@@ -180,6 +184,16 @@ def _has_only_numbers(a: Any) -> bool:
     unless NaNs are left out."""
     handle = as_handle(a)
     return handle._dtype.kind in "iu" and math.prod(handle._shape) > 0
+
+
+def _without_nans(
+    reference: Any, scale: int, a: Any, q: Any, axis: Any, out: Any, method: str, keepdims: Any,
+    weights: Any,
+) -> Any:  # fmt: skip
+    """Quantiles of what is not NaN; `reference` is NumPy's function for arrays that hold none."""
+    if weights is None and _has_only_numbers(a):
+        return NATIVE[reference](a, q, axis, out, False, method, keepdims is True)
+    return _quantiles(a, _checked(q, scale), axis, out, method, keepdims, weights)
 
 
 @native(np.nanquantile, numbers=True)
@@ -195,10 +209,7 @@ def nanquantile(
     weights: Any = None,
 ) -> Any:
     """Quantiles over axes of what is not NaN; all of NumPy's methods."""
-    if weights is None and _has_only_numbers(a):
-        return NATIVE[np.quantile](a, q, axis, out, False, method, keepdims is True)
-    found = _checked(q, 1, "Quantiles must be in the range [0, 1]")
-    return _quantiles(a, found, axis, out, method, keepdims, weights)
+    return _without_nans(np.quantile, 1, a, q, axis, out, method, keepdims, weights)
 
 
 @native(np.nanpercentile, numbers=True)
@@ -214,7 +225,4 @@ def nanpercentile(
     weights: Any = None,
 ) -> Any:
     """Percentiles over axes of what is not NaN; all of NumPy's methods."""
-    if weights is None and _has_only_numbers(a):
-        return NATIVE[np.percentile](a, q, axis, out, False, method, keepdims is True)
-    found = _checked(q, 100, "Percentiles must be in the range [0, 100]")
-    return _quantiles(a, found, axis, out, method, keepdims, weights)
+    return _without_nans(np.percentile, 100, a, q, axis, out, method, keepdims, weights)

@@ -88,7 +88,7 @@ def count_before(table: Node, key: Node, *, right: bool, order: Node | None = No
 
 
 def _sorted_table(a: Any) -> Handle:
-    table = as_handle(a)
+    table: Handle = as_handle(a)
     if len(table._shape) != 1 or not 0 < table._shape[0] < INDEX_LIMIT:
         raise NotNative("not in a vector of this length")
     return table
@@ -150,7 +150,7 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Any:
         return searchsorted(edges, handle, side)
     if not np.all(steps[:-1] >= steps[1:]):
         raise ValueError("bins must be monotonically increasing or decreasing")
-    places = searchsorted(edges[::-1], handle, side)  # type: ignore[index]
+    places = searchsorted(edges[::-1], handle, side)
     return edges._shape[0] - places
 
 
@@ -295,13 +295,13 @@ def _outer_edges(handle: Handle, given: Any) -> tuple[Any, Any]:
     if given is None:
         found = "autodetected"
         ends = UFUNCS["minimum"].reduce(handle), UFUNCS["maximum"].reduce(handle)
-        first, last = [np.asarray(end).reshape(())[()] for end in ends]
+        first, last = [np.asarray(end).flat[0] for end in ends]
     else:
         found = "supplied"
         first, last = (
             host_scalar(end) if isinstance(end, Handle) else end for end in given
         )
-        if first > last:
+        if first > last:  # type: ignore[operator] # Python's error for what has no order
             raise ValueError("max must be larger than min in range parameter.")
     if not (np.isfinite(first) and np.isfinite(last)):
         raise ValueError(f"{found} range of [{first}, {last}] is not finite")

@@ -210,7 +210,7 @@ def lexsort(keys: Any, axis: Any = -1) -> Any:
     if isinstance(keys, Handle):
         if not keys._shape:
             raise NotNative("of no sequence")
-        keys = [keys[place] for place in range(keys._shape[0])]  # type: ignore[index]
+        keys = [keys[place] for place in range(keys._shape[0])]
     parts = [as_handle(key) for key in keys]
     shapes = {part._shape for part in parts}
     if len(shapes) != 1 or () in shapes:

@@ -206,9 +206,14 @@ def interrupted(
             subject.xp.evaluate(*arrays.values())
         problem = _problem(arrays, wanted, choose)
         if problem:
-            problems.append(f"seed {seed}, interrupted at {interrupt.where}: {problem}\n    "
-                            + "\n    ".join([str(shape), *lines]))
+            what = f"seed {seed}, interrupted at {interrupt.where}: {problem}"
+            problems.append(_with_program(what, shape, lines))
     return trials, problems
+
+
+def _with_program(what: str, shape: tuple[int, ...], lines: list[str]) -> str:
+    """What was wrong, with the program that shows it."""
+    return "\n    ".join([what, str(shape), *lines])
 
 
 def _at(chosen: int, interrupt: Interrupt, number: int) -> Interrupt | None:
@@ -235,8 +240,8 @@ def recorded(
             texts = [_problem({name: arrays[name]}, wanted, choose) for wanted in either
                      if name in wanted]
             if texts and all(texts):
-                problems.append(f"seed {seed}, {lines[chosen]!r} interrupted at {interrupt.where}:"
-                                f" {texts[0]}\n    " + "\n    ".join([str(shape), *lines]))
+                what = f"seed {seed}, {lines[chosen]!r} interrupted at {interrupt.where}"
+                problems.append(_with_program(f"{what}: {texts[0]}", shape, lines))
     return trials, problems
 
 
@@ -264,8 +269,8 @@ def faulty(
             xp.evaluate(*arrays.values())
         problem = _problem(arrays, wanted, choose)
         if problem:
-            problems.append(f"seed {seed}, {name} after {first} gave {status} x {times}: {problem}"
-                            "\n    " + "\n    ".join([str(shape), *lines]))
+            what = f"seed {seed}, {name} after {first} gave {status} x {times}: {problem}"
+            problems.append(_with_program(what, shape, lines))
         if device.lost:
             problems.append(f"seed {seed}: {name} with {status} is no reason to give the device up")
             xp.set_device(xp.set_device(None))
@@ -317,8 +322,8 @@ def refused(
             problem = _problem(apart if is_users else arrays, wanted, choose)
         problem = problem or _problem(arrays, wanted, choose)
         if problem:
-            problems.append(f"seed {seed}, {name} is refused with {status}: {problem}\n    "
-                            + "\n    ".join([str(shape), *lines]))
+            what = f"seed {seed}, {name} is refused with {status}: {problem}"
+            problems.append(_with_program(what, shape, lines))
     return trials, problems
 
 

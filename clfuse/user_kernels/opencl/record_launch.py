@@ -199,8 +199,8 @@ def _record(
                 local_size, (), reason)
     calls = Calls(spec, tuple(offsets), tuple(numbers))
     made, parts = launch(name, (*inputs, *scalars), results, calls)
-    for storage, part in zip(rebound, parts, strict=True):
-        rebind(storage, part)
+    for storage, value in zip(rebound, parts, strict=True):
+        rebind(storage, value)
     for target, copy in back:
         write(target, node_of(copy))
     if not may_grow:

@@ -24,9 +24,9 @@ PROGRAM = '''
 import itertools, sys, threading, warnings
 import numpy
 import clfuse as np
-from clfuse import compiled
+from clfuse._core import loading
 
-print(compiled.state(), file=sys.stderr)
+print(loading.state(), file=sys.stderr)
 RANDOM = numpy.random.default_rng(5)
 
 def told(call):
@@ -257,7 +257,7 @@ def test_a_module_built_from_another_text_is_left_alone(
         shutil.copy(path, tmp_path)
     monkeypatch.setattr(loading, "FOLDER", tmp_path)
     assert loading.find()[1] == "in use"
-    with (tmp_path / "_core/known_graphs.pxi").open("a") as text:
+    with (tmp_path / "known_graphs.pxi").open("a") as text:
         text.write("\n")
     with pytest.warns(RuntimeWarning, match="built from another text"):
         module, state = loading.find()

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -158,24 +159,29 @@ def test_what_evaluations_leave_behind_is_said(monkeypatch: pytest.MonkeyPatch) 
         assert re.match(r"the process grew by \d+\.\d MiB in \d+ evaluations", finding.problems[0])
 
 
-def test_a_process_that_a_driver_ends_is_a_finding(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    script = tmp_path / "python"
-    script.write_text("#!/bin/sh\necho 'not json'\necho 'a last word' >&2\nkill -SEGV $$\n")
-    script.chmod(0o755)
-    monkeypatch.setattr(report, "sys", SimpleNamespace(executable=str(script)))
+@pytest.fixture
+def python(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], None]:
+    """Puts a shell script in the place of Python where parts run in a process of their own."""
+
+    def replace(commands: str) -> None:
+        script = tmp_path / "python"
+        script.write_text(f"#!/bin/sh\n{commands}\n")
+        script.chmod(0o755)
+        monkeypatch.setattr(report, "sys", SimpleNamespace(executable=str(script)))
+
+    return replace
+
+
+def test_a_process_that_a_driver_ends_is_a_finding(python: Callable[[str], None]) -> None:
+    python("echo 'not json'\necho 'a last word' >&2\nkill -SEGV $$")
     finding = report.apart("values", Budget(1))
     assert finding.problems == ["the process ended with signal SIGSEGV\n    a last word"]
 
 
 def test_a_process_that_does_not_come_back_is_ended(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, python: Callable[[str], None]
 ) -> None:
-    script = tmp_path / "python"
-    script.write_text("#!/bin/sh\nexec sleep 100\n")
-    script.chmod(0o755)
-    monkeypatch.setattr(report, "sys", SimpleNamespace(executable=str(script)))
+    python("exec sleep 100")
     monkeypatch.setattr(report, "LEAST_PATIENCE_S", 0.5)
     finding = report.apart("values", Budget(0.01))
     assert len(finding.problems) == 1
