@@ -1,4 +1,4 @@
-"""Every ``CLFUSE_*`` setting in one table, read once, on first use; all layers read `settings`.
+"""Every ``CLFUSE_*`` setting in one table, read from the environment once, on first use.
 
 >>> settings.fp64
 'error'
