@@ -1,4 +1,7 @@
-"""Calls become nodes: one function a kind, shapes already checked by the caller (`api`)."""
+"""Constructors of nodes, one function for each kind.
+
+Nothing is checked here: shapes fit, dtypes are those of the loop, axes are in range.
+"""
 
 from __future__ import annotations
 

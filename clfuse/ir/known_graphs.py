@@ -1,15 +1,15 @@
-"""Programs that were recorded many times before are recognised by code made for each of them.
+"""Recognition of graphs that were recorded before, by code that is generated for each of them.
 
 `snapshot.take` walks any graph: a dictionary, a stack and a tuple for every node, 1.6 us each. For
-a graph that came again and again it is enough to make sure that this is the same one: straight-line
-Python that goes from the roots to the leaves, 0.2 us a node. Making that code takes 80 us a node,
-so it is made for what has been planned `LEARN_AFTER` times.
+a graph that comes again and again it is enough to make sure that this is the same one: with
+straight-line Python that goes from the roots to the leaves, 0.2 us a node. Making that code takes
+80 us a node, so it is made for what has been planned `LEARN_AFTER` times.
 
-The code says no wherever anything differs from what `take` saw: operation, shape, parameters, who
-is whose input, which buffers are the same, and who else holds a node. Then `take` walks.
+The code says no wherever anything differs from what `take` saw: operation, shape, parameters, which
+node reads which, which buffers are the same, and which nodes are held elsewhere. Then `take` walks.
 
-Where clfuse is compiled (`clfuse._core.loading`) one function in C goes through a list instead,
-0.03 us a node: it costs nothing to make, so that every graph that comes again is known.
+Where the compiled part is in use (`clfuse._core.loading`) one function in C goes through a list
+instead, 0.03 us a node: it costs nothing to make, so that every graph that comes again is known.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def _source(snapshot: Snapshot) -> tuple[str, dict[str, Any]]:
                 buffer = first_of[number] = f"b{number}"
                 more = [f"    {buffer} = {text}.buffer", f"    if {buffer} is None: return None"]
         else:
-            if item[0].kind is Kind.UPDATE:  # it may become another: see `modifications`
+            if item[0].kind is Kind.UPDATE:  # it may become another: see `ir.updates`
                 lines.append(f"    {text}.inputs")
             tests.append(f"{text}.op is not {names.of(item[0])}")
             tests.append(f"{text}.buffer is not None")

@@ -1,4 +1,4 @@
-"""Nodes of the recorded program and the storage cells that arrays hold; used by every layer above.
+"""Nodes of the recorded program, and the storage cells that arrays hold.
 
 A node is one array-valued operation. Its value never changes. Equal nodes are merged when a plan
 is made (value numbering in `schedule.graph`), not while recording: an interning table with weak
@@ -46,15 +46,15 @@ class Kind(IntEnum):
     COUNTS = 12  # sums of the pieces of a vector of zeros and ones; param: their length
     COMPACT = 13  # inputs (mask, value, starts): what the mask selects of value; param as COUNTS
     EXPAND = 14  # inputs (mask, other, starts, packed): packed where mask is true; param as COUNTS
-    LAUNCH = 15  # a kernel that somebody wrote, on base buffers and scalars; param: `launch.Spec`
+    LAUNCH = 15  # a user kernel on base buffers and scalars; param: `launch_nodes.Spec`
     PART = 16  # inputs (launch,): an array that a launch has written; param: its number there
     SUSPENDED = 17  # what the rest of a plan that ended early computes; param: `resume.Rest`
 
 
 TRANSFORM: Final = "transform"
 """The library operation that `functions.fft.transforms` records where VkFFT is at hand: its operand
-has the dtype that VkFFT takes and lies in C order. `runtime.host.numerics` treats it as it does
-``fourier``."""
+has the dtype that VkFFT takes and lies in C order. On the host it is what ``fourier`` is
+(`runtime.host.numerics`)."""
 
 TABLE: Final = "table"
 """The library call that fills an array with scalars of the program, which are its inputs, or with
@@ -71,8 +71,8 @@ class Op:
 
     Attributes
     ----------
-    row : Ufunc, functions.Function or None
-        Of MAP: the op table's row, or a function that somebody wrote.
+    row : Ufunc, scalar_functions.Function or None
+        Of MAP: the op table's row, or a function that a user wrote.
     host : callable or None
         Of MAP: NumPy's function for it, None where there is none; not set before `interpret` has
         asked.
@@ -162,13 +162,13 @@ class Node:
     dtype : numpy.dtype
     param : hashable
         What `Kind` says; for a constant the NumPy scalar, compared by nobody.
-    buffer : runtime.buffers.Buffer or None
+    buffer : runtime.memory.blocks.Buffer or None
         The bytes, C-contiguous, once they exist.
     computed : bool
         An earlier evaluation computed this value without storing it: the next one stores it.
     measured : tuple of int
-        Smallest and largest element of an integer array that was looked at (`ranges`); unset until
-        then, because setting it would cost every node time.
+        Smallest and largest element of an integer array that was looked at (`value_ranges`); unset
+        until then, because setting it would cost every node time.
     tally : Any
         Of a mask that selected something: how many elements it selects. Not set otherwise.
     kernel : str
@@ -218,16 +218,16 @@ class Node:
 
 
 finding: Final = threading.RLock()
-"""Held while somebody finds what late nodes are. One lock for all, as such a node may depend on
-others of every kind. Who holds it takes no other lock that he does not hold already: evaluations
-(`clfuse.evaluate.lock`) take this one."""
+"""Held while a thread finds what late nodes are. One lock for all, as such a node may depend on
+others of every kind. A thread that holds it takes no other lock that it does not hold already:
+evaluations (`engine.evaluate.lock`) take this one."""
 
 
 class LateNode(Node):
-    """A node whose operation, inputs and parameters are made when somebody asks for them.
+    """A node whose operation, inputs and parameters are made when one of them is first read.
 
-    Whoever only wants to know shape, dtype or buffer should ask for nothing else. What it is, one
-    thread at a time finds (`finding`).
+    Code that needs only shape, dtype or buffer should read nothing else. One thread at a time finds
+    what the node is (`finding`).
     """
 
     __slots__ = ()
@@ -258,8 +258,8 @@ recorded: Final[list[weakref.ref[Storage]]] = []
 """Cells that got a node since the last evaluation; dead ones are dropped when it is swept."""
 
 operations: Final[list[Any]] = []
-"""What was recorded since something was computed last, in order, for `repetition`: the operation,
-or of a write where it goes."""
+"""What was recorded since something was computed last, in order (`loop_detection.period`): the
+operation, or of a write where it goes."""
 
 turn: Final = [0]
 """How often something was computed: when it has changed, `operations` has begun anew."""
@@ -323,8 +323,8 @@ class Boundary:
     """Where recorded work that has grown enough is best cut: after a write, between statements.
 
     In the midst of ``a[i] = a[i] * 2 + c[i]`` a cut would keep what has no name, and the array as
-    it was. So whoever begins a statement (`functions.indexing.subscripts`, in-place operators)
-    looks at `due`, and calls `reached`.
+    it was. So code at the beginning of a statement (subscripts, in-place operators) looks at `due`,
+    and calls `reached`.
 
     Attributes
     ----------
@@ -429,7 +429,7 @@ def _pending(references: list[weakref.ref[Storage]]) -> list[weakref.ref[Storage
 
 
 pending = _pending
-"""`_pending`, or what does the same in C (`recognition`)."""
+"""`_pending`, or a function in C that does the same (`known_graphs`)."""
 
 
 def forget(cells: list[Storage]) -> None:

@@ -1,4 +1,4 @@
-"""What is to be computed as plain tuples: the key of the plan cache; called once an evaluation.
+"""Snapshots: the graph below the requested nodes as plain tuples, the key of the plan cache.
 
 `take` lists the reachable nodes in topological order. The list of `items` names every node's
 operation, shape, parameters and inputs by position, with constants and buffers by position only, so
@@ -36,7 +36,8 @@ class Snapshot:
     flags : bytes, LIVE and COMPUTED bits a node
     roots : tuple of int, positions of what was asked for
     ready : object
-        Of a structure that is known: what evaluates the next one like it (`evaluate`), or None.
+        Of a structure that is known: what evaluates the next one like it (`engine.evaluate`), or
+        None.
     """
 
     __slots__ = ("buffers", "flags", "items", "nodes", "ready", "roots")
