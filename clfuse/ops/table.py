@@ -215,4 +215,4 @@ FAULTY_BUILTINS: Final = (
         " 3.3 (0.7, 1.6)",
     ),
 )
-"""What replaces the expressions of a row on which platform, as quirks (`target.traits`)."""
+"""What replaces the expressions of which rows, on which platform: quirks of `target.traits`."""
