@@ -91,7 +91,7 @@ class NumPysModules:
     """
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        """A spec where the module is NumPy's; None where it is clfuse's own, or nobody's."""
+        """A spec where the module is NumPy's; None where it is clfuse's own, or there is none."""
         if not name.startswith(PREFIX):
             return None
         parent = sys.modules[name.rpartition(".")[0]]

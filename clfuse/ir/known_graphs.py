@@ -81,7 +81,7 @@ def learn(snapshot: Snapshot, structure: Snapshot) -> None:
     if len(set(inner)) < len(inner):
         return
     if any(isinstance(node, Launch) and len(node.parts) > 1 for node in snapshot.nodes):
-        return  # which of its arrays somebody holds is not seen from the roots
+        return  # which of its arrays are held is not seen from the roots
     if _core is None:
         text, names = _source(snapshot)
         exec(compile(text, "<graph>", "exec"), names)
@@ -220,7 +220,7 @@ def _inputs(position: int, inputs: tuple[int, ...], seen: set[int]) -> list[str]
 def _references(
     position: int, item: tuple[Any, ...], first_of: dict[int, str], live: bool, uses: list[int]
 ) -> str:
-    """Whether somebody else holds the node, or its bytes, must be as it was."""
+    """Whether the node, or its bytes, are held elsewhere must be as it was."""
     held = f"refs(n{position}) > {_BASE + uses[position]}"
     if item[0] is None:
         buffer = first_of[item[2]]
@@ -230,7 +230,7 @@ def _references(
 
 
 def _calibrate() -> int:
-    """References to what a local name holds, and nobody else; -1 where they are not exact."""
+    """References to what only a local name holds; -1 where they are not exact."""
     if not getattr(sys, "_is_gil_enabled", lambda: True)():
         return -1
     names: dict[str, Any] = {"refs": sys.getrefcount, "kind": object}
@@ -246,7 +246,7 @@ def _calibrate_inputs() -> int:
 
 
 def _node_with_an_input() -> Node:
-    """A node with an input, of which nobody else has the tuple."""
+    """A node with an input, of which nothing else has the tuple."""
     dtype = np.dtype(np.float64)
     source = Node(structural(Kind.LEAF, "leaf", dtype), (), (2,), dtype)
     return Node(loop("negative", (dtype,), dtype), (source,), (2,), dtype)

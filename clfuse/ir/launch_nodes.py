@@ -72,7 +72,7 @@ Parameter = ArrayParameter | ScalarParameter | LocalParameter
 class Slot:
     """A base buffer: `part` is the number of the PART if it is written, else -1.
 
-    `old` is the place of its old contents among the node's inputs; -1 where nobody needs them.
+    `old` is the place of its old contents among the node's inputs; -1 where they are not needed.
     """
 
     old: int

@@ -161,7 +161,7 @@ class Node:
     shape : tuple of int
     dtype : numpy.dtype
     param : hashable
-        What `Kind` says; for a constant the NumPy scalar, compared by nobody.
+        What `Kind` says; for a constant the NumPy scalar, which is never compared.
     buffer : runtime.memory.blocks.Buffer or None
         The bytes, C-contiguous, once they exist.
     computed : bool
@@ -265,7 +265,7 @@ turn: Final = [0]
 """How often something was computed: when it has changed, `operations` has begun anew."""
 
 CHECK_EVERY: Final = 64
-"""Operations between two looks at how much was recorded, where nobody wants to look sooner."""
+"""Operations between two looks at how much was recorded, unless `check_after` wants one sooner."""
 
 check_at: Final = [CHECK_EVERY]
 """The length of `recorded` at which `check` is called."""
@@ -367,9 +367,9 @@ def waiting_count() -> int:
 
 
 def is_waiting(most: int) -> bool:
-    """Whether `most` operations wait for somebody to look; forgets the others if not.
+    """Whether `most` operations wait to be computed; forgets the others if not.
 
-    What was recorded may have been computed long ago, or be needed by nobody any more.
+    What was recorded may have been computed long ago, or not be needed any more.
     """
     cells = [storage for reference in recorded if (storage := reference()) is not None]
     stack = [cell.node for cell in cells if cell.node.buffer is None]
@@ -397,7 +397,7 @@ def begin_turn() -> None:
 
 
 FORGET_AT: Final = 128
-"""Entries of `recorded` from which those that nobody needs are dropped when something was computed:
+"""Entries of `recorded` from which unneeded ones are dropped when something was computed:
 weak references that lie around are what Python's collector goes through again and again."""
 
 forget_at = [FORGET_AT]

@@ -19,7 +19,7 @@ from .launch_nodes import add_siblings
 from .nodes import Kind, Node, loop, structural
 
 LIVE = 1
-"""Flag: somebody outside the evaluated graph still refers to the node (or its bytes)."""
+"""Flag: an object outside the evaluated graph still refers to the node (or its bytes)."""
 COMPUTED = 2
 """Flag: computed by an earlier evaluation without being stored."""
 
@@ -173,7 +173,7 @@ def _walk(roots: Sequence[Node]) -> _Walk:
         items.append(item)
         uses.append(0)
     for inputs, count in shared.values():
-        if references(inputs) > own + count:  # somebody whose results were not asked for has it too
+        if references(inputs) > own + count:  # a node that was not requested has it too
             for operand in inputs:
                 uses[index[operand]] -= 1
     for root in roots:

@@ -151,9 +151,9 @@ class Trace:
     calculations : list of callable
         What was computed of them: each step gets all numbers so far, and gives the next.
     looked_at : set of int
-        Numbers among the arguments whose value somebody has asked for.
+        Numbers among the arguments whose value the function has read.
     traced_in_vain : set of int
-        Those that somebody took for arrays: the function has to be traced again, with their values.
+        Those that were taken for arrays: the function has to be traced again, with their values.
     error : JitError or None
         The first refusal. The function may have caught it, but took a way that no replay would.
     """

@@ -140,7 +140,7 @@ def _run(last: Modification, alone: int) -> tuple[Node, list[tuple[int, ...]]]:
     """What `last` and the statements like it before it have changed, and where each wrote: its
     offset, and that of the view that it took, latest first.
 
-    `alone` is how often a statement is referred to that nobody looks at but the next one.
+    `alone` is how often a statement is referred to that only the next one reads.
     """
     op, operand, region, (_, strides) = last._loop, last._operand, last._region, last.param
     assert operand is not None
@@ -358,7 +358,7 @@ def _table(values: npt.NDArray[Any], shape: _Shape) -> Node:
 
 
 def _calibrate() -> int:
-    """How often a statement is referred to, inside `_run`, that nobody holds; counts are not exact
+    """How often a statement that is not held is referred to inside `_run`; counts are not exact
     without the interpreter's lock, where nothing is joined."""
     if not getattr(sys, "_is_gil_enabled", lambda: True)():
         return -1

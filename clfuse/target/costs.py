@@ -84,4 +84,4 @@ class Costs:
 
 
 COSTS: Final = Costs()
-"""Where nobody has measured, and for what is decided before there is a device."""
+"""For devices that were not measured, and for decisions before there is a device."""

@@ -91,7 +91,7 @@ def put(
 ) -> _Result:
     """Return what ``call(*args, **options)`` does, a call of the driver.
 
-    Where there is not the memory for it, it is made once more after all memory that nobody needs
+    Where there is not the memory for it, it is made once more after all memory that is not used
     went back. To be used for what has no effect if it fails.
 
     Parameters

@@ -30,7 +30,7 @@ COUNTS: Final = ("POCL_MAX_PTHREAD_COUNT", "POCL_CPU_MAX_CU_COUNT", "POCL_MAX_CO
 
 @contextmanager
 def loader_environment() -> Iterator[None]:
-    """Have PoCL bind its threads, if it makes them in this block and no setting says how."""
+    """Have PoCL bind its threads, if it makes them in this block and the user has not said how."""
     if any(name in os.environ for name in (VARIABLE, *COUNTS)) or not _has_all_cores():
         yield
         return
