@@ -1,6 +1,6 @@
 """Constructors of nodes, one function for each kind.
 
-Nothing is checked here: shapes fit, dtypes are those of the loop, axes are in range.
+Arguments are not checked: shapes must fit, dtypes be those of the loop, and axes lie in range.
 """
 
 from __future__ import annotations

@@ -397,8 +397,8 @@ def begin_turn() -> None:
 
 
 FORGET_AT: Final = 128
-"""Entries of `recorded` from which unneeded ones are dropped when something was computed:
-weak references that lie around are what Python's collector goes through again and again."""
+"""Entries of `recorded` from which unneeded ones are dropped when something was computed: Python's
+collector goes through weak references that are left again and again."""
 
 forget_at = [FORGET_AT]
 
