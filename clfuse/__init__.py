@@ -1,5 +1,4 @@
-"""NumPy's interface on OpenCL devices: what is done with arrays is recorded, fused, and run when it
-is looked at.
+"""NumPy's interface on OpenCL devices: operations are recorded, fused, and run on demand.
 
 Use it in NumPy's place: ``import clfuse as np``. Every public name of NumPy's is here
 (`__version__` too: programs ask it what NumPy can do); the names in `__all__` are beyond NumPy's.

@@ -1,7 +1,6 @@
-"""The command line: ``python -m clfuse run | demo | devices | doctor | bench | coverage | cache``;
-users call it.
+"""The command line: ``python -m clfuse run | demo | devices | doctor | bench | coverage | cache``.
 
-Each command imports what it needs and no more: ``run`` must not make a small script wait.
+Each command imports what it needs and no more, because ``run`` must not make a small script wait.
 """
 
 from __future__ import annotations

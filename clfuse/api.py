@@ -1,4 +1,4 @@
-"""Modules of version 0.1 that pickles name: they are found where they are now."""
+"""The module names that pickles of version 0.1 hold, and the modules that they mean now."""
 
 import sys
 

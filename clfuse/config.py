@@ -1,4 +1,4 @@
-"""Every ``CLFUSE_*`` setting in one table, read once, on first use; all layers read `settings`.
+"""Every ``CLFUSE_*`` setting in one table, read from the environment once, on first use.
 
 >>> settings.fp64
 'error'
@@ -446,7 +446,7 @@ settings = Settings()
 
 
 def is_on_at_import(name: str) -> bool:
-    """What the environment says of a switch, for who asks before a program could set others."""
+    """What the environment says of a switch, for decisions before a program can set another."""
     row = _ROWS[name]
     text = os.environ.get(row.env, "").strip()
     return bool(row.value_of(text) if text else row.default)

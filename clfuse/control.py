@@ -1,5 +1,4 @@
-"""The names beyond NumPy's: evaluate, synchronize, stats, explain, profile and devices;
-`clfuse` exports them."""
+"""The names beyond NumPy's: evaluate, synchronize, stats, explain, profile, and devices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What has happened so far, in numbers; every layer counts here, `clfuse.stats()` shows it.
+"""Counters of what has happened since the start: kernels, programs, plans, bytes, fallbacks.
 
 A counter is changed with one ``counters[name] += n``. Between the load and the store of such a line
 CPython switches neither threads nor runs the garbage collector, so no lock is taken on the hot

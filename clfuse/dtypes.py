@@ -1,4 +1,4 @@
-"""NumPy dtypes as OpenCL C types: names, sizes, classes and literals; asked by plan and render."""
+"""NumPy dtypes as OpenCL C types: their names, sizes, classes and literals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What clfuse raises and warns with; every layer takes its exceptions from here.
+"""The exceptions that clfuse raises, and the classes of its warnings.
 
 Each error is also a subclass of the one that NumPy or Python would raise in its place, so that code
 written for NumPy catches it without knowing clfuse.

@@ -1,9 +1,8 @@
-"""Every public name: ours where there is one, else NumPy's, on the host where it takes arrays;
-`clfuse` looks here.
+"""Every public name: clfuse's own where there is one, else NumPy's, run on the host for arrays.
 
-`lookup` answers for names that are not in `clfuse` itself; those of NumPy's that cost no import are
-there from the start (`at_hand`). Classes, constants and functions that have nothing to do with
-arrays are NumPy's own objects.
+`lookup` finds names that are not in `clfuse` itself; those of NumPy's that cost no import are there
+from the start (`at_hand`). Classes, constants and functions that have nothing to do with arrays are
+NumPy's own objects.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What differs between releases of NumPy; the installed one is asked once, by calling it.
+"""Differences between NumPy's releases, found by calls of the installed one when this is imported.
 
-Where nothing tells but its number, `at_least` compares that. A name that only some releases have is
-looked up with ``hasattr`` where it is used.
+Where no call shows the difference, `at_least` compares the number of the release. A name that only
+some releases have is looked up with ``hasattr`` where it is used.
 """
 
 from __future__ import annotations

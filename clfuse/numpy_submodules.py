@@ -1,9 +1,8 @@
-"""``clfuse.linalg`` and its like, filled when they are looked at, and ``import clfuse.ma``:
-submodules that only NumPy has, found under clfuse's name; `namespace` registers them.
+"""The finder of ``import clfuse.ma`` and its like, and modules filled when a name is looked up.
 
-What has submodules of its own there is either a module of NumPy's, whose files must not be loaded a
-second time, or one that `namespace` has made and that has no files. So this finder comes before
-Python's, which answers for clfuse's own files alone.
+It finds submodules that only NumPy has, under clfuse's name. Such a module either is NumPy's, and
+its files must not be loaded a second time, or `namespace` has made it, and it has no files. So this
+finder comes before Python's, which finds clfuse's own files alone.
 """
 
 from __future__ import annotations
@@ -21,8 +20,9 @@ PREFIX: Final = "clfuse."
 
 
 class Submodule(ModuleType):
-    """One of NumPy's submodules with our functions, filled when it is first looked at: what NumPy's
-    own import for themselves (`numpy.random`, `numpy.testing`) takes as long as much of clfuse.
+    """One of NumPy's submodules with clfuse's functions, filled when a name is first looked up.
+
+    `numpy.random` and `numpy.testing` import so much that they take as long as much of clfuse.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ class Submodule(ModuleType):
 
 
 def _modules_in(contents: Mapping[str, Any]) -> dict[str, ModuleType]:
-    """The modules below one that were imported before anybody looked at it."""
+    """The modules below one that were imported before it was filled."""
     below = {name: value for name, value in contents.items() if name[0] != "_"}
     return {name: value for name, value in below.items() if isinstance(value, ModuleType)}
 
@@ -91,7 +91,7 @@ class NumPysModules:
     """
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        """A spec where the module is NumPy's; None where it is clfuse's own, or nobody's."""
+        """A spec where the module is NumPy's; None where it is clfuse's own, or there is none."""
         if not name.startswith(PREFIX):
             return None
         parent = sys.modules[name.rpartition(".")[0]]

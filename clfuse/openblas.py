@@ -1,11 +1,10 @@
-"""NumPy's BLAS must not keep the cores busy that a device computes on; `clfuse` imports this before
-anything that imports NumPy.
+"""Imports NumPy so that the threads of its BLAS do not keep cores busy that a device computes on.
 
 The threads of an OpenBLAS spin for 2**26 clock cycles when a product is done, in case there is
-another: 25 ms in which the kernels that come next have a core less. How long is read from a
-variable of the environment when the library is loaded, and by nothing else. Measured on two cores:
-after a product of 400 x 400 it takes 33 ms of a core without the variable, nothing with it, and
-products one after another take no longer.
+another: for 25 ms the kernels that come next have a core less. OpenBLAS reads the variable when the
+library is loaded, and nothing else sets this time: so this module comes before all that imports
+NumPy. Measured on two cores: after a product of 400 x 400 the threads take 33 ms of a core without
+the variable, nothing with it. Products one after another take no longer.
 
 Source: https://github.com/OpenMathLib/OpenBLAS/blob/develop/USAGE.md
 """

@@ -1,8 +1,8 @@
-"""The compiled part of clfuse, where there is one; `classes.acceleration` and ``doctor`` ask here.
+"""Loads the compiled part of clfuse, where there is one that fits the source beside it.
 
-``compiled.pyx`` says the common cases of recording in C. ``setup.py`` builds it where there are
-Cython and a C compiler; without it clfuse does the same in Python. What was built from another text
-than the one beside it (somebody has edited it, or changed the branch) is not used.
+``compiled.pyx`` has the common cases of recording in C. ``setup.py`` builds it where there are
+Cython and a C compiler; without it clfuse does the same in Python. A build from another text than
+the one beside it (after an edit, or on another branch) is not used.
 """
 
 from __future__ import annotations

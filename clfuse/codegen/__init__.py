@@ -1,1 +1,1 @@
-"""Kernel records -> OpenCL C; the only importer of Mako. Called by `evaluate` and `explain`."""
+"""Code generation: kernel records become OpenCL C. No other package imports Mako."""

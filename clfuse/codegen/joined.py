@@ -1,5 +1,4 @@
-"""Kernels as one launch: the work-item that is the last to be done with the first runs all of what
-follows; `planned` joins them where the plan says so.
+"""Kernels joined into one launch: the last work-item of the first kernel to finish runs the others.
 
 What a sum of 8 million elements becomes on a CPU, whose launches take 30 to 60 us:
 

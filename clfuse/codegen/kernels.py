@@ -1,4 +1,4 @@
-"""Kernel record -> OpenCL C and its arguments; called by `evaluate` when a plan is new.
+"""The text of a kernel: its record becomes OpenCL C with a list of arguments.
 
 A rendered map kernel on a CPU, for ``y = x * 2.0 + 1.0``:
 
@@ -49,7 +49,7 @@ class Rendered:
     global_size, local_size : tuple of int
     relaxed : bool, whether ``CLFUSE_FP=fast`` may relax it
     head : tuple of str, the parts with which the source begins, before the kernel
-    parameters : tuple of (type, name), of kernels that `joined` may join
+    parameters : tuple of (type, name), of kernels that may be joined (`codegen.joined`)
     """
 
     name: str

@@ -1,5 +1,4 @@
-"""A user's kernel with its arguments: as it is, or with pointers that begin elsewhere and numbers
-from a table, which `signatures` writes into its text; `evaluate` calls it.
+"""A user's kernel with its arguments: as it is, or with offsets and numbers for several calls.
 
 What `axpy` of 100,000 rows becomes, 10 work-items a row:
 

@@ -1,8 +1,7 @@
-"""Matrix product as OpenCL C for devices where the host's BLAS cannot reach the operands.
+"""Matrix product as OpenCL C, for devices where the host's BLAS cannot reach the operands.
 
-Used by `evaluate` instead of `runtime.host` under the GPU schedule. What
-`schedule.finish.epilogues` has put behind the product (a bias, an activation) is done on its
-registers.
+The epilogue that `schedule.finish.epilogues` has put behind the product (a bias, an activation) is
+done on its registers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which kernels ``CLFUSE_FP=fast`` may relax: those that only calculate; `codegen.kernels` asks.
+"""Which kernels ``CLFUSE_FP=fast`` may relax: those without anything that fast-math breaks.
 
 Under fast-math a compiler cancels ``(x + m) - m``, by which halves are rounded, and the error of a
 sum that a compensated total keeps; and it takes every value for finite, so that a test for NaN is

@@ -1,5 +1,4 @@
-"""Kernels of one plan that differ only in what they are given are written once; `evaluate` renders
-through this.
+"""Kernels of one plan that differ only in their arguments are rendered once.
 
 A chain of 100,000 operations is a thousand kernels with the same text: writing each took as long as
 planning them.
@@ -34,7 +33,7 @@ class Repeats:
     ----------
     traits : DeviceTraits
     root : callable
-        As `render` takes them.
+        As `kernels.render` takes them.
     """
 
     def __init__(self, traits: DeviceTraits, root: Callable[[int], int]) -> None:

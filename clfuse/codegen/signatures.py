@@ -1,11 +1,9 @@
-"""The parameters of a kernel that somebody wrote, and the same kernel with pointers that begin
-elsewhere.
+"""The parameter list of a user kernel: parsed, and rewritten so that pointers begin at an offset.
 
 One launch of several calls, and a call on part of an array, need an offset that the kernel's author
 did not provide for. A kernel must not call another kernel: what becomes of its local variables and
 attributes is the compiler's choice, and on GPUs it is no function that can be called. So the text
-of the kernel itself is changed, and nothing of it but the parameter list and the first line of the
-body:
+of the kernel itself is changed, but only the parameter list and the first line of the body:
 
     __kernel void scale(__global float *x, const float c) { x[get_global_id(0)] *= c; }
 

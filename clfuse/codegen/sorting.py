@@ -1,5 +1,4 @@
-"""The stages of a radix sort as OpenCL C; `evaluate` calls it for the passes of
-`schedule.lower.sorting`."""
+"""The stages of a radix sort as OpenCL C."""
 
 from __future__ import annotations
 

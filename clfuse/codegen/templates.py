@@ -1,4 +1,4 @@
-"""Finds and renders the Mako templates and the OpenCL C library; used by `codegen.kernels` alone.
+"""Finds and renders the Mako templates and the OpenCL C library.
 
 Installed from a wheel they are the package `clfuse.kernels`; in a checkout they lie in ``kernels/``
 beside the package.

@@ -1,1 +1,1 @@
-"""The recorded program: immutable nodes, built by `api`, read by `plan`."""
+"""The recorded program: immutable nodes, storage cells, snapshots of them, and traces."""

@@ -1,4 +1,7 @@
-"""Calls become nodes: one function a kind, shapes already checked by the caller (`api`)."""
+"""Constructors of nodes, one function for each kind.
+
+Arguments are not checked: shapes must fit, dtypes be those of the loop, and axes lie in range.
+"""
 
 from __future__ import annotations
 
@@ -40,12 +43,12 @@ def constant(value: np.generic) -> Node:
 
 
 def filled(value: np.generic, shape: tuple[int, ...]) -> Node:
-    """`value` everywhere; takes no memory until somebody stores it."""
+    """`value` everywhere; takes no memory until it is stored."""
     return view(constant(value), shape, 0, (0,) * len(shape))
 
 
 def iota(count: int) -> Node:
-    """0, 1, ... count-1 as int64, shape (count,); takes no memory until somebody stores it."""
+    """0, 1, ... count-1 as int64, shape (count,); takes no memory until it is stored."""
     shape = require_room((count,), INT64, CONCEIVABLE_NBYTES)
     return Node(structural(Kind.IOTA, "iota", INT64), (), shape, INT64)
 

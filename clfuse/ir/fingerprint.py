@@ -1,10 +1,10 @@
-"""What a recorded structure is called in every process; `smallness` asks, to know it again.
+"""The fingerprint of a snapshot's structure: a hash that is the same in every process.
 
-A snapshot's items compare by identity within a process. Of what they are made here is a name:
-operations, dtypes, shapes, parameters, who reads whom, which values somebody else holds. Equal
-structures have one name, and different ones different names, but for the odds of a hash. A
-parameter whose text differs between processes makes a structure that is not known again, nothing
-worse.
+A snapshot's items compare by identity within a process. The fingerprint is made of what they
+consist of: operations, dtypes, shapes, parameters, which node reads which, which values are held
+outside. Equal structures have equal fingerprints, and different ones different fingerprints, but
+for the odds of a hash. A parameter whose text differs between processes makes a structure that is
+not known again, nothing worse.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Names in OpenCL C that come from names that somebody chose in Python, or from several joined.
+"""Identifiers of OpenCL C, made from names in Python or joined from several names.
 
-What Python takes for a name need not be one in OpenCL C: letters outside of ASCII ("Été"), words
-that the language, its header or a later version of it has a meaning for (``kernel_exec`` is a
-macro, ``enqueue_kernel`` a function of OpenCL C 2.0), and names of any length, of which compilers
-and drivers keep only so much.
+A name in Python need not be one in OpenCL C: it may have letters outside of ASCII ("Été"), or be a
+word that the language, its header or a later version of it has a meaning for (``kernel_exec`` is a
+macro, ``enqueue_kernel`` a function of OpenCL C 2.0). Names have any length, but compilers and
+drivers keep only so much of them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Whether an evaluation ended early, and who brings that to an end; `rest` says what it leaves.
+"""The journal of the running evaluation: what restores the nodes if it ends early.
 
-`journal` says, from before the first launch of a plan until all nodes are right, what has to be put
-in order should it end early. It is done at once; but a second interrupt may come between, and then
-whoever evaluates next does it.
+`journal` holds, from before the first launch of a plan until all nodes are right, what has to be
+put in order should it end early. That is done at once; but a second interrupt may come meanwhile,
+and then the next evaluation does it. `rests` are the plans of which a part is still to be run
+(`engine.resume`).
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from .nodes import Kind, Node
 __all__ = ["Refused", "finish_below", "journal", "rests", "settle"]
 
 journal: Final[list[Any]] = [None]
-"""A function and its arguments: what `settle` calls. It may be called twice."""
+"""A function and its arguments, for `settle` to call. It may be called twice."""
 
 rests: Final[weakref.WeakSet[Any]] = weakref.WeakSet()
-"""Every `rest.Rest` that was begun, and is not finished; empty as a rule."""
+"""Every `engine.resume.Rest` that was begun, and is not finished; empty as a rule."""
 
 
 class Refused(Exception):

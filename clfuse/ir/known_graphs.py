@@ -1,15 +1,15 @@
-"""Programs that were recorded many times before are recognised by code made for each of them.
+"""Recognition of graphs that were recorded before, by code that is generated for each of them.
 
 `snapshot.take` walks any graph: a dictionary, a stack and a tuple for every node, 1.6 us each. For
-a graph that came again and again it is enough to make sure that this is the same one: straight-line
-Python that goes from the roots to the leaves, 0.2 us a node. Making that code takes 80 us a node,
-so it is made for what has been planned `LEARN_AFTER` times.
+a graph that comes again and again it is enough to make sure that this is the same one: with
+straight-line Python that goes from the roots to the leaves, 0.2 us a node. Making that code takes
+80 us a node, so it is made for what has been planned `LEARN_AFTER` times.
 
-The code says no wherever anything differs from what `take` saw: operation, shape, parameters, who
-is whose input, which buffers are the same, and who else holds a node. Then `take` walks.
+The code says no wherever anything differs from what `take` saw: operation, shape, parameters, which
+node reads which, which buffers are the same, and which nodes are held elsewhere. Then `take` walks.
 
-Where clfuse is compiled (`clfuse._core.loading`) one function in C goes through a list instead,
-0.03 us a node: it costs nothing to make, so that every graph that comes again is known.
+Where the compiled part is in use (`clfuse._core.loading`) one function in C goes through a list
+instead, 0.03 us a node: it costs nothing to make, so that every graph that comes again is known.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def learn(snapshot: Snapshot, structure: Snapshot) -> None:
     if len(set(inner)) < len(inner):
         return
     if any(isinstance(node, Launch) and len(node.parts) > 1 for node in snapshot.nodes):
-        return  # which of its arrays somebody holds is not seen from the roots
+        return  # which of its arrays are held is not seen from the roots
     if _core is None:
         text, names = _source(snapshot)
         exec(compile(text, "<graph>", "exec"), names)
@@ -155,7 +155,7 @@ def _source(snapshot: Snapshot) -> tuple[str, dict[str, Any]]:
                 buffer = first_of[number] = f"b{number}"
                 more = [f"    {buffer} = {text}.buffer", f"    if {buffer} is None: return None"]
         else:
-            if item[0].kind is Kind.UPDATE:  # it may become another: see `modifications`
+            if item[0].kind is Kind.UPDATE:  # it may become another: see `ir.updates`
                 lines.append(f"    {text}.inputs")
             tests.append(f"{text}.op is not {names.of(item[0])}")
             tests.append(f"{text}.buffer is not None")
@@ -220,7 +220,7 @@ def _inputs(position: int, inputs: tuple[int, ...], seen: set[int]) -> list[str]
 def _references(
     position: int, item: tuple[Any, ...], first_of: dict[int, str], live: bool, uses: list[int]
 ) -> str:
-    """Whether somebody else holds the node, or its bytes, must be as it was."""
+    """Whether the node, or its bytes, are held elsewhere must be as it was."""
     held = f"refs(n{position}) > {_BASE + uses[position]}"
     if item[0] is None:
         buffer = first_of[item[2]]
@@ -230,7 +230,7 @@ def _references(
 
 
 def _calibrate() -> int:
-    """References to what a local name holds, and nobody else; -1 where they are not exact."""
+    """References to what only a local name holds; -1 where they are not exact."""
     if not getattr(sys, "_is_gil_enabled", lambda: True)():
         return -1
     names: dict[str, Any] = {"refs": sys.getrefcount, "kind": object}
@@ -246,7 +246,7 @@ def _calibrate_inputs() -> int:
 
 
 def _node_with_an_input() -> Node:
-    """A node with an input, of which nobody else has the tuple."""
+    """A node with an input, of which nothing else has the tuple."""
     dtype = np.dtype(np.float64)
     source = Node(structural(Kind.LEAF, "leaf", dtype), (), (2,), dtype)
     return Node(loop("negative", (dtype,), dtype), (source,), (2,), dtype)

@@ -1,4 +1,4 @@
-"""Launches of kernels that somebody wrote: opaque to the planner but for which arrays they touch.
+"""Nodes for launches of user kernels: opaque to the planner but for which arrays they touch.
 
 A launch is one LAUNCH node and a PART node for every array that it writes:
 
@@ -7,12 +7,13 @@ A launch is one LAUNCH node and a PART node for every array that it writes:
 
 A view is passed as its base buffer with offset and strides, so a launch sees and changes what the
 view shares. As with every write, the storage cell of a written array gets the PART as its new node,
-and whoever read the old one still holds it: which launch comes first is decided by bytes. The
-planner lets a PART lie in the bytes of the old array where nobody needs those, else in a copy.
+and nodes that read the old one still hold it: which launch comes first is decided by bytes. The
+planner lets a PART lie in the bytes of the old array where nothing reads those later, else in a
+copy.
 
-A launch happens once: whoever asks for one of its arrays gets all that are held (`add_siblings`).
-`user_kernels.opencl.record_launch` records launches, and appends equal ones over other views of the
-same buffers to the one before (`Record`); when somebody looks at `param`, the record is closed.
+A launch happens once: an evaluation of one of its arrays computes all that are held
+(`add_siblings`). `user_kernels.opencl.record_launch` appends equal launches over other views of the
+same buffers to the one before (`Record`); reading `param` closes the record.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ Parameter = ArrayParameter | ScalarParameter | LocalParameter
 class Slot:
     """A base buffer: `part` is the number of the PART if it is written, else -1.
 
-    `old` is the place of its old contents among the node's inputs; -1 where nobody needs them.
+    `old` is the place of its old contents among the node's inputs; -1 where they are not needed.
     """
 
     old: int
@@ -141,7 +142,7 @@ class Part(Node):
 
 
 class Launch(Node):
-    """A launch; `param` is its `Spec`, made by `close` when somebody first asks for it.
+    """A launch; `param` is its `Spec`, made by `close` when it is first read.
 
     Attributes
     ----------
@@ -190,7 +191,8 @@ def launch(
 
 
 def add_siblings(stack: list[Node], known: dict[Node, int]) -> bool:
-    """Append PARTs that somebody holds, not in `known`, of launches that are; whether there are."""
+    """Append PARTs that are held elsewhere, not in `known`, of launches that are in it; whether
+    there are any."""
     if _several:
         for made in list(_several):
             if made in known:

@@ -1,4 +1,4 @@
-"""Strided layouts as pure functions: views of C-ordered storage, in elements; used by all layers.
+"""Strided layouts as pure functions: views of C-ordered storage, in elements.
 
 A layout is ``(shape, offset, strides)`` over the flat C order of some storage, strides in elements,
 as NumPy's are in bytes.

@@ -1,5 +1,4 @@
-"""Loops in what was recorded: the shortest part that repeats itself up to the end; `automatic` cuts
-long ones at the end of a round."""
+"""Detection of loops in the recorded operations: the shortest period at their end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes of the recorded program and the storage cells that arrays hold; used by every layer above.
+"""Nodes of the recorded program, and the storage cells that arrays hold.
 
 A node is one array-valued operation. Its value never changes. Equal nodes are merged when a plan
 is made (value numbering in `schedule.graph`), not while recording: an interning table with weak
@@ -46,15 +46,15 @@ class Kind(IntEnum):
     COUNTS = 12  # sums of the pieces of a vector of zeros and ones; param: their length
     COMPACT = 13  # inputs (mask, value, starts): what the mask selects of value; param as COUNTS
     EXPAND = 14  # inputs (mask, other, starts, packed): packed where mask is true; param as COUNTS
-    LAUNCH = 15  # a kernel that somebody wrote, on base buffers and scalars; param: `launch.Spec`
+    LAUNCH = 15  # a user kernel on base buffers and scalars; param: `launch_nodes.Spec`
     PART = 16  # inputs (launch,): an array that a launch has written; param: its number there
     SUSPENDED = 17  # what the rest of a plan that ended early computes; param: `resume.Rest`
 
 
 TRANSFORM: Final = "transform"
 """The library operation that `functions.fft.transforms` records where VkFFT is at hand: its operand
-has the dtype that VkFFT takes and lies in C order. `runtime.host.numerics` treats it as it does
-``fourier``."""
+has the dtype that VkFFT takes and lies in C order. On the host it is what ``fourier`` is
+(`runtime.host.numerics`)."""
 
 TABLE: Final = "table"
 """The library call that fills an array with scalars of the program, which are its inputs, or with
@@ -71,8 +71,8 @@ class Op:
 
     Attributes
     ----------
-    row : Ufunc, functions.Function or None
-        Of MAP: the op table's row, or a function that somebody wrote.
+    row : Ufunc, scalar_functions.Function or None
+        Of MAP: the op table's row, or a function that a user wrote.
     host : callable or None
         Of MAP: NumPy's function for it, None where there is none; not set before `interpret` has
         asked.
@@ -161,14 +161,14 @@ class Node:
     shape : tuple of int
     dtype : numpy.dtype
     param : hashable
-        What `Kind` says; for a constant the NumPy scalar, compared by nobody.
-    buffer : runtime.buffers.Buffer or None
+        What `Kind` says; for a constant the NumPy scalar, which is never compared.
+    buffer : runtime.memory.blocks.Buffer or None
         The bytes, C-contiguous, once they exist.
     computed : bool
         An earlier evaluation computed this value without storing it: the next one stores it.
     measured : tuple of int
-        Smallest and largest element of an integer array that was looked at (`ranges`); unset until
-        then, because setting it would cost every node time.
+        Smallest and largest element of an integer array that was looked at (`value_ranges`); unset
+        until then, because setting it would cost every node time.
     tally : Any
         Of a mask that selected something: how many elements it selects. Not set otherwise.
     kernel : str
@@ -218,16 +218,16 @@ class Node:
 
 
 finding: Final = threading.RLock()
-"""Held while somebody finds what late nodes are. One lock for all, as such a node may depend on
-others of every kind. Who holds it takes no other lock that he does not hold already: evaluations
-(`clfuse.evaluate.lock`) take this one."""
+"""Held while a thread finds what late nodes are. One lock for all, as such a node may depend on
+others of every kind. A thread that holds it takes no other lock that it does not hold already:
+evaluations (`engine.evaluate.lock`) take this one."""
 
 
 class LateNode(Node):
-    """A node whose operation, inputs and parameters are made when somebody asks for them.
+    """A node whose operation, inputs and parameters are made when one of them is first read.
 
-    Whoever only wants to know shape, dtype or buffer should ask for nothing else. What it is, one
-    thread at a time finds (`finding`).
+    Code that needs only shape, dtype or buffer should read nothing else. One thread at a time finds
+    what the node is (`finding`).
     """
 
     __slots__ = ()
@@ -258,14 +258,14 @@ recorded: Final[list[weakref.ref[Storage]]] = []
 """Cells that got a node since the last evaluation; dead ones are dropped when it is swept."""
 
 operations: Final[list[Any]] = []
-"""What was recorded since something was computed last, in order, for `repetition`: the operation,
-or of a write where it goes."""
+"""What was recorded since something was computed last, in order (`loop_detection.period`): the
+operation, or of a write where it goes."""
 
 turn: Final = [0]
 """How often something was computed: when it has changed, `operations` has begun anew."""
 
 CHECK_EVERY: Final = 64
-"""Operations between two looks at how much was recorded, where nobody wants to look sooner."""
+"""Operations between two looks at how much was recorded, unless `check_after` wants one sooner."""
 
 check_at: Final = [CHECK_EVERY]
 """The length of `recorded` at which `check` is called."""
@@ -323,8 +323,8 @@ class Boundary:
     """Where recorded work that has grown enough is best cut: after a write, between statements.
 
     In the midst of ``a[i] = a[i] * 2 + c[i]`` a cut would keep what has no name, and the array as
-    it was. So whoever begins a statement (`functions.indexing.subscripts`, in-place operators)
-    looks at `due`, and calls `reached`.
+    it was. So code at the beginning of a statement (subscripts, in-place operators) looks at `due`,
+    and calls `reached`.
 
     Attributes
     ----------
@@ -367,9 +367,9 @@ def waiting_count() -> int:
 
 
 def is_waiting(most: int) -> bool:
-    """Whether `most` operations wait for somebody to look; forgets the others if not.
+    """Whether `most` operations wait to be computed; forgets the others if not.
 
-    What was recorded may have been computed long ago, or be needed by nobody any more.
+    What was recorded may have been computed long ago, or not be needed any more.
     """
     cells = [storage for reference in recorded if (storage := reference()) is not None]
     stack = [cell.node for cell in cells if cell.node.buffer is None]
@@ -397,8 +397,8 @@ def begin_turn() -> None:
 
 
 FORGET_AT: Final = 128
-"""Entries of `recorded` from which those that nobody needs are dropped when something was computed:
-weak references that lie around are what Python's collector goes through again and again."""
+"""Entries of `recorded` from which unneeded ones are dropped when something was computed: Python's
+collector goes through weak references that are left again and again."""
 
 forget_at = [FORGET_AT]
 
@@ -429,7 +429,7 @@ def _pending(references: list[weakref.ref[Storage]]) -> list[weakref.ref[Storage
 
 
 pending = _pending
-"""`_pending`, or what does the same in C (`recognition`)."""
+"""`_pending`, or a function in C that does the same (`known_graphs`)."""
 
 
 def forget(cells: list[Storage]) -> None:

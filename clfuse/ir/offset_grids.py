@@ -1,5 +1,4 @@
-"""Offsets that lie on a regular grid; `modifications` and `schedule.rewrite.rerolling` make one
-write of many.
+"""Offsets cut into regular grids, so that many small writes can become one.
 
     a[0], a[1], a[2] of an array (3, 10)      offsets 0, 10, 20: one grid, extents (3,), steps (10,)
 """

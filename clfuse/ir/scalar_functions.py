@@ -1,7 +1,7 @@
-"""Element-wise operations that somebody wrote in OpenCL C: functions of scalars that are fused.
+"""Scalar functions that users write in OpenCL C, as element-wise operations that are fused.
 
 A `Function` takes the place of the op table's row in an operation; `codegen.lines.expressions`
-calls it, in vectors lane by lane.
+writes its calls, in vectors lane by lane.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Function:
     weight : float
         What a call costs, in additions.
     preamble : str
-        What stands above it, once in a source whoever needs it; all names in it are its own.
+        What stands above it, once in a source that needs it; all names in it are its own.
     """
 
     name: str

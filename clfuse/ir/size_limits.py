@@ -1,8 +1,8 @@
 """Sizes that no array can have: the errors that NumPy raises at the call, as it allocates there.
 
-What is recorded needs no memory until it is computed, and where it is folded at once it never needs
-any: distances of all pairs may be more than any memory holds. So two limits. What a program asks
-for by a shape, or a number of elements, must have an address. What comes of broadcasting must be
+What is recorded needs no memory until it is computed. What is folded in the same kernel never needs
+any: distances of all pairs may take more than any memory holds. So there are two limits. A shape,
+or a number of elements, that a program gives must have an address. What broadcasting gives must be
 possible to compute at all.
 """
 

@@ -1,4 +1,4 @@
-"""What is to be computed as plain tuples: the key of the plan cache; called once an evaluation.
+"""Snapshots: the graph below the requested nodes as plain tuples, the key of the plan cache.
 
 `take` lists the reachable nodes in topological order. The list of `items` names every node's
 operation, shape, parameters and inputs by position, with constants and buffers by position only, so
@@ -19,7 +19,7 @@ from .launch_nodes import add_siblings
 from .nodes import Kind, Node, loop, structural
 
 LIVE = 1
-"""Flag: somebody outside the evaluated graph still refers to the node (or its bytes)."""
+"""Flag: an object outside the evaluated graph still refers to the node (or its bytes)."""
 COMPUTED = 2
 """Flag: computed by an earlier evaluation without being stored."""
 
@@ -36,7 +36,8 @@ class Snapshot:
     flags : bytes, LIVE and COMPUTED bits a node
     roots : tuple of int, positions of what was asked for
     ready : object
-        Of a structure that is known: what evaluates the next one like it (`evaluate`), or None.
+        Of a structure that is known: what evaluates the next one like it (`engine.evaluate`), or
+        None.
     """
 
     __slots__ = ("buffers", "flags", "items", "nodes", "ready", "roots")
@@ -172,7 +173,7 @@ def _walk(roots: Sequence[Node]) -> _Walk:
         items.append(item)
         uses.append(0)
     for inputs, count in shared.values():
-        if references(inputs) > own + count:  # somebody whose results were not asked for has it too
+        if references(inputs) > own + count:  # a node that was not requested has it too
             for operand in inputs:
                 uses[index[operand]] -= 1
     for root in roots:

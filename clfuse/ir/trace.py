@@ -1,12 +1,12 @@
-"""Who reads and writes storage cells while a function is traced; `clfuse.jit` and `evaluate` ask.
+"""Traces of functions: which storage cells a function reads and writes, on placeholders.
 
 A trace runs a function on the caller's own arrays without touching them: in the tracing thread,
 reading a cell that existed before gives a placeholder, and writing one is noted in the trace alone.
 So views, arguments that are the same array, in-place writes and arrays that the function takes from
 its surroundings need no rules of their own: they all are cells.
 
-Recording reads ``cell.node`` in many places and has no time for a question there. While somebody
-traces, and only then, the attribute is therefore a property of the class.
+Recording reads ``cell.node`` in many places and has no time for a test there. During a trace, and
+only then, the attribute is therefore a property of the class.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ Calculation = Callable[[Sequence[Any]], Any]
 """All numbers of a call so far -> the next one."""
 
 _alive: Final = [0]
-"""How many leaves without bytes there are: none, as a rule, and then nobody looks for them."""
+"""How many leaves without bytes there are: none, as a rule, and then they are not looked for."""
 
 
 class NoBytes:
-    """Lies in a leaf where a buffer would: nobody can read or write it, and asking says why."""
+    """Lies in a leaf in place of a buffer: reading or writing it raises an error that says why."""
 
     __slots__ = ()
     device: Any
@@ -129,7 +129,7 @@ class Trace:
     ----------
     name : str
         Of the function, for messages.
-    device : runtime.device.Device
+    device : runtime.devices.device.Device
         Where the arrays are said to be.
     cells : sequence of Storage
         The arguments' cells, numbered first.
@@ -151,9 +151,9 @@ class Trace:
     calculations : list of callable
         What was computed of them: each step gets all numbers so far, and gives the next.
     looked_at : set of int
-        Numbers among the arguments whose value somebody has asked for.
+        Numbers among the arguments whose value the function has read.
     traced_in_vain : set of int
-        Those that somebody took for arrays: the function has to be traced again, with their values.
+        Those that were taken for arrays: the function has to be traced again, with their values.
     error : JitError or None
         The first refusal. The function may have caught it, but took a way that no replay would.
     """

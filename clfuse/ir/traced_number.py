@@ -1,10 +1,10 @@
-"""A Python number that `clfuse.jit` traces: an argument of kernels, until somebody looks at it.
+"""Python numbers during a trace: arguments of kernels, until the program looks at their value.
 
-A function that is traced sees a `TracedNumber` where it was called with a float or an int. With
-arrays it becomes a kernel's argument; with other numbers another one, which a replay computes
-again in Python. Whoever asks for its value (`if`, `int()`, ``math.sin``, an index, printing) gets
-it, and the number belongs to the signature by value from then on. So both are right: the kernel
-that is replayed for any number, and the branch that was taken for this one.
+A function that `clfuse.jit` traces sees a `TracedNumber` where it was called with a float or an
+int. With arrays it becomes a kernel's argument; with other numbers another one, which a replay
+computes again in Python. A use of its value (`if`, `int()`, ``math.sin``, an index, printing) gets
+the value, and the number belongs to the signature by value from then on. So both are right: the
+kernel that is replayed for any number, and the branch that was taken for this one.
 
 An interface of NumPy's or clfuse's that does not know these numbers would take one for an array,
 which has another dtype: it meets `__array__`, and the function is traced again, with the number

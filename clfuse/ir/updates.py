@@ -1,14 +1,14 @@
-"""``a[i] += c``: recorded as one object a statement, joined to one node a loop when somebody asks.
+"""In-place updates such as ``a[i] += c``: one object a statement, one node for a loop of them.
 
     for b in range(100): a[b] += 1         100 `Modification`s, each of (n,), in a chain
-    a[0:100] += 1                          what their inputs are, asked for after the loop
+    a[0:100] += 1                          what their inputs are when they are read after the loop
 
-Nobody asks before a plan is made. Statements that differ only in where they write, and in which
-view of one array they take, are joined where nobody holds what is between them: those that write to
-disjoint parts on regular grids, or anyhow (``for b in permutation[:40]``), as one write each; those
-that write to a part for the second time come after all that do for the first time.
-`schedule.rewrite.rerolling` does so for all other writes, which takes it ten times longer: it has
-to find out what belongs together.
+Their inputs are not read before a plan is made. Statements that differ only in where they write,
+and in which view of one array they take, are joined where nothing holds what is between them. Those
+that write to disjoint parts on regular grids, or to scattered ones (``for b in
+permutation[:40]``), become one write each. Those that write to a part for the second time come
+after all that write for the first time. `schedule.rewrite.rerolling` does so for all other writes,
+and takes ten times longer, because it has to find out which belong together.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ _Shape = tuple[int, ...]
 class Modification(Node):
     """UPDATE of a part of an array with an operation on that part.
 
-    The operation and the view that it reads are made when somebody asks for the inputs. Until then
+    The operation and the view that it reads are made when the inputs are first read. Until then
     a loop of such statements leaves one object each, where there would be six for Python's
     collector to look through again and again (a third of the time).
 
-    Whoever reads `op` and `param` reads the inputs before: joined statements have others.
+    Read the inputs before `op` and `param`: joined statements have others.
     """
 
     __slots__ = ("_loop", "_old", "_operand", "_region")
@@ -140,7 +140,7 @@ def _run(last: Modification, alone: int) -> tuple[Node, list[tuple[int, ...]]]:
     """What `last` and the statements like it before it have changed, and where each wrote: its
     offset, and that of the view that it took, latest first.
 
-    `alone` is how often a statement is referred to that nobody looks at but the next one.
+    `alone` is how often a statement is referred to that only the next one reads.
     """
     op, operand, region, (_, strides) = last._loop, last._operand, last._region, last.param
     assert operand is not None
@@ -358,7 +358,7 @@ def _table(values: npt.NDArray[Any], shape: _Shape) -> Node:
 
 
 def _calibrate() -> int:
-    """How often a statement is referred to, inside `_run`, that nobody holds; counts are not exact
+    """How often a statement that is not held is referred to inside `_run`; counts are not exact
     without the interpreter's lock, where nothing is joined."""
     if not getattr(sys, "_is_gil_enabled", lambda: True)():
         return -1

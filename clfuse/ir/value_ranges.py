@@ -1,8 +1,7 @@
-"""Between which numbers the elements of an integer node lie, as far as its expression tells.
+"""Range analysis: bounds of the elements of an integer node, as far as its expression tells.
 
-`functions.indexing.gathering` asks before it lets a kernel load at computed positions: an index
-that cannot leave the axis (a remainder, a position found by argmin, a byte in a table of 256) needs
-no look at its values, so it stays unevaluated and fuses.
+A gather whose index cannot leave the axis (a remainder, a position found by argmin, a byte in a
+table of 256) needs no look at the values of its index, so it stays unevaluated and fuses.
 
     (x % 10)        0 .. 9          whatever x is
     d.argmin(1)     0 .. columns-1

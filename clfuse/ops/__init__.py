@@ -1,1 +1,1 @@
-"""Tables of the element-wise operations: OpenCL C, NumPy's loops and the rules of each ufunc."""
+"""Tables of the element-wise operations: OpenCL C, NumPy's loops, and the rules of each ufunc."""

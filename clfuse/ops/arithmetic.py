@@ -1,4 +1,4 @@
-"""Op-table rows of arithmetic: NumPy's bits, wrap-around, rules of division; for `ops`.
+"""Op-table rows of arithmetic: integers wrap around, and division goes by NumPy's rules.
 
 Signed integers are added and multiplied as unsigned ones, because a compiler may take signed
 overflow for impossible and NumPy wraps.

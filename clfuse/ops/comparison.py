@@ -1,4 +1,4 @@
-"""Op-table rows that compare, choose and combine truth values and bits; for `ops`.
+"""Op-table rows that compare, choose, and combine truth values and bits.
 
 Where NumPy's own result depends on its code path (the sign of ``maximum(-0.0, 0.0)``, the payload
 of a NaN), any of its answers is taken.

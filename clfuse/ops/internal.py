@@ -1,6 +1,6 @@
-"""Op-table rows that are no ufuncs but what NumPy's functions are made of; for `ops`.
+"""Op-table rows that are no ufuncs: parts that NumPy's functions are made of.
 
-None of the names is a ufunc's.  `Ufunc.output` says what dtype comes out.
+No name here is a ufunc's.  `Ufunc.output` says which dtype the result has.
 """
 
 from __future__ import annotations

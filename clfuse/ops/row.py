@@ -1,4 +1,4 @@
-"""The records that the op tables consist of; `ops` and its ``op_rows_*`` modules fill them in.
+"""The records of the op tables: ufuncs, reductions, and builtins that some drivers get wrong.
 
 What an expression may use, and what it may rely on:
 

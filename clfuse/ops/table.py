@@ -1,7 +1,7 @@
-"""The op tables: each ufunc and reduction in OpenCL C; graph, plan and render read them.
+"""The op tables: each ufunc and reduction as OpenCL C.
 
-`UFUNCS` and `REDUCTIONS` are keyed by NumPy's own names.  A new ufunc is a new row in one of the
-``op_rows_*`` modules; `op_row` says what its expression may use.
+`UFUNCS` and `REDUCTIONS` are keyed by NumPy's own names.  A new ufunc is a new row in `arithmetic`,
+`comparison`, `internal` or `transcendental`; `row` says what its expression may use.
 
 Examples
 --------
@@ -215,4 +215,4 @@ FAULTY_BUILTINS: Final = (
         " 3.3 (0.7, 1.6)",
     ),
 )
-"""What the expressions of a row are replaced by on which platform; `traits` makes quirks of it."""
+"""What replaces the expressions of which rows, on which platform: quirks of `target.traits`."""

@@ -1,8 +1,8 @@
-"""Op-table rows of the functions that are rounded: exp, log, powers, angles; for `ops`.
+"""Op-table rows of the functions whose results are rounded: exp, log, powers, angles.
 
-Every row promises 4 ulp.  Builtins are the rule; what stands in for those that do not hold that
-on PoCL 3.1 or on Intel's runtime 2026.2, or are much slower there than they need be, is in
-FAULTY_BUILTINS.
+Every row promises 4 ulp.  Most rows are a builtin of OpenCL C.  Some builtins are less exact on
+PoCL 3.1 or on Intel's runtime 2026.2, or much slower there than they need be: FAULTY_BUILTINS has
+what replaces them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ COMPLEX_ULP: Final = 6
 # Two ushorts multiply as ints at width 1, where 65535 * 65535 overflows: they are widened.
 _SHORT_POWER: Final = "convert_{T}(power_uint{W}(convert_uint{W}({0}), convert_uint{W}({1})))"
 
-# What FAULTY_BUILTINS puts in the place of a builtin; defined for every device, used by few.
+# What FAULTY_BUILTINS puts in the place of a builtin; defined for every device, used on few.
 _CIRCULAR: Final = "DEFINE_CIRCULAR({}, {{T}}, {{I}}, int{{W}}, {{S}})"
 _POW_FLOAT: Final = "DEFINE_POW_FLOAT({T}, {I}, double{W}, long{W})"
 _POW_DOUBLE: Final = "DEFINE_POW_DOUBLE({T}, {I}, int{W})"

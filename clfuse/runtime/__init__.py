@@ -1,4 +1,4 @@
-"""All that talks to OpenCL: devices, buffers, programs, launches; `clfuse.evaluate` drives it.
+"""The runtime: all that talks to OpenCL. Devices, buffers, programs, launches.
 
-Nothing in here touches pyopencl when it is imported: the first device that is asked for does.
+No module here imports pyopencl when it is imported: the first use of a device does.
 """

@@ -1,1 +1,1 @@
-"""(graph, device traits) -> schedule of fused kernels; no OpenCL and no text here."""
+"""Scheduling: a graph and a device's traits become records of fused kernels; no OpenCL, no text."""

@@ -1,4 +1,4 @@
-"""What things cost, in bytes of global memory moved: the one currency of every planner decision.
+"""The cost model of planning: bytes of global memory moved are the unit of every decision.
 
 An operation costs as many bytes as move while it is computed, a launch as many as move meanwhile;
 what a device takes for them are traits (`traits.DeviceTraits`), measured by ``bench --tune``.

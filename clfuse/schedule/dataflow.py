@@ -1,5 +1,4 @@
-"""Which registers the items of a body are made of, and the same items with others; planner and
-renderers ask."""
+"""Data flow between the registers of a kernel's body: what an item reads, and renumbered copies."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Which library calls a package makes on the device itself; `planner` and `epilogues` ask.
+"""Library calls made on the device itself: products by CLBlast, Fourier transforms by VkFFT.
 
-CLBlast multiplies matrices, VkFFT makes Fourier transforms, where they are installed and the device
-does not share the host's memory. Without them products are kernels of ours (`codegen.matmul`), and
-transforms are NumPy's.
+They are used where these packages are installed and the device does not share the host's memory.
+Without them products are kernels of ours (`codegen.matmul`), and transforms are NumPy's.
 """
 
 from __future__ import annotations

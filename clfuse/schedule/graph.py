@@ -1,4 +1,4 @@
-"""A snapshot as columns, with equal nodes merged: what the planner's passes read."""
+"""The planner's graph: a snapshot as columns, with equal nodes merged (value numbering)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Graph:
     constant : list of int or None, position of a constant in the snapshot
     live, computed, requested : list of bool
     members : list of list of int, snapshot positions merged into the node
-    original : Graph or None, what `rolling` made this graph of
+    original : Graph or None, what `rewrite.rerolling` made this graph of
     moved : list of int, where its nodes are in this one; -1 for those that are gone
     """
 
@@ -128,7 +128,7 @@ class Graph:
         buffer: int | None = None,
         constant: int | None = None,
     ) -> int:
-        """Add a node that nobody holds or asked for yet; its number."""
+        """Add a node that is neither held nor requested yet; its number."""
         self.kinds.append(kind)
         self.ops.append(op)
         self.shapes.append(shape)

@@ -1,4 +1,4 @@
-"""The kinds of kernels: what passes may ask of a kernel without knowing which kind it is.
+"""The kinds of kernels: what passes may read of a kernel without knowing which kind it is.
 
 A kind is made of four things, each in its layer: the facts here; the function that fixes a kernel's
 geometry (`schedule.finish.finishers`); the function that fills a template (`codegen.kinds`); and

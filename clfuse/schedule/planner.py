@@ -1,9 +1,9 @@
-"""(graph, device traits) -> Schedule: the passes in order; called by `evaluate` on a cache miss.
+"""The planner: runs the passes in order, from a graph and a device's traits to a Schedule.
 
-merge equal nodes  ->  roll (small equal writes into large ones)  ->  folds by the blocks of others
-->  read through (writes elsewhere)  ->  place (levels, what is stored)  ->  lower (kernels)
-->  rows (phases)  ->  epilogues (of matrix products)  ->  time tiles  ->  memory (in-place, copies,
-slots)  ->  geometry (vectors, pieces, work-items)
+merge equal nodes  ->  reroll (small equal writes into large ones)  ->  fold by the blocks of others
+->  forward stores (reads of what was written elsewhere)  ->  place (levels, what is stored)
+->  lower (kernels)  ->  rows (phases)  ->  epilogues (of matrix products)  ->  time tiles
+->  memory (in-place, copies, slots)  ->  geometry (vectors, pieces, work-items)
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from .rewrite.store_forwarding import read_through
 
 REFUSED_SINGLY: Final = 4
 """Values that turn out not to be readable in parts, each at the cost of planning anew, before all
-that are alike are stored with one: a loop of rounds that nobody looks at has as many as rounds."""
+that are alike are stored with one: a loop of rounds that no array holds has as many as rounds."""
 
 
 def plan(snapshot: Snapshot, traits: DeviceTraits, *, fuse: bool = True) -> Schedule:
     """Decide how `snapshot` is computed on a device with these traits."""
-    # The collector would look through the many small records again and again, in vain: it took half
-    # of the time of large plans.
+    # The collector would look through the many small records again and again and find nothing: it
+    # took half of the time of large plans.
     collects = gc.isenabled()
     gc.disable()
     try:
@@ -87,7 +87,7 @@ def _plan(snapshot: Snapshot, traits: DeviceTraits, fuse: bool) -> Schedule:
     slots, sizes, reuses = slots_of(
         launches, values.nbytes, values.buffer, memory.takes_over, kept, dead_buffers
     )
-    for value in kept:  # nobody writes an empty array, but somebody holds it
+    for value in kept:  # no kernel writes an empty array, but an array of the program holds it
         if slots[value] is None and values.buffer[value] is None:
             slots[value] = len(sizes)
             sizes.append(values.nbytes[value])
@@ -175,10 +175,10 @@ def _signature(graph: Graph, node: int) -> tuple[Any, ...]:
 
 
 def _keep_inputs_of_pending(graph: Graph, placement: Placement) -> None:
-    """Buffers below a value that stays pending are needed after the plan, whoever else reads them.
+    """Buffers below a value that stays pending are needed after the plan, whatever else reads them.
 
-    A value that somebody holds may be computed on the way without being stored: it is computed
-    again when it is looked at, from the same inputs.
+    A value that is held may be computed on the way without being stored: it is computed again when
+    it is looked at, from the same inputs.
     """
     original = graph if graph.original is None else graph.original
     pending = [False] * len(original)
@@ -196,7 +196,7 @@ def _keep_inputs_of_pending(graph: Graph, placement: Placement) -> None:
 
 
 def _written(node: int | None, lowering: Lowering, memory: Memory) -> Written | None:
-    """What a value has in common with the one that it is an update of, for `verify`."""
+    """What a value has in common with the one that it is an update of (`verify` checks it)."""
     graph = lowering.graph
     if node is None or not lowering.is_written_in_place(node):
         return None

@@ -1,4 +1,4 @@
-"""Plain records that a plan consists of: what `plan` decides, `render` writes and `evaluate` runs.
+"""The records that a plan consists of: kernels, launches, library calls, and the items of a body.
 
 Values are numbered: every array that lies in memory during a plan (inputs, temporaries, results)
 has a value number. Variables are the numbered registers of one kernel.
@@ -62,7 +62,7 @@ class Load:
 
     A gather adds the register `position` to the element's number; its access alone names an
     existing element, too. Where the access is limited, the register `other` stands in elsewhere
-    (zero without one: what nobody uses). Vectors are asked for `ahead` of their loop: (dimension,
+    (zero without one, for unused lanes). Vectors are asked for `ahead` of their loop: (dimension,
     how many indices of it), those that go `past` the caches once a line; gathers, whose positions
     are computed for that, up to the end of the dimension. Blocks of a kernel load a `turned` one
     along the rows.
@@ -426,7 +426,7 @@ class LibraryCall:
     `scalars` are constants among the operands: (place, number of the constant in the graph).
     `epilogue` is a map over the result's elements that follows in the same kernel, where ours makes
     the call: it loads `target`, which then never lies in memory, and stores what comes of it.
-    `called` is the name under which the user is warned of floating-point errors; none if he is not.
+    `called` is the name that warnings of floating-point errors say; none where there are no such.
     `maker` is the call as a library for the device takes it (`schedule.device_libraries`).
     """
 
@@ -501,12 +501,12 @@ def is_renderable(call: LibraryCall) -> bool:
 
 
 MUTATIONS: Final = frozenset(["setitem", "put", "putmask", "place", "at", "sort", "partition"])
-"""Library calls that give their first operand, changed; in place where nobody else needs it."""
+"""Library calls that give their first operand, changed; in place where nothing else needs it."""
 
 
 @dataclass(slots=True)
 class UserLaunch:
-    """One round of a launch of a kernel that somebody wrote.
+    """One round of a launch of a user kernel.
 
     `buffers` are the values that its pointers point into, one a slot: what is written is the new
     value. `olds` are the values whose bytes it finds there, None where it needs none. `scalars` are

@@ -1,4 +1,4 @@
-"""Bytes of global memory that a kernel moves, array by array; `explain` and `profile` ask.
+"""Bytes of global memory that a kernel moves, array by array.
 
 Every array counts once a kernel: shifted reads of it come from the cache.
 """
@@ -185,7 +185,7 @@ def uses_of_launch(launch: UserLaunch, schedule: Schedule) -> tuple[list[Use], l
 def is_inline(schedule: Schedule, traits: DeviceTraits) -> bool:
     """Whether one core has done all kernels of a plan before several would have begun.
 
-    What a user's kernel in OpenCL C takes, nobody knows.
+    What a user's kernel in OpenCL C takes is not known.
     """
     cores = max(traits.compute_units, 2)
     left = traits.inline_nbytes * cores / (cores - 1)

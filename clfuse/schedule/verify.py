@@ -1,8 +1,8 @@
-"""Checks a finished schedule: `evaluate` calls it with ``CLFUSE_DEBUG=1``, tests always.
+"""The verifier of finished schedules, for ``CLFUSE_DEBUG=1`` and tests.
 
-What is checked is what would otherwise corrupt memory silently: every access stays inside its
-array, and every load finds the value that it wants in the bytes that it reads (`hazards`). And what
-`explain` promises: nothing goes through memory without a reason.
+It checks what would otherwise corrupt memory silently: every access stays inside its array, and
+every load finds the value that it wants in the bytes that it reads (`hazards`). It also checks that
+nothing goes through memory without a reason in the cuts.
 """
 
 from __future__ import annotations

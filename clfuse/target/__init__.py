@@ -1,2 +1,1 @@
-"""Facts about devices: traits, quirks, what was verified where, and which devices can be
-simulated."""
+"""Facts about devices: traits, quirks, costs, what was verified where, what can be simulated."""

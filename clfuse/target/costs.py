@@ -1,7 +1,8 @@
-"""What things take on a machine, in nanoseconds: on this alone depends who computes.
+"""The cost model's constants: how many nanoseconds NumPy, launches and transfers take on a machine.
 
-The numbers hold for two cores of a Xeon and the CPU runtimes there. ``bench --tune`` measures some
-of them for a device and keeps them with its traits.
+The choice between NumPy on the host and kernels depends on these numbers alone. The defaults hold
+for two cores of a Xeon and the CPU runtimes there. ``bench --tune`` measures some of them for a
+device and keeps them with its traits.
 """
 
 from __future__ import annotations
@@ -83,4 +84,4 @@ class Costs:
 
 
 COSTS: Final = Costs()
-"""Where nobody has measured, and for what is decided before there is a device."""
+"""For devices that were not measured, and for decisions before there is a device."""

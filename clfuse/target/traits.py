@@ -1,5 +1,4 @@
-"""Device facts as plain numbers; `runtime.devices.device` fills them in, planner and renderers read
-them.
+"""Device facts as plain numbers, and the quirks of platforms that change them.
 
 No OpenCL in here: a test forces any device that it wants by writing its numbers down.
 """
@@ -18,8 +17,8 @@ from .costs import COSTS, Costs
 __all__ = ["QUIRKS", "DeviceTraits", "Quirk", "apply_quirks", "with_schedule"]
 
 #: Chunks of a large launch on a CPU: enough for its units to even out, few enough that a launch
-#: stays cheap. Measured on two cores (design.md, section 4): 64 chunks are as fast as 16 or 256,
-#: 16k chunks are 10 to 50 times slower.
+#: stays cheap. Measured on two cores: 64 chunks are as fast as 16 or 256, 16k chunks are 10 to 50
+#: times slower.
 CHUNKS_PER_UNIT = 32
 MIN_CHUNKS, MAX_CHUNKS = 16, 256
 
@@ -63,7 +62,7 @@ INLINE_NBYTES = 600 << 10
 
 #: Elements of a row from which on passes over their digits are worth the launches on a CPU, which
 #: take half of the time for half as many doubles (PoCL). ``argsort`` keeps the order of equal
-#: elements from there on, whoever sorts.
+#: elements from there on, whether NumPy or a kernel sorts.
 LEAST_SORTED = 1 << 17
 
 #: A load at a computed position, in additions: lanes are loaded one by one.

@@ -1,9 +1,8 @@
-"""What was verified on which kind of device, when, and by which version: `python -m clfuse doctor`
-says it of each device that it finds.
+"""What was verified on which kind of device, when, and by which version.
 
 A row is about devices, not about clfuse: tests *ran* on one, or kernels were *compiled* by the
 vendor's own code generator without the hardware, or a CPU device *simulated* it
-(`simulated_devices`). Whoever runs ``bash ci/gpu`` on another device adds a row.
+(`simulated_devices`). A run of ``bash ci/gpu`` on another device adds a row.
 """
 
 from __future__ import annotations

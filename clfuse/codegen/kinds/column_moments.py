@@ -1,5 +1,4 @@
-"""The one pass of `moments` for columns on a CPU: samples, sums around the guess, and what the two
-phases that it stands for know then.
+"""Moments of columns on a CPU, in one pass: samples give a guess, sums around it give both phases.
 
     for (int sample = 0; sample < 16; sample++) { ... q4[v] = q4[v] + (r0 - q4[v]) * share; }
     for (int i1 = 0; i1 < n1; i1++) { ... q2[v] = q2[v] + r5; q3[v] = q3[v] + r6; }

@@ -1,4 +1,4 @@
-"""Maps, every element by itself, as the contents of their template."""
+"""Element-wise kernels (maps) as the contents of their template."""
 
 from __future__ import annotations
 

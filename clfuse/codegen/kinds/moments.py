@@ -1,20 +1,19 @@
-"""Sums of rows, and of squares of what is left without their means, in one pass over each row;
-`codegen.kinds.reductions` asks.
+"""Moments in one pass: sums of rows, and of squared distances from the mean, read each row once.
 
     sum((x - m)**2)  =  squares - d * (2 * off - n * d)     off = sum(x - g), d = m - g,
                                                             squares = sum((x - g)**2)
 
 for any guess g of the mean m. The sum itself is added up beside them: from that of the distances,
-``off + n * g``, sums of whole numbers would not be whole (and one that somebody else folds, as
-`minimum`, costs no pass either).
+``off + n * g``, sums of whole numbers would not be whole. Other folds of the first phase, such as
+`minimum`, are in the same pass.
 
 The mean is known when a row has been read, so two phases read it twice, the second time from the
 cache, while nothing comes from memory. The rows before suggest where the mean lies. Where that was
 no good guess, so that digits cancel, or a sum is not finite, the row goes through both phases.
 
-The last row has no say in it: its mean is known long after the processor has begun with the next
-one, and to wait for it took 2 to 5% longer (PoCL and Intel's runtime, EPYC). What two rows before
-it suggest is a line through their means.
+The last row is no part of the guess: its mean is known long after the processor has begun with the
+next one, and to wait for it took 2 to 5% longer (PoCL and Intel's runtime, EPYC). The guess lies on
+a line through the means of the two rows before it.
 
 Rows of one array (blocks of a long axis): the distance of two neighbours' means, squared, as often
 as a row is long, is at most twice the squared distances of all from the mean of all, and a guess is
@@ -22,9 +21,9 @@ some such distances off. So nothing that the guess costs is seen in the variance
 
 Columns on a CPU (`codegen.kinds.column_moments`) do so where a unit's accumulators are registers:
 three arrays of them cost as much as to read the rows again, which are in the second-level cache
-(1.0 to 1.2 times the processor time of two phases). They ask the column itself: the mean of its
-first `SAMPLES` elements is a quarter of the standard deviation off, where they are in no order. A
-unit has some hundred columns, and one that cancels sends all of them through both phases: fewer
+(1.0 to 1.2 times the processor time of two phases). They guess from the column itself: the mean of
+its first `SAMPLES` elements is a quarter of the standard deviation off, where they are in no order.
+A unit has some hundred columns, and one that cancels sends all of them through both phases: fewer
 samples would be too few. After that half of them come from the other end, which suits columns that
 rise or fall; where the first rows do, they are better, as the pass begins with them (from both ends
 it took 10% longer, from sixteen places as long as two phases: pieces of 128 KB, both runtimes of an

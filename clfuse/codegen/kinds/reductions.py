@@ -1,5 +1,4 @@
-"""Reductions, and row programs of several phases, as the contents of their templates; called by
-`codegen.kernels`.
+"""Reductions, and row programs of several phases, as the contents of their templates.
 
     reduce_rows      lanes run along a folded dimension; a row is one result, or a piece of it
     reduce_columns   a work-item of a GPU has a result of its own

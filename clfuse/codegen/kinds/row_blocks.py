@@ -1,5 +1,4 @@
-"""Rows of a reduction side by side, where they read something together; `codegen.kinds.reductions`
-asks.
+"""Row blocking: rows of a reduction side by side, so that a vector they share is loaded once.
 
     A @ x       a0 a1 a2 a3 ...   each vector of x is loaded once for all rows of a block: row by
                 b0 b1 b2 b3 ...   row, it comes from the second-level cache as often as A from

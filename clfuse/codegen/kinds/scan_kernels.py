@@ -1,4 +1,4 @@
-"""Scans as the contents of their templates, along or across rows; called by `codegen.kernels`."""
+"""Scans, along or across rows, as the contents of their templates."""
 
 from __future__ import annotations
 

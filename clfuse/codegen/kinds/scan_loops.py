@@ -1,4 +1,4 @@
-"""Scans as OpenCL C: one function a schedule, called by `codegen.kernels`.
+"""The loops of a scan as OpenCL C: one function for each schedule.
 
 On a CPU, along a row of doubles, eight lanes at a time (q is the fold of all that came before):
 

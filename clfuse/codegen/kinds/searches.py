@@ -1,15 +1,14 @@
-"""Arg-reductions that keep no positions: which element was the best is looked for when the best is
-known; `codegen.kinds.reductions` asks, `schedule.shape.positions` says where.
+"""Arg-reductions without positions: the best value first, then a search for its element.
 
-    v0_0 = r3 < v0_0 ? r3 : v0_0;        every vector: one comparison, and a sum that tells of NaN
+    v0_0 = r3 < v0_0 ? r3 : v0_0;        every vector: one comparison, and a sum that shows NaN
     u0_0 += r3;
     take = v0_0 < b0;                    after every block of them: what is better than all before,
     w0 = take ? j : w0;                  and where that block ended
     for (...) r3 == best ? j : none      in the end: the first of the block that is as good
 
 NaN goes before all others, the first before the second. A sum that is NaN says that one may be
-there: the row is then looked through for it. Infinities of both signs have such a sum, too. Where
-no element can be NaN as long as what is read is finite (`schedule.finish.nan_freedom`), nothing is
+there: the row is then searched for it. Infinities of both signs have such a sum, too. Where no
+element can be NaN as long as the loaded ones are finite (`schedule.finish.nan_freedom`), nothing is
 summed:
 
     finite0 = ...;                       once a work-item: of the vectors that all rows read
@@ -60,7 +59,7 @@ class SearchedFold(Fold):
     def look_once(self, body: Body, kernel: Kernel, bounds: tuple[str, str]) -> list[str]:
         """Lines for the work-item: whether the vectors that all rows read are finite.
 
-        `body` is one of its own, with groups that nobody else names; `bounds` are every row's.
+        `body` is one of its own, with groups that no other body has; `bounds` are every row's.
         """
         if self.sources is None:
             return []

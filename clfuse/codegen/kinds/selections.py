@@ -1,4 +1,4 @@
-"""Kernels that pack what a mask selects, or put it back, as OpenCL C; called by `codegen.kernels`.
+"""Stream compaction as OpenCL C: kernels that pack what a mask selects, or put it back.
 
 On a CPU eight lanes are computed together. Their mask as bytes of one number, times 0x0101..., has
 in every byte how many lanes up to there are selected, so there is no branch on single lanes:

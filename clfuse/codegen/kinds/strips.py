@@ -1,5 +1,4 @@
-"""Columns on a CPU as the contents of their template: reductions, row programs, scans; called by
-`codegen.kinds.reductions` and `codegen.kinds.scan_kernels`.
+"""Kernels over columns on a CPU as the contents of their template: reductions, row programs, scans.
 
 Whatever belongs to a column is an element of an array, ``[v]`` for vector number v of the unit;
 columns that are left over have arrays of their own:

@@ -1,4 +1,4 @@
-"""Kernels of kind ``tiles`` as the contents of their template; called by `codegen.kernels`.
+"""Time tiles (kernels of kind ``tiles``) as the contents of their template.
 
 A stage whose result stays in local memory, for ``b[1:-1] = a[:-2] + a[2:]``:
 

@@ -1,5 +1,4 @@
-"""What is at hand while a kernel is written: the device, its arguments, and the template's
-context."""
+"""What a kernel is written with: the device's traits, its arguments, and the template's context."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The inside of a kernel's loops as lines of OpenCL C: loads, steps, folds and stores at one width.
+"""A loop body as lines of OpenCL C: loads, steps, folds and stores at one vector width.
 
     const float8 r0 = vload8(0, a0 + x0 + j);          Load, contiguous along the lanes
     const float8 r1 = (float8)(c1);                    a value that does not change along the lanes
@@ -283,8 +283,8 @@ class Body:
         return out
 
     def _is_own_row(self, loads: Sequence[Load]) -> bool:
-        """Whether nobody but who loads this row writes to it: also not to what it has no use for,
-        which might be written to while it is loaded."""
+        """Whether only the work-item that loads this row writes to it: also not to elements that it
+        does not use, which might be written to while they are loaded."""
         first = loads[0].access
         return all(
             store.access.strides == first.strides

@@ -1,5 +1,4 @@
-"""Several complex numbers in one vector; `codegen.lines.expressions` asks for what is not one
-expression.
+"""Vectors of complex numbers: their layout, and the operations that are not one expression.
 
 They lie in registers as in memory, real and imaginary parts in turns, in the lanes of a vector of
 real numbers that is twice as long:

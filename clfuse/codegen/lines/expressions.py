@@ -1,5 +1,4 @@
-"""One element-wise step as an OpenCL C expression, at any vector width; used by
-`codegen.lines.body`.
+"""One element-wise step as an OpenCL C expression, at any vector width.
 
 Registers hold numbers in their own type (half as float) and bools as masks: an int at width 1, a
 signed integer vector of 0 and -1 otherwise, with lanes as wide as what was compared.
@@ -335,7 +334,7 @@ class Expressions:
         return text, Register(name, op.dtype, lanes)
 
     def _call(self, function: Function, operands: list[Register]) -> str:
-        """A call of a function that somebody wrote."""
+        """A call of a function that a user wrote."""
         texts = [
             self.cast(register, dtype)
             for register, dtype in zip(operands, function.dtypes, strict=True)

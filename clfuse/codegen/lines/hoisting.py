@@ -1,12 +1,11 @@
-"""What is the same in every row of an element-wise kernel, made once a work-item; `codegen.kernels`
-asks.
+"""Loop-invariant code motion: values that are the same in every row are made once a work-item.
 
     (a - m) / s  over (125000, 64)      m and s are 64 columns: loaded into arrays before the rows
 
     float16 h1[64], h3[64];
     for (int j = 0, v = 0; j < wide; j += 16, v++) { h1[v] = vload16(0, a1 + x1 + j); ... }
 
-Results of one row are never read as another's: what shares memory with a result stays where it is.
+A row never reads another row's results: a load that shares memory with a result is not hoisted.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""The two ways through a row of columns on a CPU: whole vectors, and the single columns beside
-them.
+"""The two loops over a row of columns on a CPU: whole vectors, and the remaining single columns.
 
 Where a body begins or ends within a vector, single columns are lanes of the vectors' arrays, each
 taken out for its row, and put back:

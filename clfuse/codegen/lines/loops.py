@@ -1,7 +1,4 @@
-"""Parts of every kernel's loops: indices from a running number, the lines of a body at one width,
-pieces and their results; `codegen.kernels`, `codegen.kinds.reductions` and
-`codegen.kinds.scan_kernels` put them together.
-"""
+"""Parts of a kernel's loops: indices from a running number, a body's lines, pieces and results."""
 
 from __future__ import annotations
 

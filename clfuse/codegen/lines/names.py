@@ -1,7 +1,8 @@
-"""Letters of the names in a kernel. A name is the letters of its family and a number; families have
-no letters in common, so that two generators cannot make one name.
+"""The families of names in a kernel: which letters each of them has.
 
-Templates and folds have names of their own: `FAMILIES` lists them all.
+A name is the letters of its family and a number. No two families have the same letters, so that two
+generators cannot make one name. Templates and folds have names of their own: `FAMILIES` lists them
+all.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""Minima and maxima of floats along rows that watch for NaN beside the comparison;
-`codegen.kinds.reductions` asks.
+"""Minima and maxima of floats that find NaN in a mask beside the comparison, along rows.
 
     v0_0 = r3 > v0_0 ? r3 : v0_0;     one instruction, which drops a NaN
     u0_0 |= r3 != r3;                 two that wait for nothing: in the end, NaN is the result

@@ -1,10 +1,9 @@
-"""What is left of a row behind its last whole vector, in shorter vectors before single elements;
-`codegen.kinds.reductions` asks.
+"""Remainder loops: the end of a row in shorter vectors, before single elements.
 
     1000 floats     62 vectors of 16, 1 of 8    instead of 62 vectors and 8 single elements
 
-A single element takes as long as a vector: the rest of 8 was a sixth of the time of a softmax of
-such rows. The folds of shorter vectors have accumulators of their own, ``v0_r8``.
+A single element takes as long as a vector: the remainder of 8 was a sixth of the time of a softmax
+of such rows. The folds of shorter vectors have accumulators of their own, ``v0_r8``.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""Rows of few elements, of which a loop over the rows reads or writes several: they are loaded and
-stored whole; `body` asks.
+"""Interleaved access: short rows of which a loop uses several elements are loaded and stored whole.
 
     p[:, 0], p[:, 1], p[:, 2]       of three columns: three vectors side by side, and the elements
                                     of each column are chosen from there, or written to there

@@ -1,5 +1,4 @@
-"""Blocks of a map kernel: some rows, and as many columns, whose loads across the rows are turned in
-registers; `codegen.kernels` calls it.
+"""Blocks of a map kernel, as many rows as columns, whose column loads are transposed in registers.
 
     row 0   a[0, i]  a[1, i]  a[2, i]  a[3, i]        from four vectors, one of each column:
     row 1   a[0, i+1]  ...                            a[0, i .. i+3], a[1, i .. i+3], ...

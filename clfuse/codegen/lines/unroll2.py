@@ -1,5 +1,4 @@
-"""The lines of a loop for two vectors in turn; `codegen.kernels` and `codegen.kinds.reductions` ask
-for it where `schedule.shape.unroll2` has said so.
+"""Loop unrolling by two: the lines of a loop for two vectors in turn.
 
     const double8 r3 = (r1 * r1);      the vector at ``j``
     const double8 u3 = (u1 * u1);      the one behind it, at ``j_``

@@ -1,6 +1,7 @@
-"""A device as the modules below `device` know it: what stands of it, and what it has to be able to.
+"""The base class of devices: their state, for modules that must not import the class `Device`.
 
-Errors of drivers, pools and simulations go by this; `device.Device` is what fills it in.
+Errors of drivers, pools and simulations are about a `DeviceBase`; `devices.device.Device` derives
+from it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ class Memory(Protocol):
     """What a device's memory does where the driver has refused something."""
 
     def trim(self) -> None:
-        """Return what nobody owns to the system."""
+        """Return blocks without an owner to the system."""
 
     def close(self) -> None:
         """Keep nothing any more: the device was lost."""
@@ -36,7 +37,7 @@ class DeviceBase:
     name, platform_name, vendor_name : str
         As the driver gives them.
     index : str
-        ``"platform:device"``, one of the forms that `devices.device` and ``CLFUSE_DEVICE`` take.
+        ``"platform:device"``, one of the forms that `set_device` and ``CLFUSE_DEVICE`` take.
     lock : threading.RLock
         Held while a kernel's arguments are set and it is enqueued: pyopencl's kernels are not
         thread-safe.
@@ -48,7 +49,7 @@ class DeviceBase:
         calculates (`clfuse.interpreter.interpret`).
     lost : bool
         Whether it worked, and its context is gone (`runtime.context.lost`). It stays so;
-        `devices.set_device` puts another object in its place.
+        `set_device` puts another object in its place.
     """
 
     forked = False

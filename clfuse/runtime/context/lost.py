@@ -1,16 +1,15 @@
-"""What to raise for what a driver refuses: memory that is short, or a device that was lost; whoever
-enqueues or waits asks here.
+"""Errors for what a driver refuses: memory that is short, or a device that was lost.
 
 A kernel that faults takes its context with it: every later call fails, as a rule with
 OUT_OF_RESOURCES, INVALID_COMMAND_QUEUE or a number of the driver's own (NVIDIA: -9999), and reads
-give nothing. Such a device is marked: its queue is not used again, and whatever is asked of it
-raises DeviceError. Arrays that are on the host stay. `devices.set_device` opens the hardware anew,
-as another `Device`.
+give nothing. Such a device is marked: its queue is not used again, and every use of it raises
+DeviceError. Arrays that are on the host stay. `set_device` opens the hardware anew, as another
+`Device`.
 
-OUT_OF_RESOURCES is also what a driver says of one launch that is too large. Where a call that
-nobody waited for is refused with it, the context is probed. Where a *wait* fails, something that
-was enqueued before has failed, and nobody knows what: then the device is lost in any case, because
-its memory may hold anything.
+OUT_OF_RESOURCES is also what a driver says of one launch that is too large. Where a call without a
+wait is refused with it, the context is probed. Where a *wait* fails, something unknown that was
+enqueued before has failed: then the device is lost in any case, because its memory may hold
+anything.
 """
 
 from __future__ import annotations
@@ -92,7 +91,7 @@ def put(
 ) -> _Result:
     """Return what ``call(*args, **options)`` does, a call of the driver.
 
-    Where there is not the memory for it, it is made once more after all memory that nobody needs
+    Where there is not the memory for it, it is made once more after all memory that is not used
     went back. To be used for what has no effect if it fails.
 
     Parameters
@@ -125,7 +124,7 @@ def put(
 
 
 def make_room(device: DeviceBase, error: Exception) -> None:
-    """Give back what nobody needs, after the driver has refused something with `error`.
+    """Give back unused memory, after the driver has refused something with `error`.
 
     Raises
     ------
@@ -255,7 +254,7 @@ def let_go(device: DeviceBase) -> None:
 
 
 def abandon(memory: object) -> None:
-    """Keep host memory for ever, because nobody can wait for what a lost device does with it."""
+    """Keep host memory for ever: there is no way to wait for what a lost device does with it."""
     _abandoned.append(memory)
 
 

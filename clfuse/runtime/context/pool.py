@@ -1,5 +1,4 @@
-"""Blocks of device memory, kept for their next owner; `runtime.memory.buffers` takes and gives them
-here.
+"""The memory pool of a device: freed blocks, kept for their next owner.
 
 Touching fresh memory is what makes a temporary expensive: 20 to 50 ms for 64 MB in 4 KiB pages, 3
 ms the second time. On a CPU device a block is therefore host memory of our own, in huge pages
@@ -60,7 +59,7 @@ FIRST_TOUCH = np.zeros(16, np.uint8)
 #: Where Linux says what a container may use (control groups, version 2).
 CONTAINER_LIMIT = "/sys/fs/cgroup/memory.max"
 
-#: Blocks that nobody owns go back to the system before they would hold more than this part of the
+#: Blocks without an owner go back to the system before they would hold more than this part of the
 #: memory.
 HELD_SHARE = 0.25
 
@@ -69,12 +68,12 @@ CALM_EVALUATIONS: Final = 64
 """After so many evaluations that had the memory that they took, it is short no longer."""
 
 when_tight: Final[list[Callable[[], None]]] = []
-"""Called when a pool becomes tight, by who has ways of evaluation that do not ask whether it is."""
+"""Functions that are called when a pool becomes tight: to end fast paths that do not test it."""
 
 when_short: Final[list[Callable[[Pool, int], int]]] = []
-"""Called before an allocation fails, with the pool and the bytes that somebody needs, by who knows
-arrays that nobody is using (`spilling`). Each gives memory back and returns how much: 0 where there
-is none to give."""
+"""Functions that are called before an allocation fails, with the pool and the bytes that are needed
+(`memory.spilling`). Each gives memory of idle arrays back and returns how much: 0 where there is
+none to give."""
 
 all_pools: Final[weakref.WeakSet[Pool]] = weakref.WeakSet()
 """Of every device that was used."""
@@ -109,8 +108,8 @@ class Pool:
     largest_nbytes : int
         What one allocation may have.
     is_tight : bool
-        Memory is limited, or was short once: who evaluates says what it uses (`spilling`), and goes
-        by ways that know what to do where memory is short.
+        Memory is limited, or was short once: evaluations note which buffers they use
+        (`memory.spilling`), and take only paths that can handle a shortage.
     in_place : bool
         Whether the device works in the host memory that blocks are made of, so that between its
         commands the host may, too, without mapping.
@@ -212,16 +211,16 @@ class Pool:
 
     @property
     def held_nbytes(self) -> int:
-        """Bytes of the blocks that nobody owns."""
+        """Bytes of the blocks without an owner."""
         return sum(size * len(held) for size, held in list(self._bins.items()))
 
     @property
     def used_nbytes(self) -> int:
-        """Bytes of the blocks that somebody owns."""
+        """Bytes of the blocks that have an owner."""
         return max(self.managed_nbytes - self.held_nbytes, 0)
 
     def trim(self) -> None:
-        """Return all blocks that nobody owns to the system."""
+        """Return all blocks without an owner to the system."""
         unused = []
         for size, held in list(self._bins.items()):
             try:
@@ -239,8 +238,8 @@ class Pool:
     def close(self) -> None:
         """Keep no block any more: the device was lost, and its memory is freed with the last one.
 
-        Blocks of host memory stay as long as the pool: commands that nobody can wait for may still
-        use them.
+        Blocks of host memory stay as long as the pool: commands that can no longer be waited for
+        may still use them.
         """
         if not self.host_backed:
             self._is_closed = True

@@ -1,4 +1,4 @@
-"""What is said of devices that are missing or do not work, and what would help."""
+"""Messages about devices that are missing or do not work, with what would help."""
 
 from __future__ import annotations
 

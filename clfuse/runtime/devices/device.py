@@ -1,4 +1,4 @@
-"""One OpenCL device: opened and probed on first use, its traits, its queue."""
+"""One OpenCL device: opened and probed on first use, with its traits and its queue."""
 
 from __future__ import annotations
 
@@ -40,9 +40,8 @@ class Device(DeviceBase):
 
     The listing makes one object per device and process, so devices compare by identity.
 
-    `devices.current_device` may give one of which nothing is known yet. Whatever is asked of it,
-    but for `is_settled`, `fp64` and `shares_memory`, has the devices listed and makes it one of
-    them.
+    `selection.current_device` may give one of which nothing is known yet. All its attributes but
+    `is_settled`, `fp64` and `shares_memory` list the devices and make it one of them.
     """
 
     pool: Pool | None = None
@@ -148,7 +147,7 @@ class Device(DeviceBase):
 
     @property
     def costs(self) -> Costs:
-        """`traits.costs`, for who asks often."""
+        """`traits.costs`, without making the traits: it is read often."""
         if not settings.tuning:
             return self._own_traits.costs
         return self.traits.costs if self._tuned is None else self._tuned.costs

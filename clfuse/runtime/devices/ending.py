@@ -1,9 +1,9 @@
-"""The end of the process: threads that go on computing come to rest before drivers are unloaded.
+"""The end of the process: other threads stop computing before drivers are unloaded.
 
 Daemon threads run until the interpreter is gone. One that comes back from a driver's call then is
 ended within it, and C++ calls `terminate` (CPython issue 87135); one that begins a call while the
 driver's library is taken apart crashes in it. So when all programs' own functions at exit have run,
-the thread that ends the interpreter keeps the others from whatever needs a driver, and waits until
+the thread that ends the interpreter keeps the others from all that needs a driver, and waits until
 none of them is in one. They wait until the process is gone.
 """
 

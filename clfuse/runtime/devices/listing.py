@@ -1,4 +1,4 @@
-"""Asks the drivers which devices there are: the first that is done with OpenCL in a process."""
+"""The list of devices: the first call of OpenCL in a process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which of the listed devices a spec means, and which comes first."""
+"""The order of preference of the listed devices, and which of them a spec means."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from .device import Device
 
 #: Which platform comes first where several have a device of one kind, by a part of its name.
-#: Intel's CPU runtime before PoCL: equal or faster in every program of design.md's table, a launch
-#: and wait takes 6 us instead of 13, and it is there only where somebody installed it.
+#: Intel's CPU runtime before PoCL: equal or faster in every program that was measured, a launch
+#: and wait takes 6 us instead of 13, and it is there only where it was installed on purpose.
 PLATFORM_ORDER = ("nvidia", "amd accelerated", "intel(r) opencl", "portable computing language")
 #: Simulators and software renderers: they work, slowly, and come after every native device.
 PLATFORM_LAST = ("rusticl", "clover", "fpga", "oclgrind")
@@ -27,7 +27,7 @@ def preference(candidate: Device) -> tuple[int, int, str]:
     platform = candidate.platform_name.lower()
     if any(part in platform for part in PLATFORM_LAST):
         return len(KIND_ORDER), 0, candidate.index
-    first = -1 if candidate.simulation is not None else 0  # somebody has asked for it
+    first = -1 if candidate.simulation is not None else 0  # the user has asked for it
     rank = len(PLATFORM_ORDER)
     for position, part in enumerate(PLATFORM_ORDER):
         if part in platform:

@@ -1,7 +1,7 @@
-"""Which devices there are, and which of them is the current one; whoever runs something asks here.
+"""The usable devices, and which of them is current: for all threads, or for one block.
 
-Nothing is looked for before the first question. A listed device is opened and probed when it is
-first considered, so that a broken one costs nothing where it is not asked for.
+Nothing is listed before the first use. A listed device is opened and probed when it is first
+considered, so that a broken one costs nothing where it is not selected.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ def listed() -> list[Device]:
                 _listed = list_devices()
                 atexit.register(_finish_all, _listed)
                 for awaited in list(_awaited):
-                    # Otherwise another object would be that device. If there is none, whoever
-                    # asks the awaited one is told.
+                    # Otherwise another object would be that device. If there is none, the first
+                    # use of the awaited one raises.
                     with suppress(DeviceError):
                         _settle(awaited)
     return _listed
@@ -68,7 +68,7 @@ def _finish_all(opened: list[Device]) -> None:
     """Wait for what is under way when the interpreter ends: its memory is about to go."""
     for candidate in opened:
         if candidate._queue is not None and candidate.cause is None:
-            # What fails now nobody will look at.
+            # The result of what fails now is not needed any more.
             with suppress(DeviceError):
                 candidate.finish()
 
@@ -169,12 +169,12 @@ class _AwaitedDevice(Device):
     @property
     def fp64(self) -> bool:
         """Nearly all devices have double precision: so it is taken for granted. Until it is settled
-        NumPy calculates, and what needs a kernel asks again."""
+        NumPy calculates, and what needs a kernel tests it again."""
         return not self.is_settled or super().fp64
 
     @property
     def costs(self) -> Costs:
-        """Those of a device that nobody has measured."""
+        """Those of a device that was not measured."""
         return super().costs if self.is_settled else COSTS
 
     @property
@@ -185,7 +185,7 @@ class _AwaitedDevice(Device):
 
 def current_device() -> Device:
     """As `get_device`, but the default device is not looked for: a program on small arrays needs
-    none. What is wrong with it, whoever asks it for more is told."""
+    none. If something is wrong with it, its first use raises."""
     current = _scoped.get() or _chosen or _defaults.get(settings.device)
     return current if current is not None else _find_default(settings.device)
 
@@ -227,7 +227,7 @@ def _find_default(spec: str) -> Device:
 
 def _settle(awaited: Device) -> None:
     """Find out which device this is: the object becomes that of the list, in place of the other,
-    which nobody has seen yet.
+    which is used nowhere yet.
 
     Raises
     ------

@@ -1,5 +1,6 @@
-"""Declares the built-in functions that a source names, for compilers that otherwise read a header
-of all of them before every program; `compiler` calls it.
+"""Declarations of the built-in functions that a source names, in place of a header of all of them.
+
+Some compilers otherwise read that header before every program (`DeviceTraits.builtins_read`).
 
 Of the 15,000 lines of Clang's ``opencl-c.h`` a kernel needs twenty. Measured with PoCL 3.1: without
 them a new kernel takes the compiler's front end 26 ms instead of 128 ms, and one that PoCL has on

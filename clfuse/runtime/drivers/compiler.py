@@ -1,4 +1,4 @@
-"""Compiles OpenCL C, or finds it compiled; the runtime's `program` and `device` (probe) call it.
+"""Compiles OpenCL C, or loads the binary that was kept when it was compiled before.
 
 Some drivers keep what they compiled (PoCL, NVIDIA's); for the others the binaries are kept here.
 pyopencl has a cache of its own, which is not used: a process that dies while it writes leaves a
@@ -74,7 +74,7 @@ def compile_program(
     from pyopencl.characterize import has_src_build_cache
 
     # Intel's compiler leaves a log for each program, and pyopencl warns of every log. Set before
-    # each build, since whoever restores the filters (pytest, after every test) drops it.
+    # each build, since code that restores the filters (pytest, after every test) drops it.
     warnings.filterwarnings("ignore", category=cl.CompilerWarning)
     if handle.platform.name == POCL and (problem := driver_cache.problem_of_build()):
         raise OSError(errno.ENOSPC, problem)

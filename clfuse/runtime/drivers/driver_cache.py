@@ -1,12 +1,10 @@
-"""Where PoCL keeps what it has compiled; `listing` lists the platforms in this environment, and
-`compiler` asks before a build.
+"""PoCL's cache of compiled programs: its folder, and whether a build may write to it.
 
-PoCL writes every program into its cache and loads the machine code from there, cannot do without,
-and asks where it is when it starts: without a cache that can be written it lists no device, and on
-a full disk its compiler ends the process (LLVM's ``report_fatal_error``), as it does itself where a
-disk is mounted with ``noexec``. So it gets a folder of
-clfuse's own, which is checked (`trust`), or a temporary one; and before a build the disk is asked
-whether there is room.
+PoCL writes every program into its cache and loads the machine code from there. It cannot do without
+a cache, and looks for it when it starts: without one that can be written it lists no device. On a
+full disk its compiler ends the process (LLVM's ``report_fatal_error``), as it does itself where a
+disk is mounted with ``noexec``. So it gets a folder of clfuse's own, which is checked
+(`files.trust`), or a temporary one; and before a build the disk must have room.
 """
 
 from __future__ import annotations
@@ -100,7 +98,7 @@ def problem_of_build() -> str:
         try:
             room = storage.has_room(place, ROOM_FOR_BUILD)
         except FileNotFoundError:
-            trust.make(str(Path(place)))  # somebody has cleared the cache
+            trust.make(str(Path(place)))  # the cache was cleared
             room = storage.has_room(place, ROOM_FOR_BUILD)
     except OSError as error:
         return f"{place}: {error.strerror or error}"

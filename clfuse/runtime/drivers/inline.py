@@ -1,13 +1,12 @@
-"""PoCL's second device, which runs kernels in the thread that asks for them; `listing` finds
-both, `device` opens them.
+"""PoCL's second device, which runs kernels in the thread that launches them.
 
 A launch and the wait for it take 30 to 40 us on PoCL's device of all cores, most of which its
 threads sleep and wake; on its device of one, which sleeps nowhere, 1 us (3.1, two cores, and the
 same for 1,000 elements). So a plan of some microseconds is run by that one. Both work in the same
 memory and in one context; clfuse lists the first alone.
 
-PoCL makes a device for every name that it finds in a variable of the environment when it is first
-asked for devices, by default one of all cores. Its drivers for other kinds of devices would have to
+PoCL makes a device for every name that it finds in a variable of the environment when its devices
+are first listed, by default one of all cores. Its drivers for other kinds of devices would have to
 be named, too, and what they are called is not known before: where it has any, it is left alone.
 
 Source: http://portablecl.org/docs/html/env_variables.html

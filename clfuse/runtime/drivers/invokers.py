@@ -1,9 +1,8 @@
-"""Keeps pyopencl's database of generated functions out of the way; `listing` lists the platforms
-after it was called.
+"""Keeps pyopencl's generated functions in memory, not in a database on disk.
 
 For every kernel object pyopencl makes two Python functions, which clfuse never calls. It keeps
-them in an SQLite file of the user's cache, and reads them back with `pickle`: a damaged file or a
-full disk is an error to whoever makes a kernel, and a file that somebody else has written runs his
+them in an SQLite file of the user's cache, and reads them back with `pickle`: with a damaged file
+or a full disk no kernel can be made, and a file that another user has written runs that user's
 code. In memory they cost less, too: 1 us for a kernel object in place of 300.
 """
 

@@ -1,7 +1,4 @@
-"""Which libraries for devices can be used: CLBlast and VkFFT, of the extra ``gpu``.
-
-`device_libraries` calls them.
-"""
+"""The libraries for devices that can be imported: CLBlast and VkFFT, of the extra ``gpu``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PoCL's threads, each on a core of its own; `listing` lists the platforms in this environment.
+"""Pinning of PoCL's threads: each on a core of its own.
 
 Linux may wake two of PoCL's threads on one core and leave them there for milliseconds: forces
 between 1,500 bodies took 1.9 to 2.1 ms of the clock in every second process, 1.2 in the others, for
@@ -30,7 +30,7 @@ COUNTS: Final = ("POCL_MAX_PTHREAD_COUNT", "POCL_CPU_MAX_CU_COUNT", "POCL_MAX_CO
 
 @contextmanager
 def loader_environment() -> Iterator[None]:
-    """Have PoCL bind its threads, if it makes them in this block and nobody has said how."""
+    """Have PoCL bind its threads, if it makes them in this block and the user has not said how."""
     if any(name in os.environ for name in (VARIABLE, *COUNTS)) or not _has_all_cores():
         yield
         return

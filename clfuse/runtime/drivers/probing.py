@@ -1,4 +1,4 @@
-"""Whether a device that is listed works; `device` asks before it is used."""
+"""A probe of a listed device: builds and runs one kernel and checks its result."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""What the processor says of itself; `device` puts it among a CPU's traits, `compiler` tells by it
-whose binaries may run."""
+"""The instruction set of the processor, as its kind and the names of its extensions."""
 
 from __future__ import annotations
 

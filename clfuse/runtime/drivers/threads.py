@@ -1,5 +1,4 @@
-"""Library calls on several of the host's cores: rows that do not depend on each other, and the two
-sides of a partition; `runtime.host` and `runtime.host.numerics` use it.
+"""Library calls on several cores of the host: independent rows, and both sides of a partition.
 
 NumPy lets go of the interpreter's lock while it sorts, copies and transforms, and uses one core.
 """
@@ -136,7 +135,7 @@ def sort(array: Array, **how: Any) -> None:
     axis = how.pop("axis", -1) % array.ndim
     any_order = not how.get("stable") and how.get("kind") in (None, "quicksort")
     if array.dtype.itemsize == 1 and any_order:
-        how = {"kind": "stable"}  # NumPy's radix sort: a third of the time, and nobody can tell
+        how = {"kind": "stable"}  # NumPy's radix sort: a third of the time, with equal results
     rows = array.size // array.shape[axis]
     if any_order and rows < worker_count() and array.shape[axis] >= LEAST_SPLIT:
         turned = np.moveaxis(array, axis, -1)

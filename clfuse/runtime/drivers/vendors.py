@@ -1,5 +1,4 @@
-"""Finds OpenCL drivers that the system does not list; `runtime.devices.listing` calls it before it
-looks.
+"""OpenCL drivers that the system does not list: found, and shown to the ICD loader.
 
 The ICD loader reads a folder of ``.icd`` files, each naming a driver's library, once per process.
 Two kinds of driver are missing from it in practice: Intel's CPU runtime from PyPI, whose wheel lays
@@ -196,7 +195,7 @@ def _cached_folder(listed: dict[str, str]) -> Path | None:
     if _holds(folder, listed):
         return folder
     try:
-        trust.make(str(cache))  # somebody may have cleared it
+        trust.make(str(cache))  # it may have been cleared
         fresh = Path(tempfile.mkdtemp(prefix=f"{folder.name}-", dir=folder.parent))
     except OSError as error:
         warn_once(error)
@@ -207,7 +206,7 @@ def _cached_folder(listed: dict[str, str]) -> Path | None:
         shutil.rmtree(fresh, ignore_errors=True)
         warn_once(error)
         return None
-    shutil.rmtree(folder, ignore_errors=True)  # if it is there, somebody has changed it
+    shutil.rmtree(folder, ignore_errors=True)  # if it is there, it was changed
     try:
         # Atomic: another process sees the whole folder or none.
         fresh.rename(folder)

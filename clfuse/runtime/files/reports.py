@@ -1,5 +1,4 @@
-"""Files with the source and the log of kernels that a compiler refused, for people who look why;
-`runtime.launches.program` writes them.
+"""Report files: source and log of a kernel that a compiler refused.
 
 One file a text: a kernel that fails again writes its file again. The oldest go first.
 """

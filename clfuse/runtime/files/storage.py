@@ -1,7 +1,6 @@
-"""Where files are kept between runs, and how they are read and written; the runtime's `compiler`,
-`vendors`, `tuning`, `earned` and `driver_cache` ask here.
+"""The user's folder of kept files: where it lies, and how its files are read and written.
 
-The folder is believed only if it is this user's alone (`trust`). Where there is none to be had, or
+The folder is believed only if it is this user's alone (`trust`). Where no folder can be had, or
 nothing can be written, everything works without, and one warning says why.
 """
 
@@ -132,7 +131,7 @@ _NOT_WAITING: Final = (
 
 
 def open_ours(path: Path, largest: int | None = None) -> io.BufferedReader:
-    """Open a file that clfuse may have written: no link, no pipe, no device, nobody else's.
+    """Open a file that clfuse may have written: no link, no pipe, no device, no other user's.
 
     Parameters
     ----------
@@ -180,7 +179,7 @@ def open_to_append(path: Path) -> int:
         try:
             handle = os.open(path, flags, 0o600)
         except OSError as error:
-            # A symbolic link; a pipe that nobody reads.
+            # A symbolic link; a pipe that no process reads.
             if error.errno not in (errno.ELOOP, errno.ENXIO):
                 raise
             problem = str(error)
@@ -194,7 +193,7 @@ def open_to_append(path: Path) -> int:
 
 
 def write_whole(path: Path, contents: bytes) -> None:
-    """Write a file so that another process sees all of it or none, and nobody else reads it.
+    """Write a file so that another process sees all of it or none, and no other user reads it.
 
     Raises
     ------
@@ -236,7 +235,7 @@ def read_checked(path: Path, largest: int) -> bytes | None:
         found = read_ours(path, start + largest)
     except FileNotFoundError:
         return None
-    except OSError:  # a pipe, a link, somebody else's
+    except OSError:  # a pipe, a link, another user's
         pass
     else:
         contents = found[start:]

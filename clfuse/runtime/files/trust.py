@@ -1,10 +1,9 @@
-"""Whether a folder on disk is this user's alone, so that what is in it may be believed and run;
-`storage` asks.
+"""Trust in folders on disk: whether one is this user's alone, so that its files may be run.
 
-A driver loads machine code that it finds in a cache. So nobody else may write there, and nobody
-else may put another folder in its place: a folder's owner and mode count, and those of every folder
-above it. A folder above may be written by others where its sticky bit keeps them from renaming what
-is not theirs (``/tmp``), and by a group that has no other member.
+A driver loads machine code that it finds in a cache. So no other user may write there, or put
+another folder in its place: a folder's owner and mode count, and those of every folder above it.
+Others may write to a folder above where its sticky bit keeps them from renaming what is not theirs
+(``/tmp``), and so may a group that has no other member.
 """
 
 from __future__ import annotations
@@ -43,8 +42,8 @@ def trouble_with(folder: str) -> str:
     while os.path.dirname(places[0]) != places[0]:
         places.insert(0, os.path.dirname(places[0]))
     owners = {0, os.geteuid()}
-    # Whoever has the root folder has all of it: in a container that may be a number that nobody
-    # has there.
+    # The owner of the root folder has all of it: in a container that may be a number without a
+    # user there.
     above = owners | {os.lstat(os.sep).st_uid}
     for place in places:
         found = os.lstat(place)
@@ -59,7 +58,7 @@ def trouble_with(folder: str) -> str:
 
 
 def close_to_others(folder: str) -> None:
-    """Have nobody else read a folder that is ours; nothing happens where that cannot be."""
+    """Let no other user read a folder that is ours; nothing happens where that cannot be."""
     found = os.lstat(folder)
     if _HAS_OWNERS and found.st_uid == os.geteuid() and stat.S_IMODE(found.st_mode) != PRIVATE:
         # A file system may only read, or have no modes.
@@ -68,7 +67,7 @@ def close_to_others(folder: str) -> None:
 
 
 def make(folder: str) -> None:
-    """Make a folder and what is missing above it, readable by nobody else.
+    """Make a folder and what is missing above it, readable by this user alone.
 
     Raises
     ------
@@ -88,7 +87,7 @@ def make(folder: str) -> None:
 
 
 def others_write(found: os.stat_result) -> bool:
-    """Whether somebody else may write a file or folder."""
+    """Whether other users may write a file or folder."""
     if not _HAS_OWNERS:
         return False
     if found.st_mode & stat.S_IWOTH:

@@ -1,8 +1,8 @@
-"""What ``bench --tune`` has measured of a device, kept in the user's cache; `device` reads it.
+"""The files of ``bench --tune``: traits that were measured of a device, in the user's cache.
 
-One JSON file a device. What it says is believed only if it is whole, of this version, about this
-device and driver, and every number is one that the device could have: else one warning says what is
-wrong with the file, and the defaults hold.
+One JSON file a device. It is believed only if it is whole, of this version, about this device and
+driver, and every number is one that the device could have: else one warning says what is wrong with
+the file, and the defaults hold.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _ABOUT: Final = ("name", "platform", "driver", "schedule")
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The figures behind the traits, in SI units; for whoever reads the file."""
+    """The figures behind the traits, in SI units: for people, not for `read`."""
 
     copy_nbytes_per_s: float
     launch_s: float

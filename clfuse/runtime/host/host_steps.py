@@ -1,4 +1,4 @@
-"""Steps of a plan that are no kernels: copies, and library calls on the host; `evaluate` calls it.
+"""Steps of a plan that are no kernels: copies, and library calls on the host.
 
 A CPU device shares the host's memory: operands and result are mapped, not copied.
 """

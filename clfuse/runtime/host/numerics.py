@@ -1,5 +1,4 @@
-"""What NumPy's compiled parts do best, from mapped memory into mapped memory: orders, Fourier
-transforms, determinants; `runtime.host` calls it.
+"""Library calls of NumPy on mapped memory: sorts, Fourier transforms, determinants, correlation.
 
 Every function has the parameter ``(shapes, extra)``: the shapes that its operands are stretched to,
 and what it needs besides.

@@ -1,7 +1,7 @@
-"""CLBlast and VkFFT on a device's own memory; `evaluate` calls them for steps that have a `maker`.
+"""Library calls on a device's own memory, by CLBlast and VkFFT.
 
-Which of them there are, `libraries` says. They enqueue on the device's queue like kernels do,
-so that nothing waits.
+Which of them there are, `drivers.libraries` says. They enqueue on the device's queue like kernels
+do, so that nothing waits.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Puts built kernels into a device's queue; `clfuse.evaluate` calls it for every kernel."""
+"""Launches: built kernels with their arguments, put into a device's queue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Builds rendered OpenCL C, once per source and device; `clfuse.evaluate` calls it."""
+"""Programs: rendered OpenCL C, built once for each source and device."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""``CLFUSE_DEBUG=sync``: waits after every launch, so that a fault is reported with its kernel's
-name; `launch` shows it every launch, and `planned` tells it of steps that are no kernels.
+"""``CLFUSE_DEBUG=sync``: a wait after every launch, so that a fault is reported with its kernel.
 
-A driver reports a fault with some later call. While this is on, every launch goes by way of
-`launch.observers`: what would call the driver without pyopencl, or launch ahead, sees that somebody
-observes and does not.
+A driver reports a fault with some later call. While this is on, every launch is shown to
+`launch.observers`: the paths that call the driver without pyopencl, or launch ahead, are not taken
+while there is an observer. After steps that are no kernels an evaluation calls `finish`.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ def _observer(program: Program, event: Any) -> None:
 
 
 def _follow_settings() -> None:
-    wanted = settings.__dict__.get("debug") == "sync"  # not there while nobody has asked for any
+    wanted = settings.__dict__.get("debug") == "sync"  # not there before the first use
     if wanted != is_on():
         (launch.observers.append if wanted else launch.observers.remove)(_observer)
 

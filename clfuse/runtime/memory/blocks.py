@@ -1,4 +1,4 @@
-"""Device memory: who owns it; `runtime.memory.buffers` fills it and looks at it.
+"""Buffers of device memory: what they own, and when it goes back to the pool.
 
 A buffer's memory goes back to the pool when its `Buffer` object dies. The queue is in order, so the
 next owner's commands run after all that were enqueued for the last one: nothing waits.
@@ -81,7 +81,7 @@ class Counted:
 
 
 class Buffer:
-    """A piece of one device's memory, owned by whoever holds this object.
+    """A piece of one device's memory, owned by the holders of this object.
 
     What gives the memory back is another object (`Block`): buffers on the host do without.
 
@@ -94,8 +94,8 @@ class Buffer:
     mem : pyopencl memory object
         What a kernel takes as argument.
     exported : int
-        How many zero-copy host views are held by somebody: as long as there is one, nobody may
-        write to it. Of memory that is only lent for reading, one more.
+        How many zero-copy host views are held: as long as there is one, no kernel may write to it.
+        Of memory that is only lent for reading, one more.
     address : int
         Of the driver's object, ``mem.int_ptr``; for what is compiled, which asks for it once. Not
         set otherwise.
@@ -123,7 +123,7 @@ class Buffer:
         return self.device.traits.unified_memory
 
     def on_device(self) -> Buffer:
-        """Return the buffer that a kernel may write to, once nobody needs its contents."""
+        """Return the buffer that a kernel may write to, once its contents are not needed."""
         return self
 
     def of(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Buffer:
@@ -156,7 +156,7 @@ def allocate(device: Device, nbytes: int) -> Buffer:
 
 
 def note_use(buffers: Iterable[Buffer]) -> None:
-    """These are used now; asked where memory is tight, for what moves idle ones to the host."""
+    """Note that these are used now, where memory is tight: idle ones are moved to the host."""
     now = next(_clock)
     for buffer in buffers:
         buffer.used = now

@@ -1,5 +1,4 @@
-"""Contents of device memory: copies, host views, arrays that wait on the host; `clfuse.evaluate`
-and `runtime.host` call it."""
+"""Contents of device memory: uploads, downloads, host views, and arrays that wait on the host."""
 
 from __future__ import annotations
 
@@ -56,8 +55,8 @@ COPIED_NBYTES = 1 << 16
 #: (`clfuse.interpreter.interpret`).
 HOST_NBYTES = 1 << 19
 
-#: What programs do with an array on the host (`HostBuffer.use`). It came from there, and nobody has
-#: asked for a part of it or written to it.
+#: What programs do with an array on the host (`HostBuffer.use`). It came from there, and no part of
+#: it was read or written.
 AS_A_WHOLE = 0
 
 #: It was written to, sliced, or calculated.
@@ -76,17 +75,17 @@ class HostBuffer(Buffer):
     Attributes
     ----------
     array : numpy.ndarray
-        C-contiguous, of the shape and dtype of the node that has this buffer; whoever writes to it
-        is the only one to see it (`clfuse.arrays.host_array`). It stays when the device has its
-        copy.
+        C-contiguous, of the shape and dtype of the node that has this buffer; it is written to only
+        where nothing else refers to it (`clfuse.arrays.host_array`). It stays when the device has
+        its copy.
     copy : Buffer or None
         What a kernel has asked for, until the array is written to.
     memory : Buffer or None
-        The buffer whose memory the array is (`lent`): the device has no other copy. Who writes to
-        it waits for the device first.
+        The buffer whose memory the array is (`lent`): the device has no other copy. A write to it
+        waits for the device first.
     use : int
-        What was done with it: `AS_A_WHOLE`, `IN_PARTS`, `BY_ROWS` or `SELECTED`. Who decides where
-        to calculate with it asks for that.
+        What was done with it: `AS_A_WHOLE`, `IN_PARTS`, `BY_ROWS` or `SELECTED`. The choice where
+        to calculate with it depends on that.
     window : numpy.ndarray or None
         `array` again, for what is compiled, which keeps views of it; it holds `array` once, however
         many these are.
@@ -113,7 +112,7 @@ class HostBuffer(Buffer):
 
     @property
     def exported(self) -> int:  # type: ignore[override]
-        """Whether somebody else may look at memory that a kernel would write to."""
+        """Whether other views may show memory that a kernel would write to."""
         if self.memory is None:
             return 0
         references = sys.getrefcount(self.array) - (self.window is not None)
@@ -194,7 +193,7 @@ def _copied(device: Device, array: npt.NDArray[Any]) -> Buffer:
 
 
 def hold(device: Device, array: npt.NDArray[Any]) -> Buffer:
-    """As `upload`, for a buffer that nobody writes to: a small array stays on the host until a
+    """As `upload`, for a buffer that is not written to: a small array stays on the host until a
     kernel needs it, and one for which the device has no room."""
     is_small = array.nbytes <= HOST_NBYTES
     if is_small and settings.host_us and settings.fusion and device.fp64:
@@ -221,7 +220,7 @@ def calculated(device: Device, array: npt.NDArray[Any]) -> HostBuffer:
 def on_host(buffer: Buffer, dtype: np.dtype[Any], shape: tuple[int, ...]) -> HostBuffer:
     """Return the contents of a buffer as one on the host, once they are computed.
 
-    It does not keep the memory on the device: somebody may have it too, or look at it.
+    It does not keep the memory on the device: other buffers or views may have it, too.
     """
     with mapped(buffer, dtype, shape, write=False) as array:
         return HostBuffer(buffer.device, np.array(array, order="C"))
@@ -256,16 +255,16 @@ def lent(buffer: Buffer, dtype: np.dtype[Any], shape: tuple[int, ...]) -> HostBu
 
 
 def has_sole_memory(buffer: HostBuffer) -> bool:
-    """Whether nobody but this buffer has the memory that was lent to it."""
+    """Whether only this buffer has the memory that was lent to it."""
     return sys.getrefcount(buffer.memory) == _SOLE[1] and not (
         buffer.memory is not None and buffer.memory.exported
     )
 
 
 def _sole() -> tuple[int, int]:
-    """The references that a look at a buffer's array and memory sees, which nobody else has.
+    """The references that a look at a buffer's array and memory sees where nothing else has them.
 
-    Without exact counts (no GIL) everything is somebody else's too.
+    Without exact counts (no GIL) everything counts as shared.
     """
     if not getattr(sys, "_is_gil_enabled", lambda: True)():
         return -1, -1
@@ -404,11 +403,11 @@ if _core is not None:
 
 _maps_left: list[Any] = []
 """Maps of lost devices, and those that this process has from the one that it was forked from:
-letting go of one would enqueue a command that nobody ever runs."""
+letting go of one would enqueue a command that never runs."""
 
 
 def _unmap(device: Device, map_: Any) -> None:
-    """Take a map back; a device that was lost is noted, whoever needs it next says so."""
+    """Take a map back; a device that was lost is noted, and its next use raises."""
     try:
         map_.release()
     except lost.driver_error() as error:
@@ -498,8 +497,8 @@ def mapped(
 def host_memory(buffer: Buffer) -> npt.NDArray[np.uint8] | None:
     """The host memory that a buffer consists of, where the device works in it; else None.
 
-    Whoever touches it has waited for the device, and lets no command start meanwhile. A map would
-    do the same; but right after the threads of a BLAS each costs the driver 0.1 ms.
+    Wait for the device before it is touched, and let no command start meanwhile. A map would do the
+    same; but right after the threads of a BLAS each costs the driver 0.1 ms.
     """
     if type(buffer) is HostBuffer:
         return _as_bytes(buffer.array)

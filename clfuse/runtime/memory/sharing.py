@@ -1,4 +1,4 @@
-"""Buffers on the memory of NumPy arrays, without a copy; `clfuse.evaluate` calls it."""
+"""Zero-copy buffers: device buffers on the memory of NumPy arrays."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["share"]
 
 
 class _Shared:
-    """Memory of a NumPy array that a device works in, until nobody needs it."""
+    """Memory of a NumPy array that a device works in, as long as it is needed."""
 
     __slots__ = ("array", "device", "nbytes")
 
@@ -55,7 +55,7 @@ class _Shared:
         try:
             pin(device, cl.enqueue_marker(device.queue), self.array)
         except (cl.Error, DeviceError) as error:
-            # Whoever needs the device next says so. Nobody can wait for the kernels.
+            # The next use of the device raises. There is no way to wait for the kernels.
             lost.waiting(device, error)
             lost.abandon(self.array)
 
@@ -74,7 +74,7 @@ class SharedBuffer(Buffer):
 def share(device: Device, array: npt.NDArray[Any], *, exported: bool = False) -> Buffer | None:
     """Return a buffer on a host array's own memory, or None where the device cannot.
 
-    What either side writes the other sees, in an order that nobody defines unless the caller waits:
+    What either side writes the other sees, in an undefined order unless the caller waits:
     for ``asarray(..., copy=False)``, whose caller has promised not to change it.
 
     Parameters
@@ -84,7 +84,7 @@ def share(device: Device, array: npt.NDArray[Any], *, exported: bool = False) ->
     array : numpy.ndarray
         C-contiguous, not empty; the buffer keeps it alive. Marked `exported` where it is read-only.
     exported : bool
-        Mark it so in any case: nobody will write to it, though it may be written to. A buffer that
+        Mark it so in any case: it will not be written to, though it may be. A buffer that
         only can be read takes a copy where the array does not begin at a multiple of 128 bytes
         (PoCL and Intel's runtime; 0.6 ms for a megabyte), and memory from NumPy begins anywhere.
     """

@@ -1,11 +1,10 @@
-"""Moves arrays that nobody is using from a device's memory to the host, before an allocation
-fails (`pool.when_short`).
+"""Spilling: idle arrays move from a device's memory to the host before an allocation fails.
 
-An array is idle when nobody but the nodes that are in its memory holds its buffer: what is being
-computed, a view that the host has of it, and a transfer that is under way hold it, too. Its nodes
-get a buffer on the host with the same contents (`buffers.HostBuffer`), and the memory goes back to
-the pool with the old one. A kernel that needs the array brings a copy to the device; that copy is
-the first to go when memory is short again, for the host still has the array.
+An array is idle when only the nodes that are in its memory hold its buffer: what is being computed,
+a view that the host has of it, and a transfer that is under way hold it, too. Its nodes get a
+buffer on the host with the same contents (`buffers.HostBuffer`), and the memory goes back to the
+pool with the old one. A kernel that needs the array brings a copy to the device; that copy is the
+first to go when memory is short again, for the host still has the array.
 
 Which arrays there are is looked up when memory is short: the objects that Python's collector knows
 are gone through (some milliseconds), so that making an array costs nothing.
@@ -47,7 +46,7 @@ _node_in: Final[Any] = Storage.__dict__["node"].__get__
 
 
 class Spilled:
-    """What a buffer on the host owns whose contents were spilled; for `explain`."""
+    """What a buffer on the host owns whose contents were spilled: a mark, without contents."""
 
     __slots__ = ()
 
@@ -70,12 +69,12 @@ def spill(pool: Pool, nbytes: int) -> int:
     Parameters
     ----------
     nbytes : int
-        What somebody needs.
+        What the allocation needs.
 
     Returns
     -------
     int
-        The bytes that were given back; 0 where nobody's arrays are idle.
+        The bytes that were given back; 0 where no arrays are idle.
     """
     missing = nbytes + pool.used_nbytes - pool.limit_nbytes
     # The driver may refuse what the limit allows.
@@ -150,7 +149,7 @@ def _subclasses(kind: type) -> Iterator[type]:
 
 
 def _is_idle(idle: _Idle) -> bool:
-    """Whether nobody but its nodes has the buffer."""
+    """Whether only its nodes have the buffer."""
     return sys.getrefcount(idle.buffer) == _COUNTS[0] + len(idle.nodes)
 
 
@@ -190,7 +189,7 @@ def _move(found: list[_Idle], wanted: int) -> int:
             continue  # another thread has come, and may write to it
         made = _on_host(idle.buffer, array)
         for node in idle.nodes:
-            # Whoever comes now reads what he finds, the one or the other.
+            # A thread that reads it now finds the one or the other: both are right.
             if _value(node, "buffer") is not idle.buffer:
                 continue
             if node.dtype == first.dtype and node.shape == first.shape:
@@ -215,9 +214,9 @@ def _on_host(buffer: Buffer, array: npt.NDArray[Any]) -> HostBuffer:
 
 def _count_references() -> tuple[int, int]:
     """The references that `_is_idle` sees to a buffer that no node has, and `_drop_copies` to a
-    copy that nobody else has.
+    copy that nothing else has.
 
-    Without exact counts (no GIL) somebody else always has them.
+    Without exact counts (no GIL) they always count as shared.
     """
     if not getattr(sys, "_is_gil_enabled", lambda: True)():
         return -1, -1

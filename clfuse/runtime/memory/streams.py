@@ -1,5 +1,4 @@
-"""Transfers beside kernels, for what is computed in tiles: a queue of its own for what goes to the
-device and comes from there.
+"""A second queue for transfers beside kernels, so that tiles are copied while others are computed.
 
 On a device with memory of its own the queue of the kernels would do one after the other. So
 transfers have another one, and name what they come after: what was put into the queue of the
@@ -50,7 +49,7 @@ class Transfers:
         return event
 
     def send(self, buffer: Buffer, array: npt.NDArray[Any], after: Any) -> None:
-        """Fill a buffer that nobody reads after that moment with an array in C order."""
+        """Fill a buffer that no kernel reads after that moment with an array in C order."""
         if self._queue is None:
             write(buffer, array)
             return

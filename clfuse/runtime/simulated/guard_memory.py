@@ -1,8 +1,8 @@
-"""Memory between pages that may not be touched; a simulated device's blocks lie in it.
+"""Memory between guard pages: an access outside of a block faults, and is noted.
 
 One range of addresses is reserved, much larger than the machine's memory, and nothing in it may be
 read or written but the blocks. Each ends at the end of a page and starts at a multiple of
-`ALIGNMENT`, so that the first byte behind it lies in a page that nobody may touch; between two
+`ALIGNMENT`, so that the first byte behind it lies in a page that may not be touched; between two
 blocks are `GAP` bytes at least. No address is given twice, so that the use of a block that was
 given back is seen, too.
 
@@ -48,7 +48,7 @@ MARGIN: Final = 1 / 8
 away (double2)."""
 
 CHECKED_NBYTES: Final = 1 << 16
-"""Bytes behind what somebody asked for that are compared after each launch."""
+"""Bytes behind the requested ones that are compared after each launch."""
 
 _FAILED: Final = ctypes.c_void_p(-1).value
 
@@ -77,9 +77,9 @@ class Guarded:
     address, size : int
         Its bytes.
     used : int
-        How many of them somebody has asked for; the others are `PATTERN`, and stay so.
+        How many of them were requested; the others are `PATTERN`, and stay so.
     turn : int
-        How often somebody has asked.
+        How often it was requested.
     """
 
     def __init__(self, owner: Arena, address: int, size: int) -> None:
@@ -87,7 +87,7 @@ class Guarded:
         self.address = address
         self.size = self.used = size
         self.turn = 0
-        # Whoever takes the block fills it; what lies before it in its first page nobody does.
+        # The block is filled when it is taken; what lies before it in its first page is not.
         self._pages()[: self.lead].view(np.uint16)[...] = PATTERN
         self.__array_interface__ = {
             "version": 3, "data": (address, False), "shape": (size,), "typestr": "|u1",
@@ -107,8 +107,8 @@ class Guarded:
         return np.ctypeslib.as_array(memory)
 
     def overwritten(self) -> int | None:
-        """The first byte that was written to though nobody has asked for it, counted from the
-        block's start; None where there is none. It is `PATTERN` again afterwards."""
+        """The first byte that was written to though it was not requested, counted from the block's
+        start; None where there is none. It is `PATTERN` again afterwards."""
         memory, lead = self._pages(), self.lead
         behind = lead + self.used
         for part in (slice(0, lead), slice(behind, behind + CHECKED_NBYTES)):
@@ -140,7 +140,7 @@ class Arena:
 
     def __init__(self) -> None:
         self._map, self._protect = _system_calls()
-        # Of one thread, too: a block may go back whenever Python collects what nobody holds.
+        # Of one thread, too: a block may go back whenever Python collects garbage.
         self._lock = threading.RLock()
         self._starts: list[int] = []
         self._ends: list[int] = []
@@ -187,7 +187,7 @@ class Arena:
         return Guarded(self, end - size, size)
 
     def take_back(self, address: int, size: int) -> None:
-        """Have nobody touch a block from here on."""
+        """Make every access to a block a fault from here on."""
         with self._lock:
             place = bisect.bisect_left(self._starts, address)
             if self._starts[place : place + 1] == [address]:  # not: again, after an interrupt
@@ -204,7 +204,7 @@ class Arena:
             self._core.watch(name.encode())
 
     def unwatch(self) -> list[Access]:
-        """Return what was noted since `watch`; nobody may touch the pages again."""
+        """Return what was noted since `watch`; the pages may not be touched again."""
         if self._core is None:
             return []
         found = [Access(address, wrote) for address, wrote in self._core.unwatch() if address]

@@ -1,5 +1,4 @@
-"""The pool of a simulated device: its blocks have guard pages on both sides, and undefined contents
-that show."""
+"""The pool of a simulated device: blocks between guard pages, filled with a pattern that shows."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ __all__ = ["SimulatedPool"]
 
 class SimulatedPool(Pool):
     """A pool whose blocks are `Guarded`, where the system can, and hold `PATTERN` when they are
-    taken, whoever had them before.
+    taken, whatever they held before.
 
     The CPU device works in place there; nothing else does: its memory is apart from the host's.
     """

@@ -1,4 +1,4 @@
-"""What kernels do outside the memory that a simulated device has given them, as an error."""
+"""Errors for what kernels do outside of the memory that a simulated device has given them."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def _of_slack(blocks: Mapping[int, _Argument]) -> str:
     """What was written beside arrays, in their own pages; empty where nothing was."""
     for argument in blocks.values():
         name, block = argument.name, argument.block
-        if block.turn != argument.turn:  # a launch was held back, and somebody else has it now
+        if block.turn != argument.turn:  # a launch was held back, and it has another owner now
             continue
         place = block.overwritten()
         if place is not None and place < 0:

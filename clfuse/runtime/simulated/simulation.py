@@ -1,8 +1,9 @@
-"""A CPU device that appears as another one, for machines that have no other (``CLFUSE_SIMULATE``).
+"""Simulated devices: a CPU device that appears as another one (``CLFUSE_SIMULATE``).
 
-The CPU device stays what compiles and runs. Its traits are those of a row of `simulated_devices`,
-its memory is apart from the host's (`simulated_memory`), and every build and launch is held to that
-device's limits. Each launch is waited for, so that what is wrong with it is raised by it.
+For machines that have no other device. The CPU device stays what compiles and runs. Its traits are
+those of a row of `target.simulated_devices`, its memory is apart from the host's
+(`simulated.memory`), and every build and launch is held to that device's limits. Each launch is
+waited for, so that what is wrong with it is raised by it.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ COMPILED: Final = {"expressions", "builtins_read", "build_options", "correctly_r
 """Traits that are about the compiler at hand."""
 
 HELD_SECONDS: Final = 5.0
-"""A launch that has not begun after this time is held back by an event of somebody else, and is not
+"""A launch that has not begun after this time is held back by an event of the user's, and is not
 waited for, nor is what comes after it: what they did is looked at when they are done, by the next
 launch or wait. (A machine with much else to do takes a second.)"""
 
@@ -237,7 +238,7 @@ class Simulation:
             self._held = event
             try:
                 is_done = held is None and _wait(device, event)
-            except cl.Error as error:  # it was taken: nobody may launch it again
+            except cl.Error as error:  # it was taken: it must not be launched again
                 raise lost.waiting(device, error, name) from error
             if is_done:
                 self.finished(device)

@@ -1,4 +1,4 @@
-"""What compilers of other devices refuse and the one at hand takes, found in OpenCL C itself."""
+"""Checks of OpenCL C for what compilers of other devices refuse and the one at hand takes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def restricted(source: str, row: SimulatedDevice) -> str:
     """The source for a compiler that is to know no type that the device has not.
 
     Its lines keep their numbers. A name that a macro drops is no use of the type: so the names are
-    macros themselves, for something that nobody has declared.
+    macros themselves, for something that is not declared.
     """
     lines = []
     if not row.fp64:

@@ -1,10 +1,10 @@
-"""What follows a matrix product is computed on its registers, where our kernel makes the product;
-`planner` calls it for the GPU schedule.
+"""Epilogues of matrix products: the map that follows is computed on the product's registers.
 
     product = a @ b         one launch instead of two, and the product is neither stored nor loaded
     maximum(product * s + bias, 0)
 
-On a CPU the host's BLAS makes products: there the map is a kernel of its own, in place.
+This is for products that our own kernel makes. On a CPU the host's BLAS makes them: there the map
+is a kernel of its own, in place.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""How the geometry of a kernel is fixed: for each kind a function that may make several kernels of
-it."""
+"""Finishing of kernels: a function for each kind fixes the geometry, and may split a kernel."""
 
 from __future__ import annotations
 

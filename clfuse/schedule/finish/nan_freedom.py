@@ -1,11 +1,11 @@
-"""Which values of a row cannot be NaN where what is read is finite; `codegen.kinds.searches` asks.
+"""Analysis of a row's values: which of them cannot be NaN as long as the loaded ones are finite.
 
     ((p[:, None] - q) ** 2).sum(2)        a sum of squares is NaN only where p or q is NaN, or both
                                           are infinite
 
-Where all rows read the same vectors (`q` here), these are looked through once a work-item, and a
-row's own numbers (`p`) once a row: the loop has no need to watch for NaN then. A watch was a sixth
-of the additions of such a distance, and an eighth of the time (both runtimes of an EPYC).
+Where all rows read the same vectors (`q` here), these are tested once a work-item, and a row's own
+numbers (`p`) once a row: the loop then need not test for NaN. Such a test was a sixth of the
+additions of this distance, and an eighth of the time (both runtimes of an EPYC).
 """
 
 from __future__ import annotations

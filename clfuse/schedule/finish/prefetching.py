@@ -1,4 +1,4 @@
-"""Which loads ask for memory before they need it; `schedule.planner` calls it for finished kernels.
+"""Prefetching: loads that ask for memory before they need it, and loads that bypass the caches.
 
 The processor's own prefetching keeps few lines under way where a loop only reads: sums of 128 MB
 took 1.4 to 1.6 times as long without asking 8 KiB ahead (PoCL and Intel's runtime on two cores of a
@@ -17,7 +17,8 @@ them. ``a += b + s * c`` over 64 MB each took .92 to .95 of the time on PoCL and
 sums of products .86 to .92, gathers from 16 MB .87 to .92 (EPYC, Zen 4, two cores, 32 MB of L3);
 where other machines held the memory busy, sums along rows took .92, the rest .98 to 1.01. A part of
 it is that Python finds its own lines in the third cache at the next launch: one came in 41 ns
-instead of 215, and a call of a kernel was recorded in 10 us instead of 30 (`traits.reads_past`).
+instead of 215, and a call of a kernel was recorded in 10 us instead of 30: see
+`DeviceTraits.reads_past`.
 """
 
 from __future__ import annotations

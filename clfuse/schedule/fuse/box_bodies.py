@@ -1,4 +1,4 @@
-"""What a kernel does in every box of its range, while `guards` lets it take over others' work.
+"""The cells of a kernel, each the body for some boxes of its range, and how another's are joined.
 
     b[:] = a + 1                            whole range         load a, add, store b
     c[1:-1] += b[1:-1]                      [1, n - 1)          the same, load, add, store c
@@ -196,7 +196,7 @@ class Cells:
             replace(cell, stores=[store for store in cell.stores if store.value not in values])
             for cell in self.cells
         ]
-        # A scan goes on through the boxes in which nobody reads it.
+        # A scan goes on through the boxes in which nothing reads it.
         scanned = {item.var for cell in left for item in prefixes(cell.needed())}
         made.cells = [replace(cell, items=cell.needed(scanned)) for cell in left]
         return made

@@ -1,5 +1,4 @@
-"""What a kernel does in boxes of its range, and with what registers: `cells` joins such cells of
-several kernels.
+"""Boxes of a kernel's range, and cells: what the kernel does in each box, and in which registers.
 
     c[1:-1] = a + 1     a cell for the box [1, n - 1)
     joined arrays       a cell for all boxes that load the same of them, none with a seam inside
@@ -27,7 +26,7 @@ MAX_BOXES: Final = 16
 
 
 class Apart(Exception):
-    """Two kernels stay two; the message is the reason, for `explain`."""
+    """Two kernels stay two; the message is the reason, which becomes a cut."""
 
 
 @dataclass(slots=True)
@@ -116,7 +115,7 @@ def _within(cell: Cell, box: Box) -> Cell:
         if isinstance(item, Load):
             item = replace(item, other=None)
         if not all(operand in registers for operand in operands_of(item)):
-            continue  # it is of an element that is not there, and nobody uses it here
+            continue  # it is of an element that is not there, and is not used here
         if isinstance(item, Load | Index):
             jumps = sum([by for dim, first, by in item.access.jumps if box[dim][0] >= first])
             access = Access(item.access.offset + jumps, item.access.strides)

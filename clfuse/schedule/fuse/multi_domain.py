@@ -1,13 +1,12 @@
-"""Kernels over unequal ranges as one, which does in every box what belongs there; `planner` asks
-when the others have been joined.
+"""Loop fusion over unequal ranges: one kernel, with a body for each part of the joined range.
 
     b[:] = a + 1                            one kernel over all of a, with two bodies:
     c[1:-1] = a[2:] - a[:-2]                in [1, n - 1) both statements, elsewhere the first
 
-Without, what both read is read twice. Elements are read and written in step: an index more here is
-one more there. What one reads of the other's results must be the very element; where that one has
-not written, it is as it was. Neither range need lie within the other: differences along the rows
-and down the columns of an array are one kernel, too.
+Two kernels would read the array twice. Elements are read and written in step: an index more in one
+kernel is one more in the other. A kernel that reads the other's results must read the very element
+of the same index; where the other has not written, the array is as it was. Neither range need lie
+within the other: differences along the rows and down the columns of an array are one kernel, too.
 
 Element-wise kernels are joined, in any number, with folds or with scans that write or read the
 same: two steps of the star stencil of the Parallel Research Kernels, its increment and the norm of
@@ -58,7 +57,7 @@ _PLAIN: Final = (Load, Index, Scalar, Step, Prefix)
 
 
 def join_guarded(lowering: Lowering, traits: DeviceTraits) -> None:
-    """Join kernels of `lowering` whose ranges overlap and that read the same."""
+    """Join kernels of a lowering whose ranges overlap and that read the same."""
     _Joining(lowering, traits).run()
 
 
@@ -108,7 +107,7 @@ class _Joining:
         return place
 
     def _join(self, place: int, other: int) -> bool:
-        """Join a launch into an earlier one; False for two that are not for `guards` to join.
+        """Join a launch into an earlier one; False for two that this pass does not join.
 
         Raises
         ------
@@ -181,8 +180,8 @@ class _Joining:
         return set(gone)
 
     def _filled_from(self, place: int) -> set[int]:
-        """What `memory` will compute the rest of an array from, before a launch that updates it,
-        where that lies nowhere yet."""
+        """What the rest of an array is computed from, before a launch that updates it, where that
+        lies nowhere yet."""
         lowering = self._lowering
         return {
             value for node in self._pending[place].updates if lowering.placement.is_filled(node)

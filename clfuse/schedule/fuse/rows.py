@@ -1,10 +1,10 @@
-"""Launches that walk the same rows become phases of one kernel; called by `planner` before memory.
+"""Row fusion: launches that walk the same rows become phases of one kernel.
 
     softmax of rows:   max of the row  ->  exp(a - max), stored, and its sum  ->  divided
 
 As kernels of their own each of these reads the whole array from memory. As phases of one kernel,
 run row by row, only the first does: the row is still in the cache when the next begins, and a
-row's results are registers. That asks for rows enough to share among the device's units; long rows
+row's results are registers. That takes enough rows to share among the device's units; long rows
 in small numbers are better split, so they stay separate kernels of two stages. Where a later phase
 reads what another kernel makes meanwhile, the first ones wait for that.
 """
@@ -48,7 +48,8 @@ def join_rows(lowering: Lowering, traits: DeviceTraits) -> None:
 def contents_before(lowering: Lowering, update: int) -> list[int]:
     """The values that an update's old contents lie in or are made of.
 
-    No launch loads them yet: `memory` lets the update write into them, or copies them first.
+    No launch loads them yet: `memory.buffers` lets the update write into them, or copies them
+    first.
     """
     graph, placement = lowering.graph, lowering.placement
     found = []
@@ -90,7 +91,7 @@ class Rows:
             self.nodes_of[value].append(node)
 
     def join(self) -> None:
-        """Join what can be joined and drop row results that nobody needs in memory any more."""
+        """Join what can be joined and drop row results that are no longer needed in memory."""
         pending = self.lowering.pending
         for number, entry in enumerate(pending):
             launch = entry.launch
@@ -208,7 +209,7 @@ class Rows:
         return _Phase(self, number, base, kept).of(kernel, turned)
 
     def _drop_results(self, number: int, base: Kernel) -> None:
-        """Row results that only the phases read, and nobody holds, need no memory."""
+        """Row results that only the phases read, and no array holds, need no memory."""
         graph, placement = self.lowering.graph, self.lowering.placement
         loaded = {value for value, _ in reads_of(base)}
         dropped = set()

@@ -1,4 +1,4 @@
-"""How the values of a chain of kernels lie in tiles, and how large tiles are; `time_tiles` asks.
+"""Layouts of time tiles: which part of each value a tile needs (its halo), and how large tiles are.
 
     stage 3      p .. q          the result's part that is the tile's own
     stage 2    p-1 .. q+1        what stage 3 reads of stage 2

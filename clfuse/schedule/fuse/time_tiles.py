@@ -1,14 +1,13 @@
-"""Kernels that read neighbours of each other's results become one, tile by tile; called by
-`planner` before memory.
+"""Temporal tiling: stencils that read neighbours of each other's results become one kernel.
 
     b[1:-1] = a[:-2] + a[2:]        tile of the result      [      8 .. 16      ]
     c[1:-1] = b[:-2] + b[2:]        what it needs of b    [      7 ..   17      ]    in local memory
                                     what it needs of a  [        6 ..     18      ]  from memory
 
 As kernels of their own each of these reads and writes a whole array. As stages of one kernel, run
-tile by tile, they find the tile in the core's cache, and values that nobody else needs never reach
-memory. What tiles need of each other is computed in both. What an update leaves as it was comes
-from the array that it is an update of.
+tile by tile, they find the tile in the core's cache, and values that nothing else needs never reach
+memory. Elements that several tiles need are computed in each of them. The elements that an update
+does not write come from the array that it updates.
 
 Measured on two cores of an EPYC (Zen 5), processor time as few kernels by as one a step, PoCL /
 Intel's runtime: ten steps of five points over 2000 x 2000 float64 .59 / .64, of three points over
@@ -363,12 +362,12 @@ class _TimeTiles:
             node = older.node
 
     def _ends(self, group: Group) -> set[int]:
-        """The values that nobody in the group reads."""
+        """The values that nothing in the group reads."""
         read = {value for walks in group.walks for value in walks}
         return {value for value in group.made if value not in read}
 
     def _needed(self, group: Group) -> set[int]:
-        """The values that somebody outside of the group needs in memory."""
+        """The values that are needed in memory outside of the group."""
         inside = {member.index for member in group.members}
         needed = self._ends(group)
         for value, made in group.made.items():

@@ -1,7 +1,7 @@
-"""Boxes of one iteration become one body again; `lowering` asks where kernels read joined arrays.
+"""Bodies of the boxes of one iteration, merged into one body whose loads jump at breakpoints.
 
-Emission cuts an iteration into boxes in which every element of a joined array comes from one
-part. Here the boxes' bodies are laid side by side: where they perform the same operations they
+`lower.emission` cuts an iteration into boxes in which every element of a joined array comes from
+one part. Here the boxes' bodies are laid side by side: where they perform the same operations they
 differ only in where they load from, and that becomes jumps of an offset, or a choice of sources.
 
     np.roll(a, 1) * 2       box [0, 1)   load a at n - 1 + i      box [1, n)   load a at -1 + i

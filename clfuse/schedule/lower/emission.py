@@ -1,4 +1,4 @@
-"""Nodes become the registers of one kernel: views turn into accesses, shared values into one step.
+"""Nodes become items of one kernel: views turn into accesses, shared values into one register.
 
 A kernel iterates over some extents; a node is read through an `Access` from that iteration into its
 C order. Emission walks from what is stored towards memory, once per (node, access).

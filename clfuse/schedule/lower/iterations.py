@@ -1,4 +1,4 @@
-"""Iterations and parts of them: dimensions split, boxes, what is outside a box; for `lowering`."""
+"""Iteration spaces and their parts: dimensions that are split, boxes, and what is outside a box."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""Placement becomes launches: stored nodes are gathered into kernels, level by level.
+"""Lowering: the stored nodes of a placement are gathered into kernels, level by level.
 
-All element-wise results of one level and one shape share a kernel; all reductions of one level,
+All element-wise results of one level and one shape share a kernel. All reductions of one level,
 shape and axes share one, together with what they carry and with results of the shape that they pass
-over.
-Writes into a part of an array run over that part alone.
+over. Writes into a part of an array run over that part alone.
 """
 
 from __future__ import annotations
@@ -147,7 +146,7 @@ class Lowering:
             )
 
     def values_needed_later(self) -> set[int]:
-        """The values that somebody asked for, or holds."""
+        """The values that are requested, or held."""
         graph, placement = self.graph, self.placement
         kept = set()
         for node, value in self.values.of_node.items():

@@ -1,8 +1,8 @@
-"""Strided arrays that a kernel reads again and again are copied side by side first.
+"""Packing: strided arrays that a CPU kernel reads again and again are first copied side by side.
 
 A load whose lanes lie apart takes one instruction a lane. Where every element is read often (the
 points of ``p[:, None] - q``, coordinate by coordinate), a small kernel before packs them, so that
-the large one loads whole vectors. Called by `planner` for finished CPU kernels.
+the large one loads whole vectors.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Copies:
         return replace(load, value=store.value, access=Access(0, tuple(strides)))
 
     def kernels(self) -> list[Kernel]:
-        """The kernels; nobody has finished them yet."""
+        """The kernels, which are not finished yet."""
         return [
             Kernel(
                 MAP,

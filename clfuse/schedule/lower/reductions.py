@@ -1,5 +1,4 @@
-"""How a reduction runs on a device: along its rows or across them, whole or in pieces; for
-`planner`.
+"""Reductions on a device: along their rows or across them, whole or in pieces.
 
 A reduction with few results is split into pieces, whose partial results a second kernel folds.
 """

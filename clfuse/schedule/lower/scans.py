@@ -1,4 +1,4 @@
-"""How a scan runs on a device: along its rows or across them, whole or in pieces; for `planner`.
+"""Scans on a device: along their rows or across them, whole or in pieces.
 
     fold the pieces      s0 = x0+..+x3     s1 = x4+..+x7     ...       one read
     scan each of them    x0, x0+x1, ..     s0+x4, ..         ...       one read, one write
@@ -6,8 +6,8 @@
 Rows enough for every work-item are scanned in one pass. Producers are computed in both passes, or
 where that moves more, the first stores them where the second writes its results.
 
-Pieces and lanes regroup what is folded, which changes the rounding of sums of floats. What
-`schedule.is_sequential` names keeps NumPy's order: every row is one walk.
+Pieces and lanes regroup what is folded, which changes the rounding of sums of floats. The scans
+that `records.is_sequential` names keep NumPy's order: every row is one walk.
 """
 
 from __future__ import annotations

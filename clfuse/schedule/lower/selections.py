@@ -1,11 +1,11 @@
-"""Boolean masks in plans: what is selected is counted piece by piece, then packed or unpacked.
+"""Boolean masks as kernels: the selected elements are counted by pieces, then packed or unpacked.
 
     mask     1 0 1 1 | 0 0 1 0 | 1 1 0 0     COUNTS    3 1 2: one pass over the mask
     value    a b c d | e f g h | i j k l     starts    0 3 4 6: made on the host
                                              COMPACT   a c d | g | i j: a piece knows its place
                                              EXPAND    the same places, read instead of written
 
-`lowering` makes the kernels by `masked_kernels`; `planner` finishes them by `finish_selection`.
+`masked_kernels` makes the kernels, `finish_selection` fixes their geometry.
 """
 
 from __future__ import annotations

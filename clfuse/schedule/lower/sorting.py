@@ -1,14 +1,13 @@
-"""Sorts as launches of our own, where the host does not share the device's memory, or NumPy takes
-longer; `planner` calls it.
+"""Radix sorts as launches, where NumPy takes longer or cannot reach the device's memory.
 
 A radix sort (`kernels/radix_sort.cl.mako`) moves keys by a few bits a pass, which keeps the order
-of equal digits, so it is stable. What is sorted becomes keys first: unsigned integers in the order
+of equal digits, so it is stable. The elements become keys first: unsigned integers in the order
 of the elements, all NaN equal and last. ``argsort`` lets the elements' places travel with the keys,
 and a stable sort of floats the elements, because 0.0 and -0.0 have one key there.
 
-On a CPU every core has one piece of a row and digits of eight bits. NumPy is left what it sorts
-with vector instructions or by digits itself; its stable sorts and its ``argsort`` of what is wider
-take 8 to 18 times as long (2 million random elements, two cores of an EPYC, PoCL).
+On a CPU every core has one piece of a row and digits of eight bits. NumPy keeps the sorts that it
+does with vector instructions or by digits itself; its stable sorts and its ``argsort`` of wider
+types take 8 to 18 times as long (2 million random elements, two cores of an EPYC, PoCL).
 """
 
 from __future__ import annotations

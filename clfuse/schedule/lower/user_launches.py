@@ -1,6 +1,6 @@
-"""LAUNCH nodes become launches: one a round, and uploads of what differs from call to call.
+"""LAUNCH nodes become launches of user kernels: one a round, with uploads of each call's numbers.
 
-Called by `lowering`; `memory` then decides whether what is written lies in its old bytes.
+`memory.buffers` then decides whether what is written lies in its old bytes.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _launches(
         if slot.part < 0:
             assert old is not None
             buffers.append(old)
-        else:  # an array that nobody holds is written nevertheless
+        else:  # an array that is not held is written nevertheless
             value = parts.get(slot.part)
             buffers.append(values.new(slot.nbytes) if value is None else value)
     made: list[UserLaunch | LibraryCall] = []

@@ -1,9 +1,9 @@
-"""Which bytes every value of a plan lives in: in-place writes, donation of dead buffers, slots.
+"""Assignment of memory to the values of a plan: in-place writes, donation of dead buffers, slots.
 
-A value may take over the bytes of another one when nobody reads those afterwards, and the launch
-that writes reads them only at the very element that it writes. An update may also where what others
-read are other elements, or few: see `late_reads`. Updates that cannot take over their old contents
-get them copied first (`Lowering.prefill`).
+A value may take over the bytes of another one when nothing reads those afterwards, and the launch
+that writes reads them only at the very element that it writes. An update may also do so where other
+reads are of other elements, or of few elements: see `war_reads`. Updates that cannot take over
+their old contents get them copied first (`Lowering.prefill`).
 """
 
 from __future__ import annotations
@@ -124,8 +124,8 @@ class Memory:
         for index, entry in enumerate(pending):
             for node in entry.updates:
                 writers.setdefault(node, []).append(index)
-        # An update that cannot be in place reads its old contents just before it: whoever wants
-        # those bytes must know, so this comes before any decision.
+        # An update that cannot be in place reads its old contents just before it. Decisions about
+        # those bytes depend on that, so this comes first.
         self._copies: defaultdict[int, dict[int, int]] = defaultdict(dict)
         for node, indices in writers.items():
             source = self.old_value(node)
@@ -252,7 +252,7 @@ class Memory:
     def _take_if_free(
         self, node: int, writers: list[int], source: int, *, moves: bool = False
     ) -> bool:
-        """Write an update into the bytes of `source`, if nobody reads them afterwards, or only
+        """Write an update into the bytes of `source`, if nothing reads them afterwards, or only
         elsewhere; with `moves`, if what is read there can be copied before."""
         target = self.values.of_node[node]
         nbytes = self.values.nbytes[source]
@@ -317,8 +317,8 @@ class Memory:
             self._take(call.target, old.value)
 
     def _write_in_place(self, index: int, launch: UserLaunch) -> list[Pending]:
-        """Let a user's kernel write into the old bytes of its arrays; copies of those that somebody
-        still needs, or that it also reads as they were."""
+        """Let a user's kernel write into the old bytes of its arrays; copies of those that are
+        still needed, or that it also reads as they were."""
         copies = []
         kept = {old for slot, old in enumerate(launch.olds) if slot not in launch.written}
         for slot in launch.written:
@@ -394,7 +394,7 @@ def slots_of(
 ) -> tuple[list[int | None], list[int], dict[int, int]]:
     """Number the allocations: values with disjoint lives share one.
 
-    `dead_buffers` are graph buffers that nobody needs after the plan: once read for the last time,
+    `dead_buffers` are graph buffers that are free after the plan: once read for the last time,
     their memory is as free as a temporary's.
 
     Returns

@@ -1,4 +1,4 @@
-"""Follows what every byte of a plan's memory holds, launch by launch; `verify` asks.
+"""Data hazards of a schedule: which value every byte of its memory holds, launch by launch.
 
 A value may lie in the bytes of others: an update is written into its old contents, or into those
 that they were made of; dead inputs are overwritten. So it matters which launch comes first, and
@@ -235,7 +235,7 @@ def _elements(
 ) -> npt.NDArray[Any]:
     """The entries of the bytes that an access touches: one more axis, of the bytes of an element.
 
-    `verify` has looked at the bounds.
+    The bounds were checked before.
     """
     if access is None:
         return books

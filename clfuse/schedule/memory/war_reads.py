@@ -1,10 +1,10 @@
-"""Reads of what an update is about to write over; `memory` asks before it lets one be in place.
+"""Write-after-read hazards: reads of the elements that an update is about to overwrite in place.
 
     t = a[5]; a[5] = a[7]; a[7] = t         the second launch loads element 5 as it was at first
 
-Most such loads touch other elements than those that are written: then they may come whenever they
-like. Small ones that do touch them are moved: what they load is copied before the write. Without
-this, all of the array would be copied for a write of one element.
+Most loads of the old array touch other elements than those that are written: then they may come at
+any time. Small loads that do touch them are moved: what they load is copied before the write.
+Without this, all of the array would be copied for a write of one element.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def clashing(
     same: Sequence[Access],
 ) -> tuple[list[Moved], bool] | None:
     """The loads of `value` by launch `number` that touch what is written, and whether it has
-    others; None where nobody can say, or a load cannot be moved.
+    others; None where that is not known, or a load cannot be moved.
 
     `same` is where the launch itself writes: what it loads there is used by the same work-item,
     before it writes anything.

@@ -1,6 +1,4 @@
-"""In which direction a fold finds its elements side by side; `placement` asks which folds can share
-a kernel.
-"""
+"""The direction of a fold: whether the elements that it reads lie side by side along kept axes."""
 
 from __future__ import annotations
 

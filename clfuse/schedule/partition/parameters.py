@@ -1,4 +1,4 @@
-"""What the kernels of a plan take as arguments, counted while `placement` fills them.
+"""The arguments that the kernels of a plan take, counted against the device's limits.
 
 A device promises so many bytes of parameters. A buffer comes with offset and strides, a number only
 with itself, so that a polynomial of a hundred coefficients is one kernel.
@@ -33,7 +33,7 @@ class Taken:
 
 
 class Parameters:
-    """Counts what kernels take, in the `Taken` that `placement` has for each.
+    """Counts what kernels take, in a `Taken` for each of them.
 
     Parameters
     ----------

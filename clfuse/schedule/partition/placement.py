@@ -1,4 +1,4 @@
-"""Which values go through memory and in which order kernels run: the planner's first pass.
+"""Placement: which values are stored in memory, and at which level the kernels run that store them.
 
 Every node gets a *level*: kernels of one level are independent of each other, and read from memory
 only what lower levels stored. A node that is not stored is computed wherever it is read. The pass
@@ -56,7 +56,7 @@ class Placement:
     stored : list of bool
     carrier : list of Carrier or None
     repeats : list of bool, made of what was computed before, and is held no more
-    cuts : list of Cut, why values that nobody asked for are stored
+    cuts : list of Cut, why values that were not requested are stored
     unrolled : set of int, short folds that are computed element by element
     forwarded : dict, views of what was just written -> that value: kernels of the write's own level
         have it at hand
@@ -132,7 +132,7 @@ class Placement:
                 self.sealed[node] = True
 
     def _keep(self, node: int) -> None:
-        """Store what was asked for, and what is worth keeping for somebody who holds it.
+        """Store what was requested, and what is worth keeping because an array holds it.
 
         What is held is not stored the first time that it is computed on the way to something else:
         many names in a script are never looked at. When it is computed a second time, it is, unless

@@ -1,5 +1,4 @@
-"""How values are read: how often, and whether element by element; `placement` asks before it
-decides where they lie."""
+"""Readers of values: how often each value is read, and whether element by element."""
 
 from __future__ import annotations
 
@@ -49,7 +48,7 @@ def read_element_wise(
     Those need no memory: the reader runs over boxes in which every element comes from one part,
     or over an iteration that has the axes before the merge (which only a kernel without folds
     can). `boxed` writes are such concatenations, of what is written and what was there. `refused`
-    were tried in vain.
+    were tried, and could not be read so.
     """
     piecewise: set[int] = set()
     refining: set[int] = set()

@@ -1,9 +1,9 @@
-"""What it takes to compute a value at a later level instead of storing it: `placement` asks.
+"""Recomputation: the cost of computing a value again at a later level instead of storing it.
 
-    y = f(x)            nobody else reads y, nor x: all of it moves to the level of z, for nothing
+    y = f(x)            nothing else reads y, nor x: all of it moves to the level of z, for nothing
     z = y / total       which waits for the total
 
-A value that others read where it is computed is computed a second time; what only leads to the one
+A value that is also read where it is computed is computed a second time; what only leads to the one
 later reader is computed there and nowhere else.
 """
 
@@ -20,7 +20,7 @@ _COMPUTED = (Kind.MAP, Kind.GATHER, Kind.UPDATE, Kind.CONCATENATE)
 
 
 class Recomputing:
-    """The questions, about lists that `placement` goes on filling.
+    """What recomputing values costs, in lists that `placement` goes on filling.
 
     Parameters
     ----------

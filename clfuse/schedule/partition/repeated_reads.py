@@ -1,5 +1,4 @@
-"""Whether a value goes through memory because it is read at several places, or through several
-views: `placement` asks, and says why in its cuts.
+"""Repeated reads: values that are stored because several places or several views read them.
 
     y = f(x);  y[:, None] - z        every element of y is read for a row: computed each time?
     x = x[0::2] + x[1::2]            no element is read twice, but the text doubles with each step
@@ -16,7 +15,7 @@ from .readers import count_views, spread_reads
 
 
 class RepeatedReads:
-    """The questions, about lists that `placement` goes on filling.
+    """Whether repeated reads of a value are worth storing it, from lists that `placement` fills.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Folds of an array that others fold block by block go by the same blocks; `planner` asks.
+"""Folds of an array that others fold block by block, in two stages over the same blocks.
 
     x.mean(), x.std(), x.min():    sums and squares of blocks, in one kernel
     (`functions.math.block_moments`);
@@ -62,7 +62,7 @@ class Split:
 
 
 def fold_in_blocks(graph: Graph) -> Graph:
-    """`graph` with such folds in two stages; itself where there are none."""
+    """`graph` with these folds in two stages; itself where there are none."""
     layouts = _layouts(graph)
     if not layouts:
         return graph
@@ -80,7 +80,7 @@ def fold_in_blocks(graph: Graph) -> Graph:
 
 
 def _layouts(graph: Graph) -> dict[int, list[list[Piece]]]:
-    """Array -> every way in which somebody folds it in blocks: the pieces, in order."""
+    """Array -> every way in which it is folded in blocks: the pieces, in order."""
     found: defaultdict[int, dict[int, Piece]] = defaultdict(dict)
     for node, kind in enumerate(graph.kinds):
         if kind is not Kind.REDUCE or graph.params[node] != (ALONG,):

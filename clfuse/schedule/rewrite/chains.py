@@ -1,10 +1,10 @@
 """Chains of writes to parts of one array, cut into stretches whose order does not matter.
 
 ``for b in rows: a[b] += 1`` is recorded as a chain: every write reads the one before it, as a whole
-and through views. A `Stretch` is a piece of a chain that no one looks at in between, whose writes
-touch disjoint elements and read nothing that the stretch writes before. `rolling` makes few writes
-of it. All questions of overlap go to `regions`, which looks at elements: the rest of this pass
-visits each node once.
+and through views. A `Stretch` is a piece of a chain that nothing reads in between, whose writes
+touch disjoint elements and read nothing that the stretch writes before. `rerolling` makes few
+writes of it. All questions of overlap go to `write_regions`, which compares elements: the rest of
+this pass visits each node once.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from clfuse.schedule.graph import Graph
 from .write_regions import History, Region, elements_at_least
 
 MIN_WRITES: Final = 8
-"""Writes that are worth rolling into one: fewer cost less than looking at them."""
+"""Writes that are worth rerolling into one: fewer cost less than the analysis."""
 
 NOBODY: Final = -1
 SEVERAL: Final = -2
 
 
 def held(graph: Graph) -> list[bool]:
-    """Which nodes somebody needs for themselves, so that they must stay what they are.
+    """Which nodes are needed for themselves, so that they must stay what they are.
 
     A state of an array that is held, by what was recorded of it and not asked for, is computed
     from its inputs when it is looked at, like any value: it is kept from the second time on.
@@ -44,7 +44,7 @@ def overwritten(graph: Graph) -> dict[int, int]:
     """Node -> the node to read instead, for writes whose region the next write covers again.
 
     As in a loop over ``a[b] += 1; a[b] *= 2``: nothing but that region was read in between, and
-    whoever did reads what was written there.
+    those reads take what was written there.
     """
     inputs_of = graph.inputs
     if not any(
@@ -137,8 +137,8 @@ class Chain:
 class Stretches:
     """The pass and its result.
 
-    With `ends`, views that nobody in the stretch reads may be moved to its end. That can close a
-    circle (`rolling` finds out): without, there are more stretches and never a circle.
+    With `ends`, views that nothing in the stretch reads may be moved to its end. That can close a
+    circle, which `rerolling` finds. Without, there are more stretches and never a circle.
 
     Attributes
     ----------
@@ -167,7 +167,7 @@ class Stretches:
         }
 
     def _chains(self) -> list[Chain]:
-        """All chains; whoever reads one of their values as a whole makes that value `held`."""
+        """All chains; a read of one of their values as a whole makes that value `held`."""
         kinds, inputs = self.graph.kinds, self.graph.inputs
         is_held = self._held
         update, view = Kind.UPDATE, Kind.VIEW

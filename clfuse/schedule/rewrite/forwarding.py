@@ -1,9 +1,9 @@
-"""What reads a part of an array that was just written: `placement` asks.
+"""Views of exactly the part that was just written, replaced by the value that was written there.
 
     u[1:-1] = f(v)
-    error = abs(u[1:-1] - w[1:-1]).max()        one kernel, which has f(v) at hand
+    error = abs(u[1:-1] - w[1:-1]).max()        one kernel, which has f(v) in a register
 
-Readers that wait for something else find it in memory, one level later.
+Readers that wait for something else load it from memory, one level later.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""Writes to parts of one array that are made at once, by one kernel or by several in any order:
-`placement` asks, `lowering` and `memory` follow.
+"""Joint writes: updates of parts of one array that may be made at once, by one kernel or several.
 
     a[:, 0] = x + y         one kernel, which loads x and y once and stores two columns of a
     a[:, 1] = x - y
 
-That is so where the second write touches nothing that the first one does, and nobody looks at the
+That is so where the second write touches nothing that the first one does, and nothing reads the
 array in between. Each of such writes is a node; the last one stands for all of them.
 """
 
@@ -21,7 +20,7 @@ from .write_regions import Region, apart_at_a_glance
 
 
 class JointWrites:
-    """Which updates are made together, as far as `placement` has come.
+    """Which updates are made together, of the nodes that are placed so far.
 
     Parameters
     ----------

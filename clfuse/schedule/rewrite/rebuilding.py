@@ -1,4 +1,4 @@
-"""The graph that `rolling` makes: writes of a stretch as few writes, one a grid.
+"""The graph after rerolling: the writes of a stretch as few writes, one for each grid.
 
     Grid((100,), starts [0, 0], steps [[10, 10]])       a[0:100] = f(a[0:100]), of rows of ten
 """

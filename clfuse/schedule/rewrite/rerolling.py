@@ -1,4 +1,4 @@
-"""Many small equal writes become few large ones, before anything is placed; called by `planner`.
+"""Loop rerolling: many small equal writes become few large ones, before anything is placed.
 
     for b in range(100): a[b] = a[b] * 2 + c[b]         100 UPDATEs, each over (n,), in a chain
     a[0:100] = a[0:100] * 2 + c[0:100]                  what is made of it: one over (100, n)
@@ -6,11 +6,11 @@
 Writes of one `chains.Stretch` may happen in any order. Those whose values have the same structure,
 and whose offsets (of the region, and of every view that the value reads) lie on a regular grid, are
 one write with the grid's dimensions in front. Scalars that differ from write to write, as in
-``a[b] = b``, become an array that is filled when the plan runs. Offsets that lie anyhow are a grid
-of which a table says what is written. What does not fit stays a write of its own, and a graph
-without such writes stays as it was.
+``a[b] = b``, become an array that is filled when the plan runs. Scattered offsets are a grid with a
+table of the elements that are written. A write that fits no grid stays a write of its own, and a
+graph without such writes stays as it was.
 
-What is found here is a `rebuilding.StretchPlan` for each stretch; `rebuilding` makes the new graph.
+The result is a `rebuilding.StretchPlan` for each stretch; `rebuilding` makes the new graph.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _COMPUTED: Final = (Kind.MAP, Kind.REDUCE, Kind.ARGREDUCE, Kind.GATHER)
 def roll(graph: Graph) -> Graph:
     """`graph` with small equal writes joined; itself where there are none.
 
-    Nodes that somebody holds or asked for are in the result, computed from what they were computed
+    Nodes that are held or requested are in the result, computed from what they were computed
     from. `Graph.original` and `Graph.moved` say where each node of the old graph went.
     """
     writes = graph.kinds.count(Kind.UPDATE)
@@ -224,7 +224,7 @@ class Signatures:
         if len(updates) < MIN_WRITES or any(
             graph.kinds[each.node] is Kind.GATHER and not each.shared for each in instructions
         ):
-            return None  # what computed positions read elsewhere nobody has looked at
+            return None  # which elements computed positions read elsewhere is not known
         ahead = offsets - offsets[0]
         step = int(np.gcd.reduce(ahead[:, 0]))
         rows = ahead[:, 0] // step

@@ -1,12 +1,11 @@
-"""Views of an array that was written to elsewhere, as views of what it was before: `planner` asks
-before anything is placed.
+"""Store-to-load forwarding: views of an array as they were before a write to other elements.
 
     p[:, 0] += x            p1 = p with column 0 written to
     p[:, 1] += y            reads column 1 of p1, which is that of p; and writes to it
 
-Where all that looks at an array between two writes is read through like this, or is just what was
-written and at hand, nobody looks at it in between: both writes are one kernel (`joint_writes`),
-which goes through the lines of `p` once.
+Where every read of an array between two writes is forwarded like this, or reads just what was
+written, which is in a register, nothing reads the array in between: both writes are one kernel
+(`joint_writes`), which goes through the lines of `p` once.
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ MOST_LOOKS: Final = 1 << 17
 """Pairs of a view and a write that are compared in one plan, at 1 to 2 us each."""
 
 MOST_DEEP: Final = 2
-"""Values at hand of which one is made of the other: ``y[i + 1] = f(y[i])`` in one kernel would have
-ever more text, and a text for each length, where all its rows are one program otherwise."""
+"""Values in registers of which one is made of the other: ``y[i + 1] = f(y[i])`` in one kernel would
+have ever more text, and a text for each length, where all its rows are one program otherwise."""
 
 
 def read_through(graph: Graph) -> Graph:
-    """`graph`, in which such views have other operands."""
+    """`graph`, in which views that a write does not touch have operands from before it."""
     if graph.kinds.count(Kind.UPDATE) > 1:
         _Reading(graph).run()
     return graph
@@ -45,7 +44,7 @@ class _Reading:
         self._views: defaultdict[int, list[int]] = defaultdict(list)
         self._readers: defaultdict[int, list[int]] = defaultdict(list)
         self._looks = 0
-        self._depths = [0] * len(graph)  # how often something was at hand on the way to a node
+        self._depths = [0] * len(graph)  # values forwarded on the way to a node
         self._seen: set[int] = set()
         self._updated: set[int] = set()
         kinds = graph.kinds
@@ -137,7 +136,7 @@ class _Reading:
         (base,) = graph.inputs[view]
         while graph.kinds[base] is Kind.UPDATE:
             base = graph.inputs[base][0]
-        graph.inputs[view] = (base,)  # nobody reads it, nor does it look at the update
+        graph.inputs[view] = (base,)  # it is not read, and does not keep the update
 
     def _find_plain(self) -> list[bool]:
         """Of each node, whether it is made element by element of what is in memory from the start.

@@ -1,8 +1,7 @@
-"""Calls of one kernel, recorded one after another, as few rounds of calls that are independent.
+"""Wavefronts: the recorded calls of one user kernel as few rounds of calls that are independent.
 
-Called when a launch of many calls (`user_kernels.opencl.record_launch.Calls`) is closed. Two calls
-depend on each other where one writes bytes that the other touches, whatever arrays they were given
-as:
+Two calls depend on each other where one writes bytes that the other touches, whatever arrays they
+were given as:
 
     work(a[0]); work(a[1]); work(a[2])          one round
     work(a[0]); work(a[1]); work(a[1])          two: the last call comes after the one before

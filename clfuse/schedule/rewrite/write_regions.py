@@ -1,4 +1,4 @@
-"""Which writes to one array touch the same elements, exactly; `chains` asks before it reorders.
+"""Exact overlap of the writes to one array: which of them touch the same elements, and when.
 
 Regions are affine maps into the flat C order of one array. All questions about a chain of writes
 are answered together, by sorting the elements that the writes touch: no pair of writes is compared.

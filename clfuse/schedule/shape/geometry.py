@@ -1,4 +1,4 @@
-"""How a kernel's loops run on a device: merged dimensions, vector lanes, pieces and work-items.
+"""The geometry of a kernel on a device: merged dimensions, vector lanes, pieces and work-items.
 
 CPU: few work-items, each takes a contiguous run of rows (or of one row's pieces) and walks it in
 explicit vectors; a reduction with few results is split into pieces whose partial results a

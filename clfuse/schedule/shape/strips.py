@@ -1,4 +1,4 @@
-"""How a CPU walks down columns: strips of vectors side by side; `reductions` and `scans` ask.
+"""Strips: how a CPU walks down columns, several vectors side by side.
 
     row 0     | v0 | v1 | v2 | v3 |        a unit: `strips` vectors side by side, and the rows of
     row 1     | v0 | v1 | v2 | v3 |        one piece; it reads whole cache lines, row after row

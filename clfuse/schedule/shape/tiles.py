@@ -1,5 +1,4 @@
-"""Which element-wise kernels go through their elements tile by tile; `schedule.shape.geometry`
-asks.
+"""Tiling of element-wise kernels with transposed operands, and blocks that are turned in registers.
 
 What a row of a transposed array needs lies in as many lines of memory as the row is long, and the
 next rows need the same lines again: by then they are in no near cache. So such a kernel takes some

@@ -1,5 +1,4 @@
-"""Which kernels take two vectors at a time; `schedule.planner` calls it for finished maps,
-`schedule.lower.reductions` and `codegen.kinds.reductions` ask for folds along their rows.
+"""Unrolling by two vectors: which kernels take two at a time to hide the latency of operations.
 
 A core looks only so far ahead in its instructions (512 in the one measured): where one vector needs
 hundreds, each waiting for the one before, the arithmetic units wait too. Lines of two vectors in
