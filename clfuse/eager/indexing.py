@@ -1,5 +1,7 @@
-"""``x[index]`` with arrays in the index, and ``x[index] = value``, of arrays that lie on the host;
-`indexing` asks here before it records. See `present`."""
+"""Eager indexing: ``x[index]`` with arrays in the index, and ``x[index] = value``.
+
+`arrays.host_array` says which arrays are indexed eagerly.
+"""
 
 from __future__ import annotations
 
