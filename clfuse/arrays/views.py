@@ -107,7 +107,7 @@ def check_reach(
 
 
 def requested_shape(shape: Any) -> tuple[int, ...]:
-    """A shape argument, an int or several, as a tuple; the entries are not checked."""
+    """A shape argument, an int or several, as a tuple; their values are not checked."""
     if type(shape) is tuple and all(type(extent) is int for extent in shape):
         return with_possible_rank(shape)
     if type(shape) is int:
