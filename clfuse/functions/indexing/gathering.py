@@ -77,7 +77,7 @@ class Selection:
     behind : int
         Axes of `shape` behind those of `common`.
     template : tuple
-        The index itself, as `runtime.host.index_of` reads it.
+        The index itself, as `host_steps.index_of` reads it.
     """
 
     shape: tuple[int, ...] = ()
@@ -423,7 +423,7 @@ def mutate(
     counted: bool = True,
     called: str = "",
 ) -> None:
-    """Record that NumPy changes the array through `runtime.host.FUNCTIONS[name]`.
+    """Record that NumPy changes the array through `host_steps.FUNCTIONS[name]`.
 
     On a device that shares the host's memory nothing is copied, except the array itself where
     somebody else still needs its old contents; other devices copy, which counts as a fallback.
