@@ -1,7 +1,7 @@
-"""Small programs, node by node through NumPy; `evaluate` calls it where `smallness` says so.
+"""Interprets a snapshot: NumPy computes it node by node.
 
-What comes out is calculated by NumPy's own functions, hence with NumPy's bits. Arguments and
-results lie in host memory (`runtime.memory.buffers.HostBuffer`) until a kernel asks for them.
+The results have NumPy's bits, because its own functions compute them. Arguments and results lie in
+host memory (`runtime.memory.buffers.HostBuffer`) until a kernel needs them.
 """
 
 from __future__ import annotations
@@ -256,7 +256,7 @@ def require(snapshot: Snapshot, device: Device) -> None:
 
 @lru_cache(maxsize=64)
 def _noticed(**modes: str) -> dict[str, Any]:
-    """For `errstate`: floating-point errors of which the modes in force warn are called about."""
+    """Modes of `numpy.errstate` that call a function where those in force warn."""
     return {kind: "call" if mode == "warn" else "ignore" for kind, mode in modes.items()}
 
 
