@@ -1,7 +1,7 @@
-"""The way of what is evaluated: snapshot -> NumPy, or a plan that is known or made now -> launch.
+"""Evaluation: snapshot -> NumPy, or a known or new plan -> launches.
 
-`api` calls this when a value is observed. Plans are kept by structure, so a loop that records the
-same step again only looks its plan up, allocates and launches (`planned`).
+Plans are kept by structure. A loop that records the same step again only looks its plan up,
+allocates and launches (`executable`).
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ about 150 bytes, and a long loop leaves plans of CLFUSE_MAX_NODES that are never
 lock = threading.RLock()
 """One evaluation at a time. Recording needs no lock, graphs are immutable; but what is written to
 an array is recorded as what comes after its contents, so that writes take turns where there are
-several threads. Order: this, then `ir.finding`, then those of devices."""
+several threads. Order: this, then `ir.nodes.finding`, then those of devices."""
 
 when_grown: Final[list[Callable[[], None]]] = [lambda: None]
-"""Called after memory was taken: for an input, or by an evaluation (`automatic`). Until memory has
+"""Called after memory was taken: for an input, or by an evaluation (`auto_flush`). Until memory has
 grown by CLFUSE_MAX_PINNED_BYTES since `grown_from` it does nothing."""
 
 grown_from: Final = [0]
@@ -102,7 +102,7 @@ def evaluate_nodes(nodes: Sequence[Node], *, wait: bool = False) -> None:
     with lock:
         roots = _left(nodes)
         if roots:
-            # The collector would look through what is listed and planned again and again, in vain.
+            # The collector would scan the snapshot and the plan again and again, and free nothing.
             collects = gc.isenabled()
             try:
                 gc.disable()
@@ -387,9 +387,9 @@ _rest_in_vain: Final = [0, 0]
 def _settle_rest(device: Device) -> None:
     """Calculate what else was recorded, if that is small, too.
 
-    What depends on recorded arrays is recorded. Where a loop looks at one of two arrays in every
-    round, all that comes of the other one would be, in this round and the next, though NumPy has it
-    in the end: weights that are adapted, while only the loss is looked at.
+    What depends on recorded arrays is recorded. Where a loop observes one of two arrays in every
+    round, all that depends on the other one would be recorded, in this round and the next, and
+    NumPy would compute it later: weights that are adapted, while only the loss is observed.
     """
     if not 0 < ir.waiting_count() <= MOST_REST or trace.active() is not None:
         return
