@@ -1,5 +1,4 @@
-"""Runs a plain NumPy program with clfuse in NumPy's place; called by ``python -m clfuse run`` and
-by the demo.
+"""``python -m clfuse run``: a plain NumPy program with clfuse in NumPy's place.
 
 Nothing in the program changes. While it runs, ``import numpy`` (in every spelling, also
 ``importlib.import_module("numpy")``) gives clfuse to the program itself and to the modules beside
