@@ -61,7 +61,7 @@ _of_threads: Final[dict[int, str]] = {}
 _lock: Final = threading.Lock()
 
 changed: Final[list[Callable[[], None]]] = []
-"""Called after `mode` has changed; `ufunc` is."""
+"""Functions that are called after `mode` has changed."""
 
 
 def voiced(node: Node, called: str) -> Node:

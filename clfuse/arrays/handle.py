@@ -123,9 +123,9 @@ class View:
 class Handle:
     """Storage cell, shape, dtype, and a `View` or None for the whole storage in C order.
 
-    The slots `_host`, `_device`, `_use`, `_owner` and `_seen` are for what is compiled
+    The slots `_host`, `_device`, `_use`, `_owner` and `_seen` are for the compiled part
     (`_core/unstored_arrays.pxi`), which makes the cell of a result on the host, and the description
-    of a view of it, when somebody asks for them.
+    of a view of it, only when they are read.
     """
 
     __slots__ = (
