@@ -114,7 +114,7 @@ def _of_range(args: tuple[Any, ...], named: Mapping[str, Any]) -> int:
     start, stop = (0, args[0]) if len(args) == 1 else args[:2]
     try:
         return max(math.ceil((float(stop) - float(start)) / float(args[2] if args[2:] else 1)), 0)
-    except (ArithmeticError, ValueError):  # whoever records says what is wrong
+    except (ArithmeticError, ValueError):  # the recorded operation raises what is wrong
         return -1
 
 

@@ -22,7 +22,7 @@ from clfuse.ir import trace
 
 def listed(value: Any) -> Any:
     """A list or tuple of numbers, and of arrays on the host, as an array of NumPy's; `LATER` where
-    it is anything else, large, or an error, which whoever records raises."""
+    it is anything else, large, or an error, which the recorded operation raises."""
     found = numbers(value)
     if found is LATER:
         return LATER
