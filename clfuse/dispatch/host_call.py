@@ -241,7 +241,7 @@ class HostArguments:
                 if value.dtype == object:
                     self._put_back(value)
                 return value
-            # Whoever waits for a library goes step by step.
+            # A program that waits for a library goes step by step.
             return adopted(value, use=BY_ROWS) if self._owned else from_host(value)
         kind = type(value)
         if kind is tuple or kind is list:
