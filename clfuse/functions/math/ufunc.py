@@ -73,7 +73,7 @@ class ufunc:
         self.__qualname__ = function.__name__
         self.__doc__ = function.__doc__
         self.loops: dict[Any, Any] = {}
-        """Keys of the operands (of one: its dtype) -> operation, for who records without a call.
+        """Keys of the operands (of one: its dtype) -> operation, to record it without a call.
 
         Only loops that need no look at the values: an integer power's exponents are checked.
         """
@@ -84,9 +84,9 @@ class ufunc:
         """What `loops` holds, as plain operations: see `arrays.errstate`."""
         self.fast: Callable[..., Any] | None = None
         """The operator, if it has been made: of two operands by `operators`, of one where it is
-        compiled (`acceleration`)."""
+        compiled (`classes.acceleration`)."""
         self.quick: Any = None
-        """What is compiled asks of it at a call (`acceleration`)."""
+        """What the compiled part reads of it at a call (`classes.acceleration`)."""
         self._resolutions: dict[tuple[Any, ...], Resolution] = {}
 
     def __getattr__(self, name: str) -> Any:

@@ -111,7 +111,7 @@ def _rows(op: Op, key: int, position: int, height: int, count: int) -> np.ndarra
 
 
 ADOPTIONS: Final = [0]
-"""How often a `RandomState` has changed its bit generator: `jit` remembers the generator."""
+"""How often a `RandomState` has changed its bit generator, which a trace remembers."""
 
 
 def refuse_in_trace(what: str, generator: Philox4x32 | None = None) -> None:
