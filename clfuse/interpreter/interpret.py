@@ -181,8 +181,8 @@ def _given(snapshot: Snapshot, stored: Container[int]) -> dict[int, Buffer | Non
 
 
 def _read_later(snapshot: Snapshot, stored: Container[int]) -> set[int]:
-    """The positions of what is read once more, when somebody asks for a value that he holds and
-    that is not stored now."""
+    """The positions of what is read once more, when a value that a program holds and that is not
+    stored now is computed."""
     items = snapshot.items
     stack = [
         position

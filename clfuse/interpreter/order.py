@@ -21,7 +21,7 @@ from clfuse.ir.snapshot import Snapshot
 
 SMALLER: Final = 4
 """Views are copied, rather than what they are views of, that have at most one of so many
-elements: whoever reads them takes longer than that copy."""
+elements: reading them takes longer than that copy."""
 
 
 @dataclass(slots=True)
@@ -103,7 +103,7 @@ def _order(
 
 
 def _readers(snapshot: Snapshot, views: dict[int, list[int]]) -> dict[int, list[int]]:
-    """View -> who reads it."""
+    """View -> the positions that read it."""
     readers: dict[int, list[int]] = {
         view: [] for view in chain.from_iterable(views.values())
     }
