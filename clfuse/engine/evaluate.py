@@ -122,8 +122,8 @@ def evaluate_nodes(nodes: Sequence[Node], *, wait: bool = False) -> None:
 
 
 def _calculate_at_exit(roots: Sequence[Node], cause: ImportError) -> None:
-    """Leave to NumPy what somebody looks at when the interpreter has ended: the modules that plan,
-    and make kernels, cannot be imported any more.
+    """Leave to NumPy what is observed when the interpreter has ended: the modules that plan, and
+    make kernels, cannot be imported any more.
 
     Raises
     ------
@@ -146,7 +146,7 @@ def evaluate_all(*, wait: bool = False, raising: bool = True) -> None:
     """Compute everything that was recorded and that somebody still holds.
 
     What cannot be computed does not keep the rest from it. It stays recorded and is not tried
-    again along with everything else: whoever looks at it gets the error. `raising` says whether
+    again along with everything else: observing it raises the error. `raising` says whether
     the caller gets the first one, too: a statement that only happens to record something is not
     what went wrong.
     """
@@ -203,7 +203,7 @@ def _broken(cells: Sequence[ir.Storage]) -> list[ir.Storage]:
     for half in (cells[:middle], cells[middle:]):
         try:
             evaluate_nodes(trace.untraced([cell.node for cell in half]))
-        except Exception:  # noqa: BLE001 (who looks at one of them gets it)
+        except Exception:  # noqa: BLE001 (observing one of them raises it)
             broken += _broken(half)
     return broken
 
@@ -453,7 +453,7 @@ def _known_plan(key: tuple[Any, ...], snapshot: Snapshot) -> Planned | None:
 
 
 def is_planned(snapshot: Snapshot, device: Device) -> bool:
-    """Whether there is a plan for this structure (for `explain`)."""
+    """Whether there is a plan for this structure."""
     key = _key(snapshot, device)
     return any(
         _plans[key, number].structure.same_structure(snapshot) for number in _numbers.get(key, ())

@@ -135,7 +135,7 @@ class Rest:
             self._launch(number, places, tickets[number])
         except DeviceError:
             raise
-        except Exception as error:  # noqa: BLE001 (who looks at what it writes gets it)
+        except Exception as error:  # noqa: BLE001 (observing what it writes raises it)
             if self._is_done(number):
                 return
             if not is_refusal(error) or not (
