@@ -85,7 +85,7 @@ def record_launch(
         Work-items, and those of a group (None: the driver's choice). With 0 of them nothing is
         recorded.
     reason : str
-        Why it is a launch, for `explain`.
+        Why it is a launch, as `explain` shows it.
 
     Raises
     ------

@@ -56,8 +56,8 @@ _state = _State()
 
 
 ANYWHERE: Final[list[None]] = []
-"""An entry for each kernel that runs in plain Python in any thread: who finds none need not ask
-about this one."""
+"""An entry for each kernel that runs in plain Python in any thread: where there is none, no kernel
+runs so in this one."""
 
 
 def running() -> bool:
