@@ -456,7 +456,7 @@ def _rows_arrays(xp: Any, given: list[Any]) -> list[Any]:
 
 
 def _iterated(program: Program) -> Program:
-    """A program that goes through its arrays `ITERATIONS` times before somebody looks, as its
+    """A program that goes through its arrays `ITERATIONS` times before a result is read, as its
     authors' programs do: nstream, stencil and transpose of the Parallel Research Kernels
     (https://github.com/ParRes/Kernels)."""
 

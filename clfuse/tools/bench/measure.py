@@ -234,8 +234,8 @@ def ratio(theirs: Sequence[float], ours: Sequence[float]) -> float:
 def repeat(
     everybody: Iterable[tuple[Timing, Run]], repetitions: int, progress: Callable[[str], None]
 ) -> None:
-    """Time each in turn, `repetitions` times; whoever is done in no time is called several times in
-    a row.
+    """Time each in turn, `repetitions` times; a function that takes next to no time is called
+    several times in a row.
     """
     entries = [(timing, run, calls_for(run)) for timing, run in everybody]
     order = random.Random(0)

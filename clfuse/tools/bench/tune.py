@@ -177,7 +177,7 @@ class Tuner:
         self.traits = replace(self.traits, vector_bytes=chosen)
 
     def _choose_stream(self) -> None:
-        """The least that a kernel moves from which on streaming wins, also for who reads on."""
+        """The least bytes of a kernel from which on streaming wins, also if its result is read."""
         self.progress("stream_nbytes")
         least = NEVER
         sizes = STREAMED[:2] if self.quick else STREAMED
