@@ -2,9 +2,9 @@
 
 An operation on arrays that all came from the host may begin a chain that one kernel computes, and
 so may one that takes NumPy more than some microseconds: it is recorded, with all that depends on
-it. Where the program then turns out to be small, NumPy computes the chain anyway: `A = np.array(a)
-* .1; x = A @ x` over and over cost ten times what it costs eagerly. So an operation that was small
-and was left to NumPy twice is not recorded a third time, unless an operation of its kind is
+it. Where the program then turns out to be small, NumPy computes the chain anyway, and repeating
+``A = np.array(a) * .1; x = A @ x`` cost ten times what it costs eagerly. So an operation that was
+small and was left to NumPy twice is not recorded a third time, unless an operation of its kind is
 evaluated for which a kernel may be worth it.
 
 A plan is left to NumPy, too, before its kernels are built, where its launches take longer than

@@ -5,8 +5,8 @@ NumPy computes it until the total time for this structure equals the time of bui
 (``CLFUSE_BUILD_AFTER_MS``, and longer for many operations, which take longer to plan). This costs
 at most twice the time of the better choice. A structure that takes NumPy longer than that in one
 evaluation has its kernels at once. A structure that comes a third time, with few others in between,
-is a loop, and its kernels are built; a program that goes through many structures in turn (``V[:k] @
-w``, over and over) would build them all.
+is a loop, and its kernels are built. Without the limit on the others a program that goes through
+many structures in turn (``V[:k] @ w``, over and over) would build the kernels of them all.
 
 Large arrays have their kernels at once, as long as the program comes back to the plans that were
 made: a program that measures itself calls everything a second time. After several plans that did
