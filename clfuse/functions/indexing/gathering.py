@@ -12,8 +12,8 @@ before a node is recorded. Index arrays on the host are read at the call. Of tho
 results of argmin): these stay lazy. For the others the smallest and the largest element are
 computed and waited for, once for an array. The bounds stay with its node, so a loop over the same
 index array, or over parts of it, waits the first time only. Clamping in the kernel and raising
-later would save that wait, but the error would not come from the place of the mistake, and ``except
-IndexError`` would not see it.
+later would save that wait, but the error would not come from the place of the mistake, and
+``except IndexError`` would not see it.
 """
 
 from __future__ import annotations
