@@ -2,8 +2,8 @@
 
 They are written down once for a signature, as `Step`s. Every later call of that signature records
 them on its own storage cells. The cells, the offsets of the arrays in them, and the numbers change
-from call to call. From the second call on the steps are a compiled Python function (2 us for ``a[i]
-= a[i] + 1``, a fifth of what walking the list takes).
+from call to call. From the second call on the steps are a compiled Python function (2 us for
+``a[i] = a[i] + 1``, a fifth of what walking the list takes).
 """
 
 from __future__ import annotations
