@@ -1,2 +1,1 @@
-"""The state of arrays: handles, views, memory order, promotion, and conversion to and from
-NumPy."""
+"""The state of arrays: handles, views, memory order, promotion, conversion to and from NumPy."""

@@ -1,4 +1,4 @@
-"""Basic indices (integers, slices, Ellipsis, newaxis): the layout that ``x[index]`` has."""
+"""Layouts of views by basic indices: integers, slices, Ellipsis and newaxis."""
 
 from __future__ import annotations
 

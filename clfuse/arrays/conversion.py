@@ -1,8 +1,7 @@
-"""Between host and device: NumPy arrays and Python objects to handles and back; used by all of
-`api`.
+"""Conversion between NumPy arrays, or Python objects, and handles: in both directions.
 
-What comes in is a snapshot: changing the NumPy array afterwards changes nothing here. One element
-takes no memory on the device: it is a constant of the program.
+A conversion to a handle is a snapshot: later changes of the NumPy array do not change it. An array
+of one element takes no memory on the device: it is a constant of the program.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _COMPLEX_TO_REAL = "Casting complex values to real discards the imaginary part"
 
 
 class NotNative(Exception):
-    """Internal: what was asked for has no kernel; `fallback.native` then asks NumPy on the host."""
+    """Internal: what was asked for has no kernel; `host_call.native` leaves it to NumPy."""
 
 
 class Foreign(NotNative):
@@ -332,7 +331,7 @@ def assigned(node: Node, dtype: np.dtype, called: str = "cast") -> Node:
 
 def cast(node: Node, dtype: np.dtype, called: str = "cast") -> Node:
     """`convert` where the user wants the dtype: floating-point errors are met under the name
-    `called`, as the mode in force wants it (see `floating`)."""
+    `called`, as the mode in force wants it (see `errstate`)."""
     if node.dtype is dtype:
         return node
     if errstate.mode[0] is errstate.QUIET or not _cast_may_err(node.dtype, dtype):

@@ -1,19 +1,20 @@
-"""Floating-point errors: `errstate` and `seterr`, and what they mean for what is recorded.
+"""Floating-point errors: `errstate`, `seterr`, and how their mode changes what is recorded.
 
-NumPy warns of, or raises, a division by zero when it happens. Here it happens later, in a kernel
-that has no flags, and an instruction to find it out would cost every kernel. So it is by the mode
-that is in force when a ufunc, a cast, a reduction, a scan or a product is called:
+NumPy warns of a division by zero, or raises, when the division happens. Here it happens later, in a
+kernel. A kernel has no floating-point flags, and instructions that find such errors would cost
+every kernel. So the mode in force when a ufunc, a cast, a reduction, a scan or a product is called
+decides:
 
-- *strict* (a kind of error is to ``raise``, ``call``, ``print`` or ``log``): NumPy calculates what
+- *strict* (a kind of error is to ``raise``, ``call``, ``print`` or ``log``): NumPy computes what
   may err, at the call, on the device's memory. Exception, name and moment are NumPy's.
-- *loud* (NumPy's default, ``warn``): recorded; where NumPy calculates it in the end (small
-  programs, `clfuse.interpreter.interpret`, and library calls), it warns when the value is observed.
-  Kernels do not.
-- *quiet* (``ignore``): recorded, never warned of.
+- *loud* (NumPy's default, ``warn``): the operation is recorded. Where NumPy computes it after all
+  (small programs in `interpreter.interpret`, and library calls), it warns when the value is
+  observed. Kernels do not warn.
+- *quiet* (``ignore``): the operation is recorded, and nothing warns.
 
-Operators look their loops up in `ufunc.loops` and nowhere else: changing the mode fills these
-tables anew, with `ir.nodes.loud` operations, with plain ones, or with none. So a program that never
-changes it pays nothing.
+Operators read their loops from `ufunc.loops` and from nowhere else. A change of the mode fills
+these tables again: with `ir.nodes.loud` operations, with plain ones, or with none. So a program
+that never changes the mode pays nothing.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ _of_threads: Final[dict[int, str]] = {}
 _lock: Final = threading.Lock()
 
 changed: Final[list[Callable[[], None]]] = []
-"""Called after `mode` has changed; `ufunc` is."""
+"""Functions that are called after `mode` has changed."""
 
 
 def voiced(node: Node, called: str) -> Node:

@@ -1,5 +1,4 @@
-"""Small expressions on nodes, of which functions that are no ufuncs are composed; used by all
-of `api`."""
+"""Expressions of nodes for functions that are no ufuncs: broadcasts, casts, selections."""
 
 from __future__ import annotations
 

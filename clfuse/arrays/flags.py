@@ -1,5 +1,4 @@
-"""``x.flags``: how an array lies in memory and whether it may be written to; called by
-`ndarray`."""
+"""``x.flags``: how an array lies in memory, and whether it may be written to."""
 
 from __future__ import annotations
 

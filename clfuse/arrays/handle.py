@@ -1,13 +1,12 @@
-"""The state of an array: a storage cell and how the array lies on it; every module of `api` uses
-it.
+"""The state of an array: a storage cell, and how the array lies on it.
 
-`Handle` has the state and no methods. Function modules take handles and make new ones with `fresh`,
-`result` and `view_of`; `ndarray` derives the two public classes from it and registers them here, so
-that no module below has to import it.
+`Handle` has the state and no methods. `fresh`, `result` and `view_of` make new handles. `set_types`
+registers the two public classes that are derived from `Handle`, so that no lower module has to
+import these classes.
 
 Views count strides and offsets in elements of *their own* dtype over the flat C order of the
 storage, as if its bytes were of that dtype. ``x.real`` of a complex array has twice the strides of
-`x`; `reinterpret` turns such a description into nodes.
+`x`. `reinterpret` turns such a description into nodes.
 """
 
 from __future__ import annotations
@@ -101,7 +100,7 @@ class View:
         The array that owns the storage; None for the owner itself.
     ordered : bool
         Whether strides fall from the first axis to the last and none is 0, as in C order: results
-        of such operands lie in C order too (see `order`).
+        of such operands lie in C order too (see `memory_order`).
     """
 
     __slots__ = ("base", "offset", "ordered", "strides", "writeable")
@@ -124,9 +123,9 @@ class View:
 class Handle:
     """Storage cell, shape, dtype, and a `View` or None for the whole storage in C order.
 
-    The slots `_host`, `_device`, `_use`, `_owner` and `_seen` are for what is compiled
+    The slots `_host`, `_device`, `_use`, `_owner` and `_seen` are for the compiled part
     (`_core/unstored_arrays.pxi`), which makes the cell of a result on the host, and the description
-    of a view of it, when somebody asks for them.
+    of a view of it, only when they are read.
     """
 
     __slots__ = (
@@ -175,7 +174,7 @@ SCALARS: Any = frozenset()
 
 
 def set_types(array: type[Handle], scalar: type[Handle]) -> None:
-    """Called once by `ndarray`: the classes that new handles get.
+    """Set the classes that new handles get.
 
     Scalars of each dtype have a class that is called as NumPy's, for who prints or compares names.
     """

@@ -1,14 +1,13 @@
-"""Small arrays whose elements lie on the host: NumPy calculates with them at once, and writes to
-them `in_place`; `operators`, `ufunc`, `indexing` and `fallback` ask here before they record.
+"""Arrays whose elements lie on the host: found, viewed by indices, and brought there.
 
-To record an operation, to walk what was recorded and to give back the result takes longer than
-NumPy needs for some thousand elements. Whoever loops over elements (``a[i, j] -= a[i, k] * a[k,
-j]``) would wait for it at every step. So where all operands lie on the host already
-(`runtime.memory.buffers.HostBuffer`: small arrays that came from there, or were looked at) an
-operation that costs NumPy next to nothing is calculated when it is called. What depends on anything
-that was only recorded, or that lies on the device, is recorded as ever.
+To record an operation, to plan it and to return its result takes longer than NumPy needs for some
+thousand elements. A loop over elements (``a[i, j] -= a[i, k] * a[k, j]``) would wait for that at
+every step. So an operation that costs NumPy next to nothing is eager where all operands lie on the
+host already (`runtime.memory.buffers.HostBuffer`: small arrays that came from there, or that were
+observed). An operation on anything that is only recorded, or that lies on the device, is recorded.
+Package `eager` holds these operations.
 
-An element, and whatever else NumPy gives a scalar for, is one of NumPy's then.
+An element, and every other value for which NumPy returns a scalar, is then a NumPy scalar.
 """
 
 from __future__ import annotations
@@ -302,8 +301,8 @@ def brought(node: Node, most_nbytes: int = ROW_NBYTES) -> bool:
     """Whether an array that was stored in memory of the device lies on the host now: a small one
     copied, a large one where it was, if the device works in the host's memory.
 
-    Who asks for a row will ask for the next one. On a device with memory of its own the
-    question is recorded instead: the answer would have to wait for everything that is under way.
+    A program that reads a row will read the next one. On a device with memory of its own the read
+    is recorded instead: its value would have to wait for everything that is under way.
     """
     buffer = node.buffer
     if not buffer.device.traits.unified_memory or not is_calculated_here(buffer.device):

@@ -1,9 +1,8 @@
-"""Which axis of a new array varies fastest: NumPy's `order`, kept so that results lie as NumPy's
-do; everything in `api` that makes arrays asks here.
+"""Memory order: which axis of a new array varies fastest, as NumPy's `order` says.
 
-A result of transposed operands is itself transposed. That shows in strides, flags and in whether
-``ravel`` gives a view; and it saves the transposition. Storage is in C order always, so such a
-result is a transposed view that owns its storage.
+Results lie in memory as NumPy's do. The result of transposed operands is itself transposed. This
+shows in strides, in flags and in whether ``ravel`` gives a view; it also saves the transposition.
+Storage is always in C order, so such a result is a transposed view that owns its storage.
 """
 
 from __future__ import annotations

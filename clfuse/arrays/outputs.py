@@ -1,6 +1,4 @@
-"""The arrays that a ufunc's call says to write to, positionally or as ``out=``: which they are, of
-which shape, and how a result gets there; `ufunc` calls these.
-"""
+"""``out=`` of ufuncs: the arrays that a call names, their shape, and how a result gets there."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Which loop a call takes: NumPy's own `ufunc.resolve_dtypes`, remembered; called by `ufunc` and by
-the operators.
+"""Promotion: the loop that a ufunc call takes, by `numpy.ufunc.resolve_dtypes`; results are cached.
 
-A key is one entry an operand: its dtype, or `int`, `float` or `complex` for a Python scalar, which
-NumPy treats as weak (NEP 50). bool is not weak; NumPy scalars and 0-d arrays are not either.
+A key has one entry an operand: its dtype, or `int`, `float` or `complex` for a Python scalar, which
+NumPy treats as weak (NEP 50). bool is not weak; NumPy scalars and 0-d arrays are not weak either.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Storage read and written as another dtype, as nodes: what `handle` makes of views.
+"""Storage read and written as another dtype, as nodes.
 
 ``x.real``, ``x.imag`` and ``x.view(dtype)`` see the bytes of a storage as elements of a dtype of
 the same, a smaller or a larger size. Elements of the same size are bitcast. A smaller element is
-part of a stored one (a component of a complex number, or bits that are shifted down); when the
-strides walk over whole stored elements nothing else is needed, otherwise the storage is taken apart
+part of a stored one: a component of a complex number, or bits that are shifted down. Where the
+strides walk over whole stored elements nothing else is needed. Otherwise the storage is taken apart
 as a whole.
 """
 

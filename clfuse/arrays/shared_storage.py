@@ -1,10 +1,10 @@
-"""Arrays whose memory NumPy's arrays see too: what ``x.view(dtype)`` gives where the dtype lives on
-no device, and what ``x.data`` shows; `attributes` and `buffers` call it.
+"""Storage cells that share host memory with NumPy arrays: for ``x.data`` and for host-only dtypes.
 
-Such a view is written to without our knowledge. So the bytes of the storage are copied to the host,
-into memory that its cell and the views share. What is recorded of the cell from then on reads what
-it had before, as long as the same lies there, and then a copy; what is written to it is calculated
-and put there at once. When the last of the views is gone the cell is like any other again.
+``x.view(dtype)`` gives a NumPy array where the dtype lives on no device. A program writes to such
+an array without our knowledge. So the bytes of the storage are copied to the host, into memory that
+its cell and the NumPy arrays share. Reading the cell compares this memory with the last known value
+and makes a new leaf where it differs. A write to the cell is computed, and put into this memory, at
+once. When the last of the NumPy arrays is gone, the cell is an ordinary one again.
 """
 
 from __future__ import annotations
@@ -100,8 +100,8 @@ def seen_by_numpy(handle: Handle) -> Array:
 
 
 def _kept(node: Node, memory: Array, device: Any) -> Node:
-    """What is compared with `memory`, which has the value of `node`, whenever somebody asks: that
-    node, where the host sees its bytes without a copy."""
+    """What each read of the cell compares with `memory`, which has the value of `node`: that node,
+    where the host sees its bytes without a copy."""
     buffer = node.buffer
     if buffer is not None and buffer.seen_by_host:
         return node

@@ -1,4 +1,4 @@
-"""Steps of views of arrays on the host that are no indices; `present` and `geometry` make them."""
+"""Steps to views of host arrays by methods of NumPy, such as transpose, in place of indices."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Views by new strides: reshape, transpose and what is made of them; called by methods and
-functions.
+"""Views by new strides: reshape, transpose and their kind.
 
 The functions on handles take and give handles that share storage where NumPy's results do.
 """
@@ -108,7 +107,7 @@ def check_reach(
 
 
 def requested_shape(shape: Any) -> tuple[int, ...]:
-    """A shape argument, an int or several, as a tuple; entries are checked by who uses it."""
+    """A shape argument, an int or several, as a tuple; their values are not checked."""
     if type(shape) is tuple and all(type(extent) is int for extent in shape):
         return with_possible_rank(shape)
     if type(shape) is int:

@@ -1,5 +1,4 @@
-"""Puts the compiled cases (``clfuse/_core/compiled.pyx``) before the plain ones; `ndarray` calls it
-last."""
+"""Puts the compiled cases (``clfuse/_core/compiled.pyx``) before methods of the array classes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Iteration over arrays, and ``x.flat``; called by `ndarray`."""
+"""Iteration over arrays, and ``x.flat``."""
 
 from __future__ import annotations
 

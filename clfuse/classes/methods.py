@@ -1,4 +1,4 @@
-"""Methods of arrays that are functions with `self` in front; `ndarray` inherits them."""
+"""Methods of arrays that are functions with `self` in front."""
 
 from __future__ import annotations
 

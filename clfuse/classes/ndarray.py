@@ -1,6 +1,6 @@
-"""The array and the lazy scalar that programs see: operators, attributes, protocols.
+"""`ndarray` and `scalar`, the array and the lazy scalar that programs see.
 
-Methods are in `methods`; `clfuse` exports `ndarray`, functions make both through `handle`.
+Attributes, indexing and protocols are here; `methods` has the methods, `operators` the operators.
 
 Reductions, and everything else for which NumPy returns a scalar, return a `scalar`: a value that
 may not be computed yet and behaves like a NumPy scalar. It cannot be written to, ``+=`` makes a new

@@ -1,4 +1,4 @@
-"""The operators of arrays, built for recording speed; `ndarray` puts them into its classes.
+"""The operators of arrays, built for recording speed.
 
 An operator first tries the one path that matters: another array of the same shape, or a Python
 scalar, with a loop that was resolved before. It makes a node, a storage cell and a handle, and

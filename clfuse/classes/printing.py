@@ -1,4 +1,4 @@
-"""Text of arrays: NumPy's own, of a host view; called by `ndarray`."""
+"""The text of arrays, formatted by NumPy from a host view."""
 
 from __future__ import annotations
 

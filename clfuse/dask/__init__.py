@@ -1,4 +1,4 @@
-"""clfuse arrays as chunks of Dask collections, and one device a worker; who uses both imports it.
+"""clfuse arrays as chunks of Dask collections, and one device a worker.
 
 Most needs nothing from here: Dask's chunk functions reach ours through NumPy's protocols
 (`__array_function__`, `__array_ufunc__`), `__dask_tokenize__` names an array by its contents, and

@@ -1,1 +1,1 @@
-"""NumPy's functions lead here to ours, or to NumPy on the host."""
+"""Dispatch of NumPy's functions to ours, or to NumPy on the host."""

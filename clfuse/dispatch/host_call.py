@@ -1,8 +1,9 @@
-"""What no kernel does is done by NumPy on the host: counted, announced, and written back.
+"""Fallback: calls that no kernel computes run in NumPy on the host, counted and announced.
 
-`native` marks the functions of ours that answer for one of NumPy's; whatever such a function cannot
-do (it raises `conversion.NotNative`) and every function of NumPy's that has none goes to
-`host_call`.
+The decorator `native` marks a function of ours as the counterpart of one of NumPy's. A call goes to
+`host_call` where the counterpart cannot do it (it raises `conversion.NotNative`), or where NumPy's
+function has no counterpart. `host_call` copies the arrays to the host, brings the results to the
+device, and writes back what NumPy has written to arguments.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ MUTATED: Final[Mapping[str, str]] = {
 
 
 REMEMBERED: Final[dict[Callable[..., Any], tuple[Callable[..., Any], dict[Any, Any]]]] = {}
-"""What `remembered` made -> the function that it is of, and what it knows."""
+"""What `record_cache.remembered` made -> the function that it is of, and what it knows."""
 
 
 def shares_memory() -> bool:
@@ -240,7 +241,7 @@ class HostArguments:
                 if value.dtype == object:
                     self._put_back(value)
                 return value
-            # Whoever waits for a library goes step by step.
+            # A program that waits for a library goes step by step.
             return adopted(value, use=BY_ROWS) if self._owned else from_host(value)
         kind = type(value)
         if kind is tuple or kind is list:

@@ -1,5 +1,4 @@
-"""Steps that NumPy makes on mapped memory, recorded; `sorting`, `fourier` and `decompositions` use
-it."""
+"""Library steps: recorded operations that NumPy computes on mapped memory of the device."""
 
 from __future__ import annotations
 

@@ -1,12 +1,10 @@
-"""What NumPy says of a wrong call: asked where one of ours fails; `fallback.native`, the ufuncs and
-the random generators call it.
+"""NumPy's exception for a wrong call: found by making the failed call again in NumPy.
 
-Our functions check what they need, in their own order. Which of several things that are wrong in a
-call NumPy finds first, and what class of exception it raises, is known to NumPy alone. So a call
-that failed is made once more, by NumPy, on stand-ins of the arrays (their shapes and dtypes, filled
-with ones): what it raises is raised in place of ours. Where NumPy finds nothing although ours is
-about types, the call is one that NumPy takes, and NumPy makes it. Else the values are what is
-wrong, and our exception stays.
+Our functions check what they need, in their own order. NumPy alone knows which of several mistakes
+in a call it finds first, and what class of exception it raises. So NumPy makes a call that failed
+once more, on stand-ins of the arrays (their shapes and dtypes, filled with ones), and its exception
+is raised in place of ours. Where NumPy raises nothing although our exception is about types, NumPy
+takes such a call, and makes it. Otherwise the values are wrong, and our exception stays.
 
 Calls that succeed pay nothing for it.
 """

@@ -1,10 +1,9 @@
-"""Classes of a program that answer for NumPy's functions themselves are asked about ours; `ufunc`,
-`subclasses` and `namespace` tell of such classes.
+"""Overrides: third-party `__array_ufunc__` and `__array_function__`, called with our functions.
 
-NumPy gives `__array_ufunc__` and `__array_function__` its own ufuncs and functions. A program with
-clfuse in NumPy's place knows ours by their names, and asks ``ufunc is np.multiply``. So the methods
-of a class whose module knows clfuse are put behind one that hands them ours. Those of other
-packages, which know NumPy, are left alone.
+NumPy calls these methods with its own ufuncs and functions. A program with clfuse in NumPy's place
+knows ours by their names, and compares ``ufunc is np.multiply``. So the methods of a class whose
+module knows clfuse are wrapped, and the wrapper passes our functions. Classes of other packages,
+which know NumPy, are left alone.
 """
 
 from __future__ import annotations

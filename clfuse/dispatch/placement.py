@@ -1,5 +1,4 @@
-"""What `__array_namespace_info__` says of clfuse, and where functions with ``device=`` put their
-results; `namespace` and `fallback` use it.
+"""``device=`` arguments, and the answers of `__array_namespace_info__`.
 
 Source: https://data-apis.org/array-api/2024.12/API_specification/inspection.html
 """

@@ -1,12 +1,11 @@
-"""Functions that are composed of many operations, and reductions, recorded once for equal
-arguments; `statistics`, `reductions` and `manipulation` mark some.
+"""Record cache: reductions and composed functions, recorded once for equal arguments.
 
-``a.std(0)`` of a long array is 35 nodes, and what Python does to find out which takes 100 us. For
-an array of the same shape and dtype they are the same again, so that a list of them is enough: a
-tenth of the time.
+``a.std(0)`` of a long array is 35 nodes, and Python takes 100 us to find out which. For an array of
+the same shape and dtype the nodes are the same again, so a list of them is enough: it takes a tenth
+of the time.
 
-Even for ``a.sum()``, which is one node, it is: 9 us of Python, and 120 us where the caches hold
-what the last kernel read, as after every sum of a large array.
+The cache pays even for ``a.sum()``, which is one node: Python takes 9 us for it, and 120 us where
+the processor's caches hold what the last kernel read, as after every sum of a large array.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ def remembered(function: _Function) -> _Function:
     arguments alone, where these are whole numbers, booleans, None or tuples of whole numbers.
 
     For results that are new arrays. A call that warned is not remembered. Where clfuse is compiled,
-    `fallback.native` lets ``_core/record_cache.pxi`` look into `known` first.
+    ``_core/record_cache.pxi`` looks into `known` first.
     """
 
     @functools.wraps(function)

@@ -1,4 +1,4 @@
-"""Which function of ours answers for which of NumPy's."""
+"""The registry: tables that lead from NumPy's functions and ufuncs to ours."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ NATIVE: Final[dict[Any, Callable[..., Any]]] = {}
 """NumPy's function -> ours, which records it."""
 
 OTHERWISE: Final[dict[Any, Callable[..., Any]]] = {}
-"""NumPy's function -> what does the calls that ours leaves to NumPy, if not the host."""
+"""NumPy's function -> what computes the calls that ours leaves to NumPy, if not the host."""
 
 HOSTED: Final[dict[Any, Callable[..., Any]]] = {}
 """NumPy's function -> what runs it on the host, of those that have none of ours."""
 
 AT_CALL: Final[set[Any]] = set()
-"""Functions of NumPy's among them that are never recorded: see `at_call`."""
+"""Functions of NumPy's among them that are never recorded: see `host_call.at_call`."""
 
 UFUNCS: Final[dict[str, Any]] = {}
 """Every public ufunc of NumPy's, by its own name."""

@@ -1,1 +1,1 @@
-"""Operations on small arrays that lie on the host, done by NumPy at the call."""
+"""Eager operations: NumPy computes them at the call, on small arrays that lie on the host."""

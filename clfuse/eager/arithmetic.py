@@ -1,8 +1,7 @@
-"""Operations on small arrays that lie on the host, calculated by NumPy when they are called;
-`operators`, `ufunc`, `linalg` and `fallback` ask here before they record.
+"""Eager operators, ufuncs and products of small arrays that lie on the host.
 
-See `present`, which says when that is, and what comes out. Every function here answers `LATER`, or
-False, where the operation has to be recorded.
+`arrays.host_array` says which arrays these are. Every function here returns `LATER`, or False,
+where the operation has to be recorded.
 """
 
 from __future__ import annotations

@@ -1,18 +1,16 @@
-"""Small arrays that programs make, made by NumPy at the call; `fallback.native` puts this before
-the functions that record them.
+"""Eager creation: small arrays of ``arange``, ``zeros``, ``linspace`` and their kind.
 
-``arange``, ``zeros``, ``linspace`` and their kind need no memory where they are recorded: a kernel
-that reads them calculates what it reads. That matters where they are large. A small one is there
-sooner than its operation is recorded, and what is calculated with it can be calculated at once
-(`present`), where it would have been recorded too. With large arrays it is an argument of their
-kernel, of a few hundred bytes.
+A recorded creation needs no memory: a kernel that reads the array computes what it reads. That
+matters where the array is large. NumPy makes a small array sooner than its operation is recorded,
+and operations on that array can be eager too (`arrays.host_array`). Beside large arrays it is an
+argument of their kernel, of a few hundred bytes.
 
-Which calls: those whose arguments are numbers, dtypes and the like (and lists of numbers, or arrays
-that lie on the host), in which nothing has to be looked at to know how many elements come out. One
-element stays a constant of the program, which kernels take without memory. While `jit` traces,
-nothing is made here: what is traced would be replayed with an upload in the place of a source.
+Creation is eager where the arguments are numbers, dtypes and the like (and lists of numbers, or
+arrays that lie on the host), and where the number of elements is known without computing anything.
+One element stays a constant of the program, which kernels take without memory. While `jit` traces,
+nothing is made here: the trace would replay an upload in the place of the creation.
 
-`_core/eager_creation.pxi` says the same in C.
+`_core/eager_creation.pxi` has the same rules in C.
 """
 
 from __future__ import annotations
@@ -116,7 +114,7 @@ def _of_range(args: tuple[Any, ...], named: Mapping[str, Any]) -> int:
     start, stop = (0, args[0]) if len(args) == 1 else args[:2]
     try:
         return max(math.ceil((float(stop) - float(start)) / float(args[2] if args[2:] else 1)), 0)
-    except (ArithmeticError, ValueError):  # whoever records says what is wrong
+    except (ArithmeticError, ValueError):  # the recorded operation raises what is wrong
         return -1
 
 
@@ -204,7 +202,7 @@ def at_the_call(plain: Callable[..., Any], reference: Any) -> Callable[..., Any]
 
 
 def compiled_names(get_device: Callable[[], Any], device_state: dict[str, Any]) -> dict[str, Any]:
-    """What the compiled cases use of this module, for `acceleration`."""
+    """What the compiled cases use of this module."""
     return {
         "array": np.array,
         "asanyarray": np.asanyarray,

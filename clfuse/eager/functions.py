@@ -1,13 +1,13 @@
-"""Functions and methods that only read small arrays on the host: NumPy answers them at the call.
-`fallback`, `borrowed` and `ndarray` put them before what records.
+"""Eager functions and methods that only read small arrays on the host.
 
-One table says which, of how many arguments, and what they cost. Of arrays that all lie on the host
-already (see `present`) the answer is that of NumPy's own function on their memory, given back as
-ours: values, dtypes, errors and warnings are NumPy's by construction. A call that is not for that
-(an `out`, an argument that is no number, text, dtype or array, a floating-point error, of which
-NumPy would warn) goes on as if there were no such table.
+One table has these functions, how many arguments each may have, and what each costs. Where all
+arrays lie on the host already (see `arrays.host_array`) NumPy's own function computes the result on
+their memory, and the result becomes an array of ours: values, dtypes, errors and warnings are
+NumPy's by construction. All other calls (with an `out`, with an argument that is no number, text,
+dtype or array, with a floating-point error of which NumPy would warn) go on as if there were no
+such table.
 
-The rule is there twice, here and in ``_core/eager_calls.pxi``.
+The rules exist twice, here and in ``_core/eager_calls.pxi``.
 """
 
 from __future__ import annotations
@@ -271,7 +271,7 @@ class _Given:
 
     def __init__(self) -> None:
         self.device: Any = None
-        self.share = 1  # of what is affordable: see `present.affordable`
+        self.share = 1  # of what is affordable: see `host_array.affordable`
         self.shapes: list[tuple[int, ...]] = []
         self.size = 0
 

@@ -1,5 +1,7 @@
-"""``x[index]`` with arrays in the index, and ``x[index] = value``, of arrays that lie on the host;
-`indexing` asks here before it records. See `present`."""
+"""Eager indexing: ``x[index]`` with arrays in the index, and ``x[index] = value``.
+
+`arrays.host_array` says which arrays are indexed eagerly.
+"""
 
 from __future__ import annotations
 
@@ -105,8 +107,8 @@ def _is_selectable(node: Node) -> bool:
 
 
 def is_brief(node: Node, share: int = AT_ONCE, most_nbytes: int = ROW_NBYTES) -> bool:
-    """Whether an array lies on the host, or is so small that it is computed for who waits anyway:
-    NumPy does what is to be done with it in less time than a launch takes."""
+    """Whether an array lies on the host, or is so small that it may be computed at once: NumPy
+    does what is to be done with it in less time than a launch takes."""
     buffer = node.buffer
     if type(buffer) is HostBuffer:
         return True
@@ -137,7 +139,7 @@ def _with_arrays(index: Any) -> Any:
 
 def _is_scattering(index: Any) -> bool:
     """Whether integer arrays say where something is written, and no masks: NumPy does that in any
-    case, and whoever waits for their bounds can wait for all of it."""
+    case, and a program that waits for their bounds can wait for all of it."""
     items = index if type(index) is tuple else (index,)
     kinds = [item.dtype.kind for item in items if type(item) in (handles.ARRAY, np.ndarray)]
     return bool(kinds) and "b" not in kinds

@@ -1,11 +1,10 @@
-"""Lists of numbers beside arrays that lie on the host, as NumPy's arrays: `subscripts`, `at_once`,
-`readers` and `sources` ask here.
+"""Lists of numbers beside arrays that lie on the host, as NumPy's arrays.
 
-To NumPy a list is an array that is made at the call: as an index, as what is assigned, as an
-operand. So whoever writes ``x[[0, 2]] += [1, 2]`` to an array on the host wants it done at once, as
-with arrays in their places. What `jit` traces is left alone: lists may hold what it has replaced.
+To NumPy a list is an array that is made at the call: as an index, as the value of an assignment, as
+an operand. So ``x[[0, 2]] += [1, 2]`` on an array on the host is eager, as it is with arrays in the
+places of the lists. While `jit` traces, lists are left alone: they may hold traced numbers.
 
-`_core/eager_creation.pxi` says the same in C.
+`_core/eager_creation.pxi` has the same rules in C.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from clfuse.ir import trace
 
 def listed(value: Any) -> Any:
     """A list or tuple of numbers, and of arrays on the host, as an array of NumPy's; `LATER` where
-    it is anything else, large, or an error, which whoever records raises."""
+    it is anything else, large, or an error, which the recorded operation raises."""
     found = numbers(value)
     if found is LATER:
         return LATER

@@ -1,8 +1,7 @@
-"""Memory on the host that a write to an array may go to at once; `at_once`, `subscripts`, `ndarray`
-and what is compiled ask here.
+"""Writes in place: the host memory of an array, if nobody else can see it.
 
-Nobody sees that an array is written to in place: it is where the count of references shows that
-nobody else holds the node, its buffer or the memory. Otherwise the storage cell gets a copy.
+Reference counts show whether anything else holds the node, its buffer or the memory. If so, the
+storage cell gets a copy.
 """
 
 from __future__ import annotations

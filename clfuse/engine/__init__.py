@@ -1,1 +1,1 @@
-"""Evaluation: a snapshot of the graph becomes an executable, and arrays get their values."""
+"""The engine: a snapshot of the graph becomes an executable, and arrays get their values."""

@@ -1,8 +1,9 @@
-"""Evaluates by itself before the recorded work grows too large; `ir.nodes` and `evaluate` call it.
+"""Auto-flush: evaluates recorded work before it grows too large.
 
-Three things make it: so many operations that planning them takes long and much memory, so many
-bytes that pending work holds, and a loop of equal rounds. What a loop has recorded is cut at the
-end of a round: every cut has the structure of the one before, and one plan serves all of them.
+Three things start an evaluation: so many operations that planning them takes long and much memory,
+so many bytes that pending work holds, and a loop of equal rounds. The operations of a loop are cut
+at the end of a round: every cut has the structure of the one before, and one plan serves all of
+them.
 
     for _ in range(1000):            32 operations a round: 16 rounds, then the next 16 ...
         u = u + 0.1 * lap(u)         63 evaluations with one plan, none of which is large
@@ -44,7 +45,7 @@ class _Loop:
 
     Attributes
     ----------
-    turn : int, of `ir.turn`: what the rest is about
+    turn : int, of `ir.nodes.turn`: what the rest is about
     period : int, operations of a round; 0 if none was found
     look_at : int, how many operations there are when it is looked at next
     end : int, after how many operations it is cut; 0 if that is not known yet

@@ -1,7 +1,7 @@
-"""The way of what is evaluated: snapshot -> NumPy, or a plan that is known or made now -> launch.
+"""Evaluation: snapshot -> NumPy, or a known or new plan -> launches.
 
-`api` calls this when a value is observed. Plans are kept by structure, so a loop that records the
-same step again only looks its plan up, allocates and launches (`planned`).
+Plans are kept by structure. A loop that records the same step again only looks its plan up,
+allocates and launches (`executable`).
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ about 150 bytes, and a long loop leaves plans of CLFUSE_MAX_NODES that are never
 lock = threading.RLock()
 """One evaluation at a time. Recording needs no lock, graphs are immutable; but what is written to
 an array is recorded as what comes after its contents, so that writes take turns where there are
-several threads. Order: this, then `ir.finding`, then those of devices."""
+several threads. Order: this, then `ir.nodes.finding`, then those of devices."""
 
 when_grown: Final[list[Callable[[], None]]] = [lambda: None]
-"""Called after memory was taken: for an input, or by an evaluation (`automatic`). Until memory has
+"""Called after memory was taken: for an input, or by an evaluation (`auto_flush`). Until memory has
 grown by CLFUSE_MAX_PINNED_BYTES since `grown_from` it does nothing."""
 
 grown_from: Final = [0]
@@ -102,7 +102,7 @@ def evaluate_nodes(nodes: Sequence[Node], *, wait: bool = False) -> None:
     with lock:
         roots = _left(nodes)
         if roots:
-            # The collector would look through what is listed and planned again and again, in vain.
+            # The collector would scan the snapshot and the plan again and again, and free nothing.
             collects = gc.isenabled()
             try:
                 gc.disable()
@@ -122,8 +122,8 @@ def evaluate_nodes(nodes: Sequence[Node], *, wait: bool = False) -> None:
 
 
 def _calculate_at_exit(roots: Sequence[Node], cause: ImportError) -> None:
-    """Leave to NumPy what somebody looks at when the interpreter has ended: the modules that plan,
-    and make kernels, cannot be imported any more.
+    """Leave to NumPy what is observed when the interpreter has ended: the modules that plan, and
+    make kernels, cannot be imported any more.
 
     Raises
     ------
@@ -146,7 +146,7 @@ def evaluate_all(*, wait: bool = False, raising: bool = True) -> None:
     """Compute everything that was recorded and that somebody still holds.
 
     What cannot be computed does not keep the rest from it. It stays recorded and is not tried
-    again along with everything else: whoever looks at it gets the error. `raising` says whether
+    again along with everything else: observing it raises the error. `raising` says whether
     the caller gets the first one, too: a statement that only happens to record something is not
     what went wrong.
     """
@@ -203,7 +203,7 @@ def _broken(cells: Sequence[ir.Storage]) -> list[ir.Storage]:
     for half in (cells[:middle], cells[middle:]):
         try:
             evaluate_nodes(trace.untraced([cell.node for cell in half]))
-        except Exception:  # noqa: BLE001 (who looks at one of them gets it)
+        except Exception:  # noqa: BLE001 (observing one of them raises it)
             broken += _broken(half)
     return broken
 
@@ -387,9 +387,9 @@ _rest_in_vain: Final = [0, 0]
 def _settle_rest(device: Device) -> None:
     """Calculate what else was recorded, if that is small, too.
 
-    What depends on recorded arrays is recorded. Where a loop looks at one of two arrays in every
-    round, all that comes of the other one would be, in this round and the next, though NumPy has it
-    in the end: weights that are adapted, while only the loss is looked at.
+    What depends on recorded arrays is recorded. Where a loop observes one of two arrays in every
+    round, all that depends on the other one would be recorded, in this round and the next, and
+    NumPy would compute it later: weights that are adapted, while only the loss is observed.
     """
     if not 0 < ir.waiting_count() <= MOST_REST or trace.active() is not None:
         return
@@ -453,7 +453,7 @@ def _known_plan(key: tuple[Any, ...], snapshot: Snapshot) -> Planned | None:
 
 
 def is_planned(snapshot: Snapshot, device: Device) -> bool:
-    """Whether there is a plan for this structure (for `explain`)."""
+    """Whether there is a plan for this structure."""
     key = _key(snapshot, device)
     return any(
         _plans[key, number].structure.same_structure(snapshot) for number in _numbers.get(key, ())

@@ -1,9 +1,8 @@
-"""A plan with its programs: made once for a structure, run whenever that is evaluated; `evaluate`
-and `replay` make them.
+"""Executables: a plan with its programs, made once for a structure and run at every evaluation.
 
-What fails as a rule (planning, building, allocating) happens before the first launch. No node
-changes until the last one, unless the evaluation ends early: then `rest` says which do. A process
-that leaves everything to NumPy never imports this.
+Steps that often fail (planning, building, allocating) come before the first launch. No node changes
+until the last launch, unless the evaluation ends early: then `resume` says which nodes do. A
+process that leaves everything to NumPy never imports this module.
 """
 
 from __future__ import annotations
@@ -186,7 +185,7 @@ class Planned:
         tickets: list[Any],
         whole: bool = False,
     ) -> bool:
-        """Put the nodes in order after a run that ended early, as `rest.leave`."""
+        """Put the nodes in order after a run that ended early, as `resume.leave`."""
         constants = [
             node if type(node) is Node and node.op.kind is Kind.CONSTANT else None for node in nodes
         ]

@@ -1,4 +1,4 @@
-"""What would run for some arrays, and why: sources, bytes and cuts as a table; public `explain`.
+"""`clfuse.explain`: what would run for some arrays, and why: sources, bytes and cuts as a table.
 
 Nothing runs here: arrays stay unevaluated.
 """

@@ -1,17 +1,16 @@
-"""Evaluations that do not fit into a device's memory: in tiles that are streamed through it;
-`evaluate` comes here when there is no memory for a plan.
+"""Out-of-core evaluation: arrays that do not fit into a device's memory, streamed in tiles.
 
     y = exp(x) * w + c        x, y: 100 GB on the host; 80 GB on the device
     rows 0 to 1,000:          the kernel runs ...
     rows 1,000 to 2,000:      ... while these rows of x go to the device
     rows -1,000 to 0:         ... and the last rows of y come from there
 
-A tile is a part of what is asked for, along one axis. It is recorded as operations on parts of the
-operands (`engine.tile_nodes`), planned and launched as anything else is; one plan serves all tiles.
-Folds of that axis are folds of tiles, whose results are folded in the end. A scan begins with the
-last element of the tile before. What tiles need all of, as a mean that is subtracted, is computed
-before. Results lie on the host, and nothing but these changes: until the last tile is done
-everything is recorded as it was.
+A tile is a part of a result, along one axis. It is recorded as operations on parts of the operands
+(`tile_nodes`), planned and launched as anything else is; one plan serves all tiles. Folds of that
+axis are folds of tiles, whose results are then folded. A scan begins with the last element of the
+tile before. Values that tiles need as a whole, such as a mean that is subtracted, are computed
+before. Results lie on the host, and nothing else changes: until the last tile is done everything is
+recorded as it was.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Where the time went: every kernel's time and bandwidth while a block runs; public `profile`.
+"""`clfuse.profile`: every kernel's time and bandwidth while a block runs.
 
-The device's own clock is asked (OpenCL event profiling), so the numbers hold no Python time.
+The times are those of the device's own clock (OpenCL event profiling), so they hold no Python time.
 """
 
 from __future__ import annotations

@@ -1,14 +1,13 @@
-"""A plan of which the driver refuses a kernel, or a launch, is made again, of smaller kernels; in
-the end NumPy computes its values on the host.
+"""Refused builds and launches: the same values by smaller kernels, then by NumPy.
 
     a kernel of 12 operations is refused, twice
     -> 6 operations a kernel at most
     -> each operation by itself
     -> NumPy
 
-Where a kernel is not built, nothing has been launched, so that nothing is computed twice; where a
-launch is refused, what was launched before has its buffers (`rest`). Kernels that somebody wrote
-are his: their errors are raised.
+Where a kernel is not built, nothing has been launched, so nothing is computed twice. Where a launch
+is refused, the launches before it have their buffers (`resume`). Kernels that somebody wrote are
+his: their errors are raised.
 """
 
 from __future__ import annotations

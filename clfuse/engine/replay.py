@@ -1,4 +1,4 @@
-"""A traced program, planned once and with its kernels bound: what `clfuse.jit` runs at every call.
+"""Replays: a traced program, planned once and with its kernels bound, run at every call.
 
 A replay allocates the results, sets the arguments that change, and launches. It plans, renders and
 records nothing.

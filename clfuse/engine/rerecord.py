@@ -1,5 +1,6 @@
-"""The graph of a node that a plan has not computed, recorded once more over what the plan has
-computed before it ended early: for who computes it in another way.
+"""Records again the nodes that a plan has not computed, on top of the values that it has computed.
+
+The plan has ended early, and the new nodes can be computed in another way.
 
     t = x * 2; x += 1; y = t @ w       the plan has t and the new x; the product is refused
     -> y = matmul(leaf t, leaf w)      the old x is not needed

@@ -1,22 +1,23 @@
-"""What becomes of an evaluation that ends early: by an interrupt, a refused launch, a host error.
+"""Evaluations that end early, by an interrupt, a refused launch or a host error, and go on later.
 
-A plan overwrites arrays that nobody asks for any more, launch by launch. When it stops after some
-of its launches, each array is in one of three states, and `leave` puts it there:
+A plan overwrites arrays that nothing needs any more, launch by launch. When it stops after some of
+its launches, each array is in one of three states, and `leave` puts it there:
 
 - *done*: no later launch writes to its memory. The node gets its buffer, as after the whole plan.
-- *recorded*, as before: what it is computed from is intact. The node does not change.
-- *suspended*: what it is computed from was overwritten by a launch that is done. The node becomes
-  one that stands for the rest of the plan (`Rest`): whoever looks at it has the rest done first.
+- *recorded*, as before: the operands that it is computed from are intact. The node does not change.
+- *suspended*: a launch that is done has overwritten an operand that it is computed from. The node
+  becomes one that stands for the rest of the plan (`Rest`): its value is computed by doing the rest
+  first.
 
     x += 1; y = (x - 1) @ w        y's product fails: x is done, y is recorded (it reads the new x)
     t = x * 2; x += 1; y = t @ w   y's product fails: x is done, y is suspended (the old x is gone)
 
 How far a plan has come is the length of its list of *tickets*: a launch that the driver has taken
-adds one by the same call of C, so that no signal handler runs between the two. What is not a kernel
-adds its ticket afterwards, because to do it twice changes nothing.
+adds one by the same call of C, so that no signal handler runs between the two. A step that is not a
+kernel adds its ticket afterwards, because doing it twice changes nothing.
 
-Of a rest each step has a list of its own: where one fails, those that need nothing of it are done
-all the same, and who looks at an array that does gets it computed in another way, if there is one.
+Each step of a rest has a list of its own. Where one fails, those that need nothing of it are done
+all the same. An array that needs it is computed in another way, if there is one.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ Keeps = Sequence[tuple[Node, int]]
 
 Again = Callable[[int, "list[Buffer | None]", "list[bool]", "set[int]"], "Node | None"]
 """Records a value of the plan once more, given where values lie, which steps were done, and which
-on the host may have written a part (`recorded_again`)."""
+on the host may have written a part (`rerecord`)."""
 
 Compute = Callable[[Sequence[Node], Refused], None]
 """Computes nodes in another way than by kernels that were refused."""
@@ -134,7 +135,7 @@ class Rest:
             self._launch(number, places, tickets[number])
         except DeviceError:
             raise
-        except Exception as error:  # noqa: BLE001 (who looks at what it writes gets it)
+        except Exception as error:  # noqa: BLE001 (observing what it writes raises it)
             if self._is_done(number):
                 return
             if not is_refusal(error) or not (

@@ -1,9 +1,8 @@
-"""How an array is cut into tiles that fit into a device's memory, and what has to be computed
-before; `larger` asks, and has them computed by `tiled`.
+"""Tile cuts: how an array is cut into tiles that fit, and what has to be computed before.
 
-Several ways may be open: parts of the array along any axis; of a fold or a scan, parts of its
-input along the axis that is folded. The first one is taken of which one index of the axis fits, the
-outermost axis before others, because what lies together is copied together.
+Several cuts may be possible: parts of the array along any axis; of a fold or a scan, parts of its
+input along the folded axis. The first one is taken of which one index of the axis fits. Outer axes
+come before inner ones, because neighbours in memory are copied together.
 """
 
 from __future__ import annotations

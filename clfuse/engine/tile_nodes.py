@@ -1,13 +1,12 @@
-"""Nodes for a part, along one axis, of what other nodes are; `clfuse.engine.out_of_core` computes
-by them what does not fit into a device's memory.
+"""Nodes for a part, along one axis, of other nodes.
 
     y = exp(x - x.max(1, keepdims=True))       rows 100 to 200 of y are the same operations
     rows 100 to 200 of x -> max -> subtract -> exp
 
-What a part needs of the operands follows from each operation: of a map the same rows, of a stencil
-some rows more, of a transposed array columns. What it needs all of (a fold of the axis that is cut,
-an array that positions are taken from) has to be in memory before; so has what cannot be cut
-(`Slices.whole`). The graph that was recorded does not change.
+Each operation says which part of its operands is needed: a map needs the same rows, a stencil some
+rows more, a transposed array columns. Operands that are needed as a whole (a fold of the axis that
+is cut, an array that positions are taken from) have to be in memory before; so have those that
+cannot be cut (`Slices.whole`). The graph that was recorded does not change.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Computes arrays tile by tile, transfers beside kernels; `larger` says which, `cutting` how.
+"""Streams arrays tile by tile: transfers run beside kernels.
 
 While a tile is computed, the operands of the next one go to the device, and the results of the one
 before come from there. Nothing but the arrays' nodes changes, when all is done.

@@ -1,1 +1,1 @@
-"""NumPy's functions, by NumPy's topics."""
+"""Implementations of NumPy's functions, by NumPy's topics."""

@@ -1,5 +1,4 @@
-"""Attributes and dtype changes of arrays: real, imag, ``view(dtype)``, in-place shape; called
-by `ndarray`."""
+"""Attributes and dtype changes of arrays: real, imag, ``view(dtype)``, shape set in place."""
 
 from __future__ import annotations
 

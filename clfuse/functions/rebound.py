@@ -1,11 +1,10 @@
-"""NumPy's functions that are written in Python, run with our functions in the place of NumPy's;
-`namespace` registers them.
+"""NumPy's functions that are written in Python, run with our functions in their globals.
 
 Much of NumPy is composed of other NumPy functions: `cov` is a mean, a difference and a product of
 matrices. Such a function is taken as it is installed, and its code gets a copy of its module's
-globals in which every ufunc, every function that we have (`fallback.NATIVE`) and the array class
+globals in which every ufunc, every function that we have (`registry.NATIVE`) and the array class
 are ours. Signature, defaults, errors and results are NumPy's own by construction, of whatever
-version; and what the code records is planned together with everything around it.
+version. The operations that the code records are planned together with everything around them.
 
 Functions of the same module that it calls are treated alike. Other functions that we do not have
 run on the host, counted as usual.
@@ -60,7 +59,7 @@ BORROWED: Final = (
 
 
 class _Module:
-    """One of NumPy's modules as borrowed code sees it."""
+    """One of NumPy's modules as rebound code sees it."""
 
     def __init__(self, module: types.ModuleType) -> None:
         self._module = module
@@ -77,7 +76,7 @@ _FUNCTIONS: Final = (types.BuiltinFunctionType, type(np.concatenate))
 
 
 def ours(value: Any) -> Any:
-    """What borrowed code finds where NumPy's code finds `value`."""
+    """What rebound code finds where NumPy's code finds `value`."""
     if isinstance(value, types.ModuleType):
         if not _is_numpys(value.__name__):
             return _REPLACED.get(value, value)
@@ -181,9 +180,9 @@ def _is_of_nans(frame: types.FrameType) -> bool:
 
 
 class _Warnings(OutsideWarnings):
-    """What Python's module is to NumPy's code: it ends an attempt at the call (`at_once`) where
-    that would warn, as a floating-point error does; what comes in its place warns. Not so of
-    slices without a number, of which kernels do not warn."""
+    """Stands for Python's module in NumPy's code. It ends an eager attempt (`eager.arithmetic`)
+    that would warn, as a floating-point error does; the call that follows warns. It lets pass what
+    is said of slices without a number, of which kernels do not warn."""
 
     @staticmethod
     def warn(
@@ -224,7 +223,7 @@ WARNING: Final = (
     "lib._twodim_base_impl", "lib._type_check_impl", "lib._ufunclike_impl", "linalg._linalg",
     "fft._pocketfft",
 )  # fmt: skip
-"""NumPy's modules whose functions warn their caller, and are called from here."""
+"""NumPy's modules whose functions warn their caller, with a frame of this module between."""
 
 
 def _name_the_users_line() -> None:
@@ -358,7 +357,7 @@ def _order_statistic(reference: Any) -> Callable[..., bool]:
 
 
 COMPLETED: Final = (np.average, np.histogram, np.nan_to_num, np.pad)
-"""Ours is faster where it can do what is asked for; the rest is borrowed."""
+"""Ours is faster where it can do what is asked for; the rest is rebound."""
 
 
 def _complete(reference: Any) -> None:

@@ -1,8 +1,8 @@
-"""``clfuse.testing``: NumPy's assertions, which look at our arrays on the host; for `namespace`.
+"""``clfuse.testing``: NumPy's assertions, which look at our arrays on the host.
 
-NumPy's own ask for instances of its own class before they compare element by element, and compare
-in several steps of which each would be recorded. Looking at a value is no fallback: nothing is
-counted.
+NumPy's own assertions test for instances of its own class before they compare element by element,
+and compare in several steps, of which each would be recorded. To look at a value is no fallback:
+nothing is counted.
 """
 
 from __future__ import annotations

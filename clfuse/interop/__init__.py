@@ -1,2 +1,1 @@
-"""What other libraries ask of an array: protocols, buffers, subclasses, patches of their
-functions."""
+"""What other libraries use of an array: protocols, buffers, subclasses, patched functions."""

@@ -1,11 +1,11 @@
-"""Arrays as buffers: which memory `memoryview`, `bytes`, ``file.write`` and the others get;
-`acceleration` and `ndarray` register it.
+"""The buffer protocol: the memory that `memoryview`, `bytes`, ``file.write`` and others get.
 
-Who asks in order to read (``hashlib``, ``file.write``, ``bytes``, `memoryview`) gets a snapshot,
-without a copy where device and host share memory. Who is going to write (``file.readinto``,
-``struct.pack_into``) gets memory that the array shares as long as somebody has it
-(`shared_storage`). `memoryview` cannot be told from ``numpy.asarray``, whose arrays must not make
-every operation on ours look at what they may have done to it: ``x.data`` is what shares.
+Code that reads a buffer (``hashlib``, ``file.write``, ``bytes``, `memoryview`) gets a snapshot,
+without a copy where device and host share memory. Code that writes (``file.readinto``,
+``struct.pack_into``) gets memory that the array shares while the buffer exists
+(`arrays.shared_storage`). A `memoryview` cannot be told from ``numpy.asarray``. If the results of
+``numpy.asarray`` shared memory, every operation on our array would have to look at what was written
+to them. So a `memoryview` of the array is a snapshot, and ``x.data`` shares.
 """
 
 from __future__ import annotations

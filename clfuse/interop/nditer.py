@@ -1,8 +1,8 @@
-"""``clfuse.nditer``: NumPy's iterator over host copies of our arrays; `namespace` hands it out.
+"""``clfuse.nditer``: NumPy's iterator over host copies of our arrays.
 
 NumPy's class cannot be derived from, and takes memory to work on. It gets copies that lie as the
-arrays do; operands of one storage share theirs. What was written comes back when the iteration
-ends: at the last element, at `close`, or at the end of ``with``.
+arrays do; operands on one storage share a copy. Elements that were written are copied back when the
+iteration ends: at the last element, at `close`, or at the end of ``with``.
 """
 
 from __future__ import annotations

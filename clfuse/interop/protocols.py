@@ -1,5 +1,4 @@
-"""What other libraries ask an array for: NumPy's dispatch, host copies, DLPack, pickling; used
-by `ndarray`."""
+"""NumPy's dispatch protocols, host copies, DLPack and pickles of an array."""
 
 from __future__ import annotations
 
@@ -138,8 +137,8 @@ def interface(handle: Handle) -> dict[str, Any]:
 
 
 class _Memory(np.ndarray):
-    """What `__array_interface__` has for its data: memory, and to who asks for its items what NumPy
-    has there, the address of the first element and whether it is read-only."""
+    """What `__array_interface__` has for its data: memory, whose items are what NumPy has there:
+    the address of the first element and whether it is read-only."""
 
     first: tuple[int, bool]
 

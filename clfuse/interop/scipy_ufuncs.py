@@ -1,5 +1,7 @@
-"""SciPy's ufuncs that the op tables have (``scipy.special.erf``), which are recorded as NumPy's
-are; `protocols` asks."""
+"""SciPy's ufuncs that the op tables have (``scipy.special.erf``), as ufuncs of ours.
+
+Their calls are recorded as those of NumPy's ufuncs are.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Subclasses of our array class are NumPy's; `ndarray` has the metaclass of here.
+"""Subclasses of our array class: they derive from NumPy's, and their instances live on the host.
 
 A program's ``class Sub(np.ndarray)`` needs NumPy's `__array_finalize__`, its memory, and its place
-in functions of NumPy's. So it derives from `numpy.ndarray`, and its instances live on the host.
+in functions of NumPy's. So the metaclasses here derive it from `numpy.ndarray`.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""Functions of other packages that ask for NumPy's own class of arrays are given it: `clfuse`
-installs them.
+"""Patches: functions of other packages that accept only NumPy's own arrays get such arrays.
 
-Most packages take what `numpy.asarray` takes. Some ask ``isinstance(x, numpy.ndarray)`` first, and
-do something else, or refuse, where it is not: pandas looks a mask up as column names. `DOORS` names
-the functions in which they ask, as few and as far inside as there are; ours are put before them,
-which turn our arrays into NumPy's and leave everything else alone. A package that is not imported
-is not touched; a function that a version does not have is left out. In `PACKAGES` nearly every
-function would be named: compiled code in them asks for memory that it may write to.
+Most packages take what `numpy.asarray` takes. Some test ``isinstance(x, numpy.ndarray)`` first, and
+do something else, or refuse, where it is false: pandas looks a mask up as column names. `DOORS`
+lists the functions that make such tests, as few and as far inside as there are. Wrappers around
+them turn our arrays into NumPy's and leave everything else alone. A package that is not imported is
+not touched; a function that a version does not have is left out. `PACKAGES` lists packages of which
+nearly every function would be in `DOORS`, because their compiled code asks for memory that it may
+write to.
 
 Compiled code that looks at each item of a list knows Python's and NumPy's numbers by their memory,
-and takes a lazy scalar for an object. So pandas and json get NumPy's scalars for them.
+and takes a lazy scalar for an object. So pandas and json get NumPy's scalars in place of lazy ones.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _document(value: Any) -> Any:
 def _of_its_namespace(handle: Handle) -> Any:
     """What SciPy asks for namespace and device. Unless it takes arrays of other libraries for what
     they are (SCIPY_ARRAY_API), it works with NumPy's functions, which know the processor alone: an
-    array of NumPy's. (Nor does the program keep to the standard then: see `present.standard`.)"""
+    array of NumPy's. (Nor does the program keep to the standard then: `host_array.standard`.)"""
     api = sys.modules.get("scipy._lib._array_api")
     return handle if getattr(api, "SCIPY_ARRAY_API", False) else _NUMPYS
 
@@ -138,7 +138,7 @@ PACKAGES: Final[Mapping[str, Turn]] = {"skimage": arrays(seen_by_numpy)}
 
 COMPOSED: Final = "numpy.polynomial."
 """NumPy's modules whose functions, of which some ask for its class, run with ours in them where
-they are given an array of ours (`borrowed`)."""
+they are given an array of ours (`functions.rebound`)."""
 
 
 # -- putting ours before theirs -------------------------------------------------------------------
@@ -207,10 +207,10 @@ def _doors_of(module: types.ModuleType) -> Mapping[str, Opened]:
 
 
 class Doors:
-    """A finder that finds nothing by itself: it opens the doors of modules that others find."""
+    """A finder that finds nothing by itself: it patches the modules that other finders find."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        """The spec that the others find for a module with doors; None for all others."""
+        """The spec that the others find for a module to be patched; None for all others."""
         if not _has_doors(name):
             return None
         found = None
@@ -245,7 +245,7 @@ def _open_pointers(ctypeslib: types.ModuleType) -> None:
 
 
 def install() -> None:
-    """Open the doors of what is imported already, and of what will be."""
+    """Patch the modules that are imported already, and those that will be."""
     for name, module in list(sys.modules.items()):
         if _has_doors(name):
             open_doors(module)

@@ -1,1 +1,1 @@
-"""Snapshots of the graph computed by NumPy on the host, node by node."""
+"""The interpreter: NumPy computes a snapshot of the graph on the host, node by node."""

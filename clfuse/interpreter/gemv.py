@@ -1,6 +1,7 @@
-"""Products of vectors with matrices and vectors, which are recorded as multiplications and sums, as
-NumPy calculates them: by its BLAS, without the array of all products. `interpret` asks here where
-it works with large arrays, and `smallness` for what that costs.
+"""Matrix-vector products by NumPy's BLAS, found among recorded multiplications and sums.
+
+Products of vectors with matrices and vectors are recorded as multiplications and sums. This module
+finds them in a snapshot, and computes each without the array of all products.
 """
 
 from __future__ import annotations

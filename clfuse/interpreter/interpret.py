@@ -1,7 +1,7 @@
-"""Small programs, node by node through NumPy; `evaluate` calls it where `smallness` says so.
+"""Interprets a snapshot: NumPy computes it node by node.
 
-What comes out is calculated by NumPy's own functions, hence with NumPy's bits. Arguments and
-results lie in host memory (`runtime.memory.buffers.HostBuffer`) until a kernel asks for them.
+The results have NumPy's bits, because its own functions compute them. Arguments and results lie in
+host memory (`runtime.memory.buffers.HostBuffer`) until a kernel needs them.
 """
 
 from __future__ import annotations
@@ -181,8 +181,8 @@ def _given(snapshot: Snapshot, stored: Container[int]) -> dict[int, Buffer | Non
 
 
 def _read_later(snapshot: Snapshot, stored: Container[int]) -> set[int]:
-    """The positions of what is read once more, when somebody asks for a value that he holds and
-    that is not stored now."""
+    """The positions of what is read once more, when a value that a program holds and that is not
+    stored now is computed."""
     items = snapshot.items
     stack = [
         position
@@ -256,7 +256,7 @@ def require(snapshot: Snapshot, device: Device) -> None:
 
 @lru_cache(maxsize=64)
 def _noticed(**modes: str) -> dict[str, Any]:
-    """For `errstate`: floating-point errors of which the modes in force warn are called about."""
+    """Modes of `numpy.errstate` that call a function where those in force warn."""
     return {kind: "call" if mode == "warn" else "ignore" for kind, mode in modes.items()}
 
 

@@ -1,12 +1,11 @@
-"""In which order a snapshot is calculated node by node, so that writes can go into old memory;
-`interpret` asks.
+"""Evaluation order of a snapshot: views come before writes, so that writes can reuse old memory.
 
     t = a[5]; a[5] = a[7]; a[7] = t         two UPDATEs; the second writes a VIEW of `a` as it was
 
-A snapshot lists nodes after what they read, and says nothing about a VIEW and an UPDATE of one
-value: the view may come last. Who calculates in that order has to keep the array as it was, that
-is to copy all of it for the first write. So views of an array are taken before it is written to,
-and those are copied which are needed afterwards, if they are small beside the array.
+A snapshot lists nodes after their operands, and says nothing about a VIEW and an UPDATE of one
+value: the view may come last. In that order the interpreter would have to keep the array as it was,
+that is to copy all of it for the first write. So views of an array are taken before it is written
+to. Those views that are needed afterwards are copied, if they are small beside the array.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from clfuse.ir.snapshot import Snapshot
 
 SMALLER: Final = 4
 """Views are copied, rather than what they are views of, that have at most one of so many
-elements: whoever reads them takes longer than that copy."""
+elements: reading them takes longer than that copy."""
 
 
 @dataclass(slots=True)
@@ -104,7 +103,7 @@ def _order(
 
 
 def _readers(snapshot: Snapshot, views: dict[int, list[int]]) -> dict[int, list[int]]:
-    """View -> who reads it."""
+    """View -> the positions that read it."""
     readers: dict[int, list[int]] = {
         view: [] for view in chain.from_iterable(views.values())
     }

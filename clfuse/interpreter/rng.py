@@ -1,9 +1,8 @@
-"""Random bits and the numbers made of them, by NumPy or the compiled part; `interpret` calls it for
-recorded draws that need no kernel.
+"""Random bits and the numbers made of them on the host, by NumPy or the compiled part.
 
-The bits are the kernels' (``kernels/lib/philox.cl``, ``normal.cl``). Normal numbers need fma, which
-NumPy does not have: without the compiled part only kernels make them, and what is nearly the same
-where there can be none.
+The bits are those of the kernels (``kernels/lib/philox.cl``, ``normal.cl``). Normal numbers need
+fma, which NumPy does not have. Without the compiled part only kernels make them; where no kernel
+can run, the numbers here are nearly the same.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Who computes: NumPy on the host or kernels, and when kernels are built. `choice` is the door."""
+"""The policy: whether NumPy or kernels compute a snapshot, and when kernels are built."""

@@ -1,8 +1,8 @@
-"""Who computes a snapshot: NumPy on the host, or kernels; and when kernels are built.
+"""The choice for a snapshot: NumPy on the host or kernels, built now or later.
 
-Three rules, asked in this order: `cost` says what is so small that a launch would take longer,
-`tiering` whether a structure has earned its kernels, `feedback` what NumPy was quicker with before.
-Nothing that a right value needs is decided here.
+Three rules decide, in this order. `cost`: whether a launch would take longer than NumPy. `tiering`:
+whether a structure has earned its kernels. `feedback`: whether NumPy was quicker before. Results
+are right whatever is chosen.
 """
 
 from __future__ import annotations
@@ -119,8 +119,8 @@ def judge(
 
 
 def forecast(snapshot: Snapshot, device: Device, *, is_planned: bool) -> tuple[bool, bool]:
-    """What `choose` would say, for who only wants to know: whether NumPy has the snapshot because
-    it is small, and whether because its kernels have to wait."""
+    """What `choose` would say, with nothing noted: whether NumPy computes the snapshot because it
+    is small, and whether because its kernels have to wait."""
     is_small = cost.is_small(snapshot, device)
     of_kernels = is_small and cost.is_of_kernels(snapshot)
     waits = (

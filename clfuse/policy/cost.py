@@ -1,12 +1,12 @@
-"""What NumPy takes for a snapshot, and whether that is so little that the program is left to it.
+"""The cost model: what NumPy takes for a snapshot, and whether that is less than a launch.
 
 A launch takes longer than NumPy needs for a few thousand elements, and a kernel that was not built
-yet takes a fifth of a second. So what costs NumPy less than ``CLFUSE_HOST_US`` microseconds is
-calculated on the host (`interpret`).
+yet takes a fifth of a second. So NumPy computes a snapshot that costs it less than
+``CLFUSE_HOST_US`` microseconds.
 
-The decision needs only what a `Snapshot` holds: shapes, operations, and where the arguments lie.
-What was calculated before, or is built already, has no say. Of what is not small, and has no
-kernels yet, `tiering` decides.
+The decision depends only on what a `Snapshot` holds: shapes, operations, and where the arguments
+lie. It does not depend on what was computed before, or is built already. `tiering` decides about
+snapshots that are not small and have no kernels yet.
 """
 
 from __future__ import annotations

@@ -1,21 +1,20 @@
-"""Which operations NumPy has in the end, though they were recorded: their like is calculated at the
-call from then on.
+"""Feedback: operations that NumPy computed although they were recorded run eagerly the next time.
 
-What came from the host as a whole may begin a chain that a kernel does together, and so may what
-takes NumPy more than some microseconds: it is recorded, and all that depends on it. Where the
-program then turns out to be small, NumPy calculates it anyway: `A = np.array(a) * .1; x = A @ x`
-over and over cost ten times what it costs at the call. So what is small and was left to NumPy twice
-is not recorded a third time, unless something of the kind is evaluated for which a kernel may be
-worth it.
+An operation on arrays that all came from the host may begin a chain that one kernel computes, and
+so may one that takes NumPy more than some microseconds: it is recorded, with all that depends on
+it. Where the program then turns out to be small, NumPy computes the chain anyway, and repeating
+``A = np.array(a) * .1; x = A @ x`` cost ten times what it costs eagerly. So an operation that was
+small and was left to NumPy twice is not recorded a third time, unless an operation of its kind is
+evaluated for which a kernel may be worth it.
 
-Plans are left to NumPy, too, before their kernels are built, where launching them takes longer than
+A plan is left to NumPy, too, before its kernels are built, where its launches take longer than
 NumPy does: a launch is worth some 200,000 additions of a CPU, and ``((a - b) ** 2).sum()`` has two.
-So are programs that take turns: what NumPy has calculated at the call is read by kernels round
-after round, and each has to be copied for them.
+So is a plan whose operands NumPy computed eagerly, round after round, where copying them for the
+kernels takes longer.
 
 An operation is known by its work alone, in additions: its elements times the weight of its row; a
-reduction by the elements that it reads. Results have NumPy's bits either way, but for what is
-recorded as something else: a product of two vectors is a sum then.
+reduction by the elements that it reads. Results have NumPy's bits either way, except for operations
+that are recorded as others: a product of two vectors is recorded as a sum.
 """
 
 from __future__ import annotations
@@ -45,8 +44,8 @@ AFTER_LARGE: Final = 8
 and a few small ones a kernel is worth waiting for."""
 
 known: Final[set[float]] = set()
-"""Work of operations that are done at the call, though they might be recorded; the compiled part
-looks at this very set."""
+"""Work of operations that are eager, though they might be recorded; the compiled part reads this
+very set."""
 
 _met: Final[dict[float, int]] = {}
 """Work -> how many small evaluations had it, since it was in one that was not."""
@@ -62,8 +61,8 @@ _WORKING: Final = (Kind.REDUCE, Kind.ARGREDUCE, Kind.SCAN)
 
 
 def small(snapshot: Snapshot) -> bool:
-    """Note that NumPy calculates a snapshot because it is small; whether nothing in it would have
-    been recorded, had its arguments been on the host."""
+    """Note that NumPy computes a snapshot because it is small. Whether all of it would have been
+    eager if its arguments had been on the host."""
     is_known = True
     for work in _works(snapshot):
         if work in known:
@@ -115,8 +114,8 @@ def is_quicker(snapshot: Snapshot, device: Device, launches: int, *, inline: boo
 
 
 def left_to_numpy(snapshot: Snapshot) -> bool:
-    """Note that NumPy calculates a snapshot because that `is_quicker`: it has all of its kind at
-    the call, unless kernels of others are worth it. Whether that was so before."""
+    """Note that NumPy computes a snapshot because that `is_quicker`: operations of its kind become
+    eager, unless other kernels with them are worth it. Whether they were eager before."""
     works = _works(snapshot) - _of_kernels
     is_known = works <= known
     for work in works:

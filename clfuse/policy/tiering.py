@@ -1,21 +1,22 @@
-"""Whether kernels are built for what has none yet, or NumPy calculates once more.
+"""Tiering: NumPy computes a structure until the work so far is worth building its kernels.
 
-Building takes a tenth of a second and more, and a program may evaluate a thing once. So NumPy
-calculates until it has worked on one structure for as long as building takes
-(``CLFUSE_BUILD_AFTER_MS``, and longer for many operations, which take longer to plan): who waits no
-longer than he would have paid at once pays twice what was best, at most. What takes NumPy longer in
-a single evaluation has its kernels at once. A structure that comes a third time, with few others in
-between, is a loop, and waits no longer; a program that goes through many structures in turn
-(``V[:k] @ w``, over and over) would build them all.
+Building takes a tenth of a second and more, and a program may evaluate a structure only once. So
+NumPy computes it until the total time for this structure equals the time of building
+(``CLFUSE_BUILD_AFTER_MS``, and longer for many operations, which take longer to plan). This costs
+at most twice the time of the better choice. A structure that takes NumPy longer than that in one
+evaluation has its kernels at once. A structure that comes a third time, with few others in between,
+is a loop, and its kernels are built. Without the limit on the others a program that goes through
+many structures in turn (``V[:k] @ w``, over and over) would build the kernels of them all.
 
-Large arrays have their kernels at once, while the program comes back to what was built for it: who
-measures a large program calls it a second time. One that did not come back several times, as
-restarted GMRES with ``V[:k] @ w``, has to wait like others. So has what takes NumPy much less than
-planning it would: operations that are many and small, though they write to a large array.
+Large arrays have their kernels at once, as long as the program comes back to the plans that were
+made: a program that measures itself calls everything a second time. After several plans that did
+not come back, as in restarted GMRES with ``V[:k] @ w``, large arrays wait like others. So do
+operations that are many and small, though they write to a large array: NumPy takes much less for
+them than planning would.
 
-What an earlier run has built is on disk, and comes back in some milliseconds (`policy.warm_start`):
-such a structure has its kernels when it comes the second time, if it comes soon, and so has one on
-which that run's NumPy has worked half as long.
+Kernels that an earlier run has built are on disk, and load in some milliseconds (`warm_start`).
+Such a structure has its kernels when it comes the second time, if it comes soon. So has a structure
+on which NumPy worked half as long as building takes in that run.
 """
 
 from __future__ import annotations
@@ -111,7 +112,7 @@ def waits(snapshot: Snapshot, device: Device) -> bool:
 
     It depends on what the program has evaluated and on what earlier runs have built, and in no way
     on clocks. Within one run an expression may change its last bits once, where a kernel adds in
-    another order than NumPy, or has another sine: ``CLFUSE_BUILD_AFTER_MS=0`` is for who minds.
+    another order than NumPy, or has another sine: ``CLFUSE_BUILD_AFTER_MS=0`` prevents that.
     """
     key = _key(snapshot)
     cost = _waiting_ns(snapshot, device, _waiting.get(key, _NOT_MET))
@@ -130,7 +131,7 @@ def waits(snapshot: Snapshot, device: Device) -> bool:
 
 
 def would_wait(snapshot: Snapshot, device: Device) -> bool:
-    """What `waits` would say, for who only wants to know."""
+    """What `waits` would say, with nothing noted."""
     found = _waiting.get(_key(snapshot), _NOT_MET)
     return _waiting_ns(snapshot, device, found) is not None
 

@@ -1,10 +1,9 @@
-"""Which structures had kernels built because a loop was worth it, kept between runs; `patience`
-reads and writes it.
+"""Warm start: structures whose kernels were worth building, kept in a file between runs.
 
-A text file in the user's cache, a digest a line, which is read once and appended to. Whoever reads
-believes only lines that are a digest, so what another process is writing, or has written in part
-when it died, costs a line. A line too many costs a plan that was made early, one too few a wait:
-results do not depend on any of them.
+The file is text in the user's cache, with a digest a line. It is read once and appended to. Only
+lines that are a digest are believed, so a line that another process is still writing, or left
+incomplete when it died, is lost, and nothing else. A line too many costs a plan that was made
+early, one too few costs a wait. Results do not depend on any of them.
 """
 
 from __future__ import annotations

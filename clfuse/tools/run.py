@@ -1,10 +1,9 @@
-"""Runs a plain NumPy program with clfuse in NumPy's place; called by ``python -m clfuse run`` and
-by the demo.
+"""``python -m clfuse run``: a plain NumPy program with clfuse in NumPy's place.
 
 Nothing in the program changes. While it runs, ``import numpy`` (in every spelling, also
 ``importlib.import_module("numpy")``) gives clfuse to the program itself and to the modules beside
 it: its folder and below. Installed packages and the standard library get the real NumPy, because
-compiled code in them needs its C interface. `Substitution` decides who is who, by file.
+compiled code in them needs its C interface. `Substitution` decides by file which a module gets.
 
 Two ways were open. Rewriting the program's syntax tree would miss ``__import__`` and code handed to
 `exec`; giving its modules a ``__builtins__`` of their own would hide from them what others add to
@@ -125,8 +124,8 @@ class Substitution:
     def serves(self, namespace: Mapping[str, Any] | None, depth: int = 2) -> bool:
         """Whether code that runs in `namespace` (a module's globals) is to get clfuse.
 
-        Code run by `exec` in a bare dictionary is judged by who runs it: the frames from `depth`
-        up.
+        Code run by `exec` in a bare dictionary is judged by the code that runs it: the frames from
+        `depth` up.
         """
         frame: types.FrameType | None = None
         while namespace is None or "__name__" not in namespace:

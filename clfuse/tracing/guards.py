@@ -1,10 +1,9 @@
-"""What a function finds by itself - globals, closures, attributes - and whether it is still the
-same; used by `jit`.
+"""Guards: whether globals, closures and attributes that a trace depends on are still the same.
 
-A replay runs no Python, so what the function would look up must be what it found while it was
-traced. Arrays are no problem: their storage cells are inputs of the replay. For all else, the names
-that the code of the function can ask for are followed, also through its helper functions, methods
-and containers, and compared by identity before every replay.
+A replay runs no Python, so every name that the function would look up must lead to what it led to
+during the trace. Arrays need no guard: their storage cells are inputs of the replay. For all else,
+the names that the code of the function can look up are followed, also through its helper functions,
+methods and containers, and compared by identity before every replay.
 """
 
 from __future__ import annotations

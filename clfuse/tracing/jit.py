@@ -1,4 +1,4 @@
-"""``clfuse.jit``: a function recorded once per signature, replayed without recording.
+"""``clfuse.jit``: a function recorded once per signature, and replayed without recording.
 
 What a call's signature is, and what becomes of each argument:
 
@@ -12,8 +12,8 @@ What a call's signature is, and what becomes of each argument:
   in ``math.sin(t)``), that value belongs to the signature: another one is traced again.
 - Booleans, strings and None are part of the signature by value.
 - Tuples, lists and dicts of these, to any depth.
-- Other objects, `self` say, by identity; their attributes are watched (see `watch`), as globals and
-  closures are.
+- Other objects, `self` say, by identity; guards compare their attributes, as globals and
+  closures (`guards`).
 
 The device and the settings that plans depend on belong to every signature. Sizes are not symbolic:
 another shape is traced again, with the same kernels where they do not depend on it.

@@ -1,5 +1,4 @@
-"""What a traced function gave back and wrote: how it is made again, and what has to be computed for
-it; used by `jit`."""
+"""Outputs of a trace: how results and writes are made again, and which nodes they need."""
 
 from __future__ import annotations
 

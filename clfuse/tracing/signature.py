@@ -1,5 +1,7 @@
-"""The arguments of one call of a jitted function, flattened: its signature and its arrays; used by
-`jit`, whose docstring says what becomes of which argument."""
+"""Signatures: the arguments of one call of a jitted function, flattened, with its arrays.
+
+The docstring of `jit` says what becomes of which argument.
+"""
 
 from __future__ import annotations
 

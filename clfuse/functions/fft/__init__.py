@@ -1,1 +1,1 @@
-"""Fourier transforms, convolution and bits."""
+"""Fourier transforms, convolution, and bits packed into bytes."""

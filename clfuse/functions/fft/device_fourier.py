@@ -1,10 +1,9 @@
-"""Fourier transforms for VkFFT: what it makes, and what NumPy's functions need around it, as
-expressions; `fourier` calls it on devices that have it.
+"""Fourier transforms by VkFFT: library steps, and expressions for what VkFFT does not do.
 
-VkFFT transforms arrays in C order, along any axes where both sides are complex and with the last
-among them where one side is real, unscaled forwards and divided by the points back. All else
-(lengths, norms, an axis to be halved that is not the last, dtypes) is done by what fuses with the
-rest of the program.
+VkFFT transforms arrays in C order, along any axes where both sides are complex, and with the last
+axis among them where one side is real. It does not scale forward transforms, and divides backward
+ones by the number of points. All else (lengths, norms, a halved axis that is not the last, dtypes)
+is expressions, which fuse with the rest of the program.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Convolution, correlation, and bits in bytes; `namespace` registers them.
+"""Convolution, correlation, and bits packed into bytes.
 
-A short kernel that slides over a long vector is a sum over windows: it fuses with what makes the
-vector and with what is done with the sums. A long one is NumPy's own loop on the device's memory.
+A short kernel that slides over a long vector is a sum over windows: it fuses with the expressions
+before and after it. A convolution with a long kernel is NumPy's own loop on the device's memory.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""`numpy.fft`: transforms as library steps on the device's memory, frequencies and shifts as
-expressions."""
+"""`numpy.fft`: transforms as library steps, frequencies and shifts as expressions."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Arrays read and written by indices: integers, slices, masks, arrays of positions."""
+"""Indexing: arrays read and written by integers, slices, masks and index arrays."""

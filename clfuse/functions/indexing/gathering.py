@@ -1,17 +1,19 @@
-"""Integer arrays as indices: what they select, checked at the call; `indexing` and `taking` use it.
+"""Gathers: integer arrays as indices, checked at the call.
 
-An element that is selected is loaded at a computed position: its place in the C order of the
-storage is a sum of ``index * stride`` over the indexed axes, an expression of the index arrays like
-any other, plus the affine part of slices. So index arrays fuse into the kernel that loads, and what
-is loaded fuses into its readers. Only the array that is selected from must lie in memory.
+A selected element is loaded at a computed position: its place in the C order of the storage is a
+sum of ``index * stride`` over the indexed axes, an expression of the index arrays like any other,
+plus the affine part of slices. So index arrays fuse into the kernel that loads, and the loaded
+elements fuse into the operations that read them. Only the array that is selected from must lie in
+memory.
 
-No kernel may load outside of it, and NumPy raises at the call. So every index is bounded before a
-node is recorded. Arrays of the host are looked at there. Of the device's, `ir.value_ranges` knows
-many without a look (bytes into a table of 256, remainders, what argmin gives): these stay lazy. For
-the others smallest and largest element are computed and waited for, once for an array: they stay
-with its node, so a loop over the same index array, or over parts of it, waits the first time only.
-Clamping in the kernel and raising later would save that wait, but the error would come from
-somewhere else than the mistake, and ``except IndexError`` would not see it.
+No kernel may load outside of that array, and NumPy raises at the call. So every index is bounded
+before a node is recorded. Index arrays on the host are read at the call. Of those on the device,
+`ir.value_ranges` knows many bounds without reading them (bytes into a table of 256, remainders,
+results of argmin): these stay lazy. For the others the smallest and the largest element are
+computed and waited for, once for an array. The bounds stay with its node, so a loop over the same
+index array, or over parts of it, waits the first time only. Clamping in the kernel and raising
+later would save that wait, but the error would not come from the place of the mistake, and
+``except IndexError`` would not see it.
 """
 
 from __future__ import annotations
@@ -75,7 +77,7 @@ class Selection:
     behind : int
         Axes of `shape` behind those of `common`.
     template : tuple
-        The index itself, as `runtime.host.index_of` reads it.
+        The index itself, as `host_steps.index_of` reads it.
     """
 
     shape: tuple[int, ...] = ()
@@ -422,7 +424,7 @@ def mutate(
     counted: bool = True,
     called: str = "",
 ) -> None:
-    """Record that NumPy changes the array through `runtime.host.FUNCTIONS[name]`.
+    """Record that NumPy changes the array through `host_steps.FUNCTIONS[name]`.
 
     On a device that shares the host's memory nothing is copied, except the array itself where
     somebody else still needs its old contents; other devices copy, which counts as a fallback.

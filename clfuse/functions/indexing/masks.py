@@ -1,11 +1,11 @@
-"""What boolean masks select and replace; `indexing` and the functions below call it.
+"""Boolean masks: selection, replacement, and the positions of true elements.
 
-How many elements a mask selects is a shape, so it must be known at the call: the mask is counted
-piece by piece, with one wait, and the mask's node remembers it. What is selected is recorded like
-everything else; but where masks of up to `FEW` elements are true NumPy finds, at the call. Writing
-to what a mask selects is a selection between old and new by the mask itself wherever the new
-elements lie in the places of the old ones: scalars, and expressions of what the same mask selected
-(``a[m] += b[m]``). Only other vectors are spread by the counts.
+How many elements a mask selects is a shape, so it must be known at the call. The mask is counted
+piece by piece, with one wait, and the mask's node keeps the counts. The selection itself is
+recorded like everything else; but NumPy finds the true elements at the call where there are up to
+`FEW`. A write through a mask is a selection between old and new elements by the mask itself
+wherever the new elements lie in the places of the old ones: scalars, and expressions of elements
+that the same mask selected (``a[m] += b[m]``). Only other vectors are spread by the counts.
 """
 
 from __future__ import annotations

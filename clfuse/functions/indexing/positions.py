@@ -1,5 +1,4 @@
-"""Positions in arrays: from several indices to one and back, and diagonals that are written;
-`namespace` registers them."""
+"""Positions in arrays: several indices to one and back, and writes to diagonals."""
 
 from __future__ import annotations
 

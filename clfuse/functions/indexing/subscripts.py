@@ -1,7 +1,7 @@
-"""``x[index]`` and ``x[index] = value``; called by `ndarray` and by the manipulation functions.
+"""``x[index]`` and ``x[index] = value`` for all kinds of indices.
 
 Integers, slices, Ellipsis and newaxis give views: a new layout on the same storage. Integer arrays
-are loads at computed positions (`gathering`); an assignment through them is made by NumPy on the
+are loads at computed positions (`gathering`); NumPy makes an assignment through them, on the
 device's memory. One boolean array, of the array's shape or of that of its leading axes, selects by
 `masks`. Masks beside other indices go through the host.
 """

@@ -1,5 +1,4 @@
-"""Functions that select or write by integer indices: take, choose, put and their kind; `namespace`
-and `methods` use them."""
+"""Functions that select or write by integer indices: take, choose, put and their kind."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Products of vectors and matrices, einsum, decompositions."""
+"""Linear algebra: products of vectors and matrices, einsum, decompositions."""

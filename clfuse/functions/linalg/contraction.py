@@ -1,9 +1,10 @@
-"""`numpy.einsum`: views where nothing is summed, products that fuse with their sums, and the host's
-BLAS for what is a matrix product; `namespace` registers it.
+"""`numpy.einsum`: views, sums of products in one kernel, and matrix products.
 
-Two operands are a (stacked) matrix product where an index is summed and both have indices of their
-own. Of more operands the product is one kernel, unless that would go over far more elements than
-the arrays have: then `numpy.einsum_path` says which two are next.
+Where nothing is summed the result of one operand is a view. Two operands are a (stacked) matrix
+product, computed by the host's BLAS, where an index is summed and both have indices of their own.
+Other products fuse with their sums. The product of more operands is one kernel, unless that kernel
+would go over far more elements than the arrays have: then `numpy.einsum_path` says which two are
+multiplied next.
 """
 
 from __future__ import annotations

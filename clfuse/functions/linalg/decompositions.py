@@ -1,7 +1,8 @@
-"""The rest of `numpy.linalg`: LAPACK on the device's memory, and what is made of products.
+"""Decompositions and solvers of `numpy.linalg`: LAPACK on the device's memory.
 
-What can raise `LinAlgError` for its values is computed at the call, as NumPy does; determinants
-cannot and are recorded. The names that the array API brought are other ones for what `linalg` has.
+Functions that can raise `LinAlgError` because of values are computed at the call, as in NumPy.
+Determinants cannot, and are recorded. The functions of `numpy.linalg` that came with the array API
+(`vecdot`, `matrix_norm`) call those of `products`.
 """
 
 from __future__ import annotations

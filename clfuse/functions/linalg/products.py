@@ -1,7 +1,7 @@
-"""Products of vectors and matrices, and norms; `matmul` is the host's BLAS on the device's own
-memory.
+"""Products of vectors and matrices, and norms.
 
-Products with a vector are multiplications and sums, which fuse with what is around them.
+`matmul` runs the host's BLAS on the device's own memory. Products with a vector are multiplications
+and sums, which fuse with the operations around them.
 """
 
 from __future__ import annotations

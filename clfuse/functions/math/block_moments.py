@@ -1,9 +1,9 @@
-"""Mean and variance of long axes from blocks that stay in the cache; `statistics` uses it.
+"""Mean and variance of long axes, computed in blocks that stay in the cache.
 
-A variance needs the mean first, so it reads its array twice; an array that does not fit into the
-cache is twice fetched from memory. In blocks of some thousand elements the second reading finds
-the block still there (one kernel with two phases), and mostly none is needed, as the blocks before
-suggest the mean (`codegen.kinds.moments`). The parts are put together by
+A variance needs the mean first, so it reads its array twice. An array that does not fit into the
+cache is fetched from memory twice. In blocks of some thousand elements the second pass finds the
+block in the cache (one kernel with two phases). Mostly there is no second pass, because the blocks
+before predict the mean (`codegen.kinds.moments`). The parts are put together by
 
     sum((x - m)**2)  =  sum over blocks of  sum((x - m_b)**2) + d * (2 * sum(x - m_b) + n_b * d)
                                                                 d = m_b - m

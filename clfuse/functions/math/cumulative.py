@@ -1,4 +1,4 @@
-"""Cumulative sums and products with NumPy's signatures; methods call them too."""
+"""Cumulative sums and products with NumPy's signatures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reductions: axes folded by a ufunc, arg-reductions; called by `ufunc.reduce` and `reductions`."""
+"""Reductions of axes by a ufunc, and arg-reductions."""
 
 from __future__ import annotations
 

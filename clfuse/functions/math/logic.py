@@ -1,4 +1,4 @@
-"""Questions about arrays: closeness and equality, kinds of elements, memory shared."""
+"""Predicates: closeness and equality, kinds of elements, shared memory."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Reductions with NumPy's signatures: sum, max, all, argmin and their kind; methods call them
-too."""
+"""Reductions with NumPy's signatures: sum, max, all, argmin and their kind."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
-"""Scans: every partial result of a fold along one axis; called by `ufunc.accumulate`, functions
-and methods.
+"""Scans: every partial result of a fold along one axis.
 
-Integers and bools come out as NumPy's, to the bit; so do products of floats and sums of halves,
-which are folded in NumPy's order. Other sums of floats are grouped in another order than NumPy's,
-which adds strictly one element after the other: they differ in the last digits, and where a part of
-the array overflows that NumPy's running sum does not.
+Integers and bools come out as NumPy's, to the bit. So do products of floats and sums of halves,
+which are folded in NumPy's order. Other sums of floats are grouped in another order: NumPy adds
+strictly one element after the other. They differ in the last digits, and where a part of the array
+overflows although NumPy's running sum does not.
 """
 
 from __future__ import annotations

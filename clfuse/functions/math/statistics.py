@@ -1,4 +1,4 @@
-"""mean, var, std and average, computed as NumPy computes them: sums, then divided by counts."""
+"""mean, var, std and average, computed as NumPy computes them: sums, divided by counts."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Ufunc objects: what ``clfuse.sin`` is; called by programs, by the operators and by
-`__array_ufunc__`.
+"""The class `ufunc`, of which ``clfuse.sin`` and all other ufuncs are instances.
 
-A call finds the loop that NumPy would take (`promotion`), records one node an output, and returns.
-Loops that the op tables lack, and dtypes that stay on the host, run through `fallback`. A call on
-nothing but scalars of NumPy and Python is NumPy's: there is no array to keep on a device.
+A call finds the loop that NumPy would take (`arrays.promotion`), records one node an output, and
+returns. Loops that the op tables lack, and dtypes that stay on the host, run in NumPy
+(`dispatch.host_call`). NumPy computes a call that has only scalars of NumPy and Python: there is no
+array to keep on a device.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class ufunc:
         self.__qualname__ = function.__name__
         self.__doc__ = function.__doc__
         self.loops: dict[Any, Any] = {}
-        """Keys of the operands (of one: its dtype) -> operation, for who records without a call.
+        """Keys of the operands (of one: its dtype) -> operation, to record it without a call.
 
         Only loops that need no look at the values: an integer power's exponents are checked.
         """
@@ -84,12 +84,12 @@ class ufunc:
         self.weight = 1.0 if row is None else row.weight
         """What it takes NumPy an element, in additions."""
         self._plain: dict[Any, Op] = {}
-        """What `loops` holds, as plain operations: see `floating`."""
+        """What `loops` holds, as plain operations: see `arrays.errstate`."""
         self.fast: Callable[..., Any] | None = None
         """The operator, if it has been made: of two operands by `operators`, of one where it is
-        compiled (`acceleration`)."""
+        compiled (`classes.acceleration`)."""
         self.quick: Any = None
-        """What is compiled asks of it at a call (`acceleration`)."""
+        """What the compiled part reads of it at a call (`classes.acceleration`)."""
         self._resolutions: dict[tuple[Any, ...], Resolution] = {}
 
     def __getattr__(self, name: str) -> Any:
@@ -203,7 +203,7 @@ class ufunc:
         if found is None:
             found = resolve(self.numpy, keys, (None,) * self.nout)
             if found.is_double and settings.fp64 == "downcast":
-                # Not in `loops`, too: who looks there does not ask which device is the current one.
+                # Not in `loops`, too: readers of it do not look which device is the current one.
                 self._resolutions[(lacks_fp64(), *keys)] = found
                 return found
             self._resolutions[keys] = found

@@ -1,7 +1,8 @@
-"""NumPy's bit generators and `SeedSequence`, seeded with arrays of ours as well; `random` has them.
+"""NumPy's bit generators and `SeedSequence`, which also take arrays of ours as seeds.
 
-They look at the C structure of a seed, so that it has to be one of NumPy's. What is made is NumPy's
-own object: only the class that programs call is another one, which their objects are instances of.
+NumPy's classes look at the C structure of a seed, so a seed becomes an array of NumPy's. The
+objects that are made are NumPy's own. Only the class that programs call is another one, and NumPy's
+objects are instances of it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Random bits by counter, and the numbers that are made of them; `random_generator` draws them.
+"""Random bits by counter, and the numbers that are made of them.
 
 Philox4x32-10 (J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw, Parallel random numbers: as easy
 as 1, 2, 3, SC 2011) turns 128 bits of counter and 64 of key into 128 random bits. The key comes
@@ -9,8 +9,8 @@ the schedule, or what it is fused with.
 A recorded draw is an `iota` and some element-wise operations, with key and position as constants:
 it needs no memory, and the next draw of the same kind has the same plan. A draw of one number,
 which NumPy returns as a Python scalar, is made here on the host, of the same bits. A small draw is
-made at the call, and lies on the host: by the compiled part (``_core/philox.pxi``); without it
-many of one kind at once, as soon as a second one comes.
+eager, and lies on the host. The compiled part makes it (``_core/philox.pxi``). Without that part,
+many small draws of one kind are made at once, as soon as a second one comes.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def _rows(op: Op, key: int, position: int, height: int, count: int) -> np.ndarra
 
 
 ADOPTIONS: Final = [0]
-"""How often a `RandomState` has changed its bit generator: `jit` remembers the generator."""
+"""How often a `RandomState` has changed its bit generator, which a trace remembers."""
 
 
 def refuse_in_trace(what: str, generator: Philox4x32 | None = None) -> None:

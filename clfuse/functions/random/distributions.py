@@ -1,8 +1,7 @@
-"""Distributions as formulas on random numbers, with what NumPy asks of their parameters;
-`random_generator` calls `sample`.
+"""Distributions as formulas on random numbers, with NumPy's checks of their parameters.
 
-A formula gets a `Draw` or a `SingleDraw` and is written with NumPy's functions, which record what
-is lazy and compute what is not. All but the discrete ones are inverse distribution functions of one
+A formula gets a `Draw` or a `SingleDraw` and is written with NumPy's functions, which record lazy
+operands and compute all others. All but the discrete ones are inverse distribution functions of one
 uniform number.
 """
 

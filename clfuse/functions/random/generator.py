@@ -1,9 +1,9 @@
-"""`Generator`: NumPy's, drawing in kernels by counter, or on the host where the stream is NumPy's.
+"""`Generator`: draws in kernels by counter, or on the host where the stream is NumPy's.
 
-What it draws with depends on its bit generator. `Philox4x32` is native: arrays of uniform, normal
-and the other distributions of `random_distributions` are recorded, and the rest (gamma, Poisson,
-permutations, ...) is drawn by NumPy on the host, also from key and position alone. Any bit
-generator of NumPy's was chosen for its stream, so everything is drawn from it, on the host.
+Its bit generator decides which. `Philox4x32` is native: arrays of uniform, normal and the other
+distributions of `distributions` are recorded. NumPy draws the rest (gamma, Poisson, permutations,
+...) on the host, also from key and position alone. A bit generator of NumPy's was chosen for its
+stream, so everything is drawn from that stream, on the host.
 """
 
 from __future__ import annotations

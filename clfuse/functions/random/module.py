@@ -1,8 +1,8 @@
 """``clfuse.random``: random numbers by counter, in kernels; NumPy's own streams where asked for.
 
-`Generator` and `default_rng` come from `random_generator`; `RandomState` and the functions of the
-module draw from the same kind of bits. Under ``CLFUSE_EXACT_RANDOM=on`` everything is drawn on the
-host, with NumPy's streams for the same seeds, counted as fallbacks.
+`Generator`, `default_rng`, `RandomState` and the functions of the module draw from the same kind of
+bits. Under ``CLFUSE_EXACT_RANDOM=on`` everything is drawn on the host, with NumPy's streams for the
+same seeds, counted as fallbacks.
 """
 
 from __future__ import annotations

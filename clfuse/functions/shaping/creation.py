@@ -1,8 +1,7 @@
-"""New arrays from values, shapes and other arrays; programs, methods and the other functions call
-them.
+"""New arrays from values, shapes and other arrays.
 
-Arrays of one value take no memory until somebody writes them to it. dtypes that do not live on
-devices (object, strings, datetime64, structured, longdouble, foreign byte order) give a real
+Arrays of one value take no memory until they are written to. dtypes that do not live on devices
+(object, strings, datetime64, structured, longdouble, foreign byte order) give a real
 `numpy.ndarray`: they stay on the host.
 """
 

@@ -1,4 +1,4 @@
-"""Differences of neighbours and what is made of them: diff, gradient, trapezoid."""
+"""Differences of neighbours, derivatives and integrals: diff, gradient, trapezoid."""
 
 from __future__ import annotations
 

@@ -1,11 +1,10 @@
-"""Files of arrays: `load` and what archives hold, and NumPy's other readers and writers;
-`namespace` has them.
+"""Files of arrays: `load`, the archives that it returns, and NumPy's other readers and writers.
 
-NumPy reads and writes: there is nothing for a device to compute, so it is no fallback.
+NumPy reads and writes the files. A device has nothing to compute there, so this is no fallback.
 
-A header is believed only as far as the file goes: what claims more bytes than there are is refused
-before anything is allocated for it. (So `load` is not marked `fallback.native`, which would ask
-NumPy about what was refused.)
+A header is believed only as far as the file goes: one that claims more bytes than there are is
+refused before anything is allocated for it. (So `load` is not marked `host_call.native`, which
+would make the refused call again in NumPy.)
 """
 
 from __future__ import annotations

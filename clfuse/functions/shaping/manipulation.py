@@ -1,7 +1,7 @@
-"""Shapes changed and elements moved, with NumPy's signatures; methods call some of them.
+"""Shapes changed and elements moved, with NumPy's signatures.
 
-What NumPy does by a view is one here. What it copies (roll, repeat, tile, pad) is recorded as views
-and concatenations, which cost nothing where they are read by a fused kernel.
+Functions that give a view in NumPy give one here. Functions that copy in NumPy (roll, repeat, tile,
+pad) are recorded as views and concatenations, which cost nothing where a fused kernel reads them.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""Matrices of ones on and beside their diagonals, and what they keep of other arrays; `namespace`
-registers them."""
+"""Matrices by diagonals and triangles (eye, tri, diag), and `numpy.matrix` in shared memory."""
 
 from __future__ import annotations
 

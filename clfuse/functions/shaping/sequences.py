@@ -1,5 +1,6 @@
-"""Evenly spaced numbers and grids, with NumPy's arithmetic; computed where they are read, never
-stored.
+"""Evenly spaced numbers and grids, with NumPy's arithmetic.
+
+They are computed where they are read, and never stored.
 
 NumPy fills ``arange`` as ``start + i * delta`` with `delta` the rounded difference of the first two
 elements, and sets the last element of ``linspace`` to `stop`. Where these give other bits than the

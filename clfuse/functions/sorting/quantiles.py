@@ -1,8 +1,8 @@
-"""Medians and quantiles of what is not NaN; `namespace` registers them.
+"""Medians and quantiles that leave NaN out.
 
-NumPy takes the lanes of an array one by one, because each has another number of elements that
-count. Here all lanes are sorted, NaN last, and each takes its own elements from its front.
-The formulas of the methods are NumPy's own functions of the number of elements.
+NumPy takes the lanes of an array one by one, because the number of elements that are not NaN
+differs from lane to lane. Here all lanes are sorted, NaN last, and each takes its own elements from
+its front. The formulas of the methods are NumPy's own functions of the number of elements.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Where numbers fall among sorted ones, and how often they occur: searchsorted, digitize, interp,
-bincount, histogram; `namespace` and `methods` use them.
+"""Searches and counts: searchsorted, digitize, interp, bincount, histogram.
 
 A binary search over n elements is about log2(n) loads at computed positions, each of which depends
-on the comparison before. All of them are operations on the element that is looked for, so a search
-is one kernel, together with what makes the elements and with what is done with the places:
+on the comparison before. All of them are operations on the element that is looked for. So a search
+is one kernel, and fuses with the operations that make the elements and that read the places:
 
     place = -1                      of the last element known to come before the key
     for half in (n/2, n/4 ...):     the same lengths whatever the key is: nothing to branch on

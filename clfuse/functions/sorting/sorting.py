@@ -1,7 +1,6 @@
-"""Sorting and partitioning: NumPy's vectorised sorts on the device's own memory; `methods` and
-`namespace` use it.
+"""Sorting and partitioning, by kernels or by NumPy's vectorised sorts on the device's memory.
 
-What is sorted is written to the memory of the result and sorted there, so an expression is sorted
+The elements are written to the memory of the result and sorted there, so an expression is sorted
 without another copy of it. Methods sort the array where it lies.
 """
 

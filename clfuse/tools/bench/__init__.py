@@ -1,7 +1,6 @@
-"""The benchmark: programs against NumPy, other compilers and hand-written OpenCL; called by
-``python -m clfuse bench``.
+"""The benchmark: programs against NumPy, other compilers and hand-written OpenCL.
 
-`programs` says what is computed, `contenders`, `peers` and `limit` by whom, `measure` times them in
-one process side by side, `recording` measures what recording and planning cost, `table` writes the
-results, `command` reads the command line.
+`programs` has the programs; `contenders`, `peers` and `limit` have what runs them; `measure` times
+them in one process side by side; `recording` measures what recording and planning cost; `table`
+writes the results; `command` reads the command line.
 """

@@ -1,4 +1,4 @@
-"""Draws what the benchmark measured, with matplotlib; `tools.bench.command` calls it."""
+"""A chart of what the benchmark measured, drawn with matplotlib."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""``python -m clfuse bench``: reads its command line and runs what it asks for; called by
-`clfuse.__main__`.
-"""
+"""``python -m clfuse bench``: reads its command line and runs what it asks for."""
 
 from __future__ import annotations
 

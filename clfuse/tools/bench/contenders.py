@@ -1,8 +1,7 @@
-"""Who runs the programs: NumPy, and clfuse with and without fusion and through `jit`;
-`tools.bench.measure` times them beside `peers` and `limit`.
+"""Contenders: NumPy, and clfuse with fusion, without fusion, and through `jit`.
 
 A contender turns a program and its inputs into a function without arguments. One call of that
-function is what is timed: when it returns, the results are computed and lie in the memory of the
+function is timed: when it returns, the results are computed and lie in the memory of the
 contender's device.
 """
 

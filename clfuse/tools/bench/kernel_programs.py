@@ -1,10 +1,12 @@
-"""The programs of ``python -m clfuse bench kernels``: BabelStream, nstream, a stencil with a norm,
-sums of what comes before, columns of what an inner part becomes, transpose, y'Ax, gather, GUPS,
-Lennard-Jones forces, a loop over rows, Mandelbrot; `tools.bench.kernels` times them.
+"""The programs of ``python -m clfuse bench kernels``, as kernels and as array code.
+
+They are BabelStream, nstream, a stencil with a norm, sums of what comes before, columns of what an
+inner part becomes, transpose, y'Ax, gather, GUPS, Lennard-Jones forces, a loop over rows,
+Mandelbrot.
 
 Each is written as kernels in Python and as array code, the short ones as kernels in OpenCL C too;
 `numba_programs` has them for Numba. A program is a function of NumPy or clfuse and of the arrays,
-and gives what is compared with NumPy: what it changed, and what it returned.
+and returns what is compared with NumPy: what it changed, and its results.
 """
 
 from __future__ import annotations
@@ -454,7 +456,7 @@ def _rows_arrays(xp: Any, given: list[Any]) -> list[Any]:
 
 
 def _iterated(program: Program) -> Program:
-    """A program that goes through its arrays `ITERATIONS` times before somebody looks, as its
+    """A program that goes through its arrays `ITERATIONS` times before a result is read, as its
     authors' programs do: nstream, stencil and transpose of the Parallel Research Kernels
     (https://github.com/ParRes/Kernels)."""
 

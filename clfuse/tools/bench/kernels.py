@@ -1,5 +1,6 @@
-"""Kernels that somebody wrote, against the same without fusion, as array code, in OpenCL C and in
-Numba; ``python -m clfuse bench kernels``.
+"""``python -m clfuse bench kernels``: user-written kernels with and without fusion, and in Numba.
+
+The same programs are timed as array code and in OpenCL C, too.
 
 Every way of a program of `kernel_programs` is timed by turns in one run beside a copy by hand, and
 what comes of its first run is compared with NumPy's. A copy of a whole array moves no bytes here:

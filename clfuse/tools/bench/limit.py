@@ -1,11 +1,10 @@
-"""Hand-written OpenCL for the benchmark's programs, as a contender: what a generated kernel can
-hope for; `tools.bench.measure` times it.
+"""Hand-written OpenCL for the benchmark's programs: the limit for a generated kernel.
 
 The kernels are in ``kernels/``, one file a program. They run through `clfuse.runtime`, so that
-device, context, queue and compiler options are those of the generated ones. Everything is known to
-them that a person may know: sizes, contiguity, what a program does next. On devices with the CPU's
-schedule they use few work-items, a contiguous chunk each, and explicit vectors; the element-wise
-ones and the all-pairs ones also run as grid-stride loops.
+device, context, queue and compiler options are those of the generated ones. They use all that a
+person may know: sizes, contiguity, what a program does next. On devices with the CPU's schedule
+they use few work-items, a contiguous chunk each, and explicit vectors; the element-wise ones and
+the all-pairs ones also run as grid-stride loops.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""Times contenders side by side: one process, repetitions in turn, every result checked first;
-`tools.bench.command` calls it.
+"""Timing of contenders side by side: one process, repetitions in turn, results checked first.
 
-In turn, because a machine's speed drifts: what is compared must have been measured within the same
-second, and ratios are those of a turn, of which the middle one is kept. Who comes after whom
-changes from turn to turn, and every repetition starts with calls that are not timed: a core that
-slept through a contender with one thread is slow to wake. Medians and minima are kept, too.
+In turn, because a machine's speed drifts: times to be compared must be measured within the same
+second. Ratios are those of one turn, and the median of the turns is kept. The order of the
+contenders changes from turn to turn. Every repetition starts with calls that are not timed: a core
+that slept through a contender with one thread is slow to wake. Medians and minima are kept, too.
 """
 
 from __future__ import annotations
@@ -235,8 +234,8 @@ def ratio(theirs: Sequence[float], ours: Sequence[float]) -> float:
 def repeat(
     everybody: Iterable[tuple[Timing, Run]], repetitions: int, progress: Callable[[str], None]
 ) -> None:
-    """Time each in turn, `repetitions` times; whoever is done in no time is called several times in
-    a row.
+    """Time each in turn, `repetitions` times; a function that takes next to no time is called
+    several times in a row.
     """
     entries = [(timing, run, calls_for(run)) for timing, run in everybody]
     order = random.Random(0)

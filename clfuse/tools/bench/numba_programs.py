@@ -1,8 +1,7 @@
-"""The programs of `kernel_programs` for Numba, ``@njit(parallel=True)``; imported by
-`tools.bench.kernels` where Numba is installed.
+"""The programs of `kernel_programs` for Numba, ``@njit(parallel=True)``.
 
-Each takes the arrays and gives what the others give. They are what somebody would write who has
-Numba only: one loop nest where one pass over the memory does. Those that add up are compiled a
+Each takes the arrays and returns what the others return. They are what a user of Numba alone would
+write: one loop nest where one pass over the memory is enough. Those that add up are compiled a
 second time with ``fastmath={"reassoc"}``: the compiler may then add in another order, as clfuse's
 folds do, and use vectors for it.
 """

@@ -1,5 +1,4 @@
-"""Runs a command under Oclgrind with the plugin that counts memory traffic (``traffic.cpp``);
-`tools.bench.traffic` and tests call it.
+"""Runs a command under Oclgrind with the plugin that counts memory traffic (``traffic.cpp``).
 
 Oclgrind interprets every kernel and tells a plugin of each load and store. The plugin is compiled
 on first use and kept in the user's cache.

@@ -1,11 +1,10 @@
-"""Other libraries of array programs as contenders: numexpr, CuPy, JAX and torch.compile, where they
-are installed; `tools.bench.measure` times them.
+"""Other libraries of array programs as contenders: numexpr, CuPy, JAX and torch.compile.
 
-Beside a GPU, JAX and torch run on a GPU, too, and so does CuPy, which has nothing else; beside a
-CPU they run on the CPU.
+Those that are installed are measured. Beside a GPU, JAX and torch run on a GPU, too, and so does
+CuPy, which has nothing else; beside a CPU they run on the CPU.
 
-Each runs the lines of `tools.bench.programs` where it understands them. `VARIANTS` holds the
-programs that a library spells differently; a program that it has no words for is left out for it.
+Each runs the lines of `programs` where it understands them. `variants` of a library holds
+the programs that it spells differently. A program that a library cannot express is left out for it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""What the benchmark computes: each program once, as a plain NumPy function; `tools.bench.measure`
-runs them.
+"""The benchmark's programs, each once, as a plain NumPy function.
 
 A program's function takes the library as its first argument, so that NumPy, clfuse, JAX and torch
-run the same lines. Where a library spells something differently, its variant is in
-`tools.bench.peers`.
+run the same lines. Where a library spells something differently, its variant is in `peers`.
 """
 
 from __future__ import annotations

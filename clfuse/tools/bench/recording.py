@@ -1,9 +1,9 @@
-"""What laziness itself costs: recording, planning, and building anew for another size; ``python -m
-clfuse bench recording``.
+"""``python -m clfuse bench recording``: what laziness itself costs.
 
-Nothing here is compared with NumPy. The targets are those of the project's first issue: 2 us to
-record an operation, 50 us and 1 us a node for a plan that is known, 30 us for a call of a jitted
-function, 3 s to plan 100,000 operations, two programs for twenty lengths.
+It measures recording, planning, and building anew for another size. Nothing here is compared with
+NumPy. The targets are those of the project's first issue: 2 us to record an operation, 50 us and 1
+us a node for a plan that is known, 30 us for a call of a jitted function, 3 s to plan 100,000
+operations, two programs for twenty lengths.
 """
 
 from __future__ import annotations

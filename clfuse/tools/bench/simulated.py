@@ -1,8 +1,8 @@
-"""``python -m clfuse.tools.bench.simulated FILE PART PROGRAM ...``: runs programs of the benchmark
-under Oclgrind and writes what each of their kernels did to FILE; `tools.bench.traffic` starts it.
+"""``python -m clfuse.tools.bench.simulated FILE PART PROGRAM ...``: programs under Oclgrind.
 
-Oclgrind takes a million instructions a second, so inputs are small. How many work-items a kernel
-has on whole inputs is read from its plan, for which nobody needs the inputs.
+It writes to FILE what each kernel of these programs of the benchmark did. Oclgrind takes a million
+instructions a second, so inputs are small. How many work-items a kernel has on whole inputs is read
+from its plan, which needs no inputs.
 """
 
 from __future__ import annotations

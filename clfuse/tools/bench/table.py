@@ -1,5 +1,4 @@
-"""Writes what the benchmark measured: as text, Markdown and JSON; `tools.bench.command` calls
-it."""
+"""Tables of what the benchmark measured: as text, Markdown and JSON."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""What the programs' kernels would ask of a GPU's memory, as a table, without a GPU;
-``python -m clfuse bench --traffic`` calls it.
+"""``python -m clfuse bench --traffic``: a table of the kernels' GPU memory traffic, without a GPU.
 
-The kernels that an H100 would run are interpreted by Oclgrind, on small inputs, and a plugin counts
-the sectors that each warp's loads and stores touch (`tools.bench.oclgrind`). The plan says which
-bytes must move. Nothing is timed.
+Oclgrind interprets the kernels that an H100 would run, on small inputs, and a plugin counts the
+sectors that each warp's loads and stores touch (`oclgrind`). The plan says which bytes must move.
+Nothing is timed.
 """
 
 from __future__ import annotations

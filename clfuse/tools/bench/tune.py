@@ -1,8 +1,8 @@
 """``python -m clfuse bench --tune``: measures what a device's traits assume, and keeps the results.
 
-Each trait is measured with programs whose time it decides, by the shortest of several runs: other
-work on the machine only ever adds. A trait keeps its value unless another one is clearly better, so
-that two runs agree.
+Each trait is measured with programs whose time depends on it, by the shortest of several runs:
+other work on the machine only ever adds. A trait keeps its value unless another one is clearly
+better, so that two runs agree.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ class Tuner:
         self.traits = replace(self.traits, vector_bytes=chosen)
 
     def _choose_stream(self) -> None:
-        """The least that a kernel moves from which on streaming wins, also for who reads on."""
+        """The least bytes of a kernel from which on streaming wins, also if its result is read."""
         self.progress("stream_nbytes")
         least = NEVER
         sizes = STREAMED[:2] if self.quick else STREAMED

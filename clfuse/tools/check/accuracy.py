@@ -1,8 +1,7 @@
-"""Errors of the rounded functions in units in the last place (ulp), and the part of the check that
-compares them with NumPy's wider types.
+"""Accuracy: errors of the rounded functions in units in the last place (ulp).
 
-The error of a complex number is its distance in the plane, in units in the last place of the larger
-part.
+The part of the check compares them with NumPy's wider types. The error of a complex number is its
+distance in the plane, in units in the last place of the larger part.
 """
 
 from __future__ import annotations

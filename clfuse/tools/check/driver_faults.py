@@ -1,4 +1,4 @@
-"""Has calls of an OpenCL driver fail that would not: to see what clfuse does then.
+"""Fault injection: calls of an OpenCL driver that fail, to see what clfuse does then.
 
 Every object of a driver begins with a pointer to the table of its functions, by which the loader
 calls it: pyopencl's calls go there, and those that clfuse makes without it. `failing` puts a

@@ -1,5 +1,6 @@
-"""Evaluations that end early: random programs of writes in place, stopped anywhere while they are
-computed; afterwards every array has NumPy's values.
+"""Evaluations that end early: random programs of writes in place, stopped anywhere.
+
+Afterwards every array has NumPy's values.
 
 A trial records a program, has it computed, and ends that early in one of these ways:
 

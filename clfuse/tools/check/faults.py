@@ -1,6 +1,4 @@
-"""Evaluations that end early, for the check: calls of the driver that fail (`faults`), Ctrl-C at
-any call that clfuse makes (`interrupts`).
-"""
+"""Parts of the check: driver calls that fail (`faults`), and Ctrl-C at any call (`interrupts`)."""
 
 from __future__ import annotations
 

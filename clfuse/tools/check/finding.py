@@ -1,4 +1,4 @@
-"""What a part of the check has found, and how long it may take."""
+"""The finding of a part of the check, and the time that the part may take."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The functions that are rounded, and how each is called: `accuracy` measures all of them.
+"""The rounded functions, and how each is called.
 
-They are the rows of the op tables that promise so many units in the last place, and what NumPy
-composes of them. A new row is a new function here, with nothing to be done.
+They are the rows of the op tables that promise so many units in the last place, and NumPy's
+functions that are composed of them. A new row of these tables is a new function here.
 """
 
 from __future__ import annotations

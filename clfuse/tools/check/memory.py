@@ -1,5 +1,6 @@
-"""Whether evaluations leave something behind: the part of the check that watches memory, open
-files and threads while varied programs run again and again.
+"""Leaks: memory, open files and threads while varied programs run again and again.
+
+This is the part of the check that shows whether evaluations leave something behind.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""One part of the check, in a process of its own: ``python -m clfuse.tools.check.part NAME SECONDS
-SEED``. `report` starts it and reads its lines of JSON.
+"""``python -m clfuse.tools.check.part NAME SECONDS SEED``: one part of the check.
+
+It runs in a process of its own, and writes lines of JSON.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
-"""Where functions are compared with exact values: near their zeros, singularities and branch cuts,
-at large and subnormal arguments, and everywhere between. `operands` draws them.
+"""Operands at which functions are compared with exact values.
+
+They lie near zeros, singularities and branch cuts, at large and subnormal arguments, and everywhere
+between.
 """
 
 from __future__ import annotations

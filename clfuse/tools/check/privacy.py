@@ -1,4 +1,4 @@
-"""Takes what is private out of a report: names of users and hosts, and where files lie."""
+"""Removes private facts from a report: names of users and hosts, and places of files."""
 
 from __future__ import annotations
 

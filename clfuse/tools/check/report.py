@@ -1,4 +1,4 @@
-"""``python -m clfuse doctor --check``: runs the parts of the check and writes what they have found.
+"""The report of the check: runs its parts, and writes what they have found.
 
 Each part is a process: a driver that ends it, or does not come back, is what the check is to say.
 """

@@ -1,5 +1,7 @@
-"""Random programs under clfuse and under NumPy: all values are compared, floats within what the
-order of sums may change. The check's part; tests/fuzz draws far more kinds of programs.
+"""Random programs under clfuse and under NumPy, with all values compared.
+
+Floats are compared within what the order of sums may change. tests/fuzz draws far more kinds of
+programs.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""``python -m clfuse demo``: reads its command line, shows the progress and the table; called by
-`clfuse.__main__`.
-"""
+"""``python -m clfuse demo``: reads its command line, shows the progress and the table."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Runs each demo program under NumPy and under clfuse, times both and compares the results; called
-by `tools.demo.report`.
+"""Runs each demo program under NumPy and under clfuse, times both and compares the results.
 
 A program is one source file with three functions and a title:
 

@@ -1,4 +1,4 @@
-"""`ElementwiseKernel`: CuPy's, with a body in OpenCL C, fused with what is before and behind it."""
+"""`ElementwiseKernel`, as CuPy's: a body in OpenCL C that fuses with the operations around it."""
 
 from __future__ import annotations
 

@@ -1,11 +1,10 @@
-"""Bodies of kernels that NumPy's functions can say become those, and are as fast as array code.
+"""Bodies in OpenCL C that are translated to NumPy's functions, and are as fast as array code.
 
     z = (x - y) * (x - y)             subtract, multiply
     d = fabs(x); z = d > 1.0 ? d : y  fabs, greater, where
 
-That is so where all is of one type, float or double, and nothing happens but assignments of
-expressions: then C and NumPy mean the same. `elementwise_kernel` and `reduction_kernel` ask here
-first; other bodies are functions in OpenCL C (`kernel_text.function_of`).
+A body is translated where all is of one type, float or double, and where it has only assignments of
+expressions: then C and NumPy mean the same. Other bodies are functions in OpenCL C (`text`).
 """
 
 from __future__ import annotations

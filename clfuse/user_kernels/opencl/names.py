@@ -1,5 +1,4 @@
-"""Names in OpenCL C that somebody wrote: which a text uses, which a preamble declares, and the same
-text with other names. `kernel_text`, `elementwise_kernel` and `reduction_kernel` ask here.
+"""Names in OpenCL C that a user wrote: which a text uses, which it declares, and renaming.
 
 Nothing is parsed but what it takes: comments, strings and numbers are told from names, members
 (``v.x``) from what stands alone, and declarations outside of braces from what is in them.

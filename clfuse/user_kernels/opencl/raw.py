@@ -1,4 +1,4 @@
-"""`RawKernel`: CuPy's, with a whole kernel in OpenCL C; recorded as a launch."""
+"""`RawKernel`, as CuPy's: a whole kernel in OpenCL C, recorded as a launch."""
 
 from __future__ import annotations
 

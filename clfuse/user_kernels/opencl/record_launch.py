@@ -1,9 +1,9 @@
-"""Kernels that somebody wrote, recorded beside array operations: `record_launch`.
+"""`record_launch`: launches of user-written kernels, recorded beside array operations.
 
-What is recorded is in `ir.launch_nodes`. Nothing runs before a written array is looked at; a launch
-whose results nobody looks at never runs. A source that does not build raises `KernelBuildError` at
-that look, every time, for the arrays that it would have written and for what was made of them; all
-others are as they were.
+The recorded nodes are in `ir.launch_nodes`. Nothing runs before a written array is observed; a
+launch whose results are never observed never runs. A source that does not build raises
+`KernelBuildError` each time that one of the arrays that it would have written, or a value computed
+from them, is observed. All other arrays are as they were.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def record_launch(
         Work-items, and those of a group (None: the driver's choice). With 0 of them nothing is
         recorded.
     reason : str
-        Why it is a launch, for `explain`.
+        Why it is a launch, as `explain` shows it.
 
     Raises
     ------

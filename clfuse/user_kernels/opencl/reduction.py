@@ -1,5 +1,7 @@
-"""`ReductionKernel`: CuPy's, in OpenCL C. What it maps is fused with what it reads; sums, products,
-extremes and bit operations are NumPy's own reductions, any other fold is a launch in two stages.
+"""`ReductionKernel`, as CuPy's: a map, a fold and a last step in OpenCL C.
+
+The map is fused with the operations that make its operands. Sums, products, extremes and bit
+operations are NumPy's own reductions; any other fold is a launch in two stages.
 """
 
 from __future__ import annotations

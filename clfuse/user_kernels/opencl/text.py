@@ -1,5 +1,4 @@
-"""Text of user-written kernels: parameter lists, types, bodies as functions; `elementwise_kernel`,
-`reduction_kernel` and `raw_kernel` use it.
+"""Text of user-written kernels: parameter lists, types, bodies as functions.
 
 Parameter lists are CuPy's: ``"T x, raw float32 table, int32 n"``. A type of one letter is a
 placeholder, which the arrays decide; others are names of NumPy's dtypes.

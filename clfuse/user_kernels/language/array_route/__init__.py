@@ -1,1 +1,1 @@
-"""Kernels over a range of indices as array operations on views."""
+"""The array route: kernels over a range of indices as array operations on views."""

@@ -1,8 +1,8 @@
-"""Which bytes the iterations of a kernel touch, and whether iterations touch each other's.
+"""Dependence analysis: the bytes that iterations touch, and whether iterations conflict.
 
 Iterations run in any order. So a kernel means something only if no iteration reads or writes what
-another one writes; then all iterations may take one statement before any takes the next, which is
-what array operations do. `conflict` proves it, or names the two accesses for which it cannot.
+another one writes. Then all iterations may take one statement before any takes the next, as array
+operations do. `conflict` proves it, or names the two accesses for which it cannot.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The array route: a kernel over a range of indices as array operations on views.
+"""The translation of a kernel over a range of indices to array operations on views.
 
 All iterations take a statement together: ``y[i] = a * x[i]`` over ``range(lo, hi)`` becomes
 ``y[lo:hi] = a * x[lo:hi]``, recorded as if the user had written that. So kernels fuse with array

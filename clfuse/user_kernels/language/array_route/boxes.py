@@ -1,7 +1,7 @@
-"""Conditions on the indices alone, as boxes of the range in which they are true or false.
+"""Boxes: parts of the range in which a condition on the indices alone is true or false.
 
 ``0 < i and i < n - 1`` over ``range(n)`` is false at 0, true from 1 to n - 2, false at n - 1: three
-boxes. `arrays` runs a branch in the boxes where it is taken, and nowhere else.
+boxes. A branch runs in the boxes where it is taken, and nowhere else.
 """
 
 from __future__ import annotations

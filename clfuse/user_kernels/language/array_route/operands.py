@@ -1,4 +1,4 @@
-"""What stands for the arguments and the variables of a kernel while it becomes array operations."""
+"""Records for a kernel's arguments and variables while it becomes array operations."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""The array operations that a call of a kernel stands for, kept to be recorded again and again.
+"""Recipes: the array operations that a call of a kernel stands for, recorded again at each call.
 
-They are written down once for a signature, as `Step`s; every later call of that signature
-records them on its own storage cells. What changes from call to call are the cells, the offsets of
-the arrays in them, and the numbers. From the second call on the steps are a function of their own
-(2 us for ``a[i] = a[i] + 1``, a fifth of what walking the list takes).
+They are written down once for a signature, as `Step`s. Every later call of that signature records
+them on its own storage cells. The cells, the offsets of the arrays in them, and the numbers change
+from call to call. From the second call on the steps are a compiled Python function (2 us for
+``a[i] = a[i] + 1``, a fifth of what walking the list takes).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Steps of recipes that are more than one function of `ir.build`."""
+"""Steps of recipes that need more than one function of `ir.build`."""
 
 from __future__ import annotations
 

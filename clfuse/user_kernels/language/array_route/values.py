@@ -1,7 +1,7 @@
-"""What expressions of a kernel are over all iterations at once, and the steps that make them.
+"""Values of a kernel's expressions over all iterations at once, and the steps that make them.
 
-A value is a number, an integer of the indices (`Affine`), or a `Term` of the recipe for every
-index of the domain.
+A value is a number, an integer of the indices (`Affine`), or a `Term` of the recipe for every index
+of the domain.
 """
 
 from __future__ import annotations

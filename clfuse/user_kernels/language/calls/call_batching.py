@@ -1,13 +1,14 @@
-"""Calls of kernels that differ only in where their arrays lie, as one call with one index more.
+"""Batching: kernel calls that differ only in where their arrays lie, as one with one more index.
 
     for b in range(100_000):
         work(10, a[b])                   # a[b][i] = a[b][i] + 1
         scale(10, 0.5, a[b])
 
 leaves one `Pending` node for every array written to, and each call adds a row of offsets to the
-`Series` of its kernel. When somebody looks at one, `merged_calls` finds which calls may be one; the
-others become array operations one after the other. Calls in between that somebody might tell apart
-end the batch: a view that was read, another write, a kernel on arrays that share none with these.
+`Series` of its kernel. When one of the arrays is observed, `merged_calls` finds which calls may be
+one; the others become array operations one after the other. Operations in between that depend on
+how many of the calls are done end the batch: a view that was read, another write, a kernel on
+arrays that share none with these.
 """
 
 from __future__ import annotations
@@ -356,7 +357,7 @@ class Batch:
     def close(self) -> None:
         """Make every `Pending` of this batch what the calls make of it.
 
-        An interrupt leaves all that this needs: it begins anew when somebody asks again.
+        An interrupt leaves all that this needs: the next call begins anew.
         """
         with finding:
             if not self.is_open and not self._series:

@@ -1,10 +1,10 @@
-"""Calls of kernels that came before, written down for ``_core/kernel_calls.pxi``.
+"""The call cache: known calls of kernels, in the form that ``_core/kernel_calls.pxi`` compares.
 
-Between two kernels that read large arrays the caches hold nothing of Python's: every function of a
-dozen lines takes 5 us then, and from ``dot.reduce(n, x, y)`` to what it records there are twenty of
-them. A call whose signature came before goes that way in C: it compares the arguments with those of
-the earlier call, and carries out the steps of the recipe. In every other case, and for every error,
-`Kernel` does what it always does.
+Between two kernels that read large arrays the processor's caches hold nothing of Python's. Every
+function of a dozen lines takes 5 us then, and from ``dot.reduce(n, x, y)`` to what it records there
+are twenty of them. A call whose signature came before goes that way in C: the C code compares the
+arguments with those of the earlier call, and carries out the steps of the recipe. In every other
+case, and for every error, `Kernel` runs as without a cache.
 """
 
 from __future__ import annotations

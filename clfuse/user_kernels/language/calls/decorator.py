@@ -1,4 +1,4 @@
-"""``@clfuse.kernel``: what a program calls; decides for every signature how a kernel runs.
+"""``@clfuse.kernel``: the decorator, and for every signature the choice of how the kernel runs.
 
 A signature is what the translation depends on: ranges, dtypes, shapes and strides of the arrays,
 which of them share storage and how far apart they lie, the kinds of the numbers, and the values of

@@ -1,4 +1,4 @@
-"""Which calls of a batch may be one, and what they are together.
+"""Merged calls: which calls of a batch may be one call, and that call.
 
 Calls are taken apart into runs of one kernel and rounds of several by turns:
 

@@ -1,8 +1,9 @@
-"""The same kernel in plain Python, index by index, with checked bounds: to debug, and to test with.
+"""The Python backend: a kernel in plain Python, index by index, with checked bounds.
 
-The body is compiled anew from its source, with its own line numbers, so that debuggers stop in it.
-What differs from calling the function itself: arrays check every index, `math` on NumPy's numbers
-keeps their dtypes, and a barrier is where the work-items of a group wait for each other.
+It is for debugging and for tests. The body is compiled anew from its source, with its own line
+numbers, so that debuggers stop in it. It differs from calling the function itself: arrays check
+every index, `math` on NumPy's numbers keeps their dtypes, and at a barrier the work-items of a
+group wait for each other.
 """
 
 from __future__ import annotations
@@ -55,8 +56,8 @@ _state = _State()
 
 
 ANYWHERE: Final[list[None]] = []
-"""An entry for each kernel that runs in plain Python in any thread: who finds none need not ask
-about this one."""
+"""An entry for each kernel that runs in plain Python in any thread: where there is none, no kernel
+runs so in this one."""
 
 
 def running() -> bool:

@@ -1,4 +1,4 @@
-"""A kernel's function with its types: one for all calls with arguments of the same kinds."""
+"""Specialization: a kernel's function with its types, one for arguments of the same kinds."""
 
 from __future__ import annotations
 

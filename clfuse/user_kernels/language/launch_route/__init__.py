@@ -1,1 +1,1 @@
-"""Kernels as OpenCL C of their own."""
+"""The launch route: kernels as OpenCL C of their own."""

@@ -1,8 +1,8 @@
-"""The launch route's text: a function's tree as OpenCL C.
+"""Functions of the language as OpenCL C: statements, parameters, and the kernel around them.
 
-A kernel of the language becomes a function of one iteration, and an OpenCL
-kernel that calls it: on a CPU a few work-items with a run of iterations each, on a GPU one a
-work-item. ``y[idx[i]] = x[i]`` over ``range(n)``, on a CPU:
+A kernel of the language becomes a function of one iteration, and an OpenCL kernel that calls it: on
+a CPU a few work-items with a run of iterations each, on a GPU one a work-item. ``y[idx[i]] = x[i]``
+over ``range(n)``, on a CPU:
 
     static inline void scatter_0(const long i0, __global double *x, const long n0_x, ...)
     {

@@ -1,4 +1,4 @@
-"""Expressions of the language as OpenCL C: what an operation, an element or an atomic is there.
+"""Expressions of the language as OpenCL C: operations, elements, atomics.
 
 Every operation is written by `codegen.lines.expressions`, as it is in fused kernels, so that both
 routes have the same bits. What is calculated or loaded gets a variable of its own.

@@ -1,14 +1,14 @@
-"""Loops of a launch whose rounds depend on each other by sums alone, with a round in every lane.
+"""Vectorization of loops whose rounds depend on each other by sums alone: a round in every lane.
 
-No compiler that we know makes vectors of a loop with a gather or a condition in it, and bounds that
-are data keep a kernel from being array operations. So on CPUs
+No compiler that we know vectorizes a loop with a gather or a condition in it, and bounds that are
+data keep a kernel from being array operations. So on CPUs
 
     for k in range(counts[i]):
         d = x - place[neighbours[i, k]]
         if d * d < limit:
             total += 1 / d
 
-becomes, with as many rounds left over as there are:
+becomes, with a remainder under a mask:
 
     double8 z1 = (double8)(-0.0);                          /* total, by lanes */
     ulong n = 0;
@@ -16,11 +16,11 @@ becomes, with as many rounds left over as there are:
     if (n < rounds) { ... the same under a mask, and nothing read past the last round ... }
     total = total + (z1 of all lanes);
 
-Lanes whose condition is false calculate with what the others do, but for what they read: the first
-element instead of one that may not be there. What is long, or reads, is left out where no lane's
+Lanes whose condition is false calculate as the others do, but read the first element instead of one
+that may not be there. Expressions that are long, or that read, are left out where no lane's
 condition is true (`any_lane`). Sums of floats are in another order then, as they are where a loop
-becomes a reduction of arrays. In loops that write to arrays, leave early or need the round before,
-nothing changes here.
+becomes a reduction of arrays. Loops that write to arrays, leave early or need the round before stay
+as they are.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""The launch route: a kernel as OpenCL C of its own, recorded by
-`user_kernels.opencl.record_launch`.
+"""Programs of the launch route: a kernel as OpenCL C of its own, recorded as a launch.
 
-`Program` is what one signature becomes. The planner asks it for text when a plan is made, because
-a CPU gets a few work-items with a run of iterations each, and a GPU one work-item an iteration.
+`Program` is what one signature becomes. Its text is written when a plan is made, because a CPU gets
+a few work-items with a run of iterations each, and a GPU one work-item an iteration.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Atomic sums at few places: on CPUs each work-item keeps its own and adds them up at its end.
+"""Privatized atomic sums: on CPUs each work-item sums into its own array, and adds that at its end.
 
-An atomic addition takes a core 5 ns, a plain one less than half of one. So where nothing else is
-done with an array than
+An atomic addition takes a core 5 ns, a plain one less than half of one. So where an array is used
+for nothing but
 
     clfuse.atomic.add(counts, bin, 1)
 

@@ -1,17 +1,17 @@
-"""Kernels whose loops end elsewhere in each iteration, with an iteration in every lane.
+"""SPMD vectorization on CPUs: kernels whose loops have other lengths in each iteration.
 
-No compiler that we know makes vectors of
+No compiler that we know vectorizes
 
     while zx * zx + zy * zy < 4.0 and n < limit:
         ...
 
-So on CPUs a kernel has a second function, for as many iterations at once as there are lanes; the
-rest are made one by one. A lane that has left a loop waits for the others:
+So on CPUs a kernel has a second function that computes an iteration in every lane; the remainder is
+computed one by one. A lane that has left a loop waits for the others:
 
     long8 t7 = ...;                                        /* the lanes that go on */
     for (;;) { t7 &= v0 * v0 + v1 * v1 < 4.0; if (!any_lane(t7)) break; ... }
 
-Its variables keep what they have then, it stores nothing, and reads the first element where others
+Its variables keep their values then, it stores nothing, and it reads the first element where others
 read theirs. Every lane calculates what it would by itself, operation by operation: the same bits.
 Loops that write to arrays stay as they are: lanes write one by one.
 """

@@ -1,4 +1,4 @@
-"""Loops that do nothing but add up: which variables they add to, and what."""
+"""Accumulations: loops whose rounds depend on each other by sums alone, and the terms."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def _is_plain(function: Function, body: list[Stmt]) -> bool:
 
 
 def _is_writable(node: Expr) -> bool:
-    """Whether `_Round` has lanes for an expression."""
+    """Whether a vectorized loop can compute an expression in all lanes."""
     if node.type.dtype.char not in NUMBERS:
         return False
     if isinstance(node, Call):

@@ -1,10 +1,10 @@
-"""Refuses barriers that not all work-items of a group come to.
+"""Barrier check: refuses barriers that not all work-items of a group come to.
 
-OpenCL C leaves undefined what happens then: a device may wait for ever. What differs between the
-work-items of a group is the innermost index, ``local_id()``, what is read at such places or from
-arrays that the kernel writes to, what is calculated from these, and what is assigned where only
-some of them come. Of local memory all read the same at the same place, if no work-item can write to
-the array between the same two barriers (`_Intervals`).
+OpenCL C leaves undefined what happens then: a device may wait for ever. These values differ between
+the work-items of a group: the innermost index, ``local_id()``, elements that are read at such
+places or from arrays that the kernel writes to, all that is calculated from these, and variables
+that are assigned where only some of the work-items come. Of local memory all read the same at the
+same place, if no work-item can write to the array between the same two barriers (`_Intervals`).
 """
 
 from __future__ import annotations

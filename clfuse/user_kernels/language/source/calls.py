@@ -1,6 +1,4 @@
-"""Calls in a kernel with their types: `math`, ufuncs, conversions, atomics, functions of the
-language.
-"""
+"""Types of calls in a kernel: `math`, ufuncs, conversions, atomics, functions of the language."""
 
 from __future__ import annotations
 

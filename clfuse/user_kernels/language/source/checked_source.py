@@ -1,4 +1,4 @@
-"""A function's source, checked, and what the names in it mean."""
+"""`Source`: a function's checked source, and what the names in it mean."""
 
 from __future__ import annotations
 

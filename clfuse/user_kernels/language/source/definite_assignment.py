@@ -1,9 +1,9 @@
-"""Refuses a variable that is read where some path has not assigned it.
+"""Definite assignment: refuses a variable that is read where some path has not assigned it.
 
-Python raises UnboundLocalError where such a path is taken. A kernel cannot raise, and whatever it
-would read instead would be wrong without a word, so every path to a reader has to assign first. A
-loop may have no round, unless its bounds are known; a branch may not be taken, unless its condition
-is known. Numbers of the surroundings count as they are at the check.
+Python raises UnboundLocalError where such a path is taken. A kernel cannot raise, and any other
+value would be wrong without a word, so every path to a reader has to assign first. A loop may have
+no round, unless its bounds are known; a branch may not be taken, unless its condition is known.
+Numbers of the surroundings count as they are at the check.
 """
 
 from __future__ import annotations

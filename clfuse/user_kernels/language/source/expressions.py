@@ -1,7 +1,7 @@
-"""The expressions of a kernel with their types.
+"""Types of a kernel's expressions, with constant folding.
 
-Operators and functions take the loops that NumPy takes, `math` means the ufuncs of the same
-names, and what is known is calculated here, by Python.
+Operators and functions take the loops that NumPy takes, `math` means the ufuncs of the same names,
+and Python computes expressions of known numbers here.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""What kernels may call beyond arithmetic: atomics, work-groups, local arrays, random numbers.
+"""Intrinsics: what kernels may call beyond arithmetic.
 
-In a kernel these names are translated. Called from Python, as `Kernel.python` does, they do the
-same on NumPy arrays, one work-item after the other.
+They are atomics, work-groups, local arrays and random numbers. In a kernel these names are
+translated. Called from Python, as `Kernel.python` does, they do the same on NumPy arrays, one
+work-item after the other.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Numbers of a kernel as OpenCL C."""
+"""Numbers of a kernel as literals of OpenCL C."""
 
 from __future__ import annotations
 

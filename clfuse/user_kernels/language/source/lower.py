@@ -1,8 +1,8 @@
-"""Gives a kernel's source its types: `Source` and the arguments' types -> `tree.Function`.
+"""Type inference: `Source` and the types of the arguments -> `tree.Function`.
 
 Statements are here, expressions in `expressions`. A variable has one type in the whole function:
-the join of all that is assigned to it. It is found by going over the body until nothing changes,
-because a loop may assign further down what it reads further up.
+the join of the types of all that is assigned to it. It is found by going over the body until
+nothing changes, because a loop may assign further down what it reads further up.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def lower(
     functions : dict
         Functions that it calls, found before.
     calling : tuple of Source
-        Who calls this one: functions cannot call themselves.
+        The functions around this call: functions cannot call themselves.
 
     Raises
     ------

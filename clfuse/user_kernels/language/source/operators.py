@@ -1,4 +1,4 @@
-"""Python's operators in a kernel: the ufunc of each, and what calculates known numbers."""
+"""Python's operators in a kernel: the ufunc of each, and its function for constant folding."""
 
 from __future__ import annotations
 

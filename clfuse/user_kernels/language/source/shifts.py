@@ -1,7 +1,8 @@
-"""Integers divided by known powers of two are shifted, and their rests masked.
+"""Strength reduction: integers divided by known powers of two are shifted, remainders masked.
 
-Compilers find that for single numbers. Of vectors, ours divide by way of floats
-(``kernels/lib/quotients.cl``): the number of steps of Collatz' sequences took 1.7 times as long.
+Compilers do that for single numbers. For vectors they do not: ours divide by way of floats
+(``kernels/lib/quotients.cl``), and the number of steps of Collatz' sequences took 1.7 times as
+long.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reads a kernel's source and says at decoration what in it is not in the language.
+"""The parser: reads a kernel's source at decoration, and says what in it is not in the language.
 
 The language is a subset of Python: what it has means what Python and NumPy mean by it.
 """

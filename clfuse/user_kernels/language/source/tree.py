@@ -1,7 +1,7 @@
-"""A kernel with its types: what `lower` makes of the source, and both routes read.
+"""The typed tree: a kernel with its types, which `lower` makes of the source.
 
 Expressions and statements are plain records. An operand of another dtype than its operation takes
-is converted by whoever calculates: `Apply.op.input_dtypes` says to what.
+is converted where the operation is computed: `Apply.op.input_dtypes` says to what.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What an iteration of a kernel costs, as far as its text tells."""
+"""The cost of one iteration of a kernel, in additions, as far as its text tells."""
 
 from __future__ import annotations
 
