@@ -14,12 +14,6 @@ import pytest
 
 PACKAGE = Path(__file__).parent.parent.parent / "clfuse"
 
-LATER = (
-    "arrays eager dispatch functions interop classes tracing user_kernels interpreter policy engine"
-    " tools dask"
-).split()
-"""Packages whose docstrings still say who calls them."""
-
 NAMES = r"(?:[\w']+\ ){0,3}`[\w.]+`(?:(?:,|\ and|,\ and)\ `[\w.]+`)*"
 CALLER = re.compile(
     rf"""[;.]\ {NAMES}\ (?!(?:is|are|says?|has|have)\b)\w
@@ -36,9 +30,7 @@ QUOTED = re.compile(r"(?<!`)`([a-z_]\w*(?:\.\w+)+)`(?!`)")
 
 
 def modules() -> list[Path]:
-    return sorted(
-        file for file in PACKAGE.rglob("*.py") if file.relative_to(PACKAGE).parts[0] not in LATER
-    )
+    return sorted(PACKAGE.rglob("*.py"))
 
 
 MODULES = modules()
@@ -100,8 +92,3 @@ def test_modules_that_texts_name_are_there(file: Path) -> None:
     for name in QUOTED.findall(file.read_text(encoding="utf-8")):
         if name.removeprefix("clfuse.").split(".")[0] in top_level() - {"dask"}:  # Dask's own
             assert is_there(name), name
-
-
-@pytest.mark.parametrize("name", LATER)
-def test_what_comes_later_is_there(name: str) -> None:
-    assert (PACKAGE / name / "__init__.py").is_file()

@@ -32,7 +32,7 @@ def small(xp: ModuleType) -> Iterator[None]:
 @pytest.mark.parametrize("compiled", ["on", "off"])
 def test_calls_that_make_arrays_give_raise_and_warn_as_numpys(compiled: str) -> None:
     done = subprocess.run(
-        [sys.executable, str(ROOT / "tests" / "sources.py")],
+        [sys.executable, str(ROOT / "tests" / "support" / "sources.py")],
         env={**os.environ, "CLFUSE_COMPILED": compiled, "CLFUSE_HOST_US": "50",
              "CLFUSE_FALLBACK": "allow"},
         capture_output=True, text=True, check=False,

@@ -84,7 +84,7 @@ def compared(name: str, difference: Affine, axis: int, start: int, stop: int) ->
 
 
 class Boxes:
-    """What `arrays.Translation` knows of conditions; it has the domain and the values."""
+    """What `Translation` knows of conditions; it has the domain and the values."""
 
     domain: Domain
     boxes: int
