@@ -19,7 +19,7 @@ import numpy as np
 from .arrays.errstate import errstate, seterr
 from .classes import printing  # noqa: F401
 from .classes.ndarray import ndarray
-from .dispatch.host_call import host_call, hosted
+from .dispatch.host_call import host_call, make_hosted
 from .dispatch.overrides import Mixin
 from .dispatch.placement import HAS_INFO, __array_namespace_info__
 from .dispatch.registry import AT_CALL, BY_NUMPY, NATIVE
@@ -120,7 +120,7 @@ def _ours(found: Any, name: str) -> Any:
         return BY_NUMPY.get(found, found)
     if isinstance(found, _FUNCTIONS):
         known = NATIVE.get(found)
-        return hosted(found, name) if known is None else known
+        return make_hosted(found, name) if known is None else known
     return found
 
 

@@ -27,7 +27,7 @@ from . import errstate
 from . import handle as handles
 from .expressions import convert
 from .handle import DTYPES, Handle, fresh, layout, native_dtype, node_of
-from .host_array import is_calculated_here, made
+from .host_array import is_calculated_here, wrap_result
 from .memory_order import copy_order, permuted_node, stride_order, turned_back
 from .promotion import BOOL, COMPLEX128, FLOAT64, INT64
 
@@ -58,13 +58,13 @@ def host_node(array: np.ndarray) -> Node:
     if array.dtype is not dtype:
         array = array.astype(dtype)
     if array.size == 1:
-        return build.filled(array.flat[0], array.shape)
+        return build.full(array.flat[0], array.shape)
     if array.size == 0:
-        return build.filled(dtype.type(0), array.shape)
+        return build.full(dtype.type(0), array.shape)
     return upload(array)
 
 
-def held(node: Node) -> Any:
+def wrap_node(node: Node) -> Any:
     """A new array for a node whose bytes exist already: nothing to compute, nothing to record."""
     handle = object.__new__(handles.ARRAY)
     handle._storage = Storage(node)
@@ -79,15 +79,15 @@ def from_host(array: np.ndarray) -> Any:
     as a copy of that array would."""
     order = stride_order(array.shape, array.strides) if array.ndim > 1 else None
     if order is None:
-        return held(host_node(array))
-    return turned_back(held(host_node(array.transpose(order))), order)
+        return wrap_node(host_node(array))
+    return turned_back(wrap_node(host_node(array.transpose(order))), order)
 
 
 ADOPTED_NBYTES: Final = 1 << 16
 """Arrays from this size on are shared with the device rather than copied to it."""
 
 
-def adopted(array: np.ndarray, *, is_given: bool = False, use: int = AS_A_WHOLE) -> Any:
+def adopt_host_array(array: np.ndarray, *, is_given: bool = False, use: int = AS_A_WHOLE) -> Any:
     """`from_host` for an array that nobody else has: where memory is shared, its own memory.
 
     It is only read there, and copied before it is written to: it is not aligned as the device's
@@ -107,7 +107,7 @@ def adopted(array: np.ndarray, *, is_given: bool = False, use: int = AS_A_WHOLE)
     if node is None:
         return from_host(array)
     turned.flags.writeable = False
-    made = held(build.leaf(node.buffer, node.shape, DTYPES[node.dtype.name]))
+    made = wrap_node(build.leaf(node.buffer, node.shape, DTYPES[node.dtype.name]))
     return made if order is None else turned_back(made, order)
 
 
@@ -119,7 +119,7 @@ def _kept(array: np.ndarray, use: int) -> Any:
     device = current_device()
     if not is_calculated_here(device) or native_dtype(array.dtype) != array.dtype:
         return None
-    kept = made(array, device)
+    kept = wrap_result(array, device)
     kept._storage.node.buffer.use = use
     return kept
 
@@ -133,9 +133,9 @@ def as_handle(value: Any) -> Any:
         return value
     kind = type(value)
     if kind is float or kind is int or kind is bool or kind is complex:
-        return held(host_node(np.asarray(value)))
+        return wrap_node(host_node(np.asarray(value)))
     if (kind is list or kind is tuple) and contains_handles(value):
-        return stacked(value)
+        return stack_sequence(value)
     if isinstance(value, np.ndarray) and kind is not np.ndarray and kind is not np.memmap:
         raise NotNative(f"{kind.__name__} is a subclass of numpy.ndarray")
     is_numpys = kind in _PLAIN_KINDS or isinstance(value, np.ndarray | np.generic)
@@ -162,7 +162,7 @@ def mapped_file(value: Any) -> Any:
     if dtype is None or dtype != value.dtype or not value.flags.c_contiguous:
         return None
     node = share(value)
-    return None if node is None else held(build.leaf(node.buffer, node.shape, dtype))
+    return None if node is None else wrap_node(build.leaf(node.buffer, node.shape, dtype))
 
 
 def array_of(value: Any, *args: Any, **options: Any) -> Any:
@@ -176,7 +176,7 @@ def array_of(value: Any, *args: Any, **options: Any) -> Any:
         found = own_array(value)
         if found is value:
             raise
-        return found if isinstance(found, Handle) else stacked(found)
+        return found if isinstance(found, Handle) else stack_sequence(found)
 
 
 def own_array(value: Any) -> Any:
@@ -205,11 +205,11 @@ def contains_handles(items: Iterable[Any], depth: int = 1) -> bool:
     return False
 
 
-def stacked(items: Any, dtype: np.dtype | None = None) -> Any:
+def stack_sequence(items: Any, dtype: np.dtype | None = None) -> Any:
     """What ``numpy.array`` makes of a nested list that holds arrays: they are joined on the
     device."""
     parts = [
-        stacked(item)
+        stack_sequence(item)
         if isinstance(item, list | tuple) and contains_handles(item)
         else as_handle(item)
         for item in items
@@ -245,7 +245,7 @@ def as_mask(where: Any) -> Handle:
     """A ``where=`` argument: arrays must be bool, anything else is taken for one by truth."""
     if not hasattr(type(where), "__array_function__"):
         is_mixed = isinstance(where, list | tuple) and contains_handles(where)
-        where = stacked(where) if is_mixed else np.asarray(where, dtype=BOOL)
+        where = stack_sequence(where) if is_mixed else np.asarray(where, dtype=BOOL)
     mask: Handle = as_handle(where)
     if mask._dtype is not BOOL:
         raise TypeError(
@@ -284,7 +284,7 @@ def value_node(value: Any, dtype: np.dtype) -> Node:
     if isinstance(value, Handle):
         fits = dtype.kind not in "iu" or np.can_cast(value._dtype, dtype, "safe")
         if fits or type(value) not in handles.SCALARS:
-            return assigned(node_of(value), dtype)
+            return cast_for_assignment(node_of(value), dtype)
         value = host_scalar(value)  # NumPy refuses a scalar that does not fit: it has to be seen
     kind = type(value)
     if kind is TracedNumber and value.fits(dtype):
@@ -298,9 +298,9 @@ def value_node(value: Any, dtype: np.dtype) -> Node:
     if isinstance(value, np.ndarray):
         if native_dtype(value.dtype) is None:
             return host_node(np.asarray(value).astype(dtype))
-        return assigned(host_node(np.asarray(value)), dtype)
+        return cast_for_assignment(host_node(np.asarray(value)), dtype)
     if (kind is list or kind is tuple) and contains_handles(value):
-        return assigned(node_of(stacked(value)), dtype)
+        return cast_for_assignment(node_of(stack_sequence(value)), dtype)
     if hasattr(value, "__array__") or hasattr(value, "__dlpack__"):
         return value_node(array_of(value), dtype)
     return host_node(np.asarray(value, dtype))
@@ -314,11 +314,11 @@ def copied_node(value: Any, dtype: np.dtype) -> Node:
     element or a slice must fit.
     """
     if isinstance(value, Handle):
-        return assigned(node_of(value), dtype)
+        return cast_for_assignment(node_of(value), dtype)
     return value_node(np.asarray(value) if isinstance(value, np.generic) else value, dtype)
 
 
-def assigned(node: Node, dtype: np.dtype, called: str = "cast") -> Node:
+def cast_for_assignment(node: Node, dtype: np.dtype, called: str = "cast") -> Node:
     """`node` cast to `dtype`, with NumPy's warning where an imaginary part is dropped."""
     if node.dtype.kind == "c" and dtype.kind not in "cb":
         import warnings
@@ -344,7 +344,7 @@ def cast(node: Node, dtype: np.dtype, called: str = "cast") -> Node:
         with warning_of(called) if errstate.mode[0] is errstate.LOUD else nullcontext():
             return host_node(np.asarray(values.astype(dtype)))
     made = convert(node, dtype)
-    return errstate.voiced(made, called) if made.op.name == "cast" else made
+    return errstate.apply_errstate(made, called) if made.op.name == "cast" else made
 
 
 @lru_cache(maxsize=256)
@@ -425,7 +425,7 @@ def device_of(handle: Handle) -> Any:
     return current_device() if buffer is None else buffer.device
 
 
-def moved_to(handle: Handle, device: Any, stream: Any) -> Any:
+def move_to_device(handle: Handle, device: Any, stream: Any) -> Any:
     """The array with its elements on another device."""
     from clfuse.runtime.devices import selection
 
@@ -437,4 +437,4 @@ def moved_to(handle: Handle, device: Any, stream: Any) -> Any:
     host = host_view(handle)
     with selection.device(target):
         # One element or none would be a constant of the program, which lies on no device.
-        return held(upload(host)) if host.size <= 1 else from_host(host)
+        return wrap_node(upload(host)) if host.size <= 1 else from_host(host)

@@ -66,7 +66,7 @@ changed: Final[list[Callable[[], None]]] = []
 """Functions that are called after `mode` has changed."""
 
 
-def voiced(node: Node, called: str) -> Node:
+def apply_errstate(node: Node, called: str) -> Node:
     """`node`, which has just been made, as what the user has called by that name, if by any: it
     warns of floating-point errors, where the mode in force says so."""
     if called and mode[0] is LOUD:

@@ -24,7 +24,7 @@ from clfuse.engine.evaluate import lock
 from clfuse.ir import build
 from clfuse.ir.layout import contiguous_strides, without_unit_strides
 from clfuse.ir.nodes import Node, Op, Storage, check, check_at, operations, rebind, record, recorded
-from clfuse.ir.updates import modified
+from clfuse.ir.updates import modify_view
 
 from . import reinterpret
 
@@ -351,7 +351,7 @@ def node_of(handle: Handle) -> Node:
     view = handle._view
     if view is None:
         return handle._storage.node
-    return reinterpret.read(
+    return reinterpret.read_as(
         handle._storage.node, handle._shape, handle._dtype, view.offset, view.strides
     )
 
@@ -397,6 +397,6 @@ def modify(handle: Handle, op: Op, operand: Node) -> None:
             strides = view.strides
             if 1 in shape:
                 strides = without_unit_strides(shape, strides)
-            rebind(storage, modified(node, op, operand, shape, view.offset, strides))
+            rebind(storage, modify_view(node, op, operand, shape, view.offset, strides))
         else:
             write(handle, Node(op, (node_of(handle), operand), shape, dtype))

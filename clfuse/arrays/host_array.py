@@ -33,8 +33,8 @@ from clfuse.runtime.memory.buffers import (
     SELECTED,
     Buffer,
     HostBuffer,
-    calculated,
-    lent,
+    hold_result,
+    lend_memory,
     on_host,
 )
 from clfuse.target.costs import COSTS
@@ -72,7 +72,7 @@ LATER: Final = object()
 LOOKED_AT_NBYTES: Final = 1 << 15
 """Up to this size a stored array that is read is copied to the host: nobody waits for the device
 when it is written to then. Larger ones are read in their own memory
-(`runtime.memory.buffers.lent`)."""
+(`runtime.memory.buffers.lend_memory`)."""
 
 ROW_NBYTES: Final = 1 << 20
 """As `LOOKED_AT_NBYTES`, where the device does not work in the host's memory, for an array of which
@@ -156,38 +156,38 @@ class Indexed(View):
         return self._locate()[1]
 
 
-def present(handle: Handle) -> Array | None:
+def host_elements(handle: Handle) -> Array | None:
     """The array's elements in their own memory, if that is on the host. Not to be written to."""
     buffer = handle._storage.node.buffer
     if type(buffer) is not HostBuffer:
         return None
-    return buffer.array if handle._view is None else part(buffer.array, handle)
+    return buffer.array if handle._view is None else view_elements(buffer.array, handle)
 
 
-def looked_at(handle: Handle) -> Array | None:
-    """`present`, and one value all over: what is known without anything to wait for."""
+def known_elements(handle: Handle) -> Array | None:
+    """`host_elements`, and one value all over: what is known without anything to wait for."""
     node = handle._storage.node
     if node.buffer is None and node.op.kind is Kind.VIEW:
         (node,) = node.inputs
     if node.buffer is None and node.op.kind is Kind.CONSTANT:
         return np.broadcast_to(node.param, handle._shape)
-    return present(handle)
+    return host_elements(handle)
 
 
-def part(array: Array, handle: Handle) -> Array:
+def view_elements(array: Array, handle: Handle) -> Array:
     """What a view sees of the elements of its storage, in their memory."""
     view = handle._view
     if type(view) is Indexed:
         if view.start is not None:
             shape, view_below = view.start
-            array = seen(array, shape, handle._dtype, view_below)
+            array = strided_elements(array, shape, handle._dtype, view_below)
         for index in view.path:
             array = index.taken(array) if type(index) is Step else array[index]
         return array
-    return seen(array, handle._shape, handle._dtype, view)  # type: ignore[arg-type]
+    return strided_elements(array, handle._shape, handle._dtype, view)  # type: ignore[arg-type]
 
 
-def seen(array: Array, shape: tuple[int, ...], dtype: np.dtype, view: View) -> Array:
+def strided_elements(array: Array, shape: tuple[int, ...], dtype: np.dtype, view: View) -> Array:
     """Elements of a storage by offset and strides, in their memory."""
     if 0 in shape:
         return np.empty(shape, dtype)
@@ -207,7 +207,7 @@ def _is_basic(index: Any) -> bool:
     return all(type(item) in _BASIC for item in (index if type(index) is tuple else (index,)))
 
 
-def indexed(handle: Handle, buffer: HostBuffer, index: Any) -> Any:
+def index_host_array(handle: Handle, buffer: HostBuffer, index: Any) -> Any:
     """``handle[index]``, whose elements lie in `buffer`; `LATER` where the index has other items
     than integers, slices, None and Ellipsis. The index may be a `Step`."""
     if type(index) is tuple:
@@ -217,7 +217,7 @@ def indexed(handle: Handle, buffer: HostBuffer, index: Any) -> Any:
     elif type(index) not in _BASIC and type(index) is not Step:
         return LATER
     old = handle._view
-    found = buffer.array if old is None else part(buffer.array, handle)
+    found = buffer.array if old is None else view_elements(buffer.array, handle)
     found = index.taken(found) if type(index) is Step else found[index]
     if type(found) is not np.ndarray:
         buffer.use = max(buffer.use, BY_ROWS)
@@ -264,10 +264,10 @@ def is_at(view: Handle, handle: Handle, index: Any) -> bool:
     )
 
 
-def element(handle: Handle, offset: int) -> Any:
+def host_element(handle: Handle, offset: int) -> Any:
     """The element at a storage position as a scalar of NumPy's; `LATER` where it is not here."""
     node = handle._storage.node
-    array = None if standard[0] else stored(node)
+    array = None if standard[0] else stored_elements(node)
     if array is None:
         return LATER
     dtype = handle._dtype
@@ -276,7 +276,7 @@ def element(handle: Handle, offset: int) -> Any:
     return np.ndarray((), dtype, array, offset * dtype.itemsize)[()]
 
 
-def stored(node: Node) -> Array | None:
+def stored_elements(node: Node) -> Array | None:
     """The elements of a node where they can be read on the host; waits for those that a device
     computes. For the length of one operation, and not to be written to."""
     buffer = node.buffer
@@ -284,7 +284,7 @@ def stored(node: Node) -> Array | None:
         return buffer.array
     if type(buffer) is not Buffer:
         return None
-    return node.buffer.array if brought(node, LOOKED_AT_NBYTES) else None
+    return node.buffer.array if bring_to_host(node, LOOKED_AT_NBYTES) else None
 
 
 def is_calculated_here(device: Any) -> bool:
@@ -297,7 +297,7 @@ def is_seen_here(device: Any) -> bool:
     return trace.active() is None and is_calculated_here(device) and device.shares_memory
 
 
-def brought(node: Node, most_nbytes: int = ROW_NBYTES) -> bool:
+def bring_to_host(node: Node, most_nbytes: int = ROW_NBYTES) -> bool:
     """Whether an array that was stored in memory of the device lies on the host now: a small one
     copied, a large one where it was, if the device works in the host's memory.
 
@@ -311,7 +311,7 @@ def brought(node: Node, most_nbytes: int = ROW_NBYTES) -> bool:
         if type(node.buffer) is not Buffer:  # another thread was faster
             return type(node.buffer) is HostBuffer
         is_small = buffer.nbytes <= most_nbytes
-        found = (on_host if is_small else lent)(buffer, node.dtype, node.shape)
+        found = (on_host if is_small else lend_memory)(buffer, node.dtype, node.shape)
         if found is not None:
             node.buffer = found
     return found is not None
@@ -335,7 +335,7 @@ def expect_rows(storage: Storage, shape: tuple[int, ...], count: int = 1) -> Non
     if nbytes > ROW_NBYTES and not affordable(math.prod(shape)):
         return
     if type(buffer) is Buffer:
-        brought(node)
+        bring_to_host(node)
         return
     if buffer is not None or not affordable(math.prod(shape)):
         return
@@ -348,7 +348,7 @@ def expect_rows(storage: Storage, shape: tuple[int, ...], count: int = 1) -> Non
     ):
         evaluate_nodes([node])
         if type(node.buffer) is Buffer:
-            brought(node)
+            bring_to_host(node)
 
 
 def expect_writes(storage: Storage, shape: tuple[int, ...]) -> bool:
@@ -371,7 +371,7 @@ def expect_writes(storage: Storage, shape: tuple[int, ...]) -> bool:
     del node  # what is written to lies in its old memory where nobody else holds it
     evaluate_nodes([storage.node])
     node = storage.node
-    return type(node.buffer) is HostBuffer or (type(node.buffer) is Buffer and brought(node))
+    return type(node.buffer) is HostBuffer or (type(node.buffer) is Buffer and bring_to_host(node))
 
 
 def works_in_place() -> bool:
@@ -388,11 +388,11 @@ standard what comes of arrays is of their namespace, and NumPy's scalars are of 
 # -- results --------------------------------------------------------------------------------------
 
 
-def made(value: Any, device: Any) -> Any:
+def wrap_result(value: Any, device: Any) -> Any:
     """What NumPy has calculated as one of ours: scalars stay NumPy's, unless `standard`."""
     if type(value) is not np.ndarray:
         if standard[0] and type(value) in SCALARS:
-            return handles.result(made(np.asarray(value), device)._storage.node)
+            return handles.result(wrap_result(np.asarray(value), device)._storage.node)
         return value
     dtype = NATIVE_DTYPES.get(value.dtype)
     if dtype is None:
@@ -402,7 +402,7 @@ def made(value: Any, device: Any) -> Any:
     # Objects are made without their constructors: it takes half the time.
     shape = value.shape
     if value.nbytes > HOST_NBYTES:
-        buffer = calculated(device, value)
+        buffer = hold_result(device, value)
     else:
         buffer = _new(HostBuffer)
         buffer.device = device
@@ -420,14 +420,14 @@ def made(value: Any, device: Any) -> Any:
 
 
 def _turned(value: Array, device: Any) -> Any:
-    """`made` of an array whose axes lie in another order, or that is a view."""
+    """`wrap_result` of an array whose axes lie in another order, or that is a view."""
     order = stride_order(value.shape, value.strides)
     if order is None:
-        return made(np.ascontiguousarray(value), device)
-    return turned_back(made(np.ascontiguousarray(value.transpose(order)), device), order)
+        return wrap_result(np.ascontiguousarray(value), device)
+    return turned_back(wrap_result(np.ascontiguousarray(value.transpose(order)), device), order)
 
 
-def filled(value: np.generic, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+def make_filled(value: np.generic, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """A small array of one value all over, to be written to and calculated with at once, or
     `LATER`."""
     size = math.prod(shape)
@@ -436,7 +436,7 @@ def filled(value: np.generic, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     from clfuse.runtime.devices.selection import current_device
 
     device = current_device()
-    return made(np.full(shape, value, dtype), device) if device.fp64 else LATER
+    return wrap_result(np.full(shape, value, dtype), device) if device.fp64 else LATER
 
 
 def leaf(buffer: HostBuffer, shape: tuple[int, ...], dtype: np.dtype) -> Node:

@@ -68,7 +68,7 @@ def is_fortran(handle: Handle) -> bool:
     return True
 
 
-def checked(order: Any) -> str:
+def parse_order(order: Any) -> str:
     """An `order` argument as one capital letter, None as "K".
 
     Raises
@@ -91,7 +91,7 @@ def asked_order(
 
     "A" is Fortran order where all operands lie in it and not all in C order.
     """
-    letter = checked(order)
+    letter = parse_order(order)
     if letter == "K":
         return kept
     if letter == "A":
@@ -148,7 +148,7 @@ def stretched_strides(handle: Handle, shape: tuple[int, ...]) -> tuple[int, ...]
     )
 
 
-def turned(handle: Handle, shape: tuple[int, ...], order: Permutation) -> Any:
+def permute_view(handle: Handle, shape: tuple[int, ...], order: Permutation) -> Any:
     """The handle stretched to `shape`, with its axes in `order`: a view."""
     strides = stretched_strides(handle, shape)
     return view_of(
@@ -162,7 +162,7 @@ def turned(handle: Handle, shape: tuple[int, ...], order: Permutation) -> Any:
 
 def permuted_node(handle: Handle, shape: tuple[int, ...], order: Permutation) -> Node:
     """The handle stretched to `shape`, with its axes in `order`, as one view."""
-    return node_of(turned(handle, shape, order))
+    return node_of(permute_view(handle, shape, order))
 
 
 def result_order(args: Sequence[Any], shape: tuple[int, ...]) -> Permutation | None:
@@ -216,10 +216,10 @@ def _permuted(node: Node, shape: tuple[int, ...], order: Permutation) -> Node:
     strides = lead + tuple([0 if n == 1 else stride for n, stride in lengths])
     extents = tuple([shape[axis] for axis in order])
     turned_strides = tuple([strides[axis] for axis in order])
-    return reinterpret.read(node, extents, node.dtype, 0, turned_strides)
+    return reinterpret.read_as(node, extents, node.dtype, 0, turned_strides)
 
 
-def arranged(node: Node, order: Permutation) -> Any:
+def arrange_axes(node: Node, order: Permutation) -> Any:
     """A new array whose axes, taken in `order`, are those of `node`."""
     return turned_back(fresh(node), order)
 
@@ -237,15 +237,15 @@ def turned_back(handle: Any, order: Permutation) -> Any:
     return handle
 
 
-def copied(handle: Handle) -> Any:
+def copy_in_order(handle: Handle) -> Any:
     """A new array with the same values, lying as NumPy's copy in order "K" does."""
-    return mapped(handle, lambda node: node)
+    return map_in_order(handle, lambda node: node)
 
 
-def mapped(handle: Handle, compute: Callable[[Node], Node], order: Any = "K") -> Any:
+def map_in_order(handle: Handle, compute: Callable[[Node], Node], order: Any = "K") -> Any:
     """A new array of what `compute` makes of the elements, one for one, in memory as a copy in
     `order` is."""
     kept = asked_order(order, handle._shape, (handle,), copy_order(handle))
     if kept is None:
         return fresh(compute(node_of(handle)))
-    return arranged(compute(permuted_node(handle, handle._shape, kept)), kept)
+    return arrange_axes(compute(permuted_node(handle, handle._shape, kept)), kept)

@@ -23,7 +23,7 @@ _FLOAT_HALF: dict[str, np.dtype] = {
 }  # fmt: skip
 
 
-def read(
+def read_as(
     node: Node, shape: tuple[int, ...], dtype: np.dtype, offset: int, strides: tuple[int, ...]
 ) -> Node:
     """Elements of `dtype` at ``offset + sum(index * strides)`` of the bytes of `node`."""
@@ -33,7 +33,7 @@ def read(
     if stored is dtype:
         return build.view(node, shape, offset, strides)
     if math.prod(shape) == 0:
-        return build.filled(dtype.type(0), shape)
+        return build.full(dtype.type(0), shape)
     if stored.itemsize == dtype.itemsize:
         return _same_size(build.view(node, shape, offset, strides), dtype)
     parts = stored.itemsize // dtype.itemsize
@@ -45,7 +45,7 @@ def read(
 
 
 def write(node: Node, value: Node, dtype: np.dtype, offset: int, strides: tuple[int, ...]) -> Node:
-    """`node` after `value` (of `dtype`) was written where `read` would have read."""
+    """`node` after `value` (of `dtype`) was written where `read_as` would have read."""
     stored = node.dtype
     shape = value.shape
     if 1 in shape:

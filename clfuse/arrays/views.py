@@ -21,7 +21,7 @@ from . import handle as handles
 from .conversion import NotNative
 from .expressions import broadcast_shapes
 from .handle import Handle, fresh, layout, node_of, view_of
-from .host_array import indexed, part
+from .host_array import index_host_array, view_elements
 from .view_steps import Step
 
 AxisError = np.exceptions.AxisError
@@ -63,7 +63,7 @@ def normalized_axes(axes: Any, rank: int, name: str = "axis") -> tuple[int, ...]
 # -- strides --------------------------------------------------------------------------------------
 
 
-def strided(
+def strided_view(
     handle: Handle, shape: Any = None, strides: Any = None, *, writeable: bool = True
 ) -> Any:
     """A view of any shape and strides (in bytes) that stays within the storage."""
@@ -216,7 +216,7 @@ def reshaped_strides(
     return tuple(new_strides)
 
 
-def reshaped(handle: Handle, shape: tuple[int, ...]) -> Any:
+def reshape_view(handle: Handle, shape: tuple[int, ...]) -> Any:
     """The elements in C order under a complete new shape: a view where strides allow it."""
     view = handle._view
     if shape == handle._shape:
@@ -232,14 +232,15 @@ def reshaped(handle: Handle, shape: tuple[int, ...]) -> Any:
 # -- axes moved -----------------------------------------------------------------------------------
 
 
-def permuted(handle: Handle, axes: Sequence[int]) -> Any:
+def permute_axes(handle: Handle, axes: Sequence[int]) -> Any:
     """The array with its axes in this order (normalized, a permutation)."""
     buffer = handle._storage.node.buffer
     if type(buffer) is HostBuffer and type(handle) is handles.ARRAY:
         use = buffer.use
-        turned = indexed(handle, buffer, Step(np.ndarray.transpose, tuple(axes)))
+        turned = index_host_array(handle, buffer, Step(np.ndarray.transpose, tuple(axes)))
         buffer.use = use  # it is still used as a whole, if it was
-        turned._view.ordered = handles.is_ordered(turned._shape, part(buffer.array, turned).strides)
+        strides = view_elements(buffer.array, turned).strides
+        turned._view.ordered = handles.is_ordered(turned._shape, strides)
         return turned
     offset, strides = layout(handle)
     shape = handle._shape
@@ -252,11 +253,11 @@ def permuted(handle: Handle, axes: Sequence[int]) -> Any:
     )
 
 
-def transposed(handle: Handle, axes: Any = None) -> Any:
+def transpose_view(handle: Handle, axes: Any = None) -> Any:
     """`numpy.transpose`: axes reversed, or in the order given."""
     rank = len(handle._shape)
     if axes is None:
-        return permuted(handle, range(rank)[::-1])
+        return permute_axes(handle, range(rank)[::-1])
     if isinstance(axes, Handle | np.ndarray) and axes.ndim == 1:
         axes = axes.tolist()
     if not isinstance(axes, tuple | list):
@@ -266,20 +267,20 @@ def transposed(handle: Handle, axes: Any = None) -> Any:
     order = [strict_axis(axis, rank) for axis in axes]
     if len(set(order)) != rank:
         raise ValueError("repeated axis in transpose")
-    return permuted(handle, order)
+    return permute_axes(handle, order)
 
 
-def swapped(handle: Handle, axis1: Any, axis2: Any) -> Any:
+def swap_axes(handle: Handle, axis1: Any, axis2: Any) -> Any:
     """`numpy.swapaxes`."""
     rank = len(handle._shape)
     one = normalized_axis(axis1, rank, "axis1")
     two = normalized_axis(axis2, rank, "axis2")
     order = list(range(rank))
     order[one], order[two] = two, one
-    return permuted(handle, order)
+    return permute_axes(handle, order)
 
 
-def squeezed(handle: Handle, axis: Any = None) -> Any:
+def squeeze_axes(handle: Handle, axis: Any = None) -> Any:
     """`numpy.squeeze`: without axes of extent 1."""
     shape = handle._shape
     if axis is None:
@@ -303,7 +304,7 @@ def squeezed(handle: Handle, axis: Any = None) -> Any:
     )
 
 
-def expanded(handle: Handle, axis: Any) -> Any:
+def insert_axes(handle: Handle, axis: Any) -> Any:
     """`numpy.expand_dims`: with new axes of extent 1 at these places of the result."""
     axes = axis if isinstance(axis, tuple | list) else (axis,)
     places = normalized_axes(tuple(axes), len(axes) + len(handle._shape))
@@ -316,14 +317,14 @@ def expanded(handle: Handle, axis: Any) -> Any:
     return view_of(handle, shape, offset, tuple([stride for _, stride in both]))
 
 
-def flipped(handle: Handle, axes: Iterable[int]) -> Any:
+def flip_axes(handle: Handle, axes: Iterable[int]) -> Any:
     """The array with these axes (normalized) run through backwards."""
     buffer = handle._storage.node.buffer
     if type(buffer) is HostBuffer:
         turned = set(axes)
         axes = range(len(handle._shape))
         items = [slice(None, None, -1 if axis in turned else None) for axis in axes]
-        return indexed(handle, buffer, tuple(items))
+        return index_host_array(handle, buffer, tuple(items))
     offset, strides = layout(handle)
     steps = list(strides)
     for axis in axes:

@@ -62,7 +62,7 @@ def accelerate(array: type) -> None:
     core.connect_company(evaluate.lock)
     for slot, descriptor in (("_storage", core.Cell()), ("_view", core.Sight())):
         setattr(handle.Handle, slot, descriptor)
-    core.export_buffers((array, *handle.SCALARS), buffers.lent)
+    core.export_buffers((array, *handle.SCALARS), buffers.lend_memory)
     core.connect_sources(creation.compiled_names(current_device, vars(selection)))
     for short, name in operators.BINARY.items():
         function = UFUNCS[name]
@@ -100,7 +100,7 @@ def accelerate(array: type) -> None:
         operators.of_one[name] = UFUNCS[name].fast
     dunder = "__matmul__"
     setattr(array, dunder, core.product(getattr(array, dunder)))
-    arithmetic.made = core.result
+    arithmetic.wrap_result = core.result
     matmul = UFUNCS["matmul"]
     matmul.fast = getattr(array, dunder)
     for function in UFUNCS.values():
@@ -170,13 +170,13 @@ def _names(array: type) -> dict[str, Any]:
         "known_works": known_works,
         "leaves": host_array.LEAVES,
         "longest_path": host_array.LONGEST_PATH,
-        "made": host_array.made,
+        "made": host_array.wrap_result,
         "mode": errstate.mode,
         "native": host_array.NATIVE_DTYPES,
         "node_of": handle.node_of,
         "operations": nodes.operations,
-        "owned": writes.owned,
-        "part": host_array.part,
+        "owned": writes.writable_memory,
+        "part": host_array.view_elements,
         "recorded": nodes.recorded,
         "rows_share": host_array.ROWS_SHARE,
         "scalars": host_array.SCALARS,
@@ -204,7 +204,7 @@ def _names_of_calls() -> dict[str, Any]:
         "mask_additions": indexing.MASK_ADDITIONS,
         "options": functions.OPTIONS,
         "refused": functions.REFUSED,
-        "seen": host_array.seen,
+        "seen": host_array.strided_elements,
     }
 
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from clfuse.arrays.conversion import host_view
 from clfuse.arrays.handle import Handle, fresh, layout, node_of, view_of
-from clfuse.arrays.host_array import present
-from clfuse.arrays.views import reshaped
+from clfuse.arrays.host_array import host_elements
+from clfuse.arrays.views import reshape_view
 from clfuse.functions.indexing import subscripts
 from clfuse.numpy_releases import FLAT_BY_BOOL, FLAT_BY_FLOATS
 from clfuse.runtime.memory.buffers import BY_ROWS, HostBuffer
@@ -42,7 +42,7 @@ def _elements(handle: Handle) -> Iterator[np.generic]:
     values: Any = ()
     for position in range(handle._shape[0]):
         if handle._storage.node is not node:
-            here = present(handle)
+            here = host_elements(handle)
             if here is not None:  # not held meanwhile, so that it can be written to in place
                 yield here[position]
                 here = None
@@ -62,7 +62,7 @@ class flatiter:
 
     def _flat(self) -> Any:
         """The elements as a vector that shares storage, or None where they do not lie so."""
-        flat = reshaped(self.base, (len(self),))
+        flat = reshape_view(self.base, (len(self),))
         return flat if flat._storage is self.base._storage else None
 
     def __len__(self) -> int:
@@ -80,7 +80,7 @@ class flatiter:
         if self._iterator is None:
             flat = self._flat()
             if flat is None:
-                flat = reshaped(fresh(node_of(self.base)), (len(self),))
+                flat = reshape_view(fresh(node_of(self.base)), (len(self),))
             self._iterator = _elements(flat)
         value = next(self._iterator)
         self._position += 1
@@ -102,7 +102,7 @@ class flatiter:
 
     def copy(self) -> Any:
         """The elements as a new vector."""
-        return fresh(node_of(reshaped(self.base, (len(self),))))
+        return fresh(node_of(reshape_view(self.base, (len(self),))))
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
         return np.asarray(host_view(self.copy()), dtype)
@@ -110,7 +110,7 @@ class flatiter:
     def __getitem__(self, index: Any) -> Any:
         index = _flat_index(index, len(self))
         self._restart()
-        chosen = subscripts.get(reshaped(self.base, (len(self),)), index)
+        chosen = subscripts.get(reshape_view(self.base, (len(self),)), index)
         return fresh(node_of(chosen)) if getattr(chosen, "_view", None) is not None else chosen
 
     def __setitem__(self, index: Any, value: Any) -> None:
@@ -120,7 +120,7 @@ class flatiter:
             raise IndexError("Assigning to a flat iterator with a 0-D index is not supported")
         index = _flat_index(index, len(self))
         self._restart()
-        flat = reshaped(self.base, (len(self),))
+        flat = reshape_view(self.base, (len(self),))
         shape = subscripts.get(flat, index).shape
         if not shape:
             subscripts.put(flat, index, value)
@@ -130,7 +130,7 @@ class flatiter:
         elif not isinstance(value, Handle):
             np.asarray(value, self.base._dtype)  # NumPy's error for what is no such number
         if flat._storage is not self.base._storage:
-            subscripts.put(self.base, Ellipsis, reshaped(flat, self.base._shape))
+            subscripts.put(self.base, Ellipsis, reshape_view(flat, self.base._shape))
 
     def __delitem__(self, index: Any) -> None:
         raise TypeError("Cannot delete iterator elements")

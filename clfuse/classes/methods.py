@@ -12,7 +12,7 @@ import numpy as np
 
 from clfuse.arrays import handle as handles
 from clfuse.arrays import views
-from clfuse.arrays.conversion import host_view, moved_to
+from clfuse.arrays.conversion import host_view, move_to_device
 from clfuse.arrays.handle import Handle, fresh, is_writeable, node_of
 from clfuse.arrays.host_array import LATER
 from clfuse.arrays.promotion import Casting
@@ -232,15 +232,15 @@ class ArrayMethods(Handle):
         """`numpy.transpose`; the axes as one argument or as several."""
         if len(axes) == 1 and not isinstance(axes[0], int):
             (axes,) = axes
-        return views.transposed(self, None if type(axes) is tuple and not axes else axes)
+        return views.transpose_view(self, None if type(axes) is tuple and not axes else axes)
 
     def swapaxes(self, axis1: Any, axis2: Any, /) -> Any:
         """`numpy.swapaxes`."""
-        return views.swapped(self, axis1, axis2)
+        return views.swap_axes(self, axis1, axis2)
 
     def squeeze(self, axis: Any = None) -> Any:
         """`numpy.squeeze`."""
-        return views.squeezed(self, axis)
+        return views.squeeze_axes(self, axis)
 
     def diagonal(self, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Any:
         """`numpy.diagonal`."""
@@ -371,7 +371,7 @@ class ArrayMethods(Handle):
 
     def to_device(self, device: Any, /, *, stream: Any = None) -> Any:
         """The array on a device; on the one where it is, itself."""
-        return moved_to(self, device, stream)
+        return move_to_device(self, device, stream)
 
     getfield = _host_method("getfield")
 
@@ -442,7 +442,7 @@ def _resize_in_place(handle: Handle, shape: tuple[int, ...]) -> None:
     old, new = math.prod(handle._shape), math.prod(shape)
     flat = build.reshape(node_of(handle), (old,))
     if new > old:
-        zeros = build.filled(handle._dtype.type(0), (new - old,))
+        zeros = build.full(handle._dtype.type(0), (new - old,))
         flat = build.concatenate((flat, zeros), 0) if old else zeros
     elif new < old:
         flat = build.view(flat, (new,), 0, (1,))

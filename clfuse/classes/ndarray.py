@@ -22,14 +22,14 @@ from clfuse.arrays import handle, views
 from clfuse.arrays.conversion import device_of, host_copy, host_scalar
 from clfuse.arrays.flags import flagsobj
 from clfuse.arrays.handle import Handle, fresh, is_writeable, layout, native_dtype, node_of
-from clfuse.arrays.host_array import INTEGERS, LATER, indexed, standard
-from clfuse.arrays.memory_order import copied
+from clfuse.arrays.host_array import INTEGERS, LATER, index_host_array, standard
+from clfuse.arrays.memory_order import copy_in_order
 from clfuse.arrays.shared_storage import seen_by_numpy
-from clfuse.dispatch.numpy_errors import refused
+from clfuse.dispatch.numpy_errors import error_to_raise
 from clfuse.dispatch.overrides import answers_itself
 from clfuse.eager.arithmetic import product
 from clfuse.eager.functions import put_before
-from clfuse.eager.writes import owned
+from clfuse.eager.writes import writable_memory
 from clfuse.engine.evaluate import lock
 from clfuse.functions import attributes
 from clfuse.functions.indexing import subscripts
@@ -107,7 +107,7 @@ class _Common(ArrayMethods):
     @property
     def T(self) -> Any:
         """The array with its axes reversed: a view."""
-        return views.permuted(self, range(len(self._shape))[::-1])
+        return views.permute_axes(self, range(len(self._shape))[::-1])
 
     @property
     def real(self) -> Any:
@@ -128,7 +128,7 @@ class _Common(ArrayMethods):
     def data(self) -> memoryview:
         """The elements on the host as a `memoryview`, in memory that both share; of a scalar a
         copy."""
-        return memoryview(buffers.shared(self))  # type: ignore[arg-type] # both are buffers
+        return memoryview(buffers.shared_memory(self))  # type: ignore[arg-type] # both are buffers
 
     @property
     def device(self) -> Any:
@@ -148,7 +148,7 @@ class _Common(ArrayMethods):
         return protocols.to_numpy(self, dtype, copy)
 
     def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
-        return protocols.wrapped(array, return_scalar)
+        return protocols.wrap_host_result(array, return_scalar)
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
         # NumPy's error for a version that it does not know.
@@ -310,7 +310,7 @@ class ndarray(MutatingMethods, _Common, metaclass=ArrayType):
         """The array with its last two axes swapped: a view."""
         if len(self._shape) < 2:
             raise ValueError("matrix transpose with ndim < 2 is undefined")
-        return views.swapped(self, -1, -2)
+        return views.swap_axes(self, -1, -2)
 
     @property
     def ctypes(self) -> Any:
@@ -320,13 +320,13 @@ class ndarray(MutatingMethods, _Common, metaclass=ArrayType):
     def __getitem__(self, index: Any) -> Any:
         buffer = self._storage.node.buffer
         if type(buffer) is HostBuffer:
-            found = indexed(self, buffer, index)
+            found = index_host_array(self, buffer, index)
             if found is not LATER:
                 return found
         try:
             return subscripts.get(self, index)
         except (IndexError, TypeError, ValueError) as error:
-            wrong = refused(error, operator.getitem, self, index)
+            wrong = error_to_raise(error, operator.getitem, self, index)
             if wrong is error:
                 raise
             raise wrong from None
@@ -340,14 +340,14 @@ class ndarray(MutatingMethods, _Common, metaclass=ArrayType):
                         break
                 else:
                     with lock:
-                        array = owned(self._storage)
+                        array = writable_memory(self._storage)
                         if array is not None:
                             array[index] = value
                             return
         try:
             subscripts.put(self, index, value)
         except (IndexError, TypeError, ValueError) as error:
-            wrong = refused(error, operator.setitem, self, index, value)
+            wrong = error_to_raise(error, operator.setitem, self, index, value)
             if wrong is error:
                 raise
             raise wrong from None
@@ -379,10 +379,10 @@ class ndarray(MutatingMethods, _Common, metaclass=ArrayType):
         return printing.formatted(self, specification)
 
     def __copy__(self) -> Any:
-        return copied(self)
+        return copy_in_order(self)
 
     def __deepcopy__(self, memo: Any) -> Any:
-        return copied(self)
+        return copy_in_order(self)
 
     def __reduce__(self) -> Any:
         return protocols.reduced(self, 0)
@@ -407,7 +407,7 @@ class ndarray(MutatingMethods, _Common, metaclass=ArrayType):
         if operators.comes_first(type(other)):
             return NotImplemented
         if self._shape and not answers_itself(other) and np.ndim(other) == 1:
-            raise refused(
+            raise error_to_raise(
                 ValueError(
                     "inplace matrix multiplication requires the first operand to have at least one "
                     "and the second at least two dimensions."

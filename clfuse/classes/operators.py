@@ -26,7 +26,7 @@ from clfuse.arrays.host_array import LATER
 from clfuse.arrays.promotion import constant_of
 from clfuse.dispatch.host_call import HostArguments, announced, count_fallback
 from clfuse.dispatch.registry import UFUNCS
-from clfuse.eager.arithmetic import alone, modified, pair
+from clfuse.eager.arithmetic import alone, modify_in_place, pair
 from clfuse.functions.math.ufunc import ufunc
 from clfuse.ir.nodes import boundary
 from clfuse.ir.traced_number import concrete
@@ -303,7 +303,7 @@ def in_place(
         view = self._view
         if view is None or view.writeable:
             on_host = type(self._storage.node.buffer) is HostBuffer
-            if on_host and modified(apply, weight, self, other):
+            if on_host and modify_in_place(apply, weight, self, other):
                 return self
             shape = self._shape
             dtype = self._dtype

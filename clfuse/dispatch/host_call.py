@@ -20,7 +20,14 @@ import numpy as np
 from clfuse._core import loading
 from clfuse.arrays import errstate
 from clfuse.arrays import handle as handles
-from clfuse.arrays.conversion import Foreign, NotNative, adopted, from_host, host_copy, host_view
+from clfuse.arrays.conversion import (
+    Foreign,
+    NotNative,
+    adopt_host_array,
+    from_host,
+    host_copy,
+    host_view,
+)
 from clfuse.arrays.handle import Handle, native_dtype, node_of
 from clfuse.config import settings
 from clfuse.counters import counters
@@ -31,8 +38,8 @@ from clfuse.ir import trace
 from clfuse.runtime.memory.buffers import BY_ROWS
 from clfuse.user_frames import user_frame
 
-from .numpy_errors import FLAGS, preferred, refuse_odd_flags
-from .placement import placed
+from .numpy_errors import FLAGS, preferred_error, refuse_odd_flags
+from .placement import call_on_device
 from .registry import AT_CALL, HOSTED, NATIVE, OTHERWISE
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -54,7 +61,7 @@ MUTATED: Final[Mapping[str, str]] = {
 
 
 REMEMBERED: Final[dict[Callable[..., Any], tuple[Callable[..., Any], dict[Any, Any]]]] = {}
-"""What `record_cache.remembered` made -> the function that it is of, and what it knows."""
+"""What `record_cache.cache_recording` made -> the function that it is of, and what it knows."""
 
 
 def shares_memory() -> bool:
@@ -242,7 +249,7 @@ class HostArguments:
                     self._put_back(value)
                 return value
             # A program that waits for a library goes step by step.
-            return adopted(value, use=BY_ROWS) if self._owned else from_host(value)
+            return adopt_host_array(value, use=BY_ROWS) if self._owned else from_host(value)
         kind = type(value)
         if kind is tuple or kind is list:
             return kind([self.to_device(item) for item in value])
@@ -374,7 +381,7 @@ def native(
                 return _by_method(reference, args, kwargs)
             if kwargs:
                 if "device" in kwargs:
-                    return placed(call, args, kwargs)
+                    return call_on_device(call, args, kwargs)
                 if kwargs.get("like") is not None:
                     return like(public, args, kwargs)
                 if not FLAGS.isdisjoint(kwargs):
@@ -388,14 +395,14 @@ def native(
             try:
                 made = function(*args, **kwargs)
             except Foreign as foreign:
-                return dispatched(public, foreign.value, args, kwargs)
+                return dispatch_to(public, foreign.value, args, kwargs)
             except NotNative as missing:
                 reason = str(missing)
                 other = OTHERWISE.get(reference)
                 if other is not None:
                     return other(*args, **kwargs)
             except Exception as error:
-                wrong = preferred(error, reference, args, kwargs)
+                wrong = preferred_error(error, reference, args, kwargs)
                 if wrong is error:
                     raise
                 if wrong is not None:
@@ -449,10 +456,10 @@ def like(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
         )
     if isinstance(other, Handle) or answer is np.ndarray.__array_function__:
         return function(*args, **kwargs)
-    return dispatched(function, other, args, kwargs)
+    return dispatch_to(function, other, args, kwargs)
 
 
-def dispatched(
+def dispatch_to(
     function: Callable[..., Any], other: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> Any:
     """Let `other` answer for `function`, which it knows as ours: its program imported clfuse
@@ -540,7 +547,7 @@ def _at_call(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @functools.lru_cache(maxsize=1024)
-def hosted(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+def make_hosted(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     """NumPy's `function` as one of ours that always runs on the host."""
 
     @functools.wraps(function)

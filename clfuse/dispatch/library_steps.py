@@ -32,7 +32,8 @@ def step(
     """
     count_copies(name)
     shapes = tuple([node.shape for node in nodes])
-    return errstate.voiced(build.library(name, nodes, shape, dtype, (shapes, extra)), called)
+    node = build.library(name, nodes, shape, dtype, (shapes, extra))
+    return errstate.apply_errstate(node, called)
 
 
 def dtype_of(function: Any, dtype: np.dtype, shape: tuple[int, ...]) -> np.dtype:

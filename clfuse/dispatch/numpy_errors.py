@@ -105,7 +105,7 @@ def numpys(
     return None
 
 
-def preferred(
+def preferred_error(
     error: Exception, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> Exception | None:
     """What to raise where our counterpart of NumPy's `function` failed with `error`; None where
@@ -125,11 +125,11 @@ def preferred(
     return error if found is None or isinstance(error, type(found)) else found
 
 
-def refused(
+def error_to_raise(
     error: Exception, function: Callable[..., Any], *args: Any, **kwargs: Any
 ) -> Exception:
-    """What to raise where a call fails in any case: `preferred`."""
-    return preferred(error, function, args, kwargs) or error
+    """What to raise where a call fails in any case: `preferred_error`."""
+    return preferred_error(error, function, args, kwargs) or error
 
 
 def refused_by_numpy(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -144,7 +144,7 @@ def refused_by_numpy(method: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return method(self, *args, **kwargs)
         except Exception as error:
-            wrong = refused(error, getattr(self.numpy, name), *args, **kwargs)
+            wrong = error_to_raise(error, getattr(self.numpy, name), *args, **kwargs)
             if wrong is error:
                 raise
             raise wrong from None

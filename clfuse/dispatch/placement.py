@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from clfuse.arrays.conversion import moved_to
+from clfuse.arrays.conversion import move_to_device
 from clfuse.arrays.handle import Handle
 
 HAS_INFO: Final = hasattr(np, "__array_namespace_info__")
@@ -74,7 +74,9 @@ def _target(spec: Any) -> Any:
     return selection.find(spec)
 
 
-def placed(function: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+def call_on_device(
+    function: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]
+) -> Any:
     """What `function` makes, on the device that the argument ``device`` names.
 
     Raises
@@ -87,4 +89,4 @@ def placed(function: Callable[..., Any], args: tuple[Any, ...], named: dict[str,
     target = _target(named.pop("device"))
     with selection.device(target):
         made = function(*args, **named)
-    return moved_to(made, target, None) if isinstance(made, Handle) else made
+    return move_to_device(made, target, None) if isinstance(made, Handle) else made

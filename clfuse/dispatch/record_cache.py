@@ -26,7 +26,7 @@ from clfuse.user_frames import warnings_issued
 
 from .host_call import REMEMBERED
 
-__all__ = ["remembered"]
+__all__ = ["cache_recording"]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -40,7 +40,7 @@ known: Final[dict[Any, list[_Step] | None]] = {}
 """What was recorded, by `_key`; None is for what is not to be remembered."""
 
 
-def remembered(function: _Function) -> _Function:
+def cache_recording(function: _Function) -> _Function:
     """Decorator: what `function` records for an array depends on the shape, the dtype and the other
     arguments alone, where these are whole numbers, booleans, None or tuples of whole numbers.
 

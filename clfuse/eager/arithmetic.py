@@ -28,21 +28,21 @@ from clfuse.arrays.host_array import (
     SCALARS,
     affordable,
     expect_rows,
-    part,
-    present,
-    stored,
+    host_elements,
+    stored_elements,
     use_of,
+    view_elements,
 )
-from clfuse.arrays.host_array import (
-    made as made,  # for who calls what is compiled in its place (`classes.acceleration`)
-)
+
+# Exported: `classes.acceleration` puts what is compiled in its place.
+from clfuse.arrays.host_array import wrap_result as wrap_result
 from clfuse.config import settings
 from clfuse.engine.evaluate import lock
 from clfuse.interpreter.interpret import warning_of
 from clfuse.runtime.memory.buffers import BY_ROWS, IN_PARTS, SELECTED, HostBuffer
 
-from .sequences import listed
-from .writes import written
+from .sequences import array_of_sequence
+from .writes import writable_view
 
 # Errors of which NumPy would warn, to be raised.
 _RAISING: Final = _make_extobj(divide="raise", over="raise", invalid="raise", under="ignore")
@@ -63,16 +63,16 @@ def is_attempt() -> bool:
     return _extobj_contextvar.get() is _RAISING
 
 
-def calculated(apply: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def calculate_at_user_line(apply: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """What `apply` gives, asked once more where NumPy warns: at the user's line."""
-    value = attempted(apply, *args, **kwargs)
+    value = attempt_silently(apply, *args, **kwargs)
     if type(value) is not FloatingPointError:
         return value
     with warning_of(str(value).rpartition(" encountered in ")[2]):
         return apply(*args, **kwargs)
 
 
-def attempted(apply: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def attempt_silently(apply: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """What `apply` gives; the error where NumPy would warn."""
     if errstate.mode[0] is not errstate.LOUD:
         return apply(*args, **kwargs)
@@ -89,7 +89,7 @@ def attempted(apply: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 
 def _change(array: Any, apply: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
-    """Let `apply` write to `array`, warning as `calculated` does."""
+    """Let `apply` write to `array`, warning as `calculate_at_user_line` does."""
     attempts: list[Any] = []
 
     def change() -> None:
@@ -99,7 +99,7 @@ def _change(array: Any, apply: Callable[..., Any], *args: Any, **kwargs: Any) ->
             attempts.append(array.copy())
         apply(*args, **kwargs)
 
-    calculated(change)
+    calculate_at_user_line(change)
 
 
 # -- to new arrays ---------------------------------------------------------------------------------
@@ -120,11 +120,11 @@ def pair(apply: Callable[[Any, Any], Any], weight: float, self: Handle, other: A
         if right is None:
             return LATER
         if other._view is not None:
-            right = part(right, other)
+            right = view_elements(right, other)
         if self._shape != other._shape:
             size = right.size
     elif kind in handles.SCALARS:
-        right = present(other)
+        right = host_elements(other)
         if right is None:
             return LATER
         right = right[()]
@@ -132,7 +132,7 @@ def pair(apply: Callable[[Any, Any], Any], weight: float, self: Handle, other: A
         right = other
         size = right.size
     else:
-        right = listed(other)
+        right = array_of_sequence(other)
         if right is LATER:
             return LATER
         size = right.size
@@ -141,7 +141,7 @@ def pair(apply: Callable[[Any, Any], Any], weight: float, self: Handle, other: A
     if left is None:
         return LATER
     if self._view is not None:
-        left = part(left, self)
+        left = view_elements(left, self)
     additions = left.size * weight
     if size > 1:
         additions *= size
@@ -158,10 +158,10 @@ def pair(apply: Callable[[Any, Any], Any], weight: float, self: Handle, other: A
         return LATER
     if type(self) in handles.SCALARS:
         left = left[()]
-    value = calculated(apply, left, right)
+    value = calculate_at_user_line(apply, left, right)
     if type(value) is tuple:
-        return tuple([made(item, buffer.device) for item in value])
-    result = made(value, buffer.device)
+        return tuple([wrap_result(item, buffer.device) for item in value])
+    result = wrap_result(value, buffer.device)
     if not is_little and type(result) is handles.ARRAY:
         _pass_on(use, result)
     return result
@@ -181,7 +181,7 @@ def _read(handle: Handle, weight: float, other: Any) -> Any:
     additions = math.prod(handle._shape) * weight
     if not affordable(additions, other):
         return None
-    return stored(handle._storage.node)
+    return stored_elements(handle._storage.node)
 
 
 def product(apply: Callable[[Any, Any], Any], self: Any, other: Any) -> Any:
@@ -200,42 +200,43 @@ def product(apply: Callable[[Any, Any], Any], self: Any, other: Any) -> Any:
     additions = max(math.prod(self._shape) * columns, math.prod(other._shape))
     if not affordable(additions / (AT_ONCE * PRODUCT_SHARE)):
         return LATER
-    left, right = stored(one), stored(two)
+    left, right = stored_elements(one), stored_elements(two)
     if left is None or right is None:
         return LATER
     if self._view is not None:
-        left = part(left, self)
+        left = view_elements(left, self)
     if other._view is not None:
-        right = part(right, other)
-    value = calculated(apply, left, right)
-    return made(value, one.buffer.device)
+        right = view_elements(right, other)
+    value = calculate_at_user_line(apply, left, right)
+    return wrap_result(value, one.buffer.device)
 
 
 def _product_of_list(apply: Callable[[Any, Any], Any], self: Any, other: Any) -> Any:
     """The same of an array that lies on the host and a list of numbers."""
     array, beside = (self, other) if type(self) is handles.ARRAY else (other, self)
-    if type(array) is not handles.ARRAY or (here := present(array)) is None:
+    if type(array) is not handles.ARRAY or (here := host_elements(array)) is None:
         return LATER
-    made_of_it = listed(beside)
+    made_of_it = array_of_sequence(beside)
     if made_of_it is LATER or not affordable(here.size * made_of_it.size / PRODUCT_SHARE / AT_ONCE):
         return LATER
     pair_of_them = (here, made_of_it) if array is self else (made_of_it, here)
-    return made(calculated(apply, *pair_of_them), array._storage.node.buffer.device)
+    calculated = calculate_at_user_line(apply, *pair_of_them)
+    return wrap_result(calculated, array._storage.node.buffer.device)
 
 
 def alone(apply: Callable[[Any], Any], weight: float, self: Handle) -> Any:
     """``apply(self)``, by an operator or ufunc of one operand, or `LATER`: see `pair`."""
     buffer = self._storage.node.buffer
-    array = buffer.array if self._view is None else part(buffer.array, self)
+    array = buffer.array if self._view is None else view_elements(buffer.array, self)
     additions = array.size * weight
     if not affordable(additions, self):
         return LATER
     if type(self) in handles.SCALARS:
         array = array[()]
-    value = calculated(apply, array)
+    value = calculate_at_user_line(apply, array)
     if type(value) is tuple:
-        return tuple([made(item, buffer.device) for item in value])
-    result = made(value, buffer.device)
+        return tuple([wrap_result(item, buffer.device) for item in value])
+    result = wrap_result(value, buffer.device)
     if buffer.use == SELECTED and type(result) is handles.ARRAY:
         _pass_on(SELECTED, result)
     return result
@@ -258,7 +259,7 @@ def _stretched(*operands: Any) -> float:
 # -- in place --------------------------------------------------------------------------------------
 
 
-def modified(
+def modify_in_place(
     apply: Callable[[Any, Any], Any], weight: float, self: Handle, other: Any
 ) -> bool:
     """Make ``self += other`` in place, by that operator; False where that has to be recorded.
@@ -267,23 +268,23 @@ def modified(
     """
     kind = type(other)
     if kind is handles.ARRAY or kind in handles.SCALARS:
-        if present(other) is None:
+        if host_elements(other) is None:
             return False
     elif kind not in SCALARS:
-        other = listed(other)
+        other = array_of_sequence(other)
         if other is LATER:
             return False
     additions = math.prod(self._shape) * weight
     if not affordable(additions, self):
         return False
     if kind is handles.ARRAY or kind in handles.SCALARS:
-        other = present(other)
+        other = host_elements(other)
         if other is None:
             return False
         if kind in handles.SCALARS:
             other = other[()]
     with lock:
-        array = written(self)
+        array = writable_view(self)
         if array is None:
             return False
         _change(array, apply, array, other)
@@ -307,9 +308,9 @@ def into(
     if not affordable(additions, out, *args):
         return False
     with lock:
-        array = written(out)
+        array = writable_view(out)
         if array is None:
             return False
-        found = [present(value) if isinstance(value, Handle) else value for value in args]
+        found = [host_elements(value) if isinstance(value, Handle) else value for value in args]
         _change(array, function, *found, out=array)
     return True

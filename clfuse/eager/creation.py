@@ -33,14 +33,14 @@ from clfuse.arrays.host_array import (
     NATIVE_DTYPES,
     SCALARS,
     affordable,
-    made,
-    present,
+    host_elements,
+    wrap_result,
 )
 from clfuse.config import settings
 from clfuse.ir import trace
 from clfuse.runtime.memory.buffers import AS_A_WHOLE, HOST_NBYTES
 
-from .arithmetic import calculated
+from .arithmetic import calculate_at_user_line
 from .sequences import DEEPEST, IN_A_LIST, counted
 
 __all__ = ["SOURCES", "at_the_call"]
@@ -254,7 +254,7 @@ def _made(
     device = current_device()
     if not device.fp64:
         return LATER
-    value = calculated(make, *args, **named)
+    value = calculate_at_user_line(make, *args, **named)
     if type(value) is not np.ndarray or value.size == 1 or value.dtype not in NATIVE_DTYPES:
         return LATER
     if value.base is not None or (args and value is args[0]):  # somebody else has that memory
@@ -262,7 +262,7 @@ def _made(
     if value.nbytes > HOST_NBYTES:
         return plain(value) if rule == "values" else LATER
     size = value.size
-    array = made(value, device)
+    array = wrap_result(value, device)
     if size > FEW_ADDITIONS and rule not in _WRITTEN_TO:
         array._storage.node.buffer.use = AS_A_WHOLE
     return array
@@ -281,7 +281,7 @@ def _given(make: Callable[..., Any], rule: str, value: Any, is_alone: bool) -> t
         # A copy of many elements is made when one of the two is written to.
         if not is_alone or make is not np.array or math.prod(value._shape) > FEW_ADDITIONS:
             return LATER, 0
-    found = present(value)
+    found = host_elements(value)
     return (LATER, 0) if found is None else (found, found.size)
 
 

@@ -30,9 +30,9 @@ from clfuse.arrays.host_array import (
     ROWS_SHARE,
     SCALARS,
     affordable,
-    brought,
-    made,
-    part,
+    bring_to_host,
+    view_elements,
+    wrap_result,
 )
 from clfuse.engine.evaluate import evaluate_nodes
 from clfuse.ir import trace
@@ -40,7 +40,7 @@ from clfuse.policy.choice import known_works
 from clfuse.runtime.memory.buffers import BY_ROWS, Buffer, HostBuffer
 from clfuse.target.costs import COSTS
 
-from .arithmetic import attempted
+from .arithmetic import attempt_silently
 from .indexing import is_brief
 from .sequences import IN_A_LIST
 from .sequences import numbers as numbers_of
@@ -285,7 +285,7 @@ class _Given:
             self.device = buffer.device
             if buffer.use >= BY_ROWS:
                 self.share = ROWS_SHARE
-            array = buffer.array if value._view is None else part(buffer.array, value)
+            array = buffer.array if value._view is None else view_elements(buffer.array, value)
             self.shapes.append(value._shape)
             self.size += array.size
             return array[()] if kind in handles.SCALARS else array
@@ -361,7 +361,7 @@ def _is_option(value: Any) -> bool:
     return kind in OPTIONS or isinstance(value, np.dtype)
 
 
-def read(
+def call_reader(
     apply: Callable[..., Any], row: Row, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Any:
     """``apply(*args, **kwargs)`` of NumPy's, by its row of the table, or `LATER`."""
@@ -403,7 +403,7 @@ def read(
         return LATER
     if method is not None and type(found[0]) is np.ndarray:
         apply = getattr(np.ndarray, method)
-    value = attempted(apply, *found, **named)
+    value = attempt_silently(apply, *found, **named)
     if type(value) is FloatingPointError:
         return LATER  # it may be composed of others, under whose names NumPy warns
     if as_is:
@@ -413,9 +413,9 @@ def read(
             if seen is value:
                 return given_here if type(given_here) is handles.ARRAY else LATER
         if not named:
-            return made(value, given.device)
+            return wrap_result(value, given.device)
     elif type(value) is not np.ndarray and not isinstance(value, tuple):
-        return made(value, given.device)
+        return wrap_result(value, given.device)
     pairs = [*zip(found, args, strict=True), *zip(named.values(), kwargs.values(), strict=True)]
     return _answered(value, pairs, given.device)
 
@@ -428,13 +428,13 @@ def _answered(value: Any, pairs: list[tuple[Any, Any]], device: Any) -> Any:
                 return handle if type(handle) is handles.ARRAY else LATER
             if any(_sees(value, array) for array in _arrays(seen)):
                 return LATER
-        return made(value if value.base is None else value.copy("K"), device)
+        return wrap_result(value if value.base is None else value.copy("K"), device)
     if isinstance(value, tuple):
         items = [_answered(item, pairs, device) for item in value]
         if any(item is LATER for item in items):
             return LATER
         return tuple(items) if type(value) is tuple else type(value)(*items)
-    return made(value, device)
+    return wrap_result(value, device)
 
 
 def _arrays(value: Any) -> Iterator[np.ndarray]:
@@ -467,7 +467,7 @@ def _before(plain: Callable[..., Any], apply: Callable[..., Any], row: Row) -> C
     else:
 
         def call(*args: Any, **kwargs: Any) -> Any:
-            answer = read(apply, row, args, kwargs)
+            answer = call_reader(apply, row, args, kwargs)
             return plain(*args, **kwargs) if answer is LATER else answer
 
     return functools.update_wrapper(call, plain)
@@ -485,7 +485,7 @@ def _before_method_of_ufunc(
             answer = LATER
             if self.numpy.signature is None:
                 row = Row(operands, cost, self.weight, ALL)
-                answer = read(getattr(self.numpy, name), row, args, kwargs)
+                answer = call_reader(getattr(self.numpy, name), row, args, kwargs)
             return plain(self, *args, **kwargs) if answer is LATER else answer
 
     return functools.update_wrapper(call, plain)
@@ -541,8 +541,8 @@ def settled(reference: Any, plain: Callable[..., Any]) -> Callable[..., Any]:
             evaluate_nodes(nodes)
             for node in nodes:
                 if type(node.buffer) is Buffer:
-                    brought(node)
-            answer = read(reference, row, args, kwargs)
+                    bring_to_host(node)
+            answer = call_reader(reference, row, args, kwargs)
             if answer is not LATER:
                 return answer
         return plain(*args, **kwargs)

@@ -23,14 +23,14 @@ from clfuse.arrays.host_array import (
     SCALARS,
     SELECTED_SHARE,
     affordable,
-    brought,
+    bring_to_host,
     expect_rows,
+    host_elements,
     is_seen_here,
-    made,
-    part,
-    present,
-    stored,
+    stored_elements,
     use_of,
+    view_elements,
+    wrap_result,
 )
 from clfuse.engine.evaluate import evaluate_nodes, lock
 from clfuse.ir.launch_nodes import Part
@@ -38,14 +38,14 @@ from clfuse.ir.nodes import Kind, LateNode, Node
 from clfuse.runtime.memory.buffers import BY_ROWS, IN_PARTS, SELECTED, Buffer, HostBuffer
 from clfuse.target.costs import COSTS
 
-from .sequences import listed, numbers
-from .writes import is_writable_here, written
+from .sequences import array_of_sequence, numbers
+from .writes import is_writable_here, writable_view
 
 MASK_ADDITIONS: Final = 4
 """Additions an element of a mask that selects."""
 
 
-def chosen(handle: Handle, index: Any) -> Any:
+def get_by_arrays(handle: Handle, index: Any) -> Any:
     """``handle[index]`` for an index with arrays in it, or `LATER`."""
     node = handle._storage.node
     is_selected = type(index) is handles.ARRAY and index._dtype.kind == "b"
@@ -60,12 +60,12 @@ def chosen(handle: Handle, index: Any) -> Any:
     found = LATER if index is LATER else _index(handle, index)
     if found is LATER:
         return LATER
-    array = stored(node)
+    array = stored_elements(node)
     if array is None:
         return LATER
     if handle._view is not None:
-        array = part(array, handle)
-    made_of_it = made(array[found], node.buffer.device)
+        array = view_elements(array, handle)
+    made_of_it = wrap_result(array[found], node.buffer.device)
     if is_selected:
         made_of_it._storage.node.buffer.use = SELECTED
         if type(node.buffer) is HostBuffer:
@@ -81,7 +81,7 @@ def _expect_choices(handle: Handle, index: Any) -> None:
     for item in items:
         kind = type(item)
         if kind is handles.ARRAY:
-            if item._dtype.kind not in "iu" or present(item) is None:
+            if item._dtype.kind not in "iu" or host_elements(item) is None:
                 return
             count = max(count, math.prod(item._shape))
         elif kind is np.ndarray or kind is list:
@@ -99,7 +99,7 @@ def _select(node: Node, mask: Node) -> None:
     if _is_selectable(node) and _is_selectable(mask):
         evaluate_nodes([node, mask])
         if type(node.buffer) is Buffer:
-            brought(node)
+            bring_to_host(node)
 
 
 def _is_selectable(node: Node) -> bool:
@@ -127,7 +127,7 @@ def _with_arrays(index: Any) -> Any:
     """The index with arrays of integers or booleans in place of lists of them; `LATER` where there
     is a list of anything else."""
     if type(index) is list:
-        found = listed(index)
+        found = array_of_sequence(index)
         return found if found is LATER or found.dtype.kind in "iub" else LATER
     if type(index) is not tuple:
         return index
@@ -150,11 +150,11 @@ def _is_awaited(handle: Handle, index: Any, value: Handle) -> bool:
     by one the next is soon, and what index arrays say where to write is stored in any case."""
     if not _is_read_in_parts(handle) or not _is_scattering(index):
         return False
-    return _is_brought(value._storage.node) and present(value) is not None
+    return _is_brought(value._storage.node) and host_elements(value) is not None
 
 
 def _is_read_in_parts(handle: Handle) -> bool:
-    return present(handle) is not None and use_of(handle) in (IN_PARTS, BY_ROWS)
+    return host_elements(handle) is not None and use_of(handle) in (IN_PARTS, BY_ROWS)
 
 
 def _is_brought(node: Node) -> bool:
@@ -171,7 +171,7 @@ def _is_brought(node: Node) -> bool:
         return False
     evaluate_nodes([node])
     buffer = node.buffer
-    return type(buffer) is HostBuffer or (type(buffer) is Buffer and brought(node))
+    return type(buffer) is HostBuffer or (type(buffer) is Buffer and bring_to_host(node))
 
 
 def _index(handle: Handle, index: Any, is_scattered: bool = False) -> Any:
@@ -187,18 +187,18 @@ def _index(handle: Handle, index: Any, is_scattered: bool = False) -> Any:
     for item in items:
         kind = type(item)
         if kind is handles.ARRAY:
-            array = present(item)
+            array = host_elements(item)
             if array is None and item._dtype.kind == "b" and _is_selectable(item._storage.node):
                 evaluate_nodes([item._storage.node])
-                if stored(item._storage.node) is not None:
-                    array = present(item)
+                if stored_elements(item._storage.node) is not None:
+                    array = host_elements(item)
             elif (
                 array is None
                 and _is_read_in_parts(handle)
                 and affordable(math.prod(item._shape))
                 and _is_brought(item._storage.node)
             ):
-                array = present(item)
+                array = host_elements(item)
             if array is None or array.dtype.kind not in "iub":
                 return LATER
             if item._dtype.kind == "b":
@@ -224,7 +224,7 @@ def _index(handle: Handle, index: Any, is_scattered: bool = False) -> Any:
     return tuple(found) if type(index) is tuple else found[0]
 
 
-def assigned(handle: Handle, index: Any, value: Any) -> bool:
+def set_in_place(handle: Handle, index: Any, value: Any) -> bool:
     """Make ``handle[index] = value`` in place; False where that has to be recorded.
 
     The caller has seen that the array may be written to.
@@ -241,7 +241,7 @@ def assigned(handle: Handle, index: Any, value: Any) -> bool:
         if kind is handles.ARRAY:
             if not fits(value._dtype, dtype):
                 return False
-            if present(value) is None and not _is_awaited(handle, index, value):
+            if host_elements(value) is None and not _is_awaited(handle, index, value):
                 return False
         elif kind not in PLAIN and not (kind in SCALARS and fits(value.dtype, dtype)):
             return False
@@ -269,11 +269,11 @@ def assigned(handle: Handle, index: Any, value: Any) -> bool:
             is_scattered and _is_brought(handle._storage.node)
         ):
             return False
-        array = written(handle)
+        array = writable_view(handle)
         if array is None:
             return False
         if kind is handles.ARRAY:
-            value = present(value)
+            value = host_elements(value)
         array[found] = value
     return True
 

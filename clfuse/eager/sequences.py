@@ -15,12 +15,12 @@ from typing import Any, Final
 import numpy as np
 
 from clfuse.arrays import handle as handles
-from clfuse.arrays.host_array import ADDITIONS_A_US, LATER, NATIVE_DTYPES, SCALARS, present
+from clfuse.arrays.host_array import ADDITIONS_A_US, LATER, NATIVE_DTYPES, SCALARS, host_elements
 from clfuse.config import settings
 from clfuse.ir import trace
 
 
-def listed(value: Any) -> Any:
+def array_of_sequence(value: Any) -> Any:
     """A list or tuple of numbers, and of arrays on the host, as an array of NumPy's; `LATER` where
     it is anything else, large, or an error, which the recorded operation raises."""
     found = numbers(value)
@@ -51,7 +51,7 @@ def counted(value: Any, most: float, depth: int = 0) -> tuple[Any, int]:
         return (value if value.dtype in NATIVE_DTYPES else LATER), value.size
     if kind is handles.ARRAY and depth:
         size = max(math.prod(value._shape) - IN_A_LIST, 0)
-        return (LATER if (array := present(value)) is None else array), size
+        return (LATER if (array := host_elements(value)) is None else array), size
     if (kind is not list and kind is not tuple) or depth > DEEPEST:
         return LATER, 0
     if len(value) > most and type(value[0]) is not handles.ARRAY:

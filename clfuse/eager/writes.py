@@ -17,10 +17,10 @@ from clfuse.arrays.host_array import (
     LOOP_NBYTES,
     ROW_NBYTES,
     affordable,
-    brought,
+    bring_to_host,
     is_calculated_here,
     leaf,
-    part,
+    view_elements,
     works_in_place,
 )
 from clfuse.errors import AllocationError
@@ -33,17 +33,17 @@ from clfuse.runtime.memory.buffers import (
     HostBuffer,
     allocate,
     has_sole_memory,
-    lent,
+    lend_memory,
 )
 
 
-def written(handle: Handle) -> Any:
-    """What the array sees of memory that is `owned`; None as there."""
-    array = owned(handle._storage)
-    return array if array is None or handle._view is None else part(array, handle)
+def writable_view(handle: Handle) -> Any:
+    """What the array sees of memory that is `writable_memory`; None as there."""
+    array = writable_memory(handle._storage)
+    return array if array is None or handle._view is None else view_elements(array, handle)
 
 
-def owned(storage: Storage) -> Any:
+def writable_memory(storage: Storage) -> Any:
     """The memory of a cell that lies on the host, to be written to: nobody else can see it.
 
     None where that were a copy of a large array: the write is recorded then.
@@ -95,7 +95,8 @@ _references: Final = sys.getrefcount
 
 
 def _alone() -> tuple[int, int, int]:
-    """The references that `owned` sees to a node, its buffer and its memory that nobody else has.
+    """The references that `writable_memory` sees to a node, its buffer and its memory that nobody
+    else has.
 
     Without exact counts (no GIL) everything is somebody else's too.
     """
@@ -128,7 +129,7 @@ def is_writable_here(handle: Handle, index: Any, value: Any) -> bool:
     if type(buffer) is HostBuffer:
         return True
     if type(buffer) is Buffer:
-        return brought(node)
+        return bring_to_host(node)
     if buffer is not None or node.op.kind is not Kind.VIEW:
         return False
     (source,) = node.inputs
@@ -148,7 +149,7 @@ def is_writable_here(handle: Handle, index: Any, value: Any) -> bool:
         if not affordable(np.broadcast_to(np.False_, handle._shape)[index].size):
             return False
         try:
-            memory = lent(allocate(device, nbytes), node.dtype, node.shape)
+            memory = lend_memory(allocate(device, nbytes), node.dtype, node.shape)
         except AllocationError:
             return False  # it is recorded, and computed in tiles
         if memory is None:

@@ -144,7 +144,8 @@ def _when_grown() -> None:
 def _pinned_nbytes() -> int:
     """Bytes of the arrays that wait to be read by recorded work, and that nobody else holds."""
     cells = [cell for reference in ir.recorded if (cell := reference()) is not None]
-    nodes = trace.untraced(list({cell.node: None for cell in cells if cell.node.buffer is None}))
+    waiting = {cell.node: None for cell in cells if cell.node.buffer is None}
+    nodes = trace.without_traced(list(waiting))
     if not nodes:
         return 0
     found = snapshot.take(nodes)

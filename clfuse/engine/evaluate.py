@@ -154,7 +154,7 @@ def evaluate_all(*, wait: bool = False, raising: bool = True) -> None:
         cells = ir.sweep()
         # What a thread that traces has recorded, or left behind, cannot be computed.
         try:
-            evaluate_nodes(trace.untraced([cell.node for cell in cells]), wait=wait)
+            evaluate_nodes(trace.without_traced([cell.node for cell in cells]), wait=wait)
         except Exception:
             ir.forget(_broken(cells))
             if raising:
@@ -202,7 +202,7 @@ def _broken(cells: Sequence[ir.Storage]) -> list[ir.Storage]:
     middle = len(cells) // 2
     for half in (cells[:middle], cells[middle:]):
         try:
-            evaluate_nodes(trace.untraced([cell.node for cell in half]))
+            evaluate_nodes(trace.without_traced([cell.node for cell in half]))
         except Exception:  # noqa: BLE001 (observing one of them raises it)
             broken += _broken(half)
     return broken
@@ -261,7 +261,7 @@ def _run(snapshot: Snapshot) -> None:
         return
     if not planned.is_built:
         _build(planned, snapshot, device)
-        choice.built(snapshot, device)
+        choice.note_built(snapshot, device)
     else:
         counters["plans_reused"] += 1
     if planned.by_host:
@@ -396,7 +396,7 @@ def _settle_rest(device: Device) -> None:
     if _rest_in_vain[1]:
         _rest_in_vain[1] -= 1
         return
-    roots = pending(trace.untraced([cell.node for cell in ir.sweep()]))
+    roots = pending(trace.without_traced([cell.node for cell in ir.sweep()]))
     if not roots or journal.rests:
         return
     rest = take(roots)
@@ -419,7 +419,7 @@ def _bring(snapshot: Snapshot) -> None:
     for node in snapshot.nodes:
         buffer = node.buffer
         if type(buffer) is buffers.Buffer:
-            found = buffers.lent(buffer, node.dtype, node.shape)
+            found = buffers.lend_memory(buffer, node.dtype, node.shape)
             if found is not None:
                 node.buffer = lent[buffer] = found
     if lent:
@@ -444,7 +444,7 @@ def _known_plan(key: tuple[Any, ...], snapshot: Snapshot) -> Planned | None:
         if planned.structure.same_structure(snapshot):
             planned.uses += 1
             if planned.uses == 1:
-                choice.came_back()
+                choice.note_return()
             if planned.uses == known_graphs.LEARN_AFTER:
                 known_graphs.learn(snapshot, planned.structure)
             _plans.move_to_end((key, number))

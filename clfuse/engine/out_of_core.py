@@ -33,14 +33,14 @@ from .tile_cuts import (
     WHOLE,
     Target,
     below,
-    compacted,
+    compact_view,
     nbytes_of,
     rows_of,
     targets,
-    viewed,
+    view_part,
 )
 from .tile_nodes import Slices
-from .tile_stream import Evaluate, Launch, Stream, put
+from .tile_stream import Evaluate, Launch, Stream, commit_tiles
 
 if TYPE_CHECKING:
     from clfuse.ir.snapshot import Snapshot
@@ -172,9 +172,9 @@ def _as_a_whole(node: Node, device: Device, launch: Launch) -> list[Node]:
     """
 
     def cut(leaf: Node, axis: int, start: int, stop: int) -> Node:
-        return compacted(viewed(leaf, axis, start, stop), device)
+        return compact_view(view_part(leaf, axis, start, stop), device)
 
-    slices = Slices(cut, functools.partial(compacted, device=device))
+    slices = Slices(cut, functools.partial(compact_view, device=device))
     made = slices.narrowed(node)
     before = slices.missing()
     if before:
@@ -190,7 +190,7 @@ def _as_a_whole(node: Node, device: Device, launch: Launch) -> list[Node]:
             raise _refused(node, short) from None
         return before
     if made is not node:
-        journal[0] = put, ([(node, made.buffer)],)
+        journal[0] = commit_tiles, ([(node, made.buffer)],)
         settle()
     return []
 

@@ -119,7 +119,8 @@ def profile() -> Iterator[Profile]:
     def observer(step: Prepared, event: Any) -> None:
         seen.append((step, event))
 
-    with config.override(build_after_ms=0), launch.observed(device, lambda program, event: None):
+    nothing = launch.observe_launches(device, lambda program, event: None)
+    with config.override(build_after_ms=0), nothing:
         observers.append(observer)
         try:
             yield result

@@ -38,7 +38,7 @@ from clfuse.schedule.records import Schedule
 
 from .rerecord import is_host_step, latest_values
 
-__all__ = ["Rest", "is_refusal", "leave", "put"]
+__all__ = ["Rest", "commit_values", "is_refusal", "leave"]
 
 Launch = Callable[[int, "list[Buffer | None]", "list[Any]"], None]
 """Does the step of this number, with values in these places, and adds its ticket to the list."""
@@ -212,7 +212,7 @@ class Rest:
 
     def _put(self) -> None:
         """Give the nodes that are computed their buffers."""
-        left = put(self._schedule, self._keeps, self._state[0], self._are_done())
+        left = commit_values(self._schedule, self._keeps, self._state[0], self._are_done())
         self._keeps = left
         if not left:
             rests.discard(self)
@@ -241,7 +241,7 @@ def _written(schedule: Schedule, steps: Iterable[Sequence[Any]]) -> set[Place | 
     return _places(schedule, [value for launch in launches for value in writes_of(launch)])
 
 
-def put(
+def commit_values(
     schedule: Schedule, keeps: Keeps, places: Sequence[Buffer | None], is_done: Sequence[bool]
 ) -> list[tuple[Node, int]]:
     """Give the nodes whose values are complete after these steps their buffers; the others."""
@@ -297,7 +297,8 @@ def leave(
     if whole and not gone and len(tickets) < len(schedule.steps):
         return False
     done = len(tickets)
-    left = put(schedule, keeps, places, [number < done for number in range(len(schedule.steps))])
+    are_done = [number < done for number in range(len(schedule.steps))]
+    left = commit_values(schedule, keeps, places, are_done)
     if not left:
         return True
     if not whole:

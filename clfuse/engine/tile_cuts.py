@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FOLD", "PART", "SCAN", "TILES_IN_MEMORY", "TILE_NBYTES", "WHOLE", "Target", "below",
-    "compacted", "is_streamed", "nbytes_of", "rows_of", "targets", "viewed",
+    "compact_view", "is_streamed", "nbytes_of", "rows_of", "targets", "view_part",
 ]  # fmt: skip
 
 TILE_NBYTES: Final = 1 << 28
@@ -135,7 +135,7 @@ def _measure(source: Node, axis: int, rows: int) -> _Measured:
     parts: dict[tuple[Node, int], int] = {}
 
     def cut(leaf: Node, along: int, start: int, stop: int) -> Node:
-        made = viewed(leaf, along, start, stop)
+        made = view_part(leaf, along, start, stop)
         key = leaf, along
         parts[key] = max(parts.get(key, 0), nbytes_of(made)) if is_streamed(leaf) else 0
         return made
@@ -201,7 +201,7 @@ def rows_of(targets: Sequence[Target], pool: Pool) -> int:
     return min(max(most // row, 2), -(-extent // 2))
 
 
-def compacted(node: Node, device: Device) -> Node:
+def compact_view(node: Node, device: Device) -> Node:
     """A leaf with the elements of a view, where these are fewer than an array on the host has."""
     views = []
     below = node
@@ -223,7 +223,7 @@ def compacted(node: Node, device: Device) -> Node:
     return build.leaf(HostBuffer(device, array.copy()), node.shape, node.dtype)
 
 
-def viewed(node: Node, axis: int, start: int, stop: int) -> Node:
+def view_part(node: Node, axis: int, start: int, stop: int) -> Node:
     """A part of a node as a view of it."""
     strides = contiguous_strides(node.shape)
     shape = (*node.shape[:axis], stop - start, *node.shape[axis + 1 :])

@@ -24,13 +24,23 @@ from clfuse.runtime.memory import buffers, spilling
 from clfuse.runtime.memory.buffers import HostBuffer
 from clfuse.runtime.memory.streams import Transfers
 
-from .tile_cuts import FOLD, PART, SCAN, Target, compacted, is_streamed, nbytes_of, rows_of, viewed
+from .tile_cuts import (
+    FOLD,
+    PART,
+    SCAN,
+    Target,
+    compact_view,
+    is_streamed,
+    nbytes_of,
+    rows_of,
+    view_part,
+)
 from .tile_nodes import Slices
 
 if TYPE_CHECKING:
     from clfuse.runtime.devices.device import Device
 
-__all__ = ["Evaluate", "Launch", "Stream", "put"]
+__all__ = ["Evaluate", "Launch", "Stream", "commit_tiles"]
 
 Evaluate = Callable[[Sequence[Node]], None]
 Launch = Callable[[Sequence[Node]], None]
@@ -157,7 +167,7 @@ class Stream:
 
         def cut(leaf: Node, axis: int, low: int, high: int) -> Node:
             if not is_streamed(leaf):
-                return viewed(leaf, axis, low, high)
+                return view_part(leaf, axis, low, high)
             key = id(leaf.buffer), axis, low, high
             if key not in leaves:
                 array = leaf.buffer.read(leaf.dtype, leaf.shape)
@@ -177,7 +187,7 @@ class Stream:
         """What to read in place of a view of an array on the host, that is smaller."""
         found = self._compact.get(node)
         if found is None:
-            found = self._compact[node] = compacted(node, self.device)
+            found = self._compact[node] = compact_view(node, self.device)
         return found
 
     def _upload(self, tile: _Tile) -> None:
@@ -195,11 +205,11 @@ class Stream:
         for result in self._results:
             array = np.asarray(result.whole(self.device, self._evaluate), order="C")
             made.append((result.target.node, HostBuffer(self.device, array)))
-        journal[0] = put, (made,)
+        journal[0] = commit_tiles, (made,)
         settle()
 
 
-def put(made: list[tuple[Node, Any]]) -> None:
+def commit_tiles(made: list[tuple[Node, Any]]) -> None:
     """Give nodes what was computed for them."""
     for node, buffer in made:
         if node.buffer is None:
@@ -275,8 +285,8 @@ class _Result:
         if part.shape[axis] > 1:
             scanned = Node(node.op, (part,), part.shape, node.dtype, node.param)
         if self.carry is not None:
-            scanned = viewed(scanned, axis, 1, extent + 1)
-        return [scanned, viewed(scanned, axis, extent - 1, extent)]
+            scanned = view_part(scanned, axis, 1, extent + 1)
+        return [scanned, view_part(scanned, axis, extent - 1, extent)]
 
     def computed(self, nodes: list[Node]) -> None:
         """The tile was launched."""

@@ -32,10 +32,16 @@ from clfuse.arrays.handle import (
     view_of,
 )
 from clfuse.arrays.host_array import LATER
-from clfuse.arrays.memory_order import asked_order, checked, is_fortran, mapped, turned_back
+from clfuse.arrays.memory_order import (
+    asked_order,
+    is_fortran,
+    map_in_order,
+    parse_order,
+    turned_back,
+)
 from clfuse.arrays.promotion import Casting
 from clfuse.arrays.shared_storage import seen_by_numpy
-from clfuse.arrays.views import completed_shape, requested_shape, reshaped_strides, strided
+from clfuse.arrays.views import completed_shape, requested_shape, reshaped_strides, strided_view
 from clfuse.dispatch.host_call import announced, host_call
 from clfuse.eager.arithmetic import alone
 from clfuse.ir import build
@@ -60,9 +66,9 @@ def imaginary_part(handle: Handle) -> Any:
         return _component(handle, 1)
     zero = handle._dtype.type(0)
     if type(handle) in handles.SCALARS:
-        return result(build.filled(zero, ()))
+        return result(build.full(zero, ()))
     kept = asked_order("A", handle._shape, (handle,), None)
-    array = fresh(build.filled(zero, handle._shape[::-1] if kept else handle._shape))
+    array = fresh(build.full(zero, handle._shape[::-1] if kept else handle._shape))
     if kept:
         turned_back(array, kept)
     array.flags.writeable = False
@@ -156,7 +162,7 @@ def viewed(handle: Handle, dtype: Any = _NOT_GIVEN, type: Any = None) -> Any:
         with announced("view", str(missing)):
             return _on_host(handle).view(wanted)
     if builtin_type(handle) in handles.SCALARS:
-        return result(reinterpret.read(handle._storage.node, shape, wanted, 0, ()))
+        return result(reinterpret.read_as(handle._storage.node, shape, wanted, 0, ()))
     return view_of(handle, shape, offset, strides, wanted)
 
 
@@ -207,7 +213,7 @@ def set_strides(handle: Handle, strides: Any) -> None:
     if strides is None:
         raise TypeError("invalid strides")
     try:
-        found = strided(handle, None, strides)
+        found = strided_view(handle, None, strides)
     except NotNative as missing:
         raise ValueError(f"strides {strides}: {missing}") from None
     _settle(handle, found._shape, *layout(found))
@@ -256,7 +262,7 @@ def cast_to(
             f"Cannot cast {what} from {handle._dtype!r} to {wanted!r} according to the rule "
             f"'{casting}'"
         )
-    letter = checked(order)
+    letter = parse_order(order)
     if not copy and wanted is handle._dtype and _lies_in(handle, letter):
         return handle
     if letter == "K" and type(handle._storage.node.buffer) is HostBuffer and (
@@ -269,7 +275,7 @@ def cast_to(
         warnings.warn(_COMPLEX_TO_REAL, np.exceptions.ComplexWarning, user_stacklevel())
     if type(handle) in handles.SCALARS:
         return result(cast(node_of(handle), wanted))
-    return mapped(handle, lambda node: cast(node, wanted), letter)
+    return map_in_order(handle, lambda node: cast(node, wanted), letter)
 
 
 def _lies_in(handle: Handle, order: str) -> bool:

@@ -29,7 +29,7 @@ from clfuse.arrays import handle as handles
 from clfuse.arrays.conversion import contains_handles
 from clfuse.arrays.errstate import errstate
 from clfuse.arrays.handle import Handle, downcasts, lacks_fp64, native_dtype
-from clfuse.dispatch.host_call import dispatched, host_call, hosted, shares_memory
+from clfuse.dispatch.host_call import dispatch_to, host_call, make_hosted, shares_memory
 from clfuse.dispatch.registry import BY_NUMPY, NATIVE, OTHERWISE
 from clfuse.eager.arithmetic import is_attempt
 from clfuse.eager.functions import before, settled
@@ -99,7 +99,7 @@ def ours(value: Any) -> Any:
         written = getattr(value, "__wrapped__", None)
         if value.__name__[0] == "_" and isinstance(written, types.FunctionType):
             return rehomed(written)
-        return hosted(value, value.__name__)
+        return make_hosted(value, value.__name__)
     if isinstance(value, types.FunctionType) and _is_numpys(value.__globals__["__name__"]):
         return NATIVE.get(value) or rehomed(value)
     return value
@@ -260,7 +260,7 @@ def borrow(reference: Any, *, library: Callable[..., bool] | None = None) -> Non
     def call(*args: Any, **kwargs: Any) -> Any:
         for value in (*args, *kwargs.values()):
             if not isinstance(value, Handle | np.ndarray) and hasattr(value, "__array_function__"):
-                return dispatched(NATIVE[reference], value, args, kwargs)
+                return dispatch_to(NATIVE[reference], value, args, kwargs)
         if reference in _ITERATING and not _is_iterable(*args, **kwargs):
             return host_call(reference, args, kwargs, "of no sequence")
         reason = _needs_host(args, kwargs)

@@ -22,13 +22,13 @@ from clfuse.arrays.shared_storage import seen_by_numpy
 
 from .protocols import laid_out, shares
 
-__all__ = ["buffer", "in_bytes", "lent", "shared"]
+__all__ = ["buffer", "in_bytes", "lend_memory", "shared_memory"]
 
 WRITABLE: Final = 1
 """PyBUF_WRITABLE: https://docs.python.org/3/c-api/buffer.html"""
 
 
-def lent(handle: Handle, flags: int, caller: int = 1) -> np.ndarray | np.generic:
+def lend_memory(handle: Handle, flags: int, caller: int = 1) -> np.ndarray | np.generic:
     """What NumPy is asked for a buffer of, in the place of `handle`; `caller` frames up is the code
     that asks."""
     if type(handle) in handles.SCALARS:
@@ -42,17 +42,17 @@ def lent(handle: Handle, flags: int, caller: int = 1) -> np.ndarray | np.generic
     return np.ndarray(handle._shape, handle._dtype, run, offset, strides)
 
 
-def shared(handle: Handle) -> np.ndarray | np.generic:
+def shared_memory(handle: Handle) -> np.ndarray | np.generic:
     """What ``x.data`` shows: memory that the array shares; of a scalar its number."""
     return host_scalar(handle) if type(handle) in handles.SCALARS else seen_by_numpy(handle)
 
 
 def buffer(self: Handle, flags: int) -> memoryview:
     """`__buffer__`: as the compiled part exports it."""
-    memory: memoryview = lent(self, flags, 2).__buffer__(flags)  # type: ignore[union-attr] # of 3.12
+    memory: memoryview = lend_memory(self, flags, 2).__buffer__(flags)  # type: ignore[union-attr] # of 3.12
     return memory
 
 
 def in_bytes(self: Handle) -> bytes:
     """`__bytes__`: what ``bytes`` makes of NumPy's array."""
-    return bytes(lent(self, 0, 2))  # type: ignore[arg-type] # a scalar is a buffer, too
+    return bytes(lend_memory(self, 0, 2))  # type: ignore[arg-type] # a scalar is a buffer, too

@@ -13,7 +13,7 @@ import numpy as np
 
 from clfuse.arrays import handle as handles
 from clfuse.arrays.conversion import (
-    adopted,
+    adopt_host_array,
     device_of,
     host_copy,
     host_scalar,
@@ -319,7 +319,7 @@ def to_dlpack(handle: Handle, stream: Any, max_version: Any, dl_device: Any, cop
     return host.__dlpack__(**options, copy=False) if HAS_DLPACK_1 else host.__dlpack__(**options)
 
 
-def wrapped(made: Any, return_scalar: bool) -> Any:
+def wrap_host_result(made: Any, return_scalar: bool) -> Any:
     """`__array_wrap__`: what a function of NumPy's made of an array of ours, as one of ours."""
     if not isinstance(made, Handle | np.ndarray):
         raise TypeError(f"__array_wrap__() argument 1 must be an array, not {type(made).__name__}")
@@ -352,7 +352,7 @@ def reduced(handle: Handle, protocol: int) -> tuple[Any, tuple[Any, ...]]:
 def restored(values: np.ndarray, writeable: bool, shape: tuple[int, ...] | None = None) -> Any:
     """An array from its pickle. Where memory is shared, it keeps the memory that was received, and
     a buffer that was given to ``pickle.loads`` must not be written to."""
-    made = adopted(values, is_given=True)
+    made = adopt_host_array(values, is_given=True)
     if shape is not None and shape != values.shape:
         made = fresh(build.broadcast(node_of(made), shape))
     if not writeable:

@@ -14,7 +14,7 @@ import numpy as np
 from clfuse.ir.nodes import Kind, Op
 from clfuse.ir.snapshot import Snapshot
 
-__all__ = ["is_part_of_product", "multiplied", "products"]
+__all__ = ["is_part_of_product", "multiply_by_blas", "products"]
 
 _CALLED: Final = frozenset(("matmul", "dot"))
 
@@ -51,6 +51,6 @@ def products(snapshot: Snapshot, stored: Collection[int]) -> dict[int, int]:
     return found
 
 
-def multiplied(one: Any, two: Any) -> Any:
+def multiply_by_blas(one: Any, two: Any) -> Any:
     """The sums over the last axis of ``one * two``, of which one is a vector."""
     return np.matmul(one, two) if two.ndim == 1 else np.matmul(two, one)

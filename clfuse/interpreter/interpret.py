@@ -21,7 +21,7 @@ from clfuse.ir.journal import journal, settle
 from clfuse.ir.nodes import TABLE, Kind, Node, Op
 from clfuse.ir.snapshot import LIVE, Snapshot
 from clfuse.runtime.host.host_steps import FUNCTIONS
-from clfuse.runtime.memory.buffers import Buffer, HostBuffer, calculated, lent, mapped
+from clfuse.runtime.memory.buffers import Buffer, HostBuffer, hold_result, lend_memory, map_to_host
 
 from . import gemv
 from .order import calculation
@@ -99,7 +99,7 @@ def run(snapshot: Snapshot, device: Device, *, sparing: bool = False) -> None:
                         if two.dtype is not dtypes[1]:
                             two = _cast(two, dtypes[1])
                         if position in sums:
-                            value = gemv.multiplied(one, two)
+                            value = gemv.multiply_by_blas(one, two)
                         else:
                             value = op.host(one, two)  # type: ignore[misc]
                     else:
@@ -163,7 +163,7 @@ def _given(snapshot: Snapshot, stored: Container[int]) -> dict[int, Buffer | Non
             continue
         node, number = snapshot.nodes[below], found[2]
         if type(node.buffer) is Buffer and not node.buffer.device.forked:
-            node.buffer = lent(node.buffer, node.dtype, node.shape) or node.buffer
+            node.buffer = lend_memory(node.buffer, node.dtype, node.shape) or node.buffer
             snapshot.buffers[number] = node.buffer
         buffer = node.buffer
         if type(buffer) is not HostBuffer or not buffer.array.flags.writeable:
@@ -221,7 +221,7 @@ def _results(
             continue
         if position in written:
             memory = written[position]
-            made = calculated(device, value)
+            made = hold_result(device, value)
             if memory is not None:  # which is counted already
                 made = HostBuffer(device, value, memory)
             results.append((node, made))
@@ -230,7 +230,7 @@ def _results(
         array = np.array(value, order="C", copy=copy)
         if array.dtype != node.dtype or array.shape != node.shape:
             raise AssertionError(f"{node.op}: {array.dtype} {array.shape} on the host")
-        results.append((node, calculated(device, array)))
+        results.append((node, hold_result(device, array)))
     return results
 
 
@@ -401,7 +401,8 @@ def _sources(buffers: list[Buffer], stack: ExitStack) -> tuple[list[Array], bool
             arrays.append(buffer.array)
         else:
             is_mapped = True
-            arrays.append(stack.enter_context(mapped(buffer, np.uint8, (buffer.nbytes,), False)))
+            mapping = map_to_host(buffer, np.uint8, (buffer.nbytes,), False)
+            arrays.append(stack.enter_context(mapping))
     return arrays, is_mapped
 
 

@@ -42,7 +42,7 @@ def constant(value: np.generic) -> Node:
     return _constant(value.dtype, value.tobytes())
 
 
-def filled(value: np.generic, shape: tuple[int, ...]) -> Node:
+def full(value: np.generic, shape: tuple[int, ...]) -> Node:
     """`value` everywhere; takes no memory until it is stored."""
     return view(constant(value), shape, 0, (0,) * len(shape))
 

@@ -74,6 +74,8 @@ def operation(name: str, function: Function) -> Op:
     return op
 
 
-def called(name: str, function: Function, inputs: Sequence[Node], shape: tuple[int, ...]) -> Node:
+def call_function(
+    name: str, function: Function, inputs: Sequence[Node], shape: tuple[int, ...]
+) -> Node:
     """`function` of every element; inputs broadcast to `shape` and are cast to its dtypes."""
     return Node(operation(name, function), tuple(inputs), shape, function.dtype)

@@ -31,7 +31,7 @@ __all__ = [
     "active",
     "require_bytes",
     "tracing",
-    "untraced",
+    "without_traced",
 ]
 
 
@@ -336,7 +336,7 @@ def require_bytes(buffers: Sequence[Any]) -> None:
             raise buffer.error()
 
 
-def untraced(roots: Sequence[Node]) -> list[Node]:
+def without_traced(roots: Sequence[Node]) -> list[Node]:
     """Those of `roots` that do not depend on a placeholder: what evaluating everything may do."""
     if not _alive[0]:
         return list(roots)

@@ -29,7 +29,7 @@ from .offset_grids import grids
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["Modification", "modified"]
+__all__ = ["Modification", "modify_view"]
 
 LEAST: Final = 8
 """Statements that are worth joining."""
@@ -108,7 +108,7 @@ _get_inputs: Final[Any] = Node.__dict__["inputs"].__get__
 _set_inputs: Final[Any] = Node.__dict__["inputs"].__set__
 
 
-def modified(
+def modify_view(
     old: Node, op: Op, operand: Node, shape: _Shape, offset: int, strides: _Shape
 ) -> Node:
     """``update(old, op(view(old, shape, offset, strides), operand), offset, strides)``.
@@ -366,7 +366,7 @@ def _calibrate() -> int:
     op = loop("add", (dtype, dtype), dtype)
     node = operand = Node(structural(Kind.LEAF, "leaf", dtype), (), (3,), dtype)
     for offset in range(3):
-        node = modified(node, op, operand, (1,), offset, (0,))
+        node = modify_view(node, op, operand, (1,), offset, (0,))
     assert type(node) is Modification
     last = node
     del node

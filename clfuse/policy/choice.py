@@ -16,7 +16,7 @@ from clfuse.ir.snapshot import Snapshot
 from . import cost, feedback, tiering
 from .cost import is_small
 from .feedback import known as known_works
-from .tiering import built, came_back
+from .tiering import note_built, note_return
 
 if TYPE_CHECKING:
     from clfuse.runtime.devices.device import Device
@@ -25,13 +25,13 @@ __all__ = [
     "INTERPRET",
     "Choice",
     "Verdict",
-    "built",
-    "came_back",
     "choose",
     "forecast",
     "is_small",
     "judge",
     "known_works",
+    "note_built",
+    "note_return",
     "reset",
 ]
 

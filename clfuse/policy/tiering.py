@@ -37,7 +37,7 @@ from .cost import budget_ns, cost_ns, is_of_kernels
 if TYPE_CHECKING:
     from clfuse.runtime.devices.device import Device
 
-__all__ = ["built", "came_back", "forget", "waits", "would_wait"]
+__all__ = ["forget", "note_built", "note_return", "waits", "would_wait"]
 
 LOOP_NODE: Final = 400
 """Nanoseconds of work for an operation, per microsecond of ``CLFUSE_HOST_US``, from which on
@@ -136,7 +136,7 @@ def would_wait(snapshot: Snapshot, device: Device) -> bool:
     return _waiting_ns(snapshot, device, found) is not None
 
 
-def built(snapshot: Snapshot, device: Device) -> None:
+def note_built(snapshot: Snapshot, device: Device) -> None:
     """Note that a structure has kernels: if NumPy has worked on it before, they are worth it at
     its second evaluation the next time."""
     _once[0] += 1
@@ -146,7 +146,7 @@ def built(snapshot: Snapshot, device: Device) -> None:
         warm_start.note(_name(snapshot, device))
 
 
-def came_back() -> None:
+def note_return() -> None:
     """Note that a plan is used for the second time."""
     _once[0] -= 1
 

@@ -19,7 +19,7 @@ def operands_of(item: Item) -> tuple[int, ...]:
     return ()
 
 
-def needed(body: list[Item], wanted: set[int]) -> list[Item]:
+def needed_items(body: list[Item], wanted: set[int]) -> list[Item]:
     """The items that the registers `wanted` are made of."""
     needed = set(wanted)
     kept = []
@@ -68,7 +68,7 @@ def fold_of_registers(fold: Accumulator, registers: Mapping[int, int]) -> Accumu
     return replace(fold, operand=registers[fold.operand], position=position)
 
 
-def renumbered(kernel: Kernel, first: int) -> Kernel:
+def renumber_registers(kernel: Kernel, first: int) -> Kernel:
     """The same with registers from `first` on, in all its bodies."""
 
     def later(items: Sequence[Item]) -> list[Item]:

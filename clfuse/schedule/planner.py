@@ -27,7 +27,7 @@ from .graph import Graph
 from .lower.emission import Refines, Straddles
 from .lower.lowering import Lowering
 from .lower.reductions import join_folds
-from .lower.sorting import expanded, is_by_passes
+from .lower.sorting import expand_sort, is_by_passes
 from .memory.buffers import Memory, slots_of
 from .partition.placement import Placement
 from .records import Access, Kernel, Launch, LibraryCall, Load, Schedule, Value, Written
@@ -65,7 +65,7 @@ def _plan(snapshot: Snapshot, traits: DeviceTraits, fuse: bool) -> Schedule:
             launch.label = _label(launch)
             launches += finish(launch, traits, values)
         elif isinstance(launch, LibraryCall) and is_by_passes(launch, traits):
-            launches += expanded(launch, values, traits)
+            launches += expand_sort(launch, values, traits)
         else:
             if isinstance(launch, LibraryCall):
                 launch.maker = device_call(launch, traits)

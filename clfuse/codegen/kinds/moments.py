@@ -42,7 +42,7 @@ from clfuse.codegen.lines.body import Body
 from clfuse.codegen.lines.expressions import Expressions, Register
 from clfuse.codegen.lines.folds import Fold
 from clfuse.dtypes import register_type
-from clfuse.schedule.dataflow import needed
+from clfuse.schedule.dataflow import needed_items
 from clfuse.schedule.records import Accumulator, Carried, Item, Kernel, Load, Scalar, Step
 from clfuse.schedule.shape.geometry import MANY_ROWS
 
@@ -156,7 +156,7 @@ def _around_a_guess(kernel: Kernel, number: int) -> Moments | None:
     if len(carried) != 1 or carried[0].var != distance.operands[1]:
         return None
     added = (carried[0].var, distance.var, square.var)
-    sampled = needed(first.body, {sum_.operand})
+    sampled = needed_items(first.body, {sum_.operand})
     value = _same_value(
         sampled, [item for item in second.body if item.var not in added], sum_.operand
     )

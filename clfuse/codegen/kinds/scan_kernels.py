@@ -16,7 +16,7 @@ from clfuse.codegen.lines.loops import (
     mask_lanes,
     outer_loops,
 )
-from clfuse.schedule.dataflow import needed, prefixes
+from clfuse.schedule.dataflow import needed_items, prefixes
 from clfuse.schedule.records import Kernel
 
 from . import strips
@@ -109,7 +109,7 @@ def _group_body(body: Body, folds: dict[int, PrefixFold]) -> SimpleNamespace:
     b.before, uniform = before(body, kernel)
     _, inside = body.split(kernel.body)
     own = prefixes(inside)
-    needs = needed(inside, {item.operand for item in own})
+    needs = needed_items(inside, {item.operand for item in own})
     registers = dict(uniform)
     b.first = body.lines(needs, 1, registers)
     b.taken = [folds[item.var].taken(single, registers, item) for item in own]

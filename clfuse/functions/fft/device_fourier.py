@@ -94,7 +94,7 @@ def _recorded(
 ) -> Node:
     called = {"rfftn": "rfft_n_even", "irfft": "irfft"}.get(name, name[:-1])
     param = ((node.shape,), (name, points, axes, None))
-    return errstate.voiced(build.library(TRANSFORM, (node,), shape, dtype, param), called)
+    return errstate.apply_errstate(build.library(TRANSFORM, (node,), shape, dtype, param), called)
 
 
 def _of_length(node: Node, axis: int, count: int) -> Node:

@@ -16,10 +16,10 @@ from clfuse.arrays.conversion import NotNative, as_handle
 from clfuse.arrays.expressions import choose, combine, convert, scalar
 from clfuse.arrays.handle import DTYPES, Handle, fresh, native_dtype, node_of
 from clfuse.arrays.promotion import BOOL, FLOAT16, INT64
-from clfuse.arrays.views import normalized_axis, reshaped
+from clfuse.arrays.views import normalized_axis, reshape_view
 from clfuse.dispatch.host_call import native
 from clfuse.dispatch.library_steps import step
-from clfuse.functions.math.folds import folded
+from clfuse.functions.math.folds import fold_axes
 from clfuse.functions.shaping.manipulation import moveaxis
 from clfuse.ir import build
 from clfuse.ir.layout import contiguous_strides
@@ -56,7 +56,7 @@ def _slid(signal: Node, kernel: Node, mode: int) -> Node:
         return step("correlate", [signal, kernel], (count,), signal.dtype, name)
     dtype = signal.dtype
     parts = [
-        build.filled(dtype.type(0), (before,)), signal, build.filled(dtype.type(0), (after,))
+        build.full(dtype.type(0), (before,)), signal, build.full(dtype.type(0), (after,))
     ]  # fmt: skip
     padded = build.concatenate([part for part in parts if part.shape[0]], 0)
     windows = build.view(padded, (count, m), 0, (1, 1))
@@ -71,7 +71,7 @@ def _slid(signal: Node, kernel: Node, mode: int) -> Node:
             combine(np.less, place, scalar(before + n, INT64)),
         )
         product = choose(inside, product, scalar(0, dtype), dtype, product.shape)
-    return folded(np.logical_or if dtype is BOOL else np.add, product, (1,), dtype)
+    return fold_axes(np.logical_or if dtype is BOOL else np.add, product, (1,), dtype)
 
 
 def _reversed(node: Node) -> Node:
@@ -83,7 +83,7 @@ def _reversed(node: Node) -> Node:
 def convolve(a: Any, v: Any, mode: Any = "full") -> Any:
     """The discrete convolution of two vectors."""
     one, two = (
-        reshaped(handle, (1,)) if not handle._shape else handle
+        reshape_view(handle, (1,)) if not handle._shape else handle
         for handle in (as_handle(a), as_handle(v))
     )
     if len(two._shape) == 1 and len(one._shape) == 1 and two._shape > one._shape:
@@ -120,7 +120,7 @@ def _turned(a: Any, axis: Any) -> tuple[Handle, int | None]:
     """The array with the axis to work along last; flat where none is named."""
     handle = as_handle(a)
     if axis is None:
-        return reshaped(handle, (math.prod(handle._shape),)), None
+        return reshape_view(handle, (math.prod(handle._shape),)), None
     place = normalized_axis(axis, len(handle._shape))
     return moveaxis(handle, place, -1), place
 
@@ -140,13 +140,13 @@ def packbits(a: Any, /, axis: Any = None, bitorder: Any = "big") -> Any:
     *rest, count = handle._shape
     bits = combine(np.not_equal, node_of(handle), scalar(0, handle._dtype))
     if count % 8:
-        missing = build.filled(np.bool_(False), (*rest, -count % 8))
+        missing = build.full(np.bool_(False), (*rest, -count % 8))
         bits = build.concatenate([bits, missing], len(rest))
     nbytes = -(-count // 8)
     bits = build.reshape(bits, (*rest, nbytes, 8))
     weights = combine(np.left_shift, scalar(1, UINT8), places)
     values = choose(bits, weights, scalar(0, UINT8), UINT8, bits.shape)
-    return _back(folded(np.add, values, (len(rest) + 1,), UINT8), place)
+    return _back(fold_axes(np.add, values, (len(rest) + 1,), UINT8), place)
 
 
 @native(np.unpackbits)
@@ -168,10 +168,10 @@ def unpackbits(a: Any, /, axis: Any = None, count: Any = None, bitorder: Any = "
             raise NotNative("of fewer elements than there are")
         wanted = 8 * nbytes + wanted if wanted < 0 else wanted
         if wanted > 8 * nbytes:
-            zeros = build.filled(np.uint8(0), (*rest, wanted - 8 * nbytes))
+            zeros = build.full(np.uint8(0), (*rest, wanted - 8 * nbytes))
             bits = build.concatenate([bits, zeros], len(rest))
         elif not wanted:
-            bits = build.filled(np.uint8(0), (*rest, 0))
+            bits = build.full(np.uint8(0), (*rest, 0))
         else:
             strides = contiguous_strides(bits.shape)
             bits = build.view(bits, (*rest, wanted), 0, strides)

@@ -11,7 +11,7 @@ import numpy as np
 from clfuse.arrays.conversion import NotNative, as_handle
 from clfuse.arrays.expressions import choose, combine, convert, scalar
 from clfuse.arrays.handle import Handle, fresh, node_of
-from clfuse.arrays.memory_order import arranged, copy_order, permuted_node
+from clfuse.arrays.memory_order import arrange_axes, copy_order, permuted_node
 from clfuse.arrays.promotion import FLOAT64, INT64
 from clfuse.dispatch.host_call import native
 from clfuse.dispatch.library_steps import dtype_of, size_of, step
@@ -82,13 +82,13 @@ def _transformed(
         extents = [extents[place] for place in order]
     if "vkfft" in get_device().traits.libraries:
         made = transformed(name, node, whole_extents, places, norm, dtype)
-        return fresh(made) if order is None else arranged(made, order)
+        return fresh(made) if order is None else arrange_axes(made, order)
     given: Any = None if sizes is None else tuple([int(points) for points in sizes])
     where: Any = tuple(places)
     if not several:
         given, where = None if given is None else given[0], where[0]
     made = step("fourier", [node], tuple(extents), dtype, (name, given, where, norm), called)
-    return fresh(made) if order is None else arranged(made, order)
+    return fresh(made) if order is None else arrange_axes(made, order)
 
 
 def _along_axis(name: str) -> Callable[..., Any]:

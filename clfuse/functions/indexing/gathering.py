@@ -227,7 +227,7 @@ def index_array(item: Any) -> Any:
     return found if found.dtype.kind in "iu" else None
 
 
-def indexed(array: Any, extent: int, stride: int) -> Indexed | None:
+def index_into_axis(array: Any, extent: int, stride: int) -> Indexed | None:
     """The array as an index into an axis; None where it leaves the axis. It is not empty."""
     if isinstance(array, Handle):
         node = node_of(array)
@@ -320,7 +320,7 @@ def parse(
     if 0 in chosen.shape or any(0 in array.shape for array, _ in arrays):
         return None
     for array, axis in arrays:
-        found = indexed(array, shape[axis], strides[axis])
+        found = index_into_axis(array, shape[axis], strides[axis])
         if found is None:
             return None
         chosen.arrays.append(found)
@@ -335,7 +335,7 @@ def _along_first(
     chosen = common + shape[1:]
     if 0 in chosen or not shape[0]:
         return None
-    found = indexed(index, shape[0], strides[0])
+    found = index_into_axis(index, shape[0], strides[0])
     if found is None:
         return None
     steps = (0,) * len(common) + strides[1:]
@@ -392,7 +392,7 @@ def source_of(handle: Handle) -> tuple[Node, int, tuple[int, ...]]:
     return node_of(handle), 0, handles.c_strides(handle._shape)
 
 
-def gathered(source: Node, chosen: Selection) -> Node:
+def gather_elements(source: Node, chosen: Selection) -> Node:
     """What a selection selects from the storage `source`."""
     position = chosen.position(math.prod(source.shape))
     if position is None:
@@ -451,7 +451,7 @@ def mutate(
     with lock:
         old = storage.node
         made = build.library(name, (old, *others), old.shape, old.dtype, (view, shapes, extra))
-        rebind(storage, errstate.voiced(made, called))
+        rebind(storage, errstate.apply_errstate(made, called))
 
 
 def count_host_library(name: str) -> None:

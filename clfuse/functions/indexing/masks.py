@@ -15,12 +15,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from clfuse.arrays.conversion import NotNative, adopted, as_handle, from_host
+from clfuse.arrays.conversion import NotNative, adopt_host_array, as_handle, from_host
 from clfuse.arrays.expressions import choose, combine, convert
 from clfuse.arrays.handle import Handle, fresh, node_of
 from clfuse.arrays.host_array import is_seen_here
 from clfuse.arrays.promotion import BOOL
-from clfuse.arrays.views import normalized_axis, reshaped, transposed
+from clfuse.arrays.views import normalized_axis, reshape_view, transpose_view
 from clfuse.dispatch.host_call import native
 from clfuse.engine.evaluate import evaluate_nodes
 from clfuse.engine.evaluate import host_view as stored_view
@@ -121,7 +121,7 @@ def _spread(mask: Node, rest: tuple[int, ...]) -> Node:
 # -- reading --------------------------------------------------------------------------------------
 
 
-def selected(value: Node, mask: Node) -> Node:
+def select_by_mask(value: Node, mask: Node) -> Node:
     """The elements of `value` where `mask`, of its leading axes, is true: (count, *other axes)."""
     rest = value.shape[len(mask.shape) :]
     repeats = math.prod(rest)
@@ -133,7 +133,7 @@ def selected(value: Node, mask: Node) -> Node:
         count = tally.count
     shape = (count, *rest)
     if count * repeats == 0:
-        return build.filled(value.dtype.type(0), shape)
+        return build.full(value.dtype.type(0), shape)
     if count == size:
         return build.reshape(value, shape)
     flat = build.reshape(value, (size * repeats,))
@@ -146,7 +146,7 @@ def selected(value: Node, mask: Node) -> Node:
 def positions(mask: Node) -> Node:
     """Where `mask` is true, in C order of its elements: (count,) int64."""
     size = math.prod(mask.shape)
-    return selected(build.iota(size), build.reshape(mask, (size,)))
+    return select_by_mask(build.iota(size), build.reshape(mask, (size,)))
 
 
 def coordinates(handle: Handle) -> list[Node]:
@@ -186,7 +186,7 @@ def _adopted(column: np.ndarray) -> Node:
     """Positions along an axis, of those that NumPy has found along all of them."""
     if len(column) == 0 or not column.flags.c_contiguous or column.nbytes <= HOST_NBYTES:
         column = column.copy()  # so that nobody else has its memory
-    return node_of(adopted(column, is_given=not column.flags.owndata))
+    return node_of(adopt_host_array(column, is_given=not column.flags.owndata))
 
 
 @native(np.nonzero)
@@ -199,7 +199,7 @@ def nonzero(a: Any) -> Any:
 def flatnonzero(a: Any) -> Any:
     """Where elements are not zero, counted in C order."""
     handle = as_handle(a)
-    return nonzero(reshaped(handle, (math.prod(handle._shape),)))[0]
+    return nonzero(reshape_view(handle, (math.prod(handle._shape),)))[0]
 
 
 @native(np.argwhere)
@@ -207,7 +207,7 @@ def argwhere(a: Any) -> Any:
     """Where elements are not zero: an index in every row."""
     found = coordinates(as_handle(a))
     rows = [build.reshape(node, (1, *node.shape)) for node in found]
-    return transposed(fresh(build.concatenate(rows, 0)), None)
+    return transpose_view(fresh(build.concatenate(rows, 0)), None)
 
 
 @native(np.extract)
@@ -218,7 +218,7 @@ def extract(condition: Any, arr: Any) -> Any:
     if math.prod(mask._shape) != size:
         raise NotNative("of another size than the condition")
     chosen = build.reshape(convert(node_of(mask), BOOL), (size,))
-    return fresh(selected(build.reshape(node_of(handle), (size,)), chosen))
+    return fresh(select_by_mask(build.reshape(node_of(handle), (size,)), chosen))
 
 
 @native(np.compress)
@@ -228,17 +228,17 @@ def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
         raise NotNative("into an array")
     mask, handle = as_handle(condition), as_handle(a)
     if axis is None:
-        handle, axis = reshaped(handle, (math.prod(handle._shape),)), 0
+        handle, axis = reshape_view(handle, (math.prod(handle._shape),)), 0
     elif not handle._shape:
-        handle = reshaped(handle, (1,))
+        handle = reshape_view(handle, (1,))
     place = normalized_axis(axis, len(handle._shape))
     (extent, *more) = mask._shape or (0, 0)
     if more or extent != handle._shape[place]:
         raise NotNative("by a condition of another length")
     order = (place, *[other for other in range(len(handle._shape)) if other != place])
-    chosen = selected(node_of(transposed(handle, order)), convert(node_of(mask), BOOL))
+    chosen = select_by_mask(node_of(transpose_view(handle, order)), convert(node_of(mask), BOOL))
     back = tuple([order.index(other) for other in range(len(order))])
-    return fresh(node_of(transposed(fresh(chosen), back)))
+    return fresh(node_of(transpose_view(fresh(chosen), back)))
 
 
 def spread_sum(node: Node) -> Node:
@@ -265,7 +265,7 @@ def spread_sum(node: Node) -> Node:
 # -- writing --------------------------------------------------------------------------------------
 
 
-def replaced(old: Node, mask: Node, value: Node) -> Node | None:
+def replace_by_mask(old: Node, mask: Node, value: Node) -> Node | None:
     """`old` with `value` (count, *other axes) where `mask`, of its leading axes, is true.
 
     None where `value` has not that shape, nor one that broadcasts to it: NumPy has the error then.

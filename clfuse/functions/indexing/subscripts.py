@@ -45,8 +45,8 @@ from clfuse.eager import indexing
 from clfuse.ir import build
 from clfuse.ir.nodes import Node, boundary
 
-from .gathering import gathered, mutate, numpys_selection, parse, source_of
-from .masks import coordinates, replaced, selected
+from .gathering import gather_elements, mutate, numpys_selection, parse, source_of
+from .masks import coordinates, replace_by_mask, select_by_mask
 
 _BOOLS = (bool, np.bool_)
 
@@ -67,7 +67,7 @@ def get(handle: Handle, index: Any) -> Any:
         offset, strides = view.offset, view.strides
     found = locate(handle._shape, offset, strides, index)
     if found is None:
-        chosen = indexing.chosen(handle, index)
+        chosen = indexing.get_by_arrays(handle, index)
         return _get_advanced(handle, index) if chosen is host_array.LATER else chosen
     shape, offset, strides, is_element = found
     if is_element:
@@ -84,27 +84,27 @@ def element(handle: Handle, offset: int) -> Any:
     recorded is computed once so many were asked for that it must be a loop: each look at one of
     them would compute the rest again.
     """
-    value = host_array.element(handle, offset)
+    value = host_array.host_element(handle, offset)
     if value is host_array.LATER and handle._storage.node.buffer is None:
         host_array.expect_rows(handle._storage, ())
-        value = host_array.element(handle, offset)
+        value = host_array.host_element(handle, offset)
     if value is not host_array.LATER:
         return value
-    return result(reinterpret.read(handle._storage.node, (), handle._dtype, offset, ()))
+    return result(reinterpret.read_as(handle._storage.node, (), handle._dtype, offset, ()))
 
 
 def _get_advanced(handle: Handle, index: Any) -> Any:
     index = _plain(index)
     mask = _single_mask(index)
     if mask is not None and mask.shape == handle._shape[: mask.ndim]:
-        return fresh(selected(node_of(handle), node_of(as_handle(mask))))
+        return fresh(select_by_mask(node_of(handle), node_of(as_handle(mask))))
     chooser = _scalar_mask(index)
     if chooser is not None:
         shape = (int(bool(chooser)), *handle._shape)
         node = node_of(handle)
         if shape[0]:
             return fresh(build.reshape(node, shape))
-        return fresh(build.filled(handle._dtype.type(0), shape))
+        return fresh(build.full(handle._dtype.type(0), shape))
     index = _without_masks(handle._shape, index)
     source, offset, strides = source_of(handle)
     try:
@@ -115,8 +115,8 @@ def _get_advanced(handle: Handle, index: Any) -> Any:
         shape = numpys_selection(handle._shape, HostArguments().to_host(index)).shape
         if math.prod(shape):
             return _get_on_host(handle, index, "an index holds what is no array")
-        return fresh(build.filled(handle._dtype.type(0), shape))
-    node = gathered(source, chosen)
+        return fresh(build.full(handle._dtype.type(0), shape))
+    node = gather_elements(source, chosen)
     return fresh(node) if Ellipsis in chosen.template else result(node)
 
 
@@ -156,7 +156,7 @@ def put(handle: Handle, index: Any, value: Any) -> None:
     is_shared = type(value) is handles.ARRAY and value._storage is handle._storage
     if is_shared and host_array.is_at(value, handle, index):
         return  # what `x[i:j] += y` ends with: the view was written to already
-    if indexing.assigned(handle, index, value):
+    if indexing.set_in_place(handle, index, value):
         return
     if boundary.due and not isinstance(value, Handle):
         boundary.reached()
@@ -177,7 +177,7 @@ def put(handle: Handle, index: Any, value: Any) -> None:
         return  # what `x[i:j] += y` ends with: the view was written to already
     whole = _whole(value, handle._dtype)
     if whole is not None and not is_element:
-        fitted(whole, shape)
+        fit_to_shape(whole, shape)
     node = whole if whole is not None and is_element else value_node(value, handle._dtype)
     if is_element and node.shape:
         # NumPy's error, which the dtype decides; older ones take a single element, and a boolean
@@ -190,13 +190,13 @@ def put(handle: Handle, index: Any, value: Any) -> None:
             node = value_node(one[0], handle._dtype)
     if node is whole:
         node = value_node(value, handle._dtype)
-    is_here = not isinstance(value, Handle) or host_array.present(value) is not None
+    is_here = not isinstance(value, Handle) or host_array.host_elements(value) is not None
     if is_here and host_array.expect_writes(handle._storage, shape) and (
-        indexing.assigned(handle, index, value)
+        indexing.set_in_place(handle, index, value)
     ):
         return
     if node.shape != shape:
-        node = fitted(node, shape)
+        node = fit_to_shape(node, shape)
     write_region(handle, shape, offset, strides, node)
 
 
@@ -220,7 +220,7 @@ def _whole(value: Any, dtype: np.dtype) -> Node | None:
     return node_of(as_handle(value))
 
 
-def fitted(node: Node, shape: tuple[int, ...]) -> Node:
+def fit_to_shape(node: Node, shape: tuple[int, ...]) -> Node:
     """`node` stretched to `shape` as an assignment does: leading extents of 1 may be dropped."""
     given = node.shape
     if given == shape:
@@ -283,7 +283,7 @@ def _scatter(handle: Handle, index: Any, value: Any) -> bool:
     if chosen.common:
         node = stretching(node, chosen.shape)
     else:  # integers in arrays of no axes are integers
-        fitted(node, chosen.shape)
+        fit_to_shape(node, chosen.shape)
     mutate(handle, "setitem", [*[item.node for item in chosen.arrays], node], chosen.template)
     return True
 
@@ -291,7 +291,7 @@ def _scatter(handle: Handle, index: Any, value: Any) -> bool:
 def stretching(node: Node, shape: tuple[int, ...]) -> Node:
     """`node` without leading extents of 1 beyond those of `shape`, to which it must stretch."""
     try:
-        fitted(node, shape)
+        fit_to_shape(node, shape)
     except ValueError:
         raise ValueError(
             f"shape mismatch: value array of shape {shape_text(node.shape)} could not be broadcast "
@@ -333,7 +333,7 @@ def _put_everywhere(handle: Handle, chooser: Any, value: Any) -> bool:
         return False
     if 0 in node.shape or 0 in shape:
         return False
-    node = build.reshape(fitted(node, (1, *shape)), shape)
+    node = build.reshape(fit_to_shape(node, (1, *shape)), shape)
     write(handle, choose(node_of(as_handle(chooser)), node, node_of(handle), handle._dtype, shape))
     return True
 
@@ -388,7 +388,7 @@ def _put_masked(handle: Handle, mask: Any, value: Any) -> bool:
     if len(node.shape) > len(rest) or any(
         extent not in (1, goal) for extent, goal in zip(node.shape[::-1], rest[::-1], strict=False)
     ):
-        changed = replaced(node_of(handle), chooser, node)
+        changed = replace_by_mask(node_of(handle), chooser, node)
         if changed is not None:
             write(handle, changed)
         return changed is not None

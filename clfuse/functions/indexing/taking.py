@@ -8,12 +8,18 @@ from typing import Any, Final
 import numpy as np
 
 from clfuse.arrays import errstate
-from clfuse.arrays.conversion import NotNative, as_handle, assigned, contains_handles, host_node
+from clfuse.arrays.conversion import (
+    NotNative,
+    as_handle,
+    cast_for_assignment,
+    contains_handles,
+    host_node,
+)
 from clfuse.arrays.expressions import choose as select_by_mask
 from clfuse.arrays.expressions import combine, convert, scalar
 from clfuse.arrays.handle import Handle, is_writeable, layout, native_dtype, node_of, result, write
 from clfuse.arrays.promotion import BOOL, INT64, WEAK
-from clfuse.arrays.views import reshaped, strict_axis
+from clfuse.arrays.views import reshape_view, strict_axis
 from clfuse.dispatch.host_call import HostArguments, native
 from clfuse.ir import build
 from clfuse.ir.nodes import Node
@@ -21,9 +27,9 @@ from clfuse.ir.nodes import Node
 from .gathering import (
     Indexed,
     Selection,
-    gathered,
+    gather_elements,
     index_array,
-    indexed,
+    index_into_axis,
     mutate,
     numpys_selection,
     parse,
@@ -56,7 +62,7 @@ def _plain_indices(indices: Any) -> Any:
 def _moded(indices: Any, extent: int, stride: int, mode: str) -> Indexed | None:
     """The indices into an axis, those beyond its ends wrapped or clipped; None: one is beyond."""
     if mode == "raise":
-        return indexed(indices, extent, stride)
+        return index_into_axis(indices, extent, stride)
     node = node_of(indices) if isinstance(indices, Handle) else host_node(indices)
     node = convert(node, INT64)
     if mode == "wrap":
@@ -73,9 +79,9 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "r
     handle = as_handle(a)
     chosen_by = _plain_indices(indices)
     if axis is None:
-        handle, axis = reshaped(handle, (math.prod(handle._shape),)), 0
+        handle, axis = reshape_view(handle, (math.prod(handle._shape),)), 0
     elif not handle._shape:  # to take, a 0-d array is a vector of one element
-        handle = reshaped(handle, (1,))
+        handle = reshape_view(handle, (1,))
     rank = len(handle._shape)
     axis = strict_axis(axis, rank)
     if mode not in _MODES:
@@ -83,7 +89,7 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "r
     shape = handle._shape
     wanted = (*shape[:axis], *chosen_by.shape, *shape[axis + 1 :])
     if mode == "wrap" and not math.prod(wanted):  # NumPy 2.4 never ends, if the axis is empty
-        return _delivered(build.filled(handle._dtype.type(0), wanted), out)
+        return _delivered(build.full(handle._dtype.type(0), wanted), out)
     if not math.prod(wanted) or not shape[axis]:
         raise NotNative("of no elements")
     source, offset, strides = source_of(handle)
@@ -95,7 +101,7 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "r
     common = tuple(chosen_by.shape)
     steps = (*strides[:axis], *[0] * len(common), *strides[axis + 1 :])
     behind = rank - axis - 1
-    node = gathered(source, Selection(wanted, offset, steps, [found], common, behind))
+    node = gather_elements(source, Selection(wanted, offset, steps, [found], common, behind))
     return _delivered(node, out)
 
 
@@ -119,7 +125,7 @@ def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
     if axis is None:
         if len(indices.shape) != 1:
             raise NotNative("the indices are no vector")
-        handle, axis = reshaped(handle, (math.prod(handle._shape),)), 0
+        handle, axis = reshape_view(handle, (math.prod(handle._shape),)), 0
     shape = handle._shape
     rank = len(shape)
     axis = np.lib.array_utils.normalize_axis_index(axis, rank)
@@ -130,13 +136,13 @@ def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
     if not math.prod(wanted) or not shape[axis]:
         raise NotNative("of no elements")
     source, offset, strides = source_of(handle)
-    found = indexed(indices, shape[axis], strides[axis])
+    found = index_into_axis(indices, shape[axis], strides[axis])
     if found is None:
         np.take_along_axis(np.broadcast_to(np.False_, shape), _on_host(indices), axis)
         raise AssertionError("NumPy takes what is out of bounds")
     steps = tuple([0 if n == 1 else s for n, s in zip(rest, strides, strict=True)])
     common = tuple(indices.shape)
-    return result(gathered(source, Selection(wanted, offset, steps, [found], common)))
+    return result(gather_elements(source, Selection(wanted, offset, steps, [found], common)))
 
 
 def _on_host(value: Any) -> Any:
@@ -157,7 +163,7 @@ def ix_(*args: Any) -> tuple[Any, ...]:
             array = np.zeros(0, np.intp)
         handle = array if isinstance(array, Handle) else _with_bounds(array)
         behind = (1,) * (len(args) - place - 1)
-        made.append(reshaped(handle, (1,) * place + handle._shape + behind))
+        made.append(reshape_view(handle, (1,) * place + handle._shape + behind))
     return tuple(made)
 
 
@@ -233,13 +239,13 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
         return
     if mode == "raise":
         size = math.prod(target._shape)
-        if (found := indexed(places, size, 1)) is None:
+        if (found := index_into_axis(places, size, 1)) is None:
             numpys_selection((size,), _on_host(places).reshape(-1))
             raise AssertionError("NumPy puts what is out of bounds")
         node = found.node
     else:
         node = node_of(as_handle(places))
-    mutate(target, "put", [node, assigned(node_of(values), target._dtype)], mode)
+    mutate(target, "put", [node, cast_for_assignment(node_of(values), target._dtype)], mode)
 
 
 def _mask_of(target: Handle, mask: Any, name: str) -> Node:
@@ -276,7 +282,7 @@ def putmask(a: Any, /, mask: Any, values: Any) -> None:
     if not size:
         return
     _require_safe(np.putmask, target, values)
-    node = assigned(node_of(given), target._dtype)
+    node = cast_for_assignment(node_of(given), target._dtype)
     if size == 1 or size == math.prod(target._shape):
         shape = target._shape if size > 1 else ()
         node = build.reshape(node, shape)
@@ -294,7 +300,7 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
     if not math.prod(given._shape):
         raise NotNative("of no values")
     _require_safe(np.place, target, vals)
-    mutate(target, "place", [chooser, assigned(node_of(given), target._dtype)], None)
+    mutate(target, "place", [chooser, cast_for_assignment(node_of(given), target._dtype)], None)
 
 
 @native(np.put_along_axis)

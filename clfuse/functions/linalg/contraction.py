@@ -22,7 +22,7 @@ from clfuse.arrays.expressions import combine, convert
 from clfuse.arrays.handle import Handle, layout, native_dtype, node_of, result, view_of
 from clfuse.arrays.promotion import BOOL
 from clfuse.dispatch.host_call import native
-from clfuse.functions.math.folds import folded
+from clfuse.functions.math.folds import fold_axes
 from clfuse.ir import build
 from clfuse.ir.nodes import Node
 
@@ -163,7 +163,7 @@ def _summed(terms: Sequence[Term], output: str, dtype: np.dtype) -> Term:
     product = build.broadcast(product, tuple([extents[label] for label in every]))
     if gone:
         axes = tuple(range(len(output), len(every)))
-        product = folded(np.logical_or if dtype is BOOL else np.add, product, axes, dtype)
+        product = fold_axes(np.logical_or if dtype is BOOL else np.add, product, axes, dtype)
     return Term(result(product), output)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from clfuse.arrays.conversion import NotNative, as_handle
 from clfuse.arrays.expressions import convert
 from clfuse.arrays.handle import Handle, node_of, result
-from clfuse.arrays.views import diagonal_of, normalized_axis, reshaped, swapped
+from clfuse.arrays.views import diagonal_of, normalized_axis, reshape_view, swap_axes
 from clfuse.dispatch.host_call import at_call, native
 from clfuse.dispatch.library_steps import dtype_of, size_of, step
 from clfuse.dispatch.registry import NATIVE
@@ -118,9 +118,9 @@ def multi_dot(arrays: Any, *, out: Any = None) -> Any:
         return products.dot(parts[0], parts[1], out=out)
     starts_flat, ends_flat = len(parts[0]._shape) == 1, len(parts[-1]._shape) == 1
     if starts_flat:
-        parts[0] = reshaped(parts[0], (1, *parts[0]._shape))
+        parts[0] = reshape_view(parts[0], (1, *parts[0]._shape))
     if ends_flat:
-        parts[-1] = reshaped(parts[-1], (*parts[-1]._shape, 1))
+        parts[-1] = reshape_view(parts[-1], (*parts[-1]._shape, 1))
     if any(len(part._shape) != 2 for part in parts):
         raise NotNative("of arrays that are no matrices")
     extents = [part._shape[0] for part in parts] + [parts[-1]._shape[1]]
@@ -140,7 +140,7 @@ def multi_dot(arrays: Any, *, out: Any = None) -> Any:
     made = product(0, len(parts) - 1)
     if starts_flat and ends_flat:
         return result(build.reshape(node_of(made), ()))
-    return reshaped(made, (math.prod(made._shape),)) if flat else made
+    return reshape_view(made, (math.prod(made._shape),)) if flat else made
 
 
 def _cheapest(extents: list[int]) -> dict[tuple[int, int], int]:
@@ -207,7 +207,7 @@ def _matrix_transpose(x: Any, /) -> Any:
     handle = as_handle(x)
     if len(handle._shape) < 2:
         raise NotNative("of no matrices")
-    return swapped(handle, -1, -2)
+    return swap_axes(handle, -1, -2)
 
 
 @native(np.linalg.diagonal)
@@ -229,7 +229,7 @@ def _matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
 def _vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
     handle = as_handle(x)
     if axis is None and not keepdims:
-        return products.norm(reshaped(handle, (math.prod(handle._shape),)), ord)
+        return products.norm(reshape_view(handle, (math.prod(handle._shape),)), ord)
     if not isinstance(axis, int):
         raise NotNative("over several axes")
     return products.norm(handle, ord, axis, keepdims)

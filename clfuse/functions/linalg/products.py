@@ -23,19 +23,19 @@ from clfuse.arrays.views import (
     completed_shape,
     diagonal_of,
     normalized_axis,
-    permuted,
-    reshaped,
+    permute_axes,
+    reshape_view,
     with_possible_rank,
 )
 from clfuse.dispatch.host_call import host_call, native
-from clfuse.dispatch.numpy_errors import preferred
+from clfuse.dispatch.numpy_errors import preferred_error
 from clfuse.dispatch.overrides import answers_itself
-from clfuse.dispatch.record_cache import remembered
+from clfuse.dispatch.record_cache import cache_recording
 from clfuse.dispatch.registry import BY_NUMPY, UFUNCS
 from clfuse.eager import arithmetic
-from clfuse.functions.math.folds import delivered, fold, folded
+from clfuse.functions.math.folds import deliver_reduction, fold, fold_axes
 from clfuse.functions.math.ufunc import ufunc
-from clfuse.functions.shaping.joining import delivered as written
+from clfuse.functions.shaping.joining import deliver_joined as written
 from clfuse.functions.shaping.joining import stack
 from clfuse.functions.shaping.manipulation import moveaxis
 from clfuse.ir import build
@@ -63,9 +63,9 @@ def _inner(left: Node, right: Node, dtype: np.dtype, called: str) -> Node:
     """
     product = combine(np.multiply, convert(left, dtype), convert(right, dtype))
     if dtype.kind in "fc":
-        errstate.voiced(product, called)
+        errstate.apply_errstate(product, called)
     function = np.logical_or if dtype is BOOL else np.add
-    return folded(function, product, (len(product.shape) - 1,), dtype, called=called)
+    return fold_axes(function, product, (len(product.shape) - 1,), dtype, called=called)
 
 
 def _too_flat(position: int, rank: int) -> ValueError:
@@ -98,9 +98,9 @@ def product_node(left: Handle, right: Handle, called: str = "matmul") -> Node:
     batch = np.broadcast_shapes(one[:-2], two[:-2]) if len(one) + len(two) > 4 else ()
     shape = (*batch, one[-2], two[-1])
     if 0 in one or 0 in two:
-        return build.filled(dtype.type(0), shape)
+        return build.full(dtype.type(0), shape)
     made = build.library("matmul", (convert(a, dtype), convert(b, dtype)), shape, dtype)
-    return errstate.voiced(made, called) if dtype.kind in "fc" else made
+    return errstate.apply_errstate(made, called) if dtype.kind in "fc" else made
 
 
 def _weak_operand(value: Any, other: Any) -> Any:
@@ -143,7 +143,7 @@ def matmul(x1: Any, x2: Any, /, out: Any = None, **options: Any) -> Any:
     except NotNative as missing:
         reason = str(missing)
     except Exception as error:  # noqa: BLE001 (NumPy says which it is)
-        wrong = preferred(error, np.matmul, (x1, x2), {**options, "out": out})
+        wrong = preferred_error(error, np.matmul, (x1, x2), {**options, "out": out})
         if wrong is not None:
             raise wrong from None
         reason = str(error)
@@ -238,7 +238,7 @@ def _dot(left: Handle, right: Handle, out: Any, called: str) -> Any:
         exact = dtype.char in "fdFD" and max(len(left._shape), len(right._shape)) <= 2
         made = UFUNCS["multiply"](left, right, out=None if exact else out)
         if isinstance(made, Handle) and made._storage.node.op.kind is Kind.MAP:
-            errstate.voiced(made._storage.node, called)
+            errstate.apply_errstate(made._storage.node, called)
         return _exactly(node_of(as_handle(made)), out) if exact and out is not None else made
     axis = -1 if len(right._shape) == 1 else -2
     if left._shape[-1] != right._shape[axis]:
@@ -272,8 +272,8 @@ def vdot(a: Any, b: Any, /) -> Any:
     """The sum of products of all elements, those of `a` conjugated."""
     left, right = as_handle(a), as_handle(b)
     size = math.prod(left._shape)
-    left = reshaped(left, (size,))
-    right = reshaped(right, completed_shape((size,), math.prod(right._shape)))
+    left = reshape_view(left, (size,))
+    right = reshape_view(right, completed_shape((size,), math.prod(right._shape)))
     if left._dtype.kind == "c":
         left = UFUNCS["conjugate"](left)
     return _dot(left, right, None, "")  # which does not warn
@@ -299,8 +299,8 @@ def inner(a: Any, b: Any, /) -> Any:
 def outer(a: Any, b: Any, out: Any = None) -> Any:
     """Products of all pairs of elements."""
     left, right = as_handle(a), as_handle(b)
-    column = reshaped(left, (math.prod(left._shape), 1))
-    return UFUNCS["multiply"](column, reshaped(right, (math.prod(right._shape),)), out=out)
+    column = reshape_view(left, (math.prod(left._shape), 1))
+    return UFUNCS["multiply"](column, reshape_view(right, (math.prod(right._shape),)), out=out)
 
 
 @native(np.tensordot)
@@ -336,12 +336,12 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     summed = math.prod(extents)
     rows = math.prod([left._shape[axis] for axis in free_left])
     columns = math.prod([right._shape[axis] for axis in free_right])
-    one = reshaped(permuted(left, free_left + first), (rows, summed))
-    two = reshaped(permuted(right, second + free_right), (summed, columns))
+    one = reshape_view(permute_axes(left, free_left + first), (rows, summed))
+    two = reshape_view(permute_axes(right, second + free_right), (summed, columns))
     if not free_right:
-        node = product_node(one, reshaped(two, (summed,)), "dot")
+        node = product_node(one, reshape_view(two, (summed,)), "dot")
     elif not free_left:
-        node = product_node(reshaped(one, (summed,)), two, "dot")
+        node = product_node(reshape_view(one, (summed,)), two, "dot")
     else:
         node = product_node(one, two, "dot")
     return fresh(build.reshape(node, shape))
@@ -358,7 +358,7 @@ def kron(a: Any, b: Any) -> Any:
         [extent for pair in zip((1,) * rank, shapes[1], strict=True) for extent in pair],
     ]
     product = UFUNCS["multiply"](
-        reshaped(left, tuple(spread[0])), reshaped(right, tuple(spread[1]))
+        reshape_view(left, tuple(spread[0])), reshape_view(right, tuple(spread[1]))
     )
     extents = tuple([one * two for one, two in zip(*shapes, strict=True)])
     return result(build.reshape(node_of(product), extents))
@@ -416,17 +416,17 @@ def _squares(node: Node) -> Node:
 def _vector_norm(node: Node, ord: Any, axes: tuple[int, ...]) -> Node:
     if ord in (None, 2):
         squares = _squares(node)
-        return combine(np.sqrt, folded(np.add, squares, axes, squares.dtype))
+        return combine(np.sqrt, fold_axes(np.add, squares, axes, squares.dtype))
     size = combine(np.absolute, node)
     if ord == 0:
         nonzero = combine(np.not_equal, node, build.constant(node.dtype.type(0)))
-        return folded(np.add, convert(nonzero, size.dtype), axes, size.dtype)
+        return fold_axes(np.add, convert(nonzero, size.dtype), axes, size.dtype)
     if ord in _FOLDS:
-        return folded(_FOLDS[ord], size, axes, size.dtype)
+        return fold_axes(_FOLDS[ord], size, axes, size.dtype)
     if isinstance(ord, bool) or not isinstance(ord, int | float):
         raise NotNative(f"order {ord}")
     powers = combine(np.power, size, scalar(ord, size.dtype))
-    total = folded(np.add, powers, axes, size.dtype)
+    total = fold_axes(np.add, powers, axes, size.dtype)
     return combine(np.power, total, build.constant(np.reciprocal(ord, dtype=size.dtype)))
 
 
@@ -436,18 +436,18 @@ _FOLDS = {1: np.add, np.inf: np.maximum, -np.inf: np.minimum}
 def _matrix_norm(node: Node, ord: Any, axes: tuple[int, ...]) -> Node:
     if ord in (None, "fro", "f"):
         squares = _squares(node)
-        return combine(np.sqrt, folded(np.add, squares, tuple(sorted(axes)), squares.dtype))
+        return combine(np.sqrt, fold_axes(np.add, squares, tuple(sorted(axes)), squares.dtype))
     if isinstance(ord, str) or ord not in (1, -1, np.inf, -np.inf):
         raise NotNative(f"order {ord}")
     summed, other = axes if abs(ord) == 1 else axes[::-1]
     size = combine(np.absolute, node)
-    totals = folded(np.add, size, (summed,), size.dtype)
+    totals = fold_axes(np.add, size, (summed,), size.dtype)
     extreme = np.maximum if ord > 0 else np.minimum
-    return folded(extreme, totals, (other - (other > summed),), size.dtype)
+    return fold_axes(extreme, totals, (other - (other > summed),), size.dtype)
 
 
 @native(np.linalg.norm, library=True)
-@remembered
+@cache_recording
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
     """The norm of vectors or matrices; those of matrices that need singular values by LAPACK."""
     handle = as_handle(x)
@@ -467,4 +467,4 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
         total = _matrix_norm(node, ord, axes)
     else:
         raise NotNative("along so many axes")
-    return delivered(total, node.shape, tuple(sorted(axes)), None, keepdims)
+    return deliver_reduction(total, node.shape, tuple(sorted(axes)), None, keepdims)

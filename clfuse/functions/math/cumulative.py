@@ -64,7 +64,7 @@ def _cumulative(
     made = along(function, handle, axis, dtype, None)
     place = normalized_axis(axis, rank)
     first = tuple([1 if n == place else extent for n, extent in enumerate(handle._shape)])
-    start = build.filled(made._dtype.type(function.identity), first)
+    start = build.full(made._dtype.type(function.identity), first)
     return fresh(build.concatenate((start, node_of(made)), place))
 
 

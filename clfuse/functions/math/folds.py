@@ -11,7 +11,13 @@ import numpy as np
 
 from clfuse.arrays import errstate
 from clfuse.arrays import handle as handles
-from clfuse.arrays.conversion import NotNative, as_handle, as_mask, assigned, requested_dtype
+from clfuse.arrays.conversion import (
+    NotNative,
+    as_handle,
+    as_mask,
+    cast_for_assignment,
+    requested_dtype,
+)
 from clfuse.arrays.expressions import broadcast_shapes, choose, convert, scalar, shape_text
 from clfuse.arrays.handle import (
     Handle,
@@ -22,7 +28,7 @@ from clfuse.arrays.handle import (
     result,
     write,
 )
-from clfuse.arrays.memory_order import Permutation, arranged, result_order, turned
+from clfuse.arrays.memory_order import Permutation, arrange_axes, permute_view, result_order
 from clfuse.arrays.promotion import BOOL, INT64, UINT64, is_native
 from clfuse.arrays.views import strict_axis
 from clfuse.dispatch.overrides import ANSWERS_ITSELF, answers_itself
@@ -125,15 +131,16 @@ def fold(
     if where is not True:
         where = as_mask(where)
     handle, axes, where, order = in_memory_order(handle, axes, where, out)
-    node = folded(function, node_of(handle), axes, accumulator, initial, where, called="reduce")
-    return delivered(node, handle._shape, axes, out, keepdims, order)
+    node = fold_axes(function, node_of(handle), axes, accumulator, initial, where, called="reduce")
+    return deliver_reduction(node, handle._shape, axes, out, keepdims, order)
 
 
 def in_memory_order(
     handle: Handle, axes: tuple[int, ...], where: Any = True, out: Any = None
 ) -> tuple[Handle, tuple[int, ...], Any, Permutation | None]:
     """What a reduction works on, its axes as they lie in memory, so that its result lies as
-    NumPy's: array, axes to fold, mask, and the order for `delivered`; None if nothing is turned."""
+    NumPy's: array, axes to fold, mask, and the order for `deliver_reduction`; None if nothing is
+    turned."""
     if where is True or where is np._NoValue:
         (handle,), axes, order = together_in_memory_order((handle,), axes, out)
         return handle, axes, where, order
@@ -153,10 +160,10 @@ def together_in_memory_order(
     if any(broadcast_shapes(shape, operand._shape) != shape for operand in operands[1:]):
         return operands, axes, None  # an error, which names the shapes as they are
     places = tuple([place for place, axis in enumerate(order) if axis in axes])
-    return tuple([turned(operand, shape, order) for operand in operands]), places, order
+    return tuple([permute_view(operand, shape, order) for operand in operands]), places, order
 
 
-def folded(
+def fold_axes(
     function: np.ufunc,
     node: Node,
     axes: tuple[int, ...],
@@ -174,7 +181,7 @@ def folded(
         spread = spread_sum(node)
         if spread is not node:
             node, axes = spread, (0,)
-    node = assigned(node, dtype, called) if called else convert(node, dtype)
+    node = cast_for_assignment(node, dtype, called) if called else convert(node, dtype)
     start = None if initial is np._NoValue or initial is None else _initial_node(initial, dtype)
     has_identity = row.neutral and initial is not None
     if where is not True:
@@ -202,16 +209,16 @@ def folded(
             return build.broadcast(start, kept)
         if not has_identity:
             raise ValueError(f"zero-size array to reduction operation {name} which has no identity")
-        return build.filled(_identity(function, dtype), kept)
+        return build.full(_identity(function, dtype), kept)
     folded_node = build.reduce(name, node, axes, dtype) if axes else node
     may_warn = bool(called) and dtype.kind in "fc"
     if may_warn and axes:
-        errstate.voiced(folded_node, called)
+        errstate.apply_errstate(folded_node, called)
     if start is not None:
         op = loop(name, (dtype, dtype), dtype)
         folded_node = build.elementwise(op, (folded_node, start), folded_node.shape)
         if may_warn:
-            errstate.voiced(folded_node, called)
+            errstate.apply_errstate(folded_node, called)
     return folded_node
 
 
@@ -234,7 +241,7 @@ def _initial_node(initial: Any, dtype: np.dtype) -> Node:
     return scalar(initial, dtype)
 
 
-def delivered(
+def deliver_reduction(
     node: Node,
     shape: tuple[int, ...],
     axes: tuple[int, ...],
@@ -258,7 +265,7 @@ def delivered(
         if len(node.shape) != len(order):
             kept = [axis for place, axis in enumerate(order) if place not in axes]
         if len(kept) > 1:
-            return arranged(node, tuple([sorted(kept).index(axis) for axis in kept]))
+            return arrange_axes(node, tuple([sorted(kept).index(axis) for axis in kept]))
     if out is None:
         return result(node)
     if out is Ellipsis:
@@ -275,7 +282,7 @@ def delivered(
         return out
     if not is_writeable(out):
         raise ValueError("output array is read-only")
-    write(out, assigned(node, out._dtype))
+    write(out, cast_for_assignment(node, out._dtype))
     return out
 
 
@@ -295,7 +302,7 @@ def arg_fold(name: str, array: Any, axis: Any, out: Any, keepdims: Any) -> Any:
     if axes:
         found = build.arg_reduce(name, node, axes)
     else:
-        found = build.filled(np.int64(0), shape)
+        found = build.full(np.int64(0), shape)
     if isinstance(out, Handle | np.ndarray):
         kept = tuple([extent for place, extent in enumerate(shape) if place not in axes])
         if not keepdims and tuple(out.shape) != kept:
@@ -305,4 +312,4 @@ def arg_fold(name: str, array: Any, axis: Any, out: Any, keepdims: Any) -> Any:
                 f"Cannot cast array data from {out.dtype!r} to dtype('int64') according to the "
                 "rule 'safe'"
             )
-    return delivered(found, shape, axes, out, bool(keepdims))
+    return deliver_reduction(found, shape, axes, out, bool(keepdims))

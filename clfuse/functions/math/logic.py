@@ -119,7 +119,7 @@ def iscomplex(x: Any) -> Any:
     handle = as_handle(x)
     if handle._dtype.kind == "c":
         return UFUNCS["not_equal"](handle.imag, 0)
-    return result(build.filled(np.bool_(False), handle._shape))
+    return result(build.full(np.bool_(False), handle._shape))
 
 
 @native(np.isreal, numbers=True)
@@ -128,7 +128,7 @@ def isreal(x: Any) -> Any:
     handle = as_handle(x)
     if handle._dtype.kind == "c":
         return UFUNCS["equal"](handle.imag, 0)
-    return result(build.filled(np.bool_(True), handle._shape))
+    return result(build.full(np.bool_(True), handle._shape))
 
 
 def _signed_infinity(x: Any, out: Any, *, negative: bool) -> Any:

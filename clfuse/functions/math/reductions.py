@@ -12,15 +12,15 @@ from clfuse.arrays import errstate
 from clfuse.arrays.conversion import NotNative, as_handle
 from clfuse.arrays.expressions import choose, combine, convert
 from clfuse.arrays.handle import Handle, node_of
-from clfuse.arrays.host_array import affordable, looked_at
-from clfuse.arrays.memory_order import mapped
+from clfuse.arrays.host_array import affordable, known_elements
+from clfuse.arrays.memory_order import map_in_order
 from clfuse.arrays.promotion import BOOL, INT64
 from clfuse.dispatch.host_call import native
-from clfuse.dispatch.record_cache import remembered
+from clfuse.dispatch.record_cache import cache_recording
 from clfuse.ir import build
 from clfuse.user_frames import user_stacklevel
 
-from .folds import arg_fold, delivered, fold, folded, in_memory_order, reduction_axes
+from .folds import arg_fold, deliver_reduction, fold, fold_axes, in_memory_order, reduction_axes
 
 _Missing = np._NoValue
 
@@ -40,7 +40,7 @@ def _fold(
 
 
 @native(np.sum, method=True, numbers=True)
-@remembered
+@cache_recording
 def sum(
     a: Any,
     axis: Any = None,
@@ -55,7 +55,7 @@ def sum(
 
 
 @native(np.prod, method=True, numbers=True)
-@remembered
+@cache_recording
 def prod(
     a: Any,
     axis: Any = None,
@@ -70,7 +70,7 @@ def prod(
 
 
 @native(np.max, np.amax, method=True, numbers=True)
-@remembered
+@cache_recording
 def max(
     a: Any,
     axis: Any = None,
@@ -84,7 +84,7 @@ def max(
 
 
 @native(np.min, np.amin, method=True, numbers=True)
-@remembered
+@cache_recording
 def min(
     a: Any,
     axis: Any = None,
@@ -102,7 +102,7 @@ amin = min
 
 
 @native(np.any, method=True, numbers=True)
-@remembered
+@cache_recording
 def any(
     a: Any, axis: Any = None, out: Any = None, keepdims: Any = _Missing, *, where: Any = _Missing
 ) -> Any:
@@ -111,7 +111,7 @@ def any(
 
 
 @native(np.all, method=True, numbers=True)
-@remembered
+@cache_recording
 def all(
     a: Any, axis: Any = None, out: Any = None, keepdims: Any = _Missing, *, where: Any = _Missing
 ) -> Any:
@@ -120,14 +120,14 @@ def all(
 
 
 @native(np.argmax, method=True, numbers=True)
-@remembered
+@cache_recording
 def argmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = _Missing) -> Any:
     """First position of the greatest element (or of the first NaN)."""
     return arg_fold("argmax", a, axis, out, keepdims is not _Missing and keepdims)
 
 
 @native(np.argmin, method=True, numbers=True)
-@remembered
+@cache_recording
 def argmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = _Missing) -> Any:
     """First position of the least element (or of the first NaN)."""
     return arg_fold("argmin", a, axis, out, keepdims is not _Missing and keepdims)
@@ -139,14 +139,14 @@ def count_nonzero(a: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
     handle = as_handle(a)
     axes = reduction_axes(axis, len(handle._shape))
     if handle._dtype is not BOOL:
-        handle = mapped(handle, lambda node: convert(node, BOOL))
+        handle = map_in_order(handle, lambda node: convert(node, BOOL))
     handle, axes, _, order = in_memory_order(handle, axes)
-    node = folded(np.add, convert(node_of(handle), INT64), axes, INT64)
-    return delivered(node, handle._shape, axes, None, keepdims, order)
+    node = fold_axes(np.add, convert(node_of(handle), INT64), axes, INT64)
+    return deliver_reduction(node, handle._shape, axes, None, keepdims, order)
 
 
 @native(np.ptp)
-@remembered
+@cache_recording
 def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = _Missing) -> Any:
     """Greatest minus least element over axes."""
     handle = as_handle(a)
@@ -156,13 +156,13 @@ def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = _Missing) -> 
     handle, axes, _, order = in_memory_order(handle, axes, True, out)
     node = node_of(handle)
     extremes = [
-        folded(function, node, axes, handle._dtype) for function in (np.maximum, np.minimum)
+        fold_axes(function, node, axes, handle._dtype) for function in (np.maximum, np.minimum)
     ]
     difference = combine(np.subtract, *extremes)
     if difference.dtype.kind in "fc":
-        errstate.voiced(difference, "subtract")
+        errstate.apply_errstate(difference, "subtract")
     kept = keepdims is not _Missing and keepdims
-    return delivered(difference, handle._shape, axes, out, kept, order)
+    return deliver_reduction(difference, handle._shape, axes, out, kept, order)
 
 
 # -- without NaN ----------------------------------------------------------------------------------
@@ -174,7 +174,7 @@ def without_nan(a: Any, replacement: float) -> Any:
     if handle._dtype.kind not in "fc":
         return handle
     other = build.constant(handle._dtype.type(replacement))
-    return mapped(
+    return map_in_order(
         handle,
         lambda node: choose(combine(np.isnan, node), other, node, handle._dtype, node.shape),
     )
@@ -218,7 +218,7 @@ def _nan_extreme(
     handle = as_handle(a)
     made = _fold(function, handle, axis, None, out, keepdims, **options)
     # Otherwise it is not known now whether a slice holds nothing but NaN.
-    seen = looked_at(handle) if handle._dtype.kind in "fc" else None
+    seen = known_elements(handle) if handle._dtype.kind in "fc" else None
     if seen is not None and affordable(seen.size * _SEARCHED) and all(
         value is _Missing for value in options.values()
     ):

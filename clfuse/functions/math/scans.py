@@ -15,10 +15,10 @@ import numpy as np
 
 from clfuse.arrays import errstate
 from clfuse.arrays import handle as handles
-from clfuse.arrays.conversion import NotNative, as_handle, assigned
+from clfuse.arrays.conversion import NotNative, as_handle, cast_for_assignment
 from clfuse.arrays.handle import Handle, fresh, is_writeable, native_dtype, node_of, write
-from clfuse.arrays.memory_order import arranged, result_order, turned
-from clfuse.arrays.views import normalized_axis, reshaped, strict_axis
+from clfuse.arrays.memory_order import arrange_axes, permute_view, result_order
+from clfuse.arrays.views import normalized_axis, reshape_view, strict_axis
 from clfuse.ir import build
 from clfuse.ir.nodes import Kind, Node
 from clfuse.ops.table import REDUCTIONS
@@ -26,7 +26,7 @@ from clfuse.ops.table import REDUCTIONS
 from .folds import accumulator_dtype
 
 
-def accumulated(function: np.ufunc, array: Any, axis: Any, dtype: Any, out: Any) -> Any:
+def accumulate_array(function: np.ufunc, array: Any, axis: Any, dtype: Any, out: Any) -> Any:
     """``function.accumulate(array, ...)`` as a node.
 
     Raises
@@ -65,16 +65,16 @@ def accumulated(function: np.ufunc, array: Any, axis: Any, dtype: Any, out: Any)
         return _delivered(function, handle, place, dtype, found, out)
     order = result_order((handle,), shape)
     if order is None:
-        return fresh(scanned(name, node_of(handle), place, found))
-    node = node_of(turned(handle, shape, order))
-    return arranged(scanned(name, node, order.index(place), found), order)
+        return fresh(scan_axis(name, node_of(handle), place, found))
+    node = node_of(permute_view(handle, shape, order))
+    return arrange_axes(scan_axis(name, node, order.index(place), found), order)
 
 
-def scanned(name: str, node: Node, axis: int, dtype: np.dtype) -> Node:
+def scan_axis(name: str, node: Node, axis: int, dtype: np.dtype) -> Node:
     """The scan itself, of `dtype`."""
-    made = build.scan(name, assigned(node, dtype, "accumulate"), axis, dtype)
+    made = build.scan(name, cast_for_assignment(node, dtype, "accumulate"), axis, dtype)
     is_scan = made.op.kind is Kind.SCAN and made is not node
-    return errstate.voiced(made, "accumulate") if is_scan and dtype.kind in "fc" else made
+    return errstate.apply_errstate(made, "accumulate") if is_scan and dtype.kind in "fc" else made
 
 
 def _delivered(
@@ -87,26 +87,27 @@ def _delivered(
         )
     if isinstance(out, Handle) and not is_writeable(out):
         raise ValueError("output array is read-only")
-    node = scanned(function.__name__, node_of(handle), axis, found)
+    node = scan_axis(function.__name__, node_of(handle), axis, found)
     if isinstance(out, np.ndarray):
         np.copyto(out, np.asarray(fresh(node)), casting="unsafe")
         return out
-    write(out, assigned(node, out._dtype))
+    write(out, cast_for_assignment(node, out._dtype))
     return out
 
 
 def along(function: np.ufunc, a: Any, axis: Any, dtype: Any, out: Any) -> Any:
-    """`accumulated` with the rules of `numpy.cumsum`: no axis means the elements in C order."""
+    """`accumulate_array` with the rules of `numpy.cumsum`: no axis means the elements in C
+    order."""
     handle = as_handle(a)
     if axis is None:
         size = 1
         for extent in handle._shape:
             size *= extent
-        handle, axis = reshaped(handle, (size,)), 0
+        handle, axis = reshape_view(handle, (size,)), 0
     elif not handle._shape and as_index(axis) in (0, -1):
-        handle, axis = reshaped(handle, (1,)), 0
+        handle, axis = reshape_view(handle, (1,)), 0
     elif not handle._shape:
         normalized_axis(axis, 0)
     if type(handle) in handles.SCALARS:
         handle = fresh(build.reshape(node_of(handle), (1,)))
-    return accumulated(function, handle, axis, dtype, out)
+    return accumulate_array(function, handle, axis, dtype, out)

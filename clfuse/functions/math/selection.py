@@ -14,8 +14,8 @@ from clfuse.arrays.expressions import broadcast_shapes, choose, combine, convert
 from clfuse.arrays.handle import DTYPES, Handle, fresh, is_writeable, node_of, result, write
 from clfuse.arrays.memory_order import (
     Permutation,
-    arranged,
-    copied,
+    arrange_axes,
+    copy_in_order,
     copy_order,
     permuted_node,
     result_order,
@@ -26,7 +26,7 @@ from clfuse.dispatch.host_call import native
 from clfuse.dispatch.registry import UFUNCS
 from clfuse.functions import attributes
 from clfuse.functions.indexing.masks import nonzero
-from clfuse.functions.indexing.subscripts import fitted, put
+from clfuse.functions.indexing.subscripts import fit_to_shape, put
 from clfuse.ir import build
 from clfuse.ir.nodes import Node, Op, loop
 from clfuse.ir.traced_number import TracedNumber, concrete
@@ -134,7 +134,7 @@ def where(condition: Any, x: Any = _Missing, y: Any = _Missing, /) -> Any:
     nodes = turned_nodes(args, (condition_node, x_node, y_node), shape, order)
     condition_node, x_node, y_node = nodes
     extents = tuple([shape[axis] for axis in order])
-    return arranged(choose(condition_node, x_node, y_node, dtype, extents), order)
+    return arrange_axes(choose(condition_node, x_node, y_node, dtype, extents), order)
 
 
 @native(np.select)
@@ -188,7 +188,7 @@ def copyto(dst: Any, src: Any, casting: Casting = "same_kind", where: Any = True
         node = copied_node(source, dst._dtype)
     if not is_writeable(dst):
         raise ValueError("assignment destination is read-only")
-    node = fitted(node, dst._shape)
+    node = fit_to_shape(node, dst._shape)
     if where is not True:
         mask = as_handle(where)
         if mask._dtype is not BOOL:
@@ -196,7 +196,7 @@ def copyto(dst: Any, src: Any, casting: Casting = "same_kind", where: Any = True
                 f"Cannot cast array data from {mask._dtype!r} to dtype('bool') according to the "
                 "rule 'safe'"
             )
-        chooser = fitted(node_of(mask), dst._shape)
+        chooser = fit_to_shape(node_of(mask), dst._shape)
         node = choose(chooser, node, node_of(dst), dst._dtype, dst._shape)
     write(dst, node)
 
@@ -268,7 +268,7 @@ def round(a: Any, decimals: Any = 0, out: Any = None) -> Any:
         return UFUNCS["rint"](handle, out=out)
     if handle._dtype.kind == "c":
         # A product of complex numbers would lose the signs of zeros, and make NaN of infinities.
-        made = copied(handle)
+        made = copy_in_order(handle)
         for part in (attributes.real_part, attributes.imaginary_part):
             put(part(made), Ellipsis, round(part(handle), places))
         return UFUNCS["positive"](made, out=out)
@@ -299,7 +299,7 @@ def nan_to_num(
     if dtype.kind != "f":
         if dtype.kind == "c" or not copy:
             raise NotNative(f"of {dtype}")
-        return copied(handle) if handle._shape else result(node_of(handle))
+        return copy_in_order(handle) if handle._shape else result(node_of(handle))
     limits = np.finfo(dtype)
     order = None if not copy else copy_order(handle)
     node = node_of(handle) if order is None else permuted_node(handle, handle._shape, order)
@@ -316,7 +316,7 @@ def nan_to_num(
     if not copy and isinstance(x, Handle) and is_writeable(x):
         write(x, node)
         return x
-    return result(node) if order is None else arranged(node, order)
+    return result(node) if order is None else arrange_axes(node, order)
 
 
 def _replacement(value: Any, handle: Handle, order: Permutation | None) -> Node:
@@ -328,5 +328,5 @@ def _replacement(value: Any, handle: Handle, order: Permutation | None) -> Node:
     node = value_node(value, handle._dtype)
     if not node.shape:
         return node
-    stretched = fresh(fitted(node, handle._shape))
+    stretched = fresh(fit_to_shape(node, handle._shape))
     return node_of(stretched) if order is None else permuted_node(stretched, handle._shape, order)

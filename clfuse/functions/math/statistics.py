@@ -13,17 +13,17 @@ from clfuse.arrays.conversion import (
     NotNative,
     as_handle,
     as_mask,
-    assigned,
+    cast_for_assignment,
     from_host,
     requested_dtype,
 )
 from clfuse.arrays.expressions import broadcast_shapes, choose, combine, convert
 from clfuse.arrays.handle import Handle, native_dtype, node_of, result
-from clfuse.arrays.host_array import affordable, looked_at
-from clfuse.arrays.memory_order import Permutation, copied, copy_order, permuted_node
+from clfuse.arrays.host_array import affordable, known_elements
+from clfuse.arrays.memory_order import Permutation, copy_in_order, copy_order, permuted_node
 from clfuse.arrays.promotion import FLOAT16, FLOAT32, FLOAT64, INT64
 from clfuse.dispatch.host_call import native
-from clfuse.dispatch.record_cache import remembered
+from clfuse.dispatch.record_cache import cache_recording
 from clfuse.dispatch.registry import UFUNCS
 from clfuse.engine.evaluate import evaluate_nodes
 from clfuse.functions.indexing.masks import spread_sum
@@ -33,7 +33,13 @@ from clfuse.numpy_releases import MEAN_OF_NOTHING
 from clfuse.user_frames import user_stacklevel
 
 from . import block_moments
-from .folds import delivered, folded, in_memory_order, reduction_axes, together_in_memory_order
+from .folds import (
+    deliver_reduction,
+    fold_axes,
+    in_memory_order,
+    reduction_axes,
+    together_in_memory_order,
+)
 from .reductions import element_count
 
 _Missing = np._NoValue
@@ -52,7 +58,7 @@ class _Count:
                 convert(node_of(self.mask), INT64),
                 broadcast_shapes(self.mask._shape, handle._shape),
             )
-            self.node = folded(np.add, full, axes, INT64)
+            self.node = fold_axes(np.add, full, axes, INT64)
             self._shape, self._axes = full.shape, axes
 
     @property
@@ -60,7 +66,7 @@ class _Count:
         """The smallest count; None where a mask would have to be calculated first."""
         if self.mask is True:
             return self.number
-        seen = looked_at(self.mask)
+        seen = known_elements(self.mask)
         if seen is None or not affordable(math.prod(self._shape)):
             return None
         counts = np.count_nonzero(np.broadcast_to(seen, self._shape), axis=self._axes)
@@ -99,7 +105,7 @@ class _Count:
                 count = build.reshape(count, shape)
         divided = _by_number(total, count)
         if warns and self.least is not None and self.least <= ddof:  # 0 / 0
-            divided = errstate.voiced(divided, "divide" if total.shape else "scalar divide")
+            divided = errstate.apply_errstate(divided, "divide" if total.shape else "scalar divide")
         return convert(divided, dtype)
 
 
@@ -163,7 +169,7 @@ def _through(total: Node, out: Any) -> Node:
         return total
     dtype = requested_dtype(out.dtype)
     assert dtype is not None
-    return assigned(total, dtype) if total.dtype.kind == "c" else convert(total, dtype)
+    return cast_for_assignment(total, dtype) if total.dtype.kind == "c" else convert(total, dtype)
 
 
 def _kept(handle: Handle, axes: tuple[int, ...]) -> tuple[int, ...]:
@@ -171,7 +177,7 @@ def _kept(handle: Handle, axes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 @native(np.mean, method=True, numbers=True)
-@remembered
+@cache_recording
 def mean(
     a: Any,
     axis: Any = None,
@@ -206,12 +212,12 @@ def _mean(
     ):
         total = block_moments.Blocks(node, axes, computing).total()
     else:
-        total = folded(np.add, node, axes, computing, where=count.mask, called="reduce")
+        total = fold_axes(np.add, node, axes, computing, where=count.mask, called="reduce")
     # With a mask it may be `nanmean`, which says nothing of the division.
     node = count.divide(_through(total, out), 0, warns=count.mask is True)
     if dtype is None and out is None and handle._dtype is FLOAT16:
         node = convert(node, FLOAT16)
-    return delivered(node, handle._shape, axes, out, keepdims, order)
+    return deliver_reduction(node, handle._shape, axes, out, keepdims, order)
 
 
 def _variance(
@@ -256,19 +262,19 @@ def _variance(
     warned = ("reduce", "subtract", "square") if count.mask is True else ("", "", "")
     summed, subtracted, squared = warned
     if given is None:
-        total = folded(np.add, node, axes, computing, where=count.mask, called=summed)
+        total = fold_axes(np.add, node, axes, computing, where=count.mask, called=summed)
         center = count.divide(build.reshape(total, kept), 0, kept)
     else:
         center = node_of(given) if order is None else permuted_node(given, shape, order)
-    distance = errstate.voiced(combine(np.subtract, node, center), subtracted)
+    distance = errstate.apply_errstate(combine(np.subtract, node, center), subtracted)
     if node.dtype.kind == "c":  # of real numbers in a complex dtype it is a complex one
         part = np.dtype(f"float{4 * distance.dtype.itemsize}")
         parts = [build.apply(name, (distance,), part, distance.shape) for name in ("real", "imag")]
         square = combine(np.add, *[combine(np.multiply, p, p) for p in parts])
         computing = part if computing.kind == "c" and dtype is None else computing
     else:
-        square = errstate.voiced(combine(np.multiply, distance, distance), squared)
-    total = folded(np.add, square, axes, computing, where=count.mask, called=summed)
+        square = errstate.apply_errstate(combine(np.multiply, distance, distance), squared)
+    total = fold_axes(np.add, square, axes, computing, where=count.mask, called=summed)
     loud = not few_are_nan
     divided = count.divide(_through(total, out), ddof, few_are_nan=few_are_nan, warns=loud)
     return divided, handle, axes, order
@@ -285,7 +291,7 @@ def _spread(
 ) -> Any:
     if dtype is None and out is None and handle._dtype is FLOAT16:
         node = convert(node, FLOAT16)
-    return delivered(node, handle._shape, axes, out, keepdims, order)
+    return deliver_reduction(node, handle._shape, axes, out, keepdims, order)
 
 
 def _root(variance: Node, out: Any) -> Node:
@@ -303,7 +309,7 @@ def _root(variance: Node, out: Any) -> Node:
 
 
 @native(np.var, method=True, numbers=True)
-@remembered
+@cache_recording
 def var(
     a: Any,
     axis: Any = None,
@@ -322,7 +328,7 @@ def var(
 
 
 @native(np.std, method=True, numbers=True)
-@remembered
+@cache_recording
 def std(
     a: Any,
     axis: Any = None,
@@ -378,14 +384,14 @@ def average(
     dtype = requested_dtype(common)
     assert dtype is not None
     (handle, weight), axes, order = together_in_memory_order((handle, weight), axes)
-    total = folded(np.add, convert(node_of(weight), dtype), axes, dtype)
+    total = fold_axes(np.add, convert(node_of(weight), dtype), axes, dtype)
     product = combine(np.multiply, convert(node_of(handle), dtype), convert(node_of(weight), dtype))
-    node = combine(np.divide, folded(np.add, product, axes, dtype), total)
+    node = combine(np.divide, fold_axes(np.add, product, axes, dtype), total)
     if trace.active() is None:
         evaluate_nodes((total, node))  # together: the weights are read once
         if not np.asarray(result(total)).all():
             raise ZeroDivisionError("Weights sum to zero, can't be normalized")
-    return delivered(node, handle._shape, axes, None, keepdims, order)
+    return deliver_reduction(node, handle._shape, axes, None, keepdims, order)
 
 
 # -- without NaN ----------------------------------------------------------------------------------
@@ -397,8 +403,8 @@ def _present(a: Any, where: Any) -> tuple[Handle, Any]:
     if handle._dtype.kind not in "fc":
         return handle, where
     if copy_order(handle) is not None:
-        handle = copied(handle)
-    seen = looked_at(handle)
+        handle = copy_in_order(handle)
+    seen = known_elements(handle)
     if seen is not None and affordable(2 * seen.size):
         present = from_host(~np.isnan(seen))
     else:

@@ -21,7 +21,13 @@ from clfuse.arrays.conversion import NotNative, as_handle, as_mask, cast
 from clfuse.arrays.expressions import broadcast_shapes
 from clfuse.arrays.handle import Handle, lacks_fp64, native_dtype, node_of, result
 from clfuse.arrays.host_array import LATER, SCALARS
-from clfuse.arrays.memory_order import arranged, asked_order, checked, result_order, turned_nodes
+from clfuse.arrays.memory_order import (
+    arrange_axes,
+    asked_order,
+    parse_order,
+    result_order,
+    turned_nodes,
+)
 from clfuse.arrays.outputs import NO_OUT, deliver, given_outputs, outputs, shape_with_outputs
 from clfuse.arrays.promotion import (
     COMPARISONS_OF_INTS,
@@ -33,13 +39,18 @@ from clfuse.arrays.promotion import (
     resolve,
     weak_kind,
 )
-from clfuse.arrays.views import reshaped
+from clfuse.arrays.views import reshape_view
 from clfuse.config import changed, settings
 from clfuse.dispatch import host_call
-from clfuse.dispatch.numpy_errors import deprecate_third, preferred, refused, refused_by_numpy
+from clfuse.dispatch.numpy_errors import (
+    deprecate_third,
+    error_to_raise,
+    preferred_error,
+    refused_by_numpy,
+)
 from clfuse.dispatch.overrides import ANSWERS_ITSELF, answers_itself
 from clfuse.dispatch.registry import BY_NUMPY, UFUNCS
-from clfuse.eager.arithmetic import alone, both, calculated, into, pair
+from clfuse.eager.arithmetic import alone, both, calculate_at_user_line, into, pair
 from clfuse.engine.evaluate import host_view as stored_view
 from clfuse.functions.indexing.taking import at as update_at
 from clfuse.ir import build
@@ -51,7 +62,7 @@ from clfuse.runtime.memory.buffers import HostBuffer
 from clfuse.user_frames import user_stacklevel
 
 from .folds import fold
-from .scans import accumulated
+from .scans import accumulate_array
 
 UNINITIALIZED = (
     "'where' used without 'out', expect unitialized memory in output. If this is intentional, "
@@ -115,10 +126,10 @@ class ufunc:
             try:
                 return self._call_with_options(args, kwargs)
             except Exception as error:  # noqa: BLE001 (NumPy says which it is)
-                raise refused(error, self.numpy, *args, **kwargs) from None
+                raise error_to_raise(error, self.numpy, *args, **kwargs) from None
         kind = type(args[0])
         if kind in SCALARS and type(args[-1]) in SCALARS and len(args) < 3:
-            return calculated(self.numpy, *args)
+            return calculate_at_user_line(self.numpy, *args)
         if len(args) == 1 and kind is handles.ARRAY:
             (array,) = args
             if self.fast is not None:
@@ -159,7 +170,7 @@ class ufunc:
             return host_call.host_call(self.numpy, args, {}, str(missing))
         keys, values, shapes, has_array = operands
         if not has_array:
-            return calculated(self.numpy, *args)
+            return calculate_at_user_line(self.numpy, *args)
         resolution = self._resolve(keys)
         if resolution.ops is None:
             return host_call.host_call(self.numpy, args, {}, _without_kernel(keys))
@@ -189,7 +200,7 @@ class ufunc:
         else:
             turned = turned_nodes(args, nodes, shape, order)
             extents = tuple([shape[axis] for axis in order])
-            made = [arranged(build.elementwise(op, turned, extents), order) for op in ops]
+            made = [arrange_axes(build.elementwise(op, turned, extents), order) for op in ops]
         return made[0] if self.nout == 1 else tuple(made)
 
     def learn(self, keys: tuple[Any, ...]) -> None:
@@ -294,7 +305,7 @@ class ufunc:
         where = options.pop("where", True)
         casting = options.pop("casting", "same_kind")
         signature = self._signature(options)
-        order = checked(options.get("order"))
+        order = parse_order(options.get("order"))
         if not options.keys() <= {"order", "subok"}:
             return self.numpy(*[None] * nin, **options)  # NumPy's TypeError
         if type(options.get("subok", True)) is not bool:
@@ -393,7 +404,7 @@ class ufunc:
         except NotNative as missing:
             reason = str(missing)
         except Exception as error:  # noqa: BLE001 (NumPy says which it is)
-            wrong = preferred(error, self.numpy.reduce, (array,), options)
+            wrong = preferred_error(error, self.numpy.reduce, (array,), options)
             if wrong is not None:
                 raise wrong from None
             reason = str(error)
@@ -407,7 +418,7 @@ class ufunc:
         reason = ANSWERS_ITSELF
         if not answers_itself(array):
             try:
-                return accumulated(self.numpy, array, axis, dtype, out)
+                return accumulate_array(self.numpy, array, axis, dtype, out)
             except NotNative as missing:
                 reason = str(missing)
         return self._on_host("accumulate", (array,), axis, dtype, out, reason)
@@ -455,7 +466,7 @@ class ufunc:
                 f"maximum supported dimension for an ndarray is {MOST_AXES}, but the result would "
                 f"have {rank}"
             )
-        return self(reshaped(left, left._shape + (1,) * len(right._shape)), right, **kwargs)
+        return self(reshape_view(left, left._shape + (1,) * len(right._shape)), right, **kwargs)
 
     def _on_host(
         self, method: str, args: tuple[Any, ...], axis: Any, dtype: Any, out: Any, reason: str = ""

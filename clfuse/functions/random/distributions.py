@@ -382,7 +382,7 @@ def into(out: Any, size: Any, dtype: np.dtype) -> tuple[int, ...]:
     return shape
 
 
-def delivered(value: Any, out: Any) -> Any:
+def deliver_draws(value: Any, out: Any) -> Any:
     """The numbers written into `out`."""
     if isinstance(out, np.ndarray):
         np.copyto(out, np.asarray(value))

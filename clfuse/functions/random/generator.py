@@ -25,7 +25,7 @@ from clfuse.arrays.handle import Handle, native_dtype
 from clfuse.arrays.promotion import FLOAT64, INT64
 from clfuse.config import settings
 from clfuse.dispatch.host_call import host_call
-from clfuse.dispatch.numpy_errors import FLAGS, preferred, refuse_odd_flags
+from clfuse.dispatch.numpy_errors import FLAGS, preferred_error, refuse_odd_flags
 from clfuse.errors import warn_user
 
 from . import distributions
@@ -66,7 +66,7 @@ def _natively(method: _Method) -> _Method:
         except NotNative as missing:
             reason = str(missing)
         except Exception as error:  # noqa: BLE001 (NumPy says which it is)
-            wrong = preferred(error, getattr(EXAMINER, name), args, kwargs)
+            wrong = preferred_error(error, getattr(EXAMINER, name), args, kwargs)
             if wrong is not None:
                 raise wrong from None
             reason = str(error)
@@ -177,7 +177,7 @@ class Generator:
         if shape is None:
             return float(formula(SingleDraw(self.bit_generator), wanted))
         value = as_array(formula(Draw(self.bit_generator, shape), wanted))
-        return value if out is None else distributions.delivered(value, out)
+        return value if out is None else distributions.deliver_draws(value, out)
 
     @_natively
     def integers(

@@ -17,15 +17,15 @@ from clfuse.arrays.conversion import (
     NotNative,
     array_of,
     as_handle,
-    assigned,
+    cast_for_assignment,
     contains_handles,
     copied_node,
     from_host,
-    held,
     host_view,
     mapped_file,
     requested_dtype,
-    stacked,
+    stack_sequence,
+    wrap_node,
 )
 from clfuse.arrays.handle import (
     Handle,
@@ -36,21 +36,21 @@ from clfuse.arrays.handle import (
     node_of,
     view_of,
 )
-from clfuse.arrays.host_array import LATER, filled
+from clfuse.arrays.host_array import LATER, make_filled
 from clfuse.arrays.memory_order import (
     Permutation,
-    arranged,
+    arrange_axes,
     asked_order,
-    checked,
     is_fortran,
-    mapped,
+    map_in_order,
+    parse_order,
     permuted_node,
     stride_order,
 )
-from clfuse.arrays.views import permuted, requested_shape
+from clfuse.arrays.views import permute_axes, requested_shape
 from clfuse.dispatch.host_call import native
 from clfuse.engine.evaluate import share
-from clfuse.functions.indexing.subscripts import fitted
+from clfuse.functions.indexing.subscripts import fit_to_shape
 from clfuse.ir import build
 from clfuse.ir.nodes import Node
 from clfuse.ir.size_limits import MOST_AXES, require_room
@@ -74,7 +74,7 @@ def _converted(handle: Handle, dtype: Any, copy: bool | None, order: Any) -> Any
         return handle
     if copy is False:
         raise ValueError(_CANNOT_AVOID_COPY)
-    return mapped(handle, lambda node: assigned(node, wanted), order)
+    return map_in_order(handle, lambda node: cast_for_assignment(node, wanted), order)
 
 
 @native(np.array)
@@ -123,7 +123,7 @@ def array(
         made = _sharing(object, dtype)
     elif isinstance(object, list | tuple) and contains_handles(object):
         wanted = requested_dtype(dtype)
-        made = stacked(object, wanted)
+        made = stack_sequence(object, wanted)
     else:
         options = {} if ndmax is None else {"ndmax": ndmax}
         host = array_of(object, dtype, **options)
@@ -134,7 +134,7 @@ def array(
         made = from_host(host)
     if len(made._shape) < ndmin:
         made = _with_leading_axes(made, ndmin)
-    laid_out = ordered(made, order)
+    laid_out = order_array(made, order)
     if copy is False and laid_out is not made:
         raise ValueError(_CANNOT_AVOID_COPY)
     return laid_out
@@ -168,7 +168,7 @@ def _sharing(value: Any, dtype: Any) -> Any:
         node = share(value)
     if node is None:
         raise ValueError(_CANNOT_AVOID_COPY)
-    return held(node)
+    return wrap_node(node)
 
 
 def _with_leading_axes(handle: Any, rank: int) -> Any:
@@ -239,9 +239,9 @@ def copy(a: Any, order: Any = "K", subok: bool = False) -> Any:
     return array(a, order=order, copy=True, subok=subok)
 
 
-def ordered(made: Any, order: Any) -> Any:
+def order_array(made: Any, order: Any) -> Any:
     """The array, or a copy of it where it does not lie as `order` says."""
-    order = checked(order)
+    order = parse_order(order)
     if order == "C" and not is_contiguous(made):
         return fresh(node_of(made))
     if order != "F" or is_fortran(made):
@@ -249,8 +249,8 @@ def ordered(made: Any, order: Any) -> Any:
     if len(made._shape) < 2:
         return fresh(node_of(made))
     backwards = range(len(made._shape))[::-1]
-    transposed = fresh(node_of(permuted(made, backwards)))
-    turned = permuted(transposed, backwards)
+    transposed = fresh(node_of(permute_axes(made, backwards)))
+    turned = permute_axes(transposed, backwards)
     turned._view.base = None
     return turned
 
@@ -263,10 +263,10 @@ def _filled(value: Any, shape: Any, dtype: Any, order: Any) -> Any:
     assert wanted is not None
     extents = _checked_shape(shape, wanted)
     if order == "C":
-        made = filled(wanted.type(value), extents, wanted)
+        made = make_filled(wanted.type(value), extents, wanted)
         if made is not LATER:
             return made
-    return _laid_out(build.filled(wanted.type(value), extents), order)
+    return _laid_out(build.full(wanted.type(value), extents), order)
 
 
 def _checked_shape(shape: Any, dtype: np.dtype) -> tuple[int, ...]:
@@ -277,7 +277,7 @@ def _checked_shape(shape: Any, dtype: np.dtype) -> tuple[int, ...]:
 
 
 def _laid_out(node: Node, order: Any) -> Any:
-    return ordered(fresh(node), order)
+    return order_array(fresh(node), order)
 
 
 @native(np.zeros)
@@ -326,14 +326,14 @@ def full(
     assert wanted is not None
     extents = _checked_shape(shape, wanted)
     if traced and fill_value.fits(wanted):
-        return _laid_out(fitted(fill_value.node(wanted), extents), order)
+        return _laid_out(fit_to_shape(fill_value.node(wanted), extents), order)
     if not isinstance(fill_value, Handle | list | tuple | np.ndarray):
         fill_value = np.full((), fill_value, wanted)  # NumPy's cast, with its warnings and errors
         if order == "C":
-            made = filled(fill_value[()], extents, wanted)
+            made = make_filled(fill_value[()], extents, wanted)
             if made is not LATER:
                 return made
-    return _laid_out(fitted(copied_node(fill_value, wanted), extents), order)
+    return _laid_out(fit_to_shape(copied_node(fill_value, wanted), extents), order)
 
 
 def _like(prototype: Any, dtype: Any, shape: Any) -> tuple[Any, Any]:
@@ -363,12 +363,12 @@ def _filled_like(
     wanted = requested_dtype(dtype)
     assert wanted is not None
     extents = _checked_shape(shape, wanted)
-    return arranged(build.filled(wanted.type(value), tuple([extents[a] for a in kept])), kept)
+    return arrange_axes(build.full(wanted.type(value), tuple([extents[a] for a in kept])), kept)
 
 
 def _order_like(prototype: Any, shape: Any, order: Any) -> Permutation | None:
     """The order in which an array like `prototype` lies, of `shape` where that is not None."""
-    letter = checked(order)
+    letter = parse_order(order)
     extents = None if shape is None else requested_shape(shape)
     if not isinstance(prototype, Handle):
         model = np.empty_like(prototype, order=letter, shape=extents)  # type: ignore[call-overload]
@@ -441,7 +441,7 @@ def full_like(
     if kept is None:
         return full(shape, fill_value, dtype)
     filled = full(shape, fill_value, dtype)
-    return arranged(permuted_node(filled, filled._shape, kept), kept)
+    return arrange_axes(permuted_node(filled, filled._shape, kept), kept)
 
 
 # -- from other memory ----------------------------------------------------------------------------

@@ -9,10 +9,10 @@ import numpy as np
 
 from clfuse.arrays.conversion import NotNative, as_handle
 from clfuse.arrays.handle import Handle
-from clfuse.arrays.memory_order import copied, copy_order, turned, turned_back
+from clfuse.arrays.memory_order import copy_in_order, copy_order, permute_view, turned_back
 from clfuse.arrays.views import normalized_axes, normalized_axis
 from clfuse.dispatch.host_call import native
-from clfuse.dispatch.record_cache import remembered
+from clfuse.dispatch.record_cache import cache_recording
 from clfuse.dispatch.registry import UFUNCS
 
 from .joining import concatenate
@@ -26,7 +26,7 @@ def _along(axis: int, part: slice | int) -> tuple[Any, ...]:
 
 
 @native(np.diff)
-@remembered
+@cache_recording
 def diff(
     a: Any, n: Any = 1, axis: Any = -1, prepend: Any = _Missing, append: Any = _Missing
 ) -> Any:
@@ -184,7 +184,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
     made = []
     order = copy_order(array)
     if order is not None:
-        array = turned(copied(array), array._shape, order)
+        array = permute_view(copy_in_order(array), array._shape, order)
     for axis, spacing in zip(axes, spacings, strict=True):
         place = axis if order is None else order.index(axis)
         if array._shape[place] < edge_order + 1:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.lib.npyio import NpzFile
 
-from clfuse.arrays.conversion import adopted
+from clfuse.arrays.conversion import adopt_host_array
 from clfuse.arrays.handle import native_dtype
 from clfuse.dispatch.host_call import HostArguments, like, refuse_while_tracing
 from clfuse.dispatch.registry import NATIVE
@@ -78,7 +78,7 @@ class Archive(NpzFile):
 
 def _given(found: Any) -> Any:
     if type(found) is np.ndarray and native_dtype(found.dtype) is not None:
-        return adopted(found)
+        return adopt_host_array(found)
     return found
 
 

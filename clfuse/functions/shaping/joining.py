@@ -8,18 +8,24 @@ from typing import Any
 
 import numpy as np
 
-from clfuse.arrays.conversion import NotNative, as_handle, assigned, requested_dtype, value_node
+from clfuse.arrays.conversion import (
+    NotNative,
+    as_handle,
+    cast_for_assignment,
+    requested_dtype,
+    value_node,
+)
 from clfuse.arrays.handle import Handle, fresh, is_writeable, layout, native_dtype, node_of, write
-from clfuse.arrays.memory_order import Permutation, arranged, loop_order, permuted_node
+from clfuse.arrays.memory_order import Permutation, arrange_axes, loop_order, permuted_node
 from clfuse.arrays.promotion import WEAK, Casting
-from clfuse.arrays.views import expanded, normalized_axis, reshaped, strict_axis
+from clfuse.arrays.views import insert_axes, normalized_axis, reshape_view, strict_axis
 from clfuse.dispatch.host_call import native
-from clfuse.dispatch.record_cache import remembered
+from clfuse.dispatch.record_cache import cache_recording
 from clfuse.functions.indexing import subscripts
 from clfuse.ir import build
 from clfuse.ir.nodes import Node
 
-from .creation import ordered
+from .creation import order_array
 from .manipulation import atleast_1d, atleast_2d, atleast_3d, ravel, sliced
 
 
@@ -87,10 +93,12 @@ def concatenate(
             )
     order = None if out is not None else _order_of(parts, place)
     if order is not None:
-        turned = [assigned(permuted_node(part, part._shape, order), wanted) for part in parts]
-        return arranged(build.concatenate(turned, order.index(place)), order)
-    node = build.concatenate([assigned(node_of(part), wanted) for part in parts], place)
-    return delivered(node, out)
+        turned = [
+            cast_for_assignment(permuted_node(part, part._shape, order), wanted) for part in parts
+        ]
+        return arrange_axes(build.concatenate(turned, order.index(place)), order)
+    node = build.concatenate([cast_for_assignment(node_of(part), wanted) for part in parts], place)
+    return deliver_joined(node, out)
 
 
 def _order_of(parts: list[Handle], axis: int) -> Permutation | None:
@@ -109,7 +117,7 @@ def _order_of(parts: list[Handle], axis: int) -> Permutation | None:
     )
 
 
-def delivered(node: Node, out: Any) -> Any:
+def deliver_joined(node: Node, out: Any) -> Any:
     """The node as a new array, or written to `out`, whose shape has to be the same."""
     if out is None:
         return fresh(node)
@@ -120,7 +128,7 @@ def delivered(node: Node, out: Any) -> Any:
         return out
     if not is_writeable(out):
         raise ValueError("output array is read-only")
-    write(out, assigned(node, out._dtype))
+    write(out, cast_for_assignment(node, out._dtype))
     return out
 
 
@@ -150,7 +158,7 @@ def stack(
     if len({part._shape for part in parts}) != 1:
         raise ValueError("all input arrays must have the same shape")
     place = normalized_axis(axis, len(parts[0]._shape) + 1)
-    wider = [expanded(part, place) for part in parts]
+    wider = [insert_axes(part, place) for part in parts]
     return concatenate(wider, place, out, dtype=dtype, casting=casting)
 
 
@@ -186,7 +194,7 @@ def column_stack(tup: Any) -> Any:
     for item in _listed(tup, "column_stack"):
         part = as_handle(item)
         if len(part._shape) < 2:
-            part = reshaped(part, (math.prod(part._shape), 1))
+            part = reshape_view(part, (math.prod(part._shape), 1))
         columns.append(part)
     return concatenate(columns, 1)
 
@@ -321,7 +329,7 @@ def _beside(
 
 
 @native(np.pad)
-@remembered
+@cache_recording
 def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
     """The array with elements put around it."""
     handle = as_handle(array)
@@ -360,4 +368,4 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
             part = _beside(node, axis, mode, width, fill, before=before)
             parts.insert(0, part) if before else parts.append(part)
         node = build.concatenate(parts, axis)
-    return ordered(fresh(node), "F" if handle.flags.fnc else "C")
+    return order_array(fresh(node), "F" if handle.flags.fnc else "C")

@@ -26,32 +26,32 @@ from clfuse.arrays.handle import (
     view_of,
 )
 from clfuse.arrays.memory_order import (
-    arranged,
+    arrange_axes,
     asked_order,
-    checked,
     copy_order,
     is_fortran,
+    parse_order,
+    permute_view,
     permuted_node,
     result_order,
-    turned,
 )
 from clfuse.arrays.views import (
     broadcast_view,
     completed_shape,
-    expanded,
-    flipped,
+    flip_axes,
+    insert_axes,
     normalized_axes,
     normalized_axis,
-    permuted,
+    permute_axes,
     requested_shape,
-    reshaped,
-    squeezed,
+    reshape_view,
+    squeeze_axes,
     strict_axis,
-    swapped,
-    transposed,
+    swap_axes,
+    transpose_view,
 )
 from clfuse.dispatch.host_call import HostArguments, native
-from clfuse.dispatch.record_cache import remembered
+from clfuse.dispatch.record_cache import cache_recording
 from clfuse.functions.indexing import subscripts
 from clfuse.ir import build, trace
 from clfuse.ir.layout import contiguous_strides
@@ -73,13 +73,13 @@ def reshape(a: Any, /, shape: Any, order: Any = "C", *, copy: bool | None = None
     if type(shape) is tuple and not shape and _is_numpys_scalar(a):
         return a.reshape((), order=order, copy=copy)
     handle = as_handle(a)
-    letter = "C" if order is None else checked(order)
+    letter = "C" if order is None else parse_order(order)
     if letter == "K":
         raise ValueError("order 'K' is not permitted for reshaping")
     wanted = completed_shape(requested_shape(shape), math.prod(handle._shape))
     if letter == "F" or (letter == "A" and is_fortran(handle) and not is_contiguous(handle)):
-        return transposed(reshape(transposed(handle), wanted[::-1], copy=copy))
-    made = reshaped(handle, wanted)
+        return transpose_view(reshape(transpose_view(handle), wanted[::-1], copy=copy))
+    made = reshape_view(handle, wanted)
     if copy:
         return fresh(node_of(made))
     if copy is False and made._storage is not handle._storage:
@@ -95,11 +95,11 @@ def ravel(a: Any, order: Any = "C") -> Any:
     kept = result_order((handle,), handle._shape)
     axes = asked_order(order, handle._shape, (handle,), kept)
     if axes is not None:
-        handle = turned(handle, handle._shape, axes)
+        handle = permute_view(handle, handle._shape, axes)
     if not is_contiguous(handle):
         # NumPy copies here even where strides would allow a view.
         return fresh(build.reshape(node_of(handle), size))
-    return reshaped(handle, size)
+    return reshape_view(handle, size)
 
 
 @native(np.resize)
@@ -111,7 +111,7 @@ def resize(a: Any, new_shape: Any) -> Any:
         raise ValueError("all elements of `new_shape` must be non-negative")
     have, want = math.prod(handle._shape), math.prod(shape)
     if have == 0 or want == 0:
-        return fresh(build.filled(handle._dtype.type(0), shape))
+        return fresh(build.full(handle._dtype.type(0), shape))
     repeats = -(-want // have)
     flat = build.reshape(node_of(handle), (have,))
     tiled = build.reshape(build.broadcast(flat, (repeats, have)), (repeats * have,))
@@ -124,7 +124,7 @@ def resize(a: Any, new_shape: Any) -> Any:
 @native(np.transpose, np.permute_dims)
 def transpose(a: Any, axes: Any = None) -> Any:
     """The array with its axes reversed, or in the order given: a view."""
-    return a.transpose(axes) if _is_numpys_scalar(a) else transposed(as_handle(a), axes)
+    return a.transpose(axes) if _is_numpys_scalar(a) else transpose_view(as_handle(a), axes)
 
 
 @native(np.matrix_transpose)
@@ -135,13 +135,13 @@ def matrix_transpose(x: Any, /) -> Any:
         raise ValueError(
             f"Input array must be at least 2-dimensional, but it is {len(handle._shape)}"
         )
-    return swapped(handle, -1, -2)
+    return swap_axes(handle, -1, -2)
 
 
 @native(np.swapaxes)
 def swapaxes(a: Any, axis1: Any, axis2: Any) -> Any:
     """The array with two axes swapped: a view."""
-    return swapped(as_handle(a), axis1, axis2)
+    return swap_axes(as_handle(a), axis1, axis2)
 
 
 @native(np.moveaxis)
@@ -158,7 +158,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Any:
     order = [axis for axis in range(rank) if axis not in sources]
     for place, axis in sorted(zip(destinations, sources, strict=True)):
         order.insert(place, axis)
-    return permuted(handle, order)
+    return permute_axes(handle, order)
 
 
 @native(np.rollaxis)
@@ -175,19 +175,19 @@ def rollaxis(a: Any, axis: Any, start: Any = 0) -> Any:
     order = list(range(rank))
     order.remove(axis)
     order.insert(start - 1 if axis < start else start, axis)
-    return permuted(handle, order)
+    return permute_axes(handle, order)
 
 
 @native(np.expand_dims)
 def expand_dims(a: Any, axis: Any) -> Any:
     """The array with new axes of extent 1: a view."""
-    return expanded(as_handle(a), axis)
+    return insert_axes(as_handle(a), axis)
 
 
 @native(np.squeeze)
 def squeeze(a: Any, axis: Any = None) -> Any:
     """The array without axes of extent 1: a view."""
-    return a.squeeze(axis) if _is_numpys_scalar(a) else squeezed(as_handle(a), axis)
+    return a.squeeze(axis) if _is_numpys_scalar(a) else squeeze_axes(as_handle(a), axis)
 
 
 @native(np.diagonal)
@@ -204,24 +204,24 @@ def _at_least(arrays: tuple[Any, ...], widen: Any) -> Any:
 @native(np.atleast_1d)
 def atleast_1d(*arys: Any) -> Any:
     """Arrays with at least one axis."""
-    return _at_least(arys, lambda h: h if h._shape else reshaped(h, (1,)))
+    return _at_least(arys, lambda h: h if h._shape else reshape_view(h, (1,)))
 
 
 @native(np.atleast_2d)
 def atleast_2d(*arys: Any) -> Any:
     """Arrays with at least two axes: new ones come first."""
     return _at_least(
-        arys, lambda h: h if len(h._shape) > 1 else expanded(h, tuple(range(2 - len(h._shape))))
+        arys, lambda h: h if len(h._shape) > 1 else insert_axes(h, tuple(range(2 - len(h._shape))))
     )
 
 
 def _widened_to_3d(handle: Handle) -> Any:
     rank = len(handle._shape)
     if rank == 0:
-        return reshaped(handle, (1, 1, 1))
+        return reshape_view(handle, (1, 1, 1))
     if rank == 1:
-        return expanded(handle, (0, 2))
-    return expanded(handle, 2) if rank == 2 else handle
+        return insert_axes(handle, (0, 2))
+    return insert_axes(handle, 2) if rank == 2 else handle
 
 
 @native(np.atleast_3d)
@@ -322,7 +322,7 @@ def as_strided(
     if check_bounds is not None and not CHECKS_STRIDES:
         raise TypeError("as_strided() got an unexpected keyword argument 'check_bounds'")
     handle = as_handle(x)
-    return views.strided(handle, shape, strides, writeable=writeable)
+    return views.strided_view(handle, shape, strides, writeable=writeable)
 
 
 # -- order of elements ----------------------------------------------------------------------------
@@ -343,7 +343,7 @@ def flip(m: Any, axis: Any = None) -> Any:
     axes = tuple(range(rank)) if axis is None else normalized_axes(axis, rank)
     if not rank:
         return subscripts.get(handle, ())  # what NumPy indexes with; it gives a scalar
-    return flipped(handle, axes)
+    return flip_axes(handle, axes)
 
 
 @native(np.fliplr)
@@ -352,7 +352,7 @@ def fliplr(m: Any) -> Any:
     handle = as_handle(m)
     if len(handle._shape) < 2:
         raise ValueError("Input must be >= 2-d.")
-    return flipped(handle, (1,))
+    return flip_axes(handle, (1,))
 
 
 @native(np.flipud)
@@ -361,7 +361,7 @@ def flipud(m: Any) -> Any:
     handle = as_handle(m)
     if len(handle._shape) < 1:
         raise ValueError("Input must be >= 1-d.")
-    return flipped(handle, (0,))
+    return flip_axes(handle, (0,))
 
 
 @native(np.rot90)
@@ -380,12 +380,12 @@ def rot90(m: Any, k: Any = 1, axes: Any = (0, 1)) -> Any:
         raise NotNative("by what is no integer")  # NumPy before 2.5 takes it, and then warns
     turns = as_index(k) % 4
     if turns == 0:
-        return flipped(handle, ())
+        return flip_axes(handle, ())
     if turns == 2:
-        return flipped(handle, (first, second))
+        return flip_axes(handle, (first, second))
     if turns == 1:
-        return swapped(flipped(handle, (second,)), first, second)
-    return flipped(swapped(handle, first, second), (second,))
+        return swap_axes(flip_axes(handle, (second,)), first, second)
+    return flip_axes(swap_axes(handle, first, second), (second,))
 
 
 def sliced(node: Node, axis: int, start: int, count: int, step: int = 1) -> Node:
@@ -409,7 +409,7 @@ def rolled(node: Node, axis: int, shift: int) -> Node:
 
 
 @native(np.roll)
-@remembered
+@cache_recording
 def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     """The elements moved in a circle along axes."""
     handle = as_handle(a)
@@ -427,7 +427,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     node = node_of(handle) if order is None else permuted_node(handle, handle._shape, order)
     for distance, place in pairs:
         node = rolled(node, order.index(place) if order else int(place), int(distance))
-    return fresh(node) if order is None else arranged(node, order)
+    return fresh(node) if order is None else arrange_axes(node, order)
 
 
 def _plain_integers(value: Any) -> Any:
@@ -435,7 +435,7 @@ def _plain_integers(value: Any) -> Any:
 
 
 @native(np.repeat, method=True)
-@remembered
+@cache_recording
 def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
     """Every element several times."""
     counts = _plain_integers(repeats)
@@ -458,7 +458,7 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
 
 
 @native(np.tile)
-@remembered
+@cache_recording
 def tile(A: Any, reps: Any) -> Any:
     """The array put side by side with itself."""
     handle = as_handle(A)
@@ -505,7 +505,7 @@ def apply_along_axis(
         by_numpy = np.apply_along_axis(func1d, place, arr, *args, **kwargs)
         return HostArguments(owned=True).to_device(by_numpy)
     others = [other for other in range(rank) if other != place]
-    rows = permuted(handle, [*others, place])
+    rows = permute_axes(handle, [*others, place])
     kept = rows._shape[:-1]
     if 0 in kept:
         raise ValueError("Cannot apply_along_axis when any iteration dimensions are 0")
@@ -520,7 +520,7 @@ def apply_along_axis(
             if dtype is None or (not isinstance(found, Handle) and type(found) is not np.ndarray):
                 made = np.zeros_like(found, shape=shape, subok=not isinstance(found, np.matrix))
             else:
-                made = fresh(build.filled(dtype.type(0), shape))
+                made = fresh(build.full(dtype.type(0), shape))
         made[(*position, Ellipsis)] = found
     axes = list(range(len(made.shape)))
     return made.transpose([*axes[:place], *axes[len(kept) :], *axes[place : len(kept)]])

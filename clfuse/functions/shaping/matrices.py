@@ -23,7 +23,7 @@ from clfuse.ir.nodes import Node
 from clfuse.ir.size_limits import require_room
 from clfuse.user_frames import user_frame
 
-from .creation import ordered
+from .creation import order_array
 
 
 def _rows_and_columns(rows: int, columns: int) -> tuple[Node, Node]:
@@ -56,7 +56,7 @@ def eye(
     row, column = _rows_and_columns(rows, columns)
     distance = min(max(as_index(k), -rows), columns)  # beyond these no diagonal is in the matrix
     node = combine(np.equal, row, _shifted(column, distance))
-    return ordered(fresh(convert(node, wanted)), order)
+    return order_array(fresh(convert(node, wanted)), order)
 
 
 @native(np.identity)
@@ -130,7 +130,7 @@ def diag(v: Any, k: Any = 0) -> Any:
         raise ValueError("Input must be 1- or 2-d.")
     distance = as_index(k)
     size = handle._shape[0] + abs(distance)
-    zeros = build.filled(handle._dtype.type(0), (size, size))
+    zeros = build.full(handle._dtype.type(0), (size, size))
     first = distance if distance >= 0 else -distance * size
     return fresh(build.update(zeros, node_of(handle), first, (size + 1,)))
 

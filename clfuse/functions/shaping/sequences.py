@@ -26,7 +26,7 @@ from clfuse.arrays.conversion import (
 from clfuse.arrays.expressions import choose, combine, convert, scalar
 from clfuse.arrays.handle import Handle, fresh, lacks_fp64, native_dtype, node_of
 from clfuse.arrays.promotion import FLOAT16, FLOAT32, FLOAT64, INT64
-from clfuse.arrays.views import normalized_axis, permuted
+from clfuse.arrays.views import normalized_axis, permute_axes
 from clfuse.dispatch.host_call import native
 from clfuse.dispatch.registry import UFUNCS
 from clfuse.dtypes import needs_fp64
@@ -156,7 +156,7 @@ def linspace(
         place = normalized_axis(axis, rank)
         order = list(range(1, rank))
         order.insert(place, 0)
-        spaced = permuted(spaced, order)
+        spaced = permute_axes(spaced, order)
     if not retstep:
         return spaced
     if step.op.name == "constant":
@@ -296,7 +296,7 @@ def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
     if sparse:
         return tuple([fresh(row) for row in rows])
     if not rows:
-        return fresh(build.filled(wanted.type(0), (0,)))
+        return fresh(build.full(wanted.type(0), (0,)))
     stacked = [build.reshape(build.broadcast(row, extents), (1, *extents)) for row in rows]
     return fresh(build.concatenate(stacked, 0))
 
@@ -375,12 +375,12 @@ def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
     computing = requested_dtype(np.promote_types(handle._dtype, int))
     assert computing is not None
     node = convert(node_of(handle), computing)
-    powers = [build.filled(computing.type(1), handle._shape)]
+    powers = [build.full(computing.type(1), handle._shape)]
     while len(powers) < columns:
         powers.append(combine(np.multiply, powers[-1], node))
     powers = powers[:columns]
     if not powers:
-        return fresh(build.filled(computing.type(0), (handle._shape[0], 0)))
+        return fresh(build.full(computing.type(0), (handle._shape[0], 0)))
     column_shape = (handle._shape[0], 1)
     chosen = powers if increasing else powers[::-1]
     return fresh(build.concatenate([build.reshape(power, column_shape) for power in chosen], 1))

@@ -17,7 +17,7 @@ from numpy.lib import _function_base_impl as formulas
 from clfuse.arrays.conversion import NotNative, as_handle, host_view
 from clfuse.arrays.handle import Handle, downcasts, lacks_fp64, node_of, result
 from clfuse.arrays.promotion import INT64
-from clfuse.arrays.views import reshaped
+from clfuse.arrays.views import reshape_view
 from clfuse.dispatch.host_call import native
 from clfuse.dispatch.registry import NATIVE, UFUNCS
 from clfuse.functions.attributes import cast_to
@@ -26,7 +26,7 @@ from clfuse.functions.math import reductions
 from clfuse.functions.math.folds import reduction_axes
 from clfuse.functions.math.selection import where
 from clfuse.functions.rebound import rehomed
-from clfuse.functions.shaping.joining import delivered as written
+from clfuse.functions.shaping.joining import deliver_joined as written
 from clfuse.functions.shaping.manipulation import moveaxis
 from clfuse.ir import build
 from clfuse.user_frames import user_stacklevel
@@ -58,7 +58,7 @@ class _Lanes:
         self.kept = tuple([1 if place in axes else n for place, n in enumerate(shape)])
         turned = moveaxis(handle, axes, tuple(range(len(rest), len(shape))))
         length = math.prod([shape[place] for place in axes])
-        lanes = reshaped(turned, (*self.shape, length))
+        lanes = reshape_view(turned, (*self.shape, length))
         if 0 in lanes._shape or not shape:
             raise NotNative("of an empty array")
         self.sorted = sort(lanes, -1)

@@ -22,9 +22,9 @@ import numpy as np
 from clfuse.arrays.conversion import NotNative, as_handle, from_host, host_scalar, host_view
 from clfuse.arrays.expressions import choose, combine, convert, scalar
 from clfuse.arrays.handle import Handle, fresh, native_dtype, node_of, result
-from clfuse.arrays.host_array import is_seen_here, made
+from clfuse.arrays.host_array import is_seen_here, wrap_result
 from clfuse.arrays.promotion import FLOAT64, INT64
-from clfuse.arrays.views import reshaped
+from clfuse.arrays.views import reshape_view
 from clfuse.dispatch.host_call import native
 from clfuse.dispatch.registry import UFUNCS
 from clfuse.functions.attributes import cast_to
@@ -132,7 +132,7 @@ def _found_on_host(table: Handle, keys: Handle, side: str, sorter: Any) -> Any:
         if node.buffer is None and node.op.kind is not Kind.CONSTANT:
             return None
     table_view, key_view, *order = [host_view(handle) for handle in given]
-    return made(np.searchsorted(table_view, key_view, side, *order), device)  # type: ignore[call-overload]
+    return wrap_result(np.searchsorted(table_view, key_view, side, *order), device)  # type: ignore[call-overload]
 
 
 @native(np.digitize)
@@ -250,7 +250,7 @@ def histogram(
         raise NotNative("with bins by a rule")
     handle = as_handle(a)
     given = None if weights is None else _weights(as_handle(weights), handle, bins)
-    handle = reshaped(handle, (math.prod(handle._shape),))
+    handle = reshape_view(handle, (math.prod(handle._shape),))
     if not handle._shape[0] or handle._dtype.kind not in "iuf":
         raise NotNative("not of these elements")
     if np.ndim(bins) == 0:
@@ -286,7 +286,7 @@ def _weights(weights: Handle, handle: Handle, bins: Any) -> Node:
     # NumPy sorts for bins that are given, and adds bools and complex numbers in ways of their own.
     if np.ndim(bins) != 0 or weights._dtype.kind not in "iuf":
         raise NotNative("with weights, and with bins that are given, or of another kind")
-    return node_of(reshaped(weights, (math.prod(weights._shape),)))
+    return node_of(reshape_view(weights, (math.prod(weights._shape),)))
 
 
 def _outer_edges(handle: Handle, given: Any) -> tuple[Any, Any]:

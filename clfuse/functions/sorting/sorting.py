@@ -15,9 +15,9 @@ import numpy as np
 
 from clfuse.arrays.conversion import NotNative, as_handle, host_view
 from clfuse.arrays.handle import Handle, c_strides, fresh, is_writeable, node_of
-from clfuse.arrays.memory_order import arranged, copy_order, permuted_node
+from clfuse.arrays.memory_order import arrange_axes, copy_order, permuted_node
 from clfuse.arrays.promotion import INT64
-from clfuse.arrays.views import normalized_axis, reshaped
+from clfuse.arrays.views import normalized_axis, reshape_view
 from clfuse.dispatch.host_call import count_copies, native
 from clfuse.dispatch.library_steps import size_of, step
 from clfuse.dispatch.registry import UFUNCS
@@ -61,7 +61,7 @@ def _flattened(a: Any, axis: Any) -> tuple[Handle, int]:
     """The array and the axis to work along; both of the flat array where no axis is named."""
     handle = as_handle(a)
     if axis is None:
-        return reshaped(handle, (math.prod(handle._shape),)), 0
+        return reshape_view(handle, (math.prod(handle._shape),)), 0
     return handle, normalized_axis(axis, len(handle._shape))
 
 
@@ -97,7 +97,7 @@ def _changed(handle: Handle, axis: int, name: str, extra: Callable[[int], Any]) 
     if order is None:
         return fresh(_change(node_of(handle), name, extra(axis)))
     node = permuted_node(handle, handle._shape, order)
-    return arranged(_change(node, name, extra(order.index(axis))), order)
+    return arrange_axes(_change(node, name, extra(order.index(axis))), order)
 
 
 def _change(node: Node, name: str, extra: Any) -> Node:

@@ -30,8 +30,17 @@ if TYPE_CHECKING:
     import pyopencl as cl
 
 __all__ = [
-    "abandon", "canary", "check_pinned", "driver_error", "latest", "let_go", "mark", "put",
-    "refused", "require_alive", "waiting",
+    "abandon",
+    "call_driver",
+    "canary",
+    "check_pinned",
+    "driver_error",
+    "error_of_driver",
+    "latest",
+    "let_go",
+    "mark",
+    "require_alive",
+    "waiting",
 ]  # fmt: skip
 
 #: Not enough memory or registers, which may be true of one call alone:
@@ -86,7 +95,7 @@ def means_lost(code: int) -> bool:
     return code in GONE or (code < 0 and not any(code in codes for codes in DEFINED))
 
 
-def put(
+def call_driver(
     device: DeviceBase, what: str, call: Callable[..., _Result], *args: Any, **options: Any
 ) -> _Result:
     """Return what ``call(*args, **options)`` does, a call of the driver.
@@ -113,14 +122,14 @@ def put(
     except driver_error() as error:
         code = status_of(error)
         if means_lost(code):
-            raise refused(device, error, what) from error
+            raise error_of_driver(device, error, what) from error
         if code not in MEMORY:
             raise
         make_room(device, error)
     try:
         return call(*args, **options)
     except driver_error() as error:
-        raise refused(device, error, what) from error
+        raise error_of_driver(device, error, what) from error
 
 
 def make_room(device: DeviceBase, error: Exception) -> None:
@@ -137,7 +146,7 @@ def make_room(device: DeviceBase, error: Exception) -> None:
         device.pool.trim()
 
 
-def refused(device: DeviceBase, error: Exception, what: str, kernel: str = "") -> Exception:
+def error_of_driver(device: DeviceBase, error: Exception, what: str, kernel: str = "") -> Exception:
     """The error to raise for one of pyopencl's from a call that enqueues, allocates or asks.
 
     To be raised from `error`; for what is about the call alone it is another object of the same

@@ -134,7 +134,7 @@ class Pool:
         self._asked_limit = 0
         self._bins: dict[int, list[cl.Buffer]] = {}
         self._is_closed = False
-        self.in_place = self.host_backed and lost.put(
+        self.in_place = self.host_backed and lost.call_driver(
             device, "the first buffer", _works_in_place, device
         )
         all_pools.add(self)
@@ -302,14 +302,14 @@ class Pool:
         except cl.Error as error:
             if lost.status_of(error) in lost.MEMORY:
                 return None
-            raise lost.refused(self.device, error, f"{nbytes:,} bytes") from error
+            raise lost.error_of_driver(self.device, error, f"{nbytes:,} bytes") from error
 
     def _make_exact(self, nbytes: int) -> cl.Buffer:
         import pyopencl as cl
 
         device, what = self.device, f"{nbytes:,} bytes"
         try:
-            return lost.put(
+            return lost.call_driver(
                 device, what, cl.Buffer, device.context, cl.mem_flags.READ_WRITE, nbytes
             )
         except AllocationError as error:

@@ -18,7 +18,7 @@ from clfuse.ir.nodes import ONCE
 from clfuse.runtime.context import lost
 from clfuse.runtime.drivers import threads
 from clfuse.runtime.memory import buffers
-from clfuse.runtime.memory.buffers import Buffer, host_memory, mapped
+from clfuse.runtime.memory.buffers import Buffer, host_memory, map_to_host
 
 from .numerics import NUMERICS, Array
 
@@ -150,7 +150,7 @@ def copy(source: Buffer, target: Buffer, nbytes: int) -> None:
 
     if nbytes:
         device = source.device
-        lost.put(
+        lost.call_driver(
             device, "a copy", cl.enqueue_copy, device.queue, target.mem, source.mem,
             byte_count=nbytes,
         )  # fmt: skip
@@ -230,13 +230,14 @@ def call(
         FUNCTIONS[name](in_place, out, param, *more)
         return
     with ExitStack() as stack:
-        out = stack.enter_context(mapped(*target, write=True))
+        out = stack.enter_context(map_to_host(*target, write=True))
         flat: dict[int, Array] = {id(target[0]): out.reshape(-1)}  # an operand may be the result
         views: list[Any] = []
         for buffer, dtype, shape, offset, strides in operands:
             if id(buffer) not in flat:
                 count = (buffer.nbytes // dtype.itemsize,)
-                flat[id(buffer)] = stack.enter_context(mapped(buffer, dtype, count, write=False))
+                mapping = map_to_host(buffer, dtype, count, write=False)
+                flat[id(buffer)] = stack.enter_context(mapping)
             views.append(_view(flat[id(buffer)], shape, offset, strides))
         for place, scalar in scalars:
             views.insert(place, scalar)

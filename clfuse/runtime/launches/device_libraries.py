@@ -39,7 +39,7 @@ def call(step: LibraryCall, places: Sequence[Buffer | None]) -> None:
     except lost.driver_error() as error:
         target = places[step.target]
         assert target is not None
-        raise lost.refused(target.device, error, step.name) from error
+        raise lost.error_of_driver(target.device, error, step.name) from error
     except RuntimeError as error:  # what both raise, whatever it was
         target = places[step.target]
         assert target is not None

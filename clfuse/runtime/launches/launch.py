@@ -23,7 +23,15 @@ from .program import Program
 if TYPE_CHECKING:
     import pyopencl as cl
 
-__all__ = ["BoundKernel", "check_sizes", "enqueue", "finish", "kernel_name", "observed", "packed"]
+__all__ = [
+    "BoundKernel",
+    "check_sizes",
+    "enqueue",
+    "finish",
+    "kernel_name",
+    "observe_launches",
+    "pack_scalar",
+]
 
 #: Who wants to see every launch: (program, event) -> None.
 observers: list[Callable[[Program, Any], None]] = []
@@ -61,7 +69,7 @@ def enqueue(
             # Not by calling the kernel object: pyopencl writes and compiles Python for each list of
             # types of arguments, which takes .4 to 1 ms.
             for number, (value, dtype) in enumerate(zip(args, program.arguments, strict=True)):
-                kernel.set_arg(number, value if dtype is None else packed(value, dtype))
+                kernel.set_arg(number, value if dtype is None else pack_scalar(value, dtype))
             if device.simulation is None:
                 return _put(taken, queue, kernel, global_size, local_size)
             return device.simulation.launch(
@@ -70,7 +78,7 @@ def enqueue(
                 lambda: _put(taken, queue, kernel, global_size, local_size),
             )  # fmt: skip
 
-    event = lost.put(device, program.name, launch)
+    event = lost.call_driver(device, program.name, launch)
     lost.latest[0] = program
     counters["kernels_launched"] += 1
     for observer in observers:
@@ -145,7 +153,7 @@ class BoundKernel:
         import pyopencl as cl
 
         self.program = program
-        self._kernel = lost.put(
+        self._kernel = lost.call_driver(
             program.device, program.name, cl.Kernel, program.compiled, program.name
         )
         self._global_size = global_size
@@ -155,16 +163,16 @@ class BoundKernel:
         self._scalars = tuple(scalars)
         for number, value in fixed.items():
             dtype = program.arguments[number]
-            content = value if dtype is None else packed(value, dtype)
-            lost.put(program.device, program.name, self._kernel.set_arg, number, content)
+            content = value if dtype is None else pack_scalar(value, dtype)
+            lost.call_driver(program.device, program.name, self._kernel.set_arg, number, content)
         # A simulated device looks at every launch.
         core = _direct_core() if program.device.simulation is None else None
         self._direct = None
         if core is not None:
             dtypes = [program.arguments[number] for number, _ in self._scalars]
             self._direct = core.Direct(
-                self._kernel, global_size, local_size, self._buffers, self._scalars, dtypes, packed,
-                program.inline,
+                self._kernel, global_size, local_size, self._buffers, self._scalars, dtypes,
+                pack_scalar, program.inline,
             )
 
     @property
@@ -211,7 +219,7 @@ class BoundKernel:
         DeviceError
             The device was lost.
         AllocationError
-            As `lost.put`.
+            As `lost.call_driver`.
         """
         direct = self._direct
         assert direct is not None
@@ -244,7 +252,7 @@ class BoundKernel:
                 value = scalars[place]
                 if isinstance(value, Node):
                     value = value.param
-                set_argument(number, packed(value, program.arguments[number]))
+                set_argument(number, pack_scalar(value, program.arguments[number]))
             simulation = program.device.simulation
             with _queue_of(program) as into:
                 if simulation is None:
@@ -256,7 +264,7 @@ class BoundKernel:
                     lambda: _put(tickets, into, kernel, self._global_size, self._local_size),
                 )  # fmt: skip
 
-        event = lost.put(program.device, program.name, launch)
+        event = lost.call_driver(program.device, program.name, launch)
         lost.latest[0] = program
         counters["kernels_launched"] += 1
         for observer in observers:
@@ -303,7 +311,7 @@ def check_sizes(
     device = program.device.handle if inline is None else inline.handle
 
     def info_of(which: Any) -> Any:
-        return lost.put(
+        return lost.call_driver(
             program.device, program.name, program.kernel.get_work_group_info, which, device
         )
 
@@ -356,13 +364,13 @@ def count_of_items(device: Device) -> cl.Buffer:
         import pyopencl as cl
 
         flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
-        device.count = lost.put(
+        device.count = lost.call_driver(
             device, "a counter", cl.Buffer, device.context, flags, hostbuf=np.zeros(1, np.int32)
         )
     return device.count
 
 
-def packed(value: Any, dtype: np.dtype[Any] | None) -> bytes:
+def pack_scalar(value: Any, dtype: np.dtype[Any] | None) -> bytes:
     """A scalar argument as the bytes that a kernel object takes without asking for their type."""
     assert dtype is not None
     return np.asarray(value, dtype).tobytes()
@@ -374,7 +382,7 @@ def finish(device: Device) -> None:
 
 
 @contextmanager
-def observed(device: Device, observer: Callable[[Program, Any], None]) -> Iterator[None]:
+def observe_launches(device: Device, observer: Callable[[Program, Any], None]) -> Iterator[None]:
     """Show every launch on any device to `observer` for the length of a block.
 
     Parameters

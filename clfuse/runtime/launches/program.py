@@ -154,11 +154,11 @@ def _build(
     simulation = device.simulation
     given = source if simulation is None else simulation.source(source)
     try:
-        compiled = lost.put(
+        compiled = lost.call_driver(
             device, name, compile_program, device.context, handle, given, options,
             device.traits.builtins_read,
         )  # fmt: skip
-        kernel = lost.put(device, name, cl.Kernel, compiled, name)
+        kernel = lost.call_driver(device, name, cl.Kernel, compiled, name)
     except OSError as error:  # the driver's compiler has no room on its disk
         raise KernelBuildError(
             f"{name}: OpenCL C cannot be built on {device.name}: {error.strerror}"

@@ -27,15 +27,15 @@ __all__ = [
     "Buffer",
     "HostBuffer",
     "allocate",
-    "calculated",
     "count_memory",
     "download",
     "has_sole_memory",
     "hold",
+    "hold_result",
     "host_memory",
     "host_view",
-    "lent",
-    "mapped",
+    "lend_memory",
+    "map_to_host",
     "pin",
     "transfer",
     "upload",
@@ -81,8 +81,8 @@ class HostBuffer(Buffer):
     copy : Buffer or None
         What a kernel has asked for, until the array is written to.
     memory : Buffer or None
-        The buffer whose memory the array is (`lent`): the device has no other copy. A write to it
-        waits for the device first.
+        The buffer whose memory the array is (`lend_memory`): the device has no other copy. A write
+        to it waits for the device first.
     use : int
         What was done with it: `AS_A_WHOLE`, `IN_PARTS`, `BY_ROWS` or `SELECTED`. The choice where
         to calculate with it depends on that.
@@ -187,7 +187,7 @@ def _copied(device: Device, array: npt.NDArray[Any]) -> Buffer:
     import pyopencl as cl
 
     flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
-    mem = lost.put(device, "an upload", cl.Buffer, device.context, flags, hostbuf=array)
+    mem = lost.call_driver(device, "an upload", cl.Buffer, device.context, flags, hostbuf=array)
     counters["bytes_to_device"] += nbytes
     return Buffer(device, nbytes, mem, Block(pool, nbytes, mem, 0))
 
@@ -208,7 +208,7 @@ def hold(device: Device, array: npt.NDArray[Any]) -> Buffer:
         return made
 
 
-def calculated(device: Device, array: npt.NDArray[Any]) -> HostBuffer:
+def hold_result(device: Device, array: npt.NDArray[Any]) -> HostBuffer:
     """Return a buffer for what the host has calculated in a device's place; a large one counts as
     if the device had it, so that what pending work holds is known."""
     made = HostBuffer(device, array)
@@ -222,7 +222,7 @@ def on_host(buffer: Buffer, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Hos
 
     It does not keep the memory on the device: other buffers or views may have it, too.
     """
-    with mapped(buffer, dtype, shape, write=False) as array:
+    with map_to_host(buffer, dtype, shape, write=False) as array:
         return HostBuffer(buffer.device, np.array(array, order="C"))
 
 
@@ -241,7 +241,7 @@ class _Lent:
         }  # fmt: skip
 
 
-def lent(buffer: Buffer, dtype: np.dtype[Any], shape: tuple[int, ...]) -> HostBuffer | None:
+def lend_memory(buffer: Buffer, dtype: np.dtype[Any], shape: tuple[int, ...]) -> HostBuffer | None:
     """Return the buffer's memory itself as one on the host, once it is computed; None where the
     device does not work in the host's memory."""
     memory = host_memory(buffer)
@@ -293,7 +293,7 @@ def write(buffer: Buffer, array: npt.NDArray[Any]) -> None:
         return
     if nbytes <= STAGED_NBYTES:
         staged = _as_bytes(array.copy())
-        event = lost.put(
+        event = lost.call_driver(
             device, "an upload", cl.enqueue_copy, device.queue, buffer.mem, staged,
             is_blocking=False,
         )  # fmt: skip
@@ -307,7 +307,7 @@ def _write_and_wait(buffer: Buffer, array: npt.NDArray[Any]) -> None:
     import pyopencl as cl
 
     device = buffer.device
-    lost.put(
+    lost.call_driver(
         device, "an upload", cl.enqueue_copy, device.queue, buffer.mem, _as_bytes(array),
         is_blocking=True,
     )  # fmt: skip
@@ -349,7 +349,7 @@ def download(buffer: Buffer, dtype: npt.DTypeLike, shape: Sequence[int]) -> npt.
             _as_bytes(result)[...] = memory[: result.nbytes]
             return result
         device = buffer.device
-        lost.put(
+        lost.call_driver(
             device, "a download", cl.enqueue_copy, device.queue, _as_bytes(result), buffer.mem,
             is_blocking=True,
         )  # fmt: skip
@@ -446,7 +446,7 @@ def host_view(buffer: Buffer, dtype: npt.DTypeLike, shape: Sequence[int]) -> npt
 
 
 @contextmanager
-def mapped(
+def map_to_host(
     buffer: Buffer, dtype: npt.DTypeLike, shape: Sequence[int], write: bool
 ) -> Iterator[npt.NDArray[Any]]:
     """Give a host array on a buffer's bytes, to libraries on the host, for the length of a block.
@@ -540,7 +540,7 @@ def _map(
     flags: Any = cl.map_flags.READ | cl.map_flags.WRITE if write else cl.map_flags.READ
     array: npt.NDArray[Any]
     device = buffer.device
-    array, _ = lost.put(
+    array, _ = lost.call_driver(
         device, "a map", cl.enqueue_map_buffer, device.queue, buffer.mem, flags, 0, tuple(shape),
         dtype, is_blocking=True,
     )  # fmt: skip
@@ -555,5 +555,5 @@ def transfer(buffer: Buffer, device: Device) -> Buffer:
         return buffer
     if type(buffer) is HostBuffer:
         return HostBuffer(device, buffer.array)
-    with mapped(buffer, np.uint8, (buffer.nbytes,), write=False) as array:
+    with map_to_host(buffer, np.uint8, (buffer.nbytes,), write=False) as array:
         return upload(device, array)

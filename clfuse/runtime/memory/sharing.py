@@ -103,7 +103,7 @@ def share(device: Device, array: npt.NDArray[Any], *, exported: bool = False) ->
         return None
     flags: Any = cl.mem_flags.USE_HOST_PTR
     flags |= cl.mem_flags.READ_WRITE if array.flags.writeable else cl.mem_flags.READ_ONLY
-    mem = lost.put(device, "an array", cl.Buffer, device.context, flags, hostbuf=array)
+    mem = lost.call_driver(device, "an array", cl.Buffer, device.context, flags, hostbuf=array)
     buffer = SharedBuffer(device, array.nbytes, mem, _Shared(device, array))
     buffer.exported = int(exported or not array.flags.writeable)
     return buffer

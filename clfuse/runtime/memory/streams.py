@@ -14,7 +14,7 @@ from clfuse.counters import counters
 from clfuse.runtime.context import lost
 
 from .blocks import pool_of
-from .buffers import Buffer, HostBuffer, mapped, write
+from .buffers import Buffer, HostBuffer, map_to_host, write
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -33,7 +33,7 @@ class Transfers:
         self.device = device
         self._queue: Any = None
         if not (device.pool or pool_of(device)).host_backed:
-            self._queue = lost.put(
+            self._queue = lost.call_driver(
                 device, "a queue", cl.CommandQueue, device.context, device.handle
             )
 
@@ -44,8 +44,8 @@ class Transfers:
         import pyopencl as cl
 
         device = self.device
-        event = lost.put(device, "a marker", cl.enqueue_marker, device.queue)
-        lost.put(device, "a flush", device.queue.flush)
+        event = lost.call_driver(device, "a marker", cl.enqueue_marker, device.queue)
+        lost.call_driver(device, "a flush", device.queue.flush)
         return event
 
     def send(self, buffer: Buffer, array: npt.NDArray[Any], after: Any) -> None:
@@ -61,7 +61,7 @@ class Transfers:
         if type(buffer) is HostBuffer:
             target[...] = buffer.read(target.dtype, target.shape)
         elif self._queue is None:
-            with mapped(buffer, target.dtype, target.shape, write=False) as array:
+            with map_to_host(buffer, target.dtype, target.shape, write=False) as array:
                 counters["bytes_to_host"] += array.nbytes
                 target[...] = array
         elif target.flags.c_contiguous and target.nbytes:
@@ -88,7 +88,7 @@ class Transfers:
                 wait_for=[after],
             )  # fmt: skip
 
-        lost.put(self.device, what, copy)
+        lost.call_driver(self.device, what, copy)
 
 
 def _in_bytes(side: Any) -> Any:

@@ -44,7 +44,7 @@ class SimulatedPool(Pool):
         pattern = np.array(PATTERN, np.uint16)
         whole = block.size // pattern.itemsize * pattern.itemsize
         # In the queue: commands of the last owner may still be under way.
-        lost.put(
+        lost.call_driver(
             self.device, f"{nbytes:,} bytes", cl.enqueue_fill_buffer, self.device.queue, block,
             pattern, 0, whole,
         )  # fmt: skip
@@ -68,4 +68,4 @@ class SimulatedPool(Pool):
         except cl.Error as error:
             if error.code in lost.MEMORY:
                 return None
-            raise lost.refused(self.device, error, f"{nbytes:,} bytes") from error
+            raise lost.error_of_driver(self.device, error, f"{nbytes:,} bytes") from error

@@ -18,12 +18,18 @@ from dataclasses import replace
 from typing import Final
 
 from clfuse.ir.nodes import Kind
-from clfuse.schedule.dataflow import fold_of_registers, needed, of_registers, prefixes, renumbered
+from clfuse.schedule.dataflow import (
+    fold_of_registers,
+    needed_items,
+    of_registers,
+    prefixes,
+    renumber_registers,
+)
 from clfuse.schedule.lower.breakpoints import Box
 from clfuse.schedule.lower.iterations import outside
 from clfuse.schedule.lower.lowering import Lowering
 from clfuse.schedule.records import Access, Item, Kernel, Load, Step, Store, is_sequential
-from clfuse.schedule.shape.geometry import permuted
+from clfuse.schedule.shape.geometry import permute_map
 
 from .boxes import (
     MAX_BOXES,
@@ -31,13 +37,13 @@ from .boxes import (
     Apart,
     Cell,
     cells_of,
-    decomposed,
+    decompose_offset,
     hull,
     is_one_to_one,
-    moved,
+    move_box,
     overlaps,
     remainder,
-    shifted,
+    shift_box,
 )
 
 MAX_ITEMS: Final = 256
@@ -129,7 +135,7 @@ class Cells:
 
     def permuted(self, order: Sequence[int]) -> Cells:
         """The same with the dimensions in another order, of those that fold nothing."""
-        return Cells(permuted(self.kernel(), order), self._arrays)
+        return Cells(permute_map(self.kernel(), order), self._arrays)
 
     def placed(self, extents: tuple[int, ...], start: Sequence[int]) -> Cells:
         """The same as part of a larger range, in which its own begins at `start`."""
@@ -137,11 +143,11 @@ class Cells:
             return self
         made = copy(self)
         made.extents = extents
-        made._rows = shifted(self._rows, start[: len(self._rows)])
+        made._rows = shift_box(self._rows, start[: len(self._rows)])
         made.cells = [
             Cell(
-                tuple([shifted(box, start) for box in cell.boxes]),
-                *moved(cell.items, cell.stores, start), cell.folds,
+                tuple([shift_box(box, start) for box in cell.boxes]),
+                *move_box(cell.items, cell.stores, start), cell.folds,
             )
             for cell in self.cells
         ]
@@ -165,7 +171,7 @@ class Cells:
         if self._rows and rows and self._rows != rows:
             raise Apart("they have results for different rows")
         self._check_results(kernel)
-        kernel = renumbered(kernel, self._after())
+        kernel = renumber_registers(kernel, self._after())
         others = cells_of(kernel, start)
         self._check_rows(others)
         written = self._written()
@@ -261,14 +267,15 @@ class Cells:
         of = self._arrays.of
         written = {store.value for store in self.stores}
         own = written | {load.value for load in self.loads}
-        theirs = {item.value for item in touched(kernel)}
+        theirs = {item.value for item in touched_items(kernel)}
         of_kernel = {store.value for body in kernel.phases for store in body.stores}
         for folding, other, used, stored in (
             (self._kernel, kernel, theirs, of_kernel), (kernel, self._kernel, own, written),
         ):
-            left = of(folded(folding))
+            left = of(folded_values(folding))
             read = of(_read_after(folding))
-            used, stored = used | folded(other) | _read_after(other), stored | folded(other)
+            used = used | folded_values(other) | _read_after(other)
+            stored = stored | folded_values(other)
             if not (left.isdisjoint(of(used)) and read.isdisjoint(of(stored))):
                 raise Apart("one of them needs what the other one folds or writes first")
 
@@ -407,7 +414,7 @@ def cells_of_parts(kernel: Kernel, arrays: Arrays, operation_nbytes: float) -> C
         starts: list[tuple[int, ...]] = []
         if store.access.strides == origin.strides:
             single = [dim for dim, extent in enumerate(kernel.extents) if extent == 1]
-            starts = decomposed(store.access.offset - origin.offset, origin.strides, single)
+            starts = decompose_offset(store.access.offset - origin.offset, origin.strides, single)
         ahead = [start for start in starts if all(step >= 0 for step in start)]
         if not ahead:
             raise Apart("one of them writes an array in parts that are not side by side")
@@ -420,7 +427,7 @@ def cells_of_parts(kernel: Kernel, arrays: Arrays, operation_nbytes: float) -> C
         ]
     )
     bodies = {
-        start: needed(kernel.body, {store.var for store in stores})
+        start: needed_items(kernel.body, {store.var for store in stores})
         for start, stores in parts.items()
     }
     again = Counter([item.var for body in bodies.values() for item in body])
@@ -444,7 +451,7 @@ def _nbytes(item: Item, operation_nbytes: float) -> float:
     return item.op.weight * operation_nbytes if isinstance(item, Step) else 0.0
 
 
-def touched(kernel: Kernel) -> list[Load | Store]:
+def touched_items(kernel: Kernel) -> list[Load | Store]:
     """What all bodies load and store."""
     return [
         item
@@ -454,7 +461,7 @@ def touched(kernel: Kernel) -> list[Load | Store]:
     ]
 
 
-def folded(kernel: Kernel) -> set[int]:
+def folded_values(kernel: Kernel) -> set[int]:
     """The values that its folds leave."""
     return {store.value for store in kernel.results}
 
@@ -465,7 +472,7 @@ def _rows_of(kernel: Kernel, start: Sequence[int]) -> Box:
         return ()
     kept = kernel.extents[: len(kernel.extents) - kernel.reduced]
     box = kernel.kept or tuple([(0, extent) for extent in kept])
-    return shifted(box, start[: len(box)])
+    return shift_box(box, start[: len(box)])
 
 
 def _read_after(kernel: Kernel) -> set[int]:

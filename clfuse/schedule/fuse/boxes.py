@@ -11,8 +11,14 @@ from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any, Final
 
-from clfuse.schedule.dataflow import fold_of_registers, needed, of_registers, operands_of, prefixes
-from clfuse.schedule.lower.breakpoints import Box, cut
+from clfuse.schedule.dataflow import (
+    fold_of_registers,
+    needed_items,
+    of_registers,
+    operands_of,
+    prefixes,
+)
+from clfuse.schedule.lower.breakpoints import Box, cut_box
 from clfuse.schedule.lower.iterations import outside
 from clfuse.schedule.records import Access, Accumulator, Index, Item, Kernel, Load, Store
 from clfuse.schedule.rewrite.write_regions import elements_at_least
@@ -52,7 +58,7 @@ class Cell:
         """The items that its stores and folds, and the registers in `more`, are made of."""
         used = {store.var for store in self.stores} | {fold.operand for fold in self.folds}
         used |= {fold.position for fold in self.folds if fold.position is not None}
-        return needed(self.items, used.union(more))
+        return needed_items(self.items, used.union(more))
 
 
 def cells_of(kernel: Kernel, start: Sequence[int]) -> list[Cell]:
@@ -60,8 +66,8 @@ def cells_of(kernel: Kernel, start: Sequence[int]) -> list[Cell]:
     whole = tuple([(0, extent) for extent in kernel.extents])
     return [
         Cell(
-            tuple([shifted(box, start) for box in cell.boxes]),
-            *moved(cell.items, cell.stores, start), cell.folds,
+            tuple([shift_box(box, start) for box in cell.boxes]),
+            *move_box(cell.items, cell.stores, start), cell.folds,
         )
         for body in kernel.phases
         for cell in _uncut(
@@ -142,15 +148,15 @@ def _has_element(access: Access, box: Box) -> bool:
 def _cut(box: Box, dim: int, index: int) -> list[Box]:
     """A box in two, where an index of a dimension lies inside of it."""
     low, high = box[dim]
-    return cut(box, dim, index - low) if low < index < high else [box]
+    return cut_box(box, dim, index - low) if low < index < high else [box]
 
 
-def shifted(box: Box, start: Sequence[int]) -> Box:
+def shift_box(box: Box, start: Sequence[int]) -> Box:
     """The same box, so many indices further."""
     return tuple([(low + by, high + by) for (low, high), by in zip(box, start, strict=True)])
 
 
-def moved(
+def move_box(
     items: Sequence[Item], stores: Sequence[Store], start: Sequence[int]
 ) -> tuple[list[Item], list[Store]]:
     """The same with indices that begin at `start`."""
@@ -167,7 +173,7 @@ def moved(
     )
 
 
-def decomposed(
+def decompose_offset(
     distance: int, strides: tuple[int, ...], single: Sequence[int]
 ) -> list[tuple[int, ...]]:
     """Steps along the dimensions that are together so many elements, none along those that are
@@ -224,6 +230,6 @@ def remainder(box: Box, other: Box) -> Iterator[Box]:
         yield box
         return
     start = [low for low, _ in box]
-    inner = shifted(common, [-low for low in start])
+    inner = shift_box(common, [-low for low in start])
     for part in outside(inner, [high - low for low, high in box]):
-        yield shifted(part, start)
+        yield shift_box(part, start)

@@ -26,11 +26,11 @@ from clfuse.schedule import cost
 from clfuse.schedule.lower.lowering import Lowering, Pending
 from clfuse.schedule.memory.buffers import reads_of, writes_of
 from clfuse.schedule.records import Access, Cut, Index, Kernel, Load, Prefix, Scalar, Step, Store
-from clfuse.schedule.shape.geometry import permuted
+from clfuse.schedule.shape.geometry import permute_map
 from clfuse.target.traits import DeviceTraits
 
-from .box_bodies import Arrays, Cells, cells_of_parts, folded, scans_in_order, touched
-from .boxes import Apart, decomposed, has_parts
+from .box_bodies import Arrays, Cells, cells_of_parts, folded_values, scans_in_order, touched_items
+from .boxes import Apart, decompose_offset, has_parts
 from .rows import contents_before
 
 LEAST_ROW: Final = 64
@@ -81,7 +81,7 @@ class _Joining:
             kernel = entry.launch
             if not isinstance(kernel, Kernel) or kernel.kind.by_tiles:
                 continue
-            used = touched(kernel)
+            used = touched_items(kernel)
             loads = {item.value for item in used if isinstance(item, Load)}
             earlier = {self._now(latest[value]) for value in loads if value in latest}
             into, apart = place, None
@@ -120,7 +120,7 @@ class _Joining:
         is_equal = sorted(launch.extents) == sorted(kernel.extents)
         if is_equal and not (has_parts(kernel) or has_parts(launch)):
             return False  # equal ranges are joined before, or cannot be
-        if not folded(launch).isdisjoint(value for value, _ in reads_of(kernel)):
+        if not folded_values(launch).isdisjoint(value for value, _ in reads_of(kernel)):
             return False  # a fold that has to be done before: that value has its reason
         written = writes_of(launch)
         if not self._arrays.of(self._filled_from(place)).isdisjoint(self._arrays.of(written)):
@@ -219,7 +219,7 @@ class _Joining:
         why = "no array says where the one range begins in the other"
         sides = zip(first.extents, second.extents, strict=True)
         single = [dim for dim, extents in enumerate(sides) if extents == (1, 1)]
-        for start in _starts([*first.loads, *first.stores], touched(second), single):
+        for start in _starts([*first.loads, *first.stores], touched_items(second), single):
             try:
                 shared, made = self._joined_at(start, first, second)
                 self._check_size(made)
@@ -238,7 +238,7 @@ class _Joining:
             if first.whole.reduced and second.reduced:
                 raise Apart("they fold different dimensions")
             if first.whole.reduced:
-                second = permuted(second, at.order)
+                second = permute_map(second, at.order)
             elif second.reduced:
                 back = [at.order.index(dim) for dim in range(len(at.order))]
                 first, along = first.permuted(back), at.order[along]
@@ -247,7 +247,7 @@ class _Joining:
                 raise Apart("they go over what they share in different orders")
         maps: list[Load | Store] = []
         maps += [] if first.whole.reduced else [*first.loads, *first.stores]
-        maps += [] if second.reduced else touched(second)
+        maps += [] if second.reduced else touched_items(second)
         if any(_is_across(item.access, along) for item in maps):
             raise Apart("one of them goes over another array in the order of its columns")
         one, two = first.extents, second.extents
@@ -284,11 +284,12 @@ class _Joining:
         assert isinstance(second, Kernel)
         values = self._lowering.values
         shared = {
-            item.value for item in touched(first) if values.node[item.value] not in self._explained
+            item.value for item in touched_items(first)
+            if values.node[item.value] not in self._explained
         }
         nbytes = sum({
             item.value: math.prod(second.extents) * item.dtype.itemsize
-            for item in touched(second) if isinstance(item, Load) and item.value in shared
+            for item in touched_items(second) if isinstance(item, Load) and item.value in shared
         }.values())
         if not nbytes:
             return
@@ -396,7 +397,8 @@ def _starts(
         order = _order(strides, others)
         if order is not None:
             along = min(range(len(strides)), key=lambda dim: strides[dim] or math.inf)
-            for start in decomposed(other.access.offset - each.access.offset, strides, single):
+            apart = other.access.offset - each.access.offset
+            for start in decompose_offset(apart, strides, single):
                 found[_Start(order, start, along)] = None
         if len(found) >= MOST_STARTS:
             break

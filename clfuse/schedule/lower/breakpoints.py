@@ -445,7 +445,7 @@ def _rectangles(mask: npt.NDArray[np.bool_]) -> Iterator[tuple[slice, ...]]:
         yield tuple(rectangle)
 
 
-def cut(box: Box, dim: int, position: int) -> list[Box]:
+def cut_box(box: Box, dim: int, position: int) -> list[Box]:
     """The two boxes before and from index `position` of `box` in a dimension, the second first."""
     low, high = box[dim]
     bounds: Iterable[tuple[int, int]] = ((low + position, high), (low, low + position))

@@ -322,7 +322,7 @@ class Lowering:
             except Straddles as cut:
                 if cut.dim is None or len(boxes) + len(parts) >= cost.MAX_BOXES:
                     raise
-                boxes += breakpoints.cut(box, cut.dim, cut.position)
+                boxes += breakpoints.cut_box(box, cut.dim, cut.position)
                 continue
             parts.append(breakpoints.Part(box, emitter.items, roots, emitter.variables))
         return parts

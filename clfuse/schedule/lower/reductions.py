@@ -48,7 +48,7 @@ def finish_reduction(
         return _stages_of_columns(
             kernel, rest, together, split, groups, traits, values, registers
         )
-    kernel = g.oriented(kernel, traits)
+    kernel = g.orient_reduction(kernel, traits)
     groups, length, split = _lay(kernel, traits, splits=len(kernel.passes) == 1)
     if split <= 1 and not kernel.kept:
         _whole(kernel, traits, groups, length)

@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Final
 
 from clfuse.schedule import cost
-from clfuse.schedule.dataflow import needed, prefixes
+from clfuse.schedule.dataflow import needed_items, prefixes
 from clfuse.schedule.kinds import REDUCE
 from clfuse.schedule.records import (
     Access,
@@ -165,7 +165,7 @@ def _folds_of(body: Kernel, accumulators: list[Accumulator]) -> Kernel:
     return replace(
         body,
         kind=REDUCE,
-        body=needed(body.body, set(operands.values())),
+        body=needed_items(body.body, set(operands.values())),
         stores=[],
         streams=False,
         then=[],
@@ -205,7 +205,7 @@ def _store_costly_operand(
         else item
         for item in second.body
     ]
-    body = needed(body, {store.var for store in second.stores})
+    body = needed_items(body, {store.var for store in second.stores})
     if sum(isinstance(item, Load) for item in body) > 1:
         return
     values.cuts.append(

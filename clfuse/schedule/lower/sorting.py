@@ -76,7 +76,7 @@ def _divided(call: LibraryCall, traits: DeviceTraits) -> tuple[int, int, int]:
     return rows, n, min(-(-n // (LEAST_SORTED // 2)), -(-traits.compute_units // rows))
 
 
-def expanded(call: LibraryCall, values: ValueTable, traits: DeviceTraits) -> list[SortPass]:
+def expand_sort(call: LibraryCall, values: ValueTable, traits: DeviceTraits) -> list[SortPass]:
     """The launches that sort, with memory of their own for keys and counters.
 
     Two arrays of keys take turns.

@@ -358,7 +358,7 @@ def last(kernel: Kernel, dim: int) -> Kernel:
     return _rearranged(kernel, extents, kernel.reduced, permuted, permuted, full)
 
 
-def permuted(kernel: Kernel, order: Sequence[int]) -> Kernel:
+def permute_map(kernel: Kernel, order: Sequence[int]) -> Kernel:
     """The same map with its dimensions in this order."""
     extents = tuple([kernel.extents[dim] for dim in order])
 
@@ -466,7 +466,7 @@ def round_up(count: int, multiple: int) -> int:
     return -(-count // multiple) * multiple
 
 
-def oriented(kernel: Kernel, traits: DeviceTraits) -> Kernel:
+def orient_reduction(kernel: Kernel, traits: DeviceTraits) -> Kernel:
     """A reduction with its dimensions in the order of the loops, and its `vector` dimension."""
     if kernel.reduced == 0:  # only extents of 1 are reduced
         kernel = _rearranged(

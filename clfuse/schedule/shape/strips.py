@@ -129,7 +129,7 @@ def independent_units(kernel: Kernel, traits: DeviceTraits) -> int:
 
     Strips are as wide as reads well; 0 where one is too long for the cache then.
     """
-    kernel = g.oriented(g.merge_dimensions(kernel), traits)
+    kernel = g.orient_reduction(g.merge_dimensions(kernel), traits)
     kept = len(kernel.extents) - kernel.reduced
     rows = math.prod(kernel.extents[:kept])
     if kernel.vector >= kept or traits.schedule == "gpu":

@@ -30,7 +30,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import Final
 
-from clfuse.schedule.dataflow import needed
+from clfuse.schedule.dataflow import needed_items
 from clfuse.schedule.records import Kernel, Load, Store
 from clfuse.target.traits import DeviceTraits
 
@@ -131,7 +131,7 @@ def _loads_of(kernel: Kernel, store: Store) -> set[tuple[int, tuple[int, ...], i
     """What a store needs from memory: values, how they are gone through, bytes of an element."""
     return {
         (item.value, item.access.strides, item.dtype.itemsize)
-        for item in needed(kernel.body, {store.var})
+        for item in needed_items(kernel.body, {store.var})
         if isinstance(item, Load) and item.position is None
     }
 

@@ -29,14 +29,14 @@ from clfuse.config import settings
 from clfuse.ir import build
 from clfuse.ir.identifiers import symbol
 from clfuse.ir.nodes import Node
-from clfuse.ir.scalar_functions import Function, called
+from clfuse.ir.scalar_functions import Function, call_function
 from clfuse.ir.traced_number import TracedNumber
 
 from . import text
 from .expressions import program_of, results_of
 from .names import macros, require_name, require_text, words
 from .record_launch import record_launch
-from .text import Declared, Parts, c_type, computed, settled, stored_type, type_of
+from .text import Declared, Parts, c_type, computed_type, settle_arguments, stored_type, type_of
 
 INT64: Final = DTYPES["int64"]
 
@@ -198,7 +198,7 @@ class ElementwiseKernel:
             if out is None and parameter.is_raw and size is None:
                 raise ValueError(f"{self.name}: pass the raw output {parameter.name}, or size=")
         shape = self._shape(inputs, outputs, size)
-        inputs = settled(inputs, self.in_params, types)
+        inputs = settle_arguments(inputs, self.in_params, types)
         made = self._launched if self._is_raw else self._recorded
         results = made(inputs, outputs, types, shape)
         if self.no_return:
@@ -332,7 +332,7 @@ class ElementwiseKernel:
         for number, (out, parameter) in enumerate(zip(outputs, self.out_params, strict=True)):
             if out is None:
                 dtype = type_of(parameter, types)
-                given[number] = fresh(build.filled(dtype.type(0), shape))
+                given[number] = fresh(build.full(dtype.type(0), shape))
         size = math.prod(shape)
         arrays: list[tuple[Any, Declared, str]] = []
         back: list[tuple[Any, Any]] = []
@@ -486,10 +486,10 @@ def called_on(
 ) -> Node:
     """The function on nodes of any native dtype; a bool goes through 0 and 1."""
     inputs = [
-        build.cast(node, computed(node.dtype)) if node.dtype.kind == "b" else node
+        build.cast(node, computed_type(node.dtype)) if node.dtype.kind == "b" else node
         for node in nodes
     ]
-    return called(name, function, inputs, shape)
+    return call_function(name, function, inputs, shape)
 
 
 def written(out: Any, node: Node) -> Any:

@@ -46,7 +46,7 @@ def without_comments(text: str) -> str:
     return _TOKEN.sub(lambda found: " " if found["comment"] else found[0], text)
 
 
-def renamed(
+def rename_words(
     text: str, names: Mapping[str, str], members: frozenset[str] = frozenset()
 ) -> str:
     """`text` with other names; members of structures keep theirs, but for those in `members`.
@@ -81,7 +81,7 @@ _DEFINED: Final = re.compile(r"^\s*#\s*define\s+(\w+)", re.MULTILINE)
 
 
 @cache
-def defined(text: str) -> frozenset[str]:
+def defined_macros(text: str) -> frozenset[str]:
     """The macros that a text defines.
 
     >>> sorted(defined("#define SQ(x) ((x) * (x))\\ny = SQ(x); // #define NONE"))
@@ -108,7 +108,7 @@ def require_text(**texts: object) -> None:
 
 
 @cache
-def declared(preamble: str) -> frozenset[str]:
+def declared_names(preamble: str) -> frozenset[str]:
     """The macros, functions, types, constants and variables that a preamble declares.
 
     >>> sorted(declared("#define A 1\\nenum { B, C = 2 };\\nstatic float f(float x) { return x; }"))

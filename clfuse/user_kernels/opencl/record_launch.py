@@ -423,7 +423,7 @@ def _covered(slot: int, parameters: Sequence[Parameter], nbytes: int) -> bool:
 def _in_memory(node: Node) -> Node:
     """The same bytes as a node that has some: scalars and empty arrays have none otherwise."""
     if not math.prod(node.shape):
-        return build.filled(node.dtype.type(0), (1,))
+        return build.full(node.dtype.type(0), (1,))
     if node.op.kind is Kind.CONSTANT and node.buffer is None:
         return build.view(node, (1,), 0, (0,))
     return node

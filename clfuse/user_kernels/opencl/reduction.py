@@ -36,7 +36,7 @@ from .elementwise import FORMS_KEPT, argument_of, called_on, stretched, written
 from .expressions import program_of, results_of
 from .names import macros, require_name, require_text, without_comments, words
 from .record_launch import record_launch
-from .text import Parts, c_type, settled, stored_type, type_of
+from .text import Parts, c_type, settle_arguments, stored_type, type_of
 
 INT64: Final = DTYPES["int64"]
 
@@ -182,7 +182,7 @@ class ReductionKernel:
         if out is not None and not is_writeable(out):
             raise ValueError("output array is read-only")
         types = text.decide_types(self.name, self.params, [*inputs, out])
-        inputs = settled(inputs, self.in_params, types)
+        inputs = settle_arguments(inputs, self.in_params, types)
         shape = np.broadcast_shapes(
             *[value._shape for value in inputs if isinstance(value, Handle)]
         )
@@ -249,7 +249,7 @@ class ReductionKernel:
             dtype = type_of(self.out_params[0], types)
         mapped, posted = self._steps(known, dtype, fold, bool(count))
         if not count or not math.prod(kept):
-            folded = build.filled(dtype.type(0), kept)
+            folded = build.full(dtype.type(0), kept)
         else:
             nodes = [
                 node_of(value) if isinstance(value, Handle)
@@ -356,7 +356,7 @@ class ReductionKernel:
         out = type_of(self.out_params[0], types)
         sizes = [np.int64(extent) for extent in extents]
         reason = f"no reduction of NumPy's folds by {self.reduce_expr}"
-        results = fresh(build.filled(out.type(0), kept))
+        results = fresh(build.full(out.type(0), kept))
         numbers = [*sizes, np.int64(length), np.int64(count)]
         items = math.prod(kept)
         name = symbol(f"kernel_{self.name}")
@@ -365,7 +365,7 @@ class ReductionKernel:
                           reason=reason)
             return node_of(results)
         assert dtype is not None
-        parts = fresh(build.filled(dtype.type(0), (*kept, chunks)))
+        parts = fresh(build.full(dtype.type(0), (*kept, chunks)))
         record_launch(first, name, [*arguments, (parts, "w"), *numbers], (items, chunks),
                       reason=reason)
         finish = [(parts, "r"), (results, "w"), np.int64(chunks), np.int64(math.prod(extents))]

@@ -21,7 +21,15 @@ from clfuse.ir import build
 from clfuse.ir.identifiers import MOST_LETTERS
 from clfuse.ir.scalar_functions import Function
 
-from .names import KEYWORDS, declared, defined, members, renamed, without_comments, words
+from .names import (
+    KEYWORDS,
+    declared_names,
+    defined_macros,
+    members,
+    rename_words,
+    without_comments,
+    words,
+)
 
 RESERVED: Final = ("i", "n")
 """Names that bodies have for the index and the number of elements."""
@@ -166,7 +174,7 @@ def type_of(parameter: Declared, types: Mapping[str, np.dtype]) -> np.dtype:
     return types.get(parameter.type) or parameter.dtype or types[parameter.type]
 
 
-def settled(
+def settle_arguments(
     values: Sequence[Any], declared: Sequence[Declared], types: Mapping[str, np.dtype]
 ) -> list[Any]:
     """Arguments with lazy scalars as arrays of the type that they are taken as, as NumPy's scalars
@@ -191,14 +199,14 @@ def stored_type(dtype: np.dtype) -> str:
     return "half" if dtype.char == "e" else register_type(dtype)
 
 
-def computed(dtype: np.dtype) -> np.dtype:
+def computed_type(dtype: np.dtype) -> np.dtype:
     """What a function takes and gives for `dtype`: bool as 0 and 1."""
     return UINT8 if dtype.kind == "b" else dtype
 
 
 def concrete(text: str, types: Mapping[str, np.dtype]) -> str:
     """`text` with C types for placeholders."""
-    return renamed(text, {kind: c_type(dtype) for kind, dtype in types.items()})
+    return rename_words(text, {kind: c_type(dtype) for kind, dtype in types.items()})
 
 
 def statements(text: str) -> list[str]:
@@ -259,9 +267,9 @@ class Parts:
     ) -> None:
         self._types = types
         text = concrete(preamble, types)
-        names = {name: identifier(name, text) for name in declared(text)}
+        names = {name: identifier(name, text) for name in declared_names(text)}
         self._members = members(text)
-        self.preamble = renamed(text, names, self._members)
+        self.preamble = rename_words(text, names, self._members)
         self._own = frozenset([parameter.name for parameter in parameters])
         self._names = {name: other for name, other in names.items() if name not in self._own}
 
@@ -272,8 +280,8 @@ class Parts:
         comes after it, other kernels' bodies and generated text.
         """
         text = concrete(text, self._types)
-        macros = {name: identifier(name, text) for name in defined(text) - self._own}
-        return renamed(text, self._names | macros, self._members)
+        macros = {name: identifier(name, text) for name in defined_macros(text) - self._own}
+        return rename_words(text, self._names | macros, self._members)
 
 
 def block_of(body: str, end: str) -> str:
@@ -333,16 +341,16 @@ def function_of(
         What must stand above it, with names of its own.
     """
     target, dtype = outputs[result]
-    kind = register_type(computed(dtype))
+    kind = register_type(computed_type(dtype))
     parameters = ", ".join([f"const {c_type(each)} {word}" for word, each in inputs])
     locals_ = " ".join([
         f"{c_type(each)} {word} = ({c_type(each)})({start or 0});"
         for (word, each), start in zip(outputs, starts, strict=True)
     ])
     lines = f"{{\n{locals_}\n{block_of(body, f'return {target};')}\nreturn {target};\n}}"
-    lines += "".join([f"\n#undef {each}" for each in sorted(defined(body))])
+    lines += "".join([f"\n#undef {each}" for each in sorted(defined_macros(body))])
     unique = identifier(name, f"{preamble}{kind}({parameters}){lines}")
     text = f"static inline {kind} {unique}({parameters})\n{lines}"
-    dtypes = tuple([computed(each) for _, each in inputs])
+    dtypes = tuple([computed_type(each) for _, each in inputs])
     weight = weight_of(body) + weight_of(preamble) * bool(preamble)
-    return Function(unique, text, dtypes, computed(dtype), weight, preamble)
+    return Function(unique, text, dtypes, computed_type(dtype), weight, preamble)

@@ -234,7 +234,7 @@ def compare(xp: ModuleType, reference: Any, row: functions.Row, calls: tuple[str
             theirs = operands(dtype, lambda array: array)
             ours = operands(dtype, xp.asarray)
             args, kwargs = arguments(text, ours)
-            made, seen, warned = told(functions.read, reference, row, args, kwargs)
+            made, seen, warned = told(functions.call_reader, reference, row, args, kwargs)
             where = f"{reference.__name__}({text}) of {dtype}"
             if front is not None:
                 _, same, also = told(front, *args, **kwargs)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import clfuse as cf
+from clfuse.ir import nodes
 
 Round = Callable[[ModuleType, Any], Any]
 
@@ -60,14 +61,14 @@ def test_a_loop_is_computed_in_pieces_that_share_a_plan(turn: Round) -> None:
 
     def after() -> None:
         plans.append(cf.stats()["plans_made"])
-        recorded.append(len(cf.graph.ir.recorded))
+        recorded.append(len(nodes.recorded))
 
     with cf.config.override(loop_nodes=64, host_us=0, build_after_ms=0):
         actual = run(cf, turn, 400, after)
     np.testing.assert_allclose(np.asarray(actual), run(np, turn, 400, lambda: None), rtol=1e-12)
     assert plans[-1] > plans[0], "a part of the loop was computed before somebody looked"
     assert plans[-1] == plans[120], "and what came later has used the same plans"
-    assert max(recorded) < 64 + 64 + cf.graph.ir.CHECK_EVERY
+    assert max(recorded) < 64 + 64 + nodes.CHECK_EVERY
 
 
 @pytest.mark.parametrize("turn", ROUNDS, ids=lambda turn: turn.__name__)

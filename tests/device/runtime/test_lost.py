@@ -454,7 +454,7 @@ def test_what_the_driver_says_of_a_call_alone_is_said_as_it_is(victim: Device) -
 def test_memory_that_was_lent_to_numpy_survives(victim: Device) -> None:
     x = on_the_device()
     node = x._storage.node
-    found = buffers.lent(node.buffer, node.dtype, node.shape)
+    found = buffers.lend_memory(node.buffer, node.dtype, node.shape)
     if found is None:
         pytest.skip("the device does not work in the host's memory")
     node.buffer = found

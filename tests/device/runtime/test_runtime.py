@@ -154,10 +154,10 @@ def test_a_view_of_nothing_is_an_empty_array(device):
 
 def test_a_kernel_sees_what_was_written_through_a_mapping(device, axpy):
     x, y = buffers.upload(device, np.ones(100, np.float32)), buffers.allocate(device, 400)
-    with buffers.mapped(y, np.float32, (10, 10), write=True) as array:
+    with buffers.map_to_host(y, np.float32, (10, 10), write=True) as array:
         array[...] = 5
     launch.enqueue(axpy, (4,), (1,), (x.mem, y.mem, 100, 2.0, 3))
-    with buffers.mapped(y, np.float32, (100,), write=False) as array:
+    with buffers.map_to_host(y, np.float32, (100,), write=False) as array:
         assert (array == 10).all()
         assert not array.flags.writeable
 
@@ -166,7 +166,7 @@ def test_a_mapping_ends_with_its_block_even_after_an_error(device):
     buffer = buffers.upload(device, np.zeros(10))
     with (
         pytest.raises(ZeroDivisionError),
-        buffers.mapped(buffer, np.float64, (10,), write=True) as array,
+        buffers.map_to_host(buffer, np.float64, (10,), write=True) as array,
     ):
         array[0] = 1 / 0
     assert (buffers.download(buffer, np.float64, (10,)) == 0).all()

@@ -209,7 +209,7 @@ def test_an_observer_sees_every_launch_with_its_times(device, axpy):
     x = buffers.upload(device, np.ones(1000, np.float32))
     args = (x.mem, buffers.upload(device, np.ones(1000, np.float32)).mem, 1000, 2.0, 3)
     seen = []
-    with launch.observed(device, lambda launched, event: seen.append((launched, event))):
+    with launch.observe_launches(device, lambda launched, event: seen.append((launched, event))):
         launch.enqueue(axpy, (4,), (1,), args)
         launch.enqueue(axpy, (4,), (1,), args)
         launch.finish(device)

@@ -146,14 +146,14 @@ def test_what_is_uploaded_is_copied_and_nothing_is_shared_or_mapped(h100: Device
     np.testing.assert_array_equal(buffers.download(buffer, "f8", (1000,)), np.arange(1000.0))
     assert share(h100, host) is None
     assert buffers.host_memory(buffer) is None
-    assert buffers.lent(buffer, np.dtype("f8"), (1000,)) is None
+    assert buffers.lend_memory(buffer, np.dtype("f8"), (1000,)) is None
     view = buffers.host_view(buffer, "f8", (1000,))
     assert not buffer.exported
     buffers.write(buffer, np.zeros(1000))
     np.testing.assert_array_equal(view, np.arange(1000.0))
     with pytest.raises(cf.DeviceError, match=r"map.*memory of its own"):
         buffers._map(buffer, np.dtype("u1"), (8,), write=False)
-    with buffers.mapped(buffer, "f8", (1000,), write=True) as copy:
+    with buffers.map_to_host(buffer, "f8", (1000,), write=True) as copy:
         copy[:] = 5
     np.testing.assert_array_equal(buffers.download(buffer, "f8", (1000,)), np.full(1000, 5.0))
 

@@ -302,7 +302,8 @@ def test_a_constant_that_another_way_of_launching_has_changed_is_passed_again() 
         for turn in range(12):
             y = (x + 1.0) * (2.5 if turn % 2 else 1.5)
             if turn > 5 and turn % 2:
-                with launch.observed(cf.get_device(), lambda program, event: seen.append(event)):
+                device = cf.get_device()
+                with launch.observe_launches(device, lambda program, event: seen.append(event)):
                     cf.evaluate(y)
             np.testing.assert_array_equal(y.get(), np.arange(1.0, 41.0) * (1.5, 2.5)[turn % 2])
     assert len(seen) == 3

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from clfuse.arrays.conversion import held
+from clfuse.arrays.conversion import wrap_node
 from clfuse.arrays.handle import view_of
 from clfuse.codegen.launches import render_launch
 from clfuse.codegen.signatures import Replaced, find
@@ -116,7 +116,7 @@ def test_parameters_are_told_from_their_types_behind_macros() -> None:
 def test_names_that_are_added_are_not_the_sources() -> None:
     source = ("#define o1 7\n__kernel void f(__global double *a0, __global double *x, int call)"
               "{ double t0 = o1; }")
-    ours = [held(array(24)) for _ in range(2)]
+    ours = [wrap_node(array(24)) for _ in range(2)]
     for row in range(3):
         record_launch(source, "f", [
             (view_of(ours[0], (4,), 4 * row, (1,)), "rw"), (ours[1], "r"), np.int32(row)], (4,))

@@ -74,7 +74,7 @@ def graphs() -> dict[str, Node]:
         "reversed": build.view(doubled, (ROWS, COLUMNS), 59, (-COLUMNS, -1)),
         "windows": build.view(numbers, (50, 4), 3, (1, 1)),
         "diagonal": build.view(doubled, (COLUMNS,), 0, (COLUMNS + 1,)),
-        "filled": build.filled(np.float64(3), (ROWS, COLUMNS)),
+        "filled": build.full(np.float64(3), (ROWS, COLUMNS)),
         "stretched": build.view(row, (ROWS, COLUMNS), 0, (0, 1)),
         "stencil": add(
             build.view(doubled, (10, COLUMNS), 0, (COLUMNS, 1)),
@@ -82,13 +82,13 @@ def graphs() -> dict[str, Node]:
         ),
         "inner written": build.update(doubled, inner, COLUMNS + 1, (COLUMNS, 1)),
         "every third row": build.update(
-            doubled, build.filled(np.float64(7), (4, COLUMNS)), 0, (3 * COLUMNS, 1)
+            doubled, build.full(np.float64(7), (4, COLUMNS)), 0, (3 * COLUMNS, 1)
         ),
         "rows from the end": build.update(
             x, add(inner, inner), 10 * COLUMNS + 1, (-COLUMNS, 1)
         ),
         "one row": build.update(doubled, row, 4 * COLUMNS, (1,)),
-        "a column": build.update(doubled, build.filled(np.float64(1), (ROWS,)), 2, (COLUMNS,)),
+        "a column": build.update(doubled, build.full(np.float64(1), (ROWS,)), 2, (COLUMNS,)),
         "diagonal written": build.update(doubled, row, 0, (COLUMNS + 1,)),
         "joined rows": build.concatenate([x, doubled, x], 0),
         "joined columns": build.concatenate([x, doubled], 1),

@@ -12,7 +12,7 @@ from clfuse import config
 from clfuse.ir import build, nodes
 from clfuse.ir.nodes import Kind, Node
 from clfuse.ir.snapshot import take
-from clfuse.ir.updates import Modification, modified
+from clfuse.ir.updates import Modification, modify_view
 from tests.support.recording import array, kernels, moved_nbytes, number, planned
 
 ADD = nodes.loop("add", (np.dtype(float), np.dtype(float)), np.dtype(float))
@@ -29,7 +29,7 @@ def add_to(a: Node, parts: list[Part], operand: Any = None) -> Node:
     for count, part in enumerate(parts):
         shape, offset, strides = part
         value = number(1.0) if operand is None else operand(count)
-        a = modified(a, ADD, value, shape, offset, strides)
+        a = modify_view(a, ADD, value, shape, offset, strides)
     return a
 
 
@@ -177,7 +177,8 @@ def test_a_state_that_is_held_stays() -> None:
 def test_what_depends_on_the_one_before_is_not_joined() -> None:
     a = array(40, 10)
     for index in range(1, 40):
-        a = modified(a, ADD, build.view(a, (10,), 10 * index - 10, (1,)), (10,), 10 * index, (1,))
+        row = build.view(a, (10,), 10 * index - 10, (1,))
+        a = modify_view(a, ADD, row, (10,), 10 * index, (1,))
     assert len(take([a]).nodes) == 1 + 4 * 39
 
 

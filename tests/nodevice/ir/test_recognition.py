@@ -12,7 +12,7 @@ from clfuse.ir import build, known_graphs
 from clfuse.ir import nodes as ir
 from clfuse.ir.nodes import Node
 from clfuse.ir.snapshot import Snapshot, take
-from clfuse.ir.updates import modified
+from clfuse.ir.updates import modify_view
 from tests.support.recording import FLOAT64, array, call, number
 
 
@@ -189,7 +189,7 @@ def test_loops_of_statements_are_what_they_were_joined_to() -> None:
 
     def increments(rows: Iterable[int], shift: Node, a: Node) -> list[Node]:
         for row in rows:
-            a = modified(a, add, shift, (4,), 4 * row, (1,))
+            a = modify_view(a, add, shift, (4,), 4 * row, (1,))
         return [a]
 
     def fourth_of(a: Node) -> Node:

@@ -10,7 +10,15 @@ import pytest
 from clfuse.errors import JitError
 from clfuse.ir import build
 from clfuse.ir.nodes import Storage
-from clfuse.ir.trace import Drawn, Placeholder, Trace, active, require_bytes, tracing, untraced
+from clfuse.ir.trace import (
+    Drawn,
+    Placeholder,
+    Trace,
+    active,
+    require_bytes,
+    tracing,
+    without_traced,
+)
 from tests.support.recording import array, call
 
 
@@ -35,7 +43,7 @@ def test_a_trace_sees_placeholders_and_changes_nothing() -> None:
     assert made.node.inputs[0].inputs[0] is node
     assert traced.written() == {0: made.node}
     assert [traced.is_own(cell) for cell in (argument, found, made)] == [False, False, True]
-    assert untraced([made.node, first]) == [first]
+    assert without_traced([made.node, first]) == [first]
 
 
 def test_other_threads_see_what_is_there() -> None:
@@ -70,8 +78,8 @@ def test_what_depends_on_a_trace_has_no_bytes_and_is_left_out_of_evaluating_all(
     pending = call("negative", node)
     plain = call("negative", array(3))
     both = build.concatenate([plain, pending], 0)
-    assert untraced([pending, plain, both, build.iota(3)])[0] is plain
-    assert len(untraced([pending, plain, both, build.iota(3)])) == 2
+    assert without_traced([pending, plain, both, build.iota(3)])[0] is plain
+    assert len(without_traced([pending, plain, both, build.iota(3)])) == 2
     with pytest.raises(JitError, match="outside of it"):
         require_bytes([node.buffer])
     with pytest.raises(JitError, match="outside of it"):

@@ -195,7 +195,7 @@ def test_scans_down_columns_are_one_kernel_with_what_writes_a_part(name: str) ->
 @pytest.mark.parametrize("rows", [1, 3])
 def test_a_scan_in_a_part_of_a_joined_array_is_stored_there(rows: int) -> None:
     """As the sums of what comes before each element are."""
-    x, start = array(rows, 100_000), build.filled(np.float64(0), (rows, 1))
+    x, start = array(rows, 100_000), build.full(np.float64(0), (rows, 1))
     schedule = planned(build.concatenate([start, build.scan("add", x, 1, FLOAT64)], 1))
     *pieces, kernel = kernels(schedule)
     assert (kernel.kind.name, len(kernel.then)) == ("scan", 1)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clfuse.arrays.conversion import held
+from clfuse.arrays.conversion import wrap_node
 from clfuse.arrays.handle import fresh, view_of
 from clfuse.ir import build
 from clfuse.ir.nodes import Kind, Node
@@ -24,7 +24,7 @@ Offsets = list[tuple[int | tuple[int, int] | bytes, ...]]
 
 def stored(*shape: int) -> Any:
     """An array whose bytes exist and that nobody else holds."""
-    return held(array(*shape))
+    return wrap_node(array(*shape))
 
 
 def view(owner: Any, shape: tuple[int, ...], offset: int, strides: tuple[int, ...]) -> Any:
@@ -76,13 +76,13 @@ def test_a_result_that_is_asked_for_later_still_sees_the_old_array() -> None:
 
 def test_old_contents_that_nobody_needs_are_not_copied() -> None:
     a, b, c = stored(10), stored(2, 5), stored(10)
-    kept = [held(value_of(each)) for each in (a, b, c)]
+    kept = [wrap_node(value_of(each)) for each in (a, b, c)]
     launched((a, "w"), (view(b, (5, 2), 9, (-1, -5)), "w", "strides"), (c, "rw"))
     schedule = planned(*[value_of(each) for each in (a, b, c)])
     assert names(schedule) == ["Copy", "UserLaunch"]
     assert len(kept) == 3
     part = stored(10)
-    kept = [held(value_of(part))]
+    kept = [wrap_node(value_of(part))]
     launched((view(part, (9,), 0, (1,)), "w"))
     assert names(planned(value_of(part))) == ["Copy", "UserLaunch"]
 
@@ -119,11 +119,11 @@ def test_all_arrays_of_a_launch_that_are_held_are_kept_and_the_others_are_scratc
 
 def test_two_arrays_that_hold_one_value_do_not_share_what_is_written() -> None:
     a = stored(10)
-    b = held(value_of(a))
+    b = wrap_node(value_of(a))
     launched((a, "rw"), (b, "r"))
     assert names(planned(value_of(a))) == ["Copy", "UserLaunch"]
     c = fresh(call("negative", array(10)))
-    d = held(value_of(c))
+    d = wrap_node(value_of(c))
     launched((c, "rw"), (d, "rw"))
     assert names(planned(value_of(c), value_of(d))) == ["Kernel", "Copy", "UserLaunch"]
 
@@ -215,13 +215,13 @@ def test_rounds_agree_with_a_comparison_of_all_pairs() -> None:
 
 
 def test_views_of_other_item_sizes_overlap_by_their_bytes() -> None:
-    a = held(array(8, dtype=np.complex128))
+    a = wrap_node(array(8, dtype=np.complex128))
     halves = np.dtype(np.float64)
     for place in range(4):
         launched((view_of(a, (2,), 2 * place, (1,)), "rw"),
                  (view_of(a, (1,), 4 * place + 1, (1,), halves), "r"))
     assert rounds_of(value_of(a)) == [4], "each reads what it writes"
-    b = held(array(8, dtype=np.complex128))
+    b = wrap_node(array(8, dtype=np.complex128))
     for place in range(3):
         launched((view_of(b, (1,), place, (1,)), "rw"),
                  (view_of(b, (1,), 2 * place + 2, (1,), halves), "r"))
@@ -294,7 +294,7 @@ def test_a_launch_has_an_end() -> None:
 
 def test_plans_that_would_corrupt_memory_are_refused() -> None:
     a, b = stored(10), stored(10)
-    kept = held(value_of(b))
+    kept = wrap_node(value_of(b))
     launched((a, "r"), (view(b, (4,), 6, (1,)), "rw"))
     schedule = planned(value_of(b))
     copy, launch = schedule.launches

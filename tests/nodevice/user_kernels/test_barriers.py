@@ -14,7 +14,7 @@ import pytest
 import clfuse as cf
 from clfuse.user_kernels.language.source import barriers
 from clfuse.user_kernels.language.source.lower import lower
-from clfuse.user_kernels.language.source.syntax import read
+from clfuse.user_kernels.language.source.syntax import read_source
 from clfuse.user_kernels.language.source.types import INT, ArrayType
 from tests.support.kernel_bodies import function_of
 
@@ -148,7 +148,7 @@ def diverges(steps: Any, order: random.Random) -> bool:
 
 
 def is_refused(body: str) -> bool:
-    source = read(function_of(HEAD + body, "i, a, x", {"cf": cf, "np": np}))
+    source = read_source(function_of(HEAD + body, "i, a, x", {"cf": cf, "np": np}))
     kinds = {"a": INT, "x": ArrayType(np.dtype(np.float32), 1)}
     typed = lower(source, kinds, ("i",))
     try:

@@ -16,11 +16,11 @@ import pytest
 import clfuse as cf
 from clfuse.user_kernels.language.array_route.accesses import Affine
 from clfuse.user_kernels.language.array_route.arrays import Array, NotArrays, Translation
-from clfuse.user_kernels.language.array_route.boxes import compared
+from clfuse.user_kernels.language.array_route.boxes import compare_index
 from clfuse.user_kernels.language.launch_route.c import literal
 from clfuse.user_kernels.language.source import barriers
 from clfuse.user_kernels.language.source.lower import lower
-from clfuse.user_kernels.language.source.syntax import read
+from clfuse.user_kernels.language.source.syntax import read_source
 from clfuse.user_kernels.language.source.types import FLOAT, INT, ArrayType, strong
 from tests.support import kernel_bodies
 from tests.support.kernel_programs import Call, random_call
@@ -201,7 +201,7 @@ def test_a_variable_that_every_path_assigns_is_not(body: str) -> None:
 
 def test_paths_are_looked_at_again_when_numbers_of_the_surroundings_change() -> None:
     function = function_of("if steps > 2:\n    t = 1\ny[i] = t")
-    source = read(function)
+    source = read_source(function)
     function.__globals__["steps"] = 1
     with pytest.raises(cf.KernelError, match="not every path"):
         lower(source, {"a": FLOAT, "x": ArrayType(F32, 1), "y": ArrayType(F64, 1)}, ("i",))
@@ -267,7 +267,7 @@ MEANWHILE = [
 def test_what_others_may_write_to_meanwhile_is_no_condition_for_a_barrier(
     body: str, line: int
 ) -> None:
-    source = read(function_of("t = cf.group.local_array(4, np.int32)\n" + body))
+    source = read_source(function_of("t = cf.group.local_array(4, np.int32)\n" + body))
     kinds = {"a": INT, "x": ArrayType(F32, 1), "y": ArrayType(F64, 1)}
     with pytest.raises(cf.KernelError, match=r"all work-items .*`t` may be written") as caught:
         barriers.check(source, lower(source, kinds, ("i",)), 4)
@@ -301,7 +301,7 @@ ALL_COME = [
 @pytest.mark.parametrize("body", ALL_COME)
 def test_a_barrier_under_what_all_work_items_read_alike_is_not_refused(body: str) -> None:
     head = "t = cf.group.local_array(4, np.int32)\nt[i] = 1\ncf.group.barrier()\n"
-    source = read(function_of(head + body))
+    source = read_source(function_of(head + body))
     kinds = {"a": INT, "x": ArrayType(F32, 1), "y": ArrayType(F64, 1)}
     barriers.check(source, lower(source, kinds, ("i",)), 4)
 
@@ -311,7 +311,7 @@ def test_a_barrier_under_what_all_work_items_read_alike_is_not_refused(body: str
 def test_a_barrier_that_some_of_a_group_do_not_come_to_is_refused(
     body: str, line: int, message: str
 ) -> None:
-    source = read(function_of(body))
+    source = read_source(function_of(body))
     kinds = {"a": FLOAT, "x": ArrayType(F32, 1), "y": ArrayType(F64, 1)}
     with pytest.raises(cf.KernelError, match="not all work-items .*" + message) as caught:
         barriers.check(source, lower(source, kinds, ("i",)), 4)
@@ -322,7 +322,7 @@ def test_a_barrier_that_some_of_a_group_do_not_come_to_is_refused(
     "cf.group.barrier()", "y[i] = cf.group.size()", "t = cf.group.local_array(3)\nt[0] = i",
 ])
 def test_what_needs_a_group_is_refused_in_kernels_without(body: str) -> None:
-    source = read(function_of(body))
+    source = read_source(function_of(body))
     kinds = {"a": FLOAT, "x": ArrayType(F32, 1), "y": ArrayType(F64, 1)}
     with pytest.raises(cf.KernelError, match=r"write @clfuse.kernel\(group=64\)"):
         barriers.check(source, lower(source, kinds, ("i",)), 0)
@@ -409,7 +409,7 @@ def test_kernels_are_pickled_by_their_names() -> None:
 
 
 def typed(body: str, **kinds: Any) -> Any:
-    source = read(function_of(body))
+    source = read_source(function_of(body))
     known = {"a": FLOAT, "x": ArrayType(F32, 1), "y": ArrayType(F64, 1)} | kinds
     return lower(source, known, ("i",))
 
@@ -531,7 +531,7 @@ def test_where_a_comparison_of_an_index_holds() -> None:
     cases = itertools.product(names.items(), (-3, -2, -1, 1, 2, 3), range(-9, 10), (-2, 0, 3))
     for (name, holds), factor, constant, start in cases:
         stop = start + 5
-        found = compared(name, Affine(constant, (factor,)), 0, start, stop).parts
+        found = compare_index(name, Affine(constant, (factor,)), 0, start, stop).parts
         truths = [truth for low, high, truth in found for _ in range(low, high)]
         assert truths == [holds(factor * k + constant) for k in range(start, stop)]
         assert found[0][0] == start
@@ -588,7 +588,7 @@ NEVER = [
 
 @pytest.mark.parametrize(("body", "reason"), NEVER, ids=[b for b, _ in NEVER])
 def test_what_depends_on_the_order_is_no_array_operation(body: str, reason: str) -> None:
-    source = read(function_of(body, "i, x, y, n"))
+    source = read_source(function_of(body, "i, x, y, n"))
     kinds = {"x": ArrayType(F64, 1), "y": ArrayType(F64, 1), "n": ArrayType(I32, 1)}
     arrays = {
         name: Array(name, number, number, (12,), kind.dtype, kind.dtype, 0, (1,))

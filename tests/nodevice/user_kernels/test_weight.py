@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from clfuse.user_kernels.language.source.lower import lower
-from clfuse.user_kernels.language.source.syntax import read
+from clfuse.user_kernels.language.source.syntax import read_source
 from clfuse.user_kernels.language.source.types import FLOAT, ArrayType
 from clfuse.user_kernels.language.source.weight import weight_of
 from tests.support import kernel_bodies
@@ -22,7 +22,8 @@ from tests.support import kernel_bodies
 def test_what_an_iteration_costs_is_known_of_its_text(body: str, weight: float | None) -> None:
     array = ArrayType(np.dtype(np.float64), 1)
     kinds = {"a": FLOAT, "x": array, "y": array}
-    found = weight_of(lower(read(kernel_bodies.function_of(body, "i, a, x, y", {})), kinds, ("i",)))
+    source = read_source(kernel_bodies.function_of(body, "i, a, x, y", {}))
+    found = weight_of(lower(source, kinds, ("i",)))
     if weight is None:
         assert found is None
     else:

@@ -147,7 +147,7 @@ class Translation(Values):
         if operand.dtype == dtype:
             return Value(operand, self.domain) if isinstance(operand, Term) else value
         shape = operand.shape if isinstance(operand, Term) else ()
-        return self._emit(steps.converted, (operand, dtype), shape, dtype)
+        return self._emit(steps.convert_node, (operand, dtype), shape, dtype)
 
     def _assign_many(self, node: AssignMany) -> None:
         results = self.call(node.call)

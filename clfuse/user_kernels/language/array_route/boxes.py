@@ -55,7 +55,7 @@ def _merged(parts: list[tuple[int, int, bool]]) -> tuple[tuple[int, int, bool], 
     return tuple(found)
 
 
-def compared(name: str, difference: Affine, axis: int, start: int, stop: int) -> Segments:
+def compare_index(name: str, difference: Affine, axis: int, start: int, stop: int) -> Segments:
     """Where ``difference (name) 0`` holds, for one index that runs from `start` to `stop`.
 
     >>> compared("less", Affine(-3, (1,)), 0, 0, 10).parts
@@ -134,7 +134,7 @@ class Boxes:
         if not axes:
             # One index that runs over a single place has a coefficient all the same.
             return self._constant(bool(_NAMES[name](difference.constant)))
-        return compared(name, difference, axes[0], *self.domain[axes[0]])
+        return compare_index(name, difference, axes[0], *self.domain[axes[0]])
 
     def _combined(self, test: Logic) -> Segments | None:
         total: Segments | None = None

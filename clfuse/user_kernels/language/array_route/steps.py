@@ -22,19 +22,19 @@ def number(value: Any, dtype: np.dtype) -> Any:
     return constant_of(value, dtype)
 
 
-def converted(node: Any, dtype: np.dtype) -> Any:
+def convert_node(node: Any, dtype: np.dtype) -> Any:
     """A node of another dtype: what is no bool yet is true unless it is zero."""
     return convert(node, dtype)
 
 
-def filled(node: Any, dtype: np.dtype, shape: tuple[int, ...]) -> Any:
+def fill_indices(node: Any, dtype: np.dtype, shape: tuple[int, ...]) -> Any:
     """A node for every index."""
     if node.dtype is dtype and node.shape == shape:
         return node
-    return broadcast(converted(node, dtype), shape)
+    return broadcast(convert_node(node, dtype), shape)
 
 
-def clamped(node: Any, extent: int, step: int, dtype: np.dtype) -> Any:
+def clamp_index(node: Any, extent: int, step: int, dtype: np.dtype) -> Any:
     """``step * index`` with the index within 0 and extent - 1."""
     low, high = range_of(node)
     inside = low >= 0 and high < extent

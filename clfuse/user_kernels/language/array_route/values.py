@@ -184,7 +184,7 @@ class Values(Boxes):
     def _full(self, value: Any, dtype: np.dtype) -> Any:
         """A value of `dtype` for every index of the domain."""
         operand = self._operand(value, dtype)
-        made = self._emit(steps.filled, (operand, dtype, self.shape), self.shape, dtype)
+        made = self._emit(steps.fill_indices, (operand, dtype, self.shape), self.shape, dtype)
         return made.term
 
     # -- expressions ------------------------------------------------------------------------------
@@ -272,7 +272,7 @@ class Values(Boxes):
             return Affine(int(value.value))
         source = node.arg.type.dtype
         operand = self._operand(value, source)
-        return self._emit(steps.converted, (operand, node.type.dtype), operand.shape
+        return self._emit(steps.convert_node, (operand, node.type.dtype), operand.shape
                           if isinstance(operand, Term) else (), node.type.dtype)
 
     def _not(self, node: Not) -> Any:
@@ -331,7 +331,7 @@ class Values(Boxes):
         if operand.dtype == dtype:
             return operand
         shape = operand.shape if isinstance(operand, Term) else ()
-        return self._emit(steps.converted, (operand, dtype), shape, dtype).term
+        return self._emit(steps.convert_node, (operand, dtype), shape, dtype).term
 
     def _masked(self, test: Any, truth: bool, run: Callable[[], Any]) -> Any:
         """What `run` gives where `test` is `truth`, and elsewhere nothing that matters."""
@@ -483,7 +483,7 @@ class Values(Boxes):
                 continue
             operand = self._operand(value, INT64)
             shape = getattr(operand, "shape", ())
-            term = self._emit(steps.clamped, (operand, extent, step, dtype), shape, dtype).term
+            term = self._emit(steps.clamp_index, (operand, extent, step, dtype), shape, dtype).term
             if total is None:
                 total = term
             else:

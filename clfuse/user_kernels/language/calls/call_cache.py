@@ -212,7 +212,7 @@ def _step(step: Any, cells: int) -> tuple[Any, ...]:
             operand if isinstance(operand, Node) else number(operand) for operand in operands
         ])
         return _Code.ELEMENTWISE, target, op, numbers, shape
-    if function is steps.filled and source is not None:
+    if function is steps.fill_indices and source is not None:
         return _Code.FILLED, target, source, given[1], given[2]
     if function is build.update and source is not None and isinstance(given[1], Term):
         _, value, offset, strides = given
@@ -220,7 +220,7 @@ def _step(step: Any, cells: int) -> tuple[Any, ...]:
         return (_Code.UPDATE, target, source, number(value), *_offset(offset), strides, is_whole)
     if function is steps.number:
         return _Code.NUMBER, target, given[0].position, given[1]
-    if function is steps.converted and source is not None:
+    if function is steps.convert_node and source is not None:
         return _Code.CONVERTED, target, source, given[1]
     return _Code.OTHER, target, function, tuple([_written(item, cells) for item in given])
 
@@ -259,8 +259,8 @@ def accelerate(kernel: type, operations: dict[str, Any]) -> None:
     """Let calls of kernels, and what folds their values, look for a known call first."""
     if _core is not None:
         _core.connect_kernels(kernel, {
-            "MOST_CELLS": MOST_CELLS, "Node": Node, "Part": Part, "converted": steps.converted,
-            "filled": steps.filled, "number": steps.number, "update": build.update,
+            "MOST_CELLS": MOST_CELLS, "Node": Node, "Part": Part, "converted": steps.convert_node,
+            "filled": steps.fill_indices, "number": steps.number, "update": build.update,
             "view": build.view,
             "operations": {
                 name: (function, *_remembered(function))

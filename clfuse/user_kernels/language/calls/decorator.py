@@ -34,7 +34,7 @@ from clfuse.user_kernels.language.array_route.recipe import Recipe
 from clfuse.user_kernels.language.launch_route import launches
 from clfuse.user_kernels.language.source.calls import check_calls
 from clfuse.user_kernels.language.source.checked_source import Source
-from clfuse.user_kernels.language.source.syntax import read
+from clfuse.user_kernels.language.source.syntax import read_source
 from clfuse.user_kernels.language.source.tree import Function
 from clfuse.user_kernels.language.source.types import INT, LEAST, MOST, ArrayType
 
@@ -96,7 +96,7 @@ class _Decorated:
     """A Python function of the language: its source, checked, and what Python says about it."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        self.__clfuse_source__: Source = read(function)
+        self.__clfuse_source__: Source = read_source(function)
         check_calls(self.__clfuse_source__)
         self.__name__ = function.__name__
         self.__qualname__ = function.__qualname__
@@ -239,7 +239,7 @@ class Kernel(_Decorated):
         if not exclusive or not values._shape[0]:
             return along(function, values, None, None, None)
         found = along(function, values[:-1], None, None, None)  # stored where it is joined
-        start = build.filled(found._dtype.type(function.identity), (1,))
+        start = build.full(found._dtype.type(function.identity), (1,))
         return fresh(build.concatenate((start, node_of(found)), 0))
 
     def _values(
@@ -494,7 +494,7 @@ def _nothing() -> None:
 def _empty(function: Function, domain: Domain) -> Recipe:
     made = Recipe(function.name)
     shape = tuple([max(stop - start, 0) for start, stop in domain])
-    made.results = [build.filled(t.dtype.type(0), shape) for t in function.results]
+    made.results = [build.full(t.dtype.type(0), shape) for t in function.results]
     return made
 
 

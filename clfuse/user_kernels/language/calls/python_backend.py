@@ -474,7 +474,7 @@ def on_arrays(kernel: Specializations, domain: Domain, args: tuple[Any, ...]) ->
 
 
 def _node(array: np.ndarray) -> Node:
-    return host_node(array) if array.size else build.filled(array.dtype.type(0), array.shape)
+    return host_node(array) if array.size else build.full(array.dtype.type(0), array.shape)
 
 
 def _as_view(handle: Handle, base: np.ndarray) -> np.ndarray:

@@ -23,7 +23,7 @@ from clfuse.ir.identifiers import symbol
 from clfuse.target.traits import DeviceTraits
 from clfuse.user_kernels.language.source.accumulations import is_cheap
 from clfuse.user_kernels.language.source.literals import literal
-from clfuse.user_kernels.language.source.shifts import shifted
+from clfuse.user_kernels.language.source.shifts import shift_division
 from clfuse.user_kernels.language.source.tree import (
     Apply,
     Atomic,
@@ -181,7 +181,7 @@ class ExpressionWriter:
         return Register(f"n{node.axis}_{symbol(node.array)}", _INT64)
 
     def _apply(self, node: Apply) -> Register:
-        node = shifted(node)
+        node = shift_division(node)
         dtypes = node.op.input_dtypes
         operands = [self.operand(a, dtype) for a, dtype in zip(node.args, dtypes, strict=True)]
         text, register = self.c.step(node.op, operands, "")

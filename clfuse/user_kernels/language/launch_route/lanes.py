@@ -48,7 +48,7 @@ from clfuse.user_kernels.language.source.accumulations import (
     term_of,
 )
 from clfuse.user_kernels.language.source.literals import literal
-from clfuse.user_kernels.language.source.shifts import shifted
+from clfuse.user_kernels.language.source.shifts import shift_division
 from clfuse.user_kernels.language.source.tree import (
     Apply,
     Assign,
@@ -352,7 +352,7 @@ class Round:
         return Register(f"n{node.axis}_{symbol(array)}", _INT64, uniform=True)
 
     def _apply(self, node: Apply) -> Register:
-        node = shifted(node)
+        node = shift_division(node)
         dtypes = node.op.input_dtypes
         operands = [self.operand(a, dtype) for a, dtype in zip(node.args, dtypes, strict=True)]
         text, register = self.c.step(node.op, operands, "")

@@ -312,12 +312,12 @@ def record(
         passed.append((arrays[name], mode, "strides"))
         passed += [(extent, _INT64) for extent in arrays[name]._shape]
         assert isinstance(array, ArrayType)
-    outs = [fresh(build.filled(r.dtype.type(0), program.extents)) for r in function.results]
+    outs = [fresh(build.full(r.dtype.type(0), program.extents)) for r in function.results]
     passed += [(out, "w") for out in outs]
     if not program.shape.checked:
         record_launch(program, program.name, passed, program.extents, reason=reason)
         return [out._storage.node for out in outs]
-    faults = fresh(build.filled(np.int64(0), (_FAULT_WORDS,)))
+    faults = fresh(build.full(np.int64(0), (_FAULT_WORDS,)))
     passed.append((faults, "rw"))
     before = [(arrays[name]._storage, arrays[name]._storage.node) for name in function.writes]
     evaluate_nodes([node for _, node in before])  # somebody holds them: they are not written over

@@ -17,7 +17,7 @@ from .types import operation, strong
 _SHIFTED: Final = {"floor_divide": "right_shift", "remainder": "bitwise_and"}
 
 
-def shifted(node: Apply) -> Apply:
+def shift_division(node: Apply) -> Apply:
     """The same value without a division, where there is one by a power of two.
 
     Towards minus infinity, as NumPy divides, so that it is true of negative numbers too.

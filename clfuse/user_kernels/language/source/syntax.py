@@ -108,7 +108,7 @@ _UNCALLABLE: Final = {
 """Builtins that are not in the language -> what to write instead."""
 
 
-def read(function: Callable[..., Any]) -> Source:
+def read_source(function: Callable[..., Any]) -> Source:
     """The checked source of a function.
 
     Raises
