@@ -90,7 +90,7 @@ class BuildWithTemplates(build_py):
 
 setup(
     name="clfuse",
-    version="0.1.0",
+    version="0.2.0",
     description="NumPy programs, fused into OpenCL kernels, on any device",
     long_description=(
         (HERE / "README.md").read_text(encoding="utf-8") if (HERE / "README.md").is_file() else ""

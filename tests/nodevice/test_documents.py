@@ -105,3 +105,18 @@ def test_nothing_cites_a_document_that_is_not_here() -> None:
         if cited - there:
             missing[str(path.relative_to(TOP))] = sorted(cited - there)
     assert missing == {}
+
+
+def test_the_changelog_has_releases_and_one_line_a_change() -> None:
+    text = (TOP / "CHANGELOG.md").read_text(encoding="utf-8")
+    releases = re.findall(r"(?m)^## \[(.*?)\](?: - (\d{4}-\d\d-\d\d))?$", text)
+    version = re.search(r'version="(.*?)"', (TOP / "setup.py").read_text(encoding="utf-8"))
+    assert version
+    assert releases[0] == ("Unreleased", "")
+    assert releases[1][0] == version[1]
+    assert all(date for _, date in releases[1:])
+    assert len(releases) == text.count("\n## ")
+    groups = set(re.findall(r"(?m)^### (.*)$", text))
+    assert groups <= {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
+    body = text[text.index("## [Unreleased]"):]
+    assert [line for line in body.splitlines() if line and line[0] not in "#-"] == []
