@@ -78,6 +78,8 @@ def test_commands_and_files_that_are_named_are_there(document: Path) -> None:
         assert (TOP / file).exists(), file
     for file in re.findall(r"`((?:source|array_route|launch_route|calls)/\w+\.py)`", text):
         assert (TOP / "clfuse" / "user_kernels" / "language" / file).is_file(), file
+    for file in re.findall(r"(?m)^\$ .*pytest .*?(tests/[\w/.]+)", text):
+        assert (TOP / file).exists(), file
     for module in re.findall(r"python -m (tests[\w.]*)", text):
         path = TOP / module.replace(".", "/")
         assert path.with_suffix(".py").is_file() or (path / "__main__.py").is_file(), module
