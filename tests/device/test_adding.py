@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import subprocess
-import sys
 import textwrap
 from pathlib import Path
 
@@ -14,10 +10,10 @@ import pytest
 
 import clfuse
 from clfuse.interop.scipy_ufuncs import NAMES
+from tests.support.changed_copy import TOP, copy_package, run_with
 
 pytestmark = pytest.mark.clfuse_only
 
-TOP = Path(__file__).parents[2]
 PAGE = TOP / "clfuse" / "guide" / "contributing" / "adding.md"
 BLOCK = re.compile(r"(?ms)^ *```python\n *# (clfuse/\S+\.py)\n(.*?)^ *```$")
 OF_NAMES = re.compile(r"(?m)^NAMES: Final = .*$")
@@ -60,9 +56,7 @@ def test_a_ufunc_that_was_added_by_the_recipe_is_recorded_fused_and_right(tmp_pa
     special.expit(clfuse.zeros(3))
     assert clfuse.stats()["fallbacks"] == before + 1  # it is not there yet
 
-    shutil.copytree(TOP / "clfuse", tmp_path / "clfuse",
-                    ignore=shutil.ignore_patterns("__pycache__", "guide"))
-    (tmp_path / "kernels").symlink_to(TOP / "kernels")
+    copy_package(tmp_path)
     row, names = (steps()[f"clfuse/{file}.py"] for file in ("ops/internal", "interop/scipy_ufuncs"))
     table = tmp_path / "clfuse" / "ops" / "internal.py"
     text = table.read_text("utf-8")
@@ -73,14 +67,7 @@ def test_a_ufunc_that_was_added_by_the_recipe_is_recorded_fused_and_right(tmp_pa
     assert count == 1
     listed.write_text(text, "utf-8")
 
-    found = ["PYTHONPATH", str(tmp_path), os.environ.get("PYTHONPATH", "")]
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False, timeout=300,
-        cwd=tmp_path,
-        env={**os.environ, found[0]: os.pathsep.join(found[1:]), "CLFUSE_HOST_US": "0",
-             "CLFUSE_BUILD_AFTER_MS": "0"},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    done = run_with(tmp_path, "-c", PROGRAM, CLFUSE_HOST_US="0", CLFUSE_BUILD_AFTER_MS="0")
     functions, one, sums_of_one, two, sums_of_two, fallbacks = done.stdout.splitlines()
     assert functions == "['expit(float32)', 'expit(float64)']"
     assert fallbacks == "0"
