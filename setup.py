@@ -90,7 +90,7 @@ class BuildWithTemplates(build_py):
 
 setup(
     name="clfuse",
-    version="0.1.0",
+    version="0.2.0",
     description="NumPy programs, fused into OpenCL kernels, on any device",
     long_description=(
         (HERE / "README.md").read_text(encoding="utf-8") if (HERE / "README.md").is_file() else ""
@@ -108,7 +108,7 @@ setup(
     package_dir={"clfuse": "clfuse", "clfuse.kernels": "kernels"},
     packages=[*find_packages(include=["clfuse", "clfuse.*"]), "clfuse.kernels"],
     package_data={
-        "clfuse": ["py.typed", "guide/*.md"],
+        "clfuse": ["py.typed", "guide/*.md", "guide/contributing/*.md"],
         "clfuse._core": ["*.pyx", "*.pxi"],
         "clfuse.tools.bench": ["kernels/*.cl", "*.cpp"],
         "clfuse.tools.demo": ["programs/*.py"],

@@ -80,8 +80,15 @@ def _switch(given: Value) -> Value:
     raise ValueError(given)
 
 
+DEBUG_LEVELS: tuple[str, ...] = ("2", "3", "4")
+"""Levels of ``CLFUSE_DEBUG`` above 1, which is on."""
+
+
 def _debug(given: Value) -> Value:
-    return "sync" if str(given).strip().lower() == "sync" else _switch(given)
+    word = str(given).strip().lower()
+    if word == "sync":
+        return word
+    return int(word) if word in DEBUG_LEVELS else int(_switch(given))
 
 
 def _text(given: Value) -> Value:
@@ -295,12 +302,13 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "debug",
         "CLFUSE_DEBUG",
-        False,
+        0,
         _debug,
-        "0, 1 or sync",
+        "0, 1, 2, 3, 4 or sync",
         "1 checks the invariants of every graph and plan, and allocates not a byte more than asked"
-        " for; sync, without these checks, waits after every launch, so that the error of a kernel"
-        " that faults names it",
+        " for; 2 also prints each new plan, 3 its OpenCL C, 4 each launch with its time; sync,"
+        " without any of this, waits after every launch, so that the error of a kernel that faults"
+        " names it",
     ),
     Setting(
         "tuning",
@@ -389,7 +397,7 @@ class Settings:
     ahead: bool
     kernels: str
     check: str
-    debug: bool | str
+    debug: int | str
     tuning: bool
     compiled: bool
     vector_bytes: int
@@ -404,6 +412,11 @@ class Settings:
         if not self.__dict__:
             self._read_environment()
         return self.__dict__[PLANNING]  # type: ignore[no-any-return]
+
+    @property
+    def debug_level(self) -> int:
+        """The number that ``CLFUSE_DEBUG`` is; ``sync`` is none of them."""
+        return self.debug if isinstance(self.debug, int) else 0
 
     def _set(self, values: dict[str, Value]) -> None:
         held = self.__dict__

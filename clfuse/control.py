@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Final
@@ -11,6 +12,7 @@ from . import counters
 from ._core import loading
 from .arrays.conversion import as_handle
 from .arrays.handle import Handle, node_of
+from .config import changed, settings
 from .engine.evaluate import evaluate_all, evaluate_nodes
 from .ir import nodes, trace
 from .runtime.devices import selection
@@ -18,6 +20,19 @@ from .runtime.devices import selection
 if TYPE_CHECKING:
     from .engine.explain import Plan
     from .runtime.devices.device import Device
+
+
+def _follow_debug_level() -> None:
+    """Have plans and launches printed, where the setting says so; no module is imported before."""
+    level = settings.debug_level if vars(settings) else 0
+    if level > 1 or "clfuse.engine.debug_output" in sys.modules:
+        from .engine import debug_output
+
+        debug_output.follow_level(level)
+
+
+changed.append(_follow_debug_level)
+_follow_debug_level()
 
 
 def _handles(arrays: Iterable[Any]) -> list[Handle]:

@@ -25,7 +25,7 @@ nothing to compare."""
 
 STALE = (
     f"clfuse's compiled module was built from another text than that in {FOLDER}: plain Python is "
-    "used instead; build it anew with `python setup.py build_ext --inplace` (or ci/setup)"
+    "used instead; build it anew with `pip install -e .` (or ci/setup)"
 )
 
 _state = ["not asked for yet"]

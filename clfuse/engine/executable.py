@@ -232,6 +232,10 @@ def _names() -> dict[str, Any]:
     }
 
 
+when_planned: Final[list[Callable[[Schedule, DeviceTraits, str], None]]] = []
+"""Who wants to see every new plan: with the traits that it is for, and the device's name."""
+
+
 def make_plan(
     snapshot: Snapshot, device: Device, *, fuse: bool, traits: DeviceTraits | None = None
 ) -> Planned:
@@ -244,8 +248,10 @@ def make_plan(
                 if needs_fp64(dtype):
                     raise fp64_error(device.name, dtype)
     schedule = plan(snapshot, traits, fuse=fuse)
-    if settings.debug is True:
+    if settings.debug_level:
         verify(schedule)
+    for function in when_planned:
+        function(schedule, traits, device.name)
     structure = Snapshot([], snapshot.items, snapshot.flags, snapshot.roots, [])
     return Planned(structure, schedule, [])
 

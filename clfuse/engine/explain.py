@@ -8,12 +8,12 @@ from __future__ import annotations
 import html
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from clfuse.config import settings
 from clfuse.ir.journal import finish_below, settle
 from clfuse.ir.nodes import Node
-from clfuse.ir.snapshot import Snapshot, take
+from clfuse.ir.snapshot import take
 from clfuse.policy import choice
 from clfuse.runtime.memory.blocks import pool_of
 from clfuse.schedule.dataflow import operations_of
@@ -33,6 +33,9 @@ from clfuse.schedule.traffic import (
 from .evaluate import compute_otherwise, is_planned, lock, pending
 from .executable import storage_roots
 from .out_of_core import describe
+
+if TYPE_CHECKING:
+    from clfuse.target.traits import DeviceTraits
 
 _SMALL = "so small that NumPy calculates it (CLFUSE_HOST_US); on the device it would be:"
 _WAITING = (
@@ -196,9 +199,7 @@ def explain_nodes(nodes: Sequence[Node]) -> Plan:
             return Plan((), (), current.name)
         snapshot = take(roots)
     schedule = plan(snapshot, current.traits, fuse=settings.fusion)
-    kernels = tuple(
-        [_explained(launch, schedule, snapshot, current) for launch in schedule.launches]
-    )
+    kernels = explained(schedule, current.traits)
     small, waiting = choice.forecast(
         snapshot, current, is_planned=is_planned(snapshot, current)
     )
@@ -226,9 +227,12 @@ def _written(roots: Sequence[Node]) -> tuple[str, ...]:
     return tuple(reversed(found))
 
 
-def _explained(
-    launch: Launch, schedule: Schedule, snapshot: Snapshot, device: Any
-) -> ExplainedKernel:
+def explained(schedule: Schedule, traits: DeviceTraits) -> tuple[ExplainedKernel, ...]:
+    """The kernels of a plan for a device with these traits."""
+    return tuple([_explained(launch, schedule, traits) for launch in schedule.launches])
+
+
+def _explained(launch: Launch, schedule: Schedule, traits: DeviceTraits) -> ExplainedKernel:
     if isinstance(launch, Copy):
         return ExplainedKernel(
             "copy",
@@ -242,7 +246,7 @@ def _explained(
     if isinstance(launch, SortPass):
         from clfuse.codegen.sorting import render_sort
 
-        rendered = render_sort(launch, device.traits, storage_roots(schedule))
+        rendered = render_sort(launch, traits, storage_roots(schedule))
         reads, writes = (
             tuple([_use(value, "keys", schedule.values[value].nbytes, schedule) for value in side])
             for side in (launch.reads, launch.writes)
@@ -254,7 +258,7 @@ def _explained(
     if isinstance(launch, UserLaunch):
         from clfuse.codegen.launches import render_launch
 
-        rendered = render_launch(launch, device.traits, storage_roots(schedule))
+        rendered = render_launch(launch, traits, storage_roots(schedule))
         uses = uses_of_launch(launch, schedule)
         reads, writes = (tuple([_use(*use, schedule) for use in side]) for side in uses)
         moved = sum(use.nbytes for use in reads + writes)
@@ -267,17 +271,17 @@ def _explained(
         reads = tuple([_use(*use, schedule) for use in reads_of_call(launch, schedule)])
         writes = tuple([_use(*use, schedule) for use in writes_of_call(launch, schedule)])
         source, ops = "", [launch.name]
-        if is_ours(launch, device.traits):
+        if is_ours(launch, traits):
             from clfuse.codegen.matmul import render_matmul
 
-            source = render_matmul(launch, device.traits, storage_roots(schedule)).source
+            source = render_matmul(launch, traits, storage_roots(schedule)).source
         if launch.epilogue is not None:
             ops += operations_of(launch.epilogue.body)
         moved = call_nbytes(launch, schedule)
         return ExplainedKernel(launch.name, "library", source, reads, writes, moved, tuple(ops))
     from clfuse.codegen.kernels import render
 
-    source = render(launch, device.traits, storage_roots(schedule)).source
+    source = render(launch, traits, storage_roots(schedule)).source
     reads = tuple([_use(*use, schedule) for use in reads_of(launch, schedule)])
     writes = tuple([_use(*use, schedule) for use in writes_of(launch, schedule)])
     items = [item for phase in launch.computed for item in phase.body]

@@ -248,7 +248,7 @@ class Pool:
     def _take_fresh(self, nbytes: int, size: int) -> tuple[cl.Buffer, int]:
         if nbytes > self.largest_nbytes or size > self.limit_nbytes:
             raise AllocationError(self._too_much(nbytes))
-        if settings.debug is True and not self.rounds_up_in_debug and not self._asked_limit:
+        if settings.debug_level and not self.rounds_up_in_debug and not self._asked_limit:
             # Not a byte more than asked for, so that Oclgrind sees an access past the end.
             return self._make_exact(max(nbytes, 1)), 0
         with self.device.lock:

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from clfuse.interop.scipy_ufuncs import NAMES as OF_SCIPY
 from clfuse.ops.table import UFUNCS
 
 __all__ = ["COMPLEXES", "FLOATS", "FUNCTIONS", "Function"]
@@ -23,7 +24,6 @@ COMPLEXES: Final = ("complex64", "complex128")
 COMPOSED: Final = ("sinc",)
 """NumPy's functions of one float that are made of rounded ones, and recorded as kernels."""
 
-OF_SCIPY: Final = ("erf", "erfc")
 OF_KERNELS: Final = ("gamma", "gammaln")
 
 
