@@ -8,7 +8,7 @@ The plan has ended early, and the new nodes can be computed in another way.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Final
 
 from clfuse.ir.nodes import Kind, Node, structural
@@ -16,6 +16,7 @@ from clfuse.runtime.memory.buffers import Buffer
 from clfuse.schedule.memory.buffers import writes_of
 from clfuse.schedule.memory.hazards import Place, place_of
 from clfuse.schedule.records import Kernel, Launch, Schedule, SortPass, UserLaunch
+from clfuse.schedule.rewrite.write_regions import normal_form
 
 __all__ = ["is_host_step", "latest_values", "record_again"]
 
@@ -71,6 +72,7 @@ def record_again(
         Steps on the host that may have written a part.
     """
     whole, written = _whole_values(schedule, is_done, begun)
+    partly = _partly_written(items, schedule, is_done, begun)
     inputs: dict[int, Buffer] = {}
     for number, known in enumerate(schedule.values):
         buffer = places[number]
@@ -79,8 +81,13 @@ def record_again(
             whole.add(number)
             inputs[known.buffer] = buffer  # type: ignore[index, assignment]
 
+    def value_at(number: int) -> int | None:
+        """The value whose place holds what the node at this position is."""
+        value = schedule.stored.get(number)
+        return value if value in whole else partly.get(number)
+
     def is_there(number: int) -> bool:
-        return schedule.stored.get(number) in whole
+        return value_at(number) is not None
 
     needed, stack = {position}, [position]
     while stack:
@@ -94,7 +101,7 @@ def record_again(
             continue
         if item[0].kind in _BY_IDENTITY or item[0].dtype is None:
             return None
-        for operand in _operands(items, number):
+        for operand in _operands(items, number, is_there):
             if operand not in needed:
                 needed.add(operand)
                 stack.append(operand)
@@ -110,25 +117,30 @@ def record_again(
             _, shape, buffer_number, dtype = item
             made[number] = _leaf(inputs[buffer_number], shape, dtype)
         elif is_there(number):
-            buffer = places[schedule.stored[number]]
+            value = value_at(number)
+            buffer = None if value is None else places[value]
             assert buffer is not None
             made[number] = _leaf(buffer, item[1], item[0].dtype)
         else:
             op, shape, param = item[:3]
-            operands = tuple([made[operand] for operand in _operands(items, number)])
+            operands = tuple([made[operand] for operand in _operands(items, number, is_there)])
             made[number] = Node(op, operands, shape, op.dtype, param)
     return made[position]
 
 
-def _operands(items: Sequence[tuple[Any, ...]], number: int) -> tuple[int, ...]:
-    """What a node is computed from: an update not from earlier ones of the same elements."""
+def _operands(
+    items: Sequence[tuple[Any, ...]], number: int, is_there: Callable[[int], bool]
+) -> tuple[int, ...]:
+    """What a node is computed from: an update not from earlier ones of the same elements, unless
+    they are in memory."""
     item = items[number]
     operands = item[3:]
     if item[0].kind is not Kind.UPDATE:
         return operands
     base, value = operands
     while (
-        items[base][0] is not None
+        not is_there(base)
+        and items[base][0] is not None
         and items[base][0].kind is Kind.UPDATE
         and items[base][2] == item[2]
         and _shape(items, items[base][4]) == _shape(items, value)
@@ -146,6 +158,69 @@ def _leaf(buffer: Buffer, shape: tuple[int, ...], dtype: Any) -> Node:
     leaf = Node(structural(Kind.LEAF, "leaf", dtype), (), shape, dtype)
     leaf.buffer = buffer.of(dtype, shape)
     return leaf
+
+
+def _partly_written(
+    items: Sequence[tuple[Any, ...]],
+    schedule: Schedule,
+    is_done: Sequence[bool],
+    begun: Collection[int],
+) -> dict[int, int]:
+    """Nodes of which no value of the plan is, but which lie where a value will be, by position.
+
+    Updates of one array are several steps of one value, where nothing reads what is between. When
+    the first of these steps are done, its place holds what the last of their updates makes.
+    """
+    found = {}
+    for position, value in schedule.stored.items():
+        chain = []
+        number = position
+        while (
+            items[number][0] is not None and items[number][0].kind is Kind.UPDATE
+            and schedule.stored.get(number, value) == value
+        ):
+            chain.append(number)
+            number = items[number][3]
+        steps = [
+            place for place, step in enumerate(schedule.steps)
+            if any(value in writes_of(launch) for launch in step)
+        ]
+        done = [place for place in steps if is_done[place]]
+        if not 0 < len(done) < len(steps) or any(place in begun for place in steps):
+            continue
+        if done != steps[: len(done)] or len(chain) != len(steps):
+            continue
+        chain.reverse()
+        regions = [_stored_region(schedule.steps[place], value) for place in done]
+        if regions == [_updated_region(items, number) for number in chain[: len(done)]]:
+            found[chain[len(done) - 1]] = value
+    return found
+
+
+_Region = tuple[int, tuple[tuple[int, int], ...]]
+"""First element, and (extent, stride) a dimension: equal for the same elements."""
+
+
+def _stored_region(step: Sequence[Launch], value: int) -> _Region | None:
+    """The elements that a step stores of a value; None where that is more than one region."""
+    (launch,) = step if len(step) == 1 else (None,)
+    if not isinstance(launch, Kernel) or not launch.kind.elementwise or launch.phases != [launch]:
+        return None
+    stores = [store for store in launch.stores if store.value == value]
+    if len(stores) != 1 or launch.where or stores[0].access.jumps or stores[0].access.within:
+        return None
+    access = stores[0].access
+    return _region(launch.extents, access.offset, access.strides)
+
+
+def _updated_region(items: Sequence[tuple[Any, ...]], number: int) -> _Region:
+    offset, strides = items[number][2]
+    return _region(_shape(items, items[number][4]), offset, strides)
+
+
+def _region(shape: tuple[int, ...], offset: int, strides: tuple[int, ...]) -> _Region:
+    shift, dims = normal_form(shape, strides)
+    return offset + shift, tuple(dims)
 
 
 def _whole_values(

@@ -141,7 +141,7 @@ def elements_of(
         [maps.setdefault((shape, strides), len(maps)) for shape, _, strides in regions], np.int64
     )
     for shape, strides in maps:
-        shift, dims = _normal(shape, strides)
+        shift, dims = normal_form(shape, strides)
         shifts.append(shift)
         dims_of.append(dims)
     offsets = np.array([offset for _, offset, _ in regions], np.int64)
@@ -169,7 +169,7 @@ def elements_of(
     return np.concatenate(owners), np.concatenate(elements)
 
 
-def _normal(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, Dims]:
+def normal_form(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, Dims]:
     """The same set of elements with positive strides, largest first, joined where they run on.
 
     Returns how far its first element lies from that of the region, and (extent, stride) a dim.

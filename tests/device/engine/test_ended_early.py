@@ -264,6 +264,50 @@ def test_what_is_refused_for_good_is_computed_from_what_was_not_overwritten(firs
     assert not journal.rests
 
 
+def write_in_parts(np: Any, x: Any, y: Any) -> Any:
+    """The second launch of three for `y` multiplies, in the place where the first one wrote."""
+    x -= 1
+    y[1:] += 1
+    y[0] = 5
+    y[2:, 1:] *= 3
+    y += 1
+    y %= 16
+    return y
+
+
+def write_again(np: Any, x: Any, y: Any) -> Any:
+    """What is multiplied has been written to by an update of the same elements, which is stored."""
+    y %= 16
+    y[2:, 1:] *= 3
+    z = np.concatenate([y[1:], x[:1]])
+    y[2:, 1:] *= 3
+    y %= 16
+    y[[2, 0]] = 3
+    return z
+
+
+@pytest.mark.parametrize("program", [write_in_parts, write_again])
+@pytest.mark.parametrize("status", [-5, -54])
+@pytest.mark.filterwarnings("ignore::clfuse.KernelBuildWarning")
+def test_a_part_that_is_refused_for_good_is_written_over_what_is_in_memory(
+    program: Callable[..., Any], status: int
+) -> None:
+    def is_product(*arguments: Any) -> bool:
+        return driver_faults.kernel_of(*arguments) == "map_multiply"
+
+    x, y = arrays()
+    old = np.array(x), np.array(y)
+    expected = [program(np, *old).tolist(), old[1].tolist()]
+    device = cf.get_device()
+    with (
+        cf.config.override(host_us=0),
+        driver_faults.failing(device, "clEnqueueNDRangeKernel", status, which=is_product),
+    ):
+        found = program(cf, x, y)
+        assert [np.array(found).tolist(), np.array(y).tolist()] == expected
+    assert not journal.rests
+
+
 @cf.kernel(group=8)
 def turned(i, x):
     q = cf.group.local_id()
