@@ -181,6 +181,18 @@ def test_pickled_arrays_come_back_equal_and_independent(dtype: str, xp: ModuleTy
     assert_bitwise(view, expected)
 
 
+@pytest.mark.clfuse_only
+def test_pickles_of_version_0_1_are_found(xp: ModuleType) -> None:
+    """They name modules that are elsewhere now."""
+    assert pickle.loads(b"cclfuse.api.ufunc\n_named\n(S'sin'\ntR.") is xp.sin
+    values = pickle.dumps(np.arange(3.0), 0).removesuffix(b".")
+    array = pickle.loads(b"cclfuse.api.protocols\nrestored\n(" + values + b"I01\ntR.")
+    assert type(array) is xp.ndarray
+    assert_bitwise(array, np.arange(3.0))
+    for name in ("random_generator\nGenerator", "random_bits\nPhilox4x32", "random\nRandomState"):
+        assert callable(pickle.loads(b"cclfuse.api." + name.encode() + b"\n."))
+
+
 def test_a_pickle_is_read_only_where_its_memory_may_be_anothers(xp: ModuleType) -> None:
     for m in (np, xp):
         x = m.arange(3.0)
