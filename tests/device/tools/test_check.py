@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import getpass
 import json
+import mmap
 import os
 import re
 import sys
@@ -148,7 +149,10 @@ def test_what_evaluations_leave_behind_is_said(monkeypatch: pytest.MonkeyPatch) 
     kept: list[Any] = []
 
     def leaves(xp: Any, size: int) -> Any:
-        kept.append(np.ones(1 << 17))  # 1 MiB
+        # Pages of its own: what earlier tests have let go of is not taken again.
+        pages = mmap.mmap(-1, 1 << 22)
+        pages.write(b"\1" * len(pages))
+        kept.append(pages)
         return xp.zeros(3)
 
     monkeypatch.setattr(memory, "PROGRAMS", (leaves,))
