@@ -212,7 +212,12 @@ class Pool:
     @property
     def held_nbytes(self) -> int:
         """Bytes of the blocks without an owner."""
-        return sum(size * len(held) for size, held in list(self._bins.items()))
+        return sum(size * len(held) for size, held in self._held())
+
+    def _held(self) -> list[tuple[int, list[cl.Buffer]]]:
+        """The blocks of each size. The sizes are listed first: what makes pairs of them may run the
+        collector, and destructors give blocks of new sizes back."""
+        return [(size, self._bins.get(size, [])) for size in list(self._bins)]
 
     @property
     def used_nbytes(self) -> int:
@@ -222,7 +227,7 @@ class Pool:
     def trim(self) -> None:
         """Return all blocks without an owner to the system."""
         unused = []
-        for size, held in list(self._bins.items()):
+        for size, held in self._held():
             try:
                 while True:
                     unused.append(held.pop())

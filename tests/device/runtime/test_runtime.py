@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import threading
 import weakref
 
@@ -315,3 +316,24 @@ def test_checked_buffers_are_exactly_as_large_as_asked_for(device, exhausted):
         assert buffer.mem.size == 1001
         del buffer
         assert exhausted.held_nbytes == 0
+
+
+def test_blocks_that_the_collector_gives_back_change_no_count_of_them():
+    kept = pool.Pool.__new__(pool.Pool)
+    kept._is_closed = False
+    kept._bins = {size: ["block"] for size in range(1, 201)}
+    given = itertools.count(10_000)
+
+    def give(phase, info):
+        kept.give("block", next(given))
+
+    threshold = gc.get_threshold()
+    gc.callbacks.append(give)
+    gc.set_threshold(1, 1 << 20, 1 << 20)  # of the youngest objects alone
+    try:
+        least = [kept.held_nbytes for _ in range(3)]
+    finally:
+        gc.set_threshold(*threshold)
+        gc.callbacks.remove(give)
+    assert min(least) >= sum(range(1, 201))
+    assert len(kept._bins) > 200
