@@ -51,7 +51,7 @@ def rename_words(
 ) -> str:
     """`text` with other names; members of structures keep theirs, but for those in `members`.
 
-    >>> renamed("T y = 2.T + s.T;", {"T": "double"})
+    >>> rename_words("T y = 2.T + s.T;", {"T": "double"})
     'double y = 2.T + s.T;'
     """
     if not names:
@@ -84,7 +84,7 @@ _DEFINED: Final = re.compile(r"^\s*#\s*define\s+(\w+)", re.MULTILINE)
 def defined_macros(text: str) -> frozenset[str]:
     """The macros that a text defines.
 
-    >>> sorted(defined("#define SQ(x) ((x) * (x))\\ny = SQ(x); // #define NONE"))
+    >>> sorted(defined_macros("#define SQ(x) ((x) * (x))\\ny = SQ(x); // #define NONE"))
     ['SQ']
     """
     return frozenset(_DEFINED.findall(macros(text)))
@@ -111,7 +111,8 @@ def require_text(**texts: object) -> None:
 def declared_names(preamble: str) -> frozenset[str]:
     """The macros, functions, types, constants and variables that a preamble declares.
 
-    >>> sorted(declared("#define A 1\\nenum { B, C = 2 };\\nstatic float f(float x) { return x; }"))
+    >>> text = "#define A 1\\nenum { B, C = 2 };\\nstatic float f(float x) { return x; }"
+    >>> sorted(declared_names(text))
     ['A', 'B', 'C', 'f']
     """
     defines = macros(preamble)

@@ -58,7 +58,7 @@ def _merged(parts: list[tuple[int, int, bool]]) -> tuple[tuple[int, int, bool], 
 def compare_index(name: str, difference: Affine, axis: int, start: int, stop: int) -> Segments:
     """Where ``difference (name) 0`` holds, for one index that runs from `start` to `stop`.
 
-    >>> compared("less", Affine(-3, (1,)), 0, 0, 10).parts
+    >>> compare_index("less", Affine(-3, (1,)), 0, 0, 10).parts
     ((0, 3, True), (3, 10, False))
     """
     factor, constant = difference.coefficient(axis), difference.constant
