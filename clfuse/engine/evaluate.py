@@ -245,7 +245,7 @@ def _run(snapshot: Snapshot) -> None:
     way, is_known = choice.choose(snapshot, device, planned)
     if way is Choice.BUILD:
         planned = _make_plan(snapshot, device)
-        way, is_known = choice.judge(snapshot, device, planned)
+        way, is_known = choice.judge(snapshot, device, planned, is_small=is_known)
     if way in choice.INTERPRET:
         _bring(snapshot)
         interpret.run(snapshot, device, sparing=way is Choice.INTERPRET_SPARING)

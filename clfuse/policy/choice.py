@@ -80,7 +80,8 @@ def choose(snapshot: Snapshot, device: Device, plan: Judged | None) -> tuple[Cho
     """What becomes of a snapshot, of which there is a plan or none.
 
     The second is whether nothing in it would have been recorded if its arguments had been on the
-    host: what else waits to be computed may be small too.
+    host: what else waits to be computed may be small too. With `Choice.BUILD` it is whether the
+    snapshot is small, for `judge`.
     """
     if plan is None or plan.verdict.circumstances != cost.circumstances(snapshot):
         is_small = cost.is_small(snapshot, device)
@@ -94,7 +95,7 @@ def choose(snapshot: Snapshot, device: Device, plan: Judged | None) -> tuple[Cho
                 feedback.large(snapshot, device)
                 if tiering.waits(snapshot, device):
                     return Choice.INTERPRET_SPARING, False
-            return Choice.BUILD, False
+            return Choice.BUILD, is_small
         return judge(snapshot, device, plan, is_small=is_small)
     if plan.verdict.is_left:
         return Choice.INTERPRET_SPARING, feedback.left_to_numpy(snapshot)
@@ -104,11 +105,9 @@ def choose(snapshot: Snapshot, device: Device, plan: Judged | None) -> tuple[Cho
 
 
 def judge(
-    snapshot: Snapshot, device: Device, plan: Judged, *, is_small: bool | None = None
+    snapshot: Snapshot, device: Device, plan: Judged, *, is_small: bool
 ) -> tuple[Choice, bool]:
     """The same of a plan that is new, or whose circumstances have changed."""
-    if is_small is None:
-        is_small = cost.is_small(snapshot, device)
     plan.verdict.circumstances = cost.circumstances(snapshot)
     plan.verdict.is_left = not is_small and feedback.is_quicker(
         snapshot, device, plan.launch_count(), inline=plan.is_inline(device)
