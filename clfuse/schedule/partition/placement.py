@@ -46,6 +46,9 @@ Carrier = tuple[int, tuple[int, ...], tuple[int, ...], tuple[bool, int]]
 _OPERATIONS = (Kind.MAP, Kind.GATHER, Kind.REDUCE, Kind.ARGREDUCE, Kind.SCAN)
 """What is a kernel each without fusion."""
 
+_READ_WHOLE = (Kind.REDUCE, Kind.ARGREDUCE, Kind.SCAN, Kind.COUNTS, Kind.COMPACT, Kind.LIBRARY)
+"""What reads all of its operands for any element."""
+
 
 class Placement:
     """The pass and its result.
@@ -165,8 +168,20 @@ class Placement:
         kept = held or graph.requested[node] or graph.buffer[node] is not None
         self.repeats[node] = repeats and not kept
         if not kept:
-            own = self.cost.through_memory(graph.nbytes(node)) if self.stored[node] else 0.0
-            self._lost[node] = lost + own
+            self._lost[node] = lost + self._whole(node)
+
+    def _whole(self, node: int) -> float:
+        """Bytes for computing a value again that the plan stores for itself alone. What folds its
+        operands reads them whole, however few elements it leaves."""
+        graph = self.graph
+        nbytes = 0.0
+        if self.stored[node]:
+            nbytes += self.cost.through_memory(graph.nbytes(node))
+        if graph.kinds[node] in _READ_WHOLE:
+            for operand in graph.inputs[node]:
+                costs = self.weight[operand], self.loaded[operand]
+                nbytes += graph.sizes[operand] * self.cost.again(*costs)
+        return nbytes
 
     def _store(self, node: int, reason: str) -> None:
         if not self.stored[node] and not self.sealed[node]:

@@ -150,3 +150,62 @@ def test_an_expression_over_many_lengths_is_one_program() -> None:
             expected = np.hypot(np.arange(1.0, length + 1), 1.0) * 0.125
             np.testing.assert_allclose(x.get(), expected - np.arange(1.0, length + 1) / 3.0)
     assert cf.stats()["programs_built"] - before == programs
+
+
+def standardized(xp: Any, x: Any, y: Any) -> tuple[Any, Any, Any]:
+    a = (x - x.mean()) / (x.std() + 1e-9)
+    b = (y - y.mean()) / (y.std() + 1e-9)
+    return a * 0.5 + b * 0.1, b + 0.01 * a, a
+
+
+def by_columns(xp: Any, x: Any, y: Any) -> tuple[Any, Any, Any]:
+    a, b = x.reshape(8, -1), y.reshape(8, -1)
+    a = a - a.mean(0)
+    b = b / (1 + xp.abs(b).max(1, keepdims=True))
+    return (a * 0.5 + b).ravel(), (b + 0.5 * a + 0.25).ravel(), a
+
+
+def summed_up(xp: Any, x: Any, y: Any) -> tuple[Any, Any, Any]:
+    a = xp.cumsum(x) * 0.01
+    b = xp.cumsum(y) * 0.01 + 0.1
+    return a * 0.5 + b, b - 0.25 * a, a
+
+
+def multiplied(xp: Any, x: Any, y: Any) -> tuple[Any, Any, Any]:
+    a, b = x.reshape(8, -1), y.reshape(8, -1)
+    a = a - (a @ a.T) @ b * 0.01
+    b = b - (b @ b.T) @ a * 0.01
+    return (a * 0.5).ravel(), (b * 0.5).ravel(), a
+
+
+def pointed(xp: Any, x: Any, y: Any) -> tuple[Any, Any, Any]:
+    a = x + 0.001 * xp.argmax(x)
+    b = y + 0.001 * xp.argmin(y)
+    return a * 0.5 + b * 0.25, b * 0.5 - a * 0.25, a
+
+
+@pytest.mark.parametrize(
+    "step", [standardized, by_columns, summed_up, multiplied, pointed], ids=lambda s: s.__name__
+)
+def test_rounds_cost_the_same_where_one_of_two_is_looked_at(step: Any) -> None:
+    """What holds the other is computed on the way, in every round, with folds below it."""
+
+    def rounds(xp: Any, after: Callable[[], None]) -> list[float]:
+        x, y = xp.arange(64.0) / 16, xp.cos(xp.arange(64.0)) + 2
+        seen = []
+        for _ in range(18):
+            x, y, a = step(xp, x, y)
+            seen.append(float(a.ravel()[3]))
+            after()
+        return [*seen, float(x.sum()), float(y.sum())]
+
+    counts: list[tuple[int, int]] = []
+
+    def after() -> None:
+        counts.append((cf.stats()["plans_made"], cf.stats()["kernels_launched"]))
+
+    actual = rounds(cf, after)
+    assert counts[-1][0] == counts[9][0], "plans of rounds"
+    launched = [after - before for (_, before), (_, after) in zip(counts, counts[1:])]
+    assert max(launched[10:]) <= max(launched[:4])
+    np.testing.assert_allclose(actual, rounds(np, lambda: None), rtol=1e-9, atol=1e-9)
