@@ -265,6 +265,15 @@ SETTINGS: tuple[Setting, ...] = (
         " bits whenever it is evaluated",
     ),
     Setting(
+        "background",
+        "CLFUSE_BACKGROUND",
+        "auto",
+        _one_of("auto", "on", "off"),
+        "auto, on or off",
+        "whether plans and kernels are made by a thread of their own while NumPy calculates; auto"
+        " does so where the process may use more than one core, off waits for the compiler",
+    ),
+    Setting(
         "inline",
         "CLFUSE_INLINE",
         True,
@@ -393,6 +402,7 @@ class Settings:
     memory_limit: int
     host_us: int
     build_after_ms: int
+    background: str
     inline: bool
     ahead: bool
     kernels: str

@@ -12,7 +12,7 @@ from . import counters
 from ._core import loading
 from .arrays.conversion import as_handle
 from .arrays.handle import Handle, node_of
-from .config import changed, settings
+from .config import changed, override, settings
 from .engine.evaluate import evaluate_all, evaluate_nodes
 from .ir import nodes, trace
 from .runtime.devices import selection
@@ -46,7 +46,7 @@ def _handles(arrays: Iterable[Any]) -> list[Handle]:
     return found
 
 
-def evaluate(*arrays: Any, wait: bool = True) -> None:
+def evaluate(*arrays: Any, wait: bool = True, build: bool = False) -> None:
     """Compute these arrays now; without arguments, everything that was recorded and is still held.
 
     Parameters
@@ -55,6 +55,9 @@ def evaluate(*arrays: Any, wait: bool = True) -> None:
         What is not an array of clfuse's is ignored: it has a value already.
     wait : bool
         Whether to wait for the device; False only enqueues.
+    build : bool
+        Whether to wait for kernels that are not built yet; False leaves it to NumPy until they are
+        worth it, and while they are built. What is too small for kernels is NumPy's in any case.
 
     Examples
     --------
@@ -64,7 +67,10 @@ def evaluate(*arrays: Any, wait: bool = True) -> None:
     """
     if trace.active() is not None:
         return  # a function that is traced: its replay computes everything at once
-    if not arrays:
+    if build:
+        with override(build_after_ms=0):
+            evaluate(*arrays, wait=wait)
+    elif not arrays:
         evaluate_all(wait=wait)
     else:
         evaluate_nodes([handle._storage.node for handle in _handles(arrays)], wait=wait)

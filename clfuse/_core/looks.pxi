@@ -124,12 +124,12 @@ def item(plain):
 
 
 def evaluating_arrays(plain, evaluate_nodes):
-    """``evaluate(*arrays, wait=wait)``, of arrays of ours, before `plain`."""
+    """``evaluate(*arrays, wait=wait, build=build)``, of arrays of ours, before `plain`."""
 
-    def evaluate(*arrays, wait=True):
+    def evaluate(*arrays, wait=True, build=False):
         cdef PyObject *cell
         nodes = []
-        if PyList_GET_ITEM(tracers, 0) == <PyObject *>NONE_ALIVE:
+        if not build and PyList_GET_ITEM(tracers, 0) == <PyObject *>NONE_ALIVE:
             for array in arrays:
                 cell = NULL
                 if type(array) is ARRAY or type(array) in lazy_scalars:
@@ -141,7 +141,7 @@ def evaluating_arrays(plain, evaluate_nodes):
                 if nodes:
                     return evaluate_nodes(nodes, wait=wait)
         nodes = None
-        return plain(*arrays, wait=wait)
+        return plain(*arrays, wait=wait, build=build)
 
     return evaluate
 

@@ -12,7 +12,6 @@ import gc
 import os
 import sys
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -39,20 +38,14 @@ from clfuse.runtime.devices.device import Device
 from clfuse.runtime.devices.selection import current_device, is_any_open, when_renewed
 from clfuse.runtime.memory import buffers, sharing, spilling
 
+from . import background, plans
+
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from clfuse.runtime.context.pool import Pool
 
     from .executable import Planned
-
-PLANS_KEPT: Final = 256
-"""Plans in the cache; the least recently used goes first. A plan holds its programs, which take
-megabytes each."""
-
-ITEMS_KEPT: Final = 1 << 20
-"""Recorded operations that the plans in the cache were made for, all together: each has a tuple of
-about 150 bytes, and a long loop leaves plans of CLFUSE_MAX_NODES that are never used again."""
 
 lock = threading.RLock()
 """One evaluation at a time. Recording needs no lock, graphs are immutable; but what is written to
@@ -65,13 +58,6 @@ grown by CLFUSE_MAX_PINNED_BYTES since `grown_from` it does nothing."""
 
 grown_from: Final = [0]
 """`device_bytes_now` when it was last looked at what recorded work holds."""
-
-_plans: OrderedDict[tuple[Any, int], Planned] = OrderedDict()
-"""(summary of the structure, running number) -> plan: plans of one summary are compared in full."""
-
-_numbers: dict[Any, list[int]] = {}
-"""Summary -> the running numbers of its plans."""
-
 
 def pending(nodes: Sequence[Node]) -> list[Node]:
     """Those that are not computed, each once; constants never are."""
@@ -169,6 +155,7 @@ def _settle() -> None:
     can use them, and this is no moment to begin with it.
     """
     lock.acquire()
+    background.finish()
     if not is_any_open():
         return
     if ir.waiting_count() and trace.active() is None:
@@ -179,6 +166,7 @@ def _settle() -> None:
 def _end() -> None:
     """Make ready for what is looked at while the interpreter is taken apart, by `__del__` and by
     generators: no module can be imported then."""
+    background.end()
     ending.let_others_rest(lock)
     if ir.waiting_count():
         "add" in UFUNCS  # noqa: B015 (imports the tables of operations)
@@ -241,11 +229,17 @@ def _run(snapshot: Snapshot) -> None:
         interpret.require(snapshot, device)
         interpret.run(snapshot, device)
         return
-    planned = _known_plan(_key(snapshot, device), snapshot)
-    way, is_known = choice.choose(snapshot, device, planned)
-    if way is Choice.BUILD:
-        planned = _make_plan(snapshot, device)
-        way, is_known = choice.judge(snapshot, device, planned, is_small=is_known)
+    planned = plans.find(snapshot, device)
+    if planned is not None and planned.is_awaited and settings.build_after_ms:
+        _calculate_meanwhile(snapshot, device)
+        return
+    way, is_known = choice.choose(snapshot, device, planned, behind=background.is_possible())
+    is_behind = way is Choice.BEHIND
+    if is_behind or way is Choice.BUILD:
+        planned = plans.make(snapshot, device)
+        way, is_known = choice.judge(
+            snapshot, device, planned, is_small=is_known, is_trial=is_behind
+        )
     if way in choice.INTERPRET:
         _bring(snapshot)
         interpret.run(snapshot, device, sparing=way is Choice.INTERPRET_SPARING)
@@ -260,6 +254,10 @@ def _run(snapshot: Snapshot) -> None:
         _run_in_tiles(snapshot, device)
         return
     if not planned.is_built:
+        if is_behind:
+            planned.kernels = background.begin(planned.builds(device))
+            _calculate_meanwhile(snapshot, device)
+            return
         _build(planned, snapshot, device)
         choice.note_built(snapshot, device)
     else:
@@ -285,10 +283,17 @@ def _run(snapshot: Snapshot) -> None:
         planned.structure.ready = planned.ready(device)
 
 
+def _calculate_meanwhile(snapshot: Snapshot, device: Device) -> None:
+    """Have NumPy compute what gets kernels in the background."""
+    _bring(snapshot)
+    interpret.run(snapshot, device, sparing=True)
+
+
 def _build(planned: Planned, snapshot: Snapshot, device: Device) -> None:
     """Build the plan's kernels, or others for the same values where the driver refuses one."""
     from . import refused_builds
 
+    planned.kernels = None
     refused_builds.build(planned, snapshot, device)
 
 
@@ -426,100 +431,28 @@ def _bring(snapshot: Snapshot) -> None:
         snapshot.buffers = [lent.get(buffer, buffer) for buffer in snapshot.buffers]
 
 
-def _key(snapshot: Snapshot, device: Device) -> tuple[Any, ...]:
-    """What plans are kept under."""
-    return (
-        device,
-        settings.planning,
-        len(snapshot.items),
-        snapshot.roots,
-        snapshot.items[snapshot.roots[0]][1],
-    )
-
-
-def _known_plan(key: tuple[Any, ...], snapshot: Snapshot) -> Planned | None:
-    """The plan for this structure, if it was made before."""
-    for number in _numbers.get(key, ()):
-        planned = _plans[key, number]
-        if planned.structure.same_structure(snapshot):
-            planned.uses += 1
-            if planned.uses == 1:
-                choice.note_return()
-            if planned.uses == known_graphs.LEARN_AFTER:
-                known_graphs.learn(snapshot, planned.structure)
-            _plans.move_to_end((key, number))
-            return planned
-    return None
-
-
-def is_planned(snapshot: Snapshot, device: Device) -> bool:
-    """Whether there is a plan for this structure."""
-    key = _key(snapshot, device)
-    return any(
-        _plans[key, number].structure.same_structure(snapshot) for number in _numbers.get(key, ())
-    )
-
-
 def find_plan(snapshot: Snapshot, device: Device) -> Planned:
     """The plan for this structure on this device, with its kernels, made now if there is none; it
     may have none (`Planned.by_host`)."""
-    planned = _known_plan(_key(snapshot, device), snapshot)
+    planned = plans.find(snapshot, device)
     if planned is not None:
         counters["plans_reused"] += 1
     else:
-        planned = _make_plan(snapshot, device)
+        planned = plans.make(snapshot, device)
     if not planned.is_built:
         _build(planned, snapshot, device)
-    return planned
-
-
-def _make_plan(snapshot: Snapshot, device: Device) -> Planned:
-    """A plan whose kernels are not built yet."""
-    from .executable import make_plan  # the planner, the renderers: nothing for small programs
-
-    key = _key(snapshot, device)
-    planned = make_plan(snapshot, device, fuse=settings.fusion)
-    counters["plans_made"] += 1
-    number = counters["plans_made"]
-    _plans[key, number] = planned
-    _numbers.setdefault(key, []).append(number)
-    items = sum(len(kept.structure.items) for kept in _plans.values())
-    while len(_plans) > 1 and (len(_plans) > PLANS_KEPT or items > ITEMS_KEPT):
-        (old_key, old_number), old = _plans.popitem(last=False)
-        ready = old.structure.ready
-        if old is planned or (ready is not None and ready.is_used):
-            # What runs by `ready` alone does not move to the end by that.
-            _plans[old_key, old_number] = old
-            if ready is not None:
-                ready.is_used = False
-            continue
-        old.structure.ready = None
-        items -= len(old.structure.items)
-        _numbers[old_key].remove(old_number)
-        if not _numbers[old_key]:
-            del _numbers[old_key]
     return planned
 
 
 def forget_plans() -> None:
     """Plan anew from here on: a device's traits have changed."""
     with lock:
-        for planned in _plans.values():
-            planned.structure.ready = None
-        _plans.clear()
-        _numbers.clear()
+        plans.forget()
         choice.reset()
         known_graphs.forget()
 
 
-def _forget_ready() -> None:
-    """Have every evaluation go by `_run` from here on: memory is short, and it notes what is
-    used."""
-    for planned in _plans.values():
-        planned.structure.ready = None
-
-
-pools_tight.append(_forget_ready)
+pools_tight.append(plans.forget_ready)
 pools_short.append(spilling.spill)
 
 

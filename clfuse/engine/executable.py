@@ -7,6 +7,7 @@ process that leaves everything to NumPy never imports this module.
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -48,6 +49,7 @@ from clfuse.schedule.traffic import (
 )
 from clfuse.schedule.verify import verify
 
+from .background import Work
 from .rerecord import record_again
 from .resume import is_refusal, leave
 
@@ -80,12 +82,26 @@ class Prepared:
 
 
 @dataclass(slots=True)
+class _Rendering:
+    """The OpenCL C of a step: of these kernels, which move so many bytes."""
+
+    kernels: Sequence[Kernel | LibraryCall | SortPass | UserLaunch]
+    rendered: Rendered
+    nbytes: int
+    inline: bool = False
+
+
+_Part = _Rendering | Copy | LibraryCall
+
+
+@dataclass(slots=True)
 class Planned:
     """A plan, with its programs once it `is_built`, and the structure that it is for (no buffers,
     no nodes).
 
     `verdict` is what `policy` has decided of it, `by_host` says that nothing but NumPy can compute
-    it (`refused_builds`).
+    it (`refused_builds`). `kernels` are those that are built in the background, from what is
+    `rendered`.
     """
 
     structure: Snapshot
@@ -95,6 +111,8 @@ class Planned:
     uses: int = 0
     verdict: Verdict = field(default_factory=Verdict)
     by_host: bool = False
+    kernels: Work | None = None
+    rendered: list[_Part] = field(default_factory=list)
 
     def ready(self, device: Device) -> Any:
         """What runs the plan again without Python, or None: ``_core/known_evaluations.pxi``.
@@ -133,8 +151,24 @@ class Planned:
     def build(self, device: Device) -> None:
         """Render and build its kernels, if that was not done; raises `Refused`."""
         if not self.is_built:
-            self.steps = _steps(self.schedule, device, self.is_inline(device))
+            parts = self.rendered or _parts(self.schedule, device, self.is_inline(device))
+            self.rendered = []
+            self.steps = [_step(part, device) for part in parts]
             self.is_built = True
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether its kernels are being built in the background."""
+        return self.kernels is not None and not self.kernels.is_done
+
+    def builds(self, device: Device) -> list[Callable[[], object]]:
+        """Render its kernels; what builds them, for another thread. `build` finds them then."""
+        self.rendered = _parts(self.schedule, device, self.is_inline(device))
+        return [
+            functools.partial(_program, part, device)
+            for part in self.rendered
+            if isinstance(part, _Rendering)
+        ]
 
     def run(self, snapshot: Snapshot, device: Device) -> None:
         """Launch on `device`, and give each root its buffer; raises `Refused`."""
@@ -256,59 +290,61 @@ def make_plan(
     return Planned(structure, schedule, [])
 
 
-def _steps(
-    schedule: Schedule, device: Device, inline: bool
-) -> list[Prepared | Copy | LibraryCall]:
-    """What a plan does, its kernels rendered and built."""
+def _parts(schedule: Schedule, device: Device, inline: bool) -> list[_Part]:
+    """What a plan does, its kernels rendered."""
     traits = device.traits
     root = storage_roots(schedule)
     repeats = Repeats(traits, root)
-    steps: list[Prepared | Copy | LibraryCall] = []
+    parts: list[_Part] = []
     for launches in schedule.steps:
         step = launches[0]
         if isinstance(step, Kernel):
             together = [each for each in launches if isinstance(each, Kernel)]
-            parts = [repeats.render(each) for each in together]
-            rendered = join(parts) if len(parts) > 1 else parts[0]
+            texts = [repeats.render(each) for each in together]
+            rendered = join(texts) if len(texts) > 1 else texts[0]
             moved = sum([kernel_nbytes(each, schedule) for each in together])
-            steps.append(_built(together, rendered, device, moved, inline))
+            parts.append(_Rendering(together, rendered, moved, inline))
         elif isinstance(step, SortPass):
             rendered = render_sort(step, traits, root)
-            steps.append(_built([step], rendered, device, pass_nbytes(step, schedule)))
+            parts.append(_Rendering([step], rendered, pass_nbytes(step, schedule)))
         elif isinstance(step, UserLaunch):
             rendered = render_launch(step, traits, root)
             reads, writes = uses_of_launch(step, schedule)
             moved = sum(nbytes for _, _, nbytes in reads + writes)
-            steps.append(_built([step], rendered, device, moved, inline))
+            parts.append(_Rendering([step], rendered, moved, inline))
         elif isinstance(step, LibraryCall) and is_ours(step, traits):
             rendered = render_matmul(step, traits, root)
-            steps.append(_built([step], rendered, device, call_nbytes(step, schedule)))
+            parts.append(_Rendering([step], rendered, call_nbytes(step, schedule)))
         else:
-            steps.append(step)
-    return steps
+            parts.append(step)
+    return parts
 
 
-def _built(
-    kernels: Sequence[Kernel | LibraryCall | SortPass | UserLaunch],
-    rendered: Rendered,
-    device: Device,
-    nbytes: int,
-    inline: bool = False,
-) -> Prepared:
+def _program(part: _Rendering, device: Device) -> Program:
+    rendered = part.rendered
+    return program.build(
+        device,
+        rendered.source,
+        rendered.name,
+        rendered.dtypes,
+        relaxed=rendered.relaxed,
+        inline=part.inline,
+    )
+
+
+def _step(part: _Part, device: Device) -> Prepared | Copy | LibraryCall:
+    """A step that can run; raises `Refused`."""
+    if not isinstance(part, _Rendering):
+        return part
+    rendered = part.rendered
     try:
-        built = program.build(
-            device,
-            rendered.source,
-            rendered.name,
-            rendered.dtypes,
-            relaxed=rendered.relaxed,
-            inline=inline,
-        )
+        built = _program(part, device)
         local = [each.nbytes for each in rendered.bindings if isinstance(each, LocalArgument)]
         launch.check_sizes(built, rendered.global_size, rendered.local_size, sum(local))
     except KernelBuildError as error:
-        raise Refused(kernels, error) from error
-    return Prepared(kernels[0], rendered, built, _arguments(rendered, device), nbytes)
+        raise Refused(part.kernels, error) from error
+    arguments = _arguments(rendered, device)
+    return Prepared(part.kernels[0], rendered, built, arguments, part.nbytes)
 
 
 def storage_roots(schedule: Schedule) -> Callable[[int], int]:

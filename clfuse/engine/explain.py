@@ -30,7 +30,8 @@ from clfuse.schedule.traffic import (
     writes_of_call,
 )
 
-from .evaluate import compute_otherwise, is_planned, lock, pending
+from . import plans
+from .evaluate import compute_otherwise, lock, pending
 from .executable import storage_roots
 from .out_of_core import describe
 
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
 _SMALL = "so small that NumPy calculates it (CLFUSE_HOST_US); on the device it would be:"
 _WAITING = (
-    "has no kernels yet, and NumPy calculates it until they are worth building"
+    "has no kernels yet, and NumPy calculates it until they are worth building, and built"
     " (CLFUSE_BUILD_AFTER_MS); then it will be:"
 )
 
@@ -200,9 +201,9 @@ def explain_nodes(nodes: Sequence[Node]) -> Plan:
         snapshot = take(roots)
     schedule = plan(snapshot, current.traits, fuse=settings.fusion)
     kernels = explained(schedule, current.traits)
-    small, waiting = choice.forecast(
-        snapshot, current, is_planned=is_planned(snapshot, current)
-    )
+    known = plans.look(snapshot, current)
+    small, waiting = choice.forecast(snapshot, current, is_planned=known is not None)
+    waiting = waiting or (known is not None and known.is_awaited)
     memory: tuple[str, ...] = ()
     if not current.forked and not current.lost:
         memory = tuple(describe(roots, schedule, snapshot, current.pool or pool_of(current)))

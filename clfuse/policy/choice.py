@@ -16,7 +16,7 @@ from clfuse.ir.snapshot import Snapshot
 from . import cost, feedback, tiering
 from .cost import is_small
 from .feedback import known as known_works
-from .tiering import note_built, note_return
+from .tiering import Tier, note_built, note_return
 
 if TYPE_CHECKING:
     from clfuse.runtime.devices.device import Device
@@ -41,6 +41,7 @@ class Choice(enum.Enum):
 
     INTERPRET = "NumPy calculates it, because it is small"
     INTERPRET_SPARING = "NumPy calculates it, with as few arrays at a time as possible"
+    BEHIND = "a plan is made in the background, and NumPy calculates meanwhile"
     BUILD = "a plan is made, and judged"
     RUN = "its plan runs"
 
@@ -59,10 +60,14 @@ class Verdict:
         What the decision depended on besides the structure, when it was last made.
     is_left : bool
         NumPy is quicker, kernels or not.
+    is_trial : bool
+        Its arguments lie on the host because NumPy calculated while its kernels were built. Where
+        they do so once more, it is judged again, as one that copies them every time.
     """
 
     circumstances: tuple[int, int] | None = None
     is_left: bool = False
+    is_trial: bool = False
 
 
 class Judged(Protocol):
@@ -76,41 +81,55 @@ class Judged(Protocol):
     def is_inline(self, device: Device) -> bool: ...
 
 
-def choose(snapshot: Snapshot, device: Device, plan: Judged | None) -> tuple[Choice, bool]:
-    """What becomes of a snapshot, of which there is a plan or none.
+def choose(
+    snapshot: Snapshot, device: Device, plan: Judged | None, *, behind: bool = False
+) -> tuple[Choice, bool]:
+    """What becomes of a snapshot, of which there is a plan or none; whether one may be made in the
+    background, `behind` NumPy's back.
 
     The second is whether nothing in it would have been recorded if its arguments had been on the
-    host: what else waits to be computed may be small too. With `Choice.BUILD` it is whether the
-    snapshot is small, for `judge`.
+    host: what else waits to be computed may be small too. With `Choice.BUILD` and `Choice.BEHIND`
+    it is whether the snapshot is small, for `judge`.
     """
     if plan is None or plan.verdict.circumstances != cost.circumstances(snapshot):
         is_small = cost.is_small(snapshot, device)
         earns_kernels = is_small and cost.is_of_kernels(snapshot)
+        tier = Tier.NOW
         if earns_kernels and plan is None:
-            earns_kernels = not tiering.waits(snapshot, device)
+            tier = tiering.tier_of(snapshot, device, behind=behind)
+            earns_kernels = tier is not Tier.WAIT
         if is_small and not earns_kernels:
             return Choice.INTERPRET, feedback.small(snapshot)
         if plan is None:
             if not is_small:
                 feedback.large(snapshot, device)
-                if tiering.waits(snapshot, device):
+                tier = tiering.tier_of(snapshot, device, behind=behind)
+                if tier is Tier.WAIT:
                     return Choice.INTERPRET_SPARING, False
-            return Choice.BUILD, is_small
+            return Choice.BEHIND if tier is Tier.BEHIND else Choice.BUILD, is_small
         return judge(snapshot, device, plan, is_small=is_small)
     if plan.verdict.is_left:
         return Choice.INTERPRET_SPARING, feedback.left_to_numpy(snapshot)
     if plan.uses == 1:
+        if plan.verdict.is_trial:
+            return judge(snapshot, device, plan, is_small=cost.is_small(snapshot, device))
         feedback.keeps_kernels(snapshot)
     return Choice.RUN, False
 
 
 def judge(
-    snapshot: Snapshot, device: Device, plan: Judged, *, is_small: bool
+    snapshot: Snapshot, device: Device, plan: Judged, *, is_small: bool, is_trial: bool = False
 ) -> tuple[Choice, bool]:
-    """The same of a plan that is new, or whose circumstances have changed."""
+    """The same of a plan that is new, or whose circumstances have changed; `is_trial` is kept with
+    the verdict."""
     plan.verdict.circumstances = cost.circumstances(snapshot)
+    plan.verdict.is_trial = is_trial
     plan.verdict.is_left = not is_small and feedback.is_quicker(
-        snapshot, device, plan.launch_count(), inline=plan.is_inline(device)
+        snapshot,
+        device,
+        plan.launch_count(),
+        inline=plan.is_inline(device),
+        is_copied=not is_trial,
     )
     if plan.verdict.is_left:
         return Choice.INTERPRET_SPARING, feedback.left_to_numpy(snapshot)

@@ -89,16 +89,21 @@ def large(snapshot: Snapshot, device: Device) -> None:
         known.discard(work)
 
 
-def is_quicker(snapshot: Snapshot, device: Device, launches: int, *, inline: bool) -> bool:
+def is_quicker(
+    snapshot: Snapshot, device: Device, launches: int, *, inline: bool, is_copied: bool = True
+) -> bool:
     """Whether NumPy takes less than so many launches, of kernels that read what the snapshot
-    does; whether the calling thread runs these."""
+    does; whether the calling thread runs these, and whether copies are counted."""
     if device.traits.kind != "cpu":
         return False
     costs = device.costs
     copied = [
         buffer.nbytes
         for buffer in snapshot.buffers
-        if type(buffer) is HostBuffer and buffer.memory is None and buffer.copy is None
+        if is_copied
+        and type(buffer) is HostBuffer
+        and buffer.memory is None
+        and buffer.copy is None
     ]
     kernels = len(copied) * costs.copy_ns + sum(copied) * costs.copied_nbyte_ns
     if inline:

@@ -14,6 +14,9 @@ not come back, as in restarted GMRES with ``V[:k] @ w``, large arrays wait like 
 operations that are many and small, though they write to a large array: NumPy takes much less for
 them than planning would.
 
+Kernels that were earned are made in the background (`Tier.BEHIND`), and NumPy calculates until they
+are there; those of what takes NumPy as long as building are waited for.
+
 Kernels that an earlier run has built are on disk, and load in some milliseconds (`warm_start`).
 Such a structure has its kernels when it comes the second time, if it comes soon. So has a structure
 on which NumPy worked half as long as building takes in that run.
@@ -22,6 +25,7 @@ on which NumPy worked half as long as building takes in that run.
 from __future__ import annotations
 
 import atexit
+import enum
 import math
 from typing import TYPE_CHECKING, Final
 
@@ -37,7 +41,7 @@ from .cost import budget_ns, cost_ns, is_of_kernels
 if TYPE_CHECKING:
     from clfuse.runtime.devices.device import Device
 
-__all__ = ["forget", "note_built", "note_return", "waits", "would_wait"]
+__all__ = ["Tier", "forget", "note_built", "note_return", "tier_of", "would_wait"]
 
 LOOP_NODE: Final = 400
 """Nanoseconds of work for an operation, per microsecond of ``CLFUSE_HOST_US``, from which on
@@ -70,6 +74,14 @@ nothing of the others: in ``z = z[active]`` every round has another size."""
 
 STRUCTURES_KEPT: Final = 1 << 14
 """Entries of `_waiting`, of about 200 bytes."""
+
+
+class Tier(enum.Enum):
+    """What a structure without kernels has earned."""
+
+    WAIT = "nothing yet"
+    BEHIND = "kernels, but NumPy calculates until they are there"
+    NOW = "kernels, which are waited for"
 
 
 class _Waiting:
@@ -107,33 +119,33 @@ _once = [0]
 _NOT_MET: Final = _Waiting()
 
 
-def waits(snapshot: Snapshot, device: Device) -> bool:
-    """Whether NumPy calculates a snapshot for which no kernels are built yet; if so, it does.
+def tier_of(snapshot: Snapshot, device: Device, *, behind: bool) -> Tier:
+    """What a snapshot has earned for which no kernels are built yet; whether kernels may be made
+    `behind` NumPy's back. With `Tier.WAIT`, NumPy calculates it, which is noted.
 
     It depends on what the program has evaluated and on what earlier runs have built, and in no way
     on clocks. Within one run an expression may change its last bits once, where a kernel adds in
     another order than NumPy, or has another sine: ``CLFUSE_BUILD_AFTER_MS=0`` prevents that.
     """
     key = _key(snapshot)
-    cost = _waiting_ns(snapshot, device, _waiting.get(key, _NOT_MET))
-    if cost is None:
-        return False
-    if len(_waiting) >= STRUCTURES_KEPT:
-        _waiting.clear()
-    found = _waiting.setdefault(key, _Waiting())
-    _turns[0] += 1
-    found.turn = _turn()
-    found.evaluations += 1
-    if found.evaluations == LOOP_EVALUATIONS:
-        found.name = _name(snapshot, device)
-    found.spent_ns += cost
-    return True
+    tier, cost = _tier(snapshot, device, _waiting.get(key, _NOT_MET), behind)
+    if tier is Tier.WAIT:
+        if len(_waiting) >= STRUCTURES_KEPT:
+            _waiting.clear()
+        found = _waiting.setdefault(key, _Waiting())
+        _turns[0] += 1
+        found.turn = _turn()
+        found.evaluations += 1
+        if found.evaluations == LOOP_EVALUATIONS:
+            found.name = _name(snapshot, device)
+        found.spent_ns += cost
+    return tier
 
 
 def would_wait(snapshot: Snapshot, device: Device) -> bool:
-    """What `waits` would say, with nothing noted."""
+    """Whether `tier_of` would say so, with nothing noted."""
     found = _waiting.get(_key(snapshot), _NOT_MET)
-    return _waiting_ns(snapshot, device, found) is not None
+    return _tier(snapshot, device, found, False)[0] is Tier.WAIT
 
 
 def note_built(snapshot: Snapshot, device: Device) -> None:
@@ -170,11 +182,13 @@ def note_half_earned() -> None:
                 warm_start.note(found.name)
 
 
-def _waiting_ns(snapshot: Snapshot, device: Device, found: _Waiting) -> float | None:
-    """What one more evaluation takes NumPy; None where kernels are built instead. `found` is what
-    it has done for the structure."""
+def _tier(
+    snapshot: Snapshot, device: Device, found: _Waiting, behind: bool
+) -> tuple[Tier, float]:
+    """What a structure has earned, and what one more evaluation takes NumPy. `found` is what it has
+    done for the structure."""
     if not settings.build_after_ms:
-        return None
+        return Tier.NOW, 0.0
     costs = device.costs
     planning = costs.planning_ns * len(snapshot.nodes)
     patience = settings.build_after_ms * 1e6 + planning
@@ -184,26 +198,29 @@ def _waiting_ns(snapshot: Snapshot, device: Device, found: _Waiting) -> float | 
     if is_trusted or not device.traits.unified_memory:
         if max([size_of(node.shape) for node in snapshot.nodes]) > LARGE_SIZE:
             if not device.traits.unified_memory:
-                return None
+                return Tier.NOW, 0.0
             most = min(most, settings.host_us * LOOP_NODE * len(snapshot.nodes))
         else:
             most = min(most, max(settings.host_us * LARGE * 1000.0, smallish))
-    cost = cost_ns(snapshot, device, most)
+    cost = cost_ns(snapshot, device, patience)
     if cost is None:
-        return None
+        return Tier.NOW, 0.0
+    earned = Tier.BEHIND if behind and device.shares_memory else Tier.NOW
+    if cost > most:
+        return earned, cost
     is_smallish = cost <= smallish
     call_ns = costs.interpreted_ns if is_of_kernels(snapshot) else costs.call_ns
     cost += call_ns * len(snapshot.nodes)
     if found.spent_ns + cost > patience:
-        return None
+        return earned, cost
     others = _turn() - found.turn
     is_in_turn = found.evaluations == 1 and others <= EARNED_STRUCTURES
     if is_in_turn and warm_start.is_known(_name(snapshot, device)):
-        return None
+        return earned, cost
     is_near = others <= LOOP_STRUCTURES
     if found.evaluations >= LOOP_EVALUATIONS and is_near and not is_smallish:
-        return None
-    return cost
+        return earned, cost
+    return Tier.WAIT, cost
 
 
 def _turn() -> int:

@@ -331,7 +331,7 @@ def figures() -> Figures:
     """Count, after a collection; what `malloc` keeps for later is given back first."""
     import pyopencl as cl
 
-    from clfuse.engine.evaluate import _plans
+    from clfuse.engine import plans
     from clfuse.ir.nodes import Node, Storage
     from clfuse.runtime.launches import program
     from clfuse.runtime.memory.blocks import Block, Buffer
@@ -354,7 +354,7 @@ def figures() -> Figures:
         _references.setdefault(kind, sys.getrefcount(kind))
     handles = {name: _instances(kind) for name, kind in kinds.items()}
     handles |= {
-        "plans": len(_plans), "programs": len(program._programs),
+        "plans": len(plans.kept), "programs": len(program._programs),
         "built": cf.stats()["programs_built"],
         "device_kB": cf.stats()["device_bytes_now"] >> 10,
         "objects": len(gc.get_objects()),

@@ -67,7 +67,13 @@ LONGEST_NAME: Final = 120
 """Characters of a kernel's name. PoCL calls files and folders by it, and ends the process where a
 file system takes no name of that length; few take more than 255."""
 
-_programs: dict[tuple[Device, str, str, str, Arguments, bool], Program] = {}
+_Key = tuple[Device, str, str, str, Arguments, bool]
+
+_programs: dict[_Key, Program] = {}
+
+_builds: Final[dict[_Key, threading.Event]] = {}
+"""What is being built: set when it is, or has failed."""
+
 _lock = threading.Lock()
 
 
@@ -118,11 +124,26 @@ def build(
         name, source = short, f"#define {name} {short}\n{source}"
     options = build_options(device, relaxed=relaxed)
     key = (device, source, name, options, tuple(arguments), inline)
-    with _lock:
-        program = _programs.pop(key, None) or _build(*key)
-        while len(_programs) >= PROGRAMS_LIMIT:
-            del _programs[next(iter(_programs))]
-        _programs[key] = program
+    while True:
+        with _lock:
+            program = _programs.pop(key, None)
+            if program is not None:
+                _programs[key] = program
+                return program
+            built = _builds.get(key)
+            if built is None:
+                _builds[key] = threading.Event()
+                break
+        built.wait()  # by another thread; where it fails, this one tries
+    try:
+        program = _build(*key)
+        with _lock:
+            while len(_programs) >= PROGRAMS_LIMIT:
+                del _programs[next(iter(_programs))]
+            _programs[key] = program
+    finally:
+        with _lock:
+            _builds.pop(key).set()
     return program
 
 

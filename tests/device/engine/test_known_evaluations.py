@@ -3,7 +3,6 @@ tell but by the time how values come to Python, and evaluations count as all oth
 
 from __future__ import annotations
 
-import sys
 import warnings
 from typing import Any
 
@@ -12,6 +11,8 @@ import pytest
 
 import clfuse as cf
 from clfuse import config
+from clfuse.engine import plans
+from clfuse.engine.evaluate import forget_plans
 from clfuse.ir import nodes
 from clfuse.runtime.devices import selection as runtime
 
@@ -102,12 +103,11 @@ def test_evaluations_that_came_before_count_as_all_others() -> None:
 def test_plans_that_run_by_the_shorter_way_are_kept_before_others(
     monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    module = sys.modules["clfuse.engine.evaluate"]  # a function of that name hides it
     with config.override(host_us=0, build_after_ms=0):
         x = cf.arange(3000.0)
         cf.evaluate(x)
-        module.forget_plans()
-        monkeypatch.setattr(module, "PLANS_KEPT", 4)
+        forget_plans()
+        monkeypatch.setattr(plans, "PLANS_KEPT", 4)
         for turn in range(30):
             before = cf.stats()["plans_made"]
             assert float((x * 3 - x).sum()) == 2999 * 3000
@@ -117,4 +117,4 @@ def test_plans_that_run_by_the_shorter_way_are_kept_before_others(
             for _ in range(turn % 10 + 1):
                 other = other * 0.5 + 1
             cf.evaluate(other)
-            assert len(module._plans) <= 4
+            assert len(plans.kept) <= 4

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -206,6 +207,6 @@ def test_rounds_cost_the_same_where_one_of_two_is_looked_at(step: Any) -> None:
 
     actual = rounds(cf, after)
     assert counts[-1][0] == counts[9][0], "plans of rounds"
-    launched = [after - before for (_, before), (_, after) in zip(counts, counts[1:])]
+    launched = [after - before for (_, before), (_, after) in pairwise(counts)]
     assert max(launched[10:]) <= max(launched[:4])
     np.testing.assert_allclose(actual, rounds(np, lambda: None), rtol=1e-9, atol=1e-9)

@@ -1,0 +1,110 @@
+"""Background: kernels are built by a thread of their own while NumPy computes.
+
+    round   1 2 3 ...       NumPy
+            4               the structure has earned its kernels: planned, rendered, begun to build
+            5 6 ... 19      NumPy; the thread waits for the compiler
+            20 ...          kernels
+
+Compilers do not hold Python's lock, so that NumPy is as fast meanwhile. Planning and rendering do,
+and two threads that take the lock from each other take several times as long as one after the
+other: they stay where they are.
+
+What fails in the thread is tried again by whoever needs it, who gets the error. The thread ends
+when nothing is left to do.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from clfuse.config import settings
+
+__all__ = ["Work", "begin", "end", "finish", "is_possible"]
+
+LONGEST_S: Final = 60.0
+"""Seconds that the end of the process, or a fork, waits for the compiler."""
+
+
+class Work:
+    """Functions that are called in the thread, one after the other, until one fails."""
+
+    __slots__ = ("_calls", "is_done")
+
+    def __init__(self, calls: Sequence[Callable[[], object]]) -> None:
+        self._calls = calls
+        self.is_done = False
+
+    def run(self) -> None:
+        try:
+            for call in self._calls:
+                if _ended:
+                    break
+                call()
+        except Exception:  # noqa: BLE001 (who needs it tries again, and gets the error)
+            pass
+        finally:
+            self._calls = ()
+            self.is_done = True
+
+
+_lock: Final = threading.Lock()
+_waiting: Final[deque[Work]] = deque()
+_thread: Final[list[threading.Thread]] = []
+_ended: Final[list[bool]] = []
+
+
+def is_possible() -> bool:
+    """Whether the thread may be used: there is a core for it, and nothing is to be shown at the
+    moment when it happens."""
+    if _ended or settings.debug or settings.background == "off":
+        return False
+    return settings.background == "on" or _cores() > 1
+
+
+def begin(calls: Sequence[Callable[[], object]]) -> Work:
+    """Begin to call functions in the thread; none of them reads an array."""
+    work = Work(calls)
+    with _lock:
+        _waiting.append(work)
+        if not _thread:
+            thread = threading.Thread(target=_work, name="clfuse builds", daemon=True)
+            _thread.append(thread)
+            thread.start()
+    return work
+
+
+def finish() -> None:
+    """Wait until nothing is left to do."""
+    with _lock:
+        threads = list(_thread)
+    for thread in threads:
+        thread.join(LONGEST_S)
+
+
+def end() -> None:
+    """Begin nothing more, and wait for the compiler: the process would end within it."""
+    _ended.append(True)
+    finish()
+
+
+def _work() -> None:
+    while True:
+        with _lock:
+            if not _waiting:
+                _thread.clear()
+                return
+            work = _waiting.popleft()
+        work.run()
+
+
+@functools.cache
+def _cores() -> int:
+    """Those that the process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -1,0 +1,205 @@
+"""Kernels are built in the background, and NumPy calculates meanwhile."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import pytest
+from numpy.testing import assert_allclose
+
+from clfuse.engine import background, executable, plans
+from clfuse.engine.evaluate import forget_plans
+from clfuse.policy import warm_start
+from tests.device.policy.test_small_programs import counted
+
+pytestmark = [pytest.mark.clfuse_only, pytest.mark.usefixtures("shared_memory")]
+
+SIZE = 200_001
+
+
+@pytest.fixture(autouse=True)
+def first_run(xp: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    xp.evaluate(xp.zeros(3))
+    forget_plans()
+    warm_start.forget()
+    with xp.config.override(host_us=50, background="on"):
+        yield
+    background.finish()
+    forget_plans()
+
+
+class Compiler:
+    """Stands for what builds: waits until it may, and counts the calls of other threads."""
+
+    def __init__(self, plain: Callable[..., Any]) -> None:
+        self.plain = plain
+        self.may_build = threading.Event()
+        self.behind: list[str] = []
+        self.here = 0
+        self.fails_behind = False
+
+    def __call__(self, part: Any, device: Any) -> Any:
+        if threading.current_thread() is threading.main_thread():
+            self.here += 1
+            return self.plain(part, device)
+        assert self.may_build.wait(60)
+        self.behind.append(threading.current_thread().name)
+        if self.fails_behind:
+            raise RuntimeError("no room for the compiler")
+        return self.plain(part, device)
+
+
+@pytest.fixture
+def compiler(monkeypatch: pytest.MonkeyPatch) -> Iterator[Compiler]:
+    made = Compiler(executable._program)
+    monkeypatch.setattr(executable, "_program", made)
+    yield made
+    made.may_build.set()
+    background.finish()
+
+
+def expression(xp: Any, x: Any, factor: float) -> Any:
+    return xp.sqrt(x * factor) - x[::-1] / (x + factor)
+
+
+def evaluated(xp: ModuleType, factor: float = 1.5, size: int = SIZE) -> tuple[bool, bool]:
+    """Whether NumPy computed it, and whether kernels did; the value is right."""
+    x = np.arange(float(size))
+    found, host, kernels = counted(xp, expression(xp, xp.asarray(x), factor).get)
+    assert_allclose(found, expression(np, x, factor), rtol=1e-13, atol=1e-13)
+    return bool(host), bool(kernels)
+
+
+def test_numpy_calculates_until_the_kernels_are_there(xp: ModuleType, compiler: Compiler) -> None:
+    for _ in range(4):
+        assert evaluated(xp) == (True, False)
+    compiler.may_build.set()
+    background.finish()
+    assert compiler.behind == ["clfuse builds"]
+    for factor in (1.5, 2.5):
+        assert evaluated(xp, factor) == (False, True)
+    assert len(compiler.behind) == 1
+    assert not any(thread.name == "clfuse builds" for thread in threading.enumerate())
+
+
+def test_what_takes_numpy_longer_than_building_waits_for_its_kernels(
+    xp: ModuleType, compiler: Compiler
+) -> None:
+    with xp.config.override(build_after_ms=1):
+        assert evaluated(xp, size=2_000_001) == (False, True)
+    assert compiler.behind == []
+
+
+def test_who_asks_for_kernels_waits_for_them(xp: ModuleType, compiler: Compiler) -> None:
+    x = np.arange(float(SIZE))
+    assert evaluated(xp) == (True, False)
+    array = expression(xp, xp.asarray(x), 1.5)
+    assert "NumPy calculates it until" in str(xp.explain(array))
+    threading.Timer(0.2, compiler.may_build.set).start()
+    assert counted(xp, lambda: xp.evaluate(array, build=True))[1:] == (0, 1)
+    assert_allclose(array.get(), expression(np, x, 1.5), rtol=1e-13, atol=1e-13)
+    array = expression(xp, xp.asarray(x), 1.5)
+    assert "NumPy calculates it" not in str(xp.explain(array))
+    assert evaluated(xp) == (False, True)
+
+
+def test_without_the_background_kernels_are_waited_for(xp: ModuleType, compiler: Compiler) -> None:
+    with xp.config.override(background="off"):
+        assert evaluated(xp) == (False, True)
+    assert compiler.behind == []
+
+
+def test_what_fails_behind_is_built_by_who_needs_it(xp: ModuleType, compiler: Compiler) -> None:
+    compiler.fails_behind = True
+    assert evaluated(xp) == (True, False)
+    compiler.may_build.set()
+    background.finish()
+    assert evaluated(xp) == (False, True)
+    assert (len(compiler.behind), compiler.here) == (1, 1)
+
+
+def test_kernels_are_of_the_settings_at_their_use(xp: ModuleType, compiler: Compiler) -> None:
+    """The thread builds what was asked for at another moment than a setting changes."""
+    assert evaluated(xp) == (True, False)
+    with xp.config.override(fp="fast"):
+        compiler.may_build.set()
+        background.finish()
+    assert evaluated(xp) == (False, True)
+    (planned,) = plans.kept.values()
+    for step in planned.steps:
+        built = step.program
+        handle = built.device.inline.handle if built.inline else built.device.handle
+        options = built.compiled.get_build_info(handle, cl.program_build_info.OPTIONS)
+        assert "fast" not in options
+
+
+def test_a_jit_function_takes_its_kernels_at_once(xp: ModuleType, compiler: Compiler) -> None:
+    x = np.arange(float(SIZE))
+    found = xp.jit(lambda x: expression(xp, x, 1.5))(xp.asarray(x))
+    assert_allclose(np.asarray(found), expression(np, x, 1.5), rtol=1e-13, atol=1e-13)
+    assert compiler.behind == []
+
+
+def test_writes_in_place_are_done_once_while_kernels_are_built(
+    xp: ModuleType, compiler: Compiler
+) -> None:
+    x, y = xp.zeros(SIZE), np.zeros(SIZE)
+    for turn in range(12):
+        if turn == 8:
+            compiler.may_build.set()
+            background.finish()
+        for module, array in ((xp, x), (np, y)):
+            array += 1
+            array[1:-1] = (array[2:] + array[:-2]) * 0.5 + module.sqrt(array[1:-1])
+        xp.evaluate(x)
+        assert_allclose(np.asarray(x), y, rtol=1e-12)
+    assert compiler.behind
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="a platform that forks")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_fork_waits_for_the_compiler(xp: ModuleType, compiler: Compiler) -> None:
+    assert evaluated(xp) == (True, False)
+    threading.Timer(0.2, compiler.may_build.set).start()
+    child = os.fork()
+    if not child:
+        status = 1
+        try:
+            status = int(not compiler.behind or not evaluated(xp)[0])
+        finally:
+            os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert compiler.behind
+
+
+SCRIPT = """
+import numpy, clfuse as np
+x = np.asarray(numpy.arange(200_001.0))
+for turn in range({turns}):
+    found = float((np.sqrt(x * {factor}) - x[::-1] / (x + 2)).sum())
+expected = (numpy.sqrt(numpy.arange(200_001.0) * {factor}) - numpy.arange(200_001.0)[::-1]
+            / (numpy.arange(200_001.0) + 2)).sum()
+assert abs(found / expected - 1) < 1e-12, (found, expected)
+counts = np.stats()
+print(counts["host_evaluations"] > 0)
+"""
+
+
+@pytest.mark.parametrize("turns", [1, 2, 4])
+def test_a_process_that_ends_meanwhile_ends_well(turns: int, tmp_path: Path) -> None:
+    variables = {**os.environ, "CLFUSE_HOST_US": "50", "CLFUSE_BACKGROUND": "on",
+                 "POCL_CACHE_DIR": str(tmp_path / "pocl"), "XDG_CACHE_HOME": str(tmp_path)}
+    script = SCRIPT.format(turns=turns, factor=1 + turns / 8)
+    done = subprocess.run([sys.executable, "-c", script], env=variables, capture_output=True,
+                          text=True, timeout=120)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")
