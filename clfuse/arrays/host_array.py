@@ -19,7 +19,7 @@ import numpy as np
 
 from clfuse.config import settings
 from clfuse.engine.evaluate import evaluate_nodes, lock
-from clfuse.interpreter.interpret import VIEWED
+from clfuse.interpreter.prepared import VIEWED
 from clfuse.ir import trace
 from clfuse.ir.launch_nodes import Part
 from clfuse.ir.nodes import Kind, LateNode, Node, Op, Storage, structural

@@ -241,6 +241,8 @@ def _run(snapshot: Snapshot) -> None:
             snapshot, device, planned, is_small=is_known, is_trial=is_behind
         )
     if way in choice.INTERPRET:
+        if planned is None:
+            known_graphs.note(snapshot)
         _bring(snapshot)
         interpret.run(snapshot, device, sparing=way is Choice.INTERPRET_SPARING)
         if is_known:
@@ -390,29 +392,30 @@ _rest_in_vain: Final = [0, 0]
 
 
 def _settle_rest(device: Device) -> None:
-    """Calculate what else was recorded, if that is small, too.
+    """Calculate what else was recorded, if that is NumPy's, too.
 
     What depends on recorded arrays is recorded. Where a loop observes one of two arrays in every
     round, all that depends on the other one would be recorded, in this round and the next, and
     NumPy would compute it later: weights that are adapted, while only the loss is observed.
     """
-    if not 0 < ir.waiting_count() <= MOST_REST or trace.active() is not None:
+    if not ir.waiting_count() or trace.active() is not None:
         return
     if _rest_in_vain[1]:
         _rest_in_vain[1] -= 1
         return
-    roots = pending(trace.without_traced([cell.node for cell in ir.sweep()]))
+    cells = ir.sweep()
+    roots = pending(trace.without_traced([cell.node for cell in cells]))
     if not roots or journal.rests:
         return
-    rest = take(roots)
-    is_here = {buffer.device for buffer in rest.buffers} <= {device}
-    if is_here and choice.is_small(rest, device):
+    rest = take(roots) if len(cells) <= MOST_REST else None
+    is_here = rest is not None and {buffer.device for buffer in rest.buffers} <= {device}
+    if rest is not None and is_here and choice.is_left(rest, device):
         _rest_in_vain[0] = 0
         _bring(rest)
-        interpret.run(rest, device)
-    else:
-        _rest_in_vain[0] = min(_rest_in_vain[0] + 1, 10)
-        _rest_in_vain[1] = 1 << _rest_in_vain[0]
+        interpret.run(rest, device, sparing=True)
+        return
+    _rest_in_vain[0] = min(_rest_in_vain[0] + 1, 10)
+    _rest_in_vain[1] = 1 << _rest_in_vain[0]
 
 
 def _bring(snapshot: Snapshot) -> None:
@@ -448,6 +451,7 @@ def forget_plans() -> None:
     """Plan anew from here on: a device's traits have changed."""
     with lock:
         plans.forget()
+        _rest_in_vain[:] = [0, 0]
         choice.reset()
         known_graphs.forget()
 

@@ -28,6 +28,7 @@ from clfuse.dtypes import needs_fp64
 from clfuse.errors import DeviceError, KernelBuildError, fp64_error
 from clfuse.interpreter import interpret
 from clfuse.ir.journal import Refused, journal, settle
+from clfuse.ir.known_graphs import structure_of
 from clfuse.ir.nodes import TABLE, Kind, Node
 from clfuse.ir.snapshot import Snapshot
 from clfuse.policy.choice import Verdict
@@ -286,8 +287,7 @@ def make_plan(
         verify(schedule)
     for function in when_planned:
         function(schedule, traits, device.name)
-    structure = Snapshot([], snapshot.items, snapshot.flags, snapshot.roots, [])
-    return Planned(structure, schedule, [])
+    return Planned(structure_of(snapshot), schedule, [])
 
 
 def _parts(schedule: Schedule, device: Device, inline: bool) -> list[_Part]:

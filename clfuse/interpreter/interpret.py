@@ -24,7 +24,7 @@ from clfuse.runtime.host.host_steps import FUNCTIONS
 from clfuse.runtime.memory.buffers import Buffer, HostBuffer, hold_result, lend_memory, map_to_host
 
 from . import gemv
-from .order import calculation
+from .prepared import Prepared
 from .rng import NEARLY, NUMBERS
 
 if TYPE_CHECKING:
@@ -32,16 +32,6 @@ if TYPE_CHECKING:
 
 Array = Any
 """An array of NumPy's or one of its scalars."""
-
-VIEWED: Final = frozenset((Kind.VIEW, Kind.IOTA, Kind.CONSTANT))
-"""Kinds that are calculated again rather than kept when somebody still refers to them."""
-
-
-@lru_cache(maxsize=4096)
-def size_of(shape: tuple[int, ...]) -> int:
-    """How many elements an array of this shape has."""
-    return math.prod(shape)
-
 
 def run(snapshot: Snapshot, device: Device, *, sparing: bool = False) -> None:
     """Calculate the snapshot and give its roots, and what else somebody holds, their buffers.
@@ -56,13 +46,15 @@ def run(snapshot: Snapshot, device: Device, *, sparing: bool = False) -> None:
     counters["host_evaluations"] += 1
     nodes, items = snapshot.nodes, snapshot.items
     values: list[Array] = [None] * len(nodes)
-    stored = _stored(snapshot)
-    way = calculation(snapshot, stored, sparing)
+    known = {} if snapshot.structure is None else snapshot.structure.prepared
+    prepared = known.get(sparing)
+    if prepared is None:
+        prepared = known[sparing] = Prepared(snapshot, sparing)
+    stored, way, sums = prepared.stored, prepared.way, prepared.sums
     last = way.last
     given = _given(snapshot, stored) if last else {}
     written: dict[int, Buffer | None] = {}
     writes: list[_Write] = []
-    sums = gemv.products(snapshot, stored) if sparing else {}
     summed = set(sums.values())
     op: Op | None = None
     met: dict[str, None] = {}
@@ -279,28 +271,6 @@ class warning_of:
         self._state.__exit__(*error)
         for kind in self._met if self._called else ():
             warn_user(f"{kind} encountered in {self._called}", RuntimeWarning)
-
-
-def _stored(snapshot: Snapshot) -> set[int]:
-    """The positions of what was asked for, and of what else somebody holds and would calculate
-    again: also of all the elements of such a value in another shape."""
-    items = snapshot.items
-    stored = set(snapshot.roots)
-    for position, flag in enumerate(snapshot.flags):
-        if flag & LIVE:
-            op = items[position][0]
-            if op is None:
-                continue
-            if op.kind is Kind.VIEW:
-                (below,) = items[position][3:]
-                source = items[below][0]
-                if source is None or source.kind in VIEWED:
-                    continue
-                if size_of(items[position][1]) == size_of(items[below][1]):
-                    stored.add(position)
-            elif op.kind not in VIEWED:
-                stored.add(position)
-    return stored
 
 
 _Write = tuple[Any, ...]

@@ -27,7 +27,7 @@ from .launch_nodes import Launch
 from .nodes import Kind, Node, Op, loop, structural
 from .snapshot import COMPUTED, LIVE, Snapshot
 
-__all__ = ["LEARN_AFTER", "find", "forget", "learn"]
+__all__ = ["LEARN_AFTER", "find", "forget", "learn", "note", "structure_of"]
 
 _core: Final = loading.load()
 if _core is not None:
@@ -54,6 +54,15 @@ _Recognise = Callable[[Sequence[Node]], "tuple[list[Node], list[Any]] | None"]
 known: Final[OrderedDict[tuple[Any, int], tuple[_Recognise, Snapshot]]] = OrderedDict()
 """(summary of the roots, running number) -> what recognises the graph, and its structure."""
 
+NOTED: Final = 3
+"""Evaluations by NumPy after which a graph is known."""
+
+MOST_MET: Final = 256
+"""Entries of `_met`."""
+
+_met: Final[dict[Any, list[Any]]] = {}
+"""Summary of a graph that has no plan -> its structure, and how often it came in a row."""
+
 numbers: Final[dict[Any, list[int]]] = {}
 """Summary -> the running numbers of its graphs."""
 
@@ -69,12 +78,40 @@ def find(roots: Sequence[Node]) -> Snapshot | None:
         if found is not None:
             known.move_to_end((key, number))
             nodes, buffers = found
-            return Snapshot(nodes, structure.items, structure.flags, structure.roots, buffers)
+            snapshot = Snapshot(nodes, structure.items, structure.flags, structure.roots, buffers)
+            snapshot.structure = structure
+            return snapshot
     return None
+
+
+def note(snapshot: Snapshot) -> None:
+    """Know a graph that has no plan from now on, if it comes for the third time."""
+    if snapshot.structure is not None or len(snapshot.items) > MOST_NODES:
+        return
+    key = snapshot.roots, len(snapshot.items), snapshot.items[snapshot.roots[0]]
+    met = _met.get(key)
+    if met is None or not met[0].same_structure(snapshot):
+        if len(_met) >= MOST_MET:
+            _met.clear()
+        _met[key] = [structure_of(snapshot), 1]
+        return
+    met[1] += 1
+    if met[1] == NOTED:
+        del _met[key]
+        learn(snapshot, met[0])
+
+
+def structure_of(snapshot: Snapshot) -> Snapshot:
+    """What snapshots like this one share."""
+    if snapshot.structure is not None:
+        return snapshot.structure
+    return Snapshot([], snapshot.items, snapshot.flags, snapshot.roots, [])
 
 
 def learn(snapshot: Snapshot, structure: Snapshot) -> None:
     """Know this graph from now on; `structure` is what `find` returns of it, without nodes."""
+    if snapshot.structure is structure:
+        return
     inner = [id(node.inputs) for node in snapshot.nodes if node.inputs and node.buffer is None]
     if _BASE < 0 or len(snapshot.nodes) > MOST_NODES or len(snapshot.buffers) > MOST_LEAVES:
         return
@@ -103,6 +140,7 @@ def learn(snapshot: Snapshot, structure: Snapshot) -> None:
 
 def forget() -> None:
     """Know no graph: their plans are gone."""
+    _met.clear()
     known.clear()
     numbers.clear()
 

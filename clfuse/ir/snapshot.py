@@ -35,12 +35,19 @@ class Snapshot:
         constant ``(op,)``: its value is not part of the structure.
     flags : bytes, LIVE and COMPUTED bits a node
     roots : tuple of int, positions of what was asked for
+    structure : Snapshot or None
+        Of a graph that was recognised: the snapshot without nodes and buffers that all like it
+        share.
     ready : object
         Of a structure that is known: what evaluates the next one like it (`engine.evaluate`), or
         None.
+    prepared : dict
+        Of a structure that is known: how NumPy goes through it (`interpreter.interpret`).
     """
 
-    __slots__ = ("buffers", "flags", "items", "nodes", "ready", "roots")
+    __slots__ = (
+        "buffers", "flags", "items", "nodes", "prepared", "ready", "roots", "structure",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -55,7 +62,9 @@ class Snapshot:
         self.flags = flags
         self.roots = roots
         self.buffers = buffers
+        self.structure: Snapshot | None = None
         self.ready: Any = None
+        self.prepared: dict[bool, Any] = {}
 
     def same_structure(self, other: Snapshot) -> bool:
         """Whether a plan made for `other` is a plan for this."""

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Protocol
 from clfuse.ir.snapshot import Snapshot
 
 from . import cost, feedback, tiering
-from .cost import is_small
 from .feedback import known as known_works
 from .tiering import Tier, note_built, note_return
 
@@ -27,7 +26,7 @@ __all__ = [
     "Verdict",
     "choose",
     "forecast",
-    "is_small",
+    "is_left",
     "judge",
     "known_works",
     "note_built",
@@ -145,6 +144,16 @@ def forecast(snapshot: Snapshot, device: Device, *, is_planned: bool) -> tuple[b
         (not is_small or of_kernels) and not is_planned and tiering.would_wait(snapshot, device)
     )
     return is_small and not of_kernels, waits
+
+
+def is_left(snapshot: Snapshot, device: Device) -> bool:
+    """Whether NumPy computes a snapshot that nobody has asked for yet: because it is small, or all
+    of it was left to NumPy before."""
+    if cost.is_small(snapshot, device):
+        return True
+    if not feedback.is_eager(snapshot):
+        return False
+    return cost.cost_ns(snapshot, device, cost.ENDLESS_NS) is not None
 
 
 def reset() -> None:

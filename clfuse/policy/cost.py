@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Final
 from clfuse._core import loading
 from clfuse.config import settings
 from clfuse.interpreter import gemv
-from clfuse.interpreter.interpret import VIEWED, host_function, size_of
+from clfuse.interpreter.interpret import host_function
+from clfuse.interpreter.prepared import VIEWED, size_of
 from clfuse.ir.nodes import Kind, Node
 from clfuse.ir.snapshot import LIVE, Snapshot
 from clfuse.runtime.memory.buffers import HostBuffer
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 
 _LAUNCHED: Final = frozenset((Kind.COUNTS, Kind.COMPACT, Kind.EXPAND))
 """Kinds for which a device needs launches of their own, and whose sizes the program waits for."""
+
+ENDLESS_NS: Final = 1e12
+"""More than any evaluation takes: `cost_ns` only says whether it is for NumPy at all."""
 
 _CALLING: Final = frozenset(("philox_bits", "philox_more_bits"))
 

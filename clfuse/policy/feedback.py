@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from clfuse.interpreter.interpret import VIEWED, size_of
+from clfuse.interpreter.prepared import VIEWED, size_of
 from clfuse.ir.nodes import Kind
 from clfuse.ir.snapshot import Snapshot
 from clfuse.runtime.memory.buffers import HostBuffer
@@ -31,7 +31,9 @@ from .cost import cost_ns
 if TYPE_CHECKING:
     from clfuse.runtime.devices.device import Device
 
-__all__ = ["forget", "is_quicker", "keeps_kernels", "known", "large", "left_to_numpy", "small"]
+__all__ = [
+    "forget", "is_eager", "is_quicker", "keeps_kernels", "known", "large", "left_to_numpy", "small",
+]  # fmt: skip
 
 MOST_KNOWN: Final = 1024
 """Entries of each set here; arrays of ever other sizes would fill them."""
@@ -127,6 +129,11 @@ def left_to_numpy(snapshot: Snapshot) -> bool:
         _of_large.discard(work)
         _limited(known).add(work)
     return is_known
+
+
+def is_eager(snapshot: Snapshot) -> bool:
+    """Whether nothing in it would be recorded if its arguments lay on the host."""
+    return _works(snapshot) <= known
 
 
 def keeps_kernels(snapshot: Snapshot) -> None:

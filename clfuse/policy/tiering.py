@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Final
 
 from clfuse.config import settings
 from clfuse.counters import counters
-from clfuse.interpreter.interpret import size_of
+from clfuse.interpreter.prepared import size_of
 from clfuse.ir.fingerprint import digest
 from clfuse.ir.snapshot import Snapshot
 

@@ -332,6 +332,31 @@ def test_what_a_loop_does_not_look_at_is_calculated_with_what_it_looks_at(xp: Mo
     assert xp.stats()["nodes_recorded"] - before < 150, "of 600"
 
 
+def in_pairs(module: ModuleType, x: Any, y: Any, rounds: int) -> tuple[list[float], Any]:
+    """Two arrays in turn made of each other, of which one is looked at."""
+    seen = []
+    for _ in range(rounds):
+        a = (x - x.mean()) / (x.std() + 1e-9)
+        b = (y - y.mean()) / (y.std() + 1e-9)
+        seen.append(float(a[7]))
+        x, y = a * 0.5 + b * 0.1, b + 0.01 * a
+    return seen, y
+
+
+def test_what_is_left_to_numpy_is_not_recorded_for_what_waits_beside_it(xp: ModuleType) -> None:
+    """Too much for the call, too little for launches: all of it becomes NumPy's at the call."""
+    if xp.get_device().traits.kind != "cpu":
+        pytest.skip("about CPUs")
+    given = np.sin(np.arange(20_000.0)), np.cos(np.arange(20_000.0) * 3)
+    expected, other = in_pairs(np, *given, 60)
+    with costs(xp, launch_ns=1e7, inline_launch_ns=1e7):
+        before = xp.stats()["nodes_recorded"]
+        found, y = in_pairs(xp, *map(xp.asarray, given), 60)
+        assert xp.stats()["nodes_recorded"] - before < 320, "of 960"
+        assert_allclose(found, expected, rtol=1e-10)
+        assert_allclose(np.asarray(y), other, rtol=1e-10)
+
+
 def test_what_waits_in_large_arrays_is_not_calculated_for_who_looks_at_small_ones(
     xp: ModuleType,
 ) -> None:

@@ -39,6 +39,33 @@ def learned(make: Callable[[], list[Node]]) -> None:
     known_graphs.learn(snapshot, structure)
 
 
+def noted(make: Callable[[], list[Node]]) -> None:
+    roots = make()
+    known_graphs.note(known_graphs.find(roots) or take(roots))
+
+
+def test_what_numpy_computes_is_known_when_it_comes_for_the_third_time() -> None:
+    x, y = array(8), array(8)
+    for turn in range(5):
+        assert recognised(lambda: step(x, y)) == (turn >= 3)
+        noted(lambda: step(x, y))
+    assert not recognised(lambda: step(x, y, name="cos"))
+    assert len(known_graphs.known) == 1
+
+
+def test_a_plan_shares_the_structure_of_what_was_known_before_it() -> None:
+    x, y = array(8), array(8)
+    for _ in range(3):
+        noted(lambda: step(x, y))
+    roots = step(x, y)
+    snapshot = known_graphs.find(roots)
+    assert snapshot is not None
+    structure = known_graphs.structure_of(snapshot)
+    assert not structure.nodes
+    known_graphs.learn(snapshot, structure)
+    assert [kept for _, kept in known_graphs.known.values()] == [structure]
+
+
 def recognised(make: Callable[[], list[Node]]) -> bool:
     """Whether these roots are known; then the snapshot must be the one that walking gives.
 

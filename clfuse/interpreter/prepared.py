@@ -1,0 +1,62 @@
+"""What follows from a structure alone of how NumPy goes through it."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Final
+
+from clfuse.ir.nodes import Kind
+from clfuse.ir.snapshot import LIVE, Snapshot
+
+from . import gemv
+from .order import calculation
+
+VIEWED: Final = frozenset((Kind.VIEW, Kind.IOTA, Kind.CONSTANT))
+"""Kinds that are calculated again rather than kept when somebody still refers to them."""
+
+
+@lru_cache(maxsize=4096)
+def size_of(shape: tuple[int, ...]) -> int:
+    """How many elements an array of this shape has."""
+    return math.prod(shape)
+
+
+class Prepared:
+    """How NumPy goes through a structure.
+
+    Attributes
+    ----------
+    stored : set of int, the positions of what is kept
+    way : Calculation
+    sums : dict, multiplication -> the sum that alone reads it, for `gemv`
+    """
+
+    __slots__ = ("stored", "sums", "way")
+
+    def __init__(self, snapshot: Snapshot, sparing: bool) -> None:
+        self.stored = _stored(snapshot)
+        self.way = calculation(snapshot, self.stored, sparing)
+        self.sums = gemv.products(snapshot, self.stored) if sparing else {}
+
+
+def _stored(snapshot: Snapshot) -> set[int]:
+    """The positions of what was asked for, and of what else somebody holds and would calculate
+    again: also of all the elements of such a value in another shape."""
+    items = snapshot.items
+    stored = set(snapshot.roots)
+    for position, flag in enumerate(snapshot.flags):
+        if flag & LIVE:
+            op = items[position][0]
+            if op is None:
+                continue
+            if op.kind is Kind.VIEW:
+                (below,) = items[position][3:]
+                source = items[below][0]
+                if source is None or source.kind in VIEWED:
+                    continue
+                if size_of(items[position][1]) == size_of(items[below][1]):
+                    stored.add(position)
+            elif op.kind not in VIEWED:
+                stored.add(position)
+    return stored
