@@ -60,14 +60,15 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if hand := os.environ.get("CLFUSE_TEST_HAND"):
-        # "2/7": the third of seven hands that the tests are dealt to, the same ones on every run.
-        # CLFUSE_TEST_WHOLE has patterns of modules that are in every hand.
-        number, hands = map(int, hand.split("/"))
+        # "2/7": the third of seven hands that the tests are dealt to, the same ones on every run;
+        # "2+4/7" has two. CLFUSE_TEST_WHOLE has patterns of modules that are in every hand.
+        numbers, _, hands = hand.partition("/")
+        taken = {int(number) for number in numbers.split("+")}
         patterns = os.environ.get("CLFUSE_TEST_WHOLE", "").split()
         others = [
             item
             for item in items
-            if zlib.crc32(_without_folders(item.nodeid).encode()) % hands != number
+            if zlib.crc32(_without_folders(item.nodeid).encode()) % int(hands) not in taken
             and not any(fnmatch(item.path.stem, pattern) for pattern in patterns)
         ]
         left = set(others)

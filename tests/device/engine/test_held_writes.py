@@ -13,6 +13,7 @@ import pytest
 import clfuse as cf
 from clfuse import config
 from clfuse.schedule.fuse import multi_domain
+from tests.support.rounds import rounds
 
 pytestmark = pytest.mark.clfuse_only
 
@@ -144,7 +145,7 @@ def drawn(program: Any, seed: int) -> None:
 @pytest.mark.parametrize("first", range(0, 100, 10))
 @pytest.mark.parametrize("program", [along, across])
 def test_what_was_written_and_what_was_held_are_numpys(program: Any, first: int) -> None:
-    for seed in range(first, first + 10):
+    for seed in range(first, first + rounds(10)):
         drawn(program, seed)
 
 

@@ -136,7 +136,7 @@ def rotated(m: Any) -> list[Any]:
 
 def moved(m: Any) -> list[Any]:
     """Uploads and downloads that wait, copies, and a call of NumPy's."""
-    x = m.asarray(np.tile(data(8), 6))
+    x = m.asarray(np.tile(data(8), 2))
     y = x.copy()
     y += 1
     return [y[::-1], m.sort(x - 1), x]
@@ -154,9 +154,14 @@ def run(work: Callable[[Any], list[Any]]) -> list[Any]:
     return [np.asarray(cf.asnumpy(value)) for value in work(cf)]
 
 
+def assert_equal_or_close(results: list[Any], wanted: list[Any]) -> None:
+    for actual, expected in zip(results, wanted, strict=True):
+        if not np.array_equal(actual, expected):  # in a tenth of the time
+            np.testing.assert_allclose(actual, expected, rtol=1e-12)
+
+
 def assert_right(work: Callable[[Any], list[Any]], results: list[Any]) -> None:
-    for actual, expected in zip(results, work(np), strict=True):
-        np.testing.assert_allclose(actual, expected, rtol=1e-12)
+    assert_equal_or_close(results, work(np))
 
 
 def test_the_programs_of_this_file_are_run_by_kernels(victim: Device) -> None:
@@ -203,8 +208,7 @@ def test_a_call_that_fails_gives_the_right_value_or_an_error(
     expected = work(np)
 
     def assert_right_again() -> None:
-        for actual, right in zip(run(work), expected, strict=True):
-            np.testing.assert_allclose(actual, right, rtol=1e-12)
+        assert_equal_or_close(run(work), expected)
 
     for status in statuses:
         for times in (1, None):
@@ -233,8 +237,7 @@ def test_a_call_that_fails_gives_the_right_value_or_an_error(
                         except EXPECTED as error:
                             raised = error
                     if raised is None:  # the device may yet be lost: by a map that was let go of
-                        for actual, right in zip(results, expected, strict=True):
-                            np.testing.assert_allclose(actual, right, rtol=1e-12)
+                        assert_equal_or_close(results, expected)
                     else:
                         assert isinstance(raised, DeviceError) == device.lost, case
                         if isinstance(raised, KernelBuildError):
