@@ -132,7 +132,7 @@ class Compiling:
         module = Path(self.module).stem
         if self.all_optimized or module in OPTIMIZED:
             return True
-        in_halves = module in BY_HALVES and "CLFUSE_SIMULATE" not in os.environ
+        in_halves = module in BY_HALVES and not os.environ.get("CLFUSE_SIMULATE")
         return key[0] % 2 == is_pocl if in_halves else key[0] % 16 == is_pocl
 
     def add(self, built: dict[str, list[str]]) -> None:
