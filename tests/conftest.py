@@ -17,7 +17,7 @@ import sys
 import warnings
 import zlib
 from collections.abc import Callable, Generator, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from fnmatch import fnmatch
 from pathlib import Path
 from types import ModuleType
@@ -30,8 +30,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 # Child processes find what this one finds, also where nothing is installed and a variable said so.
 os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(filter(None, sys.path)))
 
-from tests.support.agreement import needs_double
 from tests.support.compiling import Compiling
+from tests.support.double import Refusals
 from tests.support.rounds import IS_LONG
 
 # Arrays in tests are small: NumPy would calculate them (`clfuse.interpreter.interpret`), and test
@@ -108,14 +108,32 @@ def _plans_for_a_cpu_on_a_gpu(item: pytest.Item) -> bool:
     return case is not None and case.params.get("schedule") == "cpu"
 
 
+refusals = Refusals()
+
+
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_call() -> Generator[None, object, object]:
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
     """A test that needs double precision is skipped on a device that has none."""
-    try:
+    refusals.begin()
+    with _excused(item):
         return (yield)
-    except Exception as error:
-        if needs_double(error) and not _has_double():
-            pytest.skip(f"it needs double precision: {error}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """The same of the test itself."""
+    with _excused(item):
+        return (yield)
+
+
+@contextmanager
+def _excused(item: pytest.Item) -> Iterator[None]:
+    try:
+        yield
+    except (Exception, pytest.fail.Exception) as error:
+        reason = refusals.reason(error, item)
+        if reason is not None and not _has_double():
+            pytest.skip(f"it needs double precision: {reason}")
         raise
 
 

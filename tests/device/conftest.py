@@ -49,6 +49,14 @@ def shared_memory(shares_memory: bool) -> None:
 
 
 @pytest.fixture
+def host_calculates(xp: ModuleType) -> None:
+    """For tests of what NumPy calculates: for a device without double precision it does nothing,
+    whose values would depend on the size of an array."""
+    if xp is not np and not xp.get_device().traits.fp64:
+        pytest.skip("NumPy calculates nothing for a device without double precision")
+
+
+@pytest.fixture
 def planned_for(xp: ModuleType) -> Iterator[Callable[..., None]]:
     """Plan until the test ends as for a device whose costs are written down: the counts of a cost
     model must not depend on where the test runs. ``planned_for("cpu", compute_units=8)``."""

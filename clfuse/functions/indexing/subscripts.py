@@ -9,6 +9,7 @@ device's memory. One boolean array, of the array's shape or of that of its leadi
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from clfuse.arrays.conversion import (
     NotNative,
     array_of,
     as_handle,
+    contains_handles,
     copied_node,
     from_host,
     host_node,
@@ -165,6 +167,8 @@ def put(handle: Handle, index: Any, value: Any) -> None:
         _put_advanced(handle, index, value)
         return
     shape, offset, strides, is_element = found
+    if (type(value) is list or type(value) is tuple) and not contains_handles(value):
+        value = _of_sequence(value, shape, handle._dtype, is_element)
     if is_element:
         value = as_element(value, handle._dtype)
     if (
@@ -198,6 +202,24 @@ def put(handle: Handle, index: Any, value: Any) -> None:
     if node.shape != shape:
         node = fit_to_shape(node, shape)
     write_region(handle, shape, offset, strides, node)
+
+
+def _of_sequence(
+    value: Any, shape: tuple[int, ...], dtype: np.dtype, is_element: bool
+) -> np.ndarray | np.generic:
+    """A list or a tuple as what `shape` elements are assigned. NumPy looks no deeper into it than
+    there are axes: what lies below is an element each time, or an error."""
+    if is_element:
+        one = np.empty(1, dtype)
+        one[0] = value
+        return one[0]  # type: ignore[no-any-return]
+    with suppress(TypeError, ValueError, OverflowError):
+        made = np.asarray(value, dtype)
+        if made.ndim <= len(shape):
+            return made
+    made = np.empty(shape, dtype)
+    made[...] = value
+    return made
 
 
 def as_element(value: Any, dtype: np.dtype) -> Any:

@@ -120,6 +120,9 @@ AT_THE_CALL = {
 }
 
 
+pytestmark = pytest.mark.usefixtures("host_calculates")
+
+
 @pytest.fixture(autouse=True)
 def small_programs_on_the_host(xp: ModuleType, request: pytest.FixtureRequest) -> None:
     if xp is not np:

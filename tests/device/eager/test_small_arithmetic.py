@@ -16,7 +16,7 @@ from tests.support.agreement import assert_bitwise
 from tests.support.hostile import hostile
 from tests.support.releases import IS_BEFORE_2_4
 
-pytestmark = pytest.mark.clfuse_only
+pytestmark = [pytest.mark.clfuse_only, pytest.mark.usefixtures("host_calculates")]
 
 OPERATORS = [
     operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod,

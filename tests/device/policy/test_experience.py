@@ -116,6 +116,32 @@ def test_lists_are_written_to_rows_as_numpy_does(
         assert_array_equal(np.asarray(ours), theirs)
 
 
+@pytest.mark.parametrize(
+    ("index", "value"),
+    [
+        (1, [[1, 2, 3, 4]]), (1, [1, 2, 3, 4]), (1, [7]), (1, [1, 2]), (slice(0, 2), [[1], [2]]),
+        ((2, 3), (1.5, -0.0, np.inf, 2)), ((2, 3), [1, [2, 3], 4]), ((2, 3), [2**70, 0]),
+        ((2, 3), []), ((1, slice(None)), ((1, 2), 3)), (slice(None), [[[1, 2, 3, 4]]]),
+    ],
+    ids=repr,
+)  # fmt: skip
+@pytest.mark.parametrize("dtype", ["float32", "int32", "bool"])
+def test_lists_are_written_by_kernels_as_numpy_does(
+    xp: ModuleType, setting: Callable[..., None], dtype: str, index: Any, value: Any
+) -> None:
+    def outcome(m: ModuleType) -> Any:
+        written = m.zeros((3, 4), dtype) + m.ones((3, 4), dtype)
+        try:
+            written[index] = value
+        except (TypeError, ValueError, OverflowError) as error:
+            return type(error)
+        return np.asarray(written).tolist()
+
+    if xp is not np:
+        setting(host_us=0)
+    assert outcome(xp) == outcome(np)
+
+
 def test_lists_of_numbers_written_to_rows_record_nothing(xp: ModuleType) -> None:
     def program() -> Any:
         table = xp.zeros((300, 4))
