@@ -145,7 +145,7 @@ def test_calls_of_numpys_own_arrays(name: str, host_us: int, xp: ModuleType) -> 
             given[:] = 0  # the result is its own
             np.testing.assert_allclose(kept, expected, rtol=1e-6)
             np.testing.assert_array_equal(np.array(made), kept)
-            if host_us:
+            if host_us and xp.get_device().traits.fp64:  # else NumPy calculates nothing
                 assert xp.stats()["kernels_launched"] == before
 
 
