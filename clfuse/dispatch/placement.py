@@ -54,7 +54,8 @@ class __array_namespace_info__(_Info):  # type: ignore[misc]
         found: dict[str, np.dtype] = super().dtypes(kind=kind)
         if _has_fp64(device):
             return found
-        return {name: dtype for name, dtype in found.items() if dtype == _narrow(dtype)}
+        # NumPy has a class, not a dtype, for `kind="bool"`.
+        return {name: dtype for name, dtype in found.items() if dtype == _narrow(np.dtype(dtype))}
 
 
 def _has_fp64(device: Any) -> bool:

@@ -55,9 +55,6 @@ class Refusals:
 
 
 def _of_another_process(error: BaseException) -> str | None:
-    """The line in which what a process printed has the refusal, if it has."""
-    text = "\n".join(
-        str(part) for part in (error, *(getattr(error, name, "") for name in ("stderr", "stdout")))
-    )
-    lines = [line for line in text.splitlines() if NAME in line or SAID in line]
+    """The line of a test's message, which is what a process printed, with the refusal in it."""
+    lines = [line for line in str(error).splitlines() if NAME in line or SAID in line]
     return lines[0] if lines else None

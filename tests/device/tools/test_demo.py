@@ -52,12 +52,14 @@ def test_demo_program_draws_the_picture_that_numpy_draws(name, tmp_path):
     pictures = []
     for folder, arguments in (("numpy", []), ("clfuse", ["-m", "clfuse", "run"])):
         (tmp_path / folder).mkdir()
-        subprocess.run(
+        finished = subprocess.run(
             [sys.executable, *arguments, str(DEMO[name]), "--quick"],
             cwd=tmp_path / folder,
-            check=True,
+            capture_output=True,
+            text=True,
             timeout=300,
         )
+        assert finished.returncode == 0, finished.stdout + finished.stderr
         with Image.open(tmp_path / folder / f"{name}.png") as picture:
             pictures.append(numpy.asarray(picture).astype(int))
     # A brightness halfway between two steps may be rounded either way.
