@@ -4,6 +4,7 @@ a folder; `tests.support.compiling` and `rendering` ask for it."""
 from __future__ import annotations
 
 import importlib
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -20,26 +21,27 @@ def record(folder: Path) -> None:
     """Begin to write."""
     planned: Any = importlib.import_module("clfuse.engine.executable")
     program: Any = importlib.import_module("clfuse.runtime.launches.program")
-    build_step, build = planned._built, program._build
-    classes: list[str | None] = []
+    build_step, build = planned._program, program._build
+    building = threading.local()  # some are built in the background
 
-    def built_step(kernels: Any, rendered: Any, device: Any, *others: Any) -> Any:
+    def built_step(part: Any, device: Any) -> Any:
         # A CPU that is forced to a GPU's schedule has its own way with vectors.
         is_gpu = device.traits.kind == "gpu"
-        classes.append(kernel_class(kernels[0], device.traits.schedule) if is_gpu else None)
+        schedule = device.traits.schedule
+        building.of = kernel_class(part.kernels[0], schedule) if is_gpu else None
         try:
-            return build_step(kernels, rendered, device, *others)
+            return build_step(part, device)
         finally:
-            classes.pop()
+            del building.of
 
     def built(device: Any, source: str, name: str, options: str, *others: Any) -> Any:
         made = build(device, source, name, options, *others)  # what is refused is a test's
         is_gpu = device.traits.kind == "gpu"
-        found = classes[-1] if classes else ("limit" if is_gpu else None)
+        found = getattr(building, "of", "limit" if is_gpu else None)
         if found is not None:
             kept = [word for word in options.split()
                     if word not in LEFT_OUT and not word.startswith("-cl-std=")]
             write(folder, Program(source, " ".join(kept), found))
         return made
 
-    planned._built, program._build = built_step, built
+    planned._program, program._build = built_step, built
