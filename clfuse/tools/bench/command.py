@@ -14,6 +14,7 @@ __all__ = ["main"]
 
 RECORDING = "recording"
 KERNELS = "kernels"
+VALLEY = "valley"
 # What is left of the largest index that 32 bits hold.
 MOST_SCALE = 64
 # Where compiled kernels are kept between runs; pointing them at an empty folder makes a first run a
@@ -36,7 +37,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         description="Ratios to NumPy, to other compilers and to hand-written OpenCL, from one run.",
         epilog=f"programs: {', '.join(PROGRAMS)}; {RECORDING}: what recording and planning cost; "
         f"{KERNELS}: kernels in Python beside array code, OpenCL C and Numba, all of "
-        "their programs or those that are named with it",
+        "their programs or those that are named with it; "
+        f"{VALLEY}: loops from their first round on, beside NumPy (minutes)",
     )
     parser.add_argument(
         "programs", nargs="*", metavar="PROGRAM", help="which programs (default: all)"
@@ -88,6 +90,15 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     )
     options = parser.parse_args(arguments)
     options.kernels = []
+    options.valley = VALLEY in options.programs
+    if options.valley:
+        from .valley import PROGRAMS as LOOPS
+
+        unknown = set(options.programs) - set(LOOPS) - {VALLEY}
+        if unknown:
+            parser.error(f"no loop {', '.join(sorted(unknown))}; there are {', '.join(LOOPS)}")
+        options.programs.remove(VALLEY)
+        return options
     if KERNELS in options.programs:
         from .kernel_programs import programs
 
@@ -117,6 +128,12 @@ def main(arguments: Sequence[str]) -> int:
 
         for name, program in PROGRAMS.items():
             print(f"{name:20}{program.what}")
+        return 0
+    if options.valley:
+        from .valley import SIZES, lines
+
+        for line in lines(options.programs, sizes=SIZES[:2] if options.quick else SIZES):
+            print(line, flush=True)
         return 0
     if options.tune:
         return run_tuning(options)
