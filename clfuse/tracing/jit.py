@@ -276,14 +276,15 @@ def _trace(
     surroundings = Surroundings(name, [function], arguments.objects)
     layouts = _layouts(arguments.leaves)
     trace = Trace(name, device, list(arguments.cells))
-    args, kwargs = arguments.traced((args, kwargs), trace, known)
-    containers = Surroundings(name, [], [args, kwargs])
-    counters["jit_traces"] += 1
     try:
+        args, kwargs = arguments.traced((args, kwargs), trace, known)
+        containers = Surroundings(name, [], [args, kwargs])
+        counters["jit_traces"] += 1
         try:
             with tracing(trace):
                 result = function(*args, **kwargs)
         finally:
+            trace.over = True  # before any call, at which an interrupt might come
             # Also when the function has failed: what it did to arrays was done in the trace alone.
             reshaped = _restore_layouts(layouts)
             if trace.traced_in_vain:
