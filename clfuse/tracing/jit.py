@@ -484,16 +484,21 @@ def jit(function: Any = None, *, donate: Any = ()) -> Any:
                 return function(*args, **kwargs)
             known = families.setdefault(key, {}).setdefault(recorded.places, {})
             replaced = known.get(recorded.values)
+            # What is in `families` is in `order`: an interrupt may come at any call.
+            order[recorded] = key
+            known[recorded.values] = recorded
             if replaced is not None:  # another thread was faster
                 del order[replaced]
-            known[recorded.values] = recorded
-            order[recorded] = key
             dropped = len(order) > SIGNATURES_KEPT
             while len(order) > SIGNATURES_KEPT:
-                old, old_key = order.popitem(last=False)
-                del families[old_key][old.places][old.values]
-                if not any(families[old_key].values()):
-                    del families[old_key]
+                old = next(iter(order))
+                old_key = order[old]
+                family = families.get(old_key, {})
+                if family.get(old.places, {}).get(old.values) is old:
+                    del family[old.places][old.values]
+                if not any(family.values()):
+                    families.pop(old_key, None)
+                del order[old]
         if dropped and not warned:
             warned.append(True)
             warn_user(

@@ -136,15 +136,23 @@ def _ours(xp: ModuleType) -> Any:
     return call
 
 
+TAKING = ("POP_TOP", "STORE_FAST", "STORE_NAME", "STORE_DEREF", "STORE_ATTR", "UNPACK_SEQUENCE")
+"""What a statement does first with what a call has returned."""
+
+
 @cache
 def _interruptible(code: CodeType) -> frozenset[int]:
-    """The offsets of a code's calls, and where it begins. At a call of ``__exit__`` by the end of a
-    ``with`` block no handler runs: it would leave what the block has entered."""
+    """The offsets of a code's calls, of what comes after them, and where it begins.
+
+    At a call of ``__exit__`` by the end of a ``with`` block no handler runs: it would leave what the
+    block has entered. After a call one runs, and what was returned is lost.
+    """
     found, before = set(), ["", "", ""]
     for each in dis.get_instructions(code):
         name = each.opname
         is_end = before in (["LOAD_CONST None"] * 3, ["LOAD_CONST None", "DUP_TOP", "DUP_TOP"])
-        if name == "RESUME" or (name.startswith("CALL") and not is_end):
+        is_taken = name in TAKING and before[-1].startswith("CALL")
+        if name == "RESUME" or is_taken or (name.startswith("CALL") and not is_end):
             found.add(each.offset)
         if name not in ("PRECALL", "CACHE", "EXTENDED_ARG"):
             is_none = name == "LOAD_CONST" and each.argval is None
