@@ -144,8 +144,8 @@ TAKING = ("POP_TOP", "STORE_FAST", "STORE_NAME", "STORE_DEREF", "STORE_ATTR", "U
 def _interruptible(code: CodeType) -> frozenset[int]:
     """The offsets of a code's calls, of what comes after them, and where it begins.
 
-    At a call of ``__exit__`` by the end of a ``with`` block no handler runs: it would leave what the
-    block has entered. After a call one runs, and what was returned is lost.
+    At a call of ``__exit__`` by the end of a ``with`` block no handler runs: it would leave what
+    the block has entered. After a call one runs, and what was returned is lost.
     """
     found, before = set(), ["", "", ""]
     for each in dis.get_instructions(code):
