@@ -8,9 +8,11 @@ The plan has ended early, and the new nodes can be computed in another way.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, Final
 
+from clfuse.ir import build
 from clfuse.ir.nodes import Kind, Node, structural
 from clfuse.runtime.memory.buffers import Buffer
 from clfuse.schedule.memory.buffers import writes_of
@@ -124,6 +126,8 @@ def record_again(
         else:
             op, shape, param = item[:3]
             operands = tuple([made[operand] for operand in _operands(items, number, is_there)])
+            if op.kind is Kind.UPDATE and len(operands) == 1:
+                operands = (build.full(op.dtype.type(0), shape), *operands)
             made[number] = Node(op, operands, shape, op.dtype, param)
     return made[position]
 
@@ -132,12 +136,14 @@ def _operands(
     items: Sequence[tuple[Any, ...]], number: int, is_there: Callable[[int], bool]
 ) -> tuple[int, ...]:
     """What a node is computed from: an update not from earlier ones of the same elements, unless
-    they are in memory."""
+    they are in memory; and one of all elements from its value alone, as the plan has it."""
     item = items[number]
     operands = item[3:]
     if item[0].kind is not Kind.UPDATE:
         return operands
     base, value = operands
+    if _updated_region(items, number) == (0, ((math.prod(item[1]), 1),)):
+        return (value,)
     while (
         not is_there(base)
         and items[base][0] is not None

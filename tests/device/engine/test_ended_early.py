@@ -265,6 +265,42 @@ def test_what_is_refused_for_good_is_computed_from_what_was_not_overwritten(firs
     assert not journal.rests
 
 
+@pytest.mark.parametrize("status", [-4, -54])
+@pytest.mark.filterwarnings("ignore::clfuse.KernelBuildWarning")
+def test_what_is_written_whole_is_computed_again_without_what_was_there(status: int) -> None:
+    """The plan does not read the old x, and what kernels have left of y was written in place."""
+
+    def is_remainder(*arguments: Any) -> bool:
+        return driver_faults.kernel_of(*arguments) == "map_remainder"
+
+    def program(np: Any, x: Any, y: Any, z: Any) -> None:
+        y[1:] += 1
+        y[0] = 5
+        y %= 16
+        x *= 2
+        x.T[...] = y
+        x %= 7
+        y.sort(axis=0)
+        y += 1
+        z[:, 0] = x[:, 1]
+        z %= 16
+
+    old = [np.arange(N * N, dtype="f8").reshape(N, N) % size for size in (5, 9, 19)]
+    expected = [each.copy() for each in old]
+    program(np, *expected)
+    with cf.config.override(host_us=0):
+        ours = [cf.array(each) for each in old]
+        cf.evaluate(*ours)
+        program(cf, *ours)
+        with driver_faults.failing(
+            cf.get_device(), "clEnqueueNDRangeKernel", status, which=is_remainder
+        ):
+            cf.evaluate(*ours)
+            for found, wanted in zip(ours, expected, strict=True):
+                np.testing.assert_array_equal(found.get(), wanted)
+    assert not journal.rests
+
+
 def write_in_parts(np: Any, x: Any, y: Any) -> Any:
     """The second launch of three for `y` multiplies, in the place where the first one wrote."""
     x -= 1
