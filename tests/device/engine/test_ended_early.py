@@ -301,6 +301,38 @@ def test_what_is_written_whole_is_computed_again_without_what_was_there(status: 
     assert not journal.rests
 
 
+@pytest.mark.parametrize("status", [-5, -54])
+@pytest.mark.filterwarnings("ignore::clfuse.KernelBuildWarning")
+def test_what_was_copied_before_it_was_written_over_is_computed_from_the_copy(status: int) -> None:
+    def is_product(*arguments: Any) -> bool:
+        return driver_faults.kernel_of(*arguments) == "map_multiply_add"
+
+    def program(np: Any, x: Any, y: Any, z: Any) -> None:
+        y.reshape(5, -1)[:, 0] += 2 * x.reshape(5, -1)[:, 0]
+        for row in range(4):
+            x[row] += x[row - 1]
+            z[row] -= 1
+
+    old = [np.arange(125.0).reshape(5, 5, 5) % size for size in (9, 7, 5)]
+    expected = [each.copy() for each in old]
+    program(np, *expected)
+    launched: list[str] = []
+    with cf.config.override(host_us=0):
+        for which in (lambda *arguments: launched.append(driver_faults.kernel_of(*arguments)),
+                      is_product):
+            ours = [cf.array(each) for each in old]
+            cf.evaluate(*ours)
+            program(cf, *ours)
+            with driver_faults.failing(
+                cf.get_device(), "clEnqueueNDRangeKernel", status, which=which
+            ):
+                cf.evaluate(*ours)
+                for found, wanted in zip(ours, expected, strict=True):
+                    np.testing.assert_array_equal(found.get(), wanted)
+    assert "map_copy" in launched, launched
+    assert not journal.rests
+
+
 def write_in_parts(np: Any, x: Any, y: Any) -> Any:
     """The second launch of three for `y` multiplies, in the place where the first one wrote."""
     x -= 1
