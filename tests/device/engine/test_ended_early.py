@@ -445,6 +445,42 @@ def test_a_donated_array_holds_the_result_where_a_replay_ends_early() -> None:
     assert not device.lost
 
 
+def test_what_a_replay_still_writes_is_written_by_who_looks_once_a_donated_array_was() -> None:
+    a, w = arrays()
+    kept = cf.zeros((N, N))
+
+    @cf.jit(donate="a")
+    def step(a: Any, w: Any) -> None:
+        a += 1
+        kept[...] = a @ w
+        kept[1:] -= 3
+
+    step(a, w)
+    eye, ended = np.eye(N) * 2, 0
+    for first in range(4):
+        a, _ = arrays()
+        kept[...] = first
+        cf.evaluate(a, kept)
+        old = np.array(a)
+        with suppress(cf.AllocationError):
+            with driver_faults.failing(
+                cf.get_device(), "clEnqueueNDRangeKernel", -5, first=first
+            ):
+                step(a, w)
+            continue
+        ended += 1
+        expected = (old + 1) @ eye
+        expected[1:] -= 3
+        found = np.array(a), np.array(kept)
+        if (found[0] == old).all():  # the first launch has failed
+            assert (found[1] == first).all()
+        else:
+            np.testing.assert_array_equal(found[0], old + 1)
+            np.testing.assert_array_equal(found[1], expected)
+    assert ended
+    assert not journal.rests
+
+
 @pytest.mark.filterwarnings("ignore::clfuse.KernelBuildWarning")
 def test_what_a_replay_would_launch_is_computed_otherwise_where_that_is_refused_for_good() -> None:
     @cf.jit
