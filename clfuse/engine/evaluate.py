@@ -378,10 +378,7 @@ def compute_otherwise(nodes: Sequence[Node], refused: journal.Refused) -> None:
     snapshot = take(nodes)
     device = _device_for(snapshot)
     del snapshot
-    try:
-        other_ways.compute(nodes, refused, device, evaluate_nodes)
-    except journal.Refused as latest:
-        raise latest.error from None
+    other_ways.compute(nodes, refused, device, evaluate_nodes)
 
 
 MOST_REST: Final = 256

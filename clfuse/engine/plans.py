@@ -28,7 +28,8 @@ kept: Final[OrderedDict[tuple[Any, int], Planned]] = OrderedDict()
 """(summary of the structure, running number) -> plan: plans of one summary are compared in full."""
 
 _numbers: Final[dict[Any, list[int]]] = {}
-"""Summary -> the running numbers of its plans."""
+"""Summary -> the running numbers of its plans, which are there. An interrupt may come at any call:
+so a plan is listed here after it was put there, and unlisted before it goes."""
 
 
 def find(snapshot: Snapshot, device: Device) -> Planned | None:
@@ -72,27 +73,27 @@ def make(snapshot: Snapshot, device: Device) -> Planned:
     _numbers.setdefault(key, []).append(number)
     items = sum(len(each.structure.items) for each in kept.values())
     while len(kept) > 1 and (len(kept) > PLANS_KEPT or items > ITEMS_KEPT):
-        (old_key, old_number), old = kept.popitem(last=False)
+        oldest = next(iter(kept))
+        old = kept[oldest]
         ready = old.structure.ready
         if old is planned or (ready is not None and ready.is_used):
             # What runs by `ready` alone does not move to the end by that.
-            kept[old_key, old_number] = old
+            kept.move_to_end(oldest)
             if ready is not None:
                 ready.is_used = False
             continue
         old.structure.ready = None
         items -= len(old.structure.items)
-        _numbers[old_key].remove(old_number)
-        if not _numbers[old_key]:
-            del _numbers[old_key]
+        known_graphs.unlist(_numbers, *oldest)
+        del kept[oldest]
     return planned
 
 
 def forget() -> None:
     """Keep no plan."""
     forget_ready()
-    kept.clear()
     _numbers.clear()
+    kept.clear()
 
 
 def forget_ready() -> None:

@@ -8,14 +8,24 @@ The plan has ended early, and the new nodes can be computed in another way.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, Final
 
+from clfuse.ir import build
 from clfuse.ir.nodes import Kind, Node, structural
 from clfuse.runtime.memory.buffers import Buffer
 from clfuse.schedule.memory.buffers import writes_of
 from clfuse.schedule.memory.hazards import Place, place_of
-from clfuse.schedule.records import Kernel, Launch, Schedule, SortPass, UserLaunch
+from clfuse.schedule.records import (
+    Kernel,
+    Launch,
+    Load,
+    Schedule,
+    SortPass,
+    Store,
+    UserLaunch,
+)
 from clfuse.schedule.rewrite.write_regions import normal_form
 
 __all__ = ["is_host_step", "latest_values", "record_again"]
@@ -73,6 +83,7 @@ def record_again(
     """
     whole, written = _whole_values(schedule, is_done, begun)
     partly = _partly_written(items, schedule, is_done, begun)
+    copies = _copied_reads(schedule, is_done, whole)
     inputs: dict[int, Buffer] = {}
     for number, known in enumerate(schedule.values):
         buffer = places[number]
@@ -89,11 +100,18 @@ def record_again(
     def is_there(number: int) -> bool:
         return value_at(number) is not None
 
+    def copy_of(number: int) -> Store | None:
+        """What stores a copy of the elements that the node at this position is a view of."""
+        item = items[number]
+        if item[0] is None or item[0].kind is not Kind.VIEW or items[item[3]][0] is not None:
+            return None
+        return copies.get((items[item[3]][2], item[1], *item[2]))
+
     needed, stack = {position}, [position]
     while stack:
         number = stack.pop()
         item = items[number]
-        if len(item) == 1 or is_there(number):
+        if len(item) == 1 or is_there(number) or copy_of(number) is not None:
             continue
         if item[0] is None:
             if item[2] not in inputs:
@@ -121,9 +139,17 @@ def record_again(
             buffer = None if value is None else places[value]
             assert buffer is not None
             made[number] = _leaf(buffer, item[1], item[0].dtype)
+        elif (copy := copy_of(number)) is not None:
+            buffer = places[copy.value]
+            assert buffer is not None
+            count = schedule.values[copy.value].nbytes // copy.dtype.itemsize
+            whole_copy = _leaf(buffer, (count,), copy.dtype)
+            made[number] = build.view(whole_copy, item[1], copy.access.offset, copy.access.strides)
         else:
             op, shape, param = item[:3]
             operands = tuple([made[operand] for operand in _operands(items, number, is_there)])
+            if op.kind is Kind.UPDATE and len(operands) == 1:
+                operands = (build.full(op.dtype.type(0), shape), *operands)
             made[number] = Node(op, operands, shape, op.dtype, param)
     return made[position]
 
@@ -132,12 +158,14 @@ def _operands(
     items: Sequence[tuple[Any, ...]], number: int, is_there: Callable[[int], bool]
 ) -> tuple[int, ...]:
     """What a node is computed from: an update not from earlier ones of the same elements, unless
-    they are in memory."""
+    they are in memory; and one of all elements from its value alone, as the plan has it."""
     item = items[number]
     operands = item[3:]
     if item[0].kind is not Kind.UPDATE:
         return operands
     base, value = operands
+    if _updated_region(items, number) == (0, ((math.prod(item[1]), 1),)):
+        return (value,)
     while (
         not is_there(base)
         and items[base][0] is not None
@@ -158,6 +186,35 @@ def _leaf(buffer: Buffer, shape: tuple[int, ...], dtype: Any) -> Node:
     leaf = Node(structural(Kind.LEAF, "leaf", dtype), (), shape, dtype)
     leaf.buffer = buffer.of(dtype, shape)
     return leaf
+
+
+def _copied_reads(
+    schedule: Schedule, is_done: Sequence[bool], whole: Collection[int]
+) -> dict[tuple[int, tuple[int, ...], int, tuple[int, ...]], Store]:
+    """What was copied of inputs before it was written over, for reads that come later: number of
+    the input's buffer, shape, offset and strides -> what stores the copy."""
+    found = {}
+    done = [step for step, is_over in zip(schedule.steps, is_done, strict=True) if is_over]
+    for launch in [launch for step in done for launch in step]:
+        if not isinstance(launch, Kernel) or launch.where:
+            continue
+        for phase in launch.phases:
+            loads = {item.var: item for item in phase.body if isinstance(item, Load)}
+            for store in phase.stores:
+                load = loads.get(store.var)
+                copied = schedule.values[store.value]
+                if load is None or copied.node is not None or store.value not in whole:
+                    continue
+                source = schedule.values[load.value]
+                if source.buffer is None or source.slot is not None:
+                    continue
+                is_plain = load.position is None and load.dtype == store.dtype and not any(
+                    access.jumps or access.within for access in (load.access, store.access)
+                )
+                if is_plain:
+                    place, strides = load.access.offset, load.access.strides
+                    found[source.buffer, phase.extents, place, strides] = store
+    return found
 
 
 def _partly_written(

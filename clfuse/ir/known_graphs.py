@@ -64,7 +64,8 @@ _met: Final[dict[Any, list[Any]]] = {}
 """Summary of a graph that has no plan -> its structure, and how often it came in a row."""
 
 numbers: Final[dict[Any, list[int]]] = {}
-"""Summary -> the running numbers of its graphs."""
+"""Summary -> the running numbers of its graphs, which are known. An interrupt may come at any call:
+so a graph is listed here after it is known, and unlisted before it is forgotten."""
 
 
 def find(roots: Sequence[Node]) -> Snapshot | None:
@@ -131,18 +132,26 @@ def learn(snapshot: Snapshot, structure: Snapshot) -> None:
     numbers.setdefault(key, []).append(number)
     items = sum(len(kept.items) for _, kept in known.values())
     while len(known) > MOST_KNOWN or (items > MOST_ITEMS and len(known) > 1):
-        (old, old_number), (_, forgotten) = known.popitem(last=False)
-        items -= len(forgotten.items)
-        numbers[old].remove(old_number)
-        if not numbers[old]:
-            del numbers[old]
+        oldest = next(iter(known))
+        items -= len(known[oldest][1].items)
+        unlist(numbers, *oldest)
+        del known[oldest]
+
+
+def unlist(listed: dict[Any, list[int]], key: Any, number: int) -> None:
+    """Take a running number off the list of its summary, where it is listed."""
+    found = listed.get(key, [])
+    if number in found:
+        found.remove(number)
+    if not found:
+        listed.pop(key, None)
 
 
 def forget() -> None:
     """Know no graph: their plans are gone."""
     _met.clear()
-    known.clear()
     numbers.clear()
+    known.clear()
 
 
 def _key(roots: Sequence[Node]) -> Any:

@@ -12,6 +12,7 @@ only then, the attribute is therefore a property of the class.
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
@@ -43,9 +44,14 @@ _alive: Final = [0]
 
 
 class NoBytes:
-    """Lies in a leaf in place of a buffer: reading or writing it raises an error that says why."""
+    """Lies in a leaf in place of a buffer: reading or writing it raises an error that says why.
 
-    __slots__ = ()
+    `is_counted` is set where it is one of `_alive`. No call comes between the two: at one an
+    interrupt might end the constructor, and what was not counted would be taken off all the same.
+    """
+
+    __slots__ = ("is_counted",)
+    is_counted: bool
     device: Any
     exported = False
     seen_by_host = True  # so that the bytes are asked for
@@ -61,6 +67,20 @@ class NoBytes:
 
     nbytes = mem
 
+    # A default, because the module's globals may be gone when the interpreter ends.
+    def __del__(self, alive: list[int] = _alive) -> None:
+        # Called again where an interrupt ends it.
+        try:
+            del self.is_counted
+        except AttributeError:
+            return  # half made: an interrupt has ended the constructor
+        alive[0] -= 1
+
+
+_core: Final = loading.load()
+if _core is not None:
+    NoBytes.__del__ = _core.undisturbed(NoBytes.__del__)  # type: ignore[method-assign]
+
 
 class GivenAway(NoBytes):
     """Stands for the bytes of an array that was donated to a function."""
@@ -71,9 +91,7 @@ class GivenAway(NoBytes):
         self.name = name
         self.device = device
         _alive[0] += 1
-
-    def __del__(self, alive: list[int] = _alive) -> None:
-        alive[0] -= 1
+        self.is_counted = True
 
     def error(self) -> JitError:
         """Why there are no bytes."""
@@ -84,29 +102,34 @@ class GivenAway(NoBytes):
 
 
 class Placeholder(NoBytes):
-    """Stands in a leaf for the bytes that a cell will have when the trace is replayed."""
+    """Stands in a leaf for the bytes that a cell will have when the trace is replayed.
 
-    __slots__ = ("device", "number", "trace")
+    It does not hold its trace, which holds it: wherever a trace ends, no cycle is left to the
+    collector.
+    """
+
+    __slots__ = ("device", "name", "number", "trace")
 
     def __init__(self, trace: Trace, number: int) -> None:
-        self.trace = trace
+        self.trace = trace.reference
+        self.name = trace.name
         self.device = trace.device
         self.number = number
         _alive[0] += 1
-
-    # A default, because the module's globals may be gone when the interpreter ends.
-    def __del__(self, alive: list[int] = _alive) -> None:
-        alive[0] -= 1
+        self.is_counted = True
 
     def error(self) -> JitError:
         """Why there are no bytes."""
-        return self.trace.observed()
+        trace = self.trace()
+        return _seen_outside(self.name) if trace is None else trace.observed()
 
 
-_core: Final = loading.load()
-if _core is not None:
-    for _kind in (GivenAway, Placeholder):
-        _kind.__del__ = _core.undisturbed(_kind.__del__)  # type: ignore[method-assign]
+def _seen_outside(name: str) -> JitError:
+    return JitError(
+        f"an array made while clfuse.jit traced {name} was looked at outside of it, at "
+        f"{user_place()}; such an array has no value: return it from the function instead of "
+        "storing it"
+    )
 
 
 class Drawn(Placeholder):
@@ -159,6 +182,7 @@ class Trace:
     """
 
     def __init__(self, name: str, device: Any, cells: Sequence[Storage]) -> None:
+        self.reference = weakref.ref(self)
         self.name = name
         self.device = device
         self.thread = threading.get_ident()
@@ -234,6 +258,7 @@ class Trace:
 
     def forget(self) -> None:
         """Let go of everything that was traced."""
+        self.error = None  # it holds the frames that hold the trace
         self.cells = []
         self.placeholders = []
         self.values = {}
@@ -252,11 +277,7 @@ class Trace:
     def observed(self) -> JitError:
         """The error for looking at a value that is not known yet."""
         if self.over or self.thread != threading.get_ident():
-            return JitError(
-                f"an array made while clfuse.jit traced {self.name} was looked at outside of it, "
-                f"at {user_place()}; such an array has no value: return it from the function "
-                "instead of storing it"
-            )
+            return _seen_outside(self.name)
         return self.refused(
             "a value is looked at",
             "it is not known then, and would be another one at the next call: choose with "
@@ -271,9 +292,12 @@ class _State(threading.local):
 
 _state: Final = _State()
 _slot: Final[Any] = Storage.__dict__["node"]
-_lock: Final = threading.Lock()
+_lock: Final = threading.RLock()  # a signal handler may trace, too
+_running: Final[list[Trace]] = []
+"""The traces of all threads; those that are over may be among them (`_follow`)."""
+
 tracers: Final = [0]
-"""How many threads trace now."""
+"""How many threads trace now; after an interrupt one too many, until `active` is asked there."""
 
 
 def _get_slot(cell: Storage) -> Node:
@@ -294,12 +318,12 @@ def _has_node(cell: Storage) -> bool:
 
 def _read(cell: Storage) -> Node:
     trace = _state.trace
-    return _get_slot(cell) if trace is None else trace.read(cell)
+    return _get_slot(cell) if trace is None or trace.over else trace.read(cell)
 
 
 def _write(cell: Storage, node: Node) -> None:
     trace = _state.trace
-    if trace is None:
+    if trace is None or trace.over:
         _set_slot(cell, node)
     else:
         trace.write(cell, node)
@@ -307,26 +331,44 @@ def _write(cell: Storage, node: Node) -> None:
 
 def active() -> Trace | None:
     """The trace of this thread, if it is tracing."""
-    return _state.trace if tracers[0] else None
+    if not tracers[0]:
+        return None
+    trace = _state.trace
+    if trace is None or not trace.over:
+        return trace
+    _follow()  # an interrupt has ended `tracing` before it did
+    _state.trace = None
+    return None
+
+
+def _follow(more: Sequence[Trace] = ()) -> None:
+    """Have the attribute of the class and `tracers` be right for the traces that run, and `more`.
+
+    An interrupt may end this anywhere: the next call makes up for it.
+    """
+    with _lock:
+        _running[:] = [trace for trace in (*_running, *more) if not trace.over]
+        shown = property(_read, _write) if _running else _slot
+        setattr(Storage, "node", shown)  # noqa: B010 (mypy: a slot)
+        tracers[0] = len(_running)
 
 
 @contextmanager
 def tracing(trace: Trace) -> Iterator[None]:
-    """Show what this thread does with storage cells to `trace`, for the length of a block."""
-    with _lock:
-        tracers[0] += 1
-        if tracers[0] == 1:
-            setattr(Storage, "node", property(_read, _write))  # noqa: B010 (mypy: a slot)
-    _state.trace = trace
+    """Show what this thread does with storage cells to `trace`, for the length of a block.
+
+    An interrupt may come before this notices that the block has ended. Whoever must be sure sets
+    `Trace.over` by itself: nothing is shown to a trace that is over.
+    """
     try:
+        _follow([trace])
+        _state.trace = trace
         yield
     finally:
-        _state.trace = None
         trace.over = True
-        with _lock:
-            tracers[0] -= 1
-            if not tracers[0]:
-                setattr(Storage, "node", _slot)  # noqa: B010
+        _follow()
+        if _state.trace is trace:
+            _state.trace = None
 
 
 def require_bytes(buffers: Sequence[Any]) -> None:

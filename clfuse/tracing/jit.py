@@ -276,14 +276,15 @@ def _trace(
     surroundings = Surroundings(name, [function], arguments.objects)
     layouts = _layouts(arguments.leaves)
     trace = Trace(name, device, list(arguments.cells))
-    args, kwargs = arguments.traced((args, kwargs), trace, known)
-    containers = Surroundings(name, [], [args, kwargs])
-    counters["jit_traces"] += 1
     try:
+        args, kwargs = arguments.traced((args, kwargs), trace, known)
+        containers = Surroundings(name, [], [args, kwargs])
+        counters["jit_traces"] += 1
         try:
             with tracing(trace):
                 result = function(*args, **kwargs)
         finally:
+            trace.over = True  # before any call, at which an interrupt might come
             # Also when the function has failed: what it did to arrays was done in the trace alone.
             reshaped = _restore_layouts(layouts)
             if trace.traced_in_vain:
@@ -483,16 +484,21 @@ def jit(function: Any = None, *, donate: Any = ()) -> Any:
                 return function(*args, **kwargs)
             known = families.setdefault(key, {}).setdefault(recorded.places, {})
             replaced = known.get(recorded.values)
+            # What is in `families` is in `order`: an interrupt may come at any call.
+            order[recorded] = key
+            known[recorded.values] = recorded
             if replaced is not None:  # another thread was faster
                 del order[replaced]
-            known[recorded.values] = recorded
-            order[recorded] = key
             dropped = len(order) > SIGNATURES_KEPT
             while len(order) > SIGNATURES_KEPT:
-                old, old_key = order.popitem(last=False)
-                del families[old_key][old.places][old.values]
-                if not any(families[old_key].values()):
-                    del families[old_key]
+                old = next(iter(order))
+                old_key = order[old]
+                family = families.get(old_key, {})
+                if family.get(old.places, {}).get(old.values) is old:
+                    del family[old.places][old.values]
+                if not any(family.values()):
+                    families.pop(old_key, None)
+                del order[old]
         if dropped and not warned:
             warned.append(True)
             warn_user(

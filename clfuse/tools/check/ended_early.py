@@ -34,6 +34,8 @@ from typing import Any
 import numpy as np
 
 from clfuse.engine.evaluate import lock
+from clfuse.ir import trace
+from clfuse.ir.nodes import Storage
 from clfuse.runtime.context import lost
 
 from . import driver_faults
@@ -136,15 +138,23 @@ def _ours(xp: ModuleType) -> Any:
     return call
 
 
+TAKING = ("POP_TOP", "STORE_FAST", "STORE_NAME", "STORE_DEREF", "STORE_ATTR", "UNPACK_SEQUENCE")
+"""What a statement does first with what a call has returned."""
+
+
 @cache
 def _interruptible(code: CodeType) -> frozenset[int]:
-    """The offsets of a code's calls, and where it begins. At a call of ``__exit__`` by the end of a
-    ``with`` block no handler runs: it would leave what the block has entered."""
+    """The offsets of a code's calls, of what comes after them, and where it begins.
+
+    At a call of ``__exit__`` by the end of a ``with`` block no handler runs: it would leave what
+    the block has entered. After a call one runs, and what was returned is lost.
+    """
     found, before = set(), ["", "", ""]
     for each in dis.get_instructions(code):
         name = each.opname
         is_end = before in (["LOAD_CONST None"] * 3, ["LOAD_CONST None", "DUP_TOP", "DUP_TOP"])
-        if name == "RESUME" or (name.startswith("CALL") and not is_end):
+        is_taken = name in TAKING and before[-1].startswith("CALL")
+        if name == "RESUME" or is_taken or (name.startswith("CALL") and not is_end):
             found.add(each.offset)
         if name not in ("PRECALL", "CACHE", "EXTENDED_ARG"):
             is_none = name == "LOAD_CONST" and each.argval is None
@@ -383,9 +393,9 @@ def drawn(
                     xp.evaluate(*[names[n] for n in "xabc" if n in names])
             if not is_trial:
                 at = choose.randrange(1, max(interrupt.count, 1) + 1)
-        if lock._is_owned():  # type: ignore[attr-defined]
-            lock.release()
-            problems.append(f"seed {seed}, interrupted at {interrupt.where}: locked")
+        left = _left_behind()
+        if left:
+            problems.append(f"seed {seed}, interrupted at {interrupt.where}: {left}")
             continue
         found = values(names), following(names)
         for name, (given, next_draws) in enumerate(zip(found, wanted[chosen], strict=True)):
@@ -398,11 +408,39 @@ def drawn(
     return trials, problems
 
 
-def _problem(arrays: dict[str, Any], wanted: dict[str, Any], choose: random.Random) -> str:
-    """Which array has another value than NumPy's; they are looked at in any order."""
+def _left_behind() -> str:
+    """What early ends must leave to nobody: a later program would fail that has nothing to do with
+    them, and it may be long until then."""
     if lock._is_owned():  # type: ignore[attr-defined]
         lock.release()
         return "evaluations are locked"
+    if trace.active() is not None or trace.tracers[0]:
+        return "a trace goes on"
+    if isinstance(vars(Storage)["node"], property):
+        return "cells are shown to traces"
+    if trace._alive[0] < 0:
+        trace._alive[0] = 0
+        return "leaves without bytes are miscounted"
+    return ""
+
+
+def _untouched(subject: Subject, seed: int) -> str:
+    """What is wrong with a program that nothing ends early, after others: small enough for NumPy,
+    which takes what waits along."""
+    shape, lines = generate(seed)
+    wanted = looked(Subject(np).record(shape, lines))
+    with subject.xp.config.override(host_us=1_000_000):
+        arrays = subject.record(shape, lines)
+        problem = _problem(arrays, wanted, random.Random(seed))
+        subject.xp.evaluate()
+    return problem
+
+
+def _problem(arrays: dict[str, Any], wanted: dict[str, Any], choose: random.Random) -> str:
+    """Which array has another value than NumPy's; they are looked at in any order."""
+    left = _left_behind()
+    if left:
+        return left
     names = sorted(arrays)
     choose.shuffle(names)
     for name in names:
@@ -423,16 +461,23 @@ def run(
     ways: Sequence[Callable[..., tuple[int, list[str]]]] = WAYS,
     seconds: float = float("inf"),
 ) -> tuple[int, list[str]]:
-    """Trials of the programs of these seeds: how many, and what was wrong."""
+    """Trials of the programs of these seeds: how many, and what was wrong.
+
+    The ways come in any order, and after all of them a program that nothing ends early: what one
+    leaves behind may meet another.
+    """
     subject, begin = Subject(xp), time.monotonic()
     count, problems = 0, []
     for seed in seeds:
         choose = random.Random(seed)
-        for way in ways:
+        for way in choose.sample(ways, len(ways)):
             with xp.config.override(host_us=choose.choice([0, 0, 1_000_000])):
                 done, found = way(subject, seed, trials, choose)
             count += done
             problems += found
+        problem = _untouched(subject, seed)
+        if problem:
+            problems.append(f"seed {seed}, untouched: {problem}")
         if time.monotonic() - begin > seconds:
             break
     return count, problems

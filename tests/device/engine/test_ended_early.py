@@ -265,6 +265,74 @@ def test_what_is_refused_for_good_is_computed_from_what_was_not_overwritten(firs
     assert not journal.rests
 
 
+@pytest.mark.parametrize("status", [-4, -54])
+@pytest.mark.filterwarnings("ignore::clfuse.KernelBuildWarning")
+def test_what_is_written_whole_is_computed_again_without_what_was_there(status: int) -> None:
+    """The plan does not read the old x, and what kernels have left of y was written in place."""
+
+    def is_remainder(*arguments: Any) -> bool:
+        return driver_faults.kernel_of(*arguments) == "map_remainder"
+
+    def program(np: Any, x: Any, y: Any, z: Any) -> None:
+        y[1:] += 1
+        y[0] = 5
+        y %= 16
+        x *= 2
+        x.T[...] = y
+        x %= 7
+        y.sort(axis=0)
+        y += 1
+        z[:, 0] = x[:, 1]
+        z %= 16
+
+    old = [np.arange(N * N, dtype="f8").reshape(N, N) % size for size in (5, 9, 19)]
+    expected = [each.copy() for each in old]
+    program(np, *expected)
+    with cf.config.override(host_us=0):
+        ours = [cf.array(each) for each in old]
+        cf.evaluate(*ours)
+        program(cf, *ours)
+        with driver_faults.failing(
+            cf.get_device(), "clEnqueueNDRangeKernel", status, which=is_remainder
+        ):
+            cf.evaluate(*ours)
+            for found, wanted in zip(ours, expected, strict=True):
+                np.testing.assert_array_equal(found.get(), wanted)
+    assert not journal.rests
+
+
+@pytest.mark.parametrize("status", [-5, -54])
+@pytest.mark.filterwarnings("ignore::clfuse.KernelBuildWarning")
+def test_what_was_copied_before_it_was_written_over_is_computed_from_the_copy(status: int) -> None:
+    def is_product(*arguments: Any) -> bool:
+        return driver_faults.kernel_of(*arguments) == "map_multiply_add"
+
+    def program(np: Any, x: Any, y: Any, z: Any) -> None:
+        y.reshape(5, -1)[:, 0] += 2 * x.reshape(5, -1)[:, 0]
+        for row in range(4):
+            x[row] += x[row - 1]
+            z[row] -= 1
+
+    old = [np.arange(125.0).reshape(5, 5, 5) % size for size in (9, 7, 5)]
+    expected = [each.copy() for each in old]
+    program(np, *expected)
+    launched: list[str] = []
+    with cf.config.override(host_us=0):
+        for which in (lambda *arguments: launched.append(driver_faults.kernel_of(*arguments)),
+                      is_product):
+            ours = [cf.array(each) for each in old]
+            cf.evaluate(*ours)
+            program(cf, *ours)
+            with driver_faults.failing(
+                cf.get_device(), "clEnqueueNDRangeKernel", status, which=which
+            ):
+                cf.evaluate(*ours)
+                for found, wanted in zip(ours, expected, strict=True):
+                    np.testing.assert_array_equal(found.get(), wanted)
+    assert "map_copy" in launched, launched
+    assert not journal.rests
+
+
 def write_in_parts(np: Any, x: Any, y: Any) -> Any:
     """The second launch of three for `y` multiplies, in the place where the first one wrote."""
     x -= 1
@@ -375,6 +443,42 @@ def test_a_donated_array_holds_the_result_where_a_replay_ends_early() -> None:
             assert (found == before).all() or (found == after[0]).all()
     assert ended
     assert not device.lost
+
+
+def test_what_a_replay_still_writes_is_written_by_who_looks_once_a_donated_array_was() -> None:
+    a, w = arrays()
+    kept = cf.zeros((N, N))
+
+    @cf.jit(donate="a")
+    def step(a: Any, w: Any) -> None:
+        a += 1
+        kept[...] = a @ w
+        kept[1:] -= 3
+
+    step(a, w)
+    eye, ended = np.eye(N) * 2, 0
+    for first in range(4):
+        a, _ = arrays()
+        kept[...] = first
+        cf.evaluate(a, kept)
+        old = np.array(a)
+        with suppress(cf.AllocationError):
+            with driver_faults.failing(
+                cf.get_device(), "clEnqueueNDRangeKernel", -5, first=first
+            ):
+                step(a, w)
+            continue
+        ended += 1
+        expected = (old + 1) @ eye
+        expected[1:] -= 3
+        found = np.array(a), np.array(kept)
+        if (found[0] == old).all():  # the first launch has failed
+            assert (found[1] == first).all()
+        else:
+            np.testing.assert_array_equal(found[0], old + 1)
+            np.testing.assert_array_equal(found[1], expected)
+    assert ended
+    assert not journal.rests
 
 
 @pytest.mark.filterwarnings("ignore::clfuse.KernelBuildWarning")

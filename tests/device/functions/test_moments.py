@@ -113,6 +113,45 @@ def test_only_distances_from_what_the_sum_is_of_are_guessed(xp: ModuleType) -> N
         np.testing.assert_allclose(np.asarray(lazy), expected, rtol=1e-12)
 
 
+def near_misses(np: ModuleType, x: Any, y: Any, whole: Any, f: Any) -> Iterator[tuple[Any, bool]]:
+    """What is added up around means of rows, and whether it is their squared distances."""
+    mean = x.mean(1)[:, None]
+    yield (x * 2.5 + 1).var(1), True
+    yield ((x * 2.5 - (x * 2.5).mean(1)[:, None]) ** 2).sum(1), True
+    yield (x * np.arange(float(COLUMNS))).var(1), False  # recorded: nobody looks at indices
+    yield f.var(1), True
+    yield ((mean - x) ** 2).sum(1), False
+    yield ((x + mean) ** 2).sum(1), False
+    yield (x - mean).max(1), False
+    yield np.abs(x - mean).sum(1), False
+    yield ((x - mean) ** 3).sum(1), False
+    yield ((x - mean) * (y - mean)).sum(1), False
+    yield ((x - mean) ** 2).sum(1) + ((y - mean) ** 2).sum(1), False
+    yield ((x - mean) ** 2).sum(1) + (x - mean).max(1), False
+    yield ((x * 2.5 - (x * 3.5).mean(1)[:, None]) ** 2).sum(1), False
+    yield ((x[:, ::-1] - mean) ** 2).sum(1), False
+    yield np.where(x > 0.5, x, y).var(1), False
+    yield whole.var(1), False
+    yield ((f - f.mean(1, dtype="f8")[:, None]) ** 2).sum(1), False
+    yield ((f - f.mean(1)[:, None]) ** 2).sum(1, dtype="f8"), False
+
+
+def test_what_is_nearly_a_squared_distance_from_a_mean_is_computed_as_it_is_written(
+    xp: ModuleType,
+) -> None:
+    x, y = np.random.default_rng(14).random((2, ROWS, COLUMNS))
+    operands = x, y, (x * 100).astype(np.int32), x.astype(np.float32)
+    is_cpu = xp.get_device().traits.schedule == "cpu"
+    wanted = near_misses(np, *operands)
+    with xp.config.override(host_us=0):
+        found = list(near_misses(xp, *map(xp.asarray, operands)))
+    for number, (lazy, guessed) in enumerate(found):
+        assert (GUESSED in sources(xp, lazy)) == (guessed and is_cpu), number
+        is_single = lazy.dtype == np.float32 or number >= len(found) - 2  # the mean is
+        rtol = 1e-4 if is_single else 1e-10
+        np.testing.assert_allclose(np.asarray(lazy), next(wanted)[0], rtol, err_msg=str(number))
+
+
 def even(dtype: str) -> int:
     """Columns that are strips of eight vectors, whose accumulators are registers."""
     return 4096 // np.dtype(dtype).itemsize
