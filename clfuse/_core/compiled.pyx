@@ -239,26 +239,26 @@ cdef inline object asked(binaryfunc operator, object function, object one, objec
 
 
 cdef object calculated(binaryfunc operator, object function, object one, object two):
-    """As `at_once.calculated`: what NumPy answers. `LATER` where errors are not only warned of, or
+    """As `at_once.calculated`: what NumPy answers. `DEFER` where errors are not only warned of, or
     where it would warn of the wrong line, and where somebody is inside of the context."""
     global inside
     if is_left_to_numpy():
         return asked(operator, function, one, two)
     if mode[0] is not LOUD or inside:
-        return LATER
+        return DEFER
     PyContext_Enter(context)
     inside = True
     try:
         return asked(operator, function, one, two)
     except FloatingPointError:
-        return LATER
+        return DEFER
     finally:
         inside = False
         PyContext_Exit(context)
 
 
 cdef bint is_for_kernels = False
-"""Whether the last answer `LATER` of the two functions below was because of the work alone: what they
+"""Whether the last answer `DEFER` of the two functions below was because of the work alone: what they
 were asked is recorded then, and nobody has to look at the operands again."""
 
 
@@ -267,7 +267,7 @@ cdef object at_once(
     object other, bint is_second
 ):
     """``operator(ours, other)``, or of these in the other order where ours `is_second`, as
-    `at_once.pair`; `LATER` where not all lies on the host or it has to be done elsewhere.
+    `at_once.pair`; `DEFER` where not all lies on the host or it has to be done elsewhere.
 
     `which` is the number of its loop, or `NO_LOOP`; `of_one_dtype` is whether a number may come as
     an array of the other operand's dtype."""
@@ -278,19 +278,19 @@ cdef object at_once(
     is_for_kernels = False
     one = here(ours)
     if one is None:
-        return LATER
+        return DEFER
     if kind is list or kind is tuple:
         other = listed(other)
-        if other is LATER:
-            return LATER
+        if other is DEFER:
+            return DEFER
         kind = NUMPY
     if kind is ARRAY:
         two = here(other) if is_ours(other) else None
         if two is None:
-            return LATER
+            return DEFER
         additions = stretched_size(<PyObject *>one, <PyObject *>two) * weight
         if additions < 0:
-            return LATER
+            return DEFER
     elif kind is float or kind is int or kind in scalars:
         two = other
         is_number = True
@@ -299,9 +299,9 @@ cdef object at_once(
         two = other
         additions = stretched_size(<PyObject *>one, <PyObject *>two) * weight
         if additions < 0:
-            return LATER
+            return DEFER
     else:
-        return LATER
+        return DEFER
     is_little = additions <= few_additions
     use = IN_PARTS
     if not is_little:
@@ -315,7 +315,7 @@ cdef object at_once(
             use = IN_PARTS
     if not is_for_now(use, additions):
         is_for_kernels = True
-        return LATER
+        return DEFER
     value = None
     if which != NO_LOOP:
         value = quick(which, <PyObject *>one, two, is_second)
@@ -332,8 +332,8 @@ cdef object at_once(
         if number is not None:
             two = None
             number_back(number)
-    if value is LATER:
-        return LATER
+    if value is DEFER:
+        return DEFER
     answer = made(value, get(ours, h_shape), device_of(ours))
     if (use is BY_ROWS or use is SELECTED) and type(answer) is ARRAY:
         note_here(answer, use)
@@ -347,18 +347,18 @@ cdef object at_once_alone(unaryfunc operator, object function, double weight, ob
     is_for_kernels = False
     one = here(ours)
     if one is None:
-        return LATER
+        return DEFER
     additions = array_size(<PyObject *>one) * weight
     use = IN_PARTS if additions <= few_additions else use_here(ours)
     if not is_for_now(use, additions):
         is_for_kernels = True
-        return LATER
+        return DEFER
     if operator != NULL and is_left_to_numpy():
         value = operator(one)
     else:
         value = calculated(NULL, function, one, None)
-    if value is LATER:
-        return LATER
+    if value is DEFER:
+        return DEFER
     answer = made(value, get(ours, h_shape), device_of(ours))
     if use is SELECTED and type(answer) is ARRAY:
         note_here(answer, use)
@@ -366,33 +366,33 @@ cdef object at_once_alone(unaryfunc operator, object function, double weight, ob
 
 
 cdef object product_at_once(object one, object two):
-    """``one @ two`` as `at_once.product`, or `LATER`."""
+    """``one @ two`` as `at_once.product`, or `DEFER`."""
     cdef double additions
     cdef PyObject *second
     left = factor(one, two)
-    right = LATER if left is LATER else factor(two, one)
-    if right is LATER:
-        return LATER
+    right = DEFER if left is DEFER else factor(two, one)
+    if right is DEFER:
+        return DEFER
     second = <PyObject *>right
     additions = array_size(<PyObject *>left)
     if array_rank(second) > 1:
         additions *= array_extents(second)[array_rank(second) - 1]
     if not is_affordable(max(additions, array_size(second)) / product_share):
-        return LATER
+        return DEFER
     value = product_of_vectors(<PyObject *>left, second)
     if value is None:
         value = calculated(numpys.nb_matrix_multiply, None, left, right)
-    if value is LATER:
-        return LATER
+    if value is DEFER:
+        return DEFER
     return made(value, None, device_of(one if type(one) is ARRAY else two))
 
 
 cdef object factor(object one, object other):
-    """A vector or matrix on the host, or a list beside one, as NumPy's array; or `LATER`."""
+    """A vector or matrix on the host, or a list beside one, as NumPy's array; or `DEFER`."""
     if type(one) is ARRAY:
         array = here(one) if is_ours(one) else None
-        return LATER if array is None else array
-    return listed(one) if type(other) is ARRAY else LATER
+        return DEFER if array is None else array
+    return listed(one) if type(other) is ARRAY else DEFER
 
 
 def product(plain):
@@ -400,7 +400,7 @@ def product(plain):
 
     def method(one, two):
         answer = product_at_once(one, two)
-        return plain(one, two) if answer is LATER else answer
+        return plain(one, two) if answer is DEFER else answer
 
     return method
 
@@ -461,7 +461,7 @@ def binary(plain, apply, double weight, dict loops, bint of_numbers):
         is_here = is_on_host(self)
         if is_here:
             answer = at_once(NULL, apply, weight, NO_LOOP, False, self, other, False)
-            if answer is not LATER:
+            if answer is not DEFER:
                 return answer
             if not is_for_kernels:
                 return plain(self, other)
@@ -509,26 +509,26 @@ def reflected(plain, apply, double weight, dict loops):
             return plain(self, other)
         if is_on_host(self):
             answer = at_once(NULL, apply, weight, NO_LOOP, False, self, other, True)
-            if answer is not LATER:
+            if answer is not DEFER:
                 return answer
             if not is_for_kernels:
                 return plain(self, other)
         answer = recorded_after(loops, other, self)
-        return plain(self, other) if answer is LATER else answer
+        return plain(self, other) if answer is DEFER else answer
 
     return method
 
 
 cdef object recorded_after(dict loops, object number, object self):
     """``operator(number, self)``, of a Python number and an array that does not lie on the host,
-    recorded; `LATER` where plain has to."""
+    recorded; `DEFER` where plain has to."""
     shape = get(self, h_shape)
     op = loops.get((type(number), get(self, h_dtype)))
     if op is None or not <tuple>shape:
-        return LATER
+        return DEFER
     left = constant_for(op, number, 0)
     right = None if left is None else orderly(self)
-    return LATER if right is None else record(op, (left, right), shape)
+    return DEFER if right is None else record(op, (left, right), shape)
 
 
 def unary(plain, apply, double weight, dict loops):
@@ -539,7 +539,7 @@ def unary(plain, apply, double weight, dict loops):
             return plain(self)
         if is_on_host(self):
             answer = at_once_alone(NULL, apply, weight, self)
-            if answer is not LATER:
+            if answer is not DEFER:
                 return answer
             if not is_for_kernels:
                 return plain(self)

@@ -24,11 +24,11 @@ cdef extern from "Python.h":
 
 cdef inline object known_number(object value):
     """A number of Python's or NumPy's: `value`, or what it is as a lazy scalar that was computed;
-    else `LATER`."""
+    else `DEFER`."""
     kind = type(value)
     if kind in lazy_scalars:
         return computed_number(value)
-    return value if kind in scalars else LATER
+    return value if kind in scalars else DEFER
 
 
 cdef inline bint are_left_to_numpy() except -1:
@@ -52,9 +52,9 @@ cdef object of_numbers(binaryfunc operator, int number, object left, object righ
     """``operator(left, right)``, one of them a lazy scalar."""
     if are_left_to_numpy():
         one = known_number(left)
-        if one is not LATER:
+        if one is not DEFER:
             two = known_number(right)
-            if two is not LATER:
+            if two is not DEFER:
                 return operator(one, two)
     return recorded_in_turn(number, left, right)
 
@@ -86,9 +86,9 @@ cdef object number_remainder(object left, object right):
 cdef object number_power(object left, object right, object modulo):
     if modulo is None and are_left_to_numpy():
         one = known_number(left)
-        if one is not LATER:
+        if one is not DEFER:
             two = known_number(right)
-            if two is not LATER:
+            if two is not DEFER:
                 return PyNumber_Power(one, two, None)
     if modulo is None:
         return recorded_in_turn(POWER, left, right)
@@ -98,36 +98,36 @@ cdef object number_power(object left, object right, object modulo):
 
 
 cdef object number_negative(object scalar):
-    value = computed_number(scalar) if are_left_to_numpy() else LATER
-    return usual_arithmetic.nb_negative(scalar) if value is LATER else PyNumber_Negative(value)
+    value = computed_number(scalar) if are_left_to_numpy() else DEFER
+    return usual_arithmetic.nb_negative(scalar) if value is DEFER else PyNumber_Negative(value)
 
 
 cdef object number_absolute(object scalar):
-    value = computed_number(scalar) if are_left_to_numpy() else LATER
-    return usual_arithmetic.nb_absolute(scalar) if value is LATER else PyNumber_Absolute(value)
+    value = computed_number(scalar) if are_left_to_numpy() else DEFER
+    return usual_arithmetic.nb_absolute(scalar) if value is DEFER else PyNumber_Absolute(value)
 
 
 cdef object number_compare(object left, object right, int which):
     if are_left_to_numpy():
         one = known_number(left)
-        if one is not LATER:
+        if one is not DEFER:
             two = known_number(right)
-            if two is not LATER:
+            if two is not DEFER:
                 return PyObject_RichCompare(one, two, which)
     return usual_comparison_of_scalars(left, right, which)
 
 
 cdef object of_known_numbers(object function, object one, object two):
-    """``function(one, two)``, or of `one` alone, of numbers that are there; else `LATER`."""
+    """``function(one, two)``, or of `one` alone, of numbers that are there; else `DEFER`."""
     if not are_left_to_numpy():
-        return LATER
+        return DEFER
     one = known_number(one)
-    if one is LATER:
-        return LATER
+    if one is DEFER:
+        return DEFER
     if two is None:
         return function(one)
     two = known_number(two)
-    return LATER if two is LATER else function(one, two)
+    return DEFER if two is DEFER else function(one, two)
 
 
 def put_into_slots_of_numbers(base, classes):

@@ -111,19 +111,19 @@ cdef double cost_of(Work *work, int cost) noexcept:
 # -- arguments -------------------------------------------------------------------------------------
 
 cdef object operand(object value, Work *work, Py_ssize_t depth):
-    """What NumPy is given in place of an argument; `LATER` where that is not on the host."""
+    """What NumPy is given in place of an argument; `DEFER` where that is not on the host."""
     cdef Py_ssize_t place, length
     cdef double before
     kind = type(value)
     if kind is ARRAY:
         array = here(value) if is_ours(value) else None
         if array is None:
-            return LATER
+            return DEFER
         device = device_of(value)
         if work.device == NULL:
             work.device = <PyObject *>device
         elif work.device != <PyObject *>device:
-            return LATER
+            return DEFER
         use = use_here(value)
         if use is not AS_A_WHOLE:
             work.used = True
@@ -135,20 +135,20 @@ cdef object operand(object value, Work *work, Py_ssize_t depth):
         return value
     if kind is NUMPY:
         if native_dtype(<PyObject *>value) == NULL:
-            return LATER
+            return DEFER
         count(work, shape_of(<PyObject *>value))
         return value
     if kind is tuple or kind is list:
         length = len(value)
         if depth == deepest_list or (length > longest_list and type(value[0]) is not ARRAY):
-            return LATER
+            return DEFER
         before = work.elements
         made = None
         for place in range(length):
             item = value[place]
             given = operand(item, work, depth + 1)
-            if given is LATER:
-                return LATER
+            if given is DEFER:
+                return DEFER
             if given is not item:
                 if made is None:
                     made = list(value)
@@ -159,7 +159,7 @@ cdef object operand(object value, Work *work, Py_ssize_t depth):
             count(work, (length,))
             return value
         return tuple(<list>made) if kind is tuple else made
-    return value if isinstance(value, DTYPE) else LATER
+    return value if isinstance(value, DTYPE) else DEFER
 
 
 cdef bint is_option(object value) except -1:
@@ -178,7 +178,7 @@ cdef bint is_option(object value) except -1:
 
 
 cdef object attempted(object apply, tuple args, object kwargs):
-    """``apply(*args, **kwargs)`` as `at_once.attempted`; `LATER` where NumPy would warn of a
+    """``apply(*args, **kwargs)`` as `at_once.attempted`; `DEFER` where NumPy would warn of a
     floating-point error, or somebody is inside of the context."""
     global inside
     cdef PyObject *named = NULL if kwargs is None else <PyObject *>kwargs
@@ -186,13 +186,13 @@ cdef object attempted(object apply, tuple args, object kwargs):
     if mode[0] is QUIET:
         return PyObject_Call(apply, args, named)
     if mode[0] is not LOUD or inside:
-        return LATER
+        return DEFER
     PyContext_Enter(context)
     inside = True
     try:
         return PyObject_Call(apply, args, named)
     except FloatingPointError:
-        return LATER
+        return DEFER
     finally:
         inside = False
         PyContext_Exit(context)
@@ -215,34 +215,34 @@ cdef bint sees(object value, object operand) except -1:
 
 
 cdef object answered(object value, tuple given, tuple args, dict named, dict kwargs, object device):
-    """What NumPy has made of `given` and `named`, as ours; `LATER` where it is a view of those."""
+    """What NumPy has made of `given` and `named`, as ours; `DEFER` where it is a view of those."""
     cdef Py_ssize_t place
     kind = type(value)
     if kind is NUMPY:
         for place in range(PyTuple_GET_SIZE(given)):
             if PyTuple_GET_ITEM(given, place) == <PyObject *>value:
                 found = <object>PyTuple_GET_ITEM(args, place)
-                return found if type(found) is ARRAY else LATER
+                return found if type(found) is ARRAY else DEFER
         if named is not None:
             for key, item in named.items():
                 if item is value:
-                    return kwargs[key] if type(kwargs[key]) is ARRAY else LATER
+                    return kwargs[key] if type(kwargs[key]) is ARRAY else DEFER
         if array_base(<PyObject *>value) == NULL:
             return made(value, None, device)
         for item in given:
             if sees(value, item):
-                return LATER
+                return DEFER
         if named is not None:
             for item in named.values():
                 if sees(value, item):
-                    return LATER
+                    return DEFER
         return made(value.copy("K"), None, device)
     if isinstance(value, tuple):
         items = []
         for item in value:
             item = answered(item, given, args, named, kwargs, device)
-            if item is LATER:
-                return LATER
+            if item is DEFER:
+                return DEFER
             items.append(item)
         return tuple(items) if kind is tuple else kind(*items)
     return plain_made(value, device) if standard[0] else value
@@ -274,12 +274,12 @@ cdef object read(
     object apply, object method, int operands, int most, int cost, double weight, bint as_is,
     tuple args, dict kwargs,
 ):
-    """``apply(*args, **kwargs)`` or `LATER`, as `readers.read`."""
+    """``apply(*args, **kwargs)`` or `DEFER`, as `readers.read`."""
     cdef Work work
     cdef Py_ssize_t place, given = PyTuple_GET_SIZE(args)
     cdef double many = 1, asked
     if given == 0 or given > most or (kwargs and cost == TIMES and given < operands):
-        return LATER
+        return DEFER
     nothing_yet(&work)
     found = []
     for place in range(given):
@@ -288,46 +288,46 @@ cdef object read(
             if cost == TIMES and place:
                 many *= times(item)
                 if many == 0:
-                    return LATER
+                    return DEFER
             elif cost == COUNTED and place and (type(item) is int or type(item) is tuple):
                 asked = times(item)
                 if asked == 0:
-                    return LATER
+                    return DEFER
                 work.elements += asked
             item = operand(item, &work, 0)
-            if item is LATER:
-                return LATER
+            if item is DEFER:
+                return DEFER
         elif not is_option(item):
-            return LATER
+            return DEFER
         found.append(item)
     named = None
     if kwargs:
         named = {}
         for key, item in kwargs.items():
             if key in refused_names:
-                return LATER
+                return DEFER
             if cost == COUNTED and (type(item) is int or type(item) is tuple):
                 asked = times(item)
                 if asked == 0:
-                    return LATER
+                    return DEFER
                 work.elements += asked
             item = operand(item, &work, 0)
-            if item is LATER:
-                return LATER
+            if item is DEFER:
+                return DEFER
             named[key] = item
     if work.device == NULL and (
-        is_numpys_own(args[0]) or numbers_of(args[0]) is not LATER
+        is_numpys_own(args[0]) or numbers_of(args[0]) is not DEFER
     ):
         own = current_device()
         work.device = NULL if own is None else <PyObject *>own
     if work.device == NULL or not is_read_now(
         BY_ROWS if work.by_rows else IN_PARTS, cost_of(&work, cost) * many * weight
     ):
-        return LATER
+        return DEFER
     all_given = tuple(found)
     is_array = method is not None and type(<object>PyTuple_GET_ITEM(all_given, 0)) is NUMPY
     value = attempted(method if is_array else apply, all_given, named)
-    if value is LATER or as_is:
+    if value is DEFER or as_is:
         return value
     return answered(value, all_given, args, named, kwargs, <object>work.device)
 
@@ -340,7 +340,7 @@ def reader(plain, apply, method, int operands, int most, int cost, double weight
 
     def call(*args, **kwargs):
         answer = read(apply, method, operands, most, cost, weight, as_is, args, kwargs)
-        return plain(*args, **kwargs) if answer is LATER else answer
+        return plain(*args, **kwargs) if answer is DEFER else answer
 
     return call
 

@@ -151,7 +151,7 @@ cdef object counted(object value, double most, double *total, Py_ssize_t depth):
     if kind is list or kind is tuple:
         length = len(value)
         if depth > deepest or (length > most and type(value[0]) is not ARRAY):
-            return LATER
+            return DEFER
         replaced = None
         for place in range(length):
             item = <object>(
@@ -162,8 +162,8 @@ cdef object counted(object value, double most, double *total, Py_ssize_t depth):
                 total[0] += 1
                 continue
             found = counted(item, most, total, depth + 1)
-            if found is LATER or total[0] > most:
-                return LATER
+            if found is DEFER or total[0] > most:
+                return DEFER
             if found is not item:
                 if replaced is None:
                     replaced = list(value)
@@ -171,26 +171,26 @@ cdef object counted(object value, double most, double *total, Py_ssize_t depth):
         return value if replaced is None else replaced
     if kind is NUMPY:
         total[0] += <double>value.size
-        return value if value.dtype in native else LATER
+        return value if value.dtype in native else DEFER
     if kind is ARRAY and depth:
         found = here(value) if is_ours(value) else None
         if found is None:
-            return LATER
+            return DEFER
         total[0] += max(<double>array_size(<PyObject *>found) - in_a_list, 0)
         return found
-    return LATER
+    return DEFER
 
 
 cdef object listed(object value):
     """As `listed.listed`: a list of numbers, and of arrays on the host, as an array of NumPy's."""
     found = numbers_of(value)
-    if found is LATER:
-        return LATER
+    if found is DEFER:
+        return DEFER
     try:
         array = np_array(found)
     except (ValueError, TypeError, OverflowError):  # `plain` raises it
-        return LATER
-    return array if array.dtype in native else LATER
+        return DEFER
+    return array if array.dtype in native else DEFER
 
 
 cdef object numbers_of(object value):
@@ -198,13 +198,13 @@ cdef object numbers_of(object value):
     cdef double size = 0
     kind = type(value)
     if (kind is not list and kind is not tuple) or tracers is None or tracers[0]:
-        return LATER
+        return DEFER
     if not settings:
         read_settings()
     found = counted(value, <double>settings["host_us"] * additions_a_us, &size, 0)
     if size > 0 or (len(value) and type(value[0]) is ARRAY):
         return found
-    return LATER
+    return DEFER
 
 
 cdef object current_device():
@@ -233,61 +233,61 @@ cdef object made_here(object plain, object make, int rule, tuple args, dict name
     cdef double size = 0
     cdef Py_ssize_t place, given = PyTuple_GET_SIZE(args)
     if tracers is None or tracers[0]:  # None: clfuse is being imported
-        return LATER
+        return DEFER
     if not settings:
         read_settings()  # the first array of a program
     for name, value in named.items():
         if name not in source_names or not is_plain_argument(value):
-            return LATER
+            return DEFER
         if value is False and name == "copy":
-            return LATER
+            return DEFER
     for place in range(1, given):
         if not is_plain_argument(<object>PyTuple_GET_ITEM(args, place)):
-            return LATER
+            return DEFER
     own = None
     if rule < BY_LIKENESS:
         if given and type(args[0]) is not tuple and not is_plain_argument(args[0]):
-            return LATER
+            return DEFER
         size = size_by(rule, args, named)
     elif not given:
-        return LATER
+        return DEFER
     else:
         own = args[0]
         if type(own) is ARRAY:
             if rule == BY_VALUES and (given > 1 or named):
-                return LATER
+                return DEFER
             if make is np_asarray or make is np_asanyarray:
                 return own
             found = here(own) if is_ours(own) else None
             if found is None or (rule == BY_VALUES and make is not np_array):
-                return LATER
+                return DEFER
             own = found
             size = own.size
             if rule == BY_VALUES and size > few_additions:
-                return LATER
+                return DEFER
         elif rule == BY_LIKENESS and type(own) is not NUMPY:
-            return LATER
+            return DEFER
         else:
             own = counted(own, most_additions, &size, 0)
-            if own is LATER:
-                return LATER
+            if own is DEFER:
+                return DEFER
         if own is not args[0]:
             args = (own, *args[1:])
     if size < 0 or size == 1 or not is_affordable(size):
-        return LATER
+        return DEFER
     device = current_device()
     if device is None:
-        return LATER
+        return DEFER
     value = make(*args, **named) if named else PyObject_CallObject(make, args)
     if type(value) is not NUMPY or array_size(<PyObject *>value) == 1:
-        return LATER
+        return DEFER
     if native_dtype(<PyObject *>value) == NULL:
-        return LATER
+        return DEFER
     if value is own or array_base(<PyObject *>value) != NULL:
         value = np_array(value)
     size = array_size(<PyObject *>value)
     if size * <double>value.itemsize > kept_nbytes:
-        return plain(value) if rule == BY_VALUES else LATER
+        return plain(value) if rule == BY_VALUES else DEFER
     array = made(value, None, device)
     if size > few_additions and rule != BY_SHAPE and rule != BY_LIKENESS:
         note_here(array, AS_A_WHOLE)
@@ -300,6 +300,6 @@ def source(plain, make, name):
 
     def call(*args, **named):
         array = made_here(plain, make, rule, args, named)
-        return plain(*args, **named) if array is LATER else array
+        return plain(*args, **named) if array is DEFER else array
 
     return call

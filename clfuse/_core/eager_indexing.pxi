@@ -47,7 +47,7 @@ cdef bint put_into(object self, object index, object value) except -1:
         if not is_array_index(index):
             return False
         where = index_of(self, index, &is_mask, True)
-        if where is LATER:
+        if where is DEFER:
             return False
     kind = type(value)
     if kind is ARRAY:
@@ -65,7 +65,7 @@ cdef bint put_into(object self, object index, object value) except -1:
         value = here(value)
     else:
         value = given_to(value, get(self, h_dtype), not is_mask)
-        if value is LATER:
+        if value is DEFER:
             return False
         array = written(self)
         if array is None:
@@ -96,7 +96,7 @@ def setitem(plain):
 # -- reading ---------------------------------------------------------------------------------------
 
 cdef object view_on_host(object self, object index):
-    """As `present.indexed`, of an array that lies on the host; `LATER` where `plain` has to do
+    """As `present.indexed`, of an array that lies on the host; `DEFER` where `plain` has to do
     it."""
     array = indexable(self)
     if array is None:
@@ -104,7 +104,7 @@ cdef object view_on_host(object self, object index):
     found = taken_at(array, index)
     if type(found) is not NUMPY:
         note_here(self, BY_ROWS)
-        return LATER if standard[0] else found
+        return DEFER if standard[0] else found
     if use_here(self) is not BY_ROWS and use_here(self) is not SELECTED:
         is_row = array_rank(<PyObject *>found) < array_rank(<PyObject *>array)
         note_here(self, BY_ROWS if is_row else IN_PARTS)
@@ -124,11 +124,11 @@ cdef object indexed_view(object self, object index):
     """As `view_on_host`, of memory that may not be written to, by the index."""
     array = here(self)
     if array is None or not takes_a_step(self):
-        return LATER
+        return DEFER
     found = array[index]
     if type(found) is not NUMPY:
         note_here(self, BY_ROWS)
-        return LATER if standard[0] else found
+        return DEFER if standard[0] else found
     shape = found.shape
     if use_here(self) is not BY_ROWS and use_here(self) is not SELECTED:
         is_row = PyTuple_GET_SIZE(shape) < PyTuple_GET_SIZE(get(self, h_shape))
@@ -236,7 +236,7 @@ cdef bint is_row(object self, object index, Py_ssize_t *at) except -1:
 
 
 cdef object recorded_view(object self, object index):
-    """As `indexing.get`, by what `is_located` takes; `LATER` where `plain` has to."""
+    """As `indexing.get`, by what `is_located` takes; `DEFER` where `plain` has to."""
     cdef Py_ssize_t offset = 0
     if is_row(self, index, &offset):
         found, strides = row_shape, row_strides
@@ -244,7 +244,7 @@ cdef object recorded_view(object self, object index):
         new_shape = []
         new_strides = []
         if not is_located(self, index, &offset, new_shape, new_strides):
-            return LATER
+            return DEFER
         if not new_shape:
             return element(self, offset)
         found, strides = tuple(new_shape), tuple(new_strides)
@@ -318,14 +318,14 @@ cdef bint record_write(object self, object index, object value) except -1:
 
 
 cdef object part_of(object self, object index):
-    """``self[index]``, or `LATER`."""
+    """``self[index]``, or `DEFER`."""
     if not is_ours(self):
-        return LATER
+        return DEFER
     if is_on_host(self):
         if is_basic_index(index):
             return view_on_host(self, index)
-        return chosen(self, index) if is_array_index(index) else LATER
-    return recorded_view(self, index) if is_plain_index(index) else LATER
+        return chosen(self, index) if is_array_index(index) else DEFER
+    return recorded_view(self, index) if is_plain_index(index) else DEFER
 
 
 def getitem(plain):
@@ -333,7 +333,7 @@ def getitem(plain):
 
     def __getitem__(self, index):
         answer = part_of(self, index)
-        return plain(self, index) if answer is LATER else answer
+        return plain(self, index) if answer is DEFER else answer
 
     return __getitem__
 
@@ -365,7 +365,7 @@ def array_ufunc(plain, dict known):
                 about = known.get(function)
                 if about is not None:
                     answer = by_first(<Quick>about, self, first)
-                    if answer is not LATER:
+                    if answer is not DEFER:
                         return answer
         return plain(*args, **kwargs)
 

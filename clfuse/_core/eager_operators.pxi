@@ -52,7 +52,7 @@ cdef object in_turn(int number, object left, object right):
 
 
 cdef inline object combined(int number, object left, object right):
-    answer = LATER
+    answer = DEFER
     if type(left) is ARRAY:
         if is_ours(left):
             answer = at_once(
@@ -62,7 +62,7 @@ cdef inline object combined(int number, object left, object right):
         answer = at_once(
             operators[number], None, weights[number], loops_of[number], True, right, left, True
         )
-    return in_turn(number, left, right) if answer is LATER else answer
+    return in_turn(number, left, right) if answer is DEFER else answer
 
 
 cdef object slot_add(object left, object right):
@@ -111,7 +111,7 @@ cdef object slot_right_shift(object left, object right):
 
 cdef object slot_product(object left, object right):
     answer = product_at_once(left, right)
-    return in_turn(PRODUCT_OF_MATRICES, left, right) if answer is LATER else answer
+    return in_turn(PRODUCT_OF_MATRICES, left, right) if answer is DEFER else answer
 
 
 cdef object to_the_power(object left, object right):
@@ -120,7 +120,7 @@ cdef object to_the_power(object left, object right):
 
 cdef object slot_power(object left, object right, object modulo):
     cdef double weight
-    answer = LATER
+    answer = DEFER
     if modulo is None:
         weight = 1 if type(right) is int and right == 2 else weights[POWER]
         if type(left) is ARRAY:
@@ -128,24 +128,24 @@ cdef object slot_power(object left, object right, object modulo):
                 answer = at_once(to_the_power, None, weight, NO_LOOP, False, left, right, False)
         elif is_ours(right):
             answer = at_once(to_the_power, None, weight, NO_LOOP, False, right, left, True)
-        if answer is LATER:
+        if answer is DEFER:
             answer = in_turn(POWER, left, right)
         return answer
     return forward[POWER](left, right, modulo) if type(left) is ARRAY else NotImplemented
 
 
 cdef object slot_negative(object array):
-    answer = LATER
+    answer = DEFER
     if is_ours(array):
         answer = at_once_alone(numpys.nb_negative, numpy_negative, weight_of_negative, array)
-    return usual_numbers.nb_negative(array) if answer is LATER else answer
+    return usual_numbers.nb_negative(array) if answer is DEFER else answer
 
 
 cdef object slot_absolute(object array):
-    answer = LATER
+    answer = DEFER
     if is_ours(array):
         answer = at_once_alone(numpys.nb_absolute, numpy_absolute, weight_of_absolute, array)
-    return usual_numbers.nb_absolute(array) if answer is LATER else answer
+    return usual_numbers.nb_absolute(array) if answer is DEFER else answer
 
 
 cdef object numpy_negative, numpy_absolute
@@ -153,7 +153,7 @@ cdef object numpy_negative, numpy_absolute
 
 cdef object slot_compare(object left, object right, int which):
     cdef binaryfunc compare
-    answer = LATER
+    answer = DEFER
     if is_ours(left):
         if which == 0:
             compare = is_less
@@ -170,7 +170,7 @@ cdef object slot_compare(object left, object right, int which):
         answer = at_once(
             compare, None, weight_of_comparison, COMPARING + which, True, left, right, False
         )
-    return usual_comparison(left, right, which) if answer is LATER else answer
+    return usual_comparison(left, right, which) if answer is DEFER else answer
 
 
 cdef object is_less(object left, object right):
@@ -202,29 +202,29 @@ cdef object is_greater_or_equal(object left, object right):
 cdef object changed(
     binaryfunc operator, object function, double weight, int which, object self, object other
 ):
-    """``self += other`` in place, or `LATER`; `which` is the number of its loop, or `NO_LOOP`."""
+    """``self += other`` in place, or `DEFER`; `which` is the number of its loop, or `NO_LOOP`."""
     cdef double additions
     kind = type(other)
     if not is_ours(self) or not is_on_host(self) or not is_writeable(self):
-        return LATER
+        return DEFER
     if mode[0] is not LOUD and mode[0] is not QUIET:
-        return LATER
+        return DEFER
     if kind is list or kind is tuple:
         other = listed(other)
-        if other is LATER:
-            return LATER
+        if other is DEFER:
+            return DEFER
     elif kind is ARRAY:
         if not is_ours(other) or not is_on_host(other):
-            return LATER
+            return DEFER
     elif not (kind is float or kind is int or kind in scalars):
-        return LATER
+        return DEFER
     additions = size_of(self) * weight
     use = IN_PARTS if additions <= few_additions else use_here(self)
     if not is_for_now(use, additions):
-        return LATER
+        return DEFER
     array = written(self)
     if array is None:
-        return LATER
+        return DEFER
     right = here(other) if kind is ARRAY else other
     if which != NO_LOOP and quickly_changed(which, <PyObject *>array, right):
         return self
@@ -232,9 +232,9 @@ cdef object changed(
         asked(operator, function, array, right)
         return self
     before = array.copy()
-    if calculated(operator, function, array, right) is LATER:
+    if calculated(operator, function, array, right) is DEFER:
         array[...] = before
-        return LATER
+        return DEFER
     return self
 
 
@@ -257,7 +257,7 @@ def in_place(plain, apply, double weight):
     def method(self, other):
         with turn_to_write:
             answer = changed(NULL, apply, weight, NO_LOOP, self, other)
-        return plain(self, other) if answer is LATER else answer
+        return plain(self, other) if answer is DEFER else answer
 
     return method
 
@@ -268,7 +268,7 @@ cdef object changed_by(int number, binaryfunc operator, object self, object othe
             answer = changed(operator, None, weights[number], loops_of[number], self, other)
     else:
         answer = changed(operator, None, weights[number], loops_of[number], self, other)
-    return changing[number](self, other) if answer is LATER else answer
+    return changing[number](self, other) if answer is DEFER else answer
 
 
 cdef object slot_add_in_place(object self, object other):
@@ -311,7 +311,7 @@ cdef object slot_xor_in_place(object self, object other):
 
 cdef object slot_subscript(object self, object index):
     answer = part_of(self, index)
-    return usual_indices.mp_subscript(self, index) if answer is LATER else answer
+    return usual_indices.mp_subscript(self, index) if answer is DEFER else answer
 
 
 cdef int slot_set(object self, object index, PyObject *value) except -1:

@@ -33,24 +33,24 @@ cdef inline bint is_brought(object value):
 
 
 cdef object answer_of_ufunc(object self, tuple args, PyObject *kwargs):
-    """``self(*args, **kwargs)``, of one of our ufuncs, or `LATER`."""
+    """``self(*args, **kwargs)``, of one of our ufuncs, or `DEFER`."""
     cdef Py_ssize_t given = PyTuple_GET_SIZE(args)
     cdef Quick quick = <Quick>self.quick
     if quick is None:
-        return LATER
+        return DEFER
     if given == quick.operands + 1 and quick.results == 1 and quick.is_elementwise and (
         kwargs == NULL or not PyDict_Size(<object>kwargs)
     ):
         # The last one is where the result goes.
         out = <object>PyTuple_GET_ITEM(args, given - 1)
-        return written_to(quick, args[:-1], {"out": out}) if type(out) is ARRAY else LATER
+        return written_to(quick, args[:-1], {"out": out}) if type(out) is ARRAY else DEFER
     if given != quick.operands or not 0 < given < 3:
-        return LATER
+        return DEFER
     if not quick.is_elementwise:
         if quick.fast is None or (kwargs != NULL and PyDict_Size(<object>kwargs)):
-            return LATER
+            return DEFER
         is_pair = given == 2 and type(args[0]) is ARRAY and type(args[1]) is ARRAY
-        return product_at_once(args[0], args[1]) if is_pair else LATER
+        return product_at_once(args[0], args[1]) if is_pair else DEFER
     if kwargs != NULL and PyDict_Size(<object>kwargs):
         if "out" in <dict>kwargs:
             return written_to(quick, args, <dict>kwargs)
@@ -62,14 +62,14 @@ cdef object answer_of_ufunc(object self, tuple args, PyObject *kwargs):
                 return PyObject_CallObject(quick.function, args)
             if type(one) in lazy_scalars:
                 return of_known_numbers(quick.function, one, None)
-            return with_options(quick, args, {}) if is_brought(one) else LATER
+            return with_options(quick, args, {}) if is_brought(one) else DEFER
         if quick.results != 1:
             return with_options(quick, args, {})
         if is_ours(one) and is_on_host(one):
             answer = at_once_alone(NULL, quick.function, quick.weight, one)
-            if answer is not LATER or not is_for_kernels:
+            if answer is not DEFER or not is_for_kernels:
                 return answer
-        return LATER if quick.fast is None else quick.fast(one)
+        return DEFER if quick.fast is None else quick.fast(one)
     if quick.results != 1:
         return with_options(quick, args, {})
     two = <object>PyTuple_GET_ITEM(args, 1)
@@ -78,32 +78,32 @@ cdef object answer_of_ufunc(object self, tuple args, PyObject *kwargs):
             answer = at_once(
                 NULL, quick.function, quick.weight, quick.which, quick.of_one_dtype, one, two, False
             )
-            if answer is not LATER or not is_for_kernels:
+            if answer is not DEFER or not is_for_kernels:
                 return answer
         kind = type(two)
         if quick.fast is not None and (kind is ARRAY or kind is float or kind is int):
             return quick.fast(one, two)
-        return LATER
+        return DEFER
     if type(two) is ARRAY:
         if is_ours(two) and is_on_host(two):
             answer = at_once(
                 NULL, quick.function, quick.weight, quick.which, quick.of_one_dtype, two, one, True
             )
-            if answer is not LATER or not is_for_kernels:
+            if answer is not DEFER or not is_for_kernels:
                 return answer
         if quick.fast is not None and (type(one) is float or type(one) is int) and is_ours(two):
             return recorded_after(quick.loops, one, two)
-        return LATER
+        return DEFER
     if type(one) in scalars and type(two) in scalars and is_left_to_numpy():
         return PyObject_CallObject(quick.function, args)
     if type(one) in lazy_scalars or type(two) in lazy_scalars:
         return of_known_numbers(quick.function, one, two)
-    return with_options(quick, args, {}) if is_brought(one) or is_brought(two) else LATER
+    return with_options(quick, args, {}) if is_brought(one) or is_brought(two) else DEFER
 
 
 cdef object slot_call(object self, object args, PyObject *kwargs):
     answer = answer_of_ufunc(self, <tuple>args, kwargs)
-    return usual_call(self, args, kwargs) if answer is LATER else answer
+    return usual_call(self, args, kwargs) if answer is DEFER else answer
 
 
 def put_into_slot_of_calls(*kinds):
@@ -126,7 +126,7 @@ cdef object written_to(Quick quick, tuple args, dict kwargs):
 
 
 cdef object with_options(Quick quick, tuple args, dict kwargs):
-    """A call of one of our ufuncs that its operator does not do; `LATER` for `plain`."""
+    """A call of one of our ufuncs that its operator does not do; `DEFER` for `plain`."""
     cdef Work work
     cdef double additions
     cdef Py_ssize_t place, given = PyTuple_GET_SIZE(args)
@@ -137,25 +137,25 @@ cdef object with_options(Quick quick, tuple args, dict kwargs):
             if type(item) is tuple and PyTuple_GET_SIZE(item) == 1:
                 item = (<tuple>item)[0]
             if type(item) is not ARRAY or not is_ours(item) or not is_writeable(item):
-                return LATER
+                return DEFER
             if not is_on_host(item):
-                return LATER
+                return DEFER
             out = item
         elif key == "where":
             where = item
         elif (key != "dtype" and key != "casting" and key != "order") or not is_option(item):
-            return LATER
+            return DEFER
     nothing_yet(&work)
     if out is not None:
         array = written(out)
         if array is None:
-            return LATER
+            return DEFER
         count(&work, <tuple>get(out, h_shape))
         device = device_of(out)
         work.device = <PyObject *>device
         work.used = True
     elif where is not None:
-        return LATER
+        return DEFER
     is_alone = where is None
     is_listed = False
     found = []
@@ -163,23 +163,23 @@ cdef object with_options(Quick quick, tuple args, dict kwargs):
         item = <object>PyTuple_GET_ITEM(args, place)
         if type(item) is tuple or type(item) is list:
             item = listed(item)
-            if item is LATER:
-                return LATER
+            if item is DEFER:
+                return DEFER
             is_listed = True
         elif type(item) is NUMPY:
             if not is_numpys_own(item):
-                return LATER
+                return DEFER
             is_listed = True
         if out is not None and type(item) is ARRAY and share_cell(item, out):
             is_alone = False
         item = operand(item, &work, 0)
-        if item is LATER:
-            return LATER
+        if item is DEFER:
+            return DEFER
         found.append(item)
     if work.device == NULL:
         own = current_device() if is_listed else None
         if own is None:
-            return LATER
+            return DEFER
         work.device = <PyObject *>own
         work.used = True
     named = kwargs if kwargs else None
@@ -187,18 +187,18 @@ cdef object with_options(Quick quick, tuple args, dict kwargs):
         named = dict(kwargs)
     if where is not None:
         where = operand(where, &work, 0)
-        if where is LATER:
-            return LATER
+        if where is DEFER:
+            return DEFER
         named["where"] = where
     additions = stretched(&work) * quick.weight
     if not is_for_now(
         IN_PARTS if work.used or additions <= few_additions else AS_A_WHOLE, additions
     ):
-        return LATER
+        return DEFER
     if out is None:
         value = attempted(function, tuple(found), named)
-        if value is LATER:
-            return LATER
+        if value is DEFER:
+            return DEFER
         return answered(value, (), (), None, None, <object>work.device)
     named["out"] = array
     if is_left_to_numpy():
@@ -206,10 +206,10 @@ cdef object with_options(Quick quick, tuple args, dict kwargs):
         return out
     # What was to be written over is needed once more where it counts.
     before = None if is_alone else array.copy()
-    if attempted(function, tuple(found), named) is LATER:
+    if attempted(function, tuple(found), named) is DEFER:
         if before is not None:
             array[...] = before
-        return LATER
+        return DEFER
     return out
 
 
@@ -223,7 +223,7 @@ def method_of_ufunc(plain, name, int operands, int cost):
                 getattr(function, name), None, operands, MOST_AXES, cost, self.weight, False, args,
                 kwargs,
             )
-            if answer is not LATER:
+            if answer is not DEFER:
                 return answer
         return plain(self, *args, **kwargs)
 
@@ -236,6 +236,6 @@ def writing_method_of_ufunc(plain, name, int operands):
     def method(self, *args, **kwargs):
         with turn_to_write:
             answer = write(getattr(self.numpy, name), operands, args, kwargs)
-        return plain(self, *args, **kwargs) if answer is LATER else answer
+        return plain(self, *args, **kwargs) if answer is DEFER else answer
 
     return method

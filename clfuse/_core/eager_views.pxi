@@ -144,7 +144,7 @@ def flipper(plain):
         if is_ours(self) and <tuple>get(self, h_shape) and is_on_host(self):
             rank = PyTuple_GET_SIZE(get(self, h_shape))
             answer = view_on_host(self, (backwards,) * rank)
-            if answer is not LATER:
+            if answer is not DEFER:
                 return answer
         return plain(self)
 
@@ -157,17 +157,17 @@ cdef object backwards = slice(None, None, -1)
 # -- what is written to ----------------------------------------------------------------------------
 
 cdef object write(object apply, int operands, tuple args, dict kwargs):
-    """``apply(array, *args, **kwargs)``, which writes to the array, or `LATER`."""
+    """``apply(array, *args, **kwargs)``, which writes to the array, or `DEFER`."""
     cdef Work work
     cdef Py_ssize_t place, given = PyTuple_GET_SIZE(args)
     if not given:
-        return LATER
+        return DEFER
     self = <object>PyTuple_GET_ITEM(args, 0)
     if not is_ours(self) or not is_on_host(self) or not is_writeable(self):
-        return LATER
+        return DEFER
     array = written(self)
     if array is None:
-        return LATER
+        return DEFER
     nothing_yet(&work)
     device = device_of(self)
     work.device = <PyObject *>device
@@ -177,24 +177,24 @@ cdef object write(object apply, int operands, tuple args, dict kwargs):
         item = <object>PyTuple_GET_ITEM(args, place)
         if place < operands:
             item = operand(item, &work, 0)
-            if item is LATER:
-                return LATER
+            if item is DEFER:
+                return DEFER
         elif not is_option(item):
-            return LATER
+            return DEFER
         found.append(item)
     named = {}
     for key, item in kwargs.items():
         if key in refused_names:
-            return LATER
+            return DEFER
         item = operand(item, &work, 0)
-        if item is LATER:
-            return LATER
+        if item is DEFER:
+            return DEFER
         named[key] = item
     if not is_affordable(work.elements):
-        return LATER
+        return DEFER
     before = array.copy()
     value = attempted(apply, tuple(found), named)
-    if value is LATER:
+    if value is DEFER:
         array[...] = before
     return value
 
@@ -205,7 +205,7 @@ def writer(plain, apply, int operands):
     def call(*args, **kwargs):
         with turn_to_write:
             answer = write(apply, operands, args, kwargs)
-        return plain(*args, **kwargs) if answer is LATER else answer
+        return plain(*args, **kwargs) if answer is DEFER else answer
 
     return call
 
@@ -216,13 +216,13 @@ cdef object index_item(object item, Work *work, double *cost, bint *is_mask):
     kind = type(item)
     if kind is list or kind is tuple:
         item = listed(item)
-        if item is LATER:
-            return LATER
+        if item is DEFER:
+            return DEFER
         kind = NUMPY
     if kind is ARRAY or kind is NUMPY:
         found = operand(item, work, 0)
-        if found is LATER:
-            return LATER
+        if found is DEFER:
+            return DEFER
         letter = found.dtype.kind
         if letter == "b":
             is_mask[0] = True
@@ -230,15 +230,15 @@ cdef object index_item(object item, Work *work, double *cost, bint *is_mask):
         elif letter == "i" or letter == "u":
             cost[0] += <double>found.size * gather_additions
         else:
-            return LATER
+            return DEFER
         return found
     if kind is int or kind is slice or item is None or item is Ellipsis:
         return item
-    return LATER
+    return DEFER
 
 
 cdef object index_of(object self, object index, bint *is_mask, bint is_written):
-    """An index of arrays as NumPy takes it, or `LATER`: `subscripts._index`."""
+    """An index of arrays as NumPy takes it, or `DEFER`: `subscripts._index`."""
     cdef Work work
     cdef double cost = 0
     nothing_yet(&work)
@@ -247,19 +247,19 @@ cdef object index_of(object self, object index, bint *is_mask, bint is_written):
         items = []
         for item in <tuple>index:
             item = index_item(item, &work, &cost, is_mask)
-            if item is LATER:
-                return LATER
+            if item is DEFER:
+                return DEFER
             items.append(item)
         found = tuple(items)
     else:
         found = index_item(index, &work, &cost, is_mask)
-        if found is LATER:
-            return LATER
+        if found is DEFER:
+            return DEFER
     if is_written and not is_mask[0]:
         return found
     cost += work.elements * rest_of(<tuple>get(self, h_shape), found)
     share = selected_share if is_mask[0] or use_here(self) is SELECTED else at_once_share
-    return found if is_affordable(cost / share) else LATER
+    return found if is_affordable(cost / share) else DEFER
 
 
 cdef double rest_of(tuple shape, object index) except -1:
@@ -296,14 +296,14 @@ cdef bint is_array_index(object index) except -1:
 
 
 cdef object chosen(object self, object index):
-    """``self[index]`` by arrays, as `subscripts.chosen`; `LATER` where `plain` has to do it."""
+    """``self[index]`` by arrays, as `subscripts.chosen`; `DEFER` where `plain` has to do it."""
     cdef bint is_mask
     found = index_of(self, index, &is_mask, False)
-    if found is LATER:
-        return LATER
+    if found is DEFER:
+        return DEFER
     value = numpys_indices.mp_subscript(here(self), found)
     if type(value) is not NUMPY:
-        return LATER
+        return DEFER
     if value.base is not None:
         value = value.copy("K")
     answer = made(value, None, device_of(self))
@@ -315,7 +315,7 @@ cdef object chosen(object self, object index):
 
 
 cdef object given_to(object value, object dtype, bint of_any_size):
-    """What is assigned to elements of an array of `dtype`, as NumPy takes it; `LATER` where `plain`
+    """What is assigned to elements of an array of `dtype`, as NumPy takes it; `DEFER` where `plain`
     has to look closer, or where it is large, and not `of_any_size`."""
     cdef Work work
     kind = type(value)
@@ -325,11 +325,11 @@ cdef object given_to(object value, object dtype, bint of_any_size):
     if kind is list or kind is tuple:
         return numbers_of(value)
     if kind is not ARRAY and kind is not NUMPY:
-        return LATER
+        return DEFER
     found = operand(value, &work, 0)
-    if found is LATER or not (of_any_size or is_affordable(work.elements)):
-        return LATER
-    return found if found.dtype is dtype or fits(found.dtype, dtype) else LATER
+    if found is DEFER or not (of_any_size or is_affordable(work.elements)):
+        return DEFER
+    return found if found.dtype is dtype or fits(found.dtype, dtype) else DEFER
 
 
 # -- iteration -------------------------------------------------------------------------------------
@@ -356,7 +356,7 @@ cdef class Rows:
         array = self.array
         if is_ours(array) and is_on_host(array):
             answer = view_on_host(array, position)
-            if answer is not LATER:
+            if answer is not DEFER:
                 return answer
         return array[position]
 

@@ -165,7 +165,7 @@ cdef object slot_call_of_kernel(object self, object args, PyObject *kwargs):
         and get(boundary, y_due) is False
         and (
             was_taken(self._last, <tuple>args)
-            or values_again(self, <tuple>args, 0, None) is not LATER
+            or values_again(self, <tuple>args, 0, None) is not DEFER
         )
     ):
         return None

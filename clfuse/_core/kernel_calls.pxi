@@ -366,7 +366,7 @@ cdef class KnownCall:
         """Record the call; the nodes of what the kernel returns, which `fold` is for."""
         cdef Py_ssize_t number
         cdef bint may_be_alone = (
-            may_launch_ahead and fold is not LATER and self.needed < MOST_ALONE
+            may_launch_ahead and fold is not DEFER and self.needed < MOST_ALONE
         )
         if may_be_alone and self.unwatched:
             self.unwatched -= 1
@@ -438,16 +438,16 @@ cdef void name_after(object node, object kernel) noexcept:
 
 cdef object values_again(object kernel, tuple args, Py_ssize_t first, object fold):
     """Record a call as an earlier one, ``args[first:]`` being ranges and arguments: the nodes that
-    the kernel returns, or a tuple of what `fold` makes of them where it was launched; `LATER` where
+    the kernel returns, or a tuple of what `fold` makes of them where it was launched; `DEFER` where
     it has to be recorded in Python.
 
-    `fold` is None where the kernel returns no value, and `LATER` for what is no fold."""
+    `fold` is None where the kernel returns no value, and `DEFER` for what is no fold."""
     global begun
     cdef PyObject *cells[MOST_CELLS]
     if not may_append or PyList_GET_SIZE(bodies_running) or (
         get(boundary, y_due) is not False or PyList_GET_ITEM(tracers, 0) != <PyObject *>NONE_ALIVE
     ):
-        return LATER
+        return DEFER
     for item in <list>kernel.known:
         call = <KnownCall>item
         if (PyTuple_GET_SIZE(call.results) > 0) is (fold is None):
@@ -458,7 +458,7 @@ cdef object values_again(object kernel, tuple args, Py_ssize_t first, object fol
                 return made_now(call, kernel, args, first, cells, fold)
             with turn_to_write:
                 return made_now(call, kernel, args, first, cells, fold)
-    return LATER
+    return DEFER
 
 
 cdef object made_now(
@@ -467,10 +467,10 @@ cdef object made_now(
     """Launch a call or record it: as `values_again`."""
     if may_launch_ahead and call.ahead is not None:
         made = launched_ahead(call, args, first, cells, fold)
-        if made is not LATER:
+        if made is not DEFER:
             return made
     if call.may_batch and not call.is_alone(kernel, args, first, cells):
-        return LATER
+        return DEFER
     return call.made_again(args, first, cells, fold)
 
 
@@ -480,7 +480,7 @@ cdef list folded(list nodes, tuple how):
     made = []
     for node in nodes:
         value = folded_again(function, <dict>known, node)
-        made.append(fold(fresh(node)) if value is LATER else value)
+        made.append(fold(fresh(node)) if value is DEFER else value)
     if begun is not None:
         for value in made:
             if type(value) not in lazy_scalars or (
@@ -496,8 +496,8 @@ def valued(plain):
 
     def _values(self, ranges, args, named):
         if not named and type(self) is KernelClass:
-            nodes = values_again(self, (ranges, *args), 0, LATER)
-            if nodes is not LATER:
+            nodes = values_again(self, (ranges, *args), 0, DEFER)
+            if nodes is not DEFER:
                 return [fresh(node) for node in <list>nodes]
         return plain(self, ranges, args, named)
 
@@ -521,7 +521,7 @@ def reducing(plain, dict folds):
         if found is None or PyTuple_GET_SIZE(args) < 2 or type(args[0]) is not KernelClass:
             return plain(*args, **kwargs)
         nodes = values_again(args[0], args, 1, op)
-        if nodes is LATER:
+        if nodes is DEFER:
             return plain(*args, **kwargs)
         if type(nodes) is tuple:
             made = list(nodes)

@@ -45,13 +45,13 @@ cdef bint is_usable(object device) except -1:
 
 
 cdef inline object number_in(object scalar):
-    """The scalar of NumPy's that a lazy one is, computed now if need be; `LATER` where Python has
+    """The scalar of NumPy's that a lazy one is, computed now if need be; `DEFER` where Python has
     to find out."""
     return value_of(scalar, True)
 
 
 cdef inline object computed_number(object scalar):
-    """The same of one that was computed; `LATER` of any other."""
+    """The same of one that was computed; `DEFER` of any other."""
     return value_of(scalar, False)
 
 
@@ -59,18 +59,18 @@ cdef object value_of(object scalar, bint is_asked_for):
     cdef PyObject *cell
     cdef PyObject *buffer
     if type(scalar) not in lazy_scalars or PyList_GET_ITEM(tracers, 0) != <PyObject *>NONE_ALIVE:
-        return LATER
+        return DEFER
     cell = peek(scalar, h_cell)
     if cell == NULL or type(<object>cell) is not Storage or (
         peek(scalar, h_view) != <PyObject *>None
     ):
-        return LATER
+        return DEFER
     node = <object>look(cell, s_node)
     if type(node) is not Node or get(get(node, n_op), o_kind) is CONSTANT:
-        return LATER
+        return DEFER
     if peek(node, n_buffer) == <PyObject *>None:
         if not is_asked_for:
-            return LATER
+            return DEFER
         evaluate_now([node])
     elif unseen is not None:
         were_seen((node,))
@@ -81,19 +81,19 @@ cdef object value_of(object scalar, bint is_asked_for):
         if type(array) is not NUMPY or array_rank(<PyObject *>array) != 0 or (
             array_descr(<PyObject *>array) != <PyObject *>dtype
         ):
-            return LATER
+            return DEFER
         return PyArray_Scalar(
             array_data(<PyObject *>array), <PyArray_Descr *><PyObject *>dtype, NULL
         )
     if type(<object>buffer) is not DeviceBuffer:
-        return LATER
+        return DEFER
     device = get(<object>buffer, b_device)
     pool = device.pool
     if pool is None or not pool.in_place or not is_usable(device):
-        return LATER
+        return DEFER
     memory = get(<object>buffer, b_mem).hostbuf
     if type(memory) is not NUMPY:
-        return LATER
+        return DEFER
     wait_for(device, device._queue)
     return PyArray_Scalar(
         array_data(<PyObject *>memory), <PyArray_Descr *><PyObject *>dtype, NULL
@@ -105,7 +105,7 @@ def converting(plain, convert):
 
     def method(self):
         value = number_in(self)
-        return plain(self) if value is LATER else convert(value)
+        return plain(self) if value is DEFER else convert(value)
 
     return method
 
@@ -116,7 +116,7 @@ def item(plain):
     def method(self, *args):
         if not args:
             value = number_in(self)
-            if value is not LATER:
+            if value is not DEFER:
                 return value.item()
         return plain(self, *args)
 

@@ -13,7 +13,7 @@ def connect_remembered(names):
 
 
 cdef object simple(object value):
-    """An argument as a part of a key, or `LATER` where it is not simple: `remembered.simple`."""
+    """An argument as a part of a key, or `DEFER` where it is not simple: `remembered.simple`."""
     kind = type(value)
     if value is None or value is no_value or kind is int or kind is str:
         return value
@@ -22,39 +22,39 @@ cdef object simple(object value):
     if kind is tuple:
         for item in <tuple>value:
             if type(item) is not int:
-                return LATER
+                return DEFER
         return value
-    return LATER
+    return DEFER
 
 
 cdef object recorded_again(object function, dict known, tuple args, dict kwargs):
-    """``function(*args, **kwargs)`` as it was recorded before; `LATER` where it was not."""
+    """``function(*args, **kwargs)`` as it was recorded before; `DEFER` where it was not."""
     cdef Py_ssize_t place, given = PyTuple_GET_SIZE(args)
     if given == 0:
-        return LATER
+        return DEFER
     source = <object>PyTuple_GET_ITEM(args, 0)
     if type(source) is not ARRAY or not is_ours(source) or sight_of(source) is not None:
-        return LATER
+        return DEFER
     node = get(storage_of(source), s_node)
     if type(node) is not Node:
-        return LATER
+        return DEFER
     kind = get(get(node, n_op), o_kind)
     if kind is VIEW or kind is CONSTANT or kind is COMPACT:
-        return LATER
+        return DEFER
     key = key_of(function, get(source, h_shape), get(source, h_dtype))
     for place in range(1, given):
         value = simple(<object>PyTuple_GET_ITEM(args, place))
-        if value is LATER:
-            return LATER
+        if value is DEFER:
+            return DEFER
         key.append(value)
     for name, value in kwargs.items():
         value = simple(value)
-        if value is LATER:
-            return LATER
+        if value is DEFER:
+            return DEFER
         key.append((name, value))
     steps = known.get(tuple(key))
     if steps is None:
-        return LATER
+        return DEFER
     return followed(node, <list>steps)
 
 
@@ -65,15 +65,15 @@ cdef list key_of(object function, object shape, object dtype):
 
 
 cdef object folded_again(object function, dict known, object node):
-    """``function(array)`` of the array that `node` is, as it was recorded before; `LATER` where it
+    """``function(array)`` of the array that `node` is, as it was recorded before; `DEFER` where it
     was not."""
     if type(node) is not Node:
-        return LATER
+        return DEFER
     kind = get(get(node, n_op), o_kind)
     if kind is VIEW or kind is CONSTANT or kind is COMPACT:
-        return LATER
+        return DEFER
     steps = known.get(tuple(key_of(function, get(node, n_shape), get(node, n_dtype))))
-    return LATER if steps is None else followed(node, <list>steps)
+    return DEFER if steps is None else followed(node, <list>steps)
 
 
 cdef object followed(object node, list steps):
@@ -117,6 +117,6 @@ def recalling(plain, function, dict known):
 
     def call(*args, **kwargs):
         answer = recorded_again(function, known, args, kwargs)
-        return plain(*args, **kwargs) if answer is LATER else answer
+        return plain(*args, **kwargs) if answer is DEFER else answer
 
     return call

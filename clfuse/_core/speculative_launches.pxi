@@ -206,17 +206,17 @@ cdef class Ahead:
 
 cdef object launched_ahead(KnownCall call, tuple args, Py_ssize_t first, PyObject **cells, fold):
     """Launch a call, if that is what will be asked for next: a fold's values, or something else that
-    is not `LATER`, which says that it has to be recorded."""
+    is not `DEFER`, which says that it has to be recorded."""
     global unseen
     cdef Ahead ahead = call.ahead
     cdef Py_ssize_t number
     if ahead.fold != fold or ahead.mode is not mode[0]:
-        return LATER
+        return DEFER
     if not ahead.is_of(cells, offsets_of(args, first)):
-        return LATER
+        return DEFER
     made = ahead.launched(args, first, cells)
     if made is None:
-        return LATER
+        return DEFER
     for number in range(PyTuple_GET_SIZE(made)):
         node = <object>PyTuple_GET_ITEM(made, number)
         call.after[number] = <PyObject *>node

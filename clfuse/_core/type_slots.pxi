@@ -45,7 +45,7 @@ cdef Py_ssize_t o_dtype, o_input_dtypes, o_kind
 cdef Py_ssize_t v_base, v_offset, v_strides, v_ordered, v_writeable
 cdef Py_ssize_t i_layout, i_shape, i_path, i_start, y_due
 
-cdef object ARRAY, Node, Storage, HostBuffer, View, Indexed, NUMPY, FLOAT64, LATER, LOUD
+cdef object ARRAY, Node, Storage, HostBuffer, View, Indexed, NUMPY, FLOAT64, DEFER, LOUD
 cdef object CONSTANT, SUSPENDED, UPDATE, VIEW
 cdef object AS_A_WHOLE, IN_PARTS, BY_ROWS, SELECTED
 cdef object context, check, boundary, plain_owned
@@ -84,7 +84,7 @@ def connect(names):
     global h_host, h_device, h_use, h_owner, h_seen, b_window
     global b_use, AS_A_WHOLE, IN_PARTS, BY_ROWS, SELECTED, few_additions, selected_share
     global v_base, v_offset, v_strides, v_ordered, v_writeable, i_layout, i_shape, i_path, i_start
-    global ARRAY, Storage, HostBuffer, View, Indexed, NUMPY, FLOAT64, LATER, LOUD
+    global ARRAY, Storage, HostBuffer, View, Indexed, NUMPY, FLOAT64, DEFER, LOUD
     global context, check, boundary, plain_made, plain_part, node_of
     global expect_rows, element, c_strides, settings, leaves, constants, native, views
     global recorded, operations, check_at, tracers, mode, standard, scalars, additions_a_us
@@ -109,7 +109,7 @@ def connect(names):
     v_ordered, v_writeable = _offset(View, "ordered"), _offset(View, "writeable")
     i_layout, i_shape = _offset(Indexed, "_layout"), _offset(Indexed, "_shape")
     i_path, i_start = _offset(Indexed, "path"), _offset(Indexed, "start")
-    NUMPY, FLOAT64, LATER, LOUD = names["NUMPY"], names["FLOAT64"], names["LATER"], names["LOUD"]
+    NUMPY, FLOAT64, DEFER, LOUD = names["NUMPY"], names["FLOAT64"], names["DEFER"], names["LOUD"]
     context, check, boundary = names["context"], names["check"], names["boundary"]
     y_due = _offset(type(boundary), "due")
     plain_made, plain_part, node_of = names["made"], names["part"], names["node_of"]

@@ -66,7 +66,7 @@ ROWS_SHARE: Final = AT_ONCE
 """Times that part of CLFUSE_HOST_US that an operation may take with arrays of which a loop reads
 rows (`BY_ROWS`): to evaluate it takes longer, and the next row needs it."""
 
-LATER: Final = object()
+DEFER: Final = object()
 """The answer of functions here that leave an operation to be recorded."""
 
 LOOKED_AT_NBYTES: Final = 1 << 15
@@ -208,20 +208,20 @@ def _is_basic(index: Any) -> bool:
 
 
 def index_host_array(handle: Handle, buffer: HostBuffer, index: Any) -> Any:
-    """``handle[index]``, whose elements lie in `buffer`; `LATER` where the index has other items
+    """``handle[index]``, whose elements lie in `buffer`; `DEFER` where the index has other items
     than integers, slices, None and Ellipsis. The index may be a `Step`."""
     if type(index) is tuple:
         for item in index:
             if type(item) not in _BASIC:
-                return LATER
+                return DEFER
     elif type(index) not in _BASIC and type(index) is not Step:
-        return LATER
+        return DEFER
     old = handle._view
     found = buffer.array if old is None else view_elements(buffer.array, handle)
     found = index.taken(found) if type(index) is Step else found[index]
     if type(found) is not np.ndarray:
         buffer.use = max(buffer.use, BY_ROWS)
-        return LATER if standard[0] else found
+        return DEFER if standard[0] else found
     if buffer.use < BY_ROWS:
         buffer.use = BY_ROWS if len(found.shape) < len(handle._shape) else IN_PARTS
     made = _new(handles.ARRAY)
@@ -265,11 +265,11 @@ def is_at(view: Handle, handle: Handle, index: Any) -> bool:
 
 
 def host_element(handle: Handle, offset: int) -> Any:
-    """The element at a storage position as a scalar of NumPy's; `LATER` where it is not here."""
+    """The element at a storage position as a scalar of NumPy's; `DEFER` where it is not here."""
     node = handle._storage.node
     array = None if standard[0] else stored_elements(node)
     if array is None:
-        return LATER
+        return DEFER
     dtype = handle._dtype
     if dtype is node.dtype:
         return array.flat[offset]
@@ -429,14 +429,14 @@ def _turned(value: Array, device: Any) -> Any:
 
 def make_filled(value: np.generic, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """A small array of one value all over, to be written to and calculated with at once, or
-    `LATER`."""
+    `DEFER`."""
     size = math.prod(shape)
     if size < 2 or not affordable(size) or trace.active() is not None:
-        return LATER
+        return DEFER
     from clfuse.runtime.devices.selection import current_device
 
     device = current_device()
-    return wrap_result(np.full(shape, value, dtype), device) if device.fp64 else LATER
+    return wrap_result(np.full(shape, value, dtype), device) if device.fp64 else DEFER
 
 
 def leaf(buffer: HostBuffer, shape: tuple[int, ...], dtype: np.dtype) -> Node:

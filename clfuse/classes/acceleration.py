@@ -152,7 +152,7 @@ def _names(array: type) -> dict[str, Any]:
         "Handle": handle.Handle,
         "HostBuffer": HostBuffer,
         "Indexed": host_array.Indexed,
-        "LATER": host_array.LATER,
+        "DEFER": host_array.DEFER,
         "LOUD": errstate.LOUD,
         "NUMPY": np.ndarray,
         "Storage": nodes.Storage,

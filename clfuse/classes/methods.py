@@ -14,7 +14,7 @@ from clfuse.arrays import handle as handles
 from clfuse.arrays import views
 from clfuse.arrays.conversion import host_view, move_to_device
 from clfuse.arrays.handle import Handle, fresh, is_writeable, node_of
-from clfuse.arrays.host_array import LATER
+from clfuse.arrays.host_array import DEFER
 from clfuse.arrays.promotion import Casting
 from clfuse.dispatch.host_call import announced, host_call
 from clfuse.dispatch.registry import UFUNCS
@@ -308,7 +308,7 @@ class ArrayMethods(Handle):
             return self
         if order == "C" and type(self._storage.node.buffer) is HostBuffer:
             made = alone(np.ndarray.copy, 1.0, self)
-            if made is not LATER:
+            if made is not DEFER:
                 return made
         return creation.array(self, order=order)
 

@@ -22,7 +22,7 @@ from clfuse.arrays import handle, views
 from clfuse.arrays.conversion import device_of, host_copy, host_scalar
 from clfuse.arrays.flags import flagsobj
 from clfuse.arrays.handle import Handle, fresh, is_writeable, layout, native_dtype, node_of
-from clfuse.arrays.host_array import INTEGERS, LATER, index_host_array, standard
+from clfuse.arrays.host_array import INTEGERS, DEFER, index_host_array, standard
 from clfuse.arrays.memory_order import copy_in_order
 from clfuse.arrays.shared_storage import seen_by_numpy
 from clfuse.dispatch.numpy_errors import error_to_raise
@@ -321,7 +321,7 @@ class ndarray(MutatingMethods, _Common, metaclass=ArrayType):
         buffer = self._storage.node.buffer
         if type(buffer) is HostBuffer:
             found = index_host_array(self, buffer, index)
-            if found is not LATER:
+            if found is not DEFER:
                 return found
         try:
             return subscripts.get(self, index)
@@ -394,7 +394,7 @@ class ndarray(MutatingMethods, _Common, metaclass=ArrayType):
 
     def __matmul__(self, other: Any) -> Any:
         made = product(np.matmul, self, other)
-        if made is not LATER:
+        if made is not DEFER:
             return made
         answer = operators.defers(self, other)
         return matmul(self, other) if answer is None else answer

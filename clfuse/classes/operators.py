@@ -22,7 +22,7 @@ from clfuse.arrays import handle as handles
 from clfuse.arrays.conversion import host_view
 from clfuse.arrays.expressions import broadcast_shapes
 from clfuse.arrays.handle import modify, native_dtype, node_of, recorded_array
-from clfuse.arrays.host_array import LATER
+from clfuse.arrays.host_array import DEFER
 from clfuse.arrays.promotion import constant_of
 from clfuse.dispatch.host_call import HostArguments, announced, count_fallback
 from clfuse.dispatch.registry import UFUNCS
@@ -138,7 +138,7 @@ def binary(
     def method(self: Any, other: Any) -> Any:
         if type(self._storage.node.buffer) is HostBuffer:
             made = pair(apply_now, weight, self, other)
-            if made is not LATER:
+            if made is not DEFER:
                 return made
         kind = type(other)
         shape = self._shape
@@ -148,7 +148,7 @@ def binary(
                 and type(self._storage.node.buffer) is Buffer
             ):
                 made = pair(apply_now, weight, self, other)
-                if made is not LATER:
+                if made is not DEFER:
                     return made
             op = get_loop((self._dtype, other._dtype))
             if op is None:
@@ -265,7 +265,7 @@ def reflected(function: ufunc, short: str) -> Callable[[Any, Any], Any]:
     def method(self: Any, other: Any) -> Any:
         if type(self._storage.node.buffer) is HostBuffer:
             made = pair(apply, weight, self, other)
-            if made is not LATER:
+            if made is not DEFER:
                 return made
         kind = type(other)
         shape = self._shape
@@ -386,7 +386,7 @@ def unary(function: ufunc) -> Callable[[Any], Any]:
     def method(self: Any) -> Any:
         if type(self._storage.node.buffer) is HostBuffer:
             made = alone(numpys, weight, self)
-            if made is not LATER:
+            if made is not DEFER:
                 return made
         op = get_loop(self._dtype)
         shape = self._shape

@@ -19,7 +19,7 @@ import numpy as np
 from clfuse.arrays import errstate
 from clfuse.arrays import handle as handles
 from clfuse.arrays.handle import Handle, native_dtype, result
-from clfuse.arrays.host_array import LATER
+from clfuse.arrays.host_array import DEFER
 from clfuse.arrays.promotion import FLOAT64
 from clfuse.ir.nodes import Kind, Node, Op
 from clfuse.user_frames import warnings_issued
@@ -84,12 +84,12 @@ def _key(
     key = [function, shape, source._dtype, native_dtype(FLOAT64), errstate.mode[0]]
     for value in args[1:]:
         value = _simple(value)
-        if value is LATER:
+        if value is DEFER:
             return None
         key.append(value)
     for name, value in kwargs.items():
         value = _simple(value)
-        if value is LATER:
+        if value is DEFER:
             return None
         key.append((name, value))
     return tuple(key)
@@ -100,7 +100,7 @@ _SEEN_THROUGH: Final = (Kind.VIEW, Kind.CONSTANT, Kind.COMPACT)
 
 
 def _simple(value: Any) -> Any:
-    """An argument as a part of a key, or `LATER`: as keys True and 1 are the same, but no axis may
+    """An argument as a part of a key, or `DEFER`: as keys True and 1 are the same, but no axis may
     be True."""
     kind = type(value)
     if value is None or value is np._NoValue or kind is int or kind is str:
@@ -109,7 +109,7 @@ def _simple(value: Any) -> Any:
         return bool, value
     if kind is tuple and all(type(item) is int for item in value):
         return value
-    return LATER
+    return DEFER
 
 
 def _steps_of(made: Any, source: Handle) -> list[_Step] | None:

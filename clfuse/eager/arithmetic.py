@@ -1,6 +1,6 @@
 """Eager operators, ufuncs and products of small arrays that lie on the host.
 
-`arrays.host_array` says which arrays these are. Every function here returns `LATER`, or False,
+`arrays.host_array` says which arrays these are. Every function here returns `DEFER`, or False,
 where the operation has to be recorded.
 """
 
@@ -21,7 +21,7 @@ from clfuse.arrays.host_array import (
     ADDITIONS_A_US,
     AT_ONCE,
     FEW_ADDITIONS,
-    LATER,
+    DEFER,
     NATIVE_DTYPES,
     PRODUCT_SHARE,
     ROWS_OF_A_PRODUCT,
@@ -106,7 +106,7 @@ def _change(array: Any, apply: Callable[..., Any], *args: Any, **kwargs: Any) ->
 
 
 def pair(apply: Callable[[Any, Any], Any], weight: float, self: Handle, other: Any) -> Any:
-    """``apply(self, other)``, by an operator or ufunc of two operands, or `LATER`.
+    """``apply(self, other)``, by an operator or ufunc of two operands, or `DEFER`.
 
     The caller has seen that one of them lies on the host.
     """
@@ -118,7 +118,7 @@ def pair(apply: Callable[[Any, Any], Any], weight: float, self: Handle, other: A
         buffer = other._storage.node.buffer
         right = buffer.array if type(buffer) is HostBuffer else _read(other, weight, self)
         if right is None:
-            return LATER
+            return DEFER
         if other._view is not None:
             right = view_elements(right, other)
         if self._shape != other._shape:
@@ -126,20 +126,20 @@ def pair(apply: Callable[[Any, Any], Any], weight: float, self: Handle, other: A
     elif kind in handles.SCALARS:
         right = host_elements(other)
         if right is None:
-            return LATER
+            return DEFER
         right = right[()]
     elif kind is np.ndarray and other.dtype in NATIVE_DTYPES:
         right = other
         size = right.size
     else:
         right = array_of_sequence(other)
-        if right is LATER:
-            return LATER
+        if right is DEFER:
+            return DEFER
         size = right.size
     buffer = self._storage.node.buffer
     left = buffer.array if type(buffer) is HostBuffer else _read(self, weight, other)
     if left is None:
-        return LATER
+        return DEFER
     if self._view is not None:
         left = view_elements(left, self)
     additions = left.size * weight
@@ -152,10 +152,10 @@ def pair(apply: Callable[[Any, Any], Any], weight: float, self: Handle, other: A
     if use == SELECTED and additions > weight * max(left.size, size):
         # All pairs of what was selected are the beginning of something else.
         if not affordable(additions):
-            return LATER
+            return DEFER
         use = IN_PARTS
     elif not (is_little and settings.fusion) and not affordable(additions, self, other):
-        return LATER
+        return DEFER
     if type(self) in handles.SCALARS:
         left = left[()]
     value = calculate_at_user_line(apply, left, right)
@@ -168,11 +168,11 @@ def pair(apply: Callable[[Any, Any], Any], weight: float, self: Handle, other: A
 
 
 def both(function: Any, left: Any, right: Any) -> Any:
-    """Both results of a ufunc of two operands, divmod, or `LATER`."""
+    """Both results of a ufunc of two operands, divmod, or `DEFER`."""
     for apply, one, other in ((function.numpy, left, right), (function.reversed, right, left)):
         if type(one) is handles.ARRAY and type(one._storage.node.buffer) is HostBuffer:
             return pair(apply, function.weight, one, other)
-    return LATER
+    return DEFER
 
 
 def _read(handle: Handle, weight: float, other: Any) -> Any:
@@ -185,24 +185,24 @@ def _read(handle: Handle, weight: float, other: Any) -> Any:
 
 
 def product(apply: Callable[[Any, Any], Any], self: Any, other: Any) -> Any:
-    """``apply(self, other)``, by one of NumPy's products of vectors and matrices, or `LATER`."""
+    """``apply(self, other)``, by one of NumPy's products of vectors and matrices, or `DEFER`."""
     if type(self) is not handles.ARRAY or type(other) is not handles.ARRAY:
         return _product_of_list(apply, self, other)
     one, two = self._storage.node, other._storage.node
     if type(one.buffer) is not HostBuffer and type(two.buffer) is not HostBuffer:
         row = self if len(self._shape) == 1 else other
         if row._view is None or len(row._shape) != 1 or len(row._storage.node.shape) == 1:
-            return LATER
+            return DEFER
         expect_rows(row._storage, row._shape, ROWS_OF_A_PRODUCT)
         if type(row._storage.node.buffer) is not HostBuffer:
-            return LATER
+            return DEFER
     columns = 1 if len(other._shape) < 2 else other._shape[-1]
     additions = max(math.prod(self._shape) * columns, math.prod(other._shape))
     if not affordable(additions / (AT_ONCE * PRODUCT_SHARE)):
-        return LATER
+        return DEFER
     left, right = stored_elements(one), stored_elements(two)
     if left is None or right is None:
-        return LATER
+        return DEFER
     if self._view is not None:
         left = view_elements(left, self)
     if other._view is not None:
@@ -215,22 +215,22 @@ def _product_of_list(apply: Callable[[Any, Any], Any], self: Any, other: Any) ->
     """The same of an array that lies on the host and a list of numbers."""
     array, beside = (self, other) if type(self) is handles.ARRAY else (other, self)
     if type(array) is not handles.ARRAY or (here := host_elements(array)) is None:
-        return LATER
+        return DEFER
     made_of_it = array_of_sequence(beside)
-    if made_of_it is LATER or not affordable(here.size * made_of_it.size / PRODUCT_SHARE / AT_ONCE):
-        return LATER
+    if made_of_it is DEFER or not affordable(here.size * made_of_it.size / PRODUCT_SHARE / AT_ONCE):
+        return DEFER
     pair_of_them = (here, made_of_it) if array is self else (made_of_it, here)
     calculated = calculate_at_user_line(apply, *pair_of_them)
     return wrap_result(calculated, array._storage.node.buffer.device)
 
 
 def alone(apply: Callable[[Any], Any], weight: float, self: Handle) -> Any:
-    """``apply(self)``, by an operator or ufunc of one operand, or `LATER`: see `pair`."""
+    """``apply(self)``, by an operator or ufunc of one operand, or `DEFER`: see `pair`."""
     buffer = self._storage.node.buffer
     array = buffer.array if self._view is None else view_elements(buffer.array, self)
     additions = array.size * weight
     if not affordable(additions, self):
-        return LATER
+        return DEFER
     if type(self) in handles.SCALARS:
         array = array[()]
     value = calculate_at_user_line(apply, array)
@@ -272,7 +272,7 @@ def modify_in_place(
             return False
     elif kind not in SCALARS:
         other = array_of_sequence(other)
-        if other is LATER:
+        if other is DEFER:
             return False
     additions = math.prod(self._shape) * weight
     if not affordable(additions, self):

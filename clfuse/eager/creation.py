@@ -29,7 +29,7 @@ from clfuse.arrays.host_array import (
     ADDITIONS_A_US,
     FEW_ADDITIONS,
     INTEGERS,
-    LATER,
+    DEFER,
     NATIVE_DTYPES,
     SCALARS,
     affordable,
@@ -195,8 +195,8 @@ def at_the_call(plain: Callable[..., Any], reference: Any) -> Callable[..., Any]
     else:
 
         def front(*args: Any, **named: Any) -> Any:
-            value = LATER if trace.active() else _made(plain, make, rule, args, named)
-            return plain(*args, **named) if value is LATER else value
+            value = DEFER if trace.active() else _made(plain, make, rule, args, named)
+            return plain(*args, **named) if value is DEFER else value
 
     return functools.wraps(plain)(front)
 
@@ -229,38 +229,38 @@ def _made(
     args: tuple[Any, ...],
     named: Mapping[str, Any],
 ) -> Any:
-    """``make(*args, **named)`` as an array of ours, or `LATER`."""
+    """``make(*args, **named)`` as an array of ours, or `DEFER`."""
     for name, value in named.items():
         # An array that may not be copied is looked at where it is.
         if name not in _NAMES or not _is_plain(value) or (name == "copy" and value is False):
-            return LATER
+            return DEFER
     if not all(map(_is_plain, args[1:])):
-        return LATER
+        return DEFER
     find = _SIZES.get(rule)
     if find is None:
         is_alone = len(args) == 1 and not named
-        given, size = _given(make, rule, args[0], is_alone) if args else (LATER, 0)
-        if given is LATER or type(given) is handles.ARRAY:
+        given, size = _given(make, rule, args[0], is_alone) if args else (DEFER, 0)
+        if given is DEFER or type(given) is handles.ARRAY:
             return given
         args = (given, *args[1:])
     elif args and type(args[0]) is not tuple and not _is_plain(args[0]):
-        return LATER
+        return DEFER
     else:
         size = find(args, named)
     if size < 0 or size == 1 or not affordable(size):
-        return LATER
+        return DEFER
     from clfuse.runtime.devices.selection import current_device
 
     device = current_device()
     if not device.fp64:
-        return LATER
+        return DEFER
     value = calculate_at_user_line(make, *args, **named)
     if type(value) is not np.ndarray or value.size == 1 or value.dtype not in NATIVE_DTYPES:
-        return LATER
+        return DEFER
     if value.base is not None or (args and value is args[0]):  # somebody else has that memory
         value = np.array(value)
     if value.nbytes > HOST_NBYTES:
-        return plain(value) if rule == "values" else LATER
+        return plain(value) if rule == "values" else DEFER
     size = value.size
     array = wrap_result(value, device)
     if size > FEW_ADDITIONS and rule not in _WRITTEN_TO:
@@ -270,19 +270,19 @@ def _made(
 
 def _given(make: Callable[..., Any], rule: str, value: Any, is_alone: bool) -> tuple[Any, int]:
     """The first argument of a call that goes by it, as NumPy's function gets it, and its elements;
-    `LATER`; or what the call gives, if that is an array of ours. `is_alone`: there is no other."""
+    `DEFER`; or what the call gives, if that is an array of ours. `is_alone`: there is no other."""
     if type(value) is not handles.ARRAY:
         if rule == "like" and type(value) is not np.ndarray:
-            return LATER, 0
+            return DEFER, 0
         return counted(value, settings.host_us * ADDITIONS_A_US)
     if rule == "values":
         if is_alone and make in (np.asarray, np.asanyarray):
             return value, 0
         # A copy of many elements is made when one of the two is written to.
         if not is_alone or make is not np.array or math.prod(value._shape) > FEW_ADDITIONS:
-            return LATER, 0
+            return DEFER, 0
     found = host_elements(value)
-    return (LATER, 0) if found is None else (found, found.size)
+    return (DEFER, 0) if found is None else (found, found.size)
 
 
 _WRITTEN_TO: Final = frozenset(("shape", "like"))

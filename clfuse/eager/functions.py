@@ -24,7 +24,7 @@ from clfuse._core import loading
 from clfuse.arrays import handle as handles
 from clfuse.arrays.host_array import (
     AT_ONCE,
-    LATER,
+    DEFER,
     NATIVE_DTYPES,
     PRODUCT_SHARE,
     ROWS_SHARE,
@@ -364,10 +364,10 @@ def _is_option(value: Any) -> bool:
 def call_reader(
     apply: Callable[..., Any], row: Row, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Any:
-    """``apply(*args, **kwargs)`` of NumPy's, by its row of the table, or `LATER`."""
+    """``apply(*args, **kwargs)`` of NumPy's, by its row of the table, or `DEFER`."""
     operands, cost, weight, most, method, as_is = row
     if len(args) > most or (kwargs and not kwargs.keys().isdisjoint(REFUSED)):
-        return LATER
+        return DEFER
     given = _Given()
     found: list[Any] = []
     named: dict[str, Any] = {}
@@ -378,14 +378,14 @@ def call_reader(
             elif type(value) in OPTIONS or _is_option(value):
                 found.append(value)
             else:
-                return LATER
+                return DEFER
         if kwargs:
             if cost is TIMES and len(args) < operands:
-                return LATER
+                return DEFER
             for key, value in kwargs.items():
                 named[key] = given.operand(value)
         if given.device is None and args and (
-            numbers_of(args[0]) is not LATER
+            numbers_of(args[0]) is not DEFER
             or (type(args[0]) is np.ndarray and trace.active() is None)
         ):
             from clfuse.runtime.devices.selection import current_device
@@ -393,25 +393,25 @@ def call_reader(
             device = current_device()
             given.device = device if device.fp64 else None
         if given.device is None:
-            return LATER
+            return DEFER
         numbers = (*args[1:operands], *kwargs.values()) if kwargs else args[1:operands]
         additions = given.cost(cost, numbers) * weight
         share = ROWS_SHARE if additions in known_works else given.share
         if not affordable(additions / share):
-            return LATER
+            return DEFER
     except _Refused:
-        return LATER
+        return DEFER
     if method is not None and type(found[0]) is np.ndarray:
         apply = getattr(np.ndarray, method)
     value = attempt_silently(apply, *found, **named)
     if type(value) is FloatingPointError:
-        return LATER  # it may be composed of others, under whose names NumPy warns
+        return DEFER  # it may be composed of others, under whose names NumPy warns
     if as_is:
         return value
     if type(value) is np.ndarray and value.base is None:
         for seen, given_here in zip(found, args, strict=True):
             if seen is value:
-                return given_here if type(given_here) is handles.ARRAY else LATER
+                return given_here if type(given_here) is handles.ARRAY else DEFER
         if not named:
             return wrap_result(value, given.device)
     elif type(value) is not np.ndarray and not isinstance(value, tuple):
@@ -421,18 +421,18 @@ def call_reader(
 
 
 def _answered(value: Any, pairs: list[tuple[Any, Any]], device: Any) -> Any:
-    """What NumPy has made, as ours; `LATER` where it is a view of an operand."""
+    """What NumPy has made, as ours; `DEFER` where it is a view of an operand."""
     if type(value) is np.ndarray:
         for seen, handle in pairs:
             if seen is value:
-                return handle if type(handle) is handles.ARRAY else LATER
+                return handle if type(handle) is handles.ARRAY else DEFER
             if any(_sees(value, array) for array in _arrays(seen)):
-                return LATER
+                return DEFER
         return wrap_result(value if value.base is None else value.copy("K"), device)
     if isinstance(value, tuple):
         items = [_answered(item, pairs, device) for item in value]
-        if any(item is LATER for item in items):
-            return LATER
+        if any(item is DEFER for item in items):
+            return DEFER
         return tuple(items) if type(value) is tuple else type(value)(*items)
     return wrap_result(value, device)
 
@@ -468,7 +468,7 @@ def _before(plain: Callable[..., Any], apply: Callable[..., Any], row: Row) -> C
 
         def call(*args: Any, **kwargs: Any) -> Any:
             answer = call_reader(apply, row, args, kwargs)
-            return plain(*args, **kwargs) if answer is LATER else answer
+            return plain(*args, **kwargs) if answer is DEFER else answer
 
     return functools.update_wrapper(call, plain)
 
@@ -482,11 +482,11 @@ def _before_method_of_ufunc(
     else:
 
         def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-            answer = LATER
+            answer = DEFER
             if self.numpy.signature is None:
                 row = Row(operands, cost, self.weight, ALL)
                 answer = call_reader(getattr(self.numpy, name), row, args, kwargs)
-            return plain(self, *args, **kwargs) if answer is LATER else answer
+            return plain(self, *args, **kwargs) if answer is DEFER else answer
 
     return functools.update_wrapper(call, plain)
 
@@ -543,7 +543,7 @@ def settled(reference: Any, plain: Callable[..., Any]) -> Callable[..., Any]:
                 if type(node.buffer) is Buffer:
                     bring_to_host(node)
             answer = call_reader(reference, row, args, kwargs)
-            if answer is not LATER:
+            if answer is not DEFER:
                 return answer
         return plain(*args, **kwargs)
 

@@ -15,7 +15,7 @@ from clfuse.arrays.handle import Handle
 from clfuse.arrays.host_array import (
     AT_ONCE,
     INTEGERS,
-    LATER,
+    DEFER,
     LOOP_NBYTES,
     PLAIN,
     ROW_NBYTES,
@@ -46,7 +46,7 @@ MASK_ADDITIONS: Final = 4
 
 
 def get_by_arrays(handle: Handle, index: Any) -> Any:
-    """``handle[index]`` for an index with arrays in it, or `LATER`."""
+    """``handle[index]`` for an index with arrays in it, or `DEFER`."""
     node = handle._storage.node
     is_selected = type(index) is handles.ARRAY and index._dtype.kind == "b"
     if is_selected:
@@ -55,14 +55,14 @@ def get_by_arrays(handle: Handle, index: Any) -> Any:
         _expect_choices(handle, index)
         node = handle._storage.node
     if type(node.buffer) is not HostBuffer and type(node.buffer) is not Buffer:
-        return LATER
+        return DEFER
     index = _with_arrays(index)
-    found = LATER if index is LATER else _index(handle, index)
-    if found is LATER:
-        return LATER
+    found = DEFER if index is DEFER else _index(handle, index)
+    if found is DEFER:
+        return DEFER
     array = stored_elements(node)
     if array is None:
-        return LATER
+        return DEFER
     if handle._view is not None:
         array = view_elements(array, handle)
     made_of_it = wrap_result(array[found], node.buffer.device)
@@ -124,17 +124,17 @@ def is_brief(node: Node, share: int = AT_ONCE, most_nbytes: int = ROW_NBYTES) ->
 
 
 def _with_arrays(index: Any) -> Any:
-    """The index with arrays of integers or booleans in place of lists of them; `LATER` where there
+    """The index with arrays of integers or booleans in place of lists of them; `DEFER` where there
     is a list of anything else."""
     if type(index) is list:
         found = array_of_sequence(index)
-        return found if found is LATER or found.dtype.kind in "iub" else LATER
+        return found if found is DEFER or found.dtype.kind in "iub" else DEFER
     if type(index) is not tuple:
         return index
     items = [
         _with_arrays(list(item) if type(item) is tuple else item) for item in index
     ]
-    return LATER if any(item is LATER for item in items) else tuple(items)
+    return DEFER if any(item is DEFER for item in items) else tuple(items)
 
 
 def _is_scattering(index: Any) -> bool:
@@ -175,7 +175,7 @@ def _is_brought(node: Node) -> bool:
 
 
 def _index(handle: Handle, index: Any, is_scattered: bool = False) -> Any:
-    """An index of arrays on the host and of what NumPy's own indices consist of, or `LATER`.
+    """An index of arrays on the host and of what NumPy's own indices consist of, or `DEFER`.
 
     Whoever selects by a mask waits for it: it may cost as much as what else would be done then, and
     so may the rows that it selects of the array.
@@ -200,7 +200,7 @@ def _index(handle: Handle, index: Any, is_scattered: bool = False) -> Any:
             ):
                 array = host_elements(item)
             if array is None or array.dtype.kind not in "iub":
-                return LATER
+                return DEFER
             if item._dtype.kind == "b":
                 work += max(array.size * MASK_ADDITIONS, math.prod(handle._shape))
                 share = SELECTED_SHARE
@@ -209,18 +209,18 @@ def _index(handle: Handle, index: Any, is_scattered: bool = False) -> Any:
             item = array
         elif kind is slice:
             if isinstance(item.start, Handle) or isinstance(item.stop, Handle):
-                return LATER
+                return DEFER
             if isinstance(item.step, Handle):
-                return LATER
+                return DEFER
         elif kind is np.ndarray:
             work += item.size * COSTS.gather_additions
         elif not (item is None or item is Ellipsis or kind in INTEGERS):
-            return LATER
+            return DEFER
         found.append(item)
     if use_of(handle) == SELECTED:
         share = SELECTED_SHARE
     if not is_scattered and not affordable(work / share):
-        return LATER
+        return DEFER
     return tuple(found) if type(index) is tuple else found[0]
 
 
@@ -234,7 +234,7 @@ def set_in_place(handle: Handle, index: Any, value: Any) -> bool:
     fits_already = kind is dtype.type or (kind is float and dtype.char == "d")
     if kind is list or kind is tuple:
         value = numbers(value)
-        if value is LATER:
+        if value is DEFER:
             return False
         fits_already = True
     if not fits_already:
@@ -246,7 +246,7 @@ def set_in_place(handle: Handle, index: Any, value: Any) -> bool:
         elif kind not in PLAIN and not (kind in SCALARS and fits(value.dtype, dtype)):
             return False
     index = _with_arrays(index)
-    if index is LATER:
+    if index is DEFER:
         return False
     if type(index) is handles.ARRAY and index._dtype.kind == "b":
         _select(handle._storage.node, index._storage.node)
@@ -257,7 +257,7 @@ def set_in_place(handle: Handle, index: Any, value: Any) -> bool:
             if type(item) not in INTEGERS:
                 is_scattered = _is_scattering(index)
                 found = _index(handle, index, is_scattered)
-                if found is LATER:
+                if found is DEFER:
                     return False
                 break
     if kind is handles.ARRAY and not is_scattered:

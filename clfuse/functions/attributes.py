@@ -31,7 +31,7 @@ from clfuse.arrays.handle import (
     result,
     view_of,
 )
-from clfuse.arrays.host_array import LATER
+from clfuse.arrays.host_array import DEFER
 from clfuse.arrays.memory_order import (
     asked_order,
     is_fortran,
@@ -269,7 +269,7 @@ def cast_to(
         handle._dtype.kind != "c" or wanted.kind == "c"
     ):
         made = alone(lambda array: array.astype(wanted), 1.0, handle)
-        if made is not LATER:
+        if made is not DEFER:
             return made
     if handle._dtype.kind == "c" and wanted.kind not in "cb":
         warnings.warn(_COMPLEX_TO_REAL, np.exceptions.ComplexWarning, user_stacklevel())

@@ -20,7 +20,7 @@ from clfuse.arrays.conversion import (
     host_view,
 )
 from clfuse.arrays.handle import Handle, fresh, is_contiguous, is_writeable, layout, node_of
-from clfuse.arrays.host_array import LATER, SCALARS
+from clfuse.arrays.host_array import DEFER, SCALARS
 from clfuse.arrays.memory_order import stride_order
 from clfuse.arrays.shared_storage import seen_by_numpy
 from clfuse.dispatch.host_call import host_call
@@ -61,7 +61,7 @@ def array_ufunc(self: Handle, function: np.ufunc, method: str, *inputs: Any, **k
         if known is not None and type(inputs[0]) in SCALARS and inputs[1] is self:
             if known.fast is not None and type(self._storage.node.buffer) is HostBuffer:
                 made = pair(known.reversed, known.weight, self, inputs[0])
-                if made is not LATER:
+                if made is not DEFER:
                     return made
             return known(*inputs)
     if not isinstance(function, np.ufunc | ufunc):

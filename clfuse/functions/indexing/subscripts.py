@@ -70,7 +70,7 @@ def get(handle: Handle, index: Any) -> Any:
     found = locate(handle._shape, offset, strides, index)
     if found is None:
         chosen = indexing.get_by_arrays(handle, index)
-        return _get_advanced(handle, index) if chosen is host_array.LATER else chosen
+        return _get_advanced(handle, index) if chosen is host_array.DEFER else chosen
     shape, offset, strides, is_element = found
     if is_element:
         return element(handle, offset)
@@ -87,10 +87,10 @@ def element(handle: Handle, offset: int) -> Any:
     them would compute the rest again.
     """
     value = host_array.host_element(handle, offset)
-    if value is host_array.LATER and handle._storage.node.buffer is None:
+    if value is host_array.DEFER and handle._storage.node.buffer is None:
         host_array.expect_rows(handle._storage, ())
         value = host_array.host_element(handle, offset)
-    if value is not host_array.LATER:
+    if value is not host_array.DEFER:
         return value
     return result(reinterpret.read_as(handle._storage.node, (), handle._dtype, offset, ()))
 

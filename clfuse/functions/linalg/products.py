@@ -17,7 +17,7 @@ from clfuse.arrays import errstate
 from clfuse.arrays.conversion import NotNative, as_handle, requested_dtype
 from clfuse.arrays.expressions import combine, convert, scalar, shape_text
 from clfuse.arrays.handle import Handle, fresh, native_dtype, node_of, result
-from clfuse.arrays.host_array import LATER
+from clfuse.arrays.host_array import DEFER
 from clfuse.arrays.promotion import BOOL
 from clfuse.arrays.views import (
     completed_shape,
@@ -122,7 +122,7 @@ def matmul(x1: Any, x2: Any, /, out: Any = None, **options: Any) -> Any:
         (out,) = out
     if out is None and not options:
         made = arithmetic.product(np.matmul, x1, x2)
-        if made is not LATER:
+        if made is not DEFER:
             return made
     try:
         if errstate.mode[0] is errstate.STRICT:
@@ -225,7 +225,7 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
     """The product of two arrays: of vectors a sum, of matrices `matmul`."""
     if out is None:
         made = arithmetic.product(np.dot, a, b)
-        if made is not LATER:
+        if made is not DEFER:
             return made
     left, right = as_handle(a), as_handle(b)
     return _dot(left, right, out, "dot")

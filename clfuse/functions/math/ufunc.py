@@ -20,7 +20,7 @@ from clfuse.arrays import handle as handles
 from clfuse.arrays.conversion import NotNative, as_handle, as_mask, cast
 from clfuse.arrays.expressions import broadcast_shapes
 from clfuse.arrays.handle import Handle, lacks_fp64, native_dtype, node_of, result
-from clfuse.arrays.host_array import LATER, SCALARS
+from clfuse.arrays.host_array import DEFER, SCALARS
 from clfuse.arrays.memory_order import (
     arrange_axes,
     asked_order,
@@ -136,7 +136,7 @@ class ufunc:
                 return self.fast(array)
             if type(array._storage.node.buffer) is HostBuffer and self.signature is None:
                 made = alone(self.numpy, self.weight, array)
-                if made is not LATER:
+                if made is not DEFER:
                     return made
             op = self.loops.get(array._dtype)
             shape = array._shape
@@ -152,11 +152,11 @@ class ufunc:
                     return self.fast(*args)
             elif kind is handles.ARRAY and type(args[1]._storage.node.buffer) is HostBuffer:
                 made = pair(self.reversed, self.weight, args[1], args[0])
-                if made is not LATER:
+                if made is not DEFER:
                     return made
         elif len(args) == 2 and self.signature is None:
             made = both(self, *args)
-            if made is not LATER:
+            if made is not DEFER:
                 return made
         return self.record(*args)
 

@@ -36,7 +36,7 @@ from clfuse.arrays.handle import (
     node_of,
     view_of,
 )
-from clfuse.arrays.host_array import LATER, make_filled
+from clfuse.arrays.host_array import DEFER, make_filled
 from clfuse.arrays.memory_order import (
     Permutation,
     arrange_axes,
@@ -264,7 +264,7 @@ def _filled(value: Any, shape: Any, dtype: Any, order: Any) -> Any:
     extents = _checked_shape(shape, wanted)
     if order == "C":
         made = make_filled(wanted.type(value), extents, wanted)
-        if made is not LATER:
+        if made is not DEFER:
             return made
     return _laid_out(build.full(wanted.type(value), extents), order)
 
@@ -331,7 +331,7 @@ def full(
         fill_value = np.full((), fill_value, wanted)  # NumPy's cast, with its warnings and errors
         if order == "C":
             made = make_filled(fill_value[()], extents, wanted)
-            if made is not LATER:
+            if made is not DEFER:
                 return made
     return _laid_out(fit_to_shape(copied_node(fill_value, wanted), extents), order)
 

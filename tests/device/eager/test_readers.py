@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from clfuse._core import loading
-from clfuse.arrays.host_array import LATER
+from clfuse.arrays.host_array import DEFER
 from clfuse.eager import functions
 from tests.support.hostile import hostile
 
@@ -197,7 +197,7 @@ def told(call: Any, *args: Any, **kwargs: Any) -> tuple[Any, Any, list[Any]]:
         except Exception as error:
             seen: Any = type(error), str(error)
         else:
-            seen = LATER if answer is LATER else description(answer)
+            seen = DEFER if answer is DEFER else description(answer)
     return answer, seen, sorted({(str(w.message), w.category.__name__) for w in caught})
 
 
@@ -220,7 +220,7 @@ def compiled_alone(reference: Any, row: functions.Row) -> Any:
         return None
     method = None if row.method is None else getattr(np.ndarray, row.method)
     return core.reader(
-        lambda *args, **kwargs: LATER, reference, method, row.operands, row.most, row.cost,
+        lambda *args, **kwargs: DEFER, reference, method, row.operands, row.most, row.cost,
         row.weight, row.as_is,
     )  # fmt: skip
 
@@ -239,7 +239,7 @@ def compare(xp: ModuleType, reference: Any, row: functions.Row, calls: tuple[str
             if front is not None:
                 _, same, also = told(front, *args, **kwargs)
                 assert (same, also) == (seen, warned), where
-            if seen is LATER:
+            if seen is DEFER:
                 continue
             answered.add(text)
             their_args, their_kwargs = arguments(text, theirs)
