@@ -116,7 +116,7 @@ cdef extern from *:
 
 
 def pending(list references):
-    """As `ir.pending`."""
+    """As `ir.nodes.pending`."""
     cdef list kept = []
     for reference in references:
         found = clfuse_referent(reference)
@@ -128,7 +128,7 @@ def pending(list references):
 
 
 cdef object record(object op, object inputs, object shape):
-    """As `handle.recorded_array`."""
+    """As `arrays.handle.recorded_array`."""
     dtype = get(op, o_dtype)
     node = new_node(op, inputs, shape, dtype, None)
     storage = new_storage(node)
@@ -146,7 +146,7 @@ cdef object record(object op, object inputs, object shape):
 
 
 cdef object made(object value, object like, object device):
-    """As `present.made`; `like` is a shape that is used again where it is that of the value."""
+    """As `arrays.host_array.wrap_result`; `like` is a shape that is used again where it is that of the value."""
     cdef PyObject *array = <PyObject *>value
     cdef PyObject *dtype
     if type(value) is not NUMPY:
@@ -177,7 +177,7 @@ def settle():
 
 
 cdef inline bint is_affordable(double additions) noexcept:
-    """As `present.affordable`."""
+    """As `arrays.host_array.affordable`."""
     return additions <= most_additions
 
 
@@ -191,14 +191,14 @@ cdef inline bint is_affordable_by(object use, double additions) noexcept:
 
 
 cdef inline bint is_for_now(object use, double additions) except -1:
-    """Whether work is not left to a kernel, with all that comes next: `present.affordable`."""
+    """Whether work is not left to a kernel, with all that comes next: `arrays.host_array.affordable`."""
     if use is not AS_A_WHOLE and is_affordable_by(use, additions):
         return True
     return additions <= most_additions * rows_share and additions in known_works
 
 
 cdef inline bint is_read_now(object use, double additions) except -1:
-    """The same of functions that read, which have no chain to begin: as `readers.read`."""
+    """The same of functions that read, which have no chain to begin."""
     if is_affordable_by(use, additions):
         return True
     return additions <= most_additions * rows_share and additions in known_works
@@ -238,23 +238,83 @@ cdef inline object asked(binaryfunc operator, object function, object one, objec
     return PyObject_Vectorcall(function, operands, 1 if two is None else 2, NULL)
 
 
-cdef object calculated(binaryfunc operator, object function, object one, object two):
-    """As `at_once.calculated`: what NumPy answers. `DEFER` where errors are not only warned of, or
-    where it would warn of the wrong line, and where somebody is inside of the context."""
+cdef object attempted(
+    binaryfunc operator, object function, object one, object two, tuple args, object kwargs
+):
+    """What NumPy answers; its error where it would warn. Of `asked`, or of ``function(*args,
+    **kwargs)`` where there are `args`."""
     global inside
-    if is_left_to_numpy():
-        return asked(operator, function, one, two)
-    if mode[0] is not LOUD or inside:
-        return DEFER
-    PyContext_Enter(context)
-    inside = True
+    cdef bint is_first = not inside
+    cdef PyObject *named = NULL if kwargs is None else <PyObject *>kwargs
+    # One at a time may be in a context.
+    entered = context if is_first else raising()
+    PyContext_Enter(entered)
+    if is_first:
+        inside = True
     try:
+        if args is not None:
+            return PyObject_Call(function, args, named)
         return asked(operator, function, one, two)
-    except FloatingPointError:
-        return DEFER
+    except FloatingPointError as error:
+        return error
     finally:
-        inside = False
-        PyContext_Exit(context)
+        if is_first:
+            inside = False
+        PyContext_Exit(entered)
+
+
+cdef object calculated(binaryfunc operator, object function, object one, object two):
+    """What NumPy answers, with warnings that name the user's line, as
+    `arrays.numpy_calls.call_at_user_line`."""
+    if mode[0] is not LOUD or is_users_line():
+        return asked(operator, function, one, two)
+    value = attempted(operator, function, one, two, None, None)
+    if type(value) is not FloatingPointError:
+        return value
+    with warning_of(name_in(value)):
+        return asked(operator, function, one, two)
+
+
+cdef object called(object function, tuple args, object kwargs):
+    """The same of ``function(*args, **kwargs)``, one loop of NumPy's."""
+    cdef PyObject *named = NULL if kwargs is None else <PyObject *>kwargs
+    if mode[0] is not LOUD or is_users_line():
+        return PyObject_Call(function, args, named)
+    value = attempted(NULL, function, None, None, args, kwargs)
+    if type(value) is not FloatingPointError:
+        return value
+    with warning_of(name_in(value)):
+        return PyObject_Call(function, args, named)
+
+
+cdef object number_on_host(object value):
+    """The scalar of NumPy's that a lazy one on the host is; `DEFER` of all else."""
+    cdef PyObject *cell
+    if type(value) not in lazy_scalars:
+        return DEFER
+    cell = peek(value, h_cell)
+    if cell == NULL or type(<object>cell) is not Storage or (
+        type(<object>look(look(cell, s_node), n_buffer)) is not HostBuffer
+    ):
+        return DEFER
+    return computed_number(value)
+
+
+cdef object stored_here(object handle, object beside, double weight):
+    """`here` of an array that a device has stored, brought to the host to be calculated with
+    another one that lies there; None where nobody waits for that."""
+    cdef double additions = size_of(handle) * weight
+    use = IN_PARTS if additions <= few_additions else use_here(beside)
+    return stored(handle) if is_for_now(use, additions) else None
+
+
+cdef object stored(object handle):
+    """`here` of an array that is ours and not on the host: brought there, if a device has stored
+    it; else None."""
+    node = get(storage_of(handle), s_node)
+    if type(<object>peek(node, n_buffer)) is not DeviceBuffer or not bring(node, looked_at_nbytes):
+        return None
+    return here(handle)
 
 
 cdef bint is_for_kernels = False
@@ -266,8 +326,8 @@ cdef object at_once(
     binaryfunc operator, object function, double weight, int which, bint of_one_dtype, object ours,
     object other, bint is_second
 ):
-    """``operator(ours, other)``, or of these in the other order where ours `is_second`, as
-    `at_once.pair`; `DEFER` where not all lies on the host or it has to be done elsewhere.
+    """``operator(ours, other)``, or of these in the other order where ours `is_second`; `DEFER`
+    where not all lies on the host or it has to be done elsewhere.
 
     `which` is the number of its loop, or `NO_LOOP`; `of_one_dtype` is whether a number may come as
     an array of the other operand's dtype."""
@@ -285,12 +345,12 @@ cdef object at_once(
             return DEFER
         kind = NUMPY
     if kind is ARRAY:
-        two = here(other) if is_ours(other) else None
+        if not is_ours(other):
+            return DEFER
+        two = here(other) if is_on_host(other) else stored_here(other, ours, weight)
         if two is None:
             return DEFER
         additions = stretched_size(<PyObject *>one, <PyObject *>two) * weight
-        if additions < 0:
-            return DEFER
     elif kind is float or kind is int or kind in scalars:
         two = other
         is_number = True
@@ -298,10 +358,13 @@ cdef object at_once(
     elif kind is NUMPY and native_dtype(<PyObject *>other) != NULL:
         two = other
         additions = stretched_size(<PyObject *>one, <PyObject *>two) * weight
-        if additions < 0:
-            return DEFER
     else:
-        return DEFER
+        two = number_on_host(other)
+        if two is DEFER:
+            return DEFER
+        is_number = True
+        additions = array_size(<PyObject *>one) * weight
+    # Where they do not fit it is less than nothing, and NumPy says so.
     is_little = additions <= few_additions
     use = IN_PARTS
     if not is_little:
@@ -332,8 +395,6 @@ cdef object at_once(
         if number is not None:
             two = None
             number_back(number)
-    if value is DEFER:
-        return DEFER
     answer = made(value, get(ours, h_shape), device_of(ours))
     if (use is BY_ROWS or use is SELECTED) and type(answer) is ARRAY:
         note_here(answer, use)
@@ -357,8 +418,6 @@ cdef object at_once_alone(unaryfunc operator, object function, double weight, ob
         value = operator(one)
     else:
         value = calculated(NULL, function, one, None)
-    if value is DEFER:
-        return DEFER
     answer = made(value, get(ours, h_shape), device_of(ours))
     if use is SELECTED and type(answer) is ARRAY:
         note_here(answer, use)
@@ -366,13 +425,17 @@ cdef object at_once_alone(unaryfunc operator, object function, double weight, ob
 
 
 cdef object product_at_once(object one, object two):
-    """``one @ two`` as `at_once.product`, or `DEFER`."""
+    """``one @ two``, or `DEFER`."""
     cdef double additions
     cdef PyObject *second
     left = factor(one, two)
     right = DEFER if left is DEFER else factor(two, one)
     if right is DEFER:
-        return DEFER
+        if not is_ours(one) or not is_ours(two) or not bring_factors(one, two):
+            return DEFER
+        left, right = factor(one, two), factor(two, one)
+        if left is DEFER or right is DEFER:
+            return DEFER
     second = <PyObject *>right
     additions = array_size(<PyObject *>left)
     if array_rank(second) > 1:
@@ -382,8 +445,6 @@ cdef object product_at_once(object one, object two):
     value = product_of_vectors(<PyObject *>left, second)
     if value is None:
         value = calculated(numpys.nb_matrix_multiply, None, left, right)
-    if value is DEFER:
-        return DEFER
     return made(value, None, device_of(one if type(one) is ARRAY else two))
 
 
@@ -406,7 +467,7 @@ def product(plain):
 
 
 def result(value, device):
-    """`present.made`."""
+    """`arrays.host_array.wrap_result`."""
     return made(value, None, device)
 
 
@@ -470,10 +531,12 @@ def binary(plain, apply, double weight, dict loops, bint of_numbers):
         if kind is ARRAY:
             if not is_ours(other):
                 return plain(self, other)
-            if not is_here and get(get(storage_of(self), s_node), n_buffer) is not None and (
-                is_on_host(other)
+            if not is_here and is_on_host(other) and (
+                stored_here(self, other, weight) is not None
             ):
-                return plain(self, other)
+                answer = at_once(NULL, apply, weight, NO_LOOP, False, self, other, False)
+                if answer is not DEFER:
+                    return answer
             op = loops.get((get(self, h_dtype), get(other, h_dtype)))
             if op is None:
                 return plain(self, other)

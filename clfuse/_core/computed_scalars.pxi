@@ -50,6 +50,10 @@ cdef object recorded_in_turn(int number, object left, object right):
 
 cdef object of_numbers(binaryfunc operator, int number, object left, object right):
     """``operator(left, right)``, one of them a lazy scalar."""
+    if type(right) is ARRAY:
+        one = number_on_host(left)
+        if one is not DEFER:
+            return combined(number, one, right)
     if are_left_to_numpy():
         one = known_number(left)
         if one is not DEFER:
@@ -108,6 +112,11 @@ cdef object number_absolute(object scalar):
 
 
 cdef object number_compare(object left, object right, int which):
+    if type(right) is ARRAY:
+        one = number_on_host(left)
+        if one is not DEFER:
+            # As Python numbers comparisons: < 0, <= 1, == 2, != 3, > 4, >= 5.
+            return slot_compare(right, one, which if 2 <= which <= 3 else (which + 4) % 8)
     if are_left_to_numpy():
         one = known_number(left)
         if one is not DEFER:
@@ -128,6 +137,23 @@ cdef object of_known_numbers(object function, object one, object two):
         return function(one)
     two = known_number(two)
     return DEFER if two is DEFER else function(one, two)
+
+
+def of_scalar(plain, function):
+    """``function(self, other)``, or of `self` alone, a lazy scalar, before `plain`."""
+
+    def method(self, *others):
+        answer = DEFER
+        other = others[0] if others else None
+        if type(other) is ARRAY:
+            one = number_on_host(self)
+            if one is not DEFER:
+                answer = function(one, other)
+        elif not others or other is not None:
+            answer = of_known_numbers(function, self, other)
+        return plain(self, *others) if answer is DEFER else answer
+
+    return method
 
 
 def put_into_slots_of_numbers(base, classes):

@@ -1,5 +1,5 @@
 """Calls of functions, methods and ufuncs that NumPy answers at once, for arrays on the host: a part
-of `compiled.pyx`. The table of them, and the same rule in Python, is `clfuse.eager.functions`."""
+of `compiled.pyx`. The table of them is `clfuse.eager.table`."""
 
 cdef extern from "Python.h":
     object PyObject_Call(object, object, PyObject *)
@@ -14,16 +14,21 @@ cdef frozenset plain_options, refused_names
 cdef Py_ssize_t deepest_list, longest_list
 cdef int ELEMENTS, STRETCHED, PAIRS, TIMES, PRODUCT, CUBED, SQUARED, COUNTED
 cdef double mask_additions, gather_additions, at_once_share
-cdef object fits
+cdef object fits, context, raising, warning_of, name_in
+cdef object bring, bring_factors, plain_owned
+cdef double product_share
+cdef object looked_at_nbytes
 
 
 def connect_calls(names):
-    """As `connect`, for what is used here alone."""
+    """As `connect`, for operations at the call."""
+    global fits, context, raising, warning_of, name_in, bring, bring_factors, plain_owned
+    global looked_at_nbytes, product_share
     global t_function, t_arguments, n_measured, n_tally, Step, DTYPE, QUIET, plain_options
     global plain_seen
     global refused_names, deepest_list, longest_list
     global ELEMENTS, STRETCHED, PAIRS, TIMES, PRODUCT, CUBED, SQUARED, COUNTED
-    global mask_additions, gather_additions, at_once_share, fits
+    global mask_additions, gather_additions, at_once_share
     Step, plain_seen = names["Step"], names["seen"]
     t_function, t_arguments = _offset(Step, "function"), _offset(Step, "arguments")
     n_measured, n_tally = _offset(Node, "measured"), _offset(Node, "tally")
@@ -33,14 +38,18 @@ def connect_calls(names):
     ELEMENTS, STRETCHED, PAIRS, TIMES, PRODUCT, CUBED, SQUARED, COUNTED = names["costs"]
     mask_additions, gather_additions = names["mask_additions"], names["gather_additions"]
     at_once_share, fits = names["at_once_share"], names["fits"]
+    context, raising = names["context"], names["raising"]
+    warning_of, name_in = names["warning_of"], names["name_in"]
+    bring, bring_factors = names["bring"], names["bring_factors"]
+    looked_at_nbytes, plain_owned = names["looked_at_nbytes"], names["owned"]
+    product_share = names["product_share"]
 
 
 # -- what a call costs -----------------------------------------------------------------------------
 
 cdef struct Work:
     PyObject *device  # of the arrays that are ours; no reference
-    bint used  # whether one of them is used in parts
-    bint by_rows  # and whether by rows or masks
+    int use  # what was done with them, in `runtime.memory.buffers`; the most
     double elements  # of all operands together
     double pairs  # the product of their sizes
     double longest  # of their last two extents
@@ -52,7 +61,7 @@ cdef struct Work:
 
 cdef inline void nothing_yet(Work *work) noexcept:
     work.device = NULL
-    work.used = work.by_rows = False
+    work.use = 0  # as a whole
     work.elements = work.longest = work.first = work.second = 0
     work.pairs = work.columns = 1
     work.operands = work.rank = 0
@@ -94,7 +103,7 @@ cdef double stretched(Work *work) noexcept:
 
 
 cdef double cost_of(Work *work, int cost) noexcept:
-    """As `readers.Cost`."""
+    """As `eager.table.Cost`."""
     if cost == ELEMENTS or cost == COUNTED:
         return work.elements
     if cost == SQUARED:
@@ -124,11 +133,7 @@ cdef object operand(object value, Work *work, Py_ssize_t depth):
             work.device = <PyObject *>device
         elif work.device != <PyObject *>device:
             return DEFER
-        use = use_here(value)
-        if use is not AS_A_WHOLE:
-            work.used = True
-            if use is not IN_PARTS:
-                work.by_rows = True
+        work.use = max(work.use, <int>use_here(value))
         count(work, <tuple>get(value, h_shape))
         return array
     if kind in plain_options:
@@ -159,7 +164,12 @@ cdef object operand(object value, Work *work, Py_ssize_t depth):
             count(work, (length,))
             return value
         return tuple(<list>made) if kind is tuple else made
-    return value if isinstance(value, DTYPE) else DEFER
+    if isinstance(value, DTYPE):
+        return value
+    number = number_on_host(value)
+    if number is not DEFER:
+        count(work, ())
+    return number
 
 
 cdef bint is_option(object value) except -1:
@@ -175,27 +185,6 @@ cdef bint is_option(object value) except -1:
                 return False
         return True
     return isinstance(value, DTYPE)
-
-
-cdef object attempted(object apply, tuple args, object kwargs):
-    """``apply(*args, **kwargs)`` as `at_once.attempted`; `DEFER` where NumPy would warn of a
-    floating-point error, or somebody is inside of the context."""
-    global inside
-    cdef PyObject *named = NULL if kwargs is None else <PyObject *>kwargs
-    # Not where NumPy would warn at the user's line, either: that may be one of its own, in Python.
-    if mode[0] is QUIET:
-        return PyObject_Call(apply, args, named)
-    if mode[0] is not LOUD or inside:
-        return DEFER
-    PyContext_Enter(context)
-    inside = True
-    try:
-        return PyObject_Call(apply, args, named)
-    except FloatingPointError:
-        return DEFER
-    finally:
-        inside = False
-        PyContext_Exit(context)
 
 
 # -- results ---------------------------------------------------------------------------------------
@@ -270,11 +259,25 @@ cdef bint is_numpys_own(object value) except -1:
     return type(value) is NUMPY and tracers is not None and not tracers[0]
 
 
+cdef object composed(object apply, tuple args, object kwargs, bint is_loop):
+    """``apply(*args, **kwargs)``, which may be composed of others: `DEFER` where NumPy would warn
+    under the name of one of those, unless it `is_loop`."""
+    if is_loop:
+        return called(apply, args, kwargs)
+    # Not where NumPy would warn at the user's line, either: that may be one of its own, in Python.
+    if mode[0] is QUIET:
+        return PyObject_Call(apply, args, NULL if kwargs is None else <PyObject *>kwargs)
+    if mode[0] is not LOUD:
+        return DEFER
+    value = attempted(NULL, apply, None, None, args, kwargs)
+    return DEFER if type(value) is FloatingPointError else value
+
+
 cdef object read(
     object apply, object method, int operands, int most, int cost, double weight, bint as_is,
-    tuple args, dict kwargs,
+    bint is_loop, frozenset refused, tuple args, dict kwargs,
 ):
-    """``apply(*args, **kwargs)`` or `DEFER`, as `readers.read`."""
+    """``apply(*args, **kwargs)`` or `DEFER`, by its row of the table."""
     cdef Work work
     cdef Py_ssize_t place, given = PyTuple_GET_SIZE(args)
     cdef double many = 1, asked
@@ -304,7 +307,7 @@ cdef object read(
     if kwargs:
         named = {}
         for key, item in kwargs.items():
-            if key in refused_names:
+            if key in refused:
                 return DEFER
             if cost == COUNTED and (type(item) is int or type(item) is tuple):
                 asked = times(item)
@@ -321,25 +324,31 @@ cdef object read(
         own = current_device()
         work.device = NULL if own is None else <PyObject *>own
     if work.device == NULL or not is_read_now(
-        BY_ROWS if work.by_rows else IN_PARTS, cost_of(&work, cost) * many * weight
+        BY_ROWS if work.use >= <int>BY_ROWS else IN_PARTS, cost_of(&work, cost) * many * weight
     ):
         return DEFER
     all_given = tuple(found)
     is_array = method is not None and type(<object>PyTuple_GET_ITEM(all_given, 0)) is NUMPY
-    value = attempted(method if is_array else apply, all_given, named)
+    value = composed(method if is_array else apply, all_given, named, is_loop)
     if value is DEFER or as_is:
         return value
     return answered(value, all_given, args, named, kwargs, <object>work.device)
 
 
-def reader(plain, apply, method, int operands, int most, int cost, double weight, bint as_is):
-    """``apply(*args, **kwargs)``, which reads and gives new arrays, before `plain`: `readers`.
+def reader(
+    plain, apply, method, int operands, int most, int cost, double weight, bint as_is, bint is_loop,
+    frozenset refused,
+):
+    """``apply(*args, **kwargs)``, which reads and gives new arrays, before `plain`.
 
-    `method` is what NumPy calls where the first argument is an array, or None.
+    `method` is what NumPy calls where the first argument is an array, or None; `refused` are names
+    of arguments that it does not take here.
     """
 
     def call(*args, **kwargs):
-        answer = read(apply, method, operands, most, cost, weight, as_is, args, kwargs)
+        answer = read(
+            apply, method, operands, most, cost, weight, as_is, is_loop, refused, args, kwargs
+        )
         return plain(*args, **kwargs) if answer is DEFER else answer
 
     return call

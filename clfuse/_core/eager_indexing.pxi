@@ -75,6 +75,12 @@ cdef bint put_into(object self, object index, object value) except -1:
     return True
 
 
+def put(self, index, value):
+    """`put_into`, of one thread after the other."""
+    with turn_to_write:
+        return put_into(self, index, value)
+
+
 cdef inline bint is_set(object self, object index, object value) except -1:
     """Whether ``self[index] = value`` is done here."""
     return put_into(self, index, value) or record_write(self, index, value)
@@ -96,8 +102,7 @@ def setitem(plain):
 # -- reading ---------------------------------------------------------------------------------------
 
 cdef object view_on_host(object self, object index):
-    """As `present.indexed`, of an array that lies on the host; `DEFER` where `plain` has to do
-    it."""
+    """``self[index]`` of an array that lies on the host; `DEFER` where `plain` has to do it."""
     array = indexable(self)
     if array is None:
         return indexed_view(self, index)
@@ -142,7 +147,7 @@ cdef bint is_located(
     object self, object index, Py_ssize_t *at, list new_shape, list new_strides
 ) except -1:
     """Whether integers, slices of small numbers, None and one Ellipsis point at something in an
-    array that was recorded; where: as `indexing.locate`. `plain` has to look at all others."""
+    array that was recorded; where: as `arrays.basic_index.locate`. `plain` has to look at all others."""
     cdef Py_ssize_t start, stop, step, count, extent, stride, place, given, rank, used, axis = 0
     cdef bint skips = False
     view = sight_of(self)
@@ -236,7 +241,7 @@ cdef bint is_row(object self, object index, Py_ssize_t *at) except -1:
 
 
 cdef object recorded_view(object self, object index):
-    """As `indexing.get`, by what `is_located` takes; `DEFER` where `plain` has to."""
+    """As `functions.indexing.subscripts.get`, by what `is_located` takes; `DEFER` where `plain` has to."""
     cdef Py_ssize_t offset = 0
     if is_row(self, index, &offset):
         found, strides = row_shape, row_strides
@@ -269,7 +274,7 @@ cdef object recorded_view(object self, object index):
 
 cdef bint record_write(object self, object index, object value) except -1:
     """Record ``self[index] = value`` of two arrays that do not lie on the host, the usual case of
-    `indexing.put`: the value has the dtype of the array and the shape of the part, which is not all
+    `functions.indexing.subscripts.put`: the value has the dtype of the array and the shape of the part, which is not all
     of it. Whether it was."""
     cdef Py_ssize_t extent, offset = 0
     cdef double size = 1, whole = 1

@@ -33,7 +33,6 @@ cdef double weights[OPERATORS]
 cdef int loops_of[OPERATORS]  # their numbers, or `NO_LOOP`
 cdef double weight_of_comparison
 cdef list forward, backward, changing  # the methods
-cdef double product_share
 cdef richcmpfunc usual_comparison  # the functions that Python had put there
 cdef PyNumberMethods usual_numbers
 cdef PyMappingMethods usual_indices
@@ -207,8 +206,6 @@ cdef object changed(
     kind = type(other)
     if not is_ours(self) or not is_on_host(self) or not is_writeable(self):
         return DEFER
-    if mode[0] is not LOUD and mode[0] is not QUIET:
-        return DEFER
     if kind is list or kind is tuple:
         other = listed(other)
         if other is DEFER:
@@ -217,7 +214,9 @@ cdef object changed(
         if not is_ours(other) or not is_on_host(other):
             return DEFER
     elif not (kind is float or kind is int or kind in scalars):
-        return DEFER
+        other = number_on_host(other)
+        if other is DEFER:
+            return DEFER
     additions = size_of(self) * weight
     use = IN_PARTS if additions <= few_additions else use_here(self)
     if not is_for_now(use, additions):
@@ -228,13 +227,15 @@ cdef object changed(
     right = here(other) if kind is ARRAY else other
     if which != NO_LOOP and quickly_changed(which, <PyObject *>array, right):
         return self
-    if is_left_to_numpy():
+    if mode[0] is not LOUD or is_users_line():
         asked(operator, function, array, right)
         return self
     before = array.copy()
-    if calculated(operator, function, array, right) is DEFER:
+    value = attempted(operator, function, array, right, None, None)
+    if type(value) is FloatingPointError:
         array[...] = before
-        return DEFER
+        with warning_of(name_in(value)):
+            asked(operator, function, array, right)
     return self
 
 
@@ -337,13 +338,12 @@ cdef Py_ssize_t slot_length(object self) except -1:
 def put_into_slots(names):
     """Let the class of arrays have the functions above for its operators: the last thing that is
     done to it."""
-    global forward, backward, changing, weight_of_comparison, product_share, usual_numbers
+    global forward, backward, changing, weight_of_comparison, usual_numbers
     global usual_comparison, usual_indices, weight_of_negative, weight_of_absolute
     global numpy_negative, numpy_absolute
     cdef Class *kind = <Class *><PyObject *>ARRAY
     cdef PyNumberMethods *numbers = kind.tp_as_number
     cdef int number
-    product_share = names["product_share"]
     forward = [getattr(ARRAY, f"__{name}__") for name in NAMES_OF_OPERATORS]
     backward = [getattr(ARRAY, f"__r{name}__") for name in NAMES_OF_OPERATORS]
     changing = [getattr(ARRAY, f"__i{name}__") for name in NAMES_OF_OPERATORS]

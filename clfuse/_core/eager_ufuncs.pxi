@@ -49,8 +49,7 @@ cdef object answer_of_ufunc(object self, tuple args, PyObject *kwargs):
     if not quick.is_elementwise:
         if quick.fast is None or (kwargs != NULL and PyDict_Size(<object>kwargs)):
             return DEFER
-        is_pair = given == 2 and type(args[0]) is ARRAY and type(args[1]) is ARRAY
-        return product_at_once(args[0], args[1]) if is_pair else DEFER
+        return product_at_once(args[0], args[1]) if given == 2 else DEFER
     if kwargs != NULL and PyDict_Size(<object>kwargs):
         if "out" in <dict>kwargs:
             return written_to(quick, args, <dict>kwargs)
@@ -58,8 +57,8 @@ cdef object answer_of_ufunc(object self, tuple args, PyObject *kwargs):
     one = <object>PyTuple_GET_ITEM(args, 0)
     if given == 1:
         if type(one) is not ARRAY:
-            if type(one) in scalars and is_left_to_numpy():
-                return PyObject_CallObject(quick.function, args)
+            if type(one) in scalars:
+                return called(quick.function, args, None)
             if type(one) in lazy_scalars:
                 return of_known_numbers(quick.function, one, None)
             return with_options(quick, args, {}) if is_brought(one) else DEFER
@@ -94,8 +93,8 @@ cdef object answer_of_ufunc(object self, tuple args, PyObject *kwargs):
         if quick.fast is not None and (type(one) is float or type(one) is int) and is_ours(two):
             return recorded_after(quick.loops, one, two)
         return DEFER
-    if type(one) in scalars and type(two) in scalars and is_left_to_numpy():
-        return PyObject_CallObject(quick.function, args)
+    if type(one) in scalars and type(two) in scalars:
+        return called(quick.function, args, None)
     if type(one) in lazy_scalars or type(two) in lazy_scalars:
         return of_known_numbers(quick.function, one, two)
     return with_options(quick, args, {}) if is_brought(one) or is_brought(two) else DEFER
@@ -153,7 +152,7 @@ cdef object with_options(Quick quick, tuple args, dict kwargs):
         count(&work, <tuple>get(out, h_shape))
         device = device_of(out)
         work.device = <PyObject *>device
-        work.used = True
+        work.use = max(<int>IN_PARTS, <int>use_here(out))
     elif where is not None:
         return DEFER
     is_alone = where is None
@@ -181,7 +180,7 @@ cdef object with_options(Quick quick, tuple args, dict kwargs):
         if own is None:
             return DEFER
         work.device = <PyObject *>own
-        work.used = True
+        work.use = IN_PARTS
     named = kwargs if kwargs else None
     if out is not None or where is not None:
         named = dict(kwargs)
@@ -191,25 +190,24 @@ cdef object with_options(Quick quick, tuple args, dict kwargs):
             return DEFER
         named["where"] = where
     additions = stretched(&work) * quick.weight
-    if not is_for_now(
-        IN_PARTS if work.used or additions <= few_additions else AS_A_WHOLE, additions
-    ):
+    if not is_for_now(IN_PARTS if additions <= few_additions else uses[work.use], additions):
         return DEFER
     if out is None:
-        value = attempted(function, tuple(found), named)
-        if value is DEFER:
-            return DEFER
+        value = called(function, tuple(found), named)
         return answered(value, (), (), None, None, <object>work.device)
     named["out"] = array
-    if is_left_to_numpy():
-        PyObject_Call(function, tuple(found), <PyObject *>named)
+    given_all = tuple(found)
+    if mode[0] is not LOUD or is_users_line():
+        PyObject_Call(function, given_all, <PyObject *>named)
         return out
     # What was to be written over is needed once more where it counts.
     before = None if is_alone else array.copy()
-    if attempted(function, tuple(found), named) is DEFER:
+    value = attempted(NULL, function, None, None, given_all, named)
+    if type(value) is FloatingPointError:
         if before is not None:
             array[...] = before
-        return DEFER
+        with warning_of(name_in(value)):
+            PyObject_Call(function, given_all, <PyObject *>named)
     return out
 
 
@@ -220,8 +218,8 @@ def method_of_ufunc(plain, name, int operands, int cost):
         function = self.numpy
         if function.signature is None:
             answer = read(
-                getattr(function, name), None, operands, MOST_AXES, cost, self.weight, False, args,
-                kwargs,
+                getattr(function, name), None, operands, MOST_AXES, cost, self.weight, False, False,
+                refused_names, args, kwargs,
             )
             if answer is not DEFER:
                 return answer

@@ -4,14 +4,14 @@ and iteration: a part of `compiled.pyx`."""
 # -- views -----------------------------------------------------------------------------------------
 
 cdef object taken(object step, object array):
-    """As `Step.taken`."""
+    """As `arrays.view_steps.Step.taken`."""
     return PyObject_Call(
         get(step, t_function), (array, *<tuple>get(step, t_arguments)), NULL
     )
 
 
 cdef bint in_order(tuple shape, tuple strides) except -1:
-    """As `handle.is_ordered`."""
+    """As `arrays.handle.is_ordered`."""
     cdef Py_ssize_t place, stride, last = 0
     for place in range(PyTuple_GET_SIZE(shape) - 1, -1, -1):
         if <object>PyTuple_GET_ITEM(shape, place) != 1:
@@ -43,7 +43,7 @@ cdef bint is_contiguous(tuple shape, tuple strides) except -1:
 
 
 cdef object common_shape(tuple one, tuple two):
-    """The shape to which both broadcast, as `expressions.broadcast_shapes`; None where there is
+    """The shape to which both broadcast, as `arrays.expressions.broadcast_shapes`; None where there is
     none."""
     cdef Py_ssize_t place, rank, missing
     if PyTuple_GET_SIZE(one) < PyTuple_GET_SIZE(two):
@@ -193,7 +193,7 @@ cdef object write(object apply, int operands, tuple args, dict kwargs):
     if not is_affordable(work.elements):
         return DEFER
     before = array.copy()
-    value = attempted(apply, tuple(found), named)
+    value = composed(apply, tuple(found), named, False)
     if value is DEFER:
         array[...] = before
     return value
@@ -232,13 +232,18 @@ cdef object index_item(object item, Work *work, double *cost, bint *is_mask):
         else:
             return DEFER
         return found
-    if kind is int or kind is slice or item is None or item is Ellipsis:
+    if kind is slice:
+        return item if type(item.start) not in lazy_scalars and (
+            type(item.stop) not in lazy_scalars and type(item.step) not in lazy_scalars
+        ) else DEFER
+    if kind is int or item is None or item is Ellipsis or kind in integers:
         return item
     return DEFER
 
 
 cdef object index_of(object self, object index, bint *is_mask, bint is_written):
-    """An index of arrays as NumPy takes it, or `DEFER`: `subscripts._index`."""
+    """An index of arrays as NumPy takes it, or `DEFER`. Whoever selects by a mask waits for it: it
+    may cost as much as what else would be done then, and so may the rows that it selects."""
     cdef Work work
     cdef double cost = 0
     nothing_yet(&work)
@@ -257,31 +262,10 @@ cdef object index_of(object self, object index, bint *is_mask, bint is_written):
             return DEFER
     if is_written and not is_mask[0]:
         return found
-    cost += work.elements * rest_of(<tuple>get(self, h_shape), found)
-    share = selected_share if is_mask[0] or use_here(self) is SELECTED else at_once_share
-    return found if is_affordable(cost / share) else DEFER
-
-
-cdef double rest_of(tuple shape, object index) except -1:
-    """Elements of an array for each one that index arrays name, at most: of the axes that no array
-    and no number stands for."""
-    cdef Py_ssize_t axis = 0, place, rank = PyTuple_GET_SIZE(shape)
-    cdef double size = 1
-    items = index if type(index) is tuple else (index,)
-    for item in <tuple>items:
-        kind = type(item)
-        if item is Ellipsis:
-            axis = 1
-            break
-        if kind is slice and axis < rank:
-            size *= <Py_ssize_t>shape[axis]
-        if kind is NUMPY and (<object>array_descr(<PyObject *>item)).kind == "b":
-            axis += array_rank(<PyObject *>item)
-        elif item is not None:
-            axis += 1
-    for place in range(axis, rank):
-        size *= <Py_ssize_t>shape[place]
-    return size
+    if is_mask[0]:
+        cost = max(cost, size_of(self))
+    is_selected = is_mask[0] or (is_on_host(self) and use_here(self) is SELECTED)
+    return found if is_affordable(cost / (selected_share if is_selected else at_once_share)) else DEFER
 
 
 cdef bint is_array_index(object index) except -1:
@@ -296,12 +280,15 @@ cdef bint is_array_index(object index) except -1:
 
 
 cdef object chosen(object self, object index):
-    """``self[index]`` by arrays, as `subscripts.chosen`; `DEFER` where `plain` has to do it."""
+    """``self[index]`` by arrays; `DEFER` where `plain` has to do it."""
     cdef bint is_mask
     found = index_of(self, index, &is_mask, False)
     if found is DEFER:
         return DEFER
-    value = numpys_indices.mp_subscript(here(self), found)
+    array = here(self) if is_on_host(self) else stored(self)
+    if array is None:
+        return DEFER
+    value = numpys_indices.mp_subscript(array, found)
     if type(value) is not NUMPY:
         return DEFER
     if value.base is not None:
@@ -319,8 +306,10 @@ cdef object given_to(object value, object dtype, bint of_any_size):
     has to look closer, or where it is large, and not `of_any_size`."""
     cdef Work work
     kind = type(value)
-    if kind is float or kind is int or kind is bool or kind is dtype.type:
+    if kind is float or kind is int or kind is bool or kind is complex or kind is dtype.type:
         return value
+    if kind in scalars:
+        return value if fits(value.dtype, dtype) else DEFER
     nothing_yet(&work)
     if kind is list or kind is tuple:
         return numbers_of(value)
@@ -332,10 +321,15 @@ cdef object given_to(object value, object dtype, bint of_any_size):
     return found if found.dtype is dtype or fits(found.dtype, dtype) else DEFER
 
 
+def choose(self, index):
+    """`chosen`, of any array; what it has to do with lies on the host, if that may be."""
+    return chosen(self, index) if is_ours(self) and is_array_index(index) else DEFER
+
+
 # -- iteration -------------------------------------------------------------------------------------
 
 cdef class Rows:
-    """``iter(array)`` of an array on the host: as `iteration.rows`."""
+    """``iter(array)`` of an array on the host: as `classes.iteration.rows`."""
 
     cdef object array
     cdef Py_ssize_t position, length

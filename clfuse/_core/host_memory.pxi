@@ -140,7 +140,7 @@ cdef object indexable(object handle):
 
 
 cdef object memory(object array, object handle):
-    """What a handle sees of the elements of its storage: `present.part`."""
+    """What a handle sees of the elements of its storage: `arrays.host_array.view_elements`."""
     view = sight_of(handle)
     if view is None:
         return array
@@ -158,7 +158,7 @@ cdef object memory(object array, object handle):
 
 
 cdef object seen(object array, tuple shape, object dtype, object view):
-    """As `present.seen`."""
+    """As `arrays.host_array.strided_elements`."""
     if type(view) is not View or 0 in shape:
         return plain_seen(array, shape, dtype, view)
     cdef Py_ssize_t size = dtype.itemsize
@@ -216,7 +216,7 @@ cdef inline bint share_cell(object one, object two):
 
 cdef bint is_owned(object storage) except -1:
     """Whether the memory of a cell on the host may be written to; where not, somebody else may see
-    it, and `in_place.owned` has to look closer."""
+    it, and `eager.writes.writable_memory` has to look closer."""
     # No names that count: one reference each, the cell's, the node's and the buffer's.
     cdef PyObject *node = peek(storage, s_node)
     cdef PyObject *buffer = look(node, n_buffer)

@@ -530,9 +530,11 @@ def product_of_two(plain):
             one = <object>PyTuple_GET_ITEM(args, 0)
             two = <object>PyTuple_GET_ITEM(args, 1)
             if is_ours(one) and is_ours(two):
-                left = here(one)
-                right = None if left is None else here(two)
-                if right is not None and not standard[0] and (
+                if not is_on_host(one) or not is_on_host(two):
+                    bring_factors(one, two)
+                    return plain(*args, **kwargs)
+                left, right = here(one), here(two)
+                if left is not None and right is not None and not standard[0] and (
                     is_affordable(array_size(<PyObject *>left) / product_share)
                 ):
                     answer = product_of_vectors(<PyObject *>left, <PyObject *>right)

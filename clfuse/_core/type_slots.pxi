@@ -48,7 +48,8 @@ cdef Py_ssize_t i_layout, i_shape, i_path, i_start, y_due
 cdef object ARRAY, Node, Storage, HostBuffer, View, Indexed, NUMPY, FLOAT64, DEFER, LOUD
 cdef object CONSTANT, SUSPENDED, UPDATE, VIEW
 cdef object AS_A_WHOLE, IN_PARTS, BY_ROWS, SELECTED
-cdef object context, check, boundary, plain_owned
+cdef tuple uses  # these, by their numbers
+cdef object check, boundary
 cdef object plain_made, plain_part, node_of, expect_rows, element, c_strides
 cdef dict settings, leaves, constants, native, views
 cdef list recorded, operations, check_at, tracers, mode, standard
@@ -82,13 +83,13 @@ def connect(names):
     """Take the other classes, functions and tables of clfuse that are used here, by name."""
     global h_cell, h_shape, h_dtype, h_view, s_node, b_device, b_array, b_copy, b_memory
     global h_host, h_device, h_use, h_owner, h_seen, b_window
-    global b_use, AS_A_WHOLE, IN_PARTS, BY_ROWS, SELECTED, few_additions, selected_share
+    global b_use, uses, AS_A_WHOLE, IN_PARTS, BY_ROWS, SELECTED, few_additions, selected_share
     global v_base, v_offset, v_strides, v_ordered, v_writeable, i_layout, i_shape, i_path, i_start
     global ARRAY, Storage, HostBuffer, View, Indexed, NUMPY, FLOAT64, DEFER, LOUD
-    global context, check, boundary, plain_made, plain_part, node_of
+    global check, boundary, plain_made, plain_part, node_of
     global expect_rows, element, c_strides, settings, leaves, constants, native, views
     global recorded, operations, check_at, tracers, mode, standard, scalars, additions_a_us
-    global longest_path, plain_owned, rows_share, known_works, updates, y_due
+    global longest_path, rows_share, known_works, updates, y_due
     ARRAY, Storage = names["ARRAY"], names["Storage"]
     HostBuffer, View, Indexed = names["HostBuffer"], names["View"], names["Indexed"]
     handle, buffer = names["Handle"], names["Buffer"]
@@ -101,7 +102,8 @@ def connect(names):
     b_device, b_array = _offset(buffer, "device"), _offset(HostBuffer, "array")
     b_copy, b_memory = _offset(HostBuffer, "copy"), _offset(HostBuffer, "memory")
     b_use, b_window = _offset(HostBuffer, "use"), _offset(HostBuffer, "window")
-    AS_A_WHOLE, IN_PARTS, BY_ROWS, SELECTED = names["uses"]
+    uses = names["uses"]
+    AS_A_WHOLE, IN_PARTS, BY_ROWS, SELECTED = uses
     selected_share = names["selected_share"]
     few_additions, rows_share = names["few_additions"], names["rows_share"]
     v_base, v_offset = _offset(View, "base"), _offset(View, "offset")
@@ -110,13 +112,13 @@ def connect(names):
     i_layout, i_shape = _offset(Indexed, "_layout"), _offset(Indexed, "_shape")
     i_path, i_start = _offset(Indexed, "path"), _offset(Indexed, "start")
     NUMPY, FLOAT64, DEFER, LOUD = names["NUMPY"], names["FLOAT64"], names["DEFER"], names["LOUD"]
-    context, check, boundary = names["context"], names["check"], names["boundary"]
+    check, boundary = names["check"], names["boundary"]
     y_due = _offset(type(boundary), "due")
     plain_made, plain_part, node_of = names["made"], names["part"], names["node_of"]
     expect_rows = names["expect_rows"]
     element, c_strides = names["element"], names["c_strides"]
     updates = names["updates"]
-    plain_owned, known_works = names["owned"], names["known_works"]
+    known_works = names["known_works"]
     settings, leaves, constants = names["settings"], names["leaves"], names["constants"]
     native, views = names["native"], names["views"]
     recorded, tracers = names["recorded"], names["tracers"]

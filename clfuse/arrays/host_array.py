@@ -207,50 +207,6 @@ def _is_basic(index: Any) -> bool:
     return all(type(item) in _BASIC for item in (index if type(index) is tuple else (index,)))
 
 
-def index_host_array(handle: Handle, buffer: HostBuffer, index: Any) -> Any:
-    """``handle[index]``, whose elements lie in `buffer`; `DEFER` where the index has other items
-    than integers, slices, None and Ellipsis. The index may be a `Step`."""
-    if type(index) is tuple:
-        for item in index:
-            if type(item) not in _BASIC:
-                return DEFER
-    elif type(index) not in _BASIC and type(index) is not Step:
-        return DEFER
-    old = handle._view
-    found = buffer.array if old is None else view_elements(buffer.array, handle)
-    found = index.taken(found) if type(index) is Step else found[index]
-    if type(found) is not np.ndarray:
-        buffer.use = max(buffer.use, BY_ROWS)
-        return DEFER if standard[0] else found
-    if buffer.use < BY_ROWS:
-        buffer.use = BY_ROWS if len(found.shape) < len(handle._shape) else IN_PARTS
-    made = _new(handles.ARRAY)
-    made._storage = handle._storage
-    made._shape = found.shape
-    made._dtype = handle._dtype
-    view = made._view = _new(Indexed)
-    view._layout = None
-    if old is None:
-        view.start = None
-        view.path = (index,)
-        view._shape = handle._shape
-        view.base = handle
-        view.ordered = view.writeable = True
-        return made
-    if type(old) is Indexed and len(old.path) < LONGEST_PATH:
-        view.start = old.start
-        view.path = (*old.path, index)
-        view._shape = old._shape
-    else:
-        view.start = handle._shape, View(old.offset, old.strides, None, old.ordered)
-        view.path = (index,)
-        view._shape = handle._shape
-    view.base = handle if old.base is None else old.base
-    view.writeable = old.writeable
-    view.ordered = old.ordered or handles.is_ordered(made._shape, view.strides)
-    return made
-
-
 def is_at(view: Handle, handle: Handle, index: Any) -> bool:
     """Whether `view` is known to be ``handle[index]``, without a look at where that is."""
     found = view._view

@@ -15,14 +15,11 @@ import numpy as np
 from clfuse.ir import build
 from clfuse.ir.layout import is_injective
 from clfuse.ir.size_limits import MOST_AXES
-from clfuse.runtime.memory.buffers import HostBuffer
 
 from . import handle as handles
 from .conversion import NotNative
 from .expressions import broadcast_shapes
 from .handle import Handle, fresh, layout, node_of, view_of
-from .host_array import index_host_array, view_elements
-from .view_steps import Step
 
 AxisError = np.exceptions.AxisError
 
@@ -234,14 +231,6 @@ def reshape_view(handle: Handle, shape: tuple[int, ...]) -> Any:
 
 def permute_axes(handle: Handle, axes: Sequence[int]) -> Any:
     """The array with its axes in this order (normalized, a permutation)."""
-    buffer = handle._storage.node.buffer
-    if type(buffer) is HostBuffer and type(handle) is handles.ARRAY:
-        use = buffer.use
-        turned = index_host_array(handle, buffer, Step(np.ndarray.transpose, tuple(axes)))
-        buffer.use = use  # it is still used as a whole, if it was
-        strides = view_elements(buffer.array, turned).strides
-        turned._view.ordered = handles.is_ordered(turned._shape, strides)
-        return turned
     offset, strides = layout(handle)
     shape = handle._shape
     return view_of(
@@ -319,12 +308,6 @@ def insert_axes(handle: Handle, axis: Any) -> Any:
 
 def flip_axes(handle: Handle, axes: Iterable[int]) -> Any:
     """The array with these axes (normalized) run through backwards."""
-    buffer = handle._storage.node.buffer
-    if type(buffer) is HostBuffer:
-        turned = set(axes)
-        axes = range(len(handle._shape))
-        items = [slice(None, None, -1 if axis in turned else None) for axis in axes]
-        return index_host_array(handle, buffer, tuple(items))
     offset, strides = layout(handle)
     steps = list(strides)
     for axis in axes:

@@ -8,21 +8,18 @@ from typing import Any
 
 import numpy as np
 
+from clfuse import eager
 from clfuse._core import loading
 from clfuse.arrays import errstate, handle, host_array, promotion
-from clfuse.arrays.view_steps import Step
 from clfuse.config import changed, settings
 from clfuse.counters import counters
 from clfuse.dispatch.registry import UFUNCS
-from clfuse.eager import arithmetic, creation, functions, indexing, writes
 from clfuse.engine import evaluate
 from clfuse.functions.indexing import subscripts
 from clfuse.functions.math.ufunc import ufunc
 from clfuse.interop import buffers
 from clfuse.ir import build, nodes, trace
 from clfuse.policy.choice import known_works
-from clfuse.runtime.devices import selection
-from clfuse.runtime.devices.selection import current_device
 from clfuse.runtime.memory.blocks import Counted
 from clfuse.runtime.memory.buffers import (
     AS_A_WHOLE,
@@ -33,7 +30,6 @@ from clfuse.runtime.memory.buffers import (
     Buffer,
     HostBuffer,
 )
-from clfuse.target.costs import COSTS
 
 from . import operators
 
@@ -49,7 +45,7 @@ def accelerate(array: type) -> None:
     nodes.pending = core.pending
     core.settle()
     changed.append(core.settle)
-    core.connect_calls(_names_of_calls())
+    eager.connect(core, array, ufunc)
     core.connect_remembered(
         {
             "COMPACT": nodes.Kind.COMPACT,
@@ -63,7 +59,6 @@ def accelerate(array: type) -> None:
     for slot, descriptor in (("_storage", core.Cell()), ("_view", core.Sight())):
         setattr(handle.Handle, slot, descriptor)
     core.export_buffers((array, *handle.SCALARS), buffers.lend_memory)
-    core.connect_sources(creation.compiled_names(current_device, vars(selection)))
     for short, name in operators.BINARY.items():
         function = UFUNCS[name]
         about = function.numpy, function.weight
@@ -77,6 +72,8 @@ def accelerate(array: type) -> None:
         dunder = f"__i{short}__"
         apply = getattr(operator, f"i{short}")
         setattr(array, dunder, core.in_place(getattr(array, dunder), apply, function.weight))
+    power = core.in_place(array.__ipow__, operator.ipow, UFUNCS["power"].weight)
+    array.__ipow__ = power
     for short, name in operators.COMPARISONS.items():
         function = UFUNCS[name]
         dunder = f"__{short}__"
@@ -96,11 +93,14 @@ def accelerate(array: type) -> None:
         elif function.nin == 1 and function.nout == 1 and function.signature is None:
             plain = operators.unary(function)
             function.fast = core.unary(plain, function.numpy, function.weight, loops)
+    for short in ("and", "or", "xor", "lshift", "rshift", "pos", "invert"):
+        name = operators.BINARY.get(short) or operators.UNARY[short]
+        plain = getattr(handle.SCALAR, f"__{short}__")
+        setattr(handle.SCALAR, f"__{short}__", core.of_scalar(plain, UFUNCS[name].numpy))
     for name in operators.of_one:
         operators.of_one[name] = UFUNCS[name].fast
     dunder = "__matmul__"
     setattr(array, dunder, core.product(getattr(array, dunder)))
-    arithmetic.wrap_result = core.result
     matmul = UFUNCS["matmul"]
     matmul.fast = getattr(array, dunder)
     for function in UFUNCS.values():
@@ -163,7 +163,6 @@ def _names(array: type) -> dict[str, Any]:
         "check": nodes.check,
         "check_at": nodes.check_at,
         "constants": promotion.constants,
-        "context": arithmetic.raising(),
         "element": subscripts.element,
         "expect_rows": host_array.expect_rows,
         "few_additions": host_array.FEW_ADDITIONS,
@@ -175,7 +174,6 @@ def _names(array: type) -> dict[str, Any]:
         "native": host_array.NATIVE_DTYPES,
         "node_of": handle.node_of,
         "operations": nodes.operations,
-        "owned": writes.writable_memory,
         "part": host_array.view_elements,
         "recorded": nodes.recorded,
         "rows_share": host_array.ROWS_SHARE,
@@ -190,24 +188,6 @@ def _names(array: type) -> dict[str, Any]:
     }
 
 
-def _names_of_calls() -> dict[str, Any]:
-    """What ``_core/eager_calls.pxi`` uses of clfuse besides."""
-    return {
-        "DTYPE": np.dtype,
-        "QUIET": errstate.QUIET,
-        "Step": Step,
-        "at_once_share": host_array.AT_ONCE,
-        "costs": tuple(functions.Cost),
-        "fits": indexing.fits,
-        "gather_additions": COSTS.gather_additions,
-        "lists": (functions.DEEPEST_LIST, functions.LONGEST_LIST),
-        "mask_additions": indexing.MASK_ADDITIONS,
-        "options": functions.OPTIONS,
-        "refused": functions.REFUSED,
-        "seen": host_array.strided_elements,
-    }
-
-
 def _names_of_slots() -> dict[str, Any]:
     """What ``_core/eager_operators.pxi`` uses of clfuse besides."""
     names = {
@@ -217,6 +197,5 @@ def _names_of_slots() -> dict[str, Any]:
     return {
         "absolute": np.absolute,
         "negative": np.negative,
-        "product_share": host_array.AT_ONCE * host_array.PRODUCT_SHARE,
         "weights": {short: UFUNCS[name].weight for short, name in names.items()},
     }

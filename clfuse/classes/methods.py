@@ -14,11 +14,9 @@ from clfuse.arrays import handle as handles
 from clfuse.arrays import views
 from clfuse.arrays.conversion import host_view, move_to_device
 from clfuse.arrays.handle import Handle, fresh, is_writeable, node_of
-from clfuse.arrays.host_array import DEFER
 from clfuse.arrays.promotion import Casting
 from clfuse.dispatch.host_call import announced, host_call
 from clfuse.dispatch.registry import UFUNCS
-from clfuse.eager.arithmetic import alone
 from clfuse.functions import attributes
 from clfuse.functions.indexing import masks, subscripts, taking
 from clfuse.functions.linalg import products
@@ -26,7 +24,6 @@ from clfuse.functions.math import cumulative, reductions, selection, statistics
 from clfuse.functions.shaping import creation, manipulation
 from clfuse.functions.sorting import searching, sorting
 from clfuse.ir import build
-from clfuse.runtime.memory.buffers import HostBuffer
 
 _Missing = np._NoValue
 
@@ -306,10 +303,6 @@ class ArrayMethods(Handle):
         """A new array with the same values."""
         if type(self) in handles.SCALARS:
             return self
-        if order == "C" and type(self._storage.node.buffer) is HostBuffer:
-            made = alone(np.ndarray.copy, 1.0, self)
-            if made is not DEFER:
-                return made
         return creation.array(self, order=order)
 
     def clip(self, min: Any = _Missing, max: Any = _Missing, out: Any = None, **kwargs: Any) -> Any:

@@ -22,24 +22,18 @@ from clfuse.arrays import handle, views
 from clfuse.arrays.conversion import device_of, host_copy, host_scalar
 from clfuse.arrays.flags import flagsobj
 from clfuse.arrays.handle import Handle, fresh, is_writeable, layout, native_dtype, node_of
-from clfuse.arrays.host_array import INTEGERS, DEFER, index_host_array, standard
+from clfuse.arrays.host_array import standard
 from clfuse.arrays.memory_order import copy_in_order
 from clfuse.arrays.shared_storage import seen_by_numpy
 from clfuse.dispatch.numpy_errors import error_to_raise
 from clfuse.dispatch.overrides import answers_itself
-from clfuse.eager.arithmetic import product
-from clfuse.eager.functions import put_before
-from clfuse.eager.writes import writable_memory
-from clfuse.engine.evaluate import lock
 from clfuse.functions import attributes
 from clfuse.functions.indexing import subscripts
 from clfuse.functions.linalg.products import matmul
-from clfuse.functions.math.ufunc import ufunc
 from clfuse.functions.shaping.creation import array as make_array
 from clfuse.functions.shaping.creation import zeros
 from clfuse.interop import buffers, protocols
 from clfuse.interop.subclasses import ArrayType, ScalarType
-from clfuse.runtime.memory.buffers import HostBuffer
 
 from . import iteration, operators, printing
 from .acceleration import accelerate
@@ -318,11 +312,6 @@ class ndarray(MutatingMethods, _Common, metaclass=ArrayType):
         return seen_by_numpy(self).ctypes
 
     def __getitem__(self, index: Any) -> Any:
-        buffer = self._storage.node.buffer
-        if type(buffer) is HostBuffer:
-            found = index_host_array(self, buffer, index)
-            if found is not DEFER:
-                return found
         try:
             return subscripts.get(self, index)
         except (IndexError, TypeError, ValueError) as error:
@@ -332,18 +321,6 @@ class ndarray(MutatingMethods, _Common, metaclass=ArrayType):
             raise wrong from None
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        if self._view is None and type(self._storage.node.buffer) is HostBuffer:
-            kind = type(value)
-            if kind is self._dtype.type or (kind is float and self._dtype.char == "d"):
-                for item in index if type(index) is tuple else (index,):
-                    if type(item) not in INTEGERS:
-                        break
-                else:
-                    with lock:
-                        array = writable_memory(self._storage)
-                        if array is not None:
-                            array[index] = value
-                            return
         try:
             subscripts.put(self, index, value)
         except (IndexError, TypeError, ValueError) as error:
@@ -393,9 +370,6 @@ class ndarray(MutatingMethods, _Common, metaclass=ArrayType):
     __sizeof__ = protocols.memory_nbytes
 
     def __matmul__(self, other: Any) -> Any:
-        made = product(np.matmul, self, other)
-        if made is not DEFER:
-            return made
         answer = operators.defers(self, other)
         return matmul(self, other) if answer is None else answer
 
@@ -501,4 +475,3 @@ for _name in ("__mul__", "__rmul__"):
 
 handle.set_types(ndarray, scalar)
 accelerate(ndarray)
-put_before(ndarray, ufunc)

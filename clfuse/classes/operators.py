@@ -10,7 +10,6 @@ from __future__ import annotations
 import array
 import collections
 import math
-import operator
 import warnings
 from collections.abc import Callable
 from typing import Any, Final
@@ -22,16 +21,14 @@ from clfuse.arrays import handle as handles
 from clfuse.arrays.conversion import host_view
 from clfuse.arrays.expressions import broadcast_shapes
 from clfuse.arrays.handle import modify, native_dtype, node_of, recorded_array
-from clfuse.arrays.host_array import DEFER
 from clfuse.arrays.promotion import constant_of
 from clfuse.dispatch.host_call import HostArguments, announced, count_fallback
 from clfuse.dispatch.registry import UFUNCS
-from clfuse.eager.arithmetic import alone, modify_in_place, pair
 from clfuse.functions.math.ufunc import ufunc
 from clfuse.ir.nodes import boundary
 from clfuse.ir.traced_number import concrete
 from clfuse.numpy_releases import EMPTY_IS_FALSE, ONE_IS_A_NUMBER, POWERS_OF_SCALARS
-from clfuse.runtime.memory.buffers import Buffer, HostBuffer
+from clfuse.runtime.memory.buffers import HostBuffer
 from clfuse.user_frames import user_stacklevel
 
 BINARY: Final = {
@@ -123,33 +120,16 @@ def _is_subclass(kind: type) -> bool:
 def binary(
     function: ufunc,
     defers: Callable[[Any, Any], Any] = defers,
-    apply: Callable[[Any, Any], Any] | None = None,
 ) -> Callable[[Any, Any], Any]:
-    """``self + other``; `defers` says what happens to operands of foreign types.
-
-    `apply` is what does the same to NumPy's arrays, if not the ufunc.
-    """
+    """``self + other``; `defers` says what happens to operands of foreign types."""
     loops = function.loops
     get_loop = loops.get
     call = function.record
-    apply_now = function.numpy if apply is None else apply
-    weight = function.weight
 
     def method(self: Any, other: Any) -> Any:
-        if type(self._storage.node.buffer) is HostBuffer:
-            made = pair(apply_now, weight, self, other)
-            if made is not DEFER:
-                return made
         kind = type(other)
         shape = self._shape
         if kind is handles.ARRAY or kind in handles.SCALARS:
-            if (
-                type(other._storage.node.buffer) is HostBuffer
-                and type(self._storage.node.buffer) is Buffer
-            ):
-                made = pair(apply_now, weight, self, other)
-                if made is not DEFER:
-                    return made
             op = get_loop((self._dtype, other._dtype))
             if op is None:
                 return call(self, other)
@@ -255,18 +235,9 @@ def reflected(function: ufunc, short: str) -> Callable[[Any, Any], Any]:
     """``other + self``, where `other` did not know what to do; `short` is the operator's name."""
     get_loop = function.loops.get
     call = function.__call__
-    numpys = function.numpy
-    weight = function.weight
     defers = deferring(f"__{short}__")
 
-    def apply(self: Any, other: Any) -> Any:
-        return numpys(other, self)
-
     def method(self: Any, other: Any) -> Any:
-        if type(self._storage.node.buffer) is HostBuffer:
-            made = pair(apply, weight, self, other)
-            if made is not DEFER:
-                return made
         kind = type(other)
         shape = self._shape
         if kind is float or kind is int:
@@ -287,24 +258,15 @@ def reflected(function: ufunc, short: str) -> Callable[[Any, Any], Any]:
     return method
 
 
-def in_place(
-    function: ufunc, apply: Callable[[Any, Any], Any]
-) -> Callable[[Any, Any], Any]:
-    """``self += other``: writes into the array, whatever shares its storage sees it.
-
-    `apply` is the operator.
-    """
+def in_place(function: ufunc) -> Callable[[Any, Any], Any]:
+    """``self += other``: writes into the array, whatever shares its storage sees it."""
     get_loop = function.loops.get
     call = function.__call__
-    weight = function.weight
 
     def method(self: Any, other: Any) -> Any:
         kind = type(other)
         view = self._view
         if view is None or view.writeable:
-            on_host = type(self._storage.node.buffer) is HostBuffer
-            if on_host and modify_in_place(apply, weight, self, other):
-                return self
             shape = self._shape
             dtype = self._dtype
             if kind is handles.ARRAY:
@@ -380,14 +342,8 @@ def unary(function: ufunc) -> Callable[[Any], Any]:
     """``-self``."""
     get_loop = function.loops.get
     call = function.record
-    numpys = function.numpy
-    weight = function.weight
 
     def method(self: Any) -> Any:
-        if type(self._storage.node.buffer) is HostBuffer:
-            made = alone(numpys, weight, self)
-            if made is not DEFER:
-                return made
         op = get_loop(self._dtype)
         shape = self._shape
         view = self._view
@@ -452,16 +408,14 @@ def power_in_place(self: Any, other: Any) -> Any:
     if POWERS_OF_SCALARS and isinstance(other, np.generic):
         other = _as_python(other)
     name = _fast_power(self, other)
-    if name is not None and self._dtype.kind != "b" and (
-        type(self._storage.node.buffer) is not HostBuffer
-    ):
+    if name is not None and self._dtype.kind != "b":
         return UFUNCS[name](self, out=(self,))
     return _power_in_place(self, other)
 
 
 of_one: Final = {name: unary(UFUNCS[name]) for name in _POWERS.values()}
 _power = binary(UFUNCS["power"], deferring("__rpow__"))
-_power_in_place = in_place(UFUNCS["power"], operator.ipow)
+_power_in_place = in_place(UFUNCS["power"])
 
 
 # -- divmod and matmul ----------------------------------------------------------------------------
@@ -561,8 +515,7 @@ def table() -> dict[str, Callable[..., Any]]:
 def in_place_table() -> dict[str, Callable[..., Any]]:
     """The operators that write into an array; lazy scalars, being immutable, have none."""
     found = {
-        f"__i{short}__": in_place(UFUNCS[name], getattr(operator, f"i{short}"))
-        for short, name in BINARY.items()
+        f"__i{short}__": in_place(UFUNCS[name]) for short, name in BINARY.items()
     }
     found["__ipow__"] = power_in_place
     return found

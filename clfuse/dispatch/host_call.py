@@ -31,8 +31,7 @@ from clfuse.arrays.conversion import (
 from clfuse.arrays.handle import Handle, native_dtype, node_of
 from clfuse.config import settings
 from clfuse.counters import counters
-from clfuse.eager.creation import SOURCES, at_the_call
-from clfuse.eager.functions import before, settled
+from clfuse.eager import before, settled
 from clfuse.errors import FallbackError, FallbackWarning
 from clfuse.ir import trace
 from clfuse.runtime.memory.buffers import BY_ROWS
@@ -422,8 +421,6 @@ def native(
         if known is not None and core is not None:
             call = functools.update_wrapper(core.recalling(call, *known), call)
         public: Any = before(reference, call)
-        if reference in SOURCES:
-            public = at_the_call(public, reference)
         if isinstance(reference, types.BuiltinFunctionType):
             public = _NoMethod(public)
         for known in references:

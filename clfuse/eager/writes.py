@@ -18,9 +18,9 @@ from clfuse.arrays.host_array import (
     ROW_NBYTES,
     affordable,
     bring_to_host,
+    host_elements,
     is_calculated_here,
     leaf,
-    view_elements,
     works_in_place,
 )
 from clfuse.errors import AllocationError
@@ -35,12 +35,6 @@ from clfuse.runtime.memory.buffers import (
     has_sole_memory,
     lend_memory,
 )
-
-
-def writable_view(handle: Handle) -> Any:
-    """What the array sees of memory that is `writable_memory`; None as there."""
-    array = writable_memory(handle._storage)
-    return array if array is None or handle._view is None else view_elements(array, handle)
 
 
 def writable_memory(storage: Storage) -> Any:
@@ -146,7 +140,7 @@ def is_writable_here(handle: Handle, index: Any, value: Any) -> bool:
     elif isinstance(value, Handle | list | tuple) and nbytes <= LOOP_NBYTES and (
         works_in_place()
     ):
-        if not affordable(np.broadcast_to(np.False_, handle._shape)[index].size):
+        if not affordable(_part_size(handle._shape, index)):
             return False
         try:
             memory = lend_memory(allocate(device, nbytes), node.dtype, node.shape)
@@ -160,3 +154,12 @@ def is_writable_here(handle: Handle, index: Any, value: Any) -> bool:
         return False
     handle._storage.node = leaf(here, node.shape, node.dtype)
     return True
+
+
+def _part_size(shape: tuple[int, ...], index: Any) -> int:
+    """Elements of the part that an index points at; its arrays lie on the host."""
+    items = [
+        host_elements(item) if isinstance(item, Handle) else item
+        for item in (index if type(index) is tuple else (index,))
+    ]
+    return np.broadcast_to(np.False_, shape)[tuple(items)].size

@@ -31,7 +31,6 @@ from clfuse.arrays.handle import (
     result,
     view_of,
 )
-from clfuse.arrays.host_array import DEFER
 from clfuse.arrays.memory_order import (
     asked_order,
     is_fortran,
@@ -43,10 +42,8 @@ from clfuse.arrays.promotion import Casting
 from clfuse.arrays.shared_storage import seen_by_numpy
 from clfuse.arrays.views import completed_shape, requested_shape, reshaped_strides, strided_view
 from clfuse.dispatch.host_call import announced, host_call
-from clfuse.eager.arithmetic import alone
 from clfuse.ir import build
 from clfuse.numpy_releases import CHECKS_PARTS, DEPRECATED_SETTERS
-from clfuse.runtime.memory.buffers import HostBuffer
 from clfuse.user_frames import user_stacklevel
 
 from .indexing.subscripts import put
@@ -265,12 +262,6 @@ def cast_to(
     letter = parse_order(order)
     if not copy and wanted is handle._dtype and _lies_in(handle, letter):
         return handle
-    if letter == "K" and type(handle._storage.node.buffer) is HostBuffer and (
-        handle._dtype.kind != "c" or wanted.kind == "c"
-    ):
-        made = alone(lambda array: array.astype(wanted), 1.0, handle)
-        if made is not DEFER:
-            return made
     if handle._dtype.kind == "c" and wanted.kind not in "cb":
         warnings.warn(_COMPLEX_TO_REAL, np.exceptions.ComplexWarning, user_stacklevel())
     if type(handle) in handles.SCALARS:

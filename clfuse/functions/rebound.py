@@ -29,10 +29,10 @@ from clfuse.arrays import handle as handles
 from clfuse.arrays.conversion import contains_handles
 from clfuse.arrays.errstate import errstate
 from clfuse.arrays.handle import Handle, downcasts, lacks_fp64, native_dtype
+from clfuse.arrays.numpy_calls import is_attempt
 from clfuse.dispatch.host_call import dispatch_to, host_call, make_hosted, shares_memory
 from clfuse.dispatch.registry import BY_NUMPY, NATIVE, OTHERWISE
-from clfuse.eager.arithmetic import is_attempt
-from clfuse.eager.functions import before, settled
+from clfuse.eager import before, settled
 from clfuse.errors import OutsideWarnings
 
 BORROWED: Final = (
@@ -180,9 +180,9 @@ def _is_of_nans(frame: types.FrameType) -> bool:
 
 
 class _Warnings(OutsideWarnings):
-    """Stands for Python's module in NumPy's code. It ends an eager attempt (`eager.arithmetic`)
-    that would warn, as a floating-point error does; the call that follows warns. It lets pass what
-    is said of slices without a number, of which kernels do not warn."""
+    """Stands for Python's module in NumPy's code. It ends an eager attempt
+    (`arrays.numpy_calls`) that would warn, as a floating-point error does; the call that follows
+    warns. It lets pass what is said of slices without a number, of which kernels do not warn."""
 
     @staticmethod
     def warn(

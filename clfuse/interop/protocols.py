@@ -20,12 +20,11 @@ from clfuse.arrays.conversion import (
     host_view,
 )
 from clfuse.arrays.handle import Handle, fresh, is_contiguous, is_writeable, layout, node_of
-from clfuse.arrays.host_array import DEFER, SCALARS
+from clfuse.arrays.host_array import SCALARS
 from clfuse.arrays.memory_order import stride_order
 from clfuse.arrays.shared_storage import seen_by_numpy
 from clfuse.dispatch.host_call import host_call
 from clfuse.dispatch.registry import BY_NUMPY, NATIVE
-from clfuse.eager.arithmetic import pair
 from clfuse.engine.evaluate import host_view as stored_view
 from clfuse.functions.math.ufunc import ufunc
 from clfuse.functions.shaping.creation import array
@@ -59,10 +58,6 @@ def array_ufunc(self: Handle, function: np.ufunc, method: str, *inputs: Any, **k
         # A scalar of NumPy's comes first: what an element of an array on the host is.
         known = BY_NUMPY.get(function)
         if known is not None and type(inputs[0]) in SCALARS and inputs[1] is self:
-            if known.fast is not None and type(self._storage.node.buffer) is HostBuffer:
-                made = pair(known.reversed, known.weight, self, inputs[0])
-                if made is not DEFER:
-                    return made
             return known(*inputs)
     if not isinstance(function, np.ufunc | ufunc):
         raise TypeError(f"__array_ufunc__() argument 1 must be a ufunc, not {function!r}")

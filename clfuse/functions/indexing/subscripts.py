@@ -43,7 +43,7 @@ from clfuse.arrays.handle import (
 )
 from clfuse.arrays.promotion import BOOL
 from clfuse.dispatch.host_call import HostArguments, announced
-from clfuse.eager import indexing
+from clfuse.eager import get_by_arrays, set_in_place
 from clfuse.ir import build
 from clfuse.ir.nodes import Node, boundary
 
@@ -69,7 +69,7 @@ def get(handle: Handle, index: Any) -> Any:
         offset, strides = view.offset, view.strides
     found = locate(handle._shape, offset, strides, index)
     if found is None:
-        chosen = indexing.get_by_arrays(handle, index)
+        chosen = get_by_arrays(handle, index)
         return _get_advanced(handle, index) if chosen is host_array.DEFER else chosen
     shape, offset, strides, is_element = found
     if is_element:
@@ -158,7 +158,7 @@ def put(handle: Handle, index: Any, value: Any) -> None:
     is_shared = type(value) is handles.ARRAY and value._storage is handle._storage
     if is_shared and host_array.is_at(value, handle, index):
         return  # what `x[i:j] += y` ends with: the view was written to already
-    if indexing.set_in_place(handle, index, value):
+    if set_in_place(handle, index, value):
         return
     if boundary.due and not isinstance(value, Handle):
         boundary.reached()
@@ -196,7 +196,7 @@ def put(handle: Handle, index: Any, value: Any) -> None:
         node = value_node(value, handle._dtype)
     is_here = not isinstance(value, Handle) or host_array.host_elements(value) is not None
     if is_here and host_array.expect_writes(handle._storage, shape) and (
-        indexing.set_in_place(handle, index, value)
+        set_in_place(handle, index, value)
     ):
         return
     if node.shape != shape:

@@ -17,7 +17,6 @@ from clfuse.arrays import errstate
 from clfuse.arrays.conversion import NotNative, as_handle, requested_dtype
 from clfuse.arrays.expressions import combine, convert, scalar, shape_text
 from clfuse.arrays.handle import Handle, fresh, native_dtype, node_of, result
-from clfuse.arrays.host_array import DEFER
 from clfuse.arrays.promotion import BOOL
 from clfuse.arrays.views import (
     completed_shape,
@@ -32,7 +31,6 @@ from clfuse.dispatch.numpy_errors import preferred_error
 from clfuse.dispatch.overrides import answers_itself
 from clfuse.dispatch.record_cache import cache_recording
 from clfuse.dispatch.registry import BY_NUMPY, UFUNCS
-from clfuse.eager import arithmetic
 from clfuse.functions.math.folds import deliver_reduction, fold, fold_axes
 from clfuse.functions.math.ufunc import ufunc
 from clfuse.functions.shaping.joining import deliver_joined as written
@@ -120,10 +118,6 @@ def matmul(x1: Any, x2: Any, /, out: Any = None, **options: Any) -> Any:
     """The product of matrices, of stacks of them, and of vectors."""
     if isinstance(out, tuple) and len(out) == 1:
         (out,) = out
-    if out is None and not options:
-        made = arithmetic.product(np.matmul, x1, x2)
-        if made is not DEFER:
-            return made
     try:
         if errstate.mode[0] is errstate.STRICT:
             raise NotNative(errstate.CHECKED)
@@ -223,10 +217,6 @@ vecdot = UFUNCS["vecdot"]
 @native(np.dot)
 def dot(a: Any, b: Any, out: Any = None) -> Any:
     """The product of two arrays: of vectors a sum, of matrices `matmul`."""
-    if out is None:
-        made = arithmetic.product(np.dot, a, b)
-        if made is not DEFER:
-            return made
     left, right = as_handle(a), as_handle(b)
     return _dot(left, right, out, "dot")
 

@@ -20,7 +20,7 @@ from clfuse.arrays import handle as handles
 from clfuse.arrays.conversion import NotNative, as_handle, as_mask, cast
 from clfuse.arrays.expressions import broadcast_shapes
 from clfuse.arrays.handle import Handle, lacks_fp64, native_dtype, node_of, result
-from clfuse.arrays.host_array import DEFER, SCALARS
+from clfuse.arrays.host_array import SCALARS
 from clfuse.arrays.memory_order import (
     arrange_axes,
     asked_order,
@@ -28,6 +28,7 @@ from clfuse.arrays.memory_order import (
     result_order,
     turned_nodes,
 )
+from clfuse.arrays.numpy_calls import call_at_user_line
 from clfuse.arrays.outputs import NO_OUT, deliver, given_outputs, outputs, shape_with_outputs
 from clfuse.arrays.promotion import (
     COMPARISONS_OF_INTS,
@@ -50,7 +51,6 @@ from clfuse.dispatch.numpy_errors import (
 )
 from clfuse.dispatch.overrides import ANSWERS_ITSELF, answers_itself
 from clfuse.dispatch.registry import BY_NUMPY, UFUNCS
-from clfuse.eager.arithmetic import alone, both, calculate_at_user_line, into, pair
 from clfuse.engine.evaluate import host_view as stored_view
 from clfuse.functions.indexing.taking import at as update_at
 from clfuse.ir import build
@@ -58,7 +58,6 @@ from clfuse.ir.nodes import Node, Op, loud
 from clfuse.ir.size_limits import MOST_AXES
 from clfuse.ir.traced_number import TracedNumber, concrete
 from clfuse.ops.table import UFUNCS as ROWS
-from clfuse.runtime.memory.buffers import HostBuffer
 from clfuse.user_frames import user_stacklevel
 
 from .folds import fold
@@ -79,8 +78,6 @@ class ufunc:
 
     def __init__(self, function: np.ufunc) -> None:
         self.numpy = function
-        self.reversed: Callable[[Any, Any], Any] = lambda right, left: function(left, right)
-        """NumPy's ufunc of two operands, given in the other order."""
         self.nin = function.nin
         self.nout = function.nout
         self.__name__ = function.__name__
@@ -129,15 +126,11 @@ class ufunc:
                 raise error_to_raise(error, self.numpy, *args, **kwargs) from None
         kind = type(args[0])
         if kind in SCALARS and type(args[-1]) in SCALARS and len(args) < 3:
-            return calculate_at_user_line(self.numpy, *args)
+            return call_at_user_line(self.numpy, *args)
         if len(args) == 1 and kind is handles.ARRAY:
             (array,) = args
             if self.fast is not None:
                 return self.fast(array)
-            if type(array._storage.node.buffer) is HostBuffer and self.signature is None:
-                made = alone(self.numpy, self.weight, array)
-                if made is not DEFER:
-                    return made
             op = self.loops.get(array._dtype)
             shape = array._shape
             view = array._view
@@ -145,19 +138,11 @@ class ufunc:
                 node = array._storage.node if view is None else node_of(array)
                 return handles.recorded_array(op, (node,), shape, op.dtype)
         elif len(args) == 2 and self.fast is not None:
-            is_array = kind is handles.ARRAY
-            kind = type(args[1])
-            if is_array:
-                if kind is handles.ARRAY or kind in handles.SCALARS or kind is float or kind is int:
-                    return self.fast(*args)
-            elif kind is handles.ARRAY and type(args[1]._storage.node.buffer) is HostBuffer:
-                made = pair(self.reversed, self.weight, args[1], args[0])
-                if made is not DEFER:
-                    return made
-        elif len(args) == 2 and self.signature is None:
-            made = both(self, *args)
-            if made is not DEFER:
-                return made
+            other = type(args[1])
+            if kind is handles.ARRAY and (
+                other is handles.ARRAY or other in handles.SCALARS or other is float or other is int
+            ):
+                return self.fast(*args)
         return self.record(*args)
 
     def record(self, *args: Any) -> Any:
@@ -170,7 +155,7 @@ class ufunc:
             return host_call.host_call(self.numpy, args, {}, str(missing))
         keys, values, shapes, has_array = operands
         if not has_array:
-            return calculate_at_user_line(self.numpy, *args)
+            return call_at_user_line(self.numpy, *args)
         resolution = self._resolve(keys)
         if resolution.ops is None:
             return host_call.host_call(self.numpy, args, {}, _without_kernel(keys))
@@ -285,12 +270,6 @@ class ufunc:
 
     def _call_with_options(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         nin = self.nin
-        if self.nout == 1 and self.signature is None:
-            out: Any = args[nin] if len(args) == nin + 1 and not kwargs else None
-            if len(args) == nin and len(kwargs) == 1:
-                out = kwargs.get("out")
-            if type(out) is handles.ARRAY and into(self.numpy, self.weight, args[:nin], out):
-                return out
         if not nin <= len(args) <= self.nargs or ("out" in kwargs and len(args) > nin):
             # NumPy's TypeError; it looks at no argument before it counts them.
             return self.numpy(*args, **kwargs)

@@ -27,7 +27,6 @@ from clfuse.arrays.handle import fresh, native_dtype, node_of
 from clfuse.arrays.host_array import is_calculated_here
 from clfuse.arrays.promotion import FLOAT64, INT64, UINT64
 from clfuse.config import settings
-from clfuse.eager import arithmetic
 from clfuse.engine.evaluate import host_view, upload
 from clfuse.ir import build
 from clfuse.ir.nodes import Kind, Node, Op, loop, structural
@@ -219,7 +218,7 @@ class Philox4x32:
         if scale != 1.0 or start:
             made *= scale
             made += start
-        return arithmetic.wrap_result(made, device)
+        return _core.result(made, device)  # type: ignore[union-attr]
 
     def few_below(self, low: int, count: int, size: Any) -> Any:
         """The same of whole numbers from `low` on, `count` of them, as int64."""
@@ -229,7 +228,7 @@ class Philox4x32:
         key, position, _ = self.take()
         made = np.empty(size, np.int64)
         _core.draw_below(made, wanted, key, position, count, low)  # type: ignore[union-attr]
-        return arithmetic.wrap_result(made, device)
+        return _core.result(made, device)  # type: ignore[union-attr]
 
     def row(self, op: Op, position: int, count: int) -> np.ndarray:
         """What `op` makes of the bits of the draw at `position`, on the host."""
@@ -381,7 +380,7 @@ class Draw:
         row = self._generator.row(op, self._at, self._count)
         if _core is not None:  # it is nobody else's
             whole = row if len(self._shape) == 1 else row.reshape(self._shape)
-            return arithmetic.wrap_result(whole, self._here)
+            return _core.result(whole, self._here)
         return fresh(upload(row.reshape(self._shape)))
 
     def node(self, *, more: bool = False) -> Node:

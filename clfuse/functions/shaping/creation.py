@@ -134,10 +134,10 @@ def array(
         made = from_host(host)
     if len(made._shape) < ndmin:
         made = _with_leading_axes(made, ndmin)
-    laid_out = order_array(made, order)
-    if copy is False and laid_out is not made:
+    ordered = order_array(made, order)
+    if copy is False and ordered is not made:
         raise ValueError(_CANNOT_AVOID_COPY)
-    return laid_out
+    return ordered
 
 
 def _copying(copy: Any) -> bool | None:
@@ -266,7 +266,7 @@ def _filled(value: Any, shape: Any, dtype: Any, order: Any) -> Any:
         made = make_filled(wanted.type(value), extents, wanted)
         if made is not DEFER:
             return made
-    return _laid_out(build.full(wanted.type(value), extents), order)
+    return laid_out(build.full(wanted.type(value), extents), order)
 
 
 def _checked_shape(shape: Any, dtype: np.dtype) -> tuple[int, ...]:
@@ -276,7 +276,16 @@ def _checked_shape(shape: Any, dtype: np.dtype) -> tuple[int, ...]:
     return require_room(extents, dtype)
 
 
-def _laid_out(node: Node, order: Any) -> Any:
+def laid_out(node: Node, order: Any) -> Any:
+    """A new array, which nothing is copied from.
+
+    Raises
+    ------
+    ValueError
+        `order` says that the array lies as another one does.
+    """
+    if order is not None and parse_order(order) not in "CF":
+        raise ValueError("only 'C' or 'F' order is permitted")
     return order_array(fresh(node), order)
 
 
@@ -326,14 +335,14 @@ def full(
     assert wanted is not None
     extents = _checked_shape(shape, wanted)
     if traced and fill_value.fits(wanted):
-        return _laid_out(fit_to_shape(fill_value.node(wanted), extents), order)
+        return laid_out(fit_to_shape(fill_value.node(wanted), extents), order)
     if not isinstance(fill_value, Handle | list | tuple | np.ndarray):
         fill_value = np.full((), fill_value, wanted)  # NumPy's cast, with its warnings and errors
         if order == "C":
             made = make_filled(fill_value[()], extents, wanted)
             if made is not DEFER:
                 return made
-    return _laid_out(fit_to_shape(copied_node(fill_value, wanted), extents), order)
+    return laid_out(fit_to_shape(copied_node(fill_value, wanted), extents), order)
 
 
 def _like(prototype: Any, dtype: Any, shape: Any) -> tuple[Any, Any]:

@@ -23,7 +23,7 @@ from clfuse.ir.nodes import Node
 from clfuse.ir.size_limits import require_room
 from clfuse.user_frames import user_frame
 
-from .creation import order_array
+from .creation import laid_out
 
 
 def _rows_and_columns(rows: int, columns: int) -> tuple[Node, Node]:
@@ -56,7 +56,7 @@ def eye(
     row, column = _rows_and_columns(rows, columns)
     distance = min(max(as_index(k), -rows), columns)  # beyond these no diagonal is in the matrix
     node = combine(np.equal, row, _shifted(column, distance))
-    return order_array(fresh(convert(node, wanted)), order)
+    return laid_out(convert(node, wanted), order)
 
 
 @native(np.identity)

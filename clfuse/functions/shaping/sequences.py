@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from clfuse.arrays import errstate
 from clfuse.arrays.conversion import (
     NotNative,
     as_handle,
@@ -106,16 +107,17 @@ def _progression(ends: np.ndarray, count: int) -> Node:
     start = ends[0].astype(computing)
     with np.errstate(all="ignore"):
         delta = ends[1].astype(computing) - start
-        second = (start + delta).astype(dtype)
+        made = (start + np.arange(2, dtype=computing) * delta).astype(dtype)
     node = convert(index, computing)
     if delta != 1:
         node = combine(np.multiply, node, build.constant(delta))
     if start != 0 or not delta > 0:  # 0 * -1.0 is -0.0, and + 0.0 makes it 0.0 again
         node = combine(np.add, build.constant(start), node)
     node = convert(node, dtype)
-    if second != ends[1] and ends[1] == ends[1]:
-        is_second = combine(np.equal, index, build.constant(np.int64(1)))
-        node = choose(is_second, build.constant(ends[1]), node, dtype, (count,))
+    for place in range(2):  # the first one where the difference is no number
+        if made[place] != ends[place] and ends[place] == ends[place]:
+            is_there = combine(np.equal, index, build.constant(np.int64(place)))
+            node = choose(is_there, build.constant(ends[place]), node, dtype, (count,))
     return node
 
 
@@ -201,6 +203,8 @@ def _spaced(
             scaled = combine(np.multiply, combine(np.divide, index, divisor), delta)
         else:
             scaled = combine(np.multiply, index, step)
+            if not np.isfinite(step.param):
+                errstate.apply_errstate(scaled, "multiply")
     else:
         # A step that underflows to 0 is avoided by dividing first (NumPy issue 5437).
         step = combine(np.divide, delta, divisor)
@@ -262,7 +266,7 @@ def geomspace(
     if computing is not FLOAT64 or (start < 0) != (stop < 0):
         raise NotNative("ends of different signs")
     _require_precision(computing, wanted)
-    sign = math.copysign(1.0, start)
+    sign = float(np.sign(float(start)))
     first, last = (np.float64(end) / sign for end in (start, stop))
     made = logspace(np.log10(first), np.log10(last), num, endpoint)
     if as_index(num) > 0:
