@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from clfuse import eager
+from clfuse.eager import connect
 from clfuse._core import loading
 from clfuse.arrays import errstate, handle, host_array, promotion
 from clfuse.config import changed, settings
@@ -45,7 +45,7 @@ def accelerate(array: type) -> None:
     nodes.pending = core.pending
     core.settle()
     changed.append(core.settle)
-    eager.connect(core, array, ufunc)
+    connect(core, array, ufunc)
     core.connect_remembered(
         {
             "COMPACT": nodes.Kind.COMPACT,

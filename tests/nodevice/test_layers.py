@@ -43,8 +43,11 @@ the longest of these names that its own begins with."""
 APART = [("codegen", "runtime")]
 """Packages that do not import each other, in either direction."""
 
-DOORS = {"policy": "policy.choice"}
+DOORS = {"policy": "policy.choice", "eager": "eager"}
 """Packages of which others import one module."""
+
+NAMES_OF_EAGER = 5
+"""What its door has, and nothing else is imported from it."""
 
 RESERVED = {"pyopencl": "runtime", "mako": "codegen"}
 """Third-party packages that one package alone may import."""
@@ -192,6 +195,20 @@ def test_packages_with_a_door_are_entered_by_it() -> None:
         if other.startswith(f"{package}.") and other != door and not name.startswith(package)
     ]
     assert wrong == []
+
+
+def test_eager_is_entered_by_five_names() -> None:
+    door = ast.parse(MODULES["eager"].read_text(encoding="utf-8"))
+    (listed,) = [
+        ast.literal_eval(node.value) for node in door.body
+        if isinstance(node, ast.Assign) and node.targets[0].id == "__all__"  # type: ignore[attr-defined]
+    ]
+    assert len(listed) == NAMES_OF_EAGER
+    used = {
+        imported.split(".")[2] for name, path in MODULES.items() if not name.startswith("eager")
+        for _, imported in imports(path) if imported.startswith("clfuse.eager.")
+    }
+    assert used == set(listed)
 
 
 def test_there_is_no_circle_of_imports() -> None:

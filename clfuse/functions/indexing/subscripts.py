@@ -194,6 +194,12 @@ def put(handle: Handle, index: Any, value: Any) -> None:
             node = value_node(one[0], handle._dtype)
     if node is whole:
         node = value_node(value, handle._dtype)
+    if len(node.shape) > len(shape) and (type(value) is list or type(value) is tuple):
+        # Of an array leading extents of 1 may be more.
+        raise ValueError(
+            "setting an array element with a sequence. The requested array would exceed the "
+            f"maximum number of dimension of {len(shape)}."
+        )
     is_here = not isinstance(value, Handle) or host_array.host_elements(value) is not None
     if is_here and host_array.expect_writes(handle._storage, shape) and (
         set_in_place(handle, index, value)

@@ -12,7 +12,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
+from clfuse._core import loading
+
 pytestmark = pytest.mark.clfuse_only
+compiled = pytest.mark.skipif(loading.load() is None, reason="the compiled part does this")
 
 LISTS = (
     "[]", "[0]", "[0, 2]", "(0, -1)", "[True, False, True]", "[0, 5]", "[1.5, 2.5]", "[300, -1]",
@@ -82,6 +85,7 @@ def test_lists_mean_what_they_mean_to_numpy(xp: ModuleType, statement: str) -> N
                 assert_array_equal(found, known, err_msg=text)
 
 
+@compiled
 def test_what_a_loop_does_with_lists_is_done_at_the_call(xp: ModuleType) -> None:
     def mixed(np: ModuleType) -> tuple[Any, float]:
         a, total = np.arange(20.0).reshape(4, 5), 0.0

@@ -14,9 +14,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
+from clfuse._core import loading
 from clfuse.arrays.host_array import ROWS_OF_A_LOOP
 
 pytestmark = pytest.mark.clfuse_only
+compiled = pytest.mark.skipif(loading.load() is None, reason="the compiled part does this")
 
 
 @pytest.fixture(autouse=True)
@@ -34,6 +36,7 @@ def test_elements_of_a_large_stored_array_are_scalars_of_its_values_then(xp: Mod
     assert_array_equal(row @ xp.ones(6), np.arange(5002., 5008).sum())
 
 
+@compiled
 def test_a_loop_over_rows_of_what_was_recorded_ends_on_the_host(xp: ModuleType) -> None:
     def smoothed(np: ModuleType, a: Any) -> Any:
         b = np.sin(a) + a
@@ -56,6 +59,7 @@ def stored(xp: ModuleType) -> tuple[Any, Any]:
     return x, np.arange(400_000.).reshape(400, 1000) + 1
 
 
+@compiled
 def test_a_loop_over_elements_of_what_was_recorded_ends_on_the_host(xp: ModuleType) -> None:
     values = np.random.default_rng(4).integers(0, 255, (40, 40)).astype(np.uint8)
 
@@ -79,6 +83,7 @@ def test_a_loop_over_elements_of_what_was_recorded_ends_on_the_host(xp: ModuleTy
     assert sum(after[name] - before[name] for name in names) <= 3 * ROWS_OF_A_LOOP
 
 
+@compiled
 def test_a_loop_over_rows_of_a_large_stored_array_neither_plans_nor_copies(
         xp: ModuleType, stored: Any, shares_memory: bool) -> None:
     def solved(np: ModuleType, a: Any) -> Any:
@@ -149,6 +154,7 @@ def test_large_arrays_stay_lazy_where_single_rows_of_them_were_read(
     assert_array_equal(x, y)
 
 
+@compiled
 @pytest.mark.usefixtures("shared_memory")
 def test_a_loop_over_columns_that_were_only_recorded_ends_in_one_memory(xp: ModuleType) -> None:
     def covariance(np: ModuleType, data: Any) -> Any:
@@ -202,6 +208,7 @@ def escaping(np: ModuleType, n: int, rounds: int) -> Any:
     return count, last, z
 
 
+@compiled
 def test_a_loop_of_selections_and_scattered_writes_plans_nothing_after_its_first_rounds(
     xp: ModuleType,
 ) -> None:

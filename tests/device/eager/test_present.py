@@ -13,10 +13,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
+from clfuse._core import loading
 from clfuse.policy import choice
 from tests.support.hostile import hostile
 
 pytestmark = pytest.mark.clfuse_only
+compiled = pytest.mark.skipif(loading.load() is None, reason="the compiled part does this")
 
 DTYPES = ("bool", "int8", "uint64", "float16", "float32", "float64", "complex128")
 
@@ -32,6 +34,7 @@ def memory_of(x: Any) -> int:
     return int(np.asarray(x).__array_interface__["data"][0])
 
 
+@compiled
 def test_a_loop_over_elements_runs_in_one_memory_without_plans(xp: ModuleType) -> None:
     def factorized(np: ModuleType, a: Any) -> Any:
         for i in range(len(a)):
@@ -55,6 +58,7 @@ def test_a_loop_over_elements_runs_in_one_memory_without_plans(xp: ModuleType) -
                ("plans_made", "plans_reused", "host_evaluations", "kernels_launched"))
 
 
+@compiled
 def test_an_array_that_came_as_a_whole_is_recorded_until_parts_of_it_are_used(
     xp: ModuleType,
 ) -> None:
@@ -355,6 +359,7 @@ def test_what_a_library_gives_is_calculated_with_at_once(xp: ModuleType) -> None
     assert_array_equal(np.asarray(x), matrix)
 
 
+@compiled
 def test_who_asks_for_the_namespace_gets_scalars_of_it(xp: ModuleType) -> None:
     x = xp.asarray(np.arange(3.0))
     assert type(x.sum()) is type(x[1]) is np.float64

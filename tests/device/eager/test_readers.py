@@ -388,6 +388,7 @@ def test_arrays_as_indices_read_and_write_as_numpys(xp: ModuleType, name: str) -
                 assert seen[0] == seen[1], (code, dtype)
 
 
+@compiled
 def test_large_results_of_small_arrays_are_recorded(xp: ModuleType) -> None:
     x, few = xp.asarray(np.arange(1000.0)), xp.asarray(np.arange(3.0))
     x[0] = 0  # used in parts, so that a little more is done at the call

@@ -9,7 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from clfuse._core import loading
 from tests.support.agreement import host
+
+compiled = pytest.mark.skipif(loading.load() is None, reason="the compiled part does this")
 
 
 @pytest.fixture(autouse=True)
@@ -26,6 +29,7 @@ def totients(m: ModuleType, limit: int) -> Any:
     return phi
 
 
+@compiled
 def test_an_array_that_is_read_by_elements_stays_where_it_is(
     xp: ModuleType, shares_memory: bool
 ) -> None:

@@ -69,6 +69,7 @@ MAKERS: dict[str, Callable[[Any, int], Any]] = {
 
 
 @pytest.mark.usefixtures("host_calculates")
+@compiled
 @pytest.mark.parametrize("name", MAKERS)
 def test_a_small_array_is_there_at_the_call_and_a_large_one_takes_no_memory(
     name: str, xp: ModuleType

@@ -15,10 +15,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
+from clfuse._core import loading
 from tests.support.hostile import hostile
 from tests.support.rounds import rounds
 
 pytestmark = pytest.mark.clfuse_only
+compiled = pytest.mark.skipif(loading.load() is None, reason="the compiled part does this")
 
 ALWAYS = 1_000_000
 
@@ -63,6 +65,7 @@ def test_a_program_on_few_elements_launches_nothing_and_has_numpys_bits(xp: Modu
             assert mine.dtype == theirs.dtype
 
 
+@compiled
 def test_a_large_program_runs_in_kernels_and_takes_small_arrays_along(
     xp: ModuleType, shares_memory: bool
 ) -> None:
