@@ -1,13 +1,10 @@
 # cython: language_level=3, annotation_typing=False, binding=True, auto_pickle=False
-"""The common cases of recording and of operations done at the call, in C: `clfuse._core.loading` loads
-it, `clfuse.classes.acceleration` puts it before the methods of arrays and into the slots of their
-class.
+"""The common cases of recording, in C, and operations on small arrays that are done at the call.
 
-Every function here has a plain one that it is given. It answers what that would answer, for arrays
-of the usual kind only, and asks the plain one in every other case: the plain one is what clfuse
-does, this is how it does it sooner. So a rule that `clfuse.arrays.host_array`, `at_once` and `readers`
-have about what is done at the call may become wider there at will; one that becomes narrower has to
-become narrower here.
+`clfuse._core.loading` loads it, `clfuse.classes.acceleration` puts it before the methods of arrays
+and into the slots of their class. Every function here is given a plain one, which it asks in every
+case that is not its own. Of what is recorded the plain one does the same: this is how it is done
+sooner. Small arrays (``eager_*.pxi``) are calculated here alone; the plain one records them.
 
 Objects keep the classes that they have in Python. Their slots are read and filled where the class's
 own descriptors say that they lie, which takes a fifth of asking for an attribute. New objects come
@@ -474,7 +471,7 @@ def result(value, device):
 # -- recording -------------------------------------------------------------------------------------
 
 cdef object orderly(object handle):
-    """The node of an array that lies in C order, or None: `handle.node_of`, `build.view`."""
+    """The node of an array that lies in C order, or None: `arrays.handle.node_of`, `ir.build.view`."""
     view = sight_of(handle)
     if view is None:
         return get(storage_of(handle), s_node)
@@ -507,7 +504,7 @@ cdef object orderly(object handle):
 
 
 cdef inline object constant_for(object op, object value, Py_ssize_t place):
-    """The node of a Python number that was met before, or None: `promotion.constant_of`."""
+    """The node of a Python number that was met before, or None: `arrays.promotion.constant_of`."""
     if value != value or (not value and type(value) is float and signbit(PyFloat_AS_DOUBLE(value))):
         return None
     return constants.get(((<tuple>get(op, o_input_dtypes))[place], value))

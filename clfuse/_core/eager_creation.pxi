@@ -1,4 +1,5 @@
-"""Small arrays made by NumPy at the call, as `clfuse.eager.creation`: a part of `compiled.pyx`."""
+"""Small arrays made by NumPy at the call: a part of `compiled.pyx`. The functions that make them are
+in a table, `clfuse.eager.creation`."""
 
 cdef enum:
     BY_SHAPE
@@ -20,7 +21,7 @@ cdef dict known_words
 cdef object is_native, read_settings
 cdef object get_device, np_array, np_asarray, np_asanyarray
 cdef object fp64_device = None
-cdef object scoped_device  # the context variable of `runtime.devices`
+cdef object scoped_device  # the context variable of `runtime.devices.selection`
 cdef dict device_state  # and its globals
 cdef double in_a_list, kept_nbytes
 cdef Py_ssize_t deepest, usual_count
@@ -141,7 +142,9 @@ cdef double size_by(int rule, tuple args, dict named):
 
 
 cdef object counted(object value, double most, double *total, Py_ssize_t depth):
-    """As `sources._counted`, which adds to `total`; a list without arrays of ours as it is."""
+    """Numbers, nested in lists, with NumPy's arrays for those of ours that lie on the host; how many
+    these are is added to `total`. A list without arrays of ours as it is; `DEFER` where there is
+    anything else in it, or more than `most`."""
     cdef Py_ssize_t place
     cdef Py_ssize_t length
     kind = type(value)
@@ -182,7 +185,8 @@ cdef object counted(object value, double most, double *total, Py_ssize_t depth):
 
 
 cdef object listed(object value):
-    """As `listed.listed`: a list of numbers, and of arrays on the host, as an array of NumPy's."""
+    """A list of numbers, and of arrays on the host, as an array of NumPy's. To NumPy a list is an
+    array that is made at the call: as an index, as what is assigned, as an operand."""
     found = numbers_of(value)
     if found is DEFER:
         return DEFER
@@ -194,7 +198,7 @@ cdef object listed(object value):
 
 
 cdef object numbers_of(object value):
-    """As `listed.numbers`: the list with NumPy's arrays in it; nobody traces then."""
+    """The list with NumPy's arrays in it. Not while `jit` traces: it may hold traced numbers."""
     cdef double size = 0
     kind = type(value)
     if (kind is not list and kind is not tuple) or tracers is None or tracers[0]:
@@ -208,7 +212,7 @@ cdef object numbers_of(object value):
 
 
 cdef object current_device():
-    """The device that new arrays are for, as `runtime.devices.get_device`; None where it has no double precision."""
+    """The device that new arrays are for, as `runtime.devices.selection.current_device`; None where it has no double precision."""
     global fp64_device
     cdef PyObject *scoped = NULL
     PyContextVar_Get(scoped_device, NULL, &scoped)
@@ -229,7 +233,7 @@ cdef object current_device():
 
 
 cdef object made_here(object plain, object make, int rule, tuple args, dict named):
-    """As `sources._made`."""
+    """``make(*args, **named)`` as an array of ours, or `DEFER`."""
     cdef double size = 0
     cdef Py_ssize_t place, given = PyTuple_GET_SIZE(args)
     if tracers is None or tracers[0]:  # None: clfuse is being imported

@@ -47,7 +47,7 @@ cdef int settle_batches() except -1:
 
 
 cdef inline bint expects_no_rows(PyObject *node) noexcept:
-    """Whether `present.expect_rows` need not be asked: calls of kernels have written to it."""
+    """Whether `arrays.host_array.expect_rows` need not be asked: calls of kernels have written to it."""
     kind = type(<object>node)
     return (kind is Pending or kind is Part) and look(node, n_buffer) == <PyObject *>None
 
@@ -128,7 +128,7 @@ cdef bint was_taken(object last, tuple args) except -1:
     ranges, first = <object>PyTuple_GET_ITEM(args, 0), get(series, r_ranges)
     if ranges is not first and (type(ranges) is not type(first) or ranges != first):
         return False
-    # From here on nothing lets another thread in, so `ir.finding` is not needed.
+    # From here on nothing lets another thread in, so `ir.nodes.finding` is not needed.
     batch = clfuse_referent(get(series, r_batch))
     if batch is None or get(batch, c_is_open) is not True:
         return False

@@ -8,14 +8,14 @@ cdef extern from "Python.h":
     PyObject *PyDict_GetItemWithError(object, object) except? NULL
 
 cdef enum:
-    MOST_CELLS = 16  # as `known.MOST_CELLS`
-    VIEW_STEP = 0  # as `known._Code`
+    MOST_CELLS = 16  # as `user_kernels.language.calls.call_cache.MOST_CELLS`
+    VIEW_STEP = 0  # as `user_kernels.language.calls.call_cache._Code`
     ELEMENTWISE_STEP
     FILLED_STEP
     UPDATE_STEP
     NUMBER_STEP
     CONVERTED_STEP
-    ITSELF = 0  # as `known._Argument`
+    ITSELF = 0  # as `user_kernels.language.calls.call_cache._Argument`
     VALUE
     PLACE
     NUMBER
@@ -56,7 +56,7 @@ cdef double elements(object shape) except -1:
 
 
 cdef object viewed(object node, object shape, object offset, object strides, bint is_whole):
-    """As `build.view`; `is_whole`: the strides are those of C order."""
+    """As `ir.build.view`; `is_whole`: the strides are those of C order."""
     cdef Py_ssize_t extent
     own = get(node, n_shape)
     if is_whole and offset == 0 and (shape is own or shape == own):
@@ -78,7 +78,7 @@ cdef object viewed(object node, object shape, object offset, object strides, bin
 
 
 cdef object updated(object old, object value, object offset, object strides, bint is_whole):
-    """As `build.update`; `is_whole`: the strides are those of the value's C order."""
+    """As `ir.build.update`; `is_whole`: the strides are those of the value's C order."""
     cdef double size
     dtype, shape = get(old, n_dtype), get(value, n_shape)
     op = updates.get(dtype)
@@ -105,7 +105,7 @@ cdef inline object untracked(object node, object inputs):
 
 
 cdef object numbered(object value, object dtype):
-    """As `steps.number`."""
+    """As `user_kernels.language.array_route.steps.number`."""
     if type(value) is complex or value != value or (
         not value and type(value) is float and signbit(PyFloat_AS_DOUBLE(value))
     ):
@@ -169,7 +169,7 @@ cdef object carried_out(tuple step, list values, list offsets, list numbers):
 
 
 cdef int rebind(object storage, object node) except -1:
-    """As `ir.rebind`."""
+    """As `ir.nodes.rebind`."""
     refill(storage, s_node, node)
     noted(storage)
     if type(node) is not Node:
@@ -193,7 +193,7 @@ cdef int noted(object storage) except -1:
 
 
 cdef object fresh(object node):
-    """As `handle.fresh`."""
+    """As `arrays.handle.fresh`."""
     storage = new_storage(node)
     noted(storage)
     operations.append(get(node, n_op) if type(node) is Node else object())
@@ -265,7 +265,7 @@ cdef bint is_known_number(object argument, tuple wanted) except -1:
 
 
 cdef class KnownCall:
-    """What a call of a kernel was, and what it became: see `known.remember`.
+    """What a call of a kernel was, and what it became: see `user_kernels.language.calls.call_cache.remember`.
 
     `cells` is how many storage cells it had; values are numbered by these, then by the terms.
     """

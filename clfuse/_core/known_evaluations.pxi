@@ -1,4 +1,4 @@
-"""Evaluations that were done before, for `clfuse.evaluate`: a part of `compiled.pyx`.
+"""Evaluations that were done before, for `clfuse.engine.evaluate`: a part of `compiled.pyx`.
 
 Between two kernels that read large arrays the caches hold nothing of Python's: every function of a
 dozen lines takes 5 us then, and the way from `evaluate_nodes` to the first launch is twenty of them.
@@ -32,7 +32,7 @@ def connect_evaluation(names):
 
 
 cdef class Ready:
-    """A plan of nothing but bound kernels, which runs as `planned.Planned.run` does.
+    """A plan of nothing but bound kernels, which runs as `engine.executable.Planned.run` does.
 
     `block_size` is that of `runtime.context.pool`; `hosted` is how many arguments lie on the host; `is_used`
     says whether it has run since somebody set that to False.
@@ -102,7 +102,7 @@ cdef class Ready:
         return 0
 
     cdef object taken(self, object nbytes, object size):
-        """As `buffers.allocate`."""
+        """As `runtime.memory.blocks.allocate`."""
         held = self.bins.get(size)
         if not held:
             return allocate(self.device, nbytes)
@@ -149,7 +149,7 @@ cdef class Ready:
         """Launch, and give the nodes that somebody asks for their buffers; 1 where the driver refuses
         a launch, which Python may make otherwise.
 
-        Where this ends early, `rest.leave` puts the nodes in order, which are of no graph if `whole`.
+        Where this ends early, `engine.resume.leave` puts the nodes in order, which are of no graph if `whole`.
         """
         cdef Py_ssize_t number = 0
         cdef Direct direct

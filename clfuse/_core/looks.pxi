@@ -1,5 +1,5 @@
-"""What programs do to see a value: ``float(x)`` of a lazy scalar, `clfuse.evaluate` and
-`clfuse.synchronize`: a part of `compiled.pyx`. In Python they are `clfuse.classes.operators` and
+"""What programs do to see a value: ``float(x)`` of a lazy scalar, `clfuse.control.evaluate` and
+`clfuse.control.synchronize`: a part of `compiled.pyx`. In Python they are `clfuse.classes.operators` and
 `clfuse.control`.
 
 This comes right after a kernel that has read large arrays: see `known_evaluations.pxi`.

@@ -205,7 +205,7 @@ def number_below(word key, word position, word limit):
 
 
 def both_words(word key, word position):
-    """128 random bits as two numbers, as `random_bits.philox` of index 0."""
+    """128 random bits as two numbers, as `functions.random.bits.philox` of index 0."""
     cdef long long by = <long long>key, at = <long long>position
     return philox_bits_cf_whole(0, by, at), philox_more_bits_cf_whole(0, by, at)
 

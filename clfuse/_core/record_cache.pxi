@@ -13,7 +13,7 @@ def connect_remembered(names):
 
 
 cdef object simple(object value):
-    """An argument as a part of a key, or `DEFER` where it is not simple: `remembered.simple`."""
+    """An argument as a part of a key, or `DEFER` where it is not simple: `dispatch.record_cache._simple`."""
     kind = type(value)
     if value is None or value is no_value or kind is int or kind is str:
         return value

@@ -14,7 +14,7 @@ the call would launch.
 """
 
 cdef enum:
-    LIVE_FLAG = 1  # as `snapshot.LIVE`
+    LIVE_FLAG = 1  # as `ir.snapshot.LIVE`
     MORE = 4
     USUAL = 16  # calls in a row that were not alone: one in as many is watched from there on
     MOST_ALONE = 1 << 24  # never
@@ -30,7 +30,7 @@ cdef KnownCall latest = None
 cdef KnownCall unseen = None
 """The call that was launched ahead and that nobody has looked at yet."""
 
-cdef list turns  # `ir.turn`
+cdef list turns  # `ir.nodes.turn`
 
 
 def launch_ahead_after(Py_ssize_t calls):

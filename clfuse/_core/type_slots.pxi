@@ -57,7 +57,7 @@ cdef frozenset scalars
 cdef double additions_a_us, few_additions, rows_share, selected_share
 cdef Py_ssize_t longest_path
 cdef bint inside = False
-cdef object NONE_ALIVE = 0  # of `trace.tracers`: nobody traces
+cdef object NONE_ALIVE = 0  # of `ir.trace.tracers`: nobody traces
 
 
 class _Slotted:

@@ -3,7 +3,7 @@
 What is written is either put into the array's memory, after a look at who else refers to that, or
 recorded as what comes after what was recorded before. Another thread must not do the same in between,
 or one of the two is lost: NumPy loses nothing where the parts are different. The lock is that of
-`clfuse.evaluate`, and costs nothing where there is one thread.
+`clfuse.engine.evaluate`, and costs nothing where there is one thread.
 """
 
 cdef extern from *:

@@ -92,3 +92,16 @@ def test_modules_that_texts_name_are_there(file: Path) -> None:
     for name in QUOTED.findall(file.read_text(encoding="utf-8")):
         if name.removeprefix("clfuse.").split(".")[0] in top_level() - {"dask"}:  # Dask's own
             assert is_there(name), name
+
+
+COMPILED = sorted((PACKAGE / "_core").glob("*.p[yx][xi]"))
+
+
+@pytest.mark.parametrize("file", COMPILED, ids=ids(COMPILED))
+def test_what_texts_of_the_compiled_part_name_is_there(file: Path) -> None:
+    for name in QUOTED.findall(file.read_text(encoding="utf-8")):
+        if name.endswith((".pyx", ".pxi")):
+            assert (file.parent / name).is_file(), name
+        elif name != "object.__new__":
+            assert name.removeprefix("clfuse.").split(".")[0] in top_level(), f"{name}: of what?"
+            assert is_there(name), name
