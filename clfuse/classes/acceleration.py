@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from clfuse.eager import connect
 from clfuse._core import loading
 from clfuse.arrays import errstate, handle, host_array, promotion
 from clfuse.config import changed, settings
 from clfuse.counters import counters
 from clfuse.dispatch.registry import UFUNCS
+from clfuse.eager import connect
 from clfuse.engine import evaluate
 from clfuse.functions.indexing import subscripts
 from clfuse.functions.math.ufunc import ufunc
