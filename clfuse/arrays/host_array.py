@@ -5,7 +5,7 @@ thousand elements. A loop over elements (``a[i, j] -= a[i, k] * a[k, j]``) would
 every step. So an operation that costs NumPy next to nothing is eager where all operands lie on the
 host already (`runtime.memory.buffers.HostBuffer`: small arrays that came from there, or that were
 observed). An operation on anything that is only recorded, or that lies on the device, is recorded.
-Package `eager` holds these operations.
+The compiled part does these operations (`eager`); without it all are recorded.
 
 An element, and every other value for which NumPy returns a scalar, is then a NumPy scalar.
 """

@@ -72,8 +72,8 @@ def accelerate(array: type) -> None:
         dunder = f"__i{short}__"
         apply = getattr(operator, f"i{short}")
         setattr(array, dunder, core.in_place(getattr(array, dunder), apply, function.weight))
-    power = core.in_place(array.__ipow__, operator.ipow, UFUNCS["power"].weight)
-    array.__ipow__ = power
+    dunder, weight = "__ipow__", UFUNCS["power"].weight
+    setattr(array, dunder, core.in_place(getattr(array, dunder), operator.ipow, weight))
     for short, name in operators.COMPARISONS.items():
         function = UFUNCS[name]
         dunder = f"__{short}__"

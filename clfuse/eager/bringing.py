@@ -206,7 +206,7 @@ def _is_scattering(index: Any) -> bool:
 def _kind_of(item: Any) -> str:
     """The kind of dtype of an index that is an array, or a list of integers, say; else nothing."""
     if type(item) is handles.ARRAY or type(item) is np.ndarray:
-        return item.dtype.kind
+        return str(item.dtype.kind)
     if type(item) is not list:
         return ""
     return "i" if item and all(type(number) in INTEGERS for number in item) else "O"
