@@ -19,6 +19,9 @@ __all__ = ["Refused", "finish_below", "journal", "rests", "settle"]
 journal: Final[list[Any]] = [None]
 """A function and its arguments, for `settle` to call. It may be called twice."""
 
+_settled: Final[list[Any]] = [None]
+"""What `settle` is calling."""
+
 rests: Final[weakref.WeakSet[Any]] = weakref.WeakSet()
 """Every `engine.resume.Rest` that was begun, and is not finished; empty as a rule."""
 
@@ -36,10 +39,15 @@ class Refused(Exception):
 def settle() -> None:
     """Put in order what the last evaluation has left, if it ended early."""
     found = journal[0]
-    if found is not None:
+    if found is None or found is _settled[0]:  # it may evaluate something itself
+        return
+    _settled[0] = found
+    try:
         function, arguments = found
         function(*arguments)
         journal[0] = None
+    finally:
+        _settled[0] = None
 
 
 def finish_below(

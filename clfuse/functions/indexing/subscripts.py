@@ -171,6 +171,11 @@ def put(handle: Handle, index: Any, value: Any) -> None:
         value = _of_sequence(value, shape, handle._dtype, is_element)
     if is_element:
         value = as_element(value, handle._dtype)
+        if type(value) is list or type(value) is tuple:
+            # NumPy's error, which the dtype decides; of a boolean any sequence has a truth value.
+            one = np.empty(1, handle._dtype)
+            one[0] = value
+            value = one[0]
     if (
         isinstance(value, Handle)
         and value._storage is handle._storage
@@ -184,8 +189,7 @@ def put(handle: Handle, index: Any, value: Any) -> None:
         fit_to_shape(whole, shape)
     node = whole if whole is not None and is_element else value_node(value, handle._dtype)
     if is_element and node.shape:
-        # NumPy's error, which the dtype decides; older ones take a single element, and a boolean
-        # any sequence.
+        # NumPy's error; older ones take a single element.
         one = np.empty(1, handle._dtype)
         if isinstance(value, Handle):
             one[0] = np.empty(node.shape)

@@ -13,9 +13,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from clfuse._core import loading
 from clfuse.engine.evaluate import forget_plans
 
 pytestmark = pytest.mark.clfuse_only
+compiled = pytest.mark.skipif(loading.load() is None, reason="the compiled part does this")
 
 
 @pytest.fixture(autouse=True)
@@ -42,6 +44,7 @@ def iterated(module: ModuleType, given: Any) -> Any:
     return x
 
 
+@compiled
 def test_a_small_program_on_an_array_that_came_as_a_whole_is_recorded_at_first(
     xp: ModuleType,
 ) -> None:
@@ -77,6 +80,7 @@ def test_what_has_kernels_is_recorded_ever_after(xp: ModuleType) -> None:
         assert_array_equal(found, given * 0.5 + 1)
 
 
+@compiled
 def test_another_amount_of_work_is_another_operation(xp: ModuleType) -> None:
     given = np.linspace(0.1, 1, 2500)
     for _ in range(3):
@@ -142,6 +146,7 @@ def test_lists_are_written_by_kernels_as_numpy_does(
     assert outcome(xp) == outcome(np)
 
 
+@compiled
 def test_lists_of_numbers_written_to_rows_record_nothing(xp: ModuleType) -> None:
     def program() -> Any:
         table = xp.zeros((300, 4))
@@ -154,6 +159,7 @@ def test_lists_of_numbers_written_to_rows_record_nothing(xp: ModuleType) -> None
     assert_array_equal(np.asarray(table)[7], [7, 8, 9.5, 7])
 
 
+@compiled
 def test_a_list_that_is_written_to_a_large_array_costs_no_launch(xp: ModuleType) -> None:
     if not xp.get_device().traits.unified_memory:
         pytest.skip("an array in memory of its own is written to there")
@@ -223,6 +229,7 @@ def costs(xp: ModuleType, **changes: float) -> Iterator[None]:
         forget_plans()
 
 
+@compiled
 def test_programs_that_take_turns_are_left_to_numpy_where_launches_cost_more(
     xp: ModuleType, calculated: Any
 ) -> None:
@@ -277,6 +284,7 @@ OBSERVED: dict[str, Callable[[ModuleType, Any, Any], Any]] = {
 }
 
 
+@compiled
 @pytest.mark.parametrize("name", OBSERVED)
 @pytest.mark.parametrize("size", [20_000, 60_000])
 def test_short_expressions_that_are_observed_each_time_are_numpys_at_the_call(
@@ -346,6 +354,7 @@ def descent(module: ModuleType, x: Any, y: Any, rounds: int) -> tuple[list[float
     return losses, weights
 
 
+@compiled
 def test_what_a_loop_does_not_look_at_is_calculated_with_what_it_looks_at(xp: ModuleType) -> None:
     table = np.sin(np.arange(200.0 * 20)).reshape(200, 20)
     wanted = np.cos(np.arange(200.0))
@@ -409,6 +418,7 @@ def test_masks_write_to_recorded_small_arrays_at_the_call(xp: ModuleType, value:
         assert_allclose(np.asarray(ours), theirs, rtol=1e-12)
 
 
+@compiled
 def test_batches_of_a_recorded_table_are_taken_at_the_call(xp: ModuleType) -> None:
     values = np.arange(15_000.0 * 4).reshape(15_000, 4)
     table = xp.asarray(values) * 0.5
