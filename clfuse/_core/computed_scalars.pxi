@@ -48,12 +48,28 @@ cdef object recorded_in_turn(int number, object left, object right):
     return NotImplemented
 
 
+cdef object before_array(
+    binaryfunc operator, object function, double weight, int which, bint of_one_dtype, object left,
+    object right, bint is_second=True
+):
+    """``operator(left, right)`` of a lazy scalar that was computed and an array that lies on the
+    host, or `DEFER`; in the other order where the array is not `is_second`."""
+    if not is_ours(right) or not is_on_host(right):
+        return DEFER
+    one = computed_number(left)
+    if one is DEFER:
+        return DEFER
+    return at_once(operator, function, weight, which, of_one_dtype, right, one, is_second)
+
+
 cdef object of_numbers(binaryfunc operator, int number, object left, object right):
     """``operator(left, right)``, one of them a lazy scalar."""
     if type(right) is ARRAY:
-        one = number_on_host(left)
-        if one is not DEFER:
-            return combined(number, one, right)
+        answer = before_array(
+            operators[number], None, weights[number], loops_of[number], True, left, right
+        )
+        if answer is not DEFER:
+            return answer
     if are_left_to_numpy():
         one = known_number(left)
         if one is not DEFER:
@@ -88,6 +104,10 @@ cdef object number_remainder(object left, object right):
 
 
 cdef object number_power(object left, object right, object modulo):
+    if modulo is None and type(right) is ARRAY:
+        answer = before_array(to_the_power, None, weights[POWER], NO_LOOP, False, left, right)
+        if answer is not DEFER:
+            return answer
     if modulo is None and are_left_to_numpy():
         one = known_number(left)
         if one is not DEFER:
@@ -112,11 +132,16 @@ cdef object number_absolute(object scalar):
 
 
 cdef object number_compare(object left, object right, int which):
+    cdef int which_of_array
     if type(right) is ARRAY:
-        one = number_on_host(left)
-        if one is not DEFER:
-            # As Python numbers comparisons: < 0, <= 1, == 2, != 3, > 4, >= 5.
-            return slot_compare(right, one, which if 2 <= which <= 3 else (which + 4) % 8)
+        # NumPy's function wants the array first: < 0 for > 4, <= 1 for >= 5, == 2, != 3.
+        which_of_array = which if 2 <= which <= 3 else (which + 4) % 8
+        answer = before_array(
+            comparison(which_of_array), None, weight_of_comparison, COMPARING + which_of_array,
+            True, left, right, False
+        )
+        if answer is not DEFER:
+            return answer
     if are_left_to_numpy():
         one = known_number(left)
         if one is not DEFER:
@@ -139,16 +164,14 @@ cdef object of_known_numbers(object function, object one, object two):
     return DEFER if two is DEFER else function(one, two)
 
 
-def of_scalar(plain, function):
+def of_scalar(plain, function, double weight):
     """``function(self, other)``, or of `self` alone, a lazy scalar, before `plain`."""
 
     def method(self, *others):
         answer = DEFER
         other = others[0] if others else None
         if type(other) is ARRAY:
-            one = number_on_host(self)
-            if one is not DEFER:
-                answer = function(one, other)
+            answer = before_array(NULL, function, weight, NO_LOOP, False, self, other)
         elif not others or other is not None:
             answer = of_known_numbers(function, self, other)
         return plain(self, *others) if answer is DEFER else answer

@@ -150,24 +150,24 @@ cdef object slot_absolute(object array):
 cdef object numpy_negative, numpy_absolute
 
 
+cdef binaryfunc comparison(int which) noexcept:
+    """NumPy's, as Python numbers them."""
+    if which == 0:
+        return is_less
+    if which == 1:
+        return is_less_or_equal
+    if which == 2:
+        return is_equal
+    if which == 3:
+        return is_not_equal
+    return is_greater if which == 4 else is_greater_or_equal
+
+
 cdef object slot_compare(object left, object right, int which):
-    cdef binaryfunc compare
     answer = DEFER
     if is_ours(left):
-        if which == 0:
-            compare = is_less
-        elif which == 1:
-            compare = is_less_or_equal
-        elif which == 2:
-            compare = is_equal
-        elif which == 3:
-            compare = is_not_equal
-        elif which == 4:
-            compare = is_greater
-        else:
-            compare = is_greater_or_equal
         answer = at_once(
-            compare, None, weight_of_comparison, COMPARING + which, True, left, right, False
+            comparison(which), None, weight_of_comparison, COMPARING + which, True, left, right, False
         )
     return usual_comparison(left, right, which) if answer is DEFER else answer
 

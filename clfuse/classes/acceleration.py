@@ -94,9 +94,11 @@ def accelerate(array: type) -> None:
             plain = operators.unary(function)
             function.fast = core.unary(plain, function.numpy, function.weight, loops)
     for short in ("and", "or", "xor", "lshift", "rshift", "pos", "invert"):
-        name = operators.BINARY.get(short) or operators.UNARY[short]
-        plain = getattr(handle.SCALAR, f"__{short}__")
-        setattr(handle.SCALAR, f"__{short}__", core.of_scalar(plain, UFUNCS[name].numpy))
+        function = UFUNCS[operators.BINARY.get(short) or operators.UNARY[short]]
+        dunder = f"__{short}__"
+        plain = getattr(handle.SCALAR, dunder)
+        method = core.of_scalar(plain, function.numpy, function.weight)
+        setattr(handle.SCALAR, dunder, method)
     for name in operators.of_one:
         operators.of_one[name] = UFUNCS[name].fast
     dunder = "__matmul__"

@@ -12,8 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from clfuse._core import loading
 from tests.support.agreement import assert_bitwise, host
 from tests.support.releases import IS_BEFORE_2_4
+
+compiled = pytest.mark.skipif(loading.load() is None, reason="the compiled part does this")
 
 KINDS = ("divide by zero", "overflow", "underflow", "invalid value")
 
@@ -217,6 +220,7 @@ UNSEEN: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@compiled
 @pytest.mark.clfuse_only
 @pytest.mark.parametrize("name", UNSEEN)
 def test_small_arrays_that_lie_on_the_host_warn_at_the_call_and_of_the_users_line(

@@ -158,3 +158,30 @@ def test_whole_numbers_of_numpys_bound_draws(xp: ModuleType) -> None:
         xp.random.seed(3)
         assert first == xp.random.randint(90)
         assert type(first) is int
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int64", "bool"])
+def test_arithmetic_with_small_arrays_is_done_at_the_call(dtype: str, xp: ModuleType) -> None:
+    small = np.arange(-2, 5).astype(dtype)
+    bits = [operator.and_, operator.or_, operator.xor]
+    for operate in OPERATORS + (bits if dtype != "float64" else []):
+        if dtype == "bool" and operate is operator.sub:
+            continue
+        with xp.config.override(host_us=50):
+            lazy = xp.asarray(np.arange(40_000) % 4).max()
+            assert lazy.item() == 3
+            lazy = lazy if dtype != "bool" else lazy > 1
+            theirs = np.int64(3) if dtype != "bool" else np.bool_(True)
+            ours = xp.asarray(small)
+            label = operate.__name__
+            assert_told_alike(
+                told(lambda: operate(lazy, ours)), told(lambda: operate(theirs, small)), label  # noqa: B023
+            )
+            assert_told_alike(
+                told(lambda: operate(ours, lazy)), told(lambda: operate(small, theirs)), label  # noqa: B023
+            )
+            before = xp.stats()["nodes_recorded"]
+            if type(told(lambda: operate(theirs, small))) is not type:  # noqa: B023
+                with np.errstate(all="ignore"):
+                    operate(lazy, ours)
+                assert xp.stats()["nodes_recorded"] == before, label
