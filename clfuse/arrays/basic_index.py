@@ -90,9 +90,7 @@ def locate(
                 raise _too_many(rank, index)
             extent = shape[axis]
             if not -extent <= item < extent:
-                raise IndexError(
-                    f"index {item} is out of bounds for axis {axis} with size {extent}"
-                )
+                raise _out_of_bounds(item, axis, shape, index)
             offset += (item + extent if item < 0 else item) * strides[axis]
             axis += 1
     if axis < rank:
@@ -114,6 +112,17 @@ def _is_integer(item: Any) -> bool:
     if isinstance(item, np.ndarray | list | tuple | np.bool_ | str | float):
         return False
     return hasattr(type(item), "__index__")
+
+
+def _out_of_bounds(
+    item: int, axis: int, shape: tuple[int, ...], index: tuple[Any, ...]
+) -> IndexError:
+    """NumPy counts the indices before it uses one, and knows no numbers that fit in no register."""
+    if sum(1 for other in index if other is not None and other is not Ellipsis) > len(shape):
+        return _too_many(len(shape), index)
+    if abs(item) >> 63:
+        return IndexError(_INVALID)
+    return IndexError(f"index {item} is out of bounds for axis {axis} with size {shape[axis]}")
 
 
 def _too_many(rank: int, index: tuple[Any, ...]) -> IndexError:

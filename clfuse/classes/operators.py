@@ -408,7 +408,7 @@ def power_in_place(self: Any, other: Any) -> Any:
     if POWERS_OF_SCALARS and isinstance(other, np.generic):
         other = _as_python(other)
     name = _fast_power(self, other)
-    if name is not None and self._dtype.kind != "b":
+    if name is not None:
         return UFUNCS[name](self, out=(self,))
     return _power_in_place(self, other)
 

@@ -100,8 +100,11 @@ for RECORDED in (False, True):
             a, every = (found := arrays())[one], found[0]
             held = every[0]
             space = {"a": a, "arrays": arrays}
-            print(operator, one, value, told(lambda: exec(f"a {operator}= {value}", space)),
-                  told(lambda: space["a"]), every.tolist(), held.tolist())
+            def change():
+                exec(f"a {operator}= {value}", space)
+                return space["a"]  # what is recorded warns when it is looked at
+            print(operator, one, value, told(change), told(lambda: space["a"])[0],
+                  every.tolist(), held.tolist())
     # Whoever holds what was there before sees no write.
     a = arrays()[0]
     before = a.copy(), a + 0, numpy.asarray(a), a[0] + 0, a[1, 1]
@@ -109,9 +112,8 @@ for RECORDED in (False, True):
     print([b.tolist() for b in before], a.tolist())
     with np.errstate(all="ignore"):
         print(told(lambda: np.asarray([1.0, 0.0]) / 0.0))
-    with np.errstate(all="raise"):
+    with np.errstate(all="raise"):  # NumPy has written when it raises; nothing else has
         print(told(lambda: np.asarray([1.0, 0.0]) / 0.0), told(lambda: a.__itruediv__(0.0)))
-    print(a.tolist())
 
 # Views of views of views, of memory that is written to, and that is replaced by a copy meanwhile.
 x = y = np.asarray(numpy.arange(50.0))
