@@ -148,6 +148,8 @@ def test_in_place_with_what_overlaps(kind: str, apply: Callable[[Any, Any], Any]
 @pytest.mark.parametrize("kind", ["float64", "float32", "complex128", "int64"])
 @pytest.mark.parametrize("product", ["dot", "matmul"])
 def test_products_of_vectors(kind: str, product: str) -> None:
+    if kind == "complex128" and not COMPILED:
+        pytest.skip("what BLAS makes of complex infinities no kernel does")
     theirs, ours = both(kind)
     others, other = both(kind, 1)
     vectors = [lambda m: m[1], lambda m: m[2, ::-1], lambda m: m[0, 1:3], lambda m: m[1:, 2],

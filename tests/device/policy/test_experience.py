@@ -378,6 +378,7 @@ def in_pairs(module: ModuleType, x: Any, y: Any, rounds: int) -> tuple[list[floa
     return seen, y
 
 
+@compiled
 def test_what_is_left_to_numpy_is_not_recorded_for_what_waits_beside_it(xp: ModuleType) -> None:
     """Too much for the call, too little for launches: all of it becomes NumPy's at the call."""
     if xp.get_device().traits.kind != "cpu":
