@@ -171,11 +171,6 @@ def put(handle: Handle, index: Any, value: Any) -> None:
         value = _of_sequence(value, shape, handle._dtype, is_element)
     if is_element:
         value = as_element(value, handle._dtype)
-        if type(value) is list or type(value) is tuple:
-            # NumPy's error, which the dtype decides; of a boolean any sequence has a truth value.
-            one = np.empty(1, handle._dtype)
-            one[0] = value
-            value = one[0]
     if (
         isinstance(value, Handle)
         and value._storage is handle._storage
@@ -189,7 +184,8 @@ def put(handle: Handle, index: Any, value: Any) -> None:
         fit_to_shape(whole, shape)
     node = whole if whole is not None and is_element else value_node(value, handle._dtype)
     if is_element and node.shape:
-        # NumPy's error; older ones take a single element.
+        # NumPy's error, which the dtype decides; older ones take a single element, and a boolean
+        # any sequence.
         one = np.empty(1, handle._dtype)
         if isinstance(value, Handle):
             one[0] = np.empty(node.shape)
@@ -198,12 +194,6 @@ def put(handle: Handle, index: Any, value: Any) -> None:
             node = value_node(one[0], handle._dtype)
     if node is whole:
         node = value_node(value, handle._dtype)
-    if len(node.shape) > len(shape) and (type(value) is list or type(value) is tuple):
-        # Of an array leading extents of 1 may be more.
-        raise ValueError(
-            "setting an array element with a sequence. The requested array would exceed the "
-            f"maximum number of dimension of {len(shape)}."
-        )
     is_here = not isinstance(value, Handle) or host_array.host_elements(value) is not None
     if is_here and host_array.expect_writes(handle._storage, shape) and (
         set_in_place(handle, index, value)
