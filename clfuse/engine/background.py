@@ -71,10 +71,10 @@ def begin(calls: Sequence[Callable[[], object]]) -> Work:
     work = Work(calls)
     with _lock:
         _waiting.append(work)
-        if not _thread:
+        if not any(thread.is_alive() for thread in _thread):
             thread = threading.Thread(target=_work, name="clfuse builds", daemon=True)
-            _thread.append(thread)
-            thread.start()
+            thread.start()  # before it is noted: an interrupt must not leave one that never runs
+            _thread[:] = [thread]
     return work
 
 
@@ -83,7 +83,8 @@ def finish() -> None:
     with _lock:
         threads = list(_thread)
     for thread in threads:
-        thread.join(LONGEST_S)
+        if thread.is_alive():
+            thread.join(LONGEST_S)
 
 
 def end() -> None:

@@ -71,8 +71,8 @@ _Key = tuple[Device, str, str, str, Arguments, bool]
 
 _programs: dict[_Key, Program] = {}
 
-_builds: Final[dict[_Key, threading.Event]] = {}
-"""What is being built: set when it is, or has failed."""
+_turns: Final[dict[_Key, threading.Lock]] = {}
+"""What is being built -> who builds it has this lock."""
 
 _lock = threading.Lock()
 
@@ -124,26 +124,23 @@ def build(
         name, source = short, f"#define {name} {short}\n{source}"
     options = build_options(device, relaxed=relaxed)
     key = (device, source, name, options, tuple(arguments), inline)
-    while True:
-        with _lock:
-            program = _programs.pop(key, None)
-            if program is not None:
-                _programs[key] = program
-                return program
-            built = _builds.get(key)
-            if built is None:
-                _builds[key] = threading.Event()
-                break
-        built.wait()  # by another thread; where it fails, this one tries
-    try:
-        program = _build(*key)
-        with _lock:
-            while len(_programs) >= PROGRAMS_LIMIT:
-                del _programs[next(iter(_programs))]
+    with _lock:
+        program = _programs.pop(key, None)
+        if program is not None:
             _programs[key] = program
-    finally:
-        with _lock:
-            _builds.pop(key).set()
+            return program
+        turn = _turns.setdefault(key, threading.Lock())
+    with turn:
+        try:
+            program = _programs.get(key)  # another thread has built it meanwhile
+            if program is None:
+                program = _build(*key)
+                with _lock:
+                    while len(_programs) >= PROGRAMS_LIMIT:
+                        del _programs[next(iter(_programs))]
+                    _programs[key] = program
+        finally:
+            _turns.pop(key, None)
     return program
 
 
