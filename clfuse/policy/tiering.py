@@ -34,6 +34,7 @@ from clfuse.counters import counters
 from clfuse.interpreter.prepared import size_of
 from clfuse.ir.fingerprint import digest
 from clfuse.ir.snapshot import Snapshot
+from clfuse.runtime.memory.buffers import HostBuffer
 
 from . import warm_start
 from .cost import budget_ns, cost_ns, is_of_kernels
@@ -218,9 +219,16 @@ def _tier(
     if is_in_turn and warm_start.is_known(_name(snapshot, device)):
         return earned, cost
     is_near = others <= LOOP_STRUCTURES
-    if found.evaluations >= LOOP_EVALUATIONS and is_near and not is_smallish:
+    is_worth = not is_smallish or _reads_kernels(snapshot)
+    if found.evaluations >= LOOP_EVALUATIONS and is_near and is_worth:
         return earned, cost
     return Tier.WAIT, cost
+
+
+def _reads_kernels(snapshot: Snapshot) -> bool:
+    """Whether something that it reads was left on the device by kernels: of a loop in which both
+    take turns each brings its results to the other."""
+    return any(type(buffer) is not HostBuffer for buffer in snapshot.buffers)
 
 
 def _turn() -> int:

@@ -71,6 +71,21 @@ def test_numpy_works_as_long_as_building_takes_and_less_long_on_a_loop(
 
 
 @pytest.mark.usefixtures("shared_memory")
+def test_what_reads_results_of_kernels_in_a_loop_waits_no_longer(xp: ModuleType) -> None:
+    """NumPy and kernels by turns would bring each other their results in every round."""
+    x = xp.asarray(np.arange(30_001.0))
+    for turn in range(3):
+        with xp.config.override(host_us=0, build_after_ms=0):
+            array = x * (turn + 1.5)
+            xp.evaluate(array)
+        program = xp.sqrt(array) - array[::-1] / (array + 1.5)
+        found, host, kernels = counted(xp, program.get)
+        expected = np.arange(30_001.0) * (turn + 1.5)
+        assert_allclose(found, np.sqrt(expected) - expected[::-1] / (expected + 1.5), rtol=1e-13)
+        assert (bool(host), bool(kernels)) == (turn < 2, turn == 2)
+
+
+@pytest.mark.usefixtures("shared_memory")
 def test_large_arrays_have_kernels_at_once_while_a_program_comes_back_to_its_plans(
     xp: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
