@@ -59,6 +59,7 @@ grown by CLFUSE_MAX_PINNED_BYTES since `grown_from` it does nothing."""
 grown_from: Final = [0]
 """`device_bytes_now` when it was last looked at what recorded work holds."""
 
+
 def pending(nodes: Sequence[Node]) -> list[Node]:
     """Those that are not computed, each once; constants never are."""
     return list(
@@ -230,7 +231,8 @@ def _run(snapshot: Snapshot) -> None:
         interpret.run(snapshot, device)
         return
     planned = plans.find(snapshot, device)
-    if planned is not None and planned.is_awaited and settings.build_after_ms:
+    is_awaited = planned is not None and planned.is_awaited
+    if is_awaited and settings.host_us and settings.build_after_ms:
         _calculate_meanwhile(snapshot, device)
         return
     way, is_known = choice.choose(snapshot, device, planned, behind=background.is_possible())

@@ -111,7 +111,9 @@ def choose(
         return Choice.INTERPRET_SPARING, feedback.left_to_numpy(snapshot)
     if plan.uses == 1:
         if plan.verdict.is_trial:
-            return judge(snapshot, device, plan, is_small=cost.is_small(snapshot, device))
+            judged = judge(snapshot, device, plan, is_small=cost.is_small(snapshot, device))
+            if judged[0] is not Choice.RUN:
+                return judged
         feedback.keeps_kernels(snapshot)
     return Choice.RUN, False
 

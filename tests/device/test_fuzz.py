@@ -11,6 +11,7 @@ import os
 import random
 from contextlib import nullcontext
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -79,14 +80,21 @@ def test_random_programs_run_as_under_numpy_where_numpy_calculates_the_small_par
     assert xp.stats()["host_evaluations"] > before + PROGRAMS // 8
 
 
-@pytest.mark.parametrize("host_us", [50, 1])
-def test_random_texts_run_twice_as_under_numpy(host_us: int, xp: ModuleType) -> None:
+@pytest.mark.parametrize(
+    "settings",
+    [{"host_us": 50}, {"host_us": 1}, {"host_us": 1, "build_after_ms": 1, "background": "on"}],
+    ids=["50", "1", "background"],
+)
+def test_random_texts_run_twice_as_under_numpy(
+    settings: dict[str, Any], xp: ModuleType
+) -> None:
     seeds = random.Random(f"{FIRST} text").sample(range(2 ** 32), max(1, PROGRAMS // 8))
-    with xp.config.override(host_us=host_us) if hasattr(xp, "config") else nullcontext():
+    with xp.config.override(**settings) if hasattr(xp, "config") else nullcontext():
         for seed in seeds:
             blocks = generate_text(seed)
             found = check_twice(blocks, xp, seed)
             if found is not None:
                 small = shrink_text(blocks, lambda b, s=seed: check_twice(b, xp, s) is not None)
-                pytest.fail(f"CLFUSE_HOST_US={host_us} python -m tests.fuzz --texts --seed {seed}\n"
+                given = " ".join(f"CLFUSE_{key.upper()}={value}" for key, value in settings.items())
+                pytest.fail(f"{given} python -m tests.fuzz --texts --seed {seed}\n"
                             f"{found}\n\n{script(small)}", pytrace=False)

@@ -12,11 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clfuse._core import loading
 from tests.support.agreement import assert_bitwise, host
+from tests.support.marks import compiled
 from tests.support.releases import IS_BEFORE_2_4
-
-compiled = pytest.mark.skipif(loading.load() is None, reason="the compiled part does this")
 
 KINDS = ("divide by zero", "overflow", "underflow", "invalid value")
 

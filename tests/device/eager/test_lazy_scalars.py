@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clfuse._core import loading
+from tests.support.marks import compiled
 
 pytestmark = [
     pytest.mark.clfuse_only,
-    pytest.mark.skipif(loading.load() is None, reason="the compiled part does this"),
+    compiled,
 ]
 
 OPERATORS = [

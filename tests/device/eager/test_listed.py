@@ -12,10 +12,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from clfuse._core import loading
+from tests.support.marks import compiled
 
 pytestmark = pytest.mark.clfuse_only
-compiled = pytest.mark.skipif(loading.load() is None, reason="the compiled part does this")
 
 LISTS = (
     "[]", "[0]", "[0, 2]", "(0, -1)", "[True, False, True]", "[0, 5]", "[1.5, 2.5]", "[300, -1]",

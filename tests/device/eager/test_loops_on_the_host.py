@@ -14,11 +14,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from clfuse._core import loading
 from clfuse.arrays.host_array import ROWS_OF_A_LOOP
+from tests.support.marks import compiled
 
 pytestmark = pytest.mark.clfuse_only
-compiled = pytest.mark.skipif(loading.load() is None, reason="the compiled part does this")
 
 
 @pytest.fixture(autouse=True)

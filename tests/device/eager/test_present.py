@@ -13,12 +13,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from clfuse._core import loading
 from clfuse.policy import choice
 from tests.support.hostile import hostile
+from tests.support.marks import compiled
 
 pytestmark = pytest.mark.clfuse_only
-compiled = pytest.mark.skipif(loading.load() is None, reason="the compiled part does this")
 
 DTYPES = ("bool", "int8", "uint64", "float16", "float32", "float64", "complex128")
 

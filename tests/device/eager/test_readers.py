@@ -16,6 +16,7 @@ from clfuse.arrays.host_array import DEFER
 from clfuse.eager import table
 from clfuse.eager.fronts import _reader
 from tests.support.hostile import hostile
+from tests.support.marks import compiled
 
 pytestmark = pytest.mark.clfuse_only
 
@@ -214,7 +215,6 @@ def arrays_in(value: Any) -> Iterator[Any]:
         yield value
 
 
-compiled = pytest.mark.skipif(loading.load() is None, reason="the compiled part does this")
 
 
 def compare(xp: ModuleType, reference: Any, row: table.Row, calls: tuple[str, ...]) -> None:
@@ -370,6 +370,7 @@ INDICES_OF_ROWS = ("M", "n % 4", "n % 4, n % 6", "n % 4, 1", "1, n % 6", "n % 4,
 @pytest.mark.parametrize("name", ["a", "r", "P", "T"])
 def test_arrays_as_indices_read_and_write_as_numpys(xp: ModuleType, name: str) -> None:
     values = "5", "2.5", "True", "a[:1]", "v[0]", "{}[{}]", "b[:4]", "1j", "np.ones(1)", "b[:2]"
+    is_recorded = loading.load() is None
     for text in INDICES if name in "ar" else INDICES_OF_ROWS:
         for dtype in ("ordinary", "int64", "bool"):
             for value in ("", *values):
@@ -383,6 +384,8 @@ def test_arrays_as_indices_read_and_write_as_numpys(xp: ModuleType, name: str) -
                     _, found, warned = told(eval, code, {"np": module, **space})
                     if isinstance(found[0], type):
                         found = found[0]
+                    elif is_recorded and not value and text.startswith(("...", "slice(None)")):
+                        found = found[:-1]  # in C order, where NumPy has the chosen axis first
                     every = description(space[name]), whole is None or description(whole)
                     seen.append((found, warned, every))
                 assert seen[0] == seen[1], (code, dtype)

@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clfuse._core import loading
 from tests.support.agreement import host
-
-compiled = pytest.mark.skipif(loading.load() is None, reason="the compiled part does this")
+from tests.support.marks import compiled
 
 
 @pytest.fixture(autouse=True)

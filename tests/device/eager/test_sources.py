@@ -17,10 +17,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from clfuse._core import loading
+from tests.support.marks import compiled
 
 pytestmark = pytest.mark.clfuse_only
-compiled = pytest.mark.skipif(loading.load() is None, reason="the compiled part does this")
 
 ROOT = Path(__file__).parents[3]
 

@@ -113,6 +113,13 @@ def test_who_asks_for_kernels_waits_for_them(xp: ModuleType, compiler: Compiler)
     assert evaluated(xp) == (False, True)
 
 
+def test_what_is_not_for_numpy_is_not_its_meanwhile(xp: ModuleType, compiler: Compiler) -> None:
+    assert evaluated(xp) == (True, False)
+    compiler.may_build.set()
+    with xp.config.override(host_us=0):
+        assert evaluated(xp) == (False, True)
+
+
 def test_without_the_background_kernels_are_waited_for(xp: ModuleType, compiler: Compiler) -> None:
     with xp.config.override(background="off"):
         assert evaluated(xp) == (False, True)

@@ -13,11 +13,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from clfuse._core import loading
 from clfuse.engine.evaluate import forget_plans
+from tests.support.marks import compiled
 
 pytestmark = pytest.mark.clfuse_only
-compiled = pytest.mark.skipif(loading.load() is None, reason="the compiled part does this")
 
 
 @pytest.fixture(autouse=True)

@@ -15,12 +15,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from clfuse._core import loading
 from tests.support.hostile import hostile
+from tests.support.marks import compiled
 from tests.support.rounds import rounds
 
 pytestmark = pytest.mark.clfuse_only
-compiled = pytest.mark.skipif(loading.load() is None, reason="the compiled part does this")
 
 ALWAYS = 1_000_000
 
